@@ -1,0 +1,25 @@
+#pragma once
+/// Small text helpers for messages.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hfta {
+
+/// The candidate nearest to `word` by edit distance, or "" if none is near enough to be a likely typo.
+[[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+/// `; did you mean 'x'?` for the nearest candidate, else `; valid: a, b, c`.
+[[nodiscard]] std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+
+/// The shortest decimal text that reads back as exactly `value`; "nan", "inf", "-inf" for the rest.
+[[nodiscard]] std::string shortest(double value);
+
+/// "a, b, c".
+[[nodiscard]] std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
+
+/// Control characters as \xNN, so that hostile names cannot move the cursor.
+[[nodiscard]] std::string printable(std::string_view text);
+
+}  // namespace hfta

@@ -1,0 +1,2 @@
+# The install tree.
+include(GNUInstallDirs)

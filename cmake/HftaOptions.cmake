@@ -1,0 +1,47 @@
+# Compile options and packages that every folder shares, and hfta_library(), by which a folder becomes a library.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(HFTA_CCACHE ccache)
+if(HFTA_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${HFTA_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${HFTA_CCACHE}")
+endif()
+
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(Boost REQUIRED COMPONENTS program_options)
+
+# Warnings are errors; products of the arithmetic must not depend on how the compiler contracts a*b+c.
+add_library(hfta_options INTERFACE)
+target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                              -Wno-sign-conversion -Werror -ffp-contract=off>)
+# torch ships fmt 12 headers that shadow Debian's: header-only use keeps either one from needing a library.
+target_link_libraries(hfta_options INTERFACE fmt::fmt-header-only Threads::Threads)
+target_include_directories(hfta_options INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>")
+if(HFTA_SANITIZE STREQUAL "address")
+  target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
+elseif(HFTA_SANITIZE STREQUAL "thread")
+  target_compile_options(hfta_options INTERFACE -fsanitize=thread)
+  target_link_options(hfta_options INTERFACE -fsanitize=thread)
+elseif(HFTA_SANITIZE)
+  message(FATAL_ERROR "HFTA_SANITIZE is '${HFTA_SANITIZE}', wanted address, thread or empty")
+endif()
+
+# hfta_library(NAME SOURCES... DEPENDS TARGETS...): the static library hfta_NAME, also known as hfta::NAME.
+function(hfta_library name)
+  cmake_parse_arguments(LIB "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  add_library(hfta_${name} STATIC ${LIB_SOURCES})
+  add_library(hfta::${name} ALIAS hfta_${name})
+  target_link_libraries(hfta_${name} PUBLIC hfta_options ${LIB_DEPENDS} PRIVATE ${LIB_PRIVATE_DEPENDS})
+endfunction()

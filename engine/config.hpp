@@ -1,0 +1,76 @@
+#pragma once
+/// A study's config: read, checked and typed. The whole of the YAML's meaning is here and in config/*.cpp.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fusion/dataset.hpp"
+#include "fusion/layers.hpp"
+#include "fusion/recipe.hpp"
+#include "search/scheduler.hpp"
+#include "trials/space.hpp"
+
+namespace hfta::engine {
+
+enum class Method { kGrid, kRandom, kHyperband };
+
+/// One trial's task with every ${name} replaced: what is trained, on what, and how.
+struct TaskSpec {
+  std::vector<fusion::LayerSpec> layers;
+  fusion::DataSource data;
+  fusion::OrderOptions order;
+  bool drop_last = false;
+  fusion::Recipe recipe;
+  fusion::SlotHyper hyper;  ///< `graph` is filled when the graph is built.
+  std::optional<std::uint64_t> seed;  ///< train.seed; unset: the trial's number.
+};
+
+/// A checked config. Copyable.
+struct StudyConfig {
+  std::string study;
+  std::filesystem::path file, folder;
+  std::filesystem::path storage;  ///< The SQLite file.
+  std::uint64_t seed = 0;
+  Method method = Method::kRandom;
+  search::HyperbandOptions hyperband;
+  std::optional<int> run_cap;
+  std::string metric;  ///< "val_accuracy"
+  trials::Goal goal = trials::Goal::kMinimize;
+  bool select_best = false;  ///< metric: {select: best}
+  trials::Space space;
+  std::set<std::string> shape_changing;  ///< Parameters that split trials into partitions.
+  int keep = 10;
+  std::optional<int> width;    ///< array.width; unset: auto
+  std::string device = "auto"; ///< array.device
+  std::optional<int> threads;  ///< array.threads; unset: auto
+  std::vector<std::string> warnings;
+  std::string text;        ///< As read, for the store's snapshot.
+  std::string normalized;  ///< JSON of everything that decides results: what an edited config is compared with.
+
+  /// The task of a trial. Throws Error{kConfig} with the place if the parameters do not fit.
+  std::function<TaskSpec(const trials::Params&)> task;
+  /// "hidden=64, batch=32": the shape-changing parameters of a trial.
+  [[nodiscard]] std::string partition(const trials::Params& params) const;
+};
+
+/// One `--set key.path=value`, or a flag that overrides a key.
+struct Override {
+  std::string key_path, value;
+};
+
+/// Reads and checks a config: syntax, keys, types, ranges, ${} references, layer shapes for every combination of
+/// shape-changing values (up to 256). Touches no other file and no device. Throws Error{kConfig}, one line:
+/// `file:line: key: found X, wanted Y`.
+[[nodiscard]] StudyConfig load_config(const std::filesystem::path& file, const std::vector<Override>& overrides);
+
+/// The same for a config that lies in a store; `folder` is what its relative paths start from.
+[[nodiscard]] StudyConfig parse_config(const std::string& text, const std::filesystem::path& file,
+                                       const std::vector<Override>& overrides);
+
+}  // namespace hfta::engine

@@ -1,0 +1,36 @@
+#pragma once
+/// The torch side as a shared module, loaded only by commands that train or plan: linking it would cost every
+/// `hfta-tune report` a quarter of a second.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "engine/config.hpp"
+#include "engine/trainer.hpp"
+
+namespace hfta::engine {
+
+/// What a fused trainer is made from.
+struct TrainerOptions {
+  StudyConfig config;
+  std::string device;               ///< "cpu", "cuda:0"
+  std::filesystem::path data_root;  ///< Folder of the built-in data.
+  std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
+};
+
+/// What the module exports under the C name `hfta_torch_module`.
+struct TorchModule {
+  std::string torch_version;
+  /// Resolves "auto", "cpu", "cuda", "cuda:1", "all" to devices. Throws Error{kDevice} saying whether this build or this
+  /// machine lacks CUDA, and what to do.
+  std::vector<std::string> (*devices)(const std::string& wanted);
+  /// Loads the data and makes a trainer. Throws Error{kConfig} for data or labels that do not fit the model.
+  std::unique_ptr<Trainer> (*make_trainer)(const TrainerOptions& options);
+};
+
+/// Loads libhfta_torch.so from beside the executable, or from its ../lib. Throws Error{kDevice} with the loader's reason
+/// and the remedy. The module stays loaded until the process ends.
+[[nodiscard]] const TorchModule& load_torch_module();
+
+}  // namespace hfta::engine

@@ -1,0 +1,73 @@
+#pragma once
+/// The seam between the driver and whatever trains: fused arrays on a device, or a pretended trainer in tests.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trials/trial.hpp"
+
+namespace hfta::engine {
+
+/// A trial's whole training state (weights, buffers, optimizer, counters), as bytes: safetensors.
+using SlotState = std::vector<std::byte>;
+
+/// What an occupied slot did in one epoch.
+struct SlotReport {
+  int slot = 0;
+  int epoch = 0;                          ///< The trial's own, 1-based, now finished.
+  std::map<std::string, double> metrics;  ///< train_loss, val_*; NaN or infinite where training diverged.
+};
+
+/// How an array runs, for the store and for people.
+struct ArrayInfo {
+  int width = 0, chunk = 0, threads = 0;
+  std::string device;
+  std::string choices_json;  ///< Object: per op the lowering and how it was chosen.
+};
+
+/// B slots that train side by side. Used by one thread at a time. A slot is empty or holds one trial.
+class TrainerArray {
+ public:
+  virtual ~TrainerArray() = default;
+  /// Starts a trial in an empty slot. `number` keys its randomness.
+  virtual void admit(int slot, int number, const trials::Params& params) = 0;
+  /// Goes on with a trial from its state, bit for bit.
+  virtual void insert(int slot, int number, const trials::Params& params, const SlotState& state) = 0;
+  [[nodiscard]] virtual SlotState extract(int slot) = 0;
+  virtual void clear(int slot) = 0;
+  /// Changes the number of slots. Slots below `width` keep their trials; those above must be empty.
+  virtual void resize(int width) = 0;
+  /// Trains every occupied slot for one of its epochs and evaluates it. In order of slot.
+  [[nodiscard]] virtual std::vector<SlotReport> run_epoch() = 0;
+  /// test_* metrics of an occupied slot; empty if there is no test set.
+  [[nodiscard]] virtual std::map<std::string, double> test(int slot) = 0;
+  [[nodiscard]] virtual ArrayInfo info() const = 0;
+};
+
+/// What a partition's array would be.
+struct PartitionPlan {
+  int width = 0;                   ///< Recommended number of slots for many waiting trials.
+  std::int64_t parameters = 0;     ///< Trained parameters of one trial.
+  std::int64_t bytes_per_slot = 0; ///< Predicted; 0: unknown.
+  std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
+};
+
+/// Makes arrays on one device. Trials whose partition keys are equal can share an array.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  /// Throws Error{kConfig} if a trial with these parameters could not be trained.
+  virtual void check(const trials::Params& params) = 0;
+  /// Equal for trials that fit in one array; readable, like "hidden=64"; "" if nothing changes shapes.
+  [[nodiscard]] virtual std::string partition(const trials::Params& params) const = 0;
+  [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
+  /// An array for that partition with `width` slots. `expected_epochs`: trial-epochs it is expected to train, which
+  /// bounds what may be spent on measuring lowerings.
+  [[nodiscard]] virtual std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
+                                                           double expected_epochs) = 0;
+};
+
+}  // namespace hfta::engine

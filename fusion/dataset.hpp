@@ -1,0 +1,73 @@
+#pragma once
+/// Data on the host: loading, splitting and the order of samples. Without torch.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+/// One named array of samples: `shape` is that of one sample, `data` holds size() of them, row-major.
+struct Field {
+  std::string name;
+  Shape shape;
+  std::variant<std::vector<float>, std::vector<double>, std::vector<std::int64_t>> data;
+
+  [[nodiscard]] DType dtype() const;
+  /// Elements of one sample.
+  [[nodiscard]] std::int64_t stride() const;
+};
+
+/// Samples with their targets.
+struct Dataset {
+  std::vector<Field> inputs;
+  Field target;
+  std::int64_t size = 0;
+};
+
+/// Training data and, where asked for, validation and test data.
+struct Splits {
+  Dataset train;
+  std::optional<Dataset> validation, test;
+};
+
+/// The config's `data:` without batch_size.
+struct DataSource {
+  std::string name;                      ///< A built-in set ("digits"), or "" for files.
+  std::filesystem::path train;           ///< .npz, .csv
+  std::filesystem::path validation_file, test_file;       ///< "" if none or a fraction
+  std::optional<double> validation, test;                 ///< Fractions of the training file, split by seed.
+  std::vector<std::string> x;            ///< Names in the .npz; "" default: x, y. Also .npy: paths of x and y.
+  std::string y;
+  std::string target;                    ///< CSV column
+  std::vector<std::string> features;     ///< CSV columns; empty: all but the target
+  std::string where;                     ///< "digits.yaml:24", for messages
+};
+
+/// Reads and splits. `root` is the folder built-in data lie in. Targets are int64 if `classes` is asked for
+/// (cross_entropy), else of float kind. Throws Error{kConfig}: missing file, missing array or column (nearest named),
+/// not a number, ragged rows, no samples, empty split, unequal lengths, labels below zero, unsupported dtypes.
+[[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
+                               const std::filesystem::path& root);
+
+/// Names of the built-in sets.
+[[nodiscard]] const std::vector<std::string>& builtin_data();
+
+/// Order of samples in an epoch.
+struct OrderOptions {
+  bool shuffle = true;     ///< false: the file's order.
+  bool once = false;       ///< Epoch 0's order for ever.
+  bool per_trial = false;  ///< Keyed by the trial as well.
+};
+
+/// Indices of epoch `epoch` (0-based) over n samples: a Fisher-Yates permutation drawn from Stream::kOrder, keyed by
+/// (seed, epoch) and, if per_trial, by trial_seed.
+[[nodiscard]] std::vector<std::int64_t> epoch_order(std::int64_t n, const OrderOptions& options, std::uint64_t seed,
+                                                    std::uint64_t trial_seed, int epoch);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,73 @@
+#pragma once
+/// How a model is trained, less the model and the data: loss, optimizer, schedule, metrics. Plain data, without torch.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+enum class Loss { kCrossEntropy, kMse, kBceWithLogits };
+enum class OptimizerKind { kSgd, kAdam, kAdamW };
+enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
+enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
+
+[[nodiscard]] const char* name_of(Loss loss);            ///< "cross_entropy", "mse", "bce_with_logits"
+[[nodiscard]] const char* name_of(OptimizerKind kind);   ///< "sgd", "adam", "adamw"
+[[nodiscard]] const char* name_of(ScheduleKind kind);    ///< "constant", "step", "cosine", "linear"
+[[nodiscard]] const char* name_of(Metric metric);        ///< "loss", "accuracy", "mse", "mae", "r2"
+
+/// Numbers of the optimizer; PyTorch's names, defaults and update rules (torch.optim 2.11). All per slot.
+struct OptimizerHyper {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0;   ///< sgd
+  double dampening = 0;  ///< sgd
+  bool nesterov = false; ///< sgd
+  double beta1 = 0.9;    ///< adam, adamw
+  double beta2 = 0.999;
+  double eps = 1e-8;
+};
+
+/// torch.optim's defaults for that kind (sgd: lr 1e-3; adamw: weight_decay 1e-2).
+[[nodiscard]] OptimizerHyper default_hyper(OptimizerKind kind);
+
+/// Shape of the learning rate over time; all per slot. Stepped once per epoch unless per_step.
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  bool per_step = false;
+  double step_size = 30, gamma = 0.1;                              ///< StepLR
+  double t_max = 0, eta_min = 0;                                   ///< CosineAnnealingLR; t_max 0: all of training
+  double start_factor = 1.0 / 3, end_factor = 1, total_iters = 5;  ///< LinearLR
+  /// Linear warm-up in front of any of the above, in the same unit: factor from start_factor to 1 over `warmup`, then
+  /// the schedule begins (torch's SequentialLR of LinearLR and the schedule). 0: none.
+  double warmup = 0;
+};
+
+/// The rate at time t (epochs done, or steps done if per_step), `duration` being all of training in that unit.
+/// Closed forms of torch.optim.lr_scheduler; exact to 1e-14 relative for t <= duration.
+[[nodiscard]] double learning_rate(const Schedule& schedule, double base, double t, double duration);
+
+/// Everything of a trial that reaches only per-slot vectors.
+struct SlotHyper {
+  OptimizerHyper optimizer;
+  Schedule schedule;
+  double label_smoothing = 0;         ///< cross_entropy
+  std::optional<double> clip_norm;    ///< Largest gradient norm, over the slot's own parameters.
+  std::vector<double> graph;          ///< Graph::hypers' values, in order.
+};
+
+/// What all trials of an array share, besides the graph.
+struct Recipe {
+  Loss loss = Loss::kCrossEntropy;
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+  DType dtype = DType::kFloat32;
+  int batch_size = 1;
+  int epochs = 1;
+  std::vector<Metric> metrics;  ///< Beside the loss, which is always taken.
+};
+
+}  // namespace hfta::fusion

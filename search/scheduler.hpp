@@ -1,0 +1,78 @@
+#pragma once
+/// Schedulers decide how long each trial trains.
+///
+/// Decisions depend on which (trial, epoch, value) are known, never on the order or the time they came in, so that a
+/// study's result does not depend on widths, devices or interruptions.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "trials/trial.hpp"
+
+namespace hfta::search {
+
+/// What becomes of a trial.
+enum class Decision {
+  kContinue,  ///< Goes on training.
+  kPause,     ///< Waits, its state kept, until a verdict is taken on it.
+  kStop,      ///< Ends here: PRUNED.
+  kComplete,  ///< Has had all its epochs: COMPLETE.
+};
+
+/// A decision on a trial that was paused.
+struct Verdict {
+  int trial = 0;
+  Decision decision = Decision::kContinue;  ///< kContinue or kStop.
+};
+
+/// Not thread-safe; owned by the driver. Trials are known by their draw (0-based).
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+  /// How many trials it wants in all; nullopt: no limit of its own.
+  [[nodiscard]] virtual std::optional<int> capacity() const = 0;
+  /// Epochs the trial may train in all before its next decision (its rung, or its last epoch).
+  [[nodiscard]] virtual int target(int trial) const = 0;
+  /// The most epochs any trial gets.
+  [[nodiscard]] virtual int max_epochs() const = 0;
+  /// Told after each epoch (1-based) of a trial. A non-finite value means that the trial has failed: the answer is kStop
+  /// and the trial counts as started but never ranks.
+  [[nodiscard]] virtual Decision report(int trial, int epoch, double value) = 0;
+  /// The trial failed for a reason that has no value (out of memory, ...).
+  virtual void fail(int trial) = 0;
+  /// Verdicts on paused trials that have fallen due since the last call, in order of trial.
+  [[nodiscard]] virtual std::vector<Verdict> take_verdicts() = 0;
+  /// Trial-epochs that `trials` more draws, the first of them `first`, would cost if none fails; for progress and plan.
+  [[nodiscard]] virtual std::int64_t planned_epochs(int first, int trials) const = 0;
+};
+
+/// Every trial trains `epochs` epochs.
+[[nodiscard]] std::unique_ptr<Scheduler> make_full(int epochs);
+
+/// One rung of a bracket: `trials` trials train to `epochs` epochs in all.
+struct Rung {
+  int trials = 0;
+  int epochs = 0;
+  bool operator==(const Rung&) const = default;
+};
+
+struct HyperbandOptions {
+  int min_epochs = 1;
+  int max_epochs = 27;
+  int eta = 3;
+};
+
+/// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
+/// (arXiv 1603.06560): n = ceil((s_max+1)/(s+1) * eta^s), n_i = floor(n * eta^-i), r_i = max_epochs * eta^(i-s),
+/// s_max the largest s with min_epochs * eta^s <= max_epochs. Integer arithmetic throughout.
+[[nodiscard]] std::vector<std::vector<Rung>> hyperband_brackets(const HyperbandOptions& options);
+
+/// Successive halving in each of Hyperband's brackets; survivors go on from where they stood. Draws fill brackets in
+/// order, pass after pass, until `run_caps.back()` trials were drawn; the bracket that a cap cuts begins with what is
+/// left. `run_caps`: every cap the study ever had, ascending (a raised cap begins the next bracket; the cut one stays
+/// cut). Empty: one pass. A rung keeps the best floor(started * eta^-i), ties to the lower trial, at most the finite.
+[[nodiscard]] std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
+                                                        std::vector<int> run_caps);
+
+}  // namespace hfta::search

@@ -1,0 +1,129 @@
+#pragma once
+/// The study store: an Optuna study in SQLite, with our own hfta_* tables beside Optuna's in the same file.
+///
+/// Everything that happened in a round is written in one transaction; what commit() returned from is durable
+/// (rollback journal, synchronous=FULL).
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trials/space.hpp"
+#include "trials/trial.hpp"
+
+namespace hfta::storage {
+
+/// A study as a whole.
+struct StudyRecord {
+  std::string name;
+  std::string metric;  ///< Name of what is optimised: val_accuracy, ...
+  trials::Goal goal = trials::Goal::kMinimize;
+  trials::Space space;      ///< True distributions; Optuna's tables get what Optuna has words for.
+  std::string config;       ///< Snapshot of the config's text, as it was read.
+  std::string config_json;  ///< The same, normalised: what an edited config is compared with.
+  std::vector<int> run_caps;
+};
+
+/// A line of `hfta-tune studies`.
+struct StudySummary {
+  std::string name, metric;
+  trials::Goal goal = trials::Goal::kMinimize;
+  std::map<std::string, int> counts;  ///< By Optuna's state names; only states that occur.
+  std::optional<double> best;
+  std::optional<trials::UtcTime> last_change;
+};
+
+/// An array of slots as it was opened or changed.
+struct ArrayRecord {
+  int array = 0;  ///< 0-based count of arrays of the study.
+  std::string device, partition;  ///< partition: the shape-changing parameters, "hidden=64".
+  int width = 0, chunk = 0, threads = 0;
+  std::string choices_json;  ///< Lowering per op, and how each was come by (measured, remembered, not measured).
+};
+
+/// Slot `slot` of `array` trained `trial` in round `round` (study-wide count), bringing it to `epoch`.
+struct OccupancyRecord {
+  int array = 0, round = 0, slot = 0, trial = 0, epoch = 0;
+};
+
+/// Time and width of a round.
+struct RoundRecord {
+  int round = 0, array = 0, width = 0, occupied = 0;
+  double seconds = 0;  ///< Training and evaluation.
+};
+
+/// The state of a trial changed.
+struct StateChange {
+  int trial = 0;  ///< number
+  trials::State state = trials::State::kRunning;
+  std::optional<double> value;
+  std::string reason;
+  trials::UtcTime when;
+};
+
+/// What one round writes.
+struct Changes {
+  struct Epoch {
+    int trial = 0;
+    trials::EpochRecord record;
+    std::optional<double> value;  ///< The study's metric: becomes Optuna's intermediate value at step `epoch`.
+  };
+  std::vector<std::pair<int, trials::UtcTime>> started;  ///< Trials admitted to a slot for the first time.
+  std::vector<Epoch> epochs;                             ///< Written again (resume): replaces the row.
+  std::vector<StateChange> states;
+  std::vector<ArrayRecord> arrays;  ///< New or changed (resized).
+  std::vector<OccupancyRecord> occupancy;
+  std::vector<RoundRecord> rounds;
+  std::map<int, std::map<std::string, double>> test_metrics;  ///< By trial number.
+  [[nodiscard]] bool empty() const;
+};
+
+/// One connection. Not thread-safe. Every failure is an Error{kStorage} that names the file and what to do.
+class Store {
+ public:
+  /// Opens a store; `create` makes the file where it is absent (otherwise absent is an error). A file that is not
+  /// SQLite, or SQLite without Optuna's tables, is refused untouched. `read_only` never writes and never creates.
+  enum class Mode { kCreate, kReadWrite, kReadOnly };
+  static Store open(const std::filesystem::path& path, Mode mode);
+
+  ~Store();
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+
+  [[nodiscard]] std::vector<StudySummary> studies();
+  /// nullopt if there is none of that name. A study that Optuna alone made has an empty config.
+  [[nodiscard]] std::optional<StudyRecord> find(const std::string& study);
+  /// Throws Error{kStorage} if the name is taken.
+  void create(const StudyRecord& study);
+  /// Replaces the caps and the config snapshot (raised run_cap on resume).
+  void update(const StudyRecord& study);
+
+  /// Adds trials as RUNNING with their parameters, in one transaction; returns their numbers, in order.
+  std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params,
+                              trials::UtcTime when);
+  /// Every trial with its epochs, by number.
+  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study);
+  /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw).
+  [[nodiscard]] std::vector<int> draws(const std::string& study);
+  [[nodiscard]] std::vector<ArrayRecord> arrays(const std::string& study);
+  [[nodiscard]] std::vector<RoundRecord> rounds(const std::string& study);
+  [[nodiscard]] std::vector<OccupancyRecord> occupancy(const std::string& study);
+
+  /// One transaction; all or nothing.
+  void commit(const std::string& study, const Changes& changes);
+
+ private:
+  struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// `digits.db`, `sqlite:///digits.db`, `sqlite:////abs/digits.db` -> path. Throws Error{kConfig} for other URLs.
+[[nodiscard]] std::filesystem::path path_from_url(const std::string& url);
+
+}  // namespace hfta::storage

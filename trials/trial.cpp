@@ -1,0 +1,52 @@
+#include "trials/trial.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace hfta::trials {
+namespace {
+constexpr std::array<const char*, 5> kStateNames = {"RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING"};
+}
+
+const char* name_of(State state) { return kStateNames.at(static_cast<std::size_t>(state)); }
+
+State state_from(const std::string& name) {
+  for (std::size_t i = 0; i < kStateNames.size(); ++i) {
+    if (name == kStateNames[i]) return static_cast<State>(i);
+  }
+  throw Error(ErrorKind::kStorage, "trial state: found '" + printable(name) + "', wanted one of Optuna's five");
+}
+
+std::string to_text(const ParamValue& value) {
+  struct Text {
+    std::string operator()(std::monostate) const { return "null"; }
+    std::string operator()(bool b) const { return b ? "true" : "false"; }
+    std::string operator()(std::int64_t i) const { return std::to_string(i); }
+    std::string operator()(double d) const { return shortest(d); }
+    std::string operator()(const std::string& s) const { return s; }
+  };
+  return std::visit(Text{}, value);
+}
+
+bool better(double a, double b, Goal goal) {
+  if (std::isnan(a)) return false;
+  if (std::isnan(b)) return true;
+  return goal == Goal::kMinimize ? a < b : a > b;
+}
+
+const Trial* best_of(const std::vector<Trial>& trials, Goal goal) {
+  const Trial* best = nullptr;
+  for (const Trial& trial : trials) {
+    if (trial.state != State::kComplete || !trial.value || !std::isfinite(*trial.value)) continue;
+    if (best == nullptr || better(*trial.value, *best->value, goal) ||
+        (*trial.value == *best->value && trial.number < best->number)) {
+      best = &trial;
+    }
+  }
+  return best;
+}
+
+}  // namespace hfta::trials

@@ -1,0 +1,66 @@
+#pragma once
+/// What a trial is: its parameters, its state and what was measured of it. Plain values, shared by search, storage and
+/// engine.
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace hfta::trials {
+
+/// One parameter's value: null, boolean, integer, number or word, as YAML 1.2's core schema tells them apart.
+using ParamValue = std::variant<std::monostate, bool, std::int64_t, double, std::string>;
+
+/// Parameters of one trial, in the order of the config.
+using Params = std::vector<std::pair<std::string, ParamValue>>;
+
+/// Optuna's trial states, by Optuna's names. A paused trial is kRunning.
+enum class State { kRunning, kComplete, kPruned, kFail, kWaiting };
+
+/// Wall time in UTC, stored for people only; never compared to decide anything.
+using UtcTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::microseconds>;
+
+/// Every metric of one trial at the end of one of its epochs.
+struct EpochRecord {
+  int epoch = 0;                          ///< 1-based: epochs trained so far.
+  std::map<std::string, double> metrics;  ///< By name (train_loss, val_accuracy, ...); may hold NaN and infinities.
+};
+
+/// A trial and everything recorded of it.
+struct Trial {
+  int number = 0;  ///< Optuna's number: 0-based position in its study.
+  Params params;
+  State state = State::kRunning;
+  std::optional<double> value;      ///< The study's metric; absent while unknown and for FAIL.
+  std::string reason;               ///< Why it failed; empty otherwise.
+  std::vector<EpochRecord> epochs;  ///< Ascending by epoch.
+  std::map<std::string, double> test_metrics;  ///< test_*: only of the best trial of a finished study.
+  std::optional<UtcTime> started;
+  std::optional<UtcTime> completed;
+};
+
+/// Whether larger or smaller values of the metric are better.
+enum class Goal { kMinimize, kMaximize };
+
+/// "RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING".
+[[nodiscard]] const char* name_of(State state);
+
+/// The state of that name; throws Error{kStorage} for any other word.
+[[nodiscard]] State state_from(const std::string& name);
+
+/// A value as people read it: words bare, numbers in their shortest round-trip form.
+[[nodiscard]] std::string to_text(const ParamValue& value);
+
+/// True if `a` is strictly better than `b`. Any number is better than NaN; two NaNs are equal.
+[[nodiscard]] bool better(double a, double b, Goal goal);
+
+/// The best COMPLETE trial with a finite value, ties to the lower number; nullptr if there is none.
+[[nodiscard]] const Trial* best_of(const std::vector<Trial>& trials, Goal goal);
+
+}  // namespace hfta::trials
