@@ -14,12 +14,21 @@ if(HFTA_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${HFTA_CCACHE}")
 endif()
 
+option(HFTA_STATIC_PACKAGES "Link SQLite, yaml-cpp and Boost statically, for binaries carried to other machines" OFF)
+if(HFTA_STATIC_PACKAGES)
+  set(Boost_USE_STATIC_LIBS ON)
+  find_library(SQLite3_LIBRARY NAMES libsqlite3.a REQUIRED)
+endif()
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(Boost REQUIRED COMPONENTS program_options)
+if(HFTA_STATIC_PACKAGES)
+  find_library(HFTA_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a REQUIRED)  # Debian's package file names only the shared one
+  set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION_NONE "${HFTA_YAML_CPP_ARCHIVE}")
+endif()
 
 # Warnings are errors, less -Wrestrict, which g++ 12 raises for any `"text" + string` (GCC bug 105651); products of the
 # arithmetic must not depend on how the compiler contracts a*b+c.
