@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -49,6 +50,25 @@ void sync(const Descriptor& file, const fs::path& path) {
   if (::fsync(file.get()) != 0) fail(path, "sync", errno);
 }
 
+void sync_folder(const fs::path& folder) { sync(Descriptor(folder, O_RDONLY | O_DIRECTORY, "open"), folder); }
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// A folder made here must itself survive the crash, so the one it lies in is synced too.
+void make_folders(const fs::path& folder) {
+  std::error_code error;
+  if (fs::is_directory(folder, error)) return;
+  if (const fs::path above = folder_of(folder); above != folder) make_folders(above);
+  if (!fs::create_directory(folder, error) && error) fail(folder, "create", error.value());
+  sync_folder(folder_of(folder));
+}
+
+// No two writers share one, neither threads nor processes.
+fs::path temporary_for(const fs::path& path) {
+  static std::atomic<unsigned> count{0};
+  return fmt::format("{}.tmp.{}.{}", path.string(), ::getpid(), count++);
+}
+
 }  // namespace
 
 std::vector<std::byte> SystemFiles::read(const fs::path& path, std::size_t limit) {
@@ -73,11 +93,9 @@ bool SystemFiles::exists(const fs::path& path) {
 }
 
 void SystemFiles::write_atomically(const fs::path& path, std::span<const std::byte> bytes) {
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail(folder, "create", error.value());
-  const fs::path temporary = fmt::format("{}.tmp.{}", path.string(), ::getpid());
+  const fs::path folder = folder_of(path);
+  make_folders(folder);
+  const fs::path temporary = temporary_for(path);
   try {
     {
       const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "create");
@@ -89,7 +107,7 @@ void SystemFiles::write_atomically(const fs::path& path, std::span<const std::by
     ::unlink(temporary.c_str());
     throw;
   }
-  sync(Descriptor(folder, O_RDONLY | O_DIRECTORY, "open"), folder);
+  sync_folder(folder);
 }
 
 void SystemFiles::remove(const fs::path& path) {

@@ -54,9 +54,9 @@ std::string shortest(double value) {
 
 std::string join(const std::vector<std::string>& words, std::string_view separator) {
   std::string out;
-  for (const std::string& word : words) {
-    if (!out.empty()) out += separator;
-    out += word;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) out += separator;
+    out += words[i];
   }
   return out;
 }
@@ -64,12 +64,18 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 std::string printable(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  const auto escape = [&out](unsigned char byte) { out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]}; };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     if (byte < 0x20 || byte == 0x7f) {
-      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+      escape(byte);
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080..U+009F in UTF-8: terminals obey these too
+      escape(byte);
+      escape(next);
+      ++i;
     } else {
-      out += c;
+      out += text[i];
     }
   }
   return out;

@@ -19,7 +19,7 @@ namespace hfta {
 /// "a, b, c".
 [[nodiscard]] std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
-/// Control characters as \xNN, so that hostile names cannot move the cursor.
+/// Control characters (ASCII's and, in UTF-8, U+0080..U+009F) as \xNN, so that hostile names cannot move the cursor.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace hfta
