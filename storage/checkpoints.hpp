@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,14 +19,22 @@ struct Checkpoint {
   std::vector<std::byte> bytes;
 };
 
-/// Keeps the newest two generations per trial. A checksum of the bytes stands in the file's name, so that payloads stay
-/// plain safetensors and a flipped bit is never loaded. Thread-safe if `files` is.
+/// Keeps the newest two generations per trial, in files
+/// `trial-<number>.epoch-<epoch>.<size in bytes>.<CRC-64>.safetensors`. Size and checksum stand in the file's name, so
+/// that payloads stay plain safetensors and a flipped bit is never loaded. Thread-safe if `files` is. The folder is
+/// listed once: one process at a time writes to it (one runner per study).
 class Checkpoints {
  public:
+  /// `files` must outlive this. Nothing is created before the first save().
   Checkpoints(Files& files, std::filesystem::path folder);
-  /// Durable when it returns. Older generations than the last two are removed.
+  ~Checkpoints();
+  Checkpoints(Checkpoints&&) noexcept;
+
+  /// Durable when it returns; on failure the earlier generations stay. Of the others only the newest generation before
+  /// `epoch` is kept: a trial that went back to an earlier epoch has nothing later any more.
   void save(int trial, int epoch, std::span<const std::byte> bytes);
-  /// The newest generation that verifies; damaged ones are passed over. nullopt if none is left.
+  /// The newest generation that verifies; damaged ones are passed over. nullopt if none is left. If none verifies and
+  /// one could not be read, throws Error{kStorage} rather than have a trial begin anew.
   [[nodiscard]] std::optional<Checkpoint> load(int trial);
   void remove(int trial);
   /// Removes temporary files that a killed process left.
@@ -34,11 +43,12 @@ class Checkpoints {
   [[nodiscard]] std::vector<int> trials();
 
  private:
-  Files& files_;
-  std::filesystem::path folder_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
-/// `<store>.hfta/<study>`, with characters that are unsafe in a path replaced.
+/// `<store>.hfta/<study>`. Where characters of the name are unsafe in a path, or it is long, they are replaced and a
+/// checksum of the name is added, so that two studies never share a folder.
 [[nodiscard]] std::filesystem::path checkpoint_folder(const std::filesystem::path& store, const std::string& study);
 
 }  // namespace hfta::storage

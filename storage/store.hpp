@@ -40,7 +40,7 @@ struct StudySummary {
 
 /// An array of slots as it was opened or changed.
 struct ArrayRecord {
-  int array = 0;  ///< 0-based count of arrays of the study.
+  int array = 0;                  ///< 0-based count of arrays of the study.
   std::string device, partition;  ///< partition: the shape-changing parameters, "hidden=64".
   int width = 0, chunk = 0, threads = 0;
   std::string choices_json;  ///< Lowering per op, and how each was come by (measured, remembered, not measured).

@@ -1,0 +1,177 @@
+#include "storage/checkpoints.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/crc.hpp>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace hfta::storage {
+namespace {
+
+constexpr std::string_view kEnding = ".safetensors";
+// What a file may hold beyond the size in its name before it is not even read: a damaged folder cannot fill the memory.
+constexpr std::size_t kSlack = std::size_t{1} << 20;
+
+/// CRC-64/XZ: every flip of up to 64 neighbouring bits is found.
+std::uint64_t checksum(const void* data, std::size_t size) {
+  boost::crc_optimal<64, 0x42F0E1EBA9EA3693ULL, 0xFFFFFFFFFFFFFFFFULL, 0xFFFFFFFFFFFFFFFFULL, true, true> crc;
+  crc.process_bytes(data, size);
+  return crc.checksum();
+}
+
+/// One file, as its name tells.
+struct Generation {
+  int trial = 0, epoch = 0;
+  std::size_t size = 0;
+  std::uint64_t checksum = 0;
+  bool operator==(const Generation&) const = default;
+  [[nodiscard]] std::string name() const {
+    return fmt::format("trial-{}.epoch-{}.{}.{:016x}{}", trial, epoch, size, checksum, kEnding);
+  }
+};
+
+bool take(std::string_view& text, std::string_view prefix) {
+  if (text.substr(0, prefix.size()) != prefix) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+template <typename Integer>
+bool take_number(std::string_view& text, Integer& value, int base = 10) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || value < 0) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+std::optional<Generation> generation_from(std::string_view name) {
+  Generation g;
+  std::string_view rest = name;
+  const bool read = take(rest, "trial-") && take_number(rest, g.trial) && take(rest, ".epoch-") &&
+                    take_number(rest, g.epoch) && take(rest, ".") && take_number(rest, g.size) && take(rest, ".") &&
+                    take_number(rest, g.checksum, 16) && rest == kEnding;
+  if (!read || g.name() != name) return std::nullopt;  // only names that we write
+  return g;
+}
+
+bool is_temporary(const std::string& name) {
+  return name.rfind("trial-", 0) == 0 && name.find(std::string(kEnding) + ".tmp.") != std::string::npos;
+}
+
+}  // namespace
+
+struct Checkpoints::State {
+  using Generations = std::multimap<int, Generation>;  // by epoch, of one trial
+
+  State(Files& files_used, std::filesystem::path where) : files(files_used), folder(std::move(where)) {}
+
+  /// The files there are; the folder is listed at the first call. Callers hold the mutex.
+  std::map<int, Generations>& generations() {
+    if (!listed) {
+      for (const std::string& name : files.list(folder)) {
+        if (const auto g = generation_from(name)) trials[g->trial].emplace(g->epoch, *g);
+      }
+      listed = true;
+    }
+    return trials;
+  }
+
+  void remove_file(const Generation& generation) { files.remove(folder / generation.name()); }
+
+  Files& files;
+  std::filesystem::path folder;
+  std::mutex mutex;
+  bool listed = false;
+  std::map<int, Generations> trials;
+};
+
+Checkpoints::Checkpoints(Files& files, std::filesystem::path folder)
+    : state_(std::make_unique<State>(files, std::move(folder))) {}
+Checkpoints::~Checkpoints() = default;
+Checkpoints::Checkpoints(Checkpoints&&) noexcept = default;
+
+void Checkpoints::save(int trial, int epoch, std::span<const std::byte> bytes) {
+  const Generation written{trial, epoch, bytes.size(), checksum(bytes.data(), bytes.size())};
+  const std::lock_guard lock(state_->mutex);
+  State::Generations& files = state_->generations()[trial];
+  state_->files.write_atomically(state_->folder / written.name(), bytes);
+  // Kept besides: the one file just below `epoch`.
+  auto previous = files.lower_bound(epoch);
+  previous = previous == files.begin() ? files.end() : std::prev(previous);
+  for (auto it = files.begin(); it != files.end();) {
+    if (it == previous) {
+      ++it;
+      continue;
+    }
+    if (!(it->second == written)) state_->remove_file(it->second);
+    it = files.erase(it);
+  }
+  files.emplace(epoch, written);
+}
+
+std::optional<Checkpoint> Checkpoints::load(int trial) {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->generations().find(trial);
+  if (found == state_->generations().end()) return std::nullopt;
+  std::optional<Error> unreadable;
+  for (auto it = found->second.rbegin(); it != found->second.rend(); ++it) {
+    const Generation& g = it->second;
+    try {
+      std::vector<std::byte> bytes = state_->files.read(state_->folder / g.name(), g.size + kSlack);
+      if (bytes.size() == g.size && checksum(bytes.data(), bytes.size()) == g.checksum) {
+        return Checkpoint{g.epoch, std::move(bytes)};
+      }
+    } catch (const Error& error) {
+      if (state_->files.exists(state_->folder / g.name())) unreadable = error;
+    }
+  }
+  if (unreadable) throw *unreadable;
+  return std::nullopt;
+}
+
+void Checkpoints::remove(int trial) {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->generations().find(trial);
+  if (found == state_->generations().end()) return;
+  for (const auto& [epoch, generation] : found->second) state_->remove_file(generation);
+  state_->trials.erase(found);
+}
+
+void Checkpoints::sweep() {
+  const std::lock_guard lock(state_->mutex);
+  for (const std::string& name : state_->files.list(state_->folder)) {
+    if (is_temporary(name)) state_->files.remove(state_->folder / name);
+  }
+}
+
+std::vector<int> Checkpoints::trials() {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<int> numbers;
+  for (const auto& [trial, generations] : state_->generations()) {
+    if (!generations.empty()) numbers.push_back(trial);
+  }
+  return numbers;
+}
+
+std::filesystem::path checkpoint_folder(const std::filesystem::path& store, const std::string& study) {
+  static constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+=@ ";
+  static constexpr std::size_t kLongest = 100;
+  std::string name = study.substr(0, kLongest);
+  for (char& c : name) {
+    if (kSafe.find(c) == std::string_view::npos) c = '_';
+  }
+  if (!name.empty() && name.front() == '.') name.front() = '_';
+  if (name != study || name.empty()) name += fmt::format("-{:016x}", checksum(study.data(), study.size()));
+  std::filesystem::path folder = store;
+  folder += ".hfta";
+  return folder / name;
+}
+
+}  // namespace hfta::storage

@@ -1,0 +1,29 @@
+#pragma once
+/// Our plain data as JSON text, exactly: what is read back equals what was written. Private to storage/.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trials/space.hpp"
+
+namespace hfta::storage {
+
+/// Numbers keep their type (1 and 1.0 differ). NaN and infinities become Python's words NaN, Infinity, -Infinity in
+/// the text, as Python's json module writes and reads them.
+[[nodiscard]] nlohmann::json param_to_json(const trials::ParamValue& value);
+/// Throws Error{kStorage} for an array or object.
+[[nodiscard]] trials::ParamValue param_from_json(const nlohmann::json& json);
+
+[[nodiscard]] std::string dump(const nlohmann::json& json);
+/// `what` names the text in the message of the Error{kStorage} that malformed text gives.
+[[nodiscard]] nlohmann::json parse(std::string_view text, const std::string& what);
+
+[[nodiscard]] std::string space_to_json(const trials::Space& space);
+[[nodiscard]] trials::Space space_from_json(std::string_view text);
+
+[[nodiscard]] std::string ints_to_json(const std::vector<int>& numbers);
+[[nodiscard]] std::vector<int> ints_from_json(std::string_view text);
+
+}  // namespace hfta::storage

@@ -1,0 +1,126 @@
+#include "storage/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "storage/optuna_tables.hpp"
+
+namespace hfta::storage {
+namespace {
+
+// Ids are Optuna's study_id and trial_id. SQLite gives the ids of deleted rows away again, and Optuna's programs delete
+// studies without knowing of our tables: the triggers forget our rows with them, whichever program deletes.
+constexpr const char* kHftaTables = R"sql(
+CREATE TABLE hfta_meta (
+  id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), schema_version INTEGER NOT NULL, library_version TEXT NOT NULL);
+CREATE TABLE hfta_studies (
+  study_id INTEGER NOT NULL PRIMARY KEY REFERENCES studies (study_id), metric TEXT NOT NULL, config TEXT NOT NULL,
+  config_json TEXT NOT NULL, space_json TEXT NOT NULL, run_caps_json TEXT NOT NULL, library_version TEXT NOT NULL);
+CREATE TABLE hfta_trials (
+  trial_id INTEGER NOT NULL PRIMARY KEY REFERENCES trials (trial_id),
+  study_id INTEGER NOT NULL REFERENCES studies (study_id), draw INTEGER NOT NULL, reason TEXT NOT NULL DEFAULT '',
+  exact_json TEXT, UNIQUE (study_id, draw));
+CREATE TABLE hfta_epoch_metrics (
+  trial_id INTEGER NOT NULL REFERENCES trials (trial_id), epoch INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
+  value_type TEXT NOT NULL CHECK (value_type IN ('FINITE', 'INF_POS', 'INF_NEG', 'NAN')),
+  PRIMARY KEY (trial_id, epoch, name)) WITHOUT ROWID;
+CREATE TABLE hfta_test_metrics (
+  trial_id INTEGER NOT NULL REFERENCES trials (trial_id), name TEXT NOT NULL, value REAL,
+  value_type TEXT NOT NULL CHECK (value_type IN ('FINITE', 'INF_POS', 'INF_NEG', 'NAN')),
+  PRIMARY KEY (trial_id, name)) WITHOUT ROWID;
+CREATE TABLE hfta_arrays (
+  study_id INTEGER NOT NULL REFERENCES studies (study_id), array INTEGER NOT NULL, device TEXT NOT NULL,
+  partition TEXT NOT NULL, width INTEGER NOT NULL, chunk INTEGER NOT NULL, threads INTEGER NOT NULL,
+  choices_json TEXT NOT NULL, PRIMARY KEY (study_id, array)) WITHOUT ROWID;
+CREATE TABLE hfta_rounds (
+  study_id INTEGER NOT NULL REFERENCES studies (study_id), round INTEGER NOT NULL, array INTEGER NOT NULL,
+  width INTEGER NOT NULL, occupied INTEGER NOT NULL, seconds REAL NOT NULL,
+  PRIMARY KEY (study_id, round, array)) WITHOUT ROWID;
+CREATE TABLE hfta_occupancy (
+  study_id INTEGER NOT NULL REFERENCES studies (study_id), round INTEGER NOT NULL, array INTEGER NOT NULL,
+  slot INTEGER NOT NULL, trial_id INTEGER NOT NULL REFERENCES trials (trial_id), epoch INTEGER NOT NULL,
+  PRIMARY KEY (study_id, round, array, slot)) WITHOUT ROWID;
+CREATE TRIGGER hfta_forget_trial AFTER DELETE ON trials BEGIN
+  DELETE FROM hfta_epoch_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_test_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id;
+  DELETE FROM hfta_trials WHERE trial_id = old.trial_id;
+END;
+CREATE TRIGGER hfta_forget_study AFTER DELETE ON studies BEGIN
+  DELETE FROM hfta_occupancy WHERE study_id = old.study_id;
+  DELETE FROM hfta_rounds WHERE study_id = old.study_id;
+  DELETE FROM hfta_arrays WHERE study_id = old.study_id;
+  DELETE FROM hfta_trials WHERE study_id = old.study_id;
+  DELETE FROM hfta_studies WHERE study_id = old.study_id;
+END;
+)sql";
+
+// What is read and written of Optuna's tables; its others (heartbeats, artifacts, ...) may be absent.
+constexpr const char* kNeeded[] = {"studies",      "study_directions", "study_system_attributes",  "trials",
+                                   "trial_params", "trial_values",     "trial_intermediate_values"};
+
+[[noreturn]] void refuse(const Connection& connection, const std::string& what) {
+  throw Error(ErrorKind::kStorage, printable(connection.path().string()) + ": " + what);
+}
+
+std::set<std::string> tables_of(Connection& connection) {
+  std::set<std::string> names;
+  Query query = connection.query("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
+  while (query.next()) names.insert(query.text(0));
+  return names;
+}
+
+void check_optuna(Connection& connection, const std::set<std::string>& tables) {
+  for (const char* needed : kNeeded) {
+    if (!tables.contains(needed)) {
+      refuse(connection, fmt::format("not a study: found an SQLite database without Optuna's table '{}'", needed));
+    }
+  }
+  if (!tables.contains("alembic_version")) return;  // Optuna stamps the file when it opens it next
+  Query query = connection.query("SELECT version_num FROM alembic_version");
+  if (!query.next() || query.view(0) == kOptunaRevision) return;
+  refuse(connection, fmt::format("found Optuna tables of revision {}, wanted {} (Optuna 3.2 to 5.0); for an older one "
+                                 "run: optuna storage upgrade --storage sqlite:///{}",
+                                 printable(query.view(0)), kOptunaRevision, connection.path().string()));
+}
+
+void check_hfta(Connection& connection) {
+  Query query = connection.query("SELECT schema_version, library_version FROM hfta_meta WHERE id = 1");
+  if (!query.next())
+    refuse(connection, "damaged: the table hfta_meta is empty, wanted one row with the schema's number");
+  const int found = query.small(0);
+  if (found > kSchemaVersion) {
+    refuse(connection, fmt::format("found store schema {} (written by hfta-tune {}), wanted at most {}: use that or a "
+                                   "newer hfta-tune",
+                                   found, printable(query.view(1)), kSchemaVersion));
+  }
+  if (found < 1)
+    refuse(connection, fmt::format("damaged: found store schema {}, wanted 1 to {}", found, kSchemaVersion));
+}
+
+}  // namespace
+
+Contents inspect(Connection& connection) {
+  const std::set<std::string> tables = tables_of(connection);
+  if (tables.empty()) return Contents::kEmpty;
+  check_optuna(connection, tables);
+  if (!tables.contains("hfta_meta")) return Contents::kOptuna;
+  check_hfta(connection);
+  return Contents::kHfta;
+}
+
+void create_tables(Connection& connection) {
+  Transaction transaction(connection, Transaction::Kind::kWrite);
+  const Contents found = inspect(connection);  // again, under the lock: another process may have been first
+  if (found == Contents::kHfta) return;
+  if (found == Contents::kEmpty) connection.execute(kOptunaTables);
+  connection.execute(kHftaTables);
+  connection.query("INSERT INTO hfta_meta VALUES (1, ?1, ?2)").bind(kSchemaVersion, HFTA_VERSION).run();
+  transaction.commit();
+}
+
+}  // namespace hfta::storage

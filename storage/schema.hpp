@@ -1,0 +1,25 @@
+#pragma once
+/// The tables of a study store: Optuna's, and ours beside them. docs/storage.md says what a row of each means.
+
+#include "storage/sqlite.hpp"
+
+namespace hfta::storage {
+
+/// Number of the layout of the hfta_* tables that this program writes.
+inline constexpr int kSchemaVersion = 1;
+
+/// What lies in an SQLite file.
+enum class Contents {
+  kEmpty,   ///< No table at all.
+  kOptuna,  ///< Optuna's tables, without ours.
+  kHfta,    ///< Both.
+};
+
+/// Looks at the tables and their versions. Throws Error{kStorage} for a database of something else, for tables of
+/// another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for hfta_* tables newer than kSchemaVersion.
+[[nodiscard]] Contents inspect(Connection& connection);
+
+/// Creates what is missing, in one transaction.
+void create_tables(Connection& connection);
+
+}  // namespace hfta::storage

@@ -1,0 +1,156 @@
+#include "storage/sqlite.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace hfta::storage {
+namespace {
+
+/// What happened, and what to do about it, for each of SQLite's result codes that a user can meet.
+std::string explain(int code, const char* detail, int system_error, const std::string& path) {
+  const std::string reason = system_error != 0 ? std::strerror(system_error) : detail;
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return fmt::format(
+          "locked by another program for more than {} s; wait for it to finish or close it, then run "
+          "the same command again",
+          Connection::kBusyMilliseconds / 1000);
+    case SQLITE_FULL:
+      return "disk full: this write was taken back whole; free some space, then run the same command again";
+    case SQLITE_READONLY:
+      if (code == SQLITE_READONLY_DBMOVED) return "the file was moved or removed while in use; put it back";
+      return "found a file or folder that cannot be written, wanted write permission for both";
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+      return fmt::format("cannot be opened: {}; check the path and the permissions of the file and its folder", reason);
+    case SQLITE_CORRUPT:
+      return fmt::format(
+          "damaged ({}); keep the file, go back to a copy of it, or salvage its rows with sqlite3 '{}' "
+          "'.recover'",
+          detail, path);
+    case SQLITE_NOTADB:
+      return "not a study: found something that is not an SQLite database, or whose header is damaged";
+    case SQLITE_IOERR:
+      return fmt::format("the disk could not be read or written: {}; this write was taken back whole", reason);
+    case SQLITE_NOMEM:
+      return "out of memory";
+    default:
+      return fmt::format(
+          "SQLite answers '{}' (code {}); the file's tables are not as hfta-tune wrote them, or this is "
+          "a bug of hfta-tune",
+          printable(detail), code);
+  }
+}
+
+[[noreturn]] void fail_with(const std::filesystem::path& path, int code, const char* detail, int system_error) {
+  const std::string name = printable(path.string());
+  throw Error(ErrorKind::kStorage, fmt::format("{}: {}", name, explain(code, detail, system_error, name)));
+}
+
+}  // namespace
+
+Query::~Query() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+bool Query::next() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) connection_.fail(code);
+  return false;
+}
+
+void Query::run() {
+  while (next()) {
+  }
+  check(sqlite3_reset(statement_));
+}
+
+std::string_view Query::view(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  if (text == nullptr) return {};
+  return {text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+void Query::bind_one(int index, std::string_view value) {
+  // A null pointer would bind NULL; an empty view may hold one.
+  const char* data = value.data() != nullptr ? value.data() : "";
+  check(sqlite3_bind_text64(statement_, index, data, value.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+
+void Query::check(int code) {
+  if (code != SQLITE_OK) connection_.fail(code);
+}
+
+Connection::Connection(std::filesystem::path path, bool writable, bool create) : path_(std::move(path)) {
+  // An absolute path is never taken for ":memory:" or a "file:" URI. Read-only users open for writing too, because only
+  // such a connection can roll back what a killed writer left; SQLite falls back to reading where it must.
+  const std::string absolute = std::filesystem::absolute(path_).string();
+  const int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
+  sqlite3* opened = nullptr;
+  const int code = sqlite3_open_v2(absolute.c_str(), &opened, flags, nullptr);
+  database_.reset(opened);
+  if (opened == nullptr) fail_with(path_, SQLITE_NOMEM, "", 0);
+  if (code != SQLITE_OK) fail(code);
+  sqlite3_extended_result_codes(opened, 1);
+  sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  execute(
+      "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
+      "PRAGMA synchronous=FULL;");
+  if (!writable) execute("PRAGMA query_only=ON");
+}
+
+Query Connection::query(const char* sql) {
+  auto& kept = statements_[sql];
+  if (!kept) {
+    sqlite3_stmt* prepared = nullptr;
+    const int code = sqlite3_prepare_v3(database_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
+    if (code != SQLITE_OK) {
+      statements_.erase(sql);
+      fail(code);
+    }
+    kept.reset(prepared);
+  }
+  return {*this, kept.get()};
+}
+
+void Connection::execute(const char* sql) {
+  const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) fail(code);
+}
+
+void Connection::fail(int code) {
+  const int extended = sqlite3_extended_errcode(database_.get());
+  const int chosen = (extended & 0xff) == (code & 0xff) ? extended : code;
+  fail_with(path_, chosen, sqlite3_errmsg(database_.get()), sqlite3_system_errno(database_.get()));
+}
+
+Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {
+  connection_.execute(kind == Kind::kWrite ? "BEGIN IMMEDIATE" : "BEGIN");
+}
+
+Transaction::~Transaction() {
+  if (!open_) return;
+  try {
+    connection_.execute("ROLLBACK");
+  } catch (const Error&) {
+    // After a full disk or an I/O error SQLite has rolled back already, and says that there is no transaction.
+  }
+}
+
+void Transaction::commit() {
+  connection_.execute("COMMIT");
+  open_ = false;
+}
+
+}  // namespace hfta::storage

@@ -1,0 +1,115 @@
+#pragma once
+/// RAII over SQLite's C interface: a connection, its queries, its transactions. Private to storage/.
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace hfta::storage {
+
+class Connection;
+
+/// One use of a prepared statement. The statement itself is kept by the connection; it is reset when this goes.
+/// Bind parameters and columns by position; every failure is an Error{kStorage}.
+class Query {
+ public:
+  Query(Connection& connection, sqlite3_stmt* statement) : connection_(connection), statement_(statement) {}
+  ~Query();
+  Query(const Query&) = delete;
+  Query& operator=(const Query&) = delete;
+
+  /// Binds ?1, ?2, ... in order. Text is copied.
+  template <typename... Values>
+  Query& bind(const Values&... values) {
+    int index = 0;
+    (bind_one(++index, values), ...);
+    return *this;
+  }
+  /// Moves to the next row; false after the last.
+  [[nodiscard]] bool next();
+  /// For statements without rows: executes, and is ready to be bound again.
+  void run();
+
+  [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+  [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  [[nodiscard]] int small(int column) const { return sqlite3_column_int(statement_, column); }
+  [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
+  /// Valid until the next row; empty for NULL.
+  [[nodiscard]] std::string_view view(int column) const;
+  [[nodiscard]] std::string text(int column) const { return std::string(view(column)); }
+
+ private:
+  void bind_one(int index, std::int64_t value) { check(sqlite3_bind_int64(statement_, index, value)); }
+  void bind_one(int index, int value) { check(sqlite3_bind_int(statement_, index, value)); }
+  void bind_one(int index, double value) { check(sqlite3_bind_double(statement_, index, value)); }
+  void bind_one(int index, std::string_view value);
+  void bind_one(int index, const char* value) { bind_one(index, std::string_view(value)); }
+  void bind_one(int index, const std::string& value) { bind_one(index, std::string_view(value)); }
+  void bind_one(int index, std::nullopt_t /*null*/) { check(sqlite3_bind_null(statement_, index)); }
+  template <typename T>
+  void bind_one(int index, const std::optional<T>& value) {
+    value ? bind_one(index, *value) : bind_one(index, std::nullopt);
+  }
+  void check(int code);
+
+  Connection& connection_;
+  sqlite3_stmt* statement_;
+};
+
+/// An open database file. Used by one thread at a time.
+class Connection {
+ public:
+  /// How long a statement waits while another program holds the file.
+  static constexpr int kBusyMilliseconds = 10'000;
+
+  /// `writable` false: every write is refused, but a transaction that a killed writer left half-written is rolled back
+  /// where the file's permissions allow it (nothing could be read otherwise). `create`: an absent file is made.
+  Connection(std::filesystem::path path, bool writable, bool create);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// `sql` must be a literal: its statement is prepared once and kept for the connection's life.
+  [[nodiscard]] Query query(const char* sql);
+  /// Several statements, without parameters or rows.
+  void execute(const char* sql);
+  /// Rows that the last INSERT, UPDATE or DELETE touched.
+  [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
+  [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
+  /// Throws Error{kStorage}: the file, what happened, what to do.
+  [[noreturn]] void fail(int code);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+  };
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<sqlite3, Close> database_;
+  std::unordered_map<std::string_view, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;
+};
+
+/// BEGIN ... COMMIT; rolled back unless commit() returned.
+class Transaction {
+ public:
+  /// kRead: one snapshot for several queries. kWrite takes the write lock at once: a read that becomes a write later
+  /// could fail without waiting.
+  enum class Kind { kRead, kWrite };
+  Transaction(Connection& connection, Kind kind);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  void commit();
+
+ private:
+  Connection& connection_;
+  bool open_ = true;
+};
+
+}  // namespace hfta::storage

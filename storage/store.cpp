@@ -1,0 +1,188 @@
+#include "storage/store.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "storage/json.hpp"
+#include "storage/schema.hpp"
+#include "storage/store_impl.hpp"
+#include "storage/utc.hpp"
+
+namespace hfta::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
+  throw Error(ErrorKind::kStorage, printable(path.string()) + ": " + what);
+}
+
+/// What SQLite itself would say of these is "unable to open database file" for all.
+const fs::path& checked(const fs::path& path, Store::Mode mode) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) refuse(path, "found a folder, wanted a study store (an SQLite file)");
+  if (fs::exists(status)) {
+    if (!fs::is_regular_file(status)) refuse(path, "found a device or pipe, wanted a study store (an SQLite file)");
+    return path;
+  }
+  if (status.type() == fs::file_type::none) refuse(path, "cannot be reached: " + error.message());
+  if (mode != Store::Mode::kCreate) refuse(path, "no such file, wanted a study store; a run of hfta-tune creates it");
+  const fs::path folder = fs::absolute(path).parent_path();
+  if (!fs::is_directory(folder, error)) {
+    refuse(path, fmt::format("cannot be created: there is no folder {}; create it first", printable(folder.string())));
+  }
+  return path;
+}
+
+/// Walks the whole file's structure: found now, damage costs nothing; found in the middle of a study, a round.
+void check_health(Connection& connection) {
+  Query query = connection.query("PRAGMA quick_check(1)");
+  if (!query.next() || query.view(0) == "ok") return;
+  refuse(connection.path(),
+         fmt::format("damaged ({}); keep the file, go back to a copy of it, or salvage its rows with "
+                     "sqlite3 FILE '.recover'",
+                     printable(query.view(0))));
+}
+
+/// A file that somebody set to WAL goes back to a rollback journal if nobody else holds it now. If somebody does, it
+/// stays as it is: durable and correct too.
+void leave_wal(Connection& connection) {
+  if (Query mode = connection.query("PRAGMA journal_mode"); !mode.next() || mode.view(0) != "wal") return;
+  try {
+    connection.execute("PRAGMA journal_mode=DELETE");
+  } catch (const Error&) {
+  }
+}
+
+trials::Goal goal_from(std::string_view direction) {
+  return direction == "MAXIMIZE" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
+}
+
+/// The first of Optuna's metric names; Optuna calls it "value" where none was set.
+std::string metric_from(std::string_view names_json) {
+  if (names_json.empty()) return "value";
+  const nlohmann::json names = parse(names_json, "study:metric_names");
+  return names.is_array() && !names.empty() && names[0].is_string() ? names[0].get<std::string>() : "value";
+}
+
+constexpr const char* kStudyColumns =
+    "SELECT s.study_id, s.study_name,"
+    " (SELECT direction FROM study_directions d WHERE d.study_id = s.study_id AND d.objective = 0),"
+    " (SELECT value_json FROM study_system_attributes a WHERE a.study_id = s.study_id"
+    "  AND a.\"key\" = 'study:metric_names') FROM studies s ORDER BY s.study_id";
+
+void count_trials(Connection& connection, std::map<std::int64_t, StudySummary>& by_id) {
+  Query query = connection.query(
+      "SELECT study_id, state, count(*), max(max(coalesce(datetime_start, ''), coalesce(datetime_complete, '')))"
+      " FROM trials GROUP BY study_id, state");
+  while (query.next()) {
+    const auto found = by_id.find(query.integer(0));
+    if (found == by_id.end()) continue;
+    StudySummary& study = found->second;
+    study.counts[query.text(1)] = query.small(2);
+    const auto time = utc_from(query.view(3));
+    if (time && (!study.last_change || *time > *study.last_change)) study.last_change = time;
+  }
+}
+
+void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_id) {
+  Query query = connection.query(
+      "SELECT t.study_id, min(v.value), max(v.value) FROM trials t JOIN trial_values v ON v.trial_id = t.trial_id"
+      " AND v.objective = 0 WHERE t.state = 'COMPLETE' AND v.value_type = 'FINITE' GROUP BY t.study_id");
+  while (query.next()) {
+    const auto found = by_id.find(query.integer(0));
+    if (found == by_id.end()) continue;
+    found->second.best = query.real(found->second.goal == trials::Goal::kMinimize ? 1 : 2);
+  }
+}
+
+}  // namespace
+
+Store::Impl::Impl(const fs::path& path, Mode mode)
+    : connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate) {
+  const Contents found = inspect(connection);
+  if (found == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
+  if (mode == Mode::kReadOnly) return;
+  if (found != Contents::kEmpty) check_health(connection);
+  leave_wal(connection);
+  if (found != Contents::kHfta) create_tables(connection);
+}
+
+void Store::Impl::fail(const std::string& what) const { refuse(connection.path(), what); }
+
+std::optional<std::int64_t> Store::Impl::find_study(const std::string& name) {
+  Query query = connection.query("SELECT study_id FROM studies WHERE study_name = ?1");
+  query.bind(name);
+  if (!query.next()) return std::nullopt;
+  return query.integer(0);
+}
+
+std::int64_t Store::Impl::study_id(const std::string& name) {
+  const auto id = find_study(name);
+  if (id) return *id;
+  std::vector<std::string> names;
+  Query query = connection.query("SELECT study_name FROM studies ORDER BY study_id LIMIT 100");
+  while (query.next()) names.push_back(printable(query.text(0)));
+  fail(fmt::format("found no study '{}' in this store{}", printable(name), suggestion(name, names)));
+}
+
+bool Store::Impl::has_hfta_tables() {
+  return connection.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'hfta_meta'").next();
+}
+
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::~Store() = default;
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+
+Store Store::open(const fs::path& path, Mode mode) { return Store(std::make_unique<Impl>(path, mode)); }
+
+std::vector<StudySummary> Store::studies() {
+  Transaction snapshot(impl_->connection, Transaction::Kind::kRead);
+  std::map<std::int64_t, StudySummary> by_id;
+  Query query = impl_->connection.query(kStudyColumns);
+  while (query.next()) {
+    StudySummary& study = by_id[query.integer(0)];
+    study.name = query.text(1);
+    study.goal = goal_from(query.view(2));
+    study.metric = metric_from(query.view(3));
+  }
+  count_trials(impl_->connection, by_id);
+  find_best(impl_->connection, by_id);
+  std::vector<StudySummary> list;
+  for (auto& [id, study] : by_id) list.push_back(std::move(study));
+  return list;
+}
+
+std::optional<StudyRecord> Store::find(const std::string& study) {
+  Transaction snapshot(impl_->connection, Transaction::Kind::kRead);
+  const auto id = impl_->find_study(study);
+  if (!id) return std::nullopt;
+  StudyRecord record;
+  record.name = study;
+  Query optuna = impl_->connection.query(
+      "SELECT (SELECT direction FROM study_directions WHERE study_id = ?1 AND objective = 0),"
+      " (SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = 'study:metric_names')");
+  optuna.bind(*id);
+  if (optuna.next()) {
+    record.goal = goal_from(optuna.view(0));
+    record.metric = metric_from(optuna.view(1));
+  }
+  if (!impl_->has_hfta_tables()) return record;
+  Query ours = impl_->connection.query(
+      "SELECT metric, config, config_json, space_json, run_caps_json FROM hfta_studies WHERE study_id = ?1");
+  ours.bind(*id);
+  if (!ours.next()) return record;
+  record.metric = ours.text(0);
+  record.config = ours.text(1);
+  record.config_json = ours.text(2);
+  record.space = space_from_json(ours.view(3));
+  record.run_caps = ints_from_json(ours.view(4));
+  return record;
+}
+
+}  // namespace hfta::storage

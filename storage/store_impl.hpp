@@ -1,0 +1,40 @@
+#pragma once
+/// What a Store holds. Private to storage/.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "storage/optuna_encoding.hpp"
+#include "storage/sqlite.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::storage {
+
+struct Store::Impl {
+  Impl(const std::filesystem::path& path, Mode mode);
+
+  /// Optuna's trial_ids of a study, by trial number, as far as they were needed: Optuna has no index over numbers.
+  struct KnownStudy {
+    std::int64_t id = 0;
+    std::vector<std::int64_t> trial_ids;
+    std::map<std::string, OptunaDistribution> distributions;  ///< By parameter.
+  };
+
+  [[noreturn]] void fail(const std::string& what) const;
+  /// Optuna's study_id; nullopt if there is no such study.
+  [[nodiscard]] std::optional<std::int64_t> find_study(const std::string& name);
+  /// The same; absent is an error.
+  [[nodiscard]] std::int64_t study_id(const std::string& name);
+  /// True once the file has our tables: a file that only Optuna wrote gets them when it is opened for writing.
+  [[nodiscard]] bool has_hfta_tables();
+  /// For writing, inside a transaction.
+  KnownStudy& known(const std::string& name);
+  [[nodiscard]] std::int64_t trial_id(KnownStudy& study, int number);
+
+  Connection connection;
+  std::map<std::string, KnownStudy> known_studies;
+};
+
+}  // namespace hfta::storage

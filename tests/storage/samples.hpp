@@ -1,0 +1,90 @@
+#pragma once
+/// What the storage tests share: temporary folders, files in memory, and a study in which everything occurs.
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::storage::testing {
+
+/// A folder of its own, removed with everything in it.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+[[nodiscard]] std::string read_file(const std::filesystem::path& path);
+void write_file(const std::filesystem::path& path, const std::string& bytes);
+
+/// Files in a map. Reads of the paths in `unreadable` fail; so do writes once `writes_left` are done.
+class MemoryFiles final : public Files {
+ public:
+  std::map<std::string, std::string> contents;
+  std::set<std::string> unreadable;
+  int writes_left = 1'000'000;
+
+  [[nodiscard]] std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) override;
+  [[nodiscard]] bool exists(const std::filesystem::path& path) override { return contents.contains(path.string()); }
+  void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) override;
+  void remove(const std::filesystem::path& path) override { contents.erase(path.string()); }
+  [[nodiscard]] std::vector<std::string> list(const std::filesystem::path& folder) override;
+};
+
+/// 2026-11-21 07:00:00 UTC and `seconds` later.
+[[nodiscard]] trials::UtcTime at(double seconds);
+
+/// One parameter of every kind of distribution, named after its kind.
+[[nodiscard]] trials::Space every_kind();
+/// A value of each, differing with `trial`.
+[[nodiscard]] trials::Params params_of(int trial);
+[[nodiscard]] StudyRecord sample_study(const std::string& name);
+
+/// Six trials after two rounds: COMPLETE, PRUNED, FAIL by NaN, RUNNING, FAIL by -inf, COMPLETE with the best value.
+constexpr int kSampleTrials = 6;
+/// What each round writes, less rounds and occupancy of trials that have ended.
+[[nodiscard]] Changes sample_round(int round);
+/// Creates sample_study(name), adds its trials and commits its rounds.
+void write_sample(Store& store, const std::string& name);
+/// What trials() must give for it.
+[[nodiscard]] std::vector<trials::Trial> sample_trials();
+
+/// Equal in everything; NaN equals NaN, 1 differs from 1.0 and 0.0 from -0.0 in parameters.
+void check_equal(const std::vector<trials::Trial>& found, const std::vector<trials::Trial>& wanted);
+
+/// The message of the Error of that kind which `call` throws; another outcome fails the test.
+template <typename Call>
+std::string message_of(ErrorKind kind, Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    CHECK(static_cast<int>(error.kind()) == static_cast<int>(kind));
+    return error.what();
+  }
+  FAIL("no error was thrown");
+  return {};
+}
+
+/// The Error{kStorage} that `call` throws names `file` and says `words`.
+template <typename Call>
+void check_refused(const std::filesystem::path& file, const std::string& words, Call call) {
+  const std::string message = message_of(ErrorKind::kStorage, call);
+  CHECK_THAT(message, Catch::Contains(file.filename().string()));
+  CHECK_THAT(message, Catch::Contains(words));
+  CHECK(message.find('\n') == std::string::npos);
+}
+
+}  // namespace hfta::storage::testing
