@@ -38,20 +38,22 @@ struct Splits {
 
 /// The config's `data:` without batch_size.
 struct DataSource {
-  std::string name;                      ///< A built-in set ("digits"), or "" for files.
-  std::filesystem::path train;           ///< .npz, .csv
-  std::filesystem::path validation_file, test_file;       ///< "" if none or a fraction
-  std::optional<double> validation, test;                 ///< Fractions of the training file, split by seed.
-  std::vector<std::string> x;            ///< Names in the .npz; "" default: x, y. Also .npy: paths of x and y.
-  std::string y;
-  std::string target;                    ///< CSV column
-  std::vector<std::string> features;     ///< CSV columns; empty: all but the target
-  std::string where;                     ///< "digits.yaml:24", for messages
+  std::string name;             ///< A built-in set ("digits"), or "" for files.
+  std::filesystem::path train;  ///< .npz, .csv, a folder of .npy files, or the .npy of the one input
+  std::filesystem::path validation_file, test_file;  ///< "" if none or a fraction
+  std::optional<double> validation, test;            ///< Fractions of the training file, split by seed.
+  std::vector<std::string> x;                        ///< Arrays in the .npz or folder; empty: "x".
+  std::string y;                      ///< The same for the target, "": "y"; beside an .npy: its file, from there.
+  std::string target;                 ///< CSV column
+  std::vector<std::string> features;  ///< CSV columns; empty: all but the target
+  std::string where;                  ///< "digits.yaml:24", for messages
 };
 
 /// Reads and splits. `root` is the folder built-in data lie in. Targets are int64 if `classes` is asked for
-/// (cross_entropy), else of float kind. Throws Error{kConfig}: missing file, missing array or column (nearest named),
-/// not a number, ragged rows, no samples, empty split, unequal lengths, labels below zero, unsupported dtypes.
+/// (cross_entropy), else of float kind. Inputs are float32 if that holds every value of the file's type (float16, up to
+/// 16-bit integers, taken as they are, without scaling), else float64. Throws Error{kConfig}: missing file, missing
+/// array or column (nearest named), not a finite number, ragged rows, no samples, empty split, unequal lengths, labels
+/// below zero, unsupported dtypes.
 [[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
                                const std::filesystem::path& root);
 

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fusion/data/array_file.hpp"
+#include "fusion/data/table_file.hpp"
+
+namespace hfta::fusion {
+
+CsvReader::CsvReader(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+}
+
+bool CsvReader::take_line_end() {
+  if (text_.empty() || (text_[0] != '\n' && text_[0] != '\r')) return false;
+  text_.remove_prefix(text_.starts_with("\r\n") ? 2 : 1);
+  ++line_;
+  return true;
+}
+
+bool CsvReader::next(CsvRecord& record) {
+  while (take_line_end()) {
+  }
+  record.fields.clear();
+  record.line = line_;
+  if (text_.empty()) return false;
+  read_field(record);
+  while (!text_.empty() && text_[0] == ',') {
+    text_.remove_prefix(1);
+    read_field(record);
+  }
+  (void)take_line_end();
+  return true;
+}
+
+void CsvReader::read_field(CsvRecord& record) {
+  std::string& field = record.fields.emplace_back();
+  if (!text_.empty() && text_[0] == '"') {
+    read_quoted(field, record.line);
+    return;
+  }
+  const std::size_t end = std::min(text_.find_first_of(",\r\n"), text_.size());
+  field.assign(text_.substr(0, end));
+  text_.remove_prefix(end);
+}
+
+void CsvReader::read_quoted(std::string& field, std::size_t line) {
+  text_.remove_prefix(1);
+  while (true) {
+    const std::size_t quote = text_.find('"');
+    if (quote == std::string_view::npos) {
+      fail_at(place_, fmt::format("line {}: found a quote that is never closed", line));
+    }
+    const std::string_view part = text_.substr(0, quote);
+    line_ += static_cast<std::size_t>(std::count(part.begin(), part.end(), '\n'));
+    field.append(part);
+    text_.remove_prefix(quote + 1);
+    if (!text_.starts_with('"')) break;
+    field += '"';
+    text_.remove_prefix(1);
+  }
+  if (!text_.empty() && std::string_view(",\r\n").find(text_[0]) == std::string_view::npos) {
+    fail_at(place_, fmt::format("line {}: found text behind a closing quote, wanted a comma or the line's end", line_));
+  }
+}
+
+}  // namespace hfta::fusion

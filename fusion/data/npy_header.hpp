@@ -1,0 +1,25 @@
+#pragma once
+/// The header of a .npy file. Internal to fusion/data.
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+struct NpyHeader {
+  char kind = 'f';        ///< NumPy's letter: b boolean, i and u integers, f floats.
+  std::size_t width = 4;  ///< Bytes of a number.
+  bool big_endian = false;
+  bool fortran_order = false;
+  Shape shape;
+  std::size_t elements = 0;  ///< Product of shape; elements * width does not overflow.
+  std::size_t size = 0;      ///< Bytes of the header: where the numbers begin.
+};
+
+/// Throws Error{kConfig} for what is not a .npy header, and for types other than plain numbers.
+[[nodiscard]] NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& place);
+
+}  // namespace hfta::fusion

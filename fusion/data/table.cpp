@@ -1,0 +1,104 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "base/text.hpp"
+#include "fusion/data/table_file.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::size_t column_index(const std::vector<std::string>& header, const std::string& name, const std::string& place) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
+  const bool single = header.size() == 1 && header[0].find_first_of(";\t") != std::string::npos;
+  fail_at(place, fmt::format("found no column '{}'{}", printable(name),
+                             single ? "; columns are separated by commas" : printable(suggestion(name, header))));
+}
+
+std::vector<std::string> read_header(CsvReader& reader, const std::string& place) {
+  CsvRecord record;
+  if (!reader.next(record)) fail_at(place, "found an empty file, wanted a header row and rows of numbers");
+  std::vector<std::string> header;
+  std::set<std::string> seen;
+  for (const std::string& field : record.fields) {
+    header.emplace_back(trimmed(field));
+    if (!seen.insert(header.back()).second) {
+      fail_at(place, fmt::format("found the column '{}' twice", printable(header.back())));
+    }
+  }
+  return header;
+}
+
+double number(const CsvRecord& record, const std::vector<std::string>& header, std::size_t column, Use use,
+              const std::string& place) {
+  std::string_view text = trimmed(record.fields[column]);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool read = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  // Beyond 2^53 a double no longer tells whole numbers apart.
+  const bool label = value >= 0 && std::floor(value) == value && value <= 0x1.0p53;
+  if (!read || (use == Use::kLabels && !label)) {
+    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted a {}", record.line, printable(header[column]),
+                               printable(record.fields[column]),
+                               use == Use::kLabels ? "class as a whole number from 0" : "number"));
+  }
+  return value;
+}
+
+// Columns of the features, in the order asked for, or in the file's.
+std::vector<std::size_t> feature_columns(const std::vector<std::string>& header, std::size_t target,
+                                         const std::vector<std::string>& features, const std::string& place) {
+  std::vector<std::size_t> columns;
+  for (const std::string& name : features) {
+    const std::size_t column = column_index(header, name, place);
+    if (column == target) fail_at(place, fmt::format("found the target '{}' among the features", printable(name)));
+    if (std::count(columns.begin(), columns.end(), column) > 0) {
+      fail_at(place, fmt::format("found the feature '{}' twice", printable(name)));
+    }
+    columns.push_back(column);
+  }
+  for (std::size_t c = 0; features.empty() && c < header.size(); ++c) {
+    if (c != target) columns.push_back(c);
+  }
+  if (columns.empty()) fail_at(place, "found no columns beside the target");
+  return columns;
+}
+
+}  // namespace
+
+NumberTable read_table(const std::filesystem::path& path, const std::string& target,
+                       const std::vector<std::string>& features, Use target_use, const std::string& place) {
+  const std::vector<std::byte> bytes = read_bytes(path, place);
+  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place);
+  const std::vector<std::string> header = read_header(reader, place);
+  const std::size_t target_column = column_index(header, target, place);
+  const std::vector<std::size_t> columns = feature_columns(header, target_column, features, place);
+
+  NumberTable table;
+  for (const std::size_t column : columns) table.columns.push_back(header[column]);
+  CsvRecord record;
+  while (reader.next(record)) {
+    if (record.fields.size() != header.size()) {
+      fail_at(place, fmt::format("line {}: found {} fields, wanted {} as in the header", record.line,
+                                 record.fields.size(), header.size()));
+    }
+    for (const std::size_t column : columns)
+      table.features.push_back(number(record, header, column, Use::kNumbers, place));
+    table.targets.push_back(number(record, header, target_column, target_use, place));
+  }
+  if (table.targets.empty()) fail_at(place, "found a header and no rows, wanted samples");
+  return table;
+}
+
+}  // namespace hfta::fusion

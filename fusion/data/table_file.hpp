@@ -1,0 +1,55 @@
+#pragma once
+/// Tables of text: CSV files. Internal to fusion/data.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusion/data/array_file.hpp"
+
+namespace hfta::fusion {
+
+/// One record of a CSV file.
+struct CsvRecord {
+  std::vector<std::string> fields;
+  std::size_t line = 1;  ///< Where it begins, from 1.
+};
+
+/// RFC 4180 as it is met: quoted fields may hold commas, doubled quotes and line ends; lines end in LF, CR LF or CR;
+/// blank lines and a byte-order mark are skipped. Gives one record after another, so that a table is never held as text
+/// cells.
+class CsvReader {
+ public:
+  /// `text` must outlive the reader. Errors begin with `place`.
+  CsvReader(std::string_view text, std::string place);
+
+  /// False at the end. Throws Error{kConfig} for quotes that are not closed or are followed by text.
+  [[nodiscard]] bool next(CsvRecord& record);
+
+ private:
+  void read_field(CsvRecord& record);
+  void read_quoted(std::string& field, std::size_t line);
+  [[nodiscard]] bool take_line_end();
+
+  std::string_view text_;
+  std::string place_;
+  std::size_t line_ = 1;
+};
+
+/// The numbers of a CSV file: the wanted columns, row-major.
+struct NumberTable {
+  std::vector<std::string> columns;
+  std::vector<double> features;  ///< [rows, columns.size()]
+  std::vector<double> targets;   ///< [rows]
+};
+
+/// Reads a table whose first record is its header. `features` empty: every column but `target`. As Use::kLabels,
+/// targets are whole numbers from 0.
+/// Throws Error{kConfig}: missing or repeated columns (nearest named), ragged rows, fields that are no finite numbers
+/// (line and column named), no rows.
+[[nodiscard]] NumberTable read_table(const std::filesystem::path& path, const std::string& target,
+                                     const std::vector<std::string>& features, Use target_use,
+                                     const std::string& place);
+
+}  // namespace hfta::fusion
