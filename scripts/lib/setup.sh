@@ -28,8 +28,10 @@ step() {
 
 say() { printf '   %s\n' "$*"; }
 
+# For failures whose cause is known: the step's own advice would only lead astray.
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
+  STEP_HELP=''
   exit 1
 }
 
@@ -39,8 +41,8 @@ report_failure() {
   if ((code == 130 || code == 143)); then
     printf '\n%s: interrupted during "%s"; the same command goes on from here.\n' "${0##*/}" "$STEP_NAME" >&2
   else
-    printf '\n%s: the step "%s" failed (exit code %d).\n%s\nThen run the same command again: finished steps are not repeated.\n' \
-      "${0##*/}" "$STEP_NAME" "$code" "$STEP_HELP" >&2
+    printf '\n%s: the step "%s" failed (exit code %d).\n%sThen run the same command again: finished steps are not repeated.\n' \
+      "${0##*/}" "$STEP_NAME" "$code" "${STEP_HELP:+$STEP_HELP$'\n'}" >&2
   fi
 }
 trap report_failure EXIT
@@ -75,10 +77,11 @@ install_packages() {
   if ! apt-cache show "${missing[@]}" >/dev/null 2>&1; then
     as_root "${apt[@]}" update -qq
   fi
-  if ! as_root "${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}"; then
+  local install=("${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}")
+  if ! as_root "${install[@]}" >/dev/null; then
     say 'trying once more with fresh package lists'
     as_root "${apt[@]}" update -qq
-    as_root "${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}"
+    as_root "${install[@]}" >/dev/null
   fi
 }
 
