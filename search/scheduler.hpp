@@ -36,14 +36,18 @@ class Scheduler {
   [[nodiscard]] virtual int target(int trial) const = 0;
   /// The most epochs any trial gets.
   [[nodiscard]] virtual int max_epochs() const = 0;
-  /// Told after each epoch (1-based) of a trial. A non-finite value means that the trial has failed: the answer is kStop
-  /// and the trial counts as started but never ranks.
+  /// Told after each epoch (1-based) of a trial. A non-finite value means that the trial has failed: the answer is
+  /// kStop and the trial counts as started but never ranks. Reports may come in any order, even ahead of the verdict
+  /// that they wait for (a store read again, trial by trial: answered kPause); one told twice changes nothing. Throws
+  /// Error{kInternal} for a trial or an epoch that cannot be, and for two values of one rung.
   [[nodiscard]] virtual Decision report(int trial, int epoch, double value) = 0;
-  /// The trial failed for a reason that has no value (out of memory, ...).
+  /// The trial failed for a reason that has no value (out of memory, ...). Values reported before still rank, so that
+  /// verdicts on others do not depend on when it failed. No effect on a trial that has ended.
   virtual void fail(int trial) = 0;
-  /// Verdicts on paused trials that have fallen due since the last call, in order of trial.
+  /// Verdicts on paused trials that have fallen due since the last call, in order of trial; none on failed ones.
   [[nodiscard]] virtual std::vector<Verdict> take_verdicts() = 0;
   /// Trial-epochs that `trials` more draws, the first of them `first`, would cost if none fails; for progress and plan.
+  /// Of a bracket that is only partly among them: its share. Draws beyond capacity cost nothing.
   [[nodiscard]] virtual std::int64_t planned_epochs(int first, int trials) const = 0;
 };
 
@@ -65,13 +69,17 @@ struct HyperbandOptions {
 
 /// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
 /// (arXiv 1603.06560): n = ceil((s_max+1)/(s+1) * eta^s), n_i = floor(n * eta^-i), r_i = max_epochs * eta^(i-s),
-/// s_max the largest s with min_epochs * eta^s <= max_epochs. Integer arithmetic throughout.
+/// s_max the largest s with min_epochs * eta^s <= max_epochs. Integer arithmetic throughout; r_i rounds down. Throws
+/// Error{kConfig} unless 1 <= min_epochs <= max_epochs and eta >= 2.
 [[nodiscard]] std::vector<std::vector<Rung>> hyperband_brackets(const HyperbandOptions& options);
 
 /// Successive halving in each of Hyperband's brackets; survivors go on from where they stood. Draws fill brackets in
 /// order, pass after pass, until `run_caps.back()` trials were drawn; the bracket that a cap cuts begins with what is
 /// left. `run_caps`: every cap the study ever had, ascending (a raised cap begins the next bracket; the cut one stays
 /// cut). Empty: one pass. A rung keeps the best floor(started * eta^-i), ties to the lower trial, at most the finite.
+/// Where that is 0 (a bracket cut to fewer than eta^s trials), all of the rung are stopped. Every verdict on a rung
+/// falls due at once, when each of its trials has reported or failed. Throws Error{kConfig} for impossible options or
+/// caps.
 [[nodiscard]] std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
                                                         std::vector<int> run_caps);
 

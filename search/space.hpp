@@ -12,14 +12,18 @@ namespace hfta::search {
 /// Throws Error{kConfig} saying what is wrong ("min: found 3, wanted at most max = 1"); the caller adds the place.
 void validate(const trials::Distribution& distribution);
 
-/// One value; deterministic in `random`'s position.
+/// One value; deterministic in `random`'s position. q_* give the nearest multiple of q as W&B does, half to even, which
+/// may lie up to q/2 outside min..max; a decimal q gives decimals (0.3, not 0.30000000000000004). int_uniform, and q_*
+/// with `integer`, give integers. The distribution must be valid, here and below.
 [[nodiscard]] trials::ParamValue sample(const trials::Distribution& distribution, CountedRandom& random);
 
-/// Every value in order if there are finitely many (constant, categorical, int_uniform, q_uniform, q_log_uniform*): what
-/// grid search walks. nullopt otherwise, and above 1'000'000 values.
+/// Every value that `sample` can give, in order, if they are finitely many (constant, categorical, int_uniform,
+/// q_uniform, q_log_uniform*, any range of one point): what grid search walks, categorical values of probability 0
+/// included. nullopt otherwise, and above 1'000'000 values.
 [[nodiscard]] std::optional<std::vector<trials::ParamValue>> enumerate(const trials::Distribution& distribution);
 
-/// Values that validation tries: every categorical value; otherwise the two ends (normal kinds: mu +- 4 sigma).
+/// Values that validation tries: every categorical value; otherwise the two ends as `sample` gives them (normal kinds:
+/// mu +- 4 sigma), or the one value where they are the same.
 [[nodiscard]] std::vector<trials::ParamValue> extremes(const trials::Distribution& distribution);
 
 }  // namespace hfta::search
