@@ -77,6 +77,13 @@ bool is_quantized(DistributionKind kind) {
   }
 }
 
+/// The greatest multiple of q at or below `value`, forgiving what a division like 0.3 / 0.1 leaves over.
+double multiple_below(double value, double q) {
+  const double ratio = value / q, nearest = std::round(ratio);
+  const bool whole = std::abs(ratio - nearest) <= 1e-9 * std::max(1.0, std::abs(ratio));
+  return (whole ? nearest : std::floor(ratio)) * q;
+}
+
 bool is_multiple(double value, double q) { return std::fmod(value, q) == 0; }
 
 OptunaDistribution bounded(const Distribution& d) {
@@ -85,9 +92,9 @@ OptunaDistribution bounded(const Distribution& d) {
   out.kind = whole ? Kind::kInt : Kind::kFloat;
   Range range = continuous_range(d);
   if (is_quantized(d.kind)) {
-    // Rounding to a multiple of q may leave the range by up to q / 2.
-    range = {std::min(range.low, std::round(range.low / d.q) * d.q),
-             std::max(range.high, std::round(range.high / d.q) * d.q)};
+    // Rounding to a multiple of q may leave the range; which way a half goes is not decided here.
+    range = {std::min(range.low, multiple_below(range.low, d.q)),
+             std::max(range.high, -multiple_below(-range.high, d.q))};
   }
   if (whole) range = {std::floor(range.low), std::ceil(range.high)};
   const double limit = whole ? kTwo63 : kMax;

@@ -5,10 +5,12 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <stdexcept>
+
+#include "base/error.hpp"
 
 namespace hfta::storage::testing {
 namespace {
@@ -41,49 +43,6 @@ Distribution normal(DistributionKind kind, double mu, double sigma, double q = 1
   return d;
 }
 
-std::uint64_t bits(double value) {
-  std::uint64_t out = 0;
-  std::memcpy(&out, &value, sizeof out);
-  return out;
-}
-
-bool same_number(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
-
-bool same_value(const ParamValue& a, const ParamValue& b) {
-  if (a.index() != b.index()) return false;
-  if (const auto* number = std::get_if<double>(&a)) return bits(*number) == bits(std::get<double>(b));
-  return a == b;
-}
-
-bool same_metrics(const std::map<std::string, double>& a, const std::map<std::string, double>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
-           return x.first == y.first && same_number(x.second, y.second);
-         });
-}
-
-void check_equal(const trials::Trial& found, const trials::Trial& wanted) {
-  INFO("trial " << wanted.number);
-  CHECK(found.number == wanted.number);
-  CHECK(std::string(name_of(found.state)) == name_of(wanted.state));
-  CHECK(found.value == wanted.value);
-  CHECK(found.reason == wanted.reason);
-  CHECK((found.started == wanted.started));
-  CHECK((found.completed == wanted.completed));
-  CHECK(same_metrics(found.test_metrics, wanted.test_metrics));
-  REQUIRE(found.params.size() == wanted.params.size());
-  for (std::size_t i = 0; i < wanted.params.size(); ++i) {
-    CHECK(found.params[i].first == wanted.params[i].first);
-    INFO(wanted.params[i].first << ": found " << trials::to_text(found.params[i].second) << ", wanted "
-                                << trials::to_text(wanted.params[i].second));
-    CHECK(same_value(found.params[i].second, wanted.params[i].second));
-  }
-  REQUIRE(found.epochs.size() == wanted.epochs.size());
-  for (std::size_t i = 0; i < wanted.epochs.size(); ++i) {
-    CHECK(found.epochs[i].epoch == wanted.epochs[i].epoch);
-    CHECK(same_metrics(found.epochs[i].metrics, wanted.epochs[i].metrics));
-  }
-}
-
 }  // namespace
 
 TempFolder::TempFolder() {
@@ -99,14 +58,14 @@ TempFolder::~TempFolder() {
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  REQUIRE(in);
+  if (!in) throw std::runtime_error("cannot read " + path.string());
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
 void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << bytes;
-  REQUIRE(out.flush());
+  if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
 std::vector<std::byte> MemoryFiles::read(const fs::path& path, std::size_t limit) {
@@ -234,7 +193,7 @@ void write_sample(Store& store, const std::string& name) {
   std::vector<trials::Params> params;
   for (int trial = 0; trial < kSampleTrials; ++trial) params.push_back(params_of(trial));
   const std::vector<int> numbers = store.add_trials(name, params, at(0));
-  CHECK(numbers == std::vector<int>{0, 1, 2, 3, 4, 5});
+  if (numbers != std::vector<int>{0, 1, 2, 3, 4, 5}) throw std::logic_error("add_trials: wrong numbers");
   store.commit(name, sample_round(0));
   store.commit(name, sample_round(1));
 }
@@ -262,11 +221,6 @@ std::vector<trials::Trial> sample_trials() {
       list[static_cast<std::size_t>(number)].test_metrics = metrics;
   }
   return list;
-}
-
-void check_equal(const std::vector<trials::Trial>& found, const std::vector<trials::Trial>& wanted) {
-  REQUIRE(found.size() == wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) check_equal(found[i], wanted[i]);
 }
 
 }  // namespace hfta::storage::testing

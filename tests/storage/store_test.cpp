@@ -5,6 +5,7 @@
 
 #include "storage/sqlite.hpp"
 #include "storage/utc.hpp"
+#include "tests/storage/checks.hpp"
 #include "tests/storage/samples.hpp"
 
 namespace hfta::storage::testing {
