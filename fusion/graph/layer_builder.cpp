@@ -77,7 +77,7 @@ void LayerBuilder::bind() {
     const bool further = next == 1 && kind_.args[0].type == ArgType::kName && std::holds_alternative<std::string>(arg);
     if (further) next = 0;
     if (next >= kind_.args.size()) {
-      fail(fmt::format("found {} arguments, wanted {}{}", positional.size(),
+      fail(fmt::format("arguments: found {}, wanted {}{}", positional.size(),
                        names.empty() ? "none" : fmt::format("at most {}: ", names.size()), join(names)));
     }
     take(kind_.args[next++], arg);

@@ -111,8 +111,7 @@ Graph build_graph(const std::vector<LayerSpec>& layers, const Shape& input, DTyp
   graph.output = current;
   if (graph.parameter_count() == 0) {
     fail(layers.empty() ? "" : layers[0].where,
-         fmt::format("layers: found {} and nothing to train, wanted at least one with weights",
-                     layers.empty() ? "no layers" : "layers"));
+         "layers: found nothing to train, wanted at least one layer with weights");
   }
   return graph;
 }
