@@ -1,0 +1,128 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "fusion/data/table_file.hpp"
+#include "temporary_folder.hpp"
+
+namespace hfta::fusion::test {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows rows_of(const std::string& text) {
+  CsvReader reader(text, "t.csv");
+  CsvRecord record;
+  Rows rows;
+  while (reader.next(record)) rows.push_back(record.fields);
+  return rows;
+}
+
+TEST_CASE("CSV is read by RFC 4180", "[csv]") {
+  const std::vector<std::pair<std::string, Rows>> cases = {
+      {"", {}},
+      {"a,b\n1,2\n", {{"a", "b"}, {"1", "2"}}},
+      {"a,b\n1,2", {{"a", "b"}, {"1", "2"}}},
+      {"a,b\r\n1,2\r\n", {{"a", "b"}, {"1", "2"}}},
+      {"a,b\r1,2\r", {{"a", "b"}, {"1", "2"}}},
+      {"\xEF\xBB\xBF"
+       "a,b\n",
+       {{"a", "b"}}},
+      {"\n\na,b\n\r\n\n1,2\n\n", {{"a", "b"}, {"1", "2"}}},
+      {"a,,b,\n", {{"a", "", "b", ""}}},
+      {"\"a,b\",\"c\"\"d\"\n", {{"a,b", "c\"d"}}},
+      {"\"two\nlines\",x\n", {{"two\nlines", "x"}}},
+      {"\"\",\"\"\"\"\n", {{"", "\""}}},
+      {"a\"b,c\n", {{"a\"b", "c"}}},
+      {" a , b \n", {{" a ", " b "}}},
+  };
+  for (const auto& [text, rows] : cases) {
+    CAPTURE(text);
+    CHECK(rows_of(text) == rows);
+  }
+}
+
+TEST_CASE("records know their lines", "[csv]") {
+  CsvReader reader("a\n\n\"x\ny\"\r\nb\n", "t.csv");
+  CsvRecord record;
+  std::vector<std::size_t> lines;
+  while (reader.next(record)) lines.push_back(record.line);
+  CHECK(lines == std::vector<std::size_t>{1, 3, 5});
+}
+
+TEST_CASE("broken quotes are refused", "[csv]") {
+  CHECK_THROWS_WITH(rows_of("a\n\"b,c\n"), "t.csv: line 2: found a quote that is never closed");
+  CHECK_THROWS_WITH(rows_of("a\n\"b\"c\n"),
+                    "t.csv: line 2: found text behind a closing quote, wanted a comma or the line's end");
+}
+
+struct TableCase {
+  std::string text, target;
+  std::vector<std::string> features;
+  std::string message;
+  Use use = Use::kNumbers;
+};
+
+TEST_CASE("tables that cannot be used are refused with line and column", "[csv]") {
+  const TemporaryFolder folder;
+  const std::vector<TableCase> cases = {
+      {"", "y", {}, "t: found an empty file, wanted a header row and rows of numbers"},
+      {"a,y\n", "y", {}, "t: found a header and no rows, wanted samples"},
+      {"age,weight\n1,2\n", "wieght", {}, "t: found no column 'wieght'; did you mean 'weight'?"},
+      {"a,b\n1,2\n", "target", {}, "t: found no column 'target'; valid: a, b"},
+      {"a;y\n1;2\n", "y", {}, "t: found no column 'y'; columns are separated by commas"},
+      {"a,y\n1,2\n", "y", {"aa"}, "t: found no column 'aa'; did you mean 'a'?"},
+      {"a,y\n1,2\n", "y", {"a", "a"}, "t: found the feature 'a' twice"},
+      {"a,y\n1,2\n", "y", {"y"}, "t: found the target 'y' among the features"},
+      {"a,a,y\n1,2,3\n", "y", {}, "t: found the column 'a' twice"},
+      {"y\n1\n", "y", {}, "t: found no columns beside the target"},
+      {"a,y\n1,2\n1\n", "y", {}, "t: line 3: found 1 fields, wanted 2 as in the header"},
+      {"a,y\n1,2,3\n", "y", {}, "t: line 2: found 3 fields, wanted 2 as in the header"},
+      {"a,y\n1,2\n\nred,2\n", "y", {}, "t: line 4: column 'a': found 'red', wanted a number"},
+      {"a,y\n1,2\n,2\n", "y", {}, "t: line 3: column 'a': found '', wanted a number"},
+      {"a,y\nnan,2\n", "y", {}, "t: line 2: column 'a': found 'nan', wanted a number"},
+      {"a,y\n1,inf\n", "y", {}, "t: line 2: column 'y': found 'inf', wanted a number"},
+      {"a,y\n1e999,2\n", "y", {}, "t: line 2: column 'a': found '1e999', wanted a number"},
+      {"a,y\n0x10,2\n", "y", {}, "t: line 2: column 'a': found '0x10', wanted a number"},
+      {"a,y\n1 2,2\n", "y", {}, "t: line 2: column 'a': found '1 2', wanted a number"},
+      {"a,y\n+-1,2\n", "y", {}, "t: line 2: column 'a': found '+-1', wanted a number"},
+      {"a,y\n\x1b[2J,2\n", "y", {}, "t: line 2: column 'a': found '\\x1b[2J', wanted a number"},
+      {"a,y\n1,0.5\n",
+       "y",
+       {},
+       "t: line 2: column 'y': found '0.5', wanted a class as a whole number from 0",
+       Use::kLabels},
+      {"a,y\n1,-1\n",
+       "y",
+       {},
+       "t: line 2: column 'y': found '-1', wanted a class as a whole number from 0",
+       Use::kLabels},
+      {"a,y\n1,setosa\n",
+       "y",
+       {},
+       "t: line 2: column 'y': found 'setosa', wanted a class as a whole number from 0",
+       Use::kLabels},
+  };
+  for (const TableCase& c : cases) {
+    CAPTURE(c.text);
+    std::string message = "(none)";
+    try {
+      (void)read_table(folder.write("t.csv", c.text), c.target, c.features, c.use, "t");
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kConfig);
+      message = error.what();
+    }
+    CHECK(message == c.message);
+  }
+}
+
+TEST_CASE("columns come in the order asked for, text in others is left alone", "[csv]") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("t.csv", " a ,name,\"b\",y\n1,red,2.5e-3, 3 \n+4,\"blue, dark\",-5,6.\n");
+  const NumberTable table = read_table(path, "y", {"b", "a"}, Use::kNumbers, "t");
+  CHECK(table.columns == std::vector<std::string>{"b", "a"});
+  CHECK(table.features == std::vector<double>{2.5e-3, 1, -5, 4});
+  CHECK(table.targets == std::vector<double>{3, 6});
+}
+
+}  // namespace
+}  // namespace hfta::fusion::test
