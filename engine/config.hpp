@@ -27,7 +27,7 @@ struct TaskSpec {
   fusion::OrderOptions order;
   bool drop_last = false;
   fusion::Recipe recipe;
-  fusion::SlotHyper hyper;  ///< `graph` is filled when the graph is built.
+  fusion::SlotHyper hyper;            ///< `graph` is filled when the graph is built.
   std::optional<std::uint64_t> seed;  ///< train.seed; unset: the trial's number.
 };
 
@@ -46,9 +46,9 @@ struct StudyConfig {
   trials::Space space;
   std::set<std::string> shape_changing;  ///< Parameters that split trials into partitions.
   int keep = 10;
-  std::optional<int> width;    ///< array.width; unset: auto
-  std::string device = "auto"; ///< array.device
-  std::optional<int> threads;  ///< array.threads; unset: auto
+  std::optional<int> width;     ///< array.width; unset: auto
+  std::string device = "auto";  ///< array.device
+  std::optional<int> threads;   ///< array.threads; unset: auto
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
   std::string normalized;  ///< JSON of everything that decides results: what an edited config is compared with.
@@ -72,5 +72,8 @@ struct Override {
 /// The same for a config that lies in a store; `folder` is what its relative paths start from.
 [[nodiscard]] StudyConfig parse_config(const std::string& text, const std::filesystem::path& file,
                                        const std::vector<Override>& overrides);
+
+/// What of two configs' `normalized` differs, by key path: "train.optimizer.name: found adam, the study has sgd".
+[[nodiscard]] std::vector<std::string> config_differences(const std::string& stored_json, const std::string& now_json);
 
 }  // namespace hfta::engine
