@@ -25,6 +25,11 @@ std::string explain(int code, const char* detail, int system_error, const std::s
       return "disk full: this write was taken back whole; free some space, then run the same command again";
     case SQLITE_READONLY:
       if (code == SQLITE_READONLY_DBMOVED) return "the file was moved or removed while in use; put it back";
+      if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY) {
+        return "a killed program left a half-written round, which must be taken back first; wanted write permission "
+               "for "
+               "the file and its folder";
+      }
       return "found a file or folder that cannot be written, wanted write permission for both";
     case SQLITE_PERM:
     case SQLITE_AUTH:

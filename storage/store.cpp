@@ -149,7 +149,7 @@ std::vector<StudySummary> Store::studies() {
     StudySummary& study = by_id[query.integer(0)];
     study.name = query.text(1);
     study.goal = goal_from(query.view(2));
-    study.metric = metric_from(query.view(3));
+    study.metric = impl_->reading(study.name, [&] { return metric_from(query.view(3)); });
   }
   count_trials(impl_->connection, by_id);
   find_best(impl_->connection, by_id);
@@ -162,20 +162,24 @@ std::optional<StudyRecord> Store::find(const std::string& study) {
   Transaction snapshot(impl_->connection, Transaction::Kind::kRead);
   const auto id = impl_->find_study(study);
   if (!id) return std::nullopt;
+  return impl_->reading(study, [&] { return impl_->read_study(study, *id); });
+}
+
+StudyRecord Store::Impl::read_study(const std::string& name, std::int64_t id) {
   StudyRecord record;
-  record.name = study;
-  Query optuna = impl_->connection.query(
+  record.name = name;
+  Query optuna = connection.query(
       "SELECT (SELECT direction FROM study_directions WHERE study_id = ?1 AND objective = 0),"
       " (SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = 'study:metric_names')");
-  optuna.bind(*id);
+  optuna.bind(id);
   if (optuna.next()) {
     record.goal = goal_from(optuna.view(0));
     record.metric = metric_from(optuna.view(1));
   }
-  if (!impl_->has_hfta_tables()) return record;
-  Query ours = impl_->connection.query(
+  if (!has_hfta_tables()) return record;
+  Query ours = connection.query(
       "SELECT metric, config, config_json, space_json, run_caps_json FROM hfta_studies WHERE study_id = ?1");
-  ours.bind(*id);
+  ours.bind(id);
   if (!ours.next()) return record;
   record.metric = ours.text(0);
   record.config = ours.text(1);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "storage/optuna_encoding.hpp"
 #include "storage/sqlite.hpp"
 #include "storage/store.hpp"
@@ -23,10 +25,14 @@ struct Store::Impl {
   };
 
   [[noreturn]] void fail(const std::string& what) const;
+  /// Runs `read`; an error about a row's contents gets the file and the study in front.
+  template <typename Read>
+  auto reading(const std::string& study, Read read);
   /// Optuna's study_id; nullopt if there is no such study.
   [[nodiscard]] std::optional<std::int64_t> find_study(const std::string& name);
   /// The same; absent is an error.
   [[nodiscard]] std::int64_t study_id(const std::string& name);
+  [[nodiscard]] StudyRecord read_study(const std::string& name, std::int64_t id);
   /// True once the file has our tables: a file that only Optuna wrote gets them when it is opened for writing.
   [[nodiscard]] bool has_hfta_tables();
   /// For writing, inside a transaction.
@@ -36,5 +42,17 @@ struct Store::Impl {
   Connection connection;
   std::map<std::string, KnownStudy> known_studies;
 };
+
+template <typename Read>
+auto Store::Impl::reading(const std::string& study, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    // SQLite's own errors name the file already.
+    const std::string file = printable(connection.path().string());
+    if (std::string(error.what()).rfind(file, 0) == 0) throw;
+    throw Error(error.kind(), file + ": study '" + printable(study) + "': " + error.what());
+  }
+}
 
 }  // namespace hfta::storage

@@ -169,18 +169,13 @@ std::vector<Trial> Store::trials(const std::string& study) {
   Transaction snapshot(connection, Transaction::Kind::kRead);
   const std::int64_t id = impl_->study_id(study);
   Builder builder(connection, id);
-  try {
+  impl_->reading(study, [&] {
     builder.read_trials();
     builder.read_params();
     builder.read_values();
     if (impl_->has_hfta_tables()) builder.read_ours();
     builder.read_optunas_epochs(record ? record->metric : "value");
-  } catch (const Error& error) {
-    // SQLite's own errors name the file already.
-    const std::string file = printable(connection.path().string());
-    if (std::string(error.what()).rfind(file, 0) == 0) throw;
-    throw Error(error.kind(), fmt::format("{}: study {}: {}", file, printable(study), error.what()));
-  }
+  });
   return builder.take();
 }
 

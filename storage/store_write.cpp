@@ -153,9 +153,11 @@ Store::Impl::KnownStudy& Store::Impl::known(const std::string& name) {
   Query query = connection.query("SELECT space_json FROM hfta_studies WHERE study_id = ?1");
   query.bind(id);
   if (!query.next()) return study;
-  for (const trials::Parameter& parameter : space_from_json(query.view(0))) {
-    study.distributions.emplace(parameter.name, to_optuna(parameter.distribution));
-  }
+  reading(name, [&] {
+    for (const trials::Parameter& parameter : space_from_json(query.view(0))) {
+      study.distributions.emplace(parameter.name, to_optuna(parameter.distribution));
+    }
+  });
   return study;
 }
 
@@ -182,6 +184,7 @@ void Store::create(const StudyRecord& study) {
     impl_->fail(fmt::format("there is a study '{}' already; choose another name", printable(study.name)));
   }
   for (const trials::Parameter& parameter : study.space) (void)to_optuna(parameter.distribution);
+  impl_->known_studies.erase(study.name);  // one of that name may have been deleted by another program
   connection.query("INSERT INTO studies (study_name) VALUES (?1)").bind(study.name).run();
   const std::int64_t id = connection.last_id();
   connection.query("INSERT INTO study_directions (direction, study_id, objective) VALUES (?1, ?2, 0)")

@@ -1,0 +1,166 @@
+/// What takes seconds: a large study, flipped bits all over a file, a lock that is never released.
+#include <chrono>
+#include <ctime>
+#include <random>
+
+#include "storage/sqlite.hpp"
+#include "tests/storage/checks.hpp"
+#include "tests/storage/samples.hpp"
+
+namespace hfta::storage::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Mode = Store::Mode;
+
+// Seconds of processor time that reading the large study may take; sanitizers make everything slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double kBudget = 40;
+#else
+constexpr double kBudget = 2;
+#endif
+
+std::string sample_bytes() {
+  const TempFolder folder;
+  {
+    Store store = Store::open(folder / "s.db", Mode::kCreate);
+    write_sample(store, "s");
+  }
+  return read_file(folder / "s.db");
+}
+
+/// Opens and reads everything; damage may stay unseen (a flip in free space), but is an Error{kStorage} where it is
+/// seen.
+bool readable(const fs::path& file, Mode mode) {
+  try {
+    Store store = Store::open(file, mode);
+    for (const StudySummary& study : store.studies()) {
+      (void)store.find(study.name);
+      (void)store.trials(study.name);
+      (void)store.occupancy(study.name);
+      (void)store.arrays(study.name);
+    }
+    return true;
+  } catch (const Error& error) {
+    CHECK((error.kind() == ErrorKind::kStorage));
+    CHECK_THAT(error.what(), Catch::Contains("s.db"));
+    return false;
+  }
+}
+
+TEST_CASE("open: flipped bits give an error or the study, never a crash or a write", "[open]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  const std::string good = sample_bytes();
+  std::mt19937 random(20261121);
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < 4096; ++i) places.push_back(i);
+  for (int i = 0; i < 1000; ++i) places.push_back(random() % good.size());
+  int refused = 0;
+  for (const std::size_t place : places) {
+    std::string bad = good;
+    bad[place] = static_cast<char>(bad[place] ^ (1U << (random() % 8)));
+    INFO("byte " << place << ": " << int(good[place]) << " -> " << int(bad[place]));
+    write_file(file, bad);
+    refused += readable(file, Mode::kReadOnly) ? 0 : 1;
+    if (place != 18 && place != 19) CHECK(read_file(file) == bad);  // 18, 19: now a database in WAL mode
+    if (place % 16 == 0 && !readable(file, Mode::kReadWrite)) CHECK(read_file(file) == bad);
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("open: a truncated store is refused", "[open]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  const std::string good = sample_bytes();
+  for (std::size_t size = 512; size < good.size(); size += 512) {
+    const std::string bad = good.substr(0, size);
+    INFO("cut to " << size);
+    write_file(file, bad);
+    CHECK_FALSE(readable(file, Mode::kReadWrite));
+    CHECK(read_file(file) == bad);
+  }
+}
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+TEST_CASE("slow: a lock that is not released ends in advice, and nothing is written", "[slow]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  {
+    Store store = Store::open(file, Mode::kCreate);
+    write_sample(store, "s");
+  }
+  Store store = Store::open(file, Mode::kReadWrite);
+  Connection other(file, true, false);
+  other.execute("BEGIN IMMEDIATE");
+  const auto start = std::chrono::steady_clock::now();
+  check_refused(file, "locked by another program", [&] { store.commit("s", sample_round(1)); });
+  CHECK(std::chrono::steady_clock::now() - start > std::chrono::seconds(5));
+  other.execute("ROLLBACK");
+  check_equal(store.trials("s"), sample_trials());
+}
+
+/// A study of 10^5 trials with five epochs of two metrics each: 10^6 rows.
+void write_large(const fs::path& file) {
+  constexpr int kTrials = 100'000, kWidth = 1000, kEpochs = 5;
+  Store store = Store::open(file, Mode::kCreate);
+  StudyRecord study = sample_study("large");
+  study.space = {every_kind()[0], every_kind()[3], every_kind()[7], every_kind()[15]};
+  store.create(study);
+  for (int first = 0; first < kTrials; first += kWidth) {
+    std::vector<trials::Params> params;
+    for (int trial = 0; trial < kWidth; ++trial) {
+      const trials::Params all = params_of(trial % 6);
+      params.push_back({all[0], all[3], {"log_uniform_values", 1e-4 + 1e-9 * (first + trial)}, all[15]});
+    }
+    (void)store.add_trials("large", params, at(first));
+    Changes changes;
+    for (int trial = first; trial < first + kWidth; ++trial) {
+      for (int epoch = 1; epoch <= kEpochs; ++epoch) {
+        changes.epochs.push_back({trial, {epoch, {{"train_loss", 1.0 / trial}, {"val_accuracy", epoch}}}, epoch});
+      }
+      changes.states.push_back({trial, trials::State::kComplete, kEpochs + 1e-6 * trial, "", at(first + 1)});
+    }
+    store.commit("large", changes);
+  }
+}
+
+TEST_CASE("slow: 10^5 trials with 10^6 rows are read in two seconds, listed and resumed at once", "[slow]") {
+  const TempFolder folder;
+  const fs::path file = folder / "large.db";
+  write_large(file);
+  double start = cpu_seconds();
+  {
+    Store store = Store::open(file, Mode::kReadOnly);
+    const auto trials = store.trials("large");
+    const double reading = cpu_seconds() - start;
+    REQUIRE(trials.size() == 100'000);
+    std::size_t rows = 0;
+    for (const auto& trial : trials) {
+      for (const auto& epoch : trial.epochs) rows += epoch.metrics.size();
+    }
+    CHECK(rows == 1'000'000);
+    CHECK(trials[99'999].params.size() == 4);
+    WARN("trials(): " << reading << " s");
+    CHECK(reading < kBudget);
+  }
+  start = cpu_seconds();
+  CHECK(Store::open(file, Mode::kReadOnly).studies().at(0).best == 5 + 1e-6 * 99'999);
+  WARN("studies(): " << cpu_seconds() - start << " s");
+  CHECK(cpu_seconds() - start < kBudget / 4);
+  start = cpu_seconds();
+  Store store = Store::open(file, Mode::kReadWrite);
+  WARN("open for writing: " << cpu_seconds() - start << " s");
+  CHECK(cpu_seconds() - start < kBudget);
+  Changes changes;
+  changes.epochs = {{99'999, {6, {{"val_accuracy", 7}}}, 7}};
+  store.commit("large", changes);  // learns the ids once
+  start = cpu_seconds();
+  for (int round = 0; round < 10; ++round) store.commit("large", changes);
+  WARN("commit: " << (cpu_seconds() - start) / 10 << " s");
+  CHECK((cpu_seconds() - start) / 10 < kBudget / 100);
+}
+
+}  // namespace
+}  // namespace hfta::storage::testing
