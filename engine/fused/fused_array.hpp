@@ -1,0 +1,37 @@
+#pragma once
+/// TrainerArray over a fusion::Array.
+
+#include <memory>
+
+#include "engine/fused/fused_trainer.hpp"
+#include "fusion/array.hpp"
+
+namespace hfta::engine {
+
+class FusedArray final : public TrainerArray {
+ public:
+  /// `trainer` and `data` must outlive it.
+  FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, fusion::MeasuredChoices choices,
+             const fusion::Lowering& lowering, int width, const std::string& device);
+
+  void admit(int slot, int number, const trials::Params& params) override;
+  void insert(int slot, int number, const trials::Params& params, const SlotState& state) override;
+  [[nodiscard]] SlotState extract(int slot) override;
+  void clear(int slot) override;
+  void resize(int width) override;
+  [[nodiscard]] std::vector<SlotReport> run_epoch() override;
+  [[nodiscard]] std::map<std::string, double> test(int slot) override;
+  [[nodiscard]] ArrayInfo info() const override;
+
+ private:
+  [[nodiscard]] fusion::SlotInit init_for(int number, const trials::Params& params);
+
+  FusedTrainer& trainer_;
+  const LoadedData& data_;
+  fusion::MeasuredChoices choices_;
+  std::string device_;
+  fusion::Array array_;
+  fusion::Epochs epochs_;
+};
+
+}  // namespace hfta::engine

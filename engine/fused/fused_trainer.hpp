@@ -1,0 +1,57 @@
+#pragma once
+/// The real Trainer: trials of a study on fused arrays of one device.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "engine/fused/choice_cache.hpp"
+#include "engine/module.hpp"
+#include "fusion/epochs.hpp"
+
+namespace hfta::engine {
+
+/// A trial's task with its graph.
+struct PreparedTask {
+  TaskSpec spec;  ///< hyper.graph filled in
+  fusion::Graph graph;
+};
+
+/// Data of one source on the device.
+struct LoadedData {
+  fusion::Splits host;
+  fusion::DeviceData train;
+  std::optional<fusion::DeviceData> validation, test;
+};
+
+class FusedTrainer final : public Trainer {
+ public:
+  FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock);
+
+  void check(const trials::Params& params) override;
+  [[nodiscard]] std::string partition(const trials::Params& params) const override;
+  [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
+                                                   double expected_epochs) override;
+
+  /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
+  [[nodiscard]] PreparedTask prepare(const trials::Params& params);
+  [[nodiscard]] const StudyConfig& config() const { return options_.config; }
+
+ private:
+  [[nodiscard]] const LoadedData& data_for(const TaskSpec& spec);
+  [[nodiscard]] const fusion::MeasuredChoices& choices_for(const PreparedTask& task, double expected_epochs);
+  [[nodiscard]] int planned_width(const PreparedTask& task) const;
+  [[nodiscard]] int threads() const;
+
+  TrainerOptions options_;
+  Files& files_;
+  const Clock& clock_;
+  ChoiceCache cache_;
+  std::map<std::string, LoadedData> data_;                  ///< By source and dtype.
+  std::map<std::string, fusion::MeasuredChoices> choices_;  ///< By graph signature, dtype and batch size.
+};
+
+}  // namespace hfta::engine

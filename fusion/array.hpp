@@ -1,0 +1,105 @@
+#pragma once
+/// The fused array: B slots that train one graph side by side, each with its own weights, optimizer state,
+/// hyperparameters and randomness.
+///
+/// A slot's numbers never depend on its neighbours: not on their data, their values (a NaN stays where it is), or on
+/// whether they are there at all. With the same Lowering they are bit for bit the same in any slot of any array.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fusion/graph.hpp"
+#include "fusion/lowering.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// Who trains in a slot.
+struct SlotInit {
+  std::uint64_t seed = 0;  ///< Keys initial weights and dropout, together with the array's study seed.
+  SlotHyper hyper;
+};
+
+/// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as
+/// `optimizer.<state>.<weight>`, and the counters `step` and `epoch` in its metadata. The same bytes give the same
+/// slot, bit for bit, in any array of an equal graph and dtype.
+using StateBytes = std::vector<std::byte>;
+
+/// Counters of a slot.
+struct SlotProgress {
+  std::int64_t step = 0;  ///< Optimizer steps taken.
+  int epoch = 0;          ///< Epochs finished.
+};
+
+/// Samples for one step of a chunk.
+struct Batch {
+  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order; [N, ...], or [c, N, ...] if per_slot.
+  at::Tensor target;
+  bool per_slot = false;  ///< Each slot of the chunk has its own samples.
+};
+
+class Array {
+ public:
+  /// `device`: "cpu", "cuda:0". Slots are empty. Throws Error{kConfig} if the graph has an op without a rule.
+  Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device);
+  ~Array();
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+
+  [[nodiscard]] int width() const;
+  [[nodiscard]] const Lowering& lowering() const;
+  [[nodiscard]] bool occupied(int slot) const;
+  [[nodiscard]] SlotProgress progress(int slot) const;
+  [[nodiscard]] const SlotInit& init_of(int slot) const;
+
+  /// Fills an empty slot: weights from the graph's Init, drawn on the host from (study seed, init.seed).
+  void admit(int slot, const SlotInit& init);
+  /// Fills an empty slot from extract()'s bytes. Throws Error{kStorage} if they do not fit this graph; the slot is then
+  /// still empty.
+  void insert(int slot, const SlotInit& init, std::span<const std::byte> state);
+  [[nodiscard]] StateBytes extract(int slot) const;
+  /// Empties a slot. Empty slots cost nothing where chunk is 1.
+  void clear(int slot);
+  /// Slots below `width` keep what they hold; those above must be empty.
+  void resize(int width);
+  /// The same with another way to run; every slot's state is kept.
+  void lower(const Lowering& lowering);
+
+  /// Slots are dealt to chunks in order: chunk k holds slots [k*c, min((k+1)*c, width)).
+  [[nodiscard]] int chunks() const;
+  [[nodiscard]] int first_slot(int chunk) const;
+  /// Slots that run together, c; padding beyond width counts.
+  [[nodiscard]] int slots_per_chunk() const;
+  /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done. The
+  /// first exception is rethrown.
+  void for_each_chunk(const std::function<void(int chunk)>& work);
+
+  /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Returns
+  /// the mean loss of each of its slots before the step, [c] float64 on the device (empty slots: any value).
+  /// Call from for_each_chunk, or from one thread at a time.
+  at::Tensor step(int chunk, const Batch& batch, std::span<const double> rates);
+  /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
+  [[nodiscard]] at::Tensor predict(int chunk, const Batch& batch);
+  /// Adds one finished epoch to every occupied slot of the chunk.
+  void finish_epoch(int chunk);
+
+  /// Gradients of the last step by weight name, [c, ...]: for tests and tools. Kept only after keep_gradients(true).
+  void keep_gradients(bool keep);
+  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> gradients(int chunk) const;
+  /// Bytes that one slot's weights, buffers and optimizer state take.
+  [[nodiscard]] std::int64_t bytes_per_slot() const;
+  /// Candidate names in use, by node path.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hfta::fusion

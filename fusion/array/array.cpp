@@ -1,0 +1,272 @@
+#include "fusion/array.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fusion/array/counted_mask.hpp"
+#include "fusion/array/loss.hpp"
+#include "fusion/array/optimizer.hpp"
+#include "fusion/array/program.hpp"
+#include "fusion/array/slot_store.hpp"
+#include "fusion/array/workers.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+struct Slot {
+  bool occupied = false;
+  SlotInit init;
+  SlotProgress progress;
+};
+
+// What a chunk reads at every step, made once: views of its rows as autograd's leaves.
+struct Chunk {
+  std::vector<at::Tensor> leaves;          // Graph::weights' order; [c, ...], or [...] where c is 1
+  std::vector<std::size_t> trained;        // indices into leaves
+  std::vector<ParameterSlots> parameters;  // of `trained`; gradient filled in per step
+  std::vector<at::Tensor> kept_gradients;
+};
+
+int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
+
+std::int64_t to_number(const std::map<std::string, std::string>& counters, const char* key) {
+  const auto it = counters.find(key);
+  if (it == counters.end() || it->second.empty() || it->second.size() > 18 ||
+      it->second.find_first_not_of("0123456789") != std::string::npos) {
+    throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata '{}': wanted a count", key));
+  }
+  return std::stoll(it->second);
+}
+
+}  // namespace
+
+struct Array::Impl {
+  Graph graph;
+  Recipe recipe;
+  Lowering lowering;
+  int width;
+  std::uint64_t study_seed;
+  SlotStore store;
+  Program program;
+  std::unique_ptr<Workers> workers;
+  std::vector<Slot> slots;
+  std::vector<Chunk> chunks;
+  std::vector<double> default_hypers;
+  bool keep_gradients = false;
+
+  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device)
+      : graph(std::move(g)),
+        recipe(std::move(r)),
+        lowering(std::move(l)),
+        width(w),
+        study_seed(seed),
+        store(graph, recipe.optimizer, padded(w, lowering.chunk), device),
+        program(graph, lowering) {
+    for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
+    rebuild();
+  }
+
+  void rebuild() {
+    const int rows = padded(width, lowering.chunk);
+    if (rows != store.slots()) store.resize(rows);
+    slots.resize(static_cast<std::size_t>(rows));
+    chunks.clear();
+    for (int first = 0; first < rows; first += lowering.chunk) chunks.push_back(make_chunk(first));
+    const int wanted = std::max(1, std::min<int>(lowering.workers, static_cast<int>(chunks.size())));
+    workers = std::make_unique<Workers>(wanted, lowering.threads_per_worker);
+  }
+
+  Chunk make_chunk(int first) const {
+    Chunk chunk;
+    const std::size_t states = state_names(recipe.optimizer).size();
+    for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+      const at::Tensor rows = store.weight(i).narrow(0, first, lowering.chunk);
+      at::Tensor leaf = (lowering.chunk == 1 ? rows.select(0, 0) : rows).detach();
+      if (graph.weights[i].trained) {
+        leaf.requires_grad_(true);
+        chunk.trained.push_back(i);
+        ParameterSlots p;
+        p.weight = rows;
+        p.first = store.state(i, 0).narrow(0, first, lowering.chunk);
+        if (states > 1) p.second = store.state(i, 1).narrow(0, first, lowering.chunk);
+        chunk.parameters.push_back(std::move(p));
+      }
+      chunk.leaves.push_back(std::move(leaf));
+    }
+    return chunk;
+  }
+
+  Slot& slot(int index) {
+    if (index < 0 || index >= width) {
+      throw Error(ErrorKind::kInternal, fmt::format("slot: found {}, wanted 0 to {}", index, width - 1));
+    }
+    return slots[static_cast<std::size_t>(index)];
+  }
+
+  std::span<Slot> slots_of(int chunk) {
+    return std::span(slots).subspan(static_cast<std::size_t>(chunk * lowering.chunk),
+                                    static_cast<std::size_t>(lowering.chunk));
+  }
+
+  // Inputs as the program wants them: without a slot dimension for one slot, expanded views for shared samples.
+  at::Tensor spread(const at::Tensor& t, bool per_slot) const {
+    if (lowering.chunk == 1) return per_slot ? t.select(0, 0) : t;
+    return per_slot ? t : t.unsqueeze(0).expand([&] {
+      std::vector<std::int64_t> sizes = t.sizes().vec();
+      sizes.insert(sizes.begin(), lowering.chunk);
+      return sizes;
+    }());
+  }
+
+  at::Tensor forward(int chunk, const Batch& batch, bool training) {
+    std::vector<at::Tensor> inputs;
+    for (const at::Tensor& input : batch.inputs) inputs.push_back(spread(input, batch.per_slot));
+    std::vector<SlotRandom> random;
+    std::vector<std::vector<double>> hypers;
+    for (const Slot& s : slots_of(chunk)) {
+      random.push_back(
+          {s.occupied ? dropout_key(study_seed, s.init.seed) : 0, static_cast<std::uint64_t>(s.progress.step)});
+      hypers.push_back(s.occupied && !s.init.hyper.graph.empty() ? s.init.hyper.graph : default_hypers);
+    }
+    const RunContext context{training, wide(), random, hypers};
+    return program.run(inputs, chunks[static_cast<std::size_t>(chunk)].leaves, context);
+  }
+
+  /// c, or 0 where the program runs without a slot dimension.
+  [[nodiscard]] int wide() const { return lowering.chunk == 1 ? 0 : lowering.chunk; }
+
+  void update(Chunk& chunk, std::span<Slot> members, std::span<const double> rates) {
+    std::vector<SlotStep> steps;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      SlotStep s;
+      s.occupied = members[i].occupied;
+      s.hyper = members[i].init.hyper.optimizer;
+      s.hyper.lr = s.occupied ? rates[i] : 0;
+      s.step = members[i].progress.step + 1;
+      s.clip_norm = members[i].init.hyper.clip_norm;
+      steps.push_back(s);
+    }
+    std::vector<ParameterSlots> reached;  // a weight that the loss does not depend on has no gradient and stays
+    chunk.kept_gradients.assign(chunk.trained.size(), at::Tensor());
+    for (std::size_t k = 0; k < chunk.trained.size(); ++k) {
+      at::Tensor& leaf = chunk.leaves[chunk.trained[k]];
+      if (!leaf.grad().defined()) continue;
+      ParameterSlots p = chunk.parameters[k];
+      p.gradient = leaf.grad().contiguous().view(p.weight.sizes());
+      if (keep_gradients) chunk.kept_gradients[k] = p.gradient.clone();
+      leaf.mutable_grad().reset();
+      reached.push_back(std::move(p));
+    }
+    fusion::step(recipe.optimizer, reached, steps);
+  }
+};
+
+Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
+             const at::Device& device)
+    : impl_(std::make_unique<Impl>(std::move(graph), std::move(recipe), std::move(lowering), width, study_seed,
+                                   device)) {}
+Array::~Array() = default;
+
+int Array::width() const { return impl_->width; }
+const Lowering& Array::lowering() const { return impl_->lowering; }
+bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
+SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }
+const SlotInit& Array::init_of(int slot) const { return impl_->slot(slot).init; }
+
+void Array::admit(int slot, const SlotInit& init) {
+  Slot& s = impl_->slot(slot);
+  if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("admit: slot {} is occupied", slot));
+  impl_->store.initialise(slot, impl_->study_seed, init.seed);
+  s = {true, init, {}};
+}
+
+void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> state) {
+  Slot& s = impl_->slot(slot);
+  if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("insert: slot {} is occupied", slot));
+  const auto counters = impl_->store.load(slot, state);
+  s = {true, init, {to_number(counters, "step"), static_cast<int>(to_number(counters, "epoch"))}};
+}
+
+StateBytes Array::extract(int slot) const {
+  const Slot& s = impl_->slot(slot);
+  if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("extract: slot {} is empty", slot));
+  return impl_->store.save(slot,
+                           {{"step", std::to_string(s.progress.step)}, {"epoch", std::to_string(s.progress.epoch)}});
+}
+
+void Array::clear(int slot) { impl_->slot(slot) = {}; }
+
+void Array::resize(int width) {
+  for (int b = width; b < impl_->width; ++b) {
+    if (impl_->slot(b).occupied) throw Error(ErrorKind::kInternal, fmt::format("resize: slot {} is occupied", b));
+  }
+  impl_->width = width;
+  impl_->rebuild();
+}
+
+void Array::lower(const Lowering& lowering) {
+  Program program(impl_->graph, lowering);
+  impl_->program = std::move(program);
+  impl_->lowering = lowering;
+  impl_->rebuild();
+}
+
+int Array::chunks() const { return static_cast<int>(impl_->chunks.size()); }
+int Array::first_slot(int chunk) const { return chunk * impl_->lowering.chunk; }
+int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
+
+void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
+  std::vector<int> busy;
+  for (int k = 0; k < chunks(); ++k) {
+    const auto members = impl_->slots_of(k);
+    if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
+  }
+  impl_->workers->run(static_cast<int>(busy.size()), [&](int i) { work(busy[static_cast<std::size_t>(i)]); });
+}
+
+at::Tensor Array::step(int chunk, const Batch& batch, std::span<const double> rates) {
+  const at::AutoGradMode record(true);
+  Chunk& own = impl_->chunks.at(static_cast<std::size_t>(chunk));
+  const std::span<Slot> members = impl_->slots_of(chunk);
+  std::vector<double> smoothing;
+  for (const Slot& s : members) smoothing.push_back(s.init.hyper.label_smoothing);
+  const at::Tensor output = impl_->forward(chunk, batch, true);
+  const at::Tensor target = impl_->spread(batch.target, batch.per_slot);
+  const at::Tensor loss = slot_loss(impl_->recipe.loss, output, target, impl_->wide(), smoothing);
+  // The sum, not the mean: a slot's gradient is that of its own loss, unscaled.
+  (impl_->wide() > 0 ? loss.sum() : loss).backward();
+  impl_->update(own, members, rates);
+  for (Slot& s : members) s.progress.step += s.occupied ? 1 : 0;
+  return loss.detach().to(at::kDouble).view({-1});
+}
+
+at::Tensor Array::predict(int chunk, const Batch& batch) {
+  const at::NoGradGuard no_gradients;
+  return impl_->forward(chunk, batch, false);
+}
+
+void Array::finish_epoch(int chunk) {
+  for (Slot& s : impl_->slots_of(chunk)) s.progress.epoch += s.occupied ? 1 : 0;
+}
+
+void Array::keep_gradients(bool keep) { impl_->keep_gradients = keep; }
+
+std::vector<std::pair<std::string, at::Tensor>> Array::gradients(int chunk) const {
+  const Chunk& own = impl_->chunks.at(static_cast<std::size_t>(chunk));
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  for (std::size_t k = 0; k < own.kept_gradients.size(); ++k) {
+    out.emplace_back(impl_->graph.weights[own.trained[k]].name, own.kept_gradients[k]);
+  }
+  return out;
+}
+
+std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(); }
+
+std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->program.choices(); }
+
+}  // namespace hfta::fusion

@@ -1,0 +1,18 @@
+#pragma once
+/// Dropout masks that are counted, not drawn.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hfta::fusion {
+
+/// Key of one trial's masks.
+[[nodiscard]] std::uint64_t dropout_key(std::uint64_t study_seed, std::uint64_t trial_seed) noexcept;
+
+/// out[i] = u_i < 1 - p ? 1 / (1 - p) : 0, u_i uniform in [0, 1), for the n elements of one slot's value in row-major
+/// order. u_i is 32 bits of Philox4x32-10 at counter (i / 4, node, step) under `key`: a function of these alone, not of
+/// slot, width or neighbours. p >= 1 gives zeros, p <= 0 ones. n < 2^34.
+void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step);
+void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step);
+
+}  // namespace hfta::fusion

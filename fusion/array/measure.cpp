@@ -1,0 +1,140 @@
+#include "fusion/measure.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "fusion/array/program.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+bool has_images(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "aten::conv2d"; });
+}
+
+Lowering with_chunk(int chunk, const MeasureOptions& options, bool gpu) {
+  Lowering lowering;
+  lowering.chunk = chunk;
+  const int chunks = (options.width + chunk - 1) / chunk;
+  lowering.workers = gpu ? 1 : std::max(1, std::min(options.threads, chunks));
+  lowering.threads_per_worker = gpu ? 1 : std::max(1, options.threads / lowering.workers);
+  return lowering;
+}
+
+std::int64_t waves(const Lowering& lowering, int width) {
+  const std::int64_t chunks = (width + lowering.chunk - 1) / lowering.chunk;
+  return (chunks + lowering.workers - 1) / lowering.workers;
+}
+
+double step_seconds(const Measured& candidate, int width) {
+  return static_cast<double>(waves(candidate.lowering, width)) * candidate.wave_seconds;
+}
+
+// Times steps of one wave on real samples. Weights are zero: it is the shapes that cost.
+class Probe {
+ public:
+  Probe(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+        const at::Device& device, const Clock& clock)
+      : graph_(graph), recipe_(recipe), options_(options), device_(device), clock_(clock), started_(clock.seconds()) {
+    for (Weight& weight : graph_.weights) weight.init = {};
+    const std::int64_t n = std::min<std::int64_t>(recipe.batch_size, data.size);
+    for (const at::Tensor& input : data.inputs) batch_.inputs.push_back(input.slice(0, 0, n));
+    batch_.target = data.target.slice(0, 0, n);
+  }
+
+  [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
+
+  [[nodiscard]] Measured time(const Lowering& lowering, int repeats) const {
+    const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
+    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_);
+    SlotInit init;
+    init.hyper.optimizer.lr = 0;
+    for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
+    for (int b = 0; b < array.width(); ++b) array.admit(b, init);
+    const std::vector<double> rates(static_cast<std::size_t>(lowering.chunk), 0.0);
+    double best = std::numeric_limits<double>::infinity();
+    for (int r = 0; r <= repeats; ++r) {  // the first warms up: kernels are made and memory is touched
+      const double begin = clock_.seconds();
+      array.for_each_chunk([&](int k) { static_cast<void>(array.step(k, batch_, rates).sum().item<double>()); });
+      if (r > 0) best = std::min(best, clock_.seconds() - begin);
+    }
+    return {lowering, best};
+  }
+
+ private:
+  Graph graph_;
+  const Recipe& recipe_;
+  const MeasureOptions& options_;
+  const at::Device& device_;
+  const Clock& clock_;
+  double started_;
+  Batch batch_;
+};
+
+}  // namespace
+
+const Measured& MeasuredChoices::best_for(int width) const {
+  return *std::min_element(candidates.begin(), candidates.end(), [&](const Measured& a, const Measured& b) {
+    return step_seconds(a, width) < step_seconds(b, width);
+  });
+}
+
+double MeasuredChoices::seconds_per_slot_step(int width) const { return step_seconds(best_for(width), width) / width; }
+
+std::vector<Lowering> lowering_candidates(const Graph& graph, const MeasureOptions& options, const at::Device& device) {
+  const bool gpu = !device.is_cpu();
+  std::vector<Lowering> alone = {with_chunk(1, options, gpu)};
+  if (has_images(graph)) {
+    alone.push_back(alone.front());
+    alone.back().channels_last = true;
+  }
+  if (!gpu && options.width == 1 && options.threads > 1) {
+    Lowering one_thread = alone.back();  // small ops lose by being shared out
+    one_thread.threads_per_worker = 1;
+    alone.push_back(one_thread);
+  }
+  std::vector<Lowering> together;
+  for (int chunk = 2; chunk <= options.width; chunk *= 2) together.push_back(with_chunk(chunk, options, gpu));
+  if (gpu && options.width > 1) together.push_back(with_chunk(options.width, options, gpu));
+  if (gpu) std::reverse(together.begin(), together.end());
+  std::vector<Lowering> all = gpu ? together : alone;
+  const std::vector<Lowering>& rest = gpu ? alone : together;
+  all.insert(all.end(), rest.begin(), rest.end());
+  return all;
+}
+
+MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+                        const at::Device& device, const Clock& clock) {
+  const std::vector<Lowering> plans = lowering_candidates(graph, options, device);
+  if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
+  const Probe probe(graph, recipe, data, options, device, clock);
+  MeasuredChoices choices{{probe.time(plans.front(), 3)}, "measured"};
+  const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
+  const auto affordable = [&](double guess) { return probe.spent() + guess < budget; };
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    // A wave of c slots takes at most about c times as long as one of single slots.
+    const double guess = 4 * plans[i].chunk * choices.candidates.front().wave_seconds;
+    if (affordable(guess)) choices.candidates.push_back(probe.time(plans[i], 3));
+  }
+  const Measured base = choices.best_for(options.width);
+  Lowering current = base.lowering;
+  double current_seconds = base.wave_seconds;
+  for (const auto& [family, names] : choosable_families(graph)) {
+    for (std::size_t i = 1; current.chunk > 1 && i < names.size(); ++i) {
+      Lowering other = current;
+      other.families[family] = names[i];
+      if (!affordable(4 * current_seconds)) continue;
+      choices.candidates.push_back(probe.time(other, 3));
+      if (choices.candidates.back().wave_seconds < current_seconds) {
+        current = other;
+        current_seconds = choices.candidates.back().wave_seconds;
+      }
+    }
+  }
+  return choices;
+}
+
+}  // namespace hfta::fusion

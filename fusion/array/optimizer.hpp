@@ -1,0 +1,40 @@
+#pragma once
+/// Optimizers over many slots: one rule, every number a vector over slots. Update rules of torch.optim 2.11.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// Numbers of one slot for one step.
+struct SlotStep {
+  bool occupied = false;  ///< An empty slot's weights and state stay as they are.
+  OptimizerHyper hyper;   ///< `lr` as scheduled for this step.
+  std::int64_t step = 1;  ///< 1-based: of this step, for bias correction.
+  std::optional<double> clip_norm;
+};
+
+/// One parameter of c slots: weight and gradient [c, ...], and the optimizer's state of the same shape. All contiguous.
+struct ParameterSlots {
+  at::Tensor weight, gradient;
+  at::Tensor first, second;  ///< sgd: momentum buffer, none; adam, adamw: exp_avg, exp_avg_sq.
+};
+
+/// Names of the state tensors of that kind, as torch.optim's state_dict has them.
+[[nodiscard]] std::vector<const char*> state_names(OptimizerKind kind);
+
+/// One step of every occupied slot, in place. Clipping is by the slot's own norm over all its parameters
+/// (torch.nn.utils.clip_grad_norm_). Bias corrections are computed in double. On a CPU one pass over memory per slot;
+/// otherwise as step_reference.
+void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);
+
+/// The same in tensor operations, on any device: what the fast form is judged by.
+void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);
+
+}  // namespace hfta::fusion

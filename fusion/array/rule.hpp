@@ -1,0 +1,86 @@
+#pragma once
+/// How one op of the graph runs for c slots at once.
+///
+/// A slotwise value is logically [c, N, ...]; its strides are free, so that a rule may keep the layout that its kernel
+/// likes (a grouped convolution's [N, c*C, H, W] is such a value with slots inside) and the next rule takes it as it
+/// is.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+/// What a slot's counted randomness depends on.
+struct SlotRandom {
+  std::uint64_t key = 0;   ///< Of (study seed, trial).
+  std::uint64_t step = 0;  ///< Steps the trial has trained.
+};
+
+/// One run of a graph for a chunk of slots.
+struct RunContext {
+  bool training = true;
+  int slots = 0;                                      ///< c; 0: one slot, values without a slot dimension.
+  std::span<const SlotRandom> random;                 ///< max(1, slots)
+  std::span<const std::vector<double>> graph_hypers;  ///< Per slot: Graph::hypers' values.
+};
+
+/// A node with its arguments at hand.
+class Call {
+ public:
+  Call(const Node& node, int index, std::span<at::Tensor> values, const RunContext& context)
+      : node_(node), index_(index), values_(values), context_(context) {}
+
+  [[nodiscard]] const RunContext& context() const { return context_; }
+  [[nodiscard]] int slots() const { return context_.slots; }
+  /// Position of the node in its graph: part of the key of its randomness.
+  [[nodiscard]] int index() const { return index_; }
+  /// The value of argument i; undefined if it is None or left out.
+  [[nodiscard]] at::Tensor tensor(std::size_t i) const;
+  [[nodiscard]] std::vector<at::Tensor> tensors(std::size_t i) const;
+  [[nodiscard]] const std::vector<std::int64_t>& ints(std::size_t i) const;
+  [[nodiscard]] std::int64_t integer(std::size_t i, std::int64_t otherwise) const;
+  [[nodiscard]] double number(std::size_t i, double otherwise) const;
+  [[nodiscard]] bool flag(std::size_t i, bool otherwise) const;
+  /// Argument i of every slot, whether it is one literal for all or a per-slot hyperparameter.
+  [[nodiscard]] std::vector<double> per_slot(std::size_t i) const;
+
+ private:
+  [[nodiscard]] const Arg* arg(std::size_t i) const { return i < node_.args.size() ? &node_.args[i] : nullptr; }
+
+  const Node& node_;
+  int index_;
+  std::span<at::Tensor> values_;
+  const RunContext& context_;
+};
+
+/// One way to run an op c slots wide. Returns the op's outputs.
+struct Candidate {
+  std::string name;
+  std::vector<at::Tensor> (*run)(const Call& call);
+  bool (*supports)(const Node& node);  ///< nullptr: every node.
+};
+
+/// All ways to run an op c slots wide.
+struct Rule {
+  std::string op;
+  std::string family;  ///< Ops of one family share a choice: "conv", "linear", ...
+  /// The first that supports a node is taken where nothing was measured. Empty: the op itself runs on [c, N, ...], its
+  /// `dims` moved by one.
+  std::vector<Candidate> candidates;
+  std::vector<int> dims;  ///< Positions of arguments that count dimensions.
+  /// For one slot; nullptr: the op itself, called as it is.
+  std::vector<at::Tensor> (*solo)(const Call& call) = nullptr;
+};
+
+/// Every rule, one table.
+[[nodiscard]] const std::vector<Rule>& all_rules();
+/// nullptr if the op has none.
+[[nodiscard]] const Rule* find_rule(const std::string& op);
+
+}  // namespace hfta::fusion

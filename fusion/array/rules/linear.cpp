@@ -1,0 +1,34 @@
+// B linear layers: x [c, N, ..., in], weight [c, out, in], bias [c, out] -> [c, N, ..., out].
+#include <ATen/ATen.h>
+
+#include "fusion/array/rules.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::vector<at::Tensor> batched(const Call& call) {
+  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
+  const at::Tensor rows = x.reshape({x.size(0), -1, x.size(-1)});
+  const at::Tensor product = bias.defined() ? at::baddbmm(bias.unsqueeze(1), rows, weight.transpose(1, 2))
+                                            : at::bmm(rows, weight.transpose(1, 2));
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(1);
+  return {product.view(shape)};
+}
+
+std::vector<at::Tensor> per_slot(const Call& call) {
+  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
+  std::vector<at::Tensor> out;
+  for (std::int64_t b = 0; b < x.size(0); ++b) {
+    out.push_back(at::linear(x.select(0, b), weight.select(0, b), bias.defined() ? bias.select(0, b) : at::Tensor()));
+  }
+  return {at::stack(out)};
+}
+
+}  // namespace
+
+std::vector<Rule> linear_rules() {
+  return {{"aten::linear", "linear", {{"batched", batched, nullptr}, {"per_slot", per_slot, nullptr}}, {}}};
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,124 @@
+#include "fusion/array/safetensors.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors is little-endian");
+
+constexpr std::uint64_t kHeaderLimit = 16u << 20;
+
+[[noreturn]] void malformed(const std::string& what) { throw Error(ErrorKind::kStorage, "safetensors: " + what); }
+
+std::uint64_t element_size(const std::string& dtype) {
+  static const std::map<std::string, std::uint64_t> sizes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
+                                                             {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
+                                                             {"U8", 1},  {"BOOL", 1}};
+  const auto it = sizes.find(dtype);
+  if (it == sizes.end()) malformed("unknown dtype '" + dtype + "'");
+  return it->second;
+}
+
+TensorView parse_tensor(const std::string& name, const nlohmann::json& entry, std::span<const std::byte> data) {
+  TensorView view;
+  view.name = name;
+  view.dtype = entry.at("dtype").get<std::string>();
+  std::uint64_t size = element_size(view.dtype);
+  for (const nlohmann::json& dim : entry.at("shape")) {
+    const auto extent = dim.get<std::uint64_t>();
+    if (extent > (std::uint64_t{1} << 40)) malformed("'" + name + "' has an absurd shape");
+    if (__builtin_mul_overflow(size, extent, &size)) malformed("'" + name + "' has an absurd shape");
+    view.shape.push_back(static_cast<std::int64_t>(extent));
+  }
+  const auto& offsets = entry.at("data_offsets");
+  const auto begin = offsets.at(0).get<std::uint64_t>(), end = offsets.at(1).get<std::uint64_t>();
+  if (begin > end || end > data.size() || end - begin != size) {
+    malformed(fmt::format("'{}' lies at {}..{} of {} bytes, wanted {} bytes", name, begin, end, data.size(), size));
+  }
+  view.bytes = data.subspan(begin, end - begin);
+  return view;
+}
+
+SafetensorsFile parse_header(const nlohmann::json& header, std::span<const std::byte> data) {
+  SafetensorsFile file;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      file.metadata = entry.get<std::map<std::string, std::string>>();
+    } else {
+      file.tensors.push_back(parse_tensor(name, entry, data));
+    }
+  }
+  std::sort(file.tensors.begin(), file.tensors.end(), [](const TensorView& a, const TensorView& b) {
+    return a.bytes.data() != b.bytes.data() ? a.bytes.data() < b.bytes.data() : a.bytes.size() < b.bytes.size();
+  });
+  const std::byte* expected = data.data();
+  for (const TensorView& tensor : file.tensors) {
+    if (tensor.bytes.data() != expected) malformed("'" + tensor.name + "' overlaps its neighbour or leaves a gap");
+    expected += tensor.bytes.size();
+  }
+  if (expected != data.data() + data.size()) malformed("bytes behind the last tensor");
+  return file;
+}
+
+// nlohmann keeps the last of two equal keys; a file that names a tensor twice is refused instead.
+nlohmann::json parse_json(std::string_view text) {
+  std::set<std::string> seen;
+  const auto callback = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    if (event == nlohmann::json::parse_event_t::key && depth == 1 && !seen.insert(parsed.get<std::string>()).second) {
+      malformed("'" + parsed.get<std::string>() + "' appears twice");
+    }
+    return true;
+  };
+  return nlohmann::json::parse(text, callback);
+}
+
+}  // namespace
+
+std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
+                                         const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header;
+  header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const TensorView& tensor : tensors) {
+    header[tensor.name] = {
+        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + tensor.bytes.size()}}};
+    offset += tensor.bytes.size();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // data starts aligned
+  const std::uint64_t length = text.size();
+  std::vector<std::byte> out(8 + text.size() + offset);
+  std::memcpy(out.data(), &length, 8);
+  std::memcpy(out.data() + 8, text.data(), text.size());
+  std::byte* place = out.data() + 8 + text.size();
+  for (const TensorView& tensor : tensors) {
+    place = std::copy(tensor.bytes.begin(), tensor.bytes.end(), place);
+  }
+  return out;
+}
+
+SafetensorsFile parse_safetensors(std::span<const std::byte> bytes) {
+  if (bytes.size() < 8) malformed(fmt::format("found {} bytes, wanted at least 8", bytes.size()));
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), 8);
+  if (length > kHeaderLimit || length > bytes.size() - 8) {
+    malformed(fmt::format("header claims {} of {} bytes", length, bytes.size()));
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  try {
+    return parse_header(parse_json(text), bytes.subspan(8 + length));
+  } catch (const nlohmann::json::exception& e) {
+    malformed(std::string("header: ") + e.what());
+  }
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,34 @@
+#pragma once
+/// safetensors (huggingface.co/docs/safetensors): 8 bytes of header length, a JSON header, raw little-endian data.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hfta::fusion {
+
+/// One tensor of a file; `bytes` points into memory that the caller keeps alive.
+struct TensorView {
+  std::string name;
+  std::string dtype;  ///< "F32", "F64", "I64", "I32", "BOOL", ...
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// The file as bytes. Tensors stand in the given order; names must be unique.
+[[nodiscard]] std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
+                                                       const std::map<std::string, std::string>& metadata);
+
+struct SafetensorsFile {
+  std::vector<TensorView> tensors;  ///< Ascending by offset; views into the bytes that were parsed.
+  std::map<std::string, std::string> metadata;
+};
+
+/// Throws Error{kStorage} for anything that is not a well-formed file: header over 16 MiB, offsets that overlap, leave
+/// gaps or run over the end, sizes that do not follow from shape and dtype, names that appear twice.
+[[nodiscard]] SafetensorsFile parse_safetensors(std::span<const std::byte> bytes);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,70 @@
+#pragma once
+/// Epochs over an array: order of samples, learning rates, training, evaluation.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/array.hpp"
+#include "fusion/dataset.hpp"
+
+namespace hfta::fusion {
+
+/// A dataset on a device: inputs and targets with N samples each.
+struct DeviceData {
+  std::vector<at::Tensor> inputs;
+  at::Tensor target;
+  std::int64_t size = 0;
+};
+
+/// Copies to the device; numbers that are not indices get the recipe's dtype.
+[[nodiscard]] DeviceData to_device(const Dataset& data, const Recipe& recipe, const at::Device& device);
+
+/// What a slot did in one epoch.
+struct EpochResult {
+  int slot = 0;
+  int epoch = 0;                          ///< 1-based, of the trial.
+  std::map<std::string, double> metrics;  ///< train_loss, val_*.
+};
+
+struct EpochOptions {
+  OrderOptions order;
+  bool drop_last = false;  ///< Leaves out the epoch's last batch if it is short.
+  std::uint64_t seed = 0;  ///< The study's.
+};
+
+/// Runs whole epochs. Each slot is at its own epoch: slots at the same one share their batches, others gather theirs.
+/// The data must outlive it.
+class Epochs {
+ public:
+  Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation);
+
+  [[nodiscard]] std::int64_t steps_per_epoch() const;
+  /// Trains every occupied slot for one epoch and evaluates it. train_loss is the mean over the epoch's samples of the
+  /// loss when each was trained on. In order of slot.
+  [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
+  /// Metrics of one slot over a whole set in evaluation mode, each name behind `prefix`.
+  [[nodiscard]] std::map<std::string, double> evaluate(Array& array, int slot, const DeviceData& data,
+                                                       const std::string& prefix) const;
+
+ private:
+  using Orders = std::map<std::pair<int, std::uint64_t>, at::Tensor>;  ///< (epoch, trial key) -> indices on the device
+  [[nodiscard]] std::pair<int, std::uint64_t> order_key(const Array& array, int slot) const;
+  [[nodiscard]] Orders orders_for(const Array& array) const;
+  [[nodiscard]] Batch batch_at(const std::vector<const at::Tensor*>& orders, std::int64_t begin,
+                               std::int64_t end) const;
+  std::vector<EpochResult> run_chunk(Array& array, int chunk, const Orders& orders) const;
+  [[nodiscard]] std::vector<std::map<std::string, double>> evaluate_chunk(Array& array, int chunk,
+                                                                          const DeviceData& data) const;
+
+  Recipe recipe_;
+  EpochOptions options_;
+  const DeviceData& train_;
+  const DeviceData* validation_;
+};
+
+}  // namespace hfta::fusion

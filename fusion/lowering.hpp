@@ -1,0 +1,24 @@
+#pragma once
+/// How an array runs: the choices that lowering makes, as data that can be measured, remembered and recorded.
+
+#include <map>
+#include <string>
+
+namespace hfta::fusion {
+
+/// One way to run a graph. Results are equal up to rounding whichever is taken, and bit for bit where it is the same.
+struct Lowering {
+  /// Slots that run through the ops together; 1 runs each slot by itself, depth first. The array's slots are dealt to
+  /// worker threads chunk by chunk.
+  int chunk = 1;
+  bool channels_last = false;                   ///< Layout of images where chunk is 1.
+  std::map<std::string, std::string> families;  ///< Op family -> candidate ("conv" -> "grouped"); absent: the first.
+  int workers = 1;                              ///< Threads that run chunks.
+  int threads_per_worker = 1;                   ///< Threads inside an op.
+
+  bool operator==(const Lowering&) const = default;
+  /// "chunk 8, conv unfolded, linear batched, 2 x 1 threads".
+  [[nodiscard]] std::string to_text() const;
+};
+
+}  // namespace hfta::fusion

@@ -1,0 +1,50 @@
+#pragma once
+/// Choosing a lowering by measuring candidates on the real model, batch and device.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "fusion/epochs.hpp"
+#include "fusion/lowering.hpp"
+
+namespace hfta::fusion {
+
+/// Time of one candidate: seconds in which `workers` chunks make one training step each, side by side.
+struct Measured {
+  Lowering lowering;
+  double wave_seconds = 0;
+};
+
+/// All that was measured for one graph, recipe and device; enough to choose for any width.
+struct MeasuredChoices {
+  std::vector<Measured> candidates;
+  std::string how;  ///< "measured", "remembered", "not measured"
+
+  /// The fastest for `width` slots: fewest seconds for one step of all of them, ceil(ceil(width/c)/workers) waves.
+  /// Ties go to the earlier candidate. Deterministic.
+  [[nodiscard]] const Measured& best_for(int width) const;
+  /// Predicted seconds per step of one slot in an array of that width; 0 if nothing was measured.
+  [[nodiscard]] double seconds_per_slot_step(int width) const;
+};
+
+struct MeasureOptions {
+  int width = 1;               ///< Widest array that will be opened.
+  int threads = 1;             ///< Cores to use.
+  double slot_steps = 0;       ///< Training steps of single slots that are expected to follow.
+  double budget_share = 0.02;  ///< Of the predicted time of those steps, spent on measuring at most.
+};
+
+/// Candidates for the graph on that device, most promising first: on a CPU each slot by itself (images also laid out
+/// channels last), then chunks of growing width; on a GPU the other way round.
+[[nodiscard]] std::vector<Lowering> lowering_candidates(const Graph& graph, const MeasureOptions& options,
+                                                        const at::Device& device);
+
+/// Measures candidates until the budget is spent, then other forms of each op family in the best of them. The first is
+/// always timed; with no work ahead (slot_steps 0) nothing is, and the first candidate stands as "not measured".
+[[nodiscard]] MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data,
+                                      const MeasureOptions& options, const at::Device& device, const Clock& clock);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,130 @@
+#pragma once
+// Small models and data that the array's tests share.
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "fusion/array.hpp"
+#include "fusion/layers.hpp"
+
+namespace hfta::fusion::testing {
+
+/// A model with everything a step needs.
+struct Model {
+  std::string name;
+  Graph graph;
+  Recipe recipe;
+  Batch batch;  ///< shared samples
+};
+
+inline LayerSpec layer(std::string kind, std::vector<LayerArg> positional = {}, std::string name = "",
+                       std::vector<std::pair<std::string, LayerArg>> named = {}) {
+  return {std::move(kind), std::move(name), std::move(positional), std::move(named), "test"};
+}
+
+inline at::Tensor counted_normal(std::vector<std::int64_t> shape, DType dtype, std::uint64_t seed) {
+  const at::Tensor t = at::empty(shape, at::kDouble);
+  CountedRandom random(seed, Stream::kSimulation, 0);
+  for (std::int64_t i = 0; i < t.numel(); ++i) t.data_ptr<double>()[i] = random.normal();
+  return t.to(dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+}
+
+inline at::Tensor counted_labels(std::int64_t n, std::int64_t classes, std::uint64_t seed) {
+  const at::Tensor t = at::empty({n}, at::kLong);
+  CountedRandom random(seed, Stream::kSimulation, 1);
+  for (std::int64_t i = 0; i < n; ++i) {
+    t.data_ptr<std::int64_t>()[i] = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(classes)));
+  }
+  return t;
+}
+
+/// `input`: of one sample. Classification into `classes`.
+inline Model classifier(std::string name, const std::vector<LayerSpec>& layers, Shape input, std::int64_t classes,
+                        DType dtype, OptimizerKind optimizer = OptimizerKind::kSgd, std::int64_t n = 6) {
+  Shape with_batch = input;
+  with_batch.insert(with_batch.begin(), kBatch);
+  Model model{std::move(name), build_graph(layers, with_batch, dtype), {}, {}};
+  model.recipe.dtype = dtype;
+  model.recipe.optimizer = optimizer;
+  model.recipe.batch_size = static_cast<int>(n);
+  model.recipe.metrics = {Metric::kAccuracy};
+  Shape samples = input;
+  samples.insert(samples.begin(), n);
+  model.batch.inputs = {counted_normal(samples, dtype, 7)};
+  model.batch.target = counted_labels(n, classes, 8);
+  return model;
+}
+
+inline Model conv_net(DType dtype, OptimizerKind optimizer) {
+  return classifier(
+      "conv net with batch norm",
+      {layer("conv2d", {std::int64_t{1}, std::int64_t{4}, std::int64_t{3}}, "", {{"padding", std::int64_t{1}}}),
+       layer("batch_norm2d", {std::int64_t{4}}), layer("relu"), layer("max_pool2d", {std::int64_t{2}}),
+       layer("conv2d", {std::int64_t{4}, std::int64_t{6}, std::int64_t{3}}, "", {{"padding", std::int64_t{1}}}),
+       layer("batch_norm2d", {std::int64_t{6}}), layer("relu"), layer("flatten"),
+       layer("linear", {std::int64_t{96}, std::int64_t{5}})},
+      {1, 8, 8}, 5, dtype, optimizer);
+}
+
+inline Model mlp(DType dtype, OptimizerKind optimizer) {
+  return classifier("mlp",
+                    {layer("flatten"), layer("linear", {std::int64_t{12}, std::int64_t{16}}), layer("relu"),
+                     layer("linear", {std::int64_t{16}, std::int64_t{16}}), layer("tanh"),
+                     layer("linear", {std::int64_t{16}, std::int64_t{4}})},
+                    {3, 4}, 4, dtype, optimizer);
+}
+
+/// Slot b's trial: seed 100 + b and numbers that differ from slot to slot.
+inline SlotInit trial(const Model& model, int b) {
+  SlotInit init;
+  init.seed = 100 + static_cast<std::uint64_t>(b);
+  init.hyper.optimizer = default_hyper(model.recipe.optimizer);
+  init.hyper.optimizer.lr = 0.002 * (1 + b);
+  init.hyper.optimizer.weight_decay = 0.01 * b;
+  init.hyper.optimizer.momentum = b % 2 == 0 ? 0.9 : 0.0;
+  init.hyper.optimizer.nesterov = b % 4 == 2;
+  init.hyper.label_smoothing = 0.05 * b;
+  for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
+  return init;
+}
+
+/// Learning rates of the chunk's slots as trial() has them; 0 for empty ones.
+inline std::vector<double> rates_of(const Array& array, int chunk) {
+  std::vector<double> rates;
+  const int first = array.first_slot(chunk);
+  for (int b = first; b < first + array.slots_per_chunk(); ++b) {
+    const bool occupied = b < array.width() && array.occupied(b);
+    rates.push_back(occupied ? array.init_of(b).hyper.optimizer.lr : 0.0);
+  }
+  return rates;
+}
+
+/// One step of every chunk on shared samples; losses by slot.
+inline std::vector<double> step_all(Array& array, const Batch& batch) {
+  std::vector<double> losses(static_cast<std::size_t>(array.chunks() * array.slots_per_chunk()));
+  array.for_each_chunk([&](int k) {
+    const at::Tensor loss = array.step(k, batch, rates_of(array, k));
+    for (std::int64_t i = 0; i < loss.numel(); ++i) {
+      losses[static_cast<std::size_t>(array.first_slot(k) + i)] = loss.data_ptr<double>()[i];
+    }
+  });
+  return losses;
+}
+
+inline Lowering chunked(int chunk, std::map<std::string, std::string> families = {}, int workers = 1) {
+  Lowering lowering;
+  lowering.chunk = chunk;
+  lowering.families = std::move(families);
+  lowering.workers = workers;
+  return lowering;
+}
+
+inline double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  const double norm = b.to(at::kDouble).norm().item<double>();
+  return (a.to(at::kDouble) - b.to(at::kDouble)).norm().item<double>() / (norm > 0 ? norm : 1);
+}
+
+}  // namespace hfta::fusion::testing
