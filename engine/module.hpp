@@ -22,15 +22,15 @@ struct TrainerOptions {
 /// What the module exports under the C name `hfta_torch_module`.
 struct TorchModule {
   std::string torch_version;
-  /// Resolves "auto", "cpu", "cuda", "cuda:1", "all" to devices. Throws Error{kDevice} saying whether this build or this
-  /// machine lacks CUDA, and what to do.
+  /// Resolves "auto", "cpu", "cuda", "cuda:1", "all" to devices. Throws Error{kDevice} saying whether this build or
+  /// this machine lacks CUDA, and what to do.
   std::vector<std::string> (*devices)(const std::string& wanted);
   /// Loads the data and makes a trainer. Throws Error{kConfig} for data or labels that do not fit the model.
   std::unique_ptr<Trainer> (*make_trainer)(const TrainerOptions& options);
 };
 
-/// Loads libhfta_torch.so from beside the executable, or from its ../lib. Throws Error{kDevice} with the loader's reason
-/// and the remedy. The module stays loaded until the process ends.
+/// Loads libhfta_torch.so from beside the executable, or from its ../lib. Throws Error{kDevice} with the loader's
+/// reason and the remedy. The module stays loaded until the process ends.
 [[nodiscard]] const TorchModule& load_torch_module();
 
 }  // namespace hfta::engine

@@ -49,9 +49,9 @@ class TrainerArray {
 
 /// What a partition's array would be.
 struct PartitionPlan {
-  int width = 0;                   ///< Recommended number of slots for many waiting trials.
-  std::int64_t parameters = 0;     ///< Trained parameters of one trial.
-  std::int64_t bytes_per_slot = 0; ///< Predicted; 0: unknown.
+  int width = 0;                                 ///< Recommended number of slots for many waiting trials.
+  std::int64_t parameters = 0;                   ///< Trained parameters of one trial.
+  std::int64_t bytes_per_slot = 0;               ///< Predicted; 0: unknown.
   std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
 };
 

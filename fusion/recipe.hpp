@@ -15,19 +15,19 @@ enum class OptimizerKind { kSgd, kAdam, kAdamW };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
 
-[[nodiscard]] const char* name_of(Loss loss);            ///< "cross_entropy", "mse", "bce_with_logits"
-[[nodiscard]] const char* name_of(OptimizerKind kind);   ///< "sgd", "adam", "adamw"
-[[nodiscard]] const char* name_of(ScheduleKind kind);    ///< "constant", "step", "cosine", "linear"
-[[nodiscard]] const char* name_of(Metric metric);        ///< "loss", "accuracy", "mse", "mae", "r2"
+[[nodiscard]] const char* name_of(Loss loss);           ///< "cross_entropy", "mse", "bce_with_logits"
+[[nodiscard]] const char* name_of(OptimizerKind kind);  ///< "sgd", "adam", "adamw"
+[[nodiscard]] const char* name_of(ScheduleKind kind);   ///< "constant", "step", "cosine", "linear"
+[[nodiscard]] const char* name_of(Metric metric);       ///< "loss", "accuracy", "mse", "mae", "r2"
 
 /// Numbers of the optimizer; PyTorch's names, defaults and update rules (torch.optim 2.11). All per slot.
 struct OptimizerHyper {
   double lr = 1e-3;
   double weight_decay = 0;
-  double momentum = 0;   ///< sgd
-  double dampening = 0;  ///< sgd
-  bool nesterov = false; ///< sgd
-  double beta1 = 0.9;    ///< adam, adamw
+  double momentum = 0;    ///< sgd
+  double dampening = 0;   ///< sgd
+  bool nesterov = false;  ///< sgd
+  double beta1 = 0.9;     ///< adam, adamw
   double beta2 = 0.999;
   double eps = 1e-8;
 };
@@ -55,9 +55,9 @@ struct Schedule {
 struct SlotHyper {
   OptimizerHyper optimizer;
   Schedule schedule;
-  double label_smoothing = 0;         ///< cross_entropy
-  std::optional<double> clip_norm;    ///< Largest gradient norm, over the slot's own parameters.
-  std::vector<double> graph;          ///< Graph::hypers' values, in order.
+  double label_smoothing = 0;       ///< cross_entropy
+  std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters.
+  std::vector<double> graph;        ///< Graph::hypers' values, in order.
 };
 
 /// What all trials of an array share, besides the graph.
