@@ -1,0 +1,134 @@
+#include "engine/config/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "fusion/layers.hpp"
+#include "search/choices.hpp"
+#include "search/space.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+using trials::Params;
+using trials::ParamValue;
+
+constexpr std::int64_t kMostCombinations = 256;
+
+// What is known of built-in data without reading them.
+struct KnownData {
+  fusion::Shape input;
+  std::int64_t classes = 0;
+};
+
+std::optional<KnownData> known_data(const fusion::DataSource& source) {
+  if (source.name == "digits") return KnownData{{fusion::kBatch, 1, 8, 8}, 10};
+  return std::nullopt;
+}
+
+std::vector<ParamValue> values_to_try(const trials::Distribution& distribution) {
+  const auto choices = search::Choices::of(distribution);
+  if (!choices || choices->count() > kMostCombinations) return search::extremes(distribution);
+  std::vector<ParamValue> values;
+  for (std::int64_t i = 0; i < choices->count(); ++i) values.push_back(choices->value(i));
+  return values;
+}
+
+// Output [N, classes, ...] of enough classes; what else labels need is seen when the data are read.
+void check_classes(const TaskSpec& task, const fusion::Graph& graph, const KnownData& data) {
+  if (task.recipe.loss != fusion::Loss::kCrossEntropy) return;
+  const fusion::Shape& output = graph.values[static_cast<std::size_t>(graph.output)].shape;
+  if (output.size() == 2 && output[1] >= data.classes) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("{}: model: found output {}, wanted [N, {}]: {} has {} classes", task.layers.back().where,
+                          fusion::to_text(output), data.classes, task.data.name, data.classes));
+}
+
+void try_out(const StudyConfig& config, const Params& params) {
+  const TaskSpec task = config.task(params);
+  const auto known = known_data(task.data);
+  if (!known) return;
+  try {
+    check_classes(task, fusion::build_graph(task.layers, known->input, task.recipe.dtype), *known);
+  } catch (const Error& error) {
+    const std::string partition = config.partition(params);
+    if (error.kind() != ErrorKind::kConfig || partition.empty()) throw;
+    throw Error(error.kind(), fmt::format("{} (with {})", error.what(), partition));
+  }
+}
+
+struct Axis {
+  std::size_t parameter = 0;
+  std::vector<ParamValue> values;
+};
+
+Params at(const Params& base, const std::vector<Axis>& axes, const std::vector<std::size_t>& indices) {
+  Params params = base;
+  for (std::size_t a = 0; a < axes.size(); ++a) params[axes[a].parameter].second = axes[a].values[indices[a]];
+  return params;
+}
+
+// The last axis fastest; false after the last combination.
+bool advance(const std::vector<Axis>& axes, std::vector<std::size_t>& indices) {
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    if (++indices[a] < axes[a].values.size()) return true;
+    indices[a] = 0;
+  }
+  return false;
+}
+
+void try_shapes(const StudyConfig& config, const Params& base, const std::vector<Axis>& axes) {
+  double combinations = 1;
+  for (const Axis& axis : axes) combinations *= static_cast<double>(axis.values.size());
+  std::vector<std::size_t> indices(axes.size(), 0);
+  if (combinations <= static_cast<double>(kMostCombinations)) {
+    do {
+      try_out(config, at(base, axes, indices));
+    } while (advance(axes, indices));
+    return;
+  }
+  for (std::int64_t draw = 0; draw < kMostCombinations; ++draw) {
+    CountedRandom random(0, Stream::kSample, static_cast<std::uint64_t>(draw));
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      const std::size_t count = axes[a].values.size();
+      const bool corner = draw < 2;  // all first, all last
+      indices[a] = corner ? (draw == 0 ? 0 : count - 1) : static_cast<std::size_t>(random.below(count));
+    }
+    try_out(config, at(base, axes, indices));
+  }
+}
+
+}  // namespace
+
+Params base_params(const trials::Space& space) {
+  Params params;
+  for (const trials::Parameter& parameter : space) {
+    params.emplace_back(parameter.name, search::extremes(parameter.distribution).front());
+  }
+  return params;
+}
+
+void check_space(const StudyConfig& config) {
+  const Params base = base_params(config.space);
+  std::vector<Axis> shapes;
+  for (std::size_t i = 0; i < config.space.size(); ++i) {
+    if (!config.shape_changing.contains(config.space[i].name)) continue;
+    shapes.push_back({i, values_to_try(config.space[i].distribution)});
+  }
+  try_shapes(config, base, shapes);
+  for (std::size_t i = 0; i < config.space.size(); ++i) {
+    if (config.shape_changing.contains(config.space[i].name)) continue;
+    for (const ParamValue& value : search::extremes(config.space[i].distribution)) {
+      Params params = base;
+      params[i].second = value;
+      try_out(config, params);
+    }
+  }
+}
+
+}  // namespace hfta::engine::configuration

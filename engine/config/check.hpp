@@ -1,0 +1,16 @@
+#pragma once
+/// Trying a config out over its whole search space, before anything is created. Internal to engine/config.
+
+#include "engine/config.hpp"
+
+namespace hfta::engine::configuration {
+
+/// Where every trial of a check without choice stands: each parameter's first extreme.
+[[nodiscard]] trials::Params base_params(const trials::Space& space);
+
+/// Reads the task for every combination of the shape-changing parameters' values (256 of them where there are more),
+/// and for each extreme of the others; where the shape of the data is known without reading them, builds the graphs
+/// too. Throws Error{kConfig} for the first that does not fit.
+void check_space(const StudyConfig& config);
+
+}  // namespace hfta::engine::configuration

@@ -1,0 +1,137 @@
+#include "engine/config.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "engine/config/check.hpp"
+#include "engine/config/override.hpp"
+#include "engine/config/references.hpp"
+#include "engine/config/study.hpp"
+#include "engine/config/task.hpp"
+#include "engine/config/yaml.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using namespace configuration;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// `loss: mse` is short for `loss: {name: mse}`.
+void expand_words(Node& root) {
+  Node* train = root.find("train");
+  if (train == nullptr) return;
+  for (Entry& entry : train->entries) {
+    if (!is_named_section("train." + entry.key) || entry.value.kind != Node::Kind::kScalar || entry.value.is_null())
+      continue;
+    Node map;
+    map.kind = Node::Kind::kMap;
+    map.line = entry.value.line;
+    map.origin = entry.value.origin;
+    map.entries.push_back({"name", entry.line, std::move(entry.value)});
+    entry.value = std::move(map);
+  }
+}
+
+Node read_tree(const std::string& text, const std::string& file, const std::vector<Override>& overrides) {
+  Node root = parse_yaml(text, file);
+  if (root.is_null()) throw Error(ErrorKind::kConfig, file + ": found an empty file, wanted a config");
+  if (root.kind != Node::Kind::kMap) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}:{}: found {}, wanted a map of study, metric, parameters, model, "
+                                                "data, train, ...",
+                                                file, root.line, found_text(root)));
+  }
+  for (const Override& override : overrides) apply_override(root, override);
+  expand_words(root);
+  return root;
+}
+
+Node task_part(const Node& root) {
+  Node tree;
+  tree.kind = Node::Kind::kMap;
+  for (const Entry& entry : root.entries) {
+    if (entry.key == "model" || entry.key == "data" || entry.key == "train") tree.entries.push_back(entry);
+  }
+  return tree;
+}
+
+void warn_of_unused(const Node& root, const std::string& file, const Uses& uses, StudyConfig& config) {
+  for (const Entry& entry : root.find("parameters")->entries) {
+    if (uses.used.contains(entry.key)) continue;
+    config.warnings.push_back(
+        fmt::format("{}:{}: parameters.{}: found it used nowhere, wanted \"${{{}}}\" under model, "
+                    "data or train",
+                    file, entry.line, entry.key, entry.key));
+  }
+}
+
+// What may change without changing results.
+void drop_what_decides_nothing(json& record) {
+  for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
+}
+
+}  // namespace
+
+std::string StudyConfig::partition(const trials::Params& params) const {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : params) {
+    if (shape_changing.contains(name)) parts.push_back(name + "=" + trials::to_text(value));
+  }
+  return join(parts);
+}
+
+StudyConfig parse_config(const std::string& text, const fs::path& file, const std::vector<Override>& overrides) {
+  const std::string shown = printable(file.string());
+  const Node root = read_tree(text, shown, overrides);
+  StudyConfig config;
+  config.file = file;
+  config.folder = fs::absolute(file).lexically_normal().parent_path();
+  config.text = text;
+
+  json record = json::object();
+  Reader reader(shown, root, "", "", record);
+  config.space = read_space(reader, shown, record);
+  const Uses uses = find_references(shown, root, config.space);
+  config.shape_changing = uses.shape_changing;
+  read_study(reader, shown, config);
+
+  auto task = std::make_shared<TaskText>();
+  task->file = shown;
+  task->folder = config.folder;
+  task->tree = task_part(root);
+  task->space = config.space;
+  task->default_epochs = config.method == Method::kHyperband ? config.hyperband.max_epochs : 0;
+  task->metric = config.metric;
+  task->metric_node = *root.find("metric")->find("name");
+  config.task = [task](const trials::Params& params) {
+    json unused;
+    return read_task(*task, params, unused);
+  };
+  check_space(config);
+  (void)read_task(*task, base_params(config.space), record);
+  drop_what_decides_nothing(record);
+  config.normalized = record.dump();
+  warn_of_unused(root, shown, uses, config);
+  return config;
+}
+
+StudyConfig load_config(const fs::path& file, const std::vector<Override>& overrides) {
+  const std::string shown = printable(file.string());
+  std::error_code error;
+  if (fs::is_directory(file, error)) throw Error(ErrorKind::kConfig, shown + ": found a folder, wanted a config file");
+  std::string text;
+  try {
+    const std::vector<std::byte> bytes = SystemFiles().read(file, kMostBytes);
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  } catch (const Error& cause) {
+    throw Error(ErrorKind::kConfig, cause.what());
+  }
+  return parse_config(text, file, overrides);
+}
+
+}  // namespace hfta::engine

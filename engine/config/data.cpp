@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/config/task.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path from_folder(const fs::path& folder, const std::string& path) { return (folder / path).lexically_normal(); }
+
+bool has_extension(const std::string& path, const std::string& wanted) {
+  std::string extension = fs::path(path).extension().string();
+  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return extension == wanted;
+}
+
+// A built-in set, a table, or arrays: what other keys there are depends on it.
+std::string read_source(Reader& data, const fs::path& folder, const trials::Space& space, TaskSpec& task) {
+  const auto name = data.optional_word("name");
+  const auto train = data.optional_word("train");
+  if (name && train) data.fail("name", "found both name and train, wanted one of them");
+  if (!name && !train) {
+    data.fail("train",
+              fmt::format("found nothing, wanted a file of data (.npz, .npy, .csv), or a built-in set: name: {}",
+                          join(fusion::builtin_data())));
+  }
+  const auto kind_of = [](const std::string& file) { return has_extension(file, ".csv") ? "csv" : "arrays"; };
+  const std::string kind = name ? "built-in" : kind_of(*train);
+  std::vector<std::string> possible = {kind};
+  if (train) {
+    for (const std::string& file : possible_words(data.find("train"), space)) possible.emplace_back(kind_of(file));
+  }
+  data.restrict_to(kind, possible);
+  if (name) task.data.name = *name;
+  if (train) task.data.train = from_folder(folder, *train);
+  return kind;
+}
+
+// `validation` and `test`: a fraction of the training data, or a file.
+void read_part(Reader& data, const char* key, bool builtin, const fs::path& folder, std::optional<double>& fraction,
+               fs::path& file) {
+  const Node* node = data.find(key);
+  if (node == nullptr || node->is_null()) return;
+  const Site site = data.site(key);
+  if (node->kind == Node::Kind::kScalar && std::holds_alternative<std::string>(node->value) && !node->out_of_range) {
+    if (builtin) {
+      site.fail(*node,
+                fmt::format("found {}, wanted a fraction between 0 and 1 of the built-in data", found_text(*node)));
+    }
+    file = from_folder(folder, site.word(*node));
+  } else {
+    fraction = site.number(*node);
+  }
+  data.record(key, to_json(*node));
+}
+
+void read_arrays(Reader& data, TaskSpec& task) {
+  const bool pair = has_extension(task.data.train.string(), ".npy");
+  if (const Node* x = data.find("x")) {
+    if (pair) data.fail("x", "found names beside an .npy file of inputs, wanted one or the other");
+    task.data.x = data.site("x").words(*x);
+    data.record("x", to_json(*x));
+  } else {
+    data.record("x", "x");
+  }
+  if (pair && !data.has("y")) data.fail("y", "found nothing, wanted the .npy file of the targets");
+  task.data.y = data.word("y");
+}
+
+void read_table(Reader& data, TaskSpec& task) {
+  task.data.target = data.word("target");
+  const Node* features = data.find("features");
+  if (features == nullptr) return;
+  task.data.features = data.site("features").words(*features);
+  data.record("features", to_json(*features));
+}
+
+void read_order(Reader& data, TaskSpec& task) {
+  task.order.per_trial = data.word("order") == "per_trial";
+  const Node* shuffle = data.find("shuffle");
+  data.record("shuffle", shuffle != nullptr ? to_json(*shuffle) : nlohmann::json(true));
+  if (shuffle == nullptr) return;
+  const auto* word = std::get_if<std::string>(&shuffle->value);
+  if (shuffle->kind == Node::Kind::kScalar && word != nullptr && *word == "once") {
+    task.order.once = true;
+  } else {
+    task.order.shuffle = data.site("shuffle").flag(*shuffle);
+  }
+}
+
+}  // namespace
+
+void read_data(Reader& data, const fs::path& folder, const trials::Space& space, TaskSpec& task) {
+  const std::string kind = read_source(data, folder, space, task);
+  fusion::DataSource& source = task.data;
+  read_part(data, "validation", kind == "built-in", folder, source.validation, source.validation_file);
+  read_part(data, "test", kind == "built-in", folder, source.test, source.test_file);
+  if (source.validation && source.test && *source.validation + *source.test >= 1) {
+    data.fail("test", fmt::format("found {} beside a validation of {}, wanted less than 1 together",
+                                  shortest(*source.test), shortest(*source.validation)));
+  }
+  if (kind == "arrays") read_arrays(data, task);
+  if (kind == "csv") read_table(data, task);
+  task.recipe.batch_size = static_cast<int>(data.integer("batch_size"));
+  read_order(data, task);
+  task.drop_last = data.flag("drop_last");
+}
+
+}  // namespace hfta::engine::configuration

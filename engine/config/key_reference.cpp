@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "engine/config/keys.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+// Cells of a Markdown table.
+std::string cell(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+std::string default_cell(const Key& key) {
+  if (key.fallback == nullptr) return "*required*";
+  return *key.fallback == '\0' ? "" : key.fallback;
+}
+
+std::string searched_cell(const Key& key) {
+  switch (key.searched) {
+    case Searched::kNo:
+      return "no";
+    case Searched::kPerSlot:
+      return "per slot";
+    case Searched::kShape:
+      return "splits arrays";
+  }
+  return "";
+}
+
+std::string section_table(const std::string& section) {
+  std::string out = fmt::format("\n## {}\n\n", section.empty() ? "Top level" : "`" + section + "`");
+  out += "| key | value | default | `${name}` | meaning |\n|---|---|---|---|---|\n";
+  for (const std::string& name : keys_of(section)) {
+    const Key& key = *find_key(section.empty() ? name : section + "." + name);
+    const std::string only = key.only.empty() ? "" : fmt::format(" Only of {}.", join(key.only));
+    out += fmt::format("| `{}` | {} | {} | {} | {}{} |\n", name, cell(wanted_text(key)), cell(default_cell(key)),
+                       searched_cell(key), cell(key.sentence), only);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string key_reference() {
+  std::string out;
+  for (const char* section : {"", "hyperband", "metric", "parameters.*", "model", "data", "train", "train.loss",
+                              "train.optimizer", "train.schedule", "array"}) {
+    out += section_table(section);
+  }
+  return out;
+}
+
+}  // namespace hfta::engine::configuration

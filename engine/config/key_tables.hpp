@@ -1,0 +1,22 @@
+#pragma once
+/// The parts of the table of keys, in the order of the reference page. Internal to engine/config.
+
+#include <vector>
+
+#include "engine/config/keys.hpp"
+
+namespace hfta::engine::configuration {
+
+/// Up to here a double holds every integer.
+inline constexpr double kMostInteger = 0x1p53;
+inline constexpr double kMostCount = 1e9;
+
+[[nodiscard]] std::vector<Key> top_keys();
+[[nodiscard]] std::vector<Key> parameter_keys();
+[[nodiscard]] std::vector<Key> model_and_data_keys();
+[[nodiscard]] std::vector<Key> train_keys();
+[[nodiscard]] std::vector<Key> optimizer_keys();
+[[nodiscard]] std::vector<Key> schedule_keys();
+[[nodiscard]] std::vector<Key> array_keys();
+
+}  // namespace hfta::engine::configuration

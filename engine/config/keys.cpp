@@ -1,0 +1,85 @@
+#include "engine/config/keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.hpp"
+#include "engine/config/key_tables.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+std::string range_text(const Key& key) {
+  const auto number = [](double value) { return value == kMostInteger ? std::string("2^53") : shortest(value); };
+  const std::string low = (key.above ? "above " : "of at least ") + number(key.least);
+  const std::string high = (key.below ? "below " : "at most ") + number(key.most);
+  if (std::isinf(key.most)) return std::isinf(key.least) ? "" : " " + low;
+  if (!key.above && !key.below) return fmt::format(" from {} to {}", number(key.least), number(key.most));
+  return fmt::format(" {} and {}", low, high);
+}
+
+}  // namespace
+
+const std::vector<Key>& all_keys() {
+  static const std::vector<Key> keys = [] {
+    std::vector<Key> all;
+    for (auto part :
+         {top_keys, parameter_keys, model_and_data_keys, train_keys, optimizer_keys, schedule_keys, array_keys}) {
+      for (Key& key : part()) all.push_back(std::move(key));
+    }
+    return all;
+  }();
+  return keys;
+}
+
+const Key* find_key(std::string_view path) {
+  static const std::map<std::string, const Key*, std::less<>> by_path = [] {
+    std::map<std::string, const Key*, std::less<>> map;
+    for (const Key& key : all_keys()) map[key.path] = &key;
+    return map;
+  }();
+  const auto found = by_path.find(path);
+  return found == by_path.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> keys_of(std::string_view section) {
+  const std::string prefix = section.empty() ? std::string() : std::string(section) + ".";
+  std::vector<std::string> names;
+  for (const Key& key : all_keys()) {
+    if (!key.path.starts_with(prefix)) continue;
+    std::string name = key.path.substr(prefix.size());
+    if (!name.empty() && name.find('.') == std::string::npos) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+bool is_named_section(std::string_view path) {
+  return path == "train.loss" || path == "train.optimizer" || path == "train.schedule";
+}
+
+std::string wanted_text(const Key& key) {
+  if (key.wanted != nullptr) return key.wanted;
+  switch (key.type) {
+    case KeyType::kSection: {
+      const Key* name = is_named_section(key.path) ? find_key(key.path + ".name") : nullptr;
+      return name == nullptr ? "a map" : wanted_text(*name) + ", or a map";
+    }
+    case KeyType::kChoice:
+      return (key.choices.size() > 1 ? "one of " : "") + join(key.choices);
+    case KeyType::kInteger:
+      return "an integer" + range_text(key);
+    case KeyType::kNumber:
+      return "a number" + range_text(key);
+    case KeyType::kFlag:
+      return "true or false";
+    case KeyType::kWord:
+    case KeyType::kOther:
+      break;
+  }
+  return "a word";
+}
+
+}  // namespace hfta::engine::configuration

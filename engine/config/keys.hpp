@@ -1,0 +1,66 @@
+#pragma once
+/// The one table of a config's keys: it drives reading, checking, messages and docs/config.md. Internal to
+/// engine/config.
+
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hfta::engine::configuration {
+
+enum class KeyType {
+  kSection,  ///< A map of further keys.
+  kWord,     ///< Any word.
+  kChoice,   ///< One of `choices`.
+  kInteger,
+  kNumber,
+  kFlag,
+  kOther,  ///< Read by code of its own; `wanted` says what.
+};
+
+/// Whether ${name} may stand there, and what that does.
+enum class Searched {
+  kNo,
+  kPerSlot,  ///< Reaches only per-slot numbers: trials with different values share an array.
+  kShape,    ///< Changes what is computed: trials are packed by its value.
+};
+
+/// One key. Bounds hold for kInteger and kNumber.
+struct Key {
+  std::string path;  ///< "train.optimizer.lr"; "parameters.*.min" for a key of every parameter.
+  KeyType type = KeyType::kNumber;
+  const char* fallback =
+      nullptr;  ///< As a config would say it (or, for readers that decide, in words); null: required.
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above = false, below = false;  ///< `least`, `most` themselves are excluded.
+  std::vector<std::string> choices = {};
+  std::vector<std::string> only = {};  ///< Names of the optimizer, schedule, ... that have this key; empty: all.
+  Searched searched = Searched::kNo;
+  const char* wanted = nullptr;  ///< Instead of what type and bounds say.
+  const char* sentence = "";
+};
+
+/// In the order of the reference page.
+[[nodiscard]] const std::vector<Key>& all_keys();
+
+/// The row of a path; nullptr if there is none.
+[[nodiscard]] const Key* find_key(std::string_view path);
+
+/// Names of the keys of a section: "train" -> epochs, loss, ...; "" -> the top level.
+[[nodiscard]] std::vector<std::string> keys_of(std::string_view section);
+
+/// Sections that may be a word, which stands for {name: word}.
+[[nodiscard]] bool is_named_section(std::string_view path);
+
+/// "a number of at least 0", "one of adam, adamw, sgd".
+[[nodiscard]] std::string wanted_text(const Key& key);
+
+/// The tables of docs/config.md, one per section.
+[[nodiscard]] std::string key_reference();
+
+/// What a key of another tool's file, or of a later version, comes with instead of "unknown key"; "" for all others.
+[[nodiscard]] std::string foreign_key_message(std::string_view path);
+
+}  // namespace hfta::engine::configuration

@@ -1,0 +1,150 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/config/task.hpp"
+#include "fusion/layers.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+using nlohmann::json;
+
+class LayerReader {
+ public:
+  LayerReader(const std::string& file, const Node& node, std::string path)
+      : file_(file), node_(node), path_(std::move(path)) {
+    layer_.where = place_of(file_, node_);
+  }
+
+  fusion::LayerSpec read(json& record) {
+    record = json::object();
+    if (node_.kind == Node::Kind::kScalar) {
+      read_kind(node_);
+      record["kind"] = to_json(node_);
+      return std::move(layer_);
+    }
+    if (node_.kind != Node::Kind::kMap)
+      fail(node_, path_, fmt::format("found {}, wanted {}", found_text(node_), kForms));
+    const Entry* kind = nullptr;
+    for (const Entry& entry : node_.entries) {
+      if (entry.key == "name") {
+        name(entry.value, record);
+      } else if (kind != nullptr) {
+        fail(node_, path_,
+             fmt::format("found the keys '{}' and '{}', wanted one kind of layer (and its name)", printable(kind->key),
+                         printable(entry.key)));
+      } else {
+        kind = &entry;
+      }
+    }
+    if (kind == nullptr) fail(node_, path_, fmt::format("found no kind of layer, wanted {}", kForms));
+    read_kind(scalar_node(kind->key, true, kind->line));
+    record["kind"] = kind->key;
+    read_arguments(kind->value, join_path(path_, kind->key), record);
+    return std::move(layer_);
+  }
+
+ private:
+  static constexpr const char* kForms = "a layer such as relu, {linear: [64, 10]} or {dropout: {p: 0.5}, name: drop}";
+
+  [[noreturn]] void fail(const Node& node, const std::string& path, const std::string& message) const {
+    fail_at(file_, node, path, message);
+  }
+
+  void read_kind(const Node& node) {
+    const auto* word = std::get_if<std::string>(&node.value);
+    if (word == nullptr) fail(node_, path_, fmt::format("found {}, wanted {}", found_text(node), kForms));
+    const std::vector<std::string>& kinds = fusion::layer_kinds();
+    if (std::count(kinds.begin(), kinds.end(), *word) == 0) {
+      fail(node_, path_, fmt::format("found {}, wanted a kind of layer{}", found_text(node), suggestion(*word, kinds)));
+    }
+    layer_.kind = *word;
+  }
+
+  void name(const Node& node, json& record) {
+    const auto* word = std::get_if<std::string>(&node.value);
+    if (word == nullptr || word->empty() || node.kind != Node::Kind::kScalar) {
+      fail(node, join_path(path_, "name"), fmt::format("found {}, wanted a word", found_text(node)));
+    }
+    if (!layer_.name.empty()) fail(node, join_path(path_, "name"), "found two names, wanted one");
+    layer_.name = *word;
+    record["name"] = to_json(node);
+  }
+
+  void read_arguments(const Node& node, const std::string& path, json& record) {
+    if (node.is_null() && node.from.empty()) return;
+    if (node.kind == Node::Kind::kScalar) {
+      layer_.positional.push_back(argument(node, path));
+      record["args"] = json::array({to_json(node)});
+    } else if (node.kind == Node::Kind::kList) {
+      for (std::size_t i = 0; i < node.items.size(); ++i) {
+        layer_.positional.push_back(argument(node.items[i], join_path(path, std::to_string(i))));
+      }
+      record["args"] = to_json(node);
+    } else {
+      for (const Entry& entry : node.entries) {
+        if (entry.key == "name") {
+          name(entry.value, record);
+          continue;
+        }
+        layer_.named.emplace_back(entry.key, argument(entry.value, join_path(path, entry.key)));
+        record["named"][entry.key] = to_json(entry.value);
+      }
+    }
+  }
+
+  fusion::LayerArg argument(const Node& node, const std::string& path) const {
+    if (node.kind == Node::Kind::kList) return integers(node, path);
+    if (node.kind == Node::Kind::kScalar && !node.out_of_range) {
+      if (const auto* flag = std::get_if<bool>(&node.value)) return *flag;
+      if (const auto* integer = std::get_if<std::int64_t>(&node.value)) return *integer;
+      if (const auto* word = std::get_if<std::string>(&node.value)) return *word;
+      const auto* real = std::get_if<double>(&node.value);
+      if (real != nullptr && std::isfinite(*real)) return *real;
+    }
+    fail(node, path,
+         fmt::format("found {}, wanted a finite number, true, false, a word or a list of integers", found_text(node)));
+  }
+
+  std::vector<std::int64_t> integers(const Node& node, const std::string& path) const {
+    std::vector<std::int64_t> list;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      const Node& item = node.items[i];
+      const auto* integer = std::get_if<std::int64_t>(&item.value);
+      const auto* real = std::get_if<double>(&item.value);
+      const bool whole = real != nullptr && !item.from.empty() && std::floor(*real) == *real && std::abs(*real) < 1e15;
+      if (item.kind != Node::Kind::kScalar || (integer == nullptr && !whole)) {
+        fail(item, join_path(path, std::to_string(i)), fmt::format("found {}, wanted an integer", found_text(item)));
+      }
+      list.push_back(integer != nullptr ? *integer : static_cast<std::int64_t>(*real));
+    }
+    return list;
+  }
+
+  const std::string& file_;
+  const Node& node_;
+  std::string path_;
+  fusion::LayerSpec layer_;
+};
+
+}  // namespace
+
+std::vector<fusion::LayerSpec> read_model(Reader& model, const std::string& file, json& record) {
+  const Node* list = model.find("layers");
+  const Site site = model.site("layers");
+  if (list == nullptr) model.fail("layers", "found nothing, wanted a list of layers");
+  if (list->kind != Node::Kind::kList || list->items.empty()) site.mismatch(*list);
+  std::vector<fusion::LayerSpec> layers;
+  json& recorded = record["layers"] = json::array();
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    json& layer = recorded.emplace_back();
+    layers.push_back(LayerReader(file, list->items[i], join_path(site.path, std::to_string(i))).read(layer));
+  }
+  return layers;
+}
+
+}  // namespace hfta::engine::configuration

@@ -1,0 +1,177 @@
+#include "engine/config/references.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.hpp"
+#include "engine/config/keys.hpp"
+#include "fusion/layers.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+struct Piece {
+  bool reference = false;
+  std::string text;  ///< Plain text, or the name in ${name}.
+};
+
+std::vector<Piece> pieces_of(const std::string& file, const Node& node, const std::string& path) {
+  std::vector<Piece> pieces;
+  std::string_view rest = node.text;
+  while (!rest.empty()) {
+    const std::size_t begin = rest.find("${");
+    if (begin != 0) pieces.push_back({false, std::string(rest.substr(0, begin))});
+    if (begin == std::string_view::npos) break;
+    const std::size_t end = rest.find('}', begin);
+    if (end == std::string_view::npos || end == begin + 2) {
+      fail_at(file, node, path, fmt::format("found '{}', wanted ${{name}}", printable(node.text)));
+    }
+    pieces.push_back({true, std::string(rest.substr(begin + 2, end - begin - 2))});
+    rest.remove_prefix(end + 1);
+  }
+  return pieces;
+}
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The row of a value that may stand in a list.
+const Key* row_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  if (dot != std::string_view::npos && all_digits(path.substr(dot + 1))) path = path.substr(0, dot);
+  return find_key(path);
+}
+
+class Finder {
+ public:
+  Finder(const std::string& file, const trials::Space& space) : file_(file) {
+    for (const trials::Parameter& parameter : space) names_.push_back(parameter.name);
+  }
+
+  void walk(const Node& node, const std::string& path) {
+    if (path == "model.layers" && node.kind == Node::Kind::kList) {
+      for (std::size_t i = 0; i < node.items.size(); ++i) layer(node.items[i], join_path(path, std::to_string(i)));
+      return;
+    }
+    if (node.kind == Node::Kind::kScalar) return scalar(node, path);
+    for (std::size_t i = 0; i < node.items.size(); ++i) walk(node.items[i], join_path(path, std::to_string(i)));
+    for (const Entry& entry : node.entries) {
+      check_key(node, entry, path);
+      walk(entry.value, join_path(path, entry.key));
+    }
+  }
+
+  [[nodiscard]] Uses take() { return std::move(uses_); }
+
+ private:
+  void check_key(const Node& node, const Entry& entry, const std::string& path) const {
+    if (entry.key.find("${") == std::string::npos) return;
+    Node place = node;
+    place.line = entry.line;
+    fail_at(file_, place, path,
+            fmt::format("found the key '{}', wanted a word: ${{name}} stands for values only", printable(entry.key)));
+  }
+
+  void scalar(const Node& node, const std::string& path) {
+    if (node.text.find("${") == std::string::npos) return;
+    const Key* row = row_of(path);
+    if (row == nullptr && path.find('.') != std::string::npos && !path.starts_with("parameters."))
+      return;  // unknown key: the reader says so
+    if (row == nullptr || row->searched == Searched::kNo) {
+      const std::string wanted = row == nullptr ? "a plain value" : wanted_text(*row);
+      const char* why = path == "train.epochs" ? "all trials of a study share the length of a training"
+                                               : "${name} can stand under model, data and train";
+      fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", printable(node.text), wanted, why));
+    }
+    use(node, path, row->searched == Searched::kPerSlot);
+  }
+
+  void use(const Node& node, const std::string& path, bool per_slot) {
+    for (const Piece& piece : pieces_of(file_, node, path)) {
+      if (!piece.reference) continue;
+      if (std::count(names_.begin(), names_.end(), piece.text) == 0) {
+        fail_at(file_, node, path,
+                fmt::format("found ${{{}}}, wanted the name of a parameter{}", printable(piece.text),
+                            suggestion(piece.text, names_)));
+      }
+      uses_.used.insert(piece.text);
+      if (!per_slot) uses_.shape_changing.insert(piece.text);
+    }
+  }
+
+  void layer(const Node& node, const std::string& path) {
+    if (node.kind != Node::Kind::kMap) return layer_argument(node, path, false);
+    for (const Entry& entry : node.entries) {
+      check_key(node, entry, path);
+      layer_arguments(entry.value, join_path(path, entry.key), fusion::layer_args(entry.key));
+    }
+  }
+
+  void layer_arguments(const Node& node, const std::string& path, const std::vector<fusion::LayerArgInfo>& args) {
+    const auto at = [&](std::size_t i) { return i < args.size() && args[i].fusible; };
+    if (node.kind == Node::Kind::kScalar) layer_argument(node, path, at(0));
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      layer_argument(node.items[i], join_path(path, std::to_string(i)), at(i));
+    }
+    for (const Entry& entry : node.entries) {
+      check_key(node, entry, path);
+      const auto info = std::find_if(args.begin(), args.end(), [&](const auto& arg) { return arg.name == entry.key; });
+      layer_argument(entry.value, join_path(path, entry.key), info != args.end() && info->fusible);
+    }
+  }
+
+  void layer_argument(const Node& node, const std::string& path, bool per_slot) {
+    if (node.kind == Node::Kind::kScalar && node.text.find("${") != std::string::npos) use(node, path, per_slot);
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      layer_argument(node.items[i], join_path(path, std::to_string(i)), per_slot);
+    }
+    for (const Entry& entry : node.entries) layer_argument(entry.value, join_path(path, entry.key), per_slot);
+  }
+
+  const std::string& file_;
+  std::vector<std::string> names_;
+  Uses uses_;
+};
+
+}  // namespace
+
+Uses find_references(const std::string& file, const Node& root, const trials::Space& space) {
+  Finder finder(file, space);
+  finder.walk(root, "");
+  return finder.take();
+}
+
+Node substitute(const std::string& file, const Node& node, const std::string& path, const trials::Params& params) {
+  Node out = node;
+  for (std::size_t i = 0; i < out.items.size(); ++i) {
+    out.items[i] = substitute(file, node.items[i], join_path(path, std::to_string(i)), params);
+  }
+  for (std::size_t i = 0; i < out.entries.size(); ++i) {
+    const Entry& entry = node.entries[i];
+    out.entries[i].value = substitute(file, entry.value, join_path(path, entry.key), params);
+  }
+  if (node.kind != Node::Kind::kScalar || node.text.find("${") == std::string::npos) return out;
+  const std::vector<Piece> pieces = pieces_of(file, node, path);
+  std::string word;
+  for (const Piece& piece : pieces) {
+    if (!piece.reference) {
+      word += piece.text;
+      continue;
+    }
+    const auto param = std::find_if(params.begin(), params.end(), [&](const auto& p) { return p.first == piece.text; });
+    if (param == params.end()) {
+      fail_at(file, node, path,
+              fmt::format("found ${{{}}}, wanted a trial that has this parameter", printable(piece.text)));
+    }
+    if (out.from.empty()) out.from = piece.text;
+    out.value = param->second;
+    word += trials::to_text(param->second);
+  }
+  if (pieces.size() > 1) out.value = word;
+  return out;
+}
+
+}  // namespace hfta::engine::configuration

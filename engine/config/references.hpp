@@ -1,0 +1,27 @@
+#pragma once
+/// ${name}: where parameters stand in a config, and what a trial's values make of it. Internal to engine/config.
+
+#include <set>
+#include <string>
+
+#include "engine/config/node.hpp"
+#include "trials/space.hpp"
+
+namespace hfta::engine::configuration {
+
+/// What the config does with its parameters, told from where their names stand, never from their values.
+struct Uses {
+  std::set<std::string> used;
+  std::set<std::string> shape_changing;  ///< Used where a value changes more than per-slot numbers.
+};
+
+/// Every ${name} of a whole config. Throws Error{kConfig}, with the place, for names that are no parameters (nearest
+/// named), for places where none may stand, and for a ${ that is not closed.
+[[nodiscard]] Uses find_references(const std::string& file, const Node& root, const trials::Space& space);
+
+/// The tree with every ${name} replaced. A scalar that is nothing but ${name} becomes the value with its type; within a
+/// longer word the value's text is put in. Throws Error{kConfig} for a parameter that the trial lacks.
+[[nodiscard]] Node substitute(const std::string& file, const Node& node, const std::string& path,
+                              const trials::Params& params);
+
+}  // namespace hfta::engine::configuration

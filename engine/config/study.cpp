@@ -1,0 +1,134 @@
+#include "engine/config/study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "search/choices.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostName = 200;  // so that files named after it, with their extensions, can be made
+
+std::string study_name(Reader& root, const fs::path& file) {
+  const std::string name = root.optional_word("study").value_or(file.stem().string());
+  if (name.empty() || name.size() > kMostName || printable(name) != name) {
+    root.fail("study", fmt::format("found '{}', wanted a name of 1 to {} printable characters",
+                                   printable(name.substr(0, 60)), kMostName));
+  }
+  return name;
+}
+
+// A store named after its study stays in the config's folder, whatever the name.
+fs::path default_storage(const StudyConfig& config) {
+  std::string name = config.study;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return config.folder / (name + ".db");
+}
+
+fs::path storage_path(Reader& root, const StudyConfig& config) {
+  const Node* node = root.find("storage");
+  if (node == nullptr || node->is_null()) return default_storage(config);
+  const std::string url = root.site("storage").word(*node);
+  try {
+    return (config.folder / storage::path_from_url(url)).lexically_normal();
+  } catch (const Error& error) {
+    const std::string message = error.what();  // begins with its own "storage: "
+    root.fail("storage", message.starts_with("storage: ") ? message.substr(9) : message);
+  }
+}
+
+// One of train.epochs and hyperband.max_epochs may be left out: it is the other.
+void read_hyperband(Reader& root, const std::string& file, StudyConfig& config) {
+  if (config.method != Method::kHyperband) {
+    if (root.has("hyperband")) root.fail("hyperband", "found it beside another method, wanted `method: hyperband`");
+    return;
+  }
+  Reader section = root.section("hyperband");
+  search::HyperbandOptions& options = config.hyperband;
+  options.min_epochs = static_cast<int>(section.integer("min_epochs"));
+  options.eta = static_cast<int>(section.integer("eta"));
+  const Node* train = root.find("train");
+  const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
+  const auto most = section.optional_integer("max_epochs");
+  if (!most && epochs == nullptr) {
+    section.fail("max_epochs", "found nothing, wanted the most epochs a trial gets (or train.epochs)");
+  }
+  options.max_epochs = most ? static_cast<int>(*most) : 0;
+  if (epochs != nullptr) {
+    const auto all = static_cast<int>(Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs));
+    if (!most) options.max_epochs = all;
+    if (options.max_epochs > all) {
+      section.fail("max_epochs", fmt::format("found {}, wanted at most train.epochs = {}", options.max_epochs, all));
+    }
+  }
+  section.record("max_epochs", options.max_epochs);
+  if (options.min_epochs > options.max_epochs) {
+    section.fail("min_epochs",
+                 fmt::format("found {}, wanted at most max_epochs = {}", options.min_epochs, options.max_epochs));
+  }
+}
+
+void read_metric(Reader& root, StudyConfig& config) {
+  Reader metric = root.section("metric");
+  config.metric = metric.word("name");
+  config.goal = metric.word("goal") == "maximize" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
+  config.select_best = metric.word("select") == "best";
+  const bool larger_is_better = config.metric == "val_accuracy" || config.metric == "val_r2";
+  if (larger_is_better == (config.goal == trials::Goal::kMaximize)) return;
+  config.warnings.push_back(fmt::format("metric: {} is to be {}; is that meant?", config.metric,
+                                        larger_is_better ? "minimized (goal: maximize is not set)" : "maximized"));
+}
+
+void check_grid(Reader& root, const std::string& file, const StudyConfig& config) {
+  const Node& map = *root.find("parameters");
+  for (const trials::Parameter& parameter : config.space) {
+    if (search::Choices::of(parameter.distribution)) continue;
+    fail_at(file, *map.find(parameter.name), join_path("parameters", parameter.name),
+            fmt::format("found {}, wanted finitely many values (value, values, int_uniform, q_*): grid search tries "
+                        "them all",
+                        trials::name_of(parameter.distribution.kind)));
+  }
+}
+
+bool is_device(const std::string& word) {
+  if (word == "auto" || word == "cpu" || word == "cuda" || word == "all") return true;
+  const std::string number = word.starts_with("cuda:") ? word.substr(5) : "";
+  return !number.empty() && number.size() <= 3 && number.find_first_not_of("0123456789") == std::string::npos;
+}
+
+void read_array(Reader& root, StudyConfig& config) {
+  Reader array = root.section("array");
+  if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
+  if (const auto threads = array.integer_or_auto("threads")) config.threads = static_cast<int>(*threads);
+  config.device = array.word("device");
+  if (!is_device(config.device)) array.site("device").mismatch(*array.find("device"));
+}
+
+}  // namespace
+
+void read_study(Reader& root, const std::string& file, StudyConfig& config) {
+  config.study = study_name(root, config.file);
+  config.storage = storage_path(root, config);
+  config.seed = static_cast<std::uint64_t>(root.integer("seed"));
+  const std::string method = root.word("method");
+  config.method = method == "grid" ? Method::kGrid : method == "random" ? Method::kRandom : Method::kHyperband;
+  read_hyperband(root, file, config);
+  if (const auto cap = root.optional_integer("run_cap")) config.run_cap = static_cast<int>(*cap);
+  if (config.method == Method::kRandom && !config.run_cap) {
+    root.fail("run_cap", "found nothing, wanted the number of trials: random search has no end of its own");
+  }
+  if (config.method == Method::kGrid) check_grid(root, file, config);
+  read_metric(root, config);
+  read_array(root, config);
+  config.keep = static_cast<int>(root.integer("keep"));
+}
+
+}  // namespace hfta::engine::configuration

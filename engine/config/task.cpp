@@ -1,0 +1,72 @@
+#include "engine/config/task.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/config/references.hpp"
+#include "search/space.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+// What will be recorded of every epoch.
+std::vector<std::string> recorded_metrics(const TaskSpec& task) {
+  std::vector<std::string> names = {"train_loss"};
+  const bool validated = task.data.validation || !task.data.validation_file.empty();
+  if (!validated) return names;
+  names.emplace_back("val_loss");
+  for (const fusion::Metric metric : task.recipe.metrics)
+    names.push_back(std::string("val_") + fusion::name_of(metric));
+  return names;
+}
+
+void check_metric(const TaskText& text, const TaskSpec& task) {
+  const std::vector<std::string> names = recorded_metrics(task);
+  if (text.metric.empty() || std::count(names.begin(), names.end(), text.metric) > 0) return;
+  const std::string found = "found '" + printable(text.metric) + "', wanted ";
+  if (names.size() == 1 && text.metric.starts_with("val_")) {
+    fail_at(text.file, text.metric_node, "metric.name",
+            found + "train_loss: there is no validation set (data.validation adds one)");
+  }
+  fail_at(text.file, text.metric_node, "metric.name",
+          found + "a metric that this task records" + suggestion(text.metric, names) +
+              (nearest(text.metric, names).empty() ? "" : " Recorded: " + join(names)));
+}
+
+}  // namespace
+
+std::string place_of(const std::string& file, const Node& node) {
+  return node.origin.empty() ? fmt::format("{}:{}", file, node.line) : printable(node.origin);
+}
+
+std::vector<std::string> possible_words(const Node* node, const trials::Space& space) {
+  if (node == nullptr) return {};
+  std::vector<std::string> words = {trials::to_text(node->value)};
+  for (const trials::Parameter& parameter : space) {
+    if (parameter.name != node->from) continue;
+    for (const trials::ParamValue& value : search::extremes(parameter.distribution)) {
+      words.push_back(trials::to_text(value));
+    }
+  }
+  return words;
+}
+
+TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann::json& record) {
+  const Node tree = substitute(text.file, text.tree, "", params);
+  Reader root(text.file, tree, "", "", record);
+  TaskSpec task;
+  Reader model = root.section("model");
+  task.layers = read_model(model, text.file, record["model"]);
+  Reader data = root.section("data");
+  task.data.where = place_of(text.file, *root.find("data"));
+  read_data(data, text.folder, text.space, task);
+  Reader train = root.section("train");
+  read_train(train, text, task);
+  check_metric(text, task);
+  return task;
+}
+
+}  // namespace hfta::engine::configuration

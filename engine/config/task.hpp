@@ -1,0 +1,43 @@
+#pragma once
+/// The part of a config that each trial reads with its own values: model, data, train. Internal to engine/config.
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/config.hpp"
+#include "engine/config/node.hpp"
+#include "engine/config/reader.hpp"
+
+namespace hfta::engine::configuration {
+
+/// What a trial's task is read from. Shared by all trials of a study, never changed.
+struct TaskText {
+  std::string file;
+  std::filesystem::path folder;  ///< Data paths are relative to it.
+  Node tree;                     ///< A map of model, data and train, ${name} unreplaced.
+  trials::Space space;
+  int default_epochs = 0;  ///< Where train.epochs is left out; 0: it may not be.
+  std::string metric;      ///< The study's; "" leaves it unchecked.
+  Node metric_node;
+};
+
+/// Reads and checks a trial's task, and records it in canonical form. Throws Error{kConfig} with the place.
+[[nodiscard]] TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann::json& record);
+
+/// The words that a value of the config may become in this study: itself, or what its parameter may be.
+[[nodiscard]] std::vector<std::string> possible_words(const Node* node, const trials::Space& space);
+
+// The sections.
+[[nodiscard]] std::vector<fusion::LayerSpec> read_model(Reader& model, const std::string& file, nlohmann::json& record);
+void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, TaskSpec& task);
+void read_train(Reader& train, const TaskText& text, TaskSpec& task);
+void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task);
+void read_schedule(Reader& schedule, const trials::Space& space, TaskSpec& task);
+
+/// "digits.yaml:24", or "--set data.train".
+[[nodiscard]] std::string place_of(const std::string& file, const Node& node);
+
+}  // namespace hfta::engine::configuration

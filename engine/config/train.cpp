@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/config/task.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+using fusion::Loss;
+using fusion::Metric;
+using fusion::OptimizerKind;
+using fusion::ScheduleKind;
+
+// The value whose name_of() is that word; the table of keys has seen to it that there is one.
+template <typename Enum>
+Enum named(const std::string& word, std::initializer_list<Enum> all) {
+  return *std::find_if(all.begin(), all.end(), [&](Enum value) { return word == fusion::name_of(value); });
+}
+
+std::vector<Metric> metrics_of(Loss loss) {
+  if (loss == Loss::kMse) return {Metric::kMse, Metric::kMae, Metric::kR2};
+  return {Metric::kAccuracy};
+}
+
+std::vector<Metric> read_metrics(Reader& train, Loss loss) {
+  const std::vector<Metric> known = metrics_of(loss);
+  const Node* node = train.find("metrics");
+  std::vector<std::string> names;
+  for (const Metric metric : known) names.emplace_back(fusion::name_of(metric));
+  if (node == nullptr || node->is_null()) {
+    train.record("metrics", names);
+    return known;
+  }
+  const Site site = train.site("metrics");
+  std::vector<Metric> metrics;
+  if (node->kind == Node::Kind::kList && node->items.empty()) {
+    train.record("metrics", nlohmann::json::array());
+    return metrics;
+  }
+  for (const std::string& word : site.words(*node)) {
+    if (word == fusion::name_of(Metric::kLoss)) continue;  // always taken
+    if (std::count(names.begin(), names.end(), word) == 0) {
+      site.fail(*node, fmt::format("found '{}', wanted a metric that goes with {}{}", printable(word),
+                                   fusion::name_of(loss), suggestion(word, names)));
+    }
+    const Metric metric = known[static_cast<std::size_t>(std::find(names.begin(), names.end(), word) - names.begin())];
+    if (std::count(metrics.begin(), metrics.end(), metric) == 0) metrics.push_back(metric);
+  }
+  train.record("metrics", to_json(*node));
+  return metrics;
+}
+
+void read_loss(Reader& loss, const trials::Space& space, TaskSpec& task) {
+  const std::string name = loss.word("name");
+  loss.restrict_to(name, possible_words(loss.find("name"), space));
+  task.recipe.loss = named(name, {Loss::kCrossEntropy, Loss::kMse, Loss::kBceWithLogits});
+  if (task.recipe.loss == Loss::kCrossEntropy) task.hyper.label_smoothing = loss.number("label_smoothing");
+}
+
+void read_betas(Reader& optimizer, fusion::OptimizerHyper& hyper) {
+  const Node* betas = optimizer.find("betas");
+  if (betas == nullptr) {
+    hyper.beta1 = optimizer.number_or("beta1", hyper.beta1);
+    hyper.beta2 = optimizer.number_or("beta2", hyper.beta2);
+    return;
+  }
+  for (const char* key : {"beta1", "beta2"}) {
+    if (optimizer.has(key)) optimizer.fail(key, "found it beside betas, wanted one or the other");
+  }
+  const Site site = optimizer.site("betas");
+  if (betas->kind != Node::Kind::kList || betas->items.size() != 2) site.mismatch(*betas);
+  const auto beta = [&](std::size_t i, const char* key) {
+    const Node& node = betas->items[i];
+    const Site one = optimizer.site(key);
+    optimizer.record(key, node.from.empty() ? nlohmann::json(one.number(node)) : to_json(node));
+    return Site{site.file, join_path(site.path, std::to_string(i)), one.key}.number(node);
+  };
+  hyper.beta1 = beta(0, "beta1");
+  hyper.beta2 = beta(1, "beta2");
+}
+
+}  // namespace
+
+void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task) {
+  const std::string name = optimizer.word("name");
+  optimizer.restrict_to(name, possible_words(optimizer.find("name"), space));
+  task.recipe.optimizer = named(name, {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW});
+  fusion::OptimizerHyper& hyper = task.hyper.optimizer;
+  hyper = fusion::default_hyper(task.recipe.optimizer);
+  hyper.lr = optimizer.number_or("lr", hyper.lr);
+  hyper.weight_decay = optimizer.number_or("weight_decay", hyper.weight_decay);
+  if (task.recipe.optimizer != OptimizerKind::kSgd) {
+    read_betas(optimizer, hyper);
+    hyper.eps = optimizer.number_or("eps", hyper.eps);
+    return;
+  }
+  hyper.momentum = optimizer.number_or("momentum", hyper.momentum);
+  hyper.dampening = optimizer.number_or("dampening", hyper.dampening);
+  hyper.nesterov = optimizer.flag("nesterov");
+  if (hyper.nesterov && (hyper.momentum <= 0 || hyper.dampening != 0)) {
+    optimizer.fail("nesterov", fmt::format("found true with momentum {} and dampening {}, wanted momentum above 0 and "
+                                           "dampening 0",
+                                           shortest(hyper.momentum), shortest(hyper.dampening)));
+  }
+}
+
+void read_schedule(Reader& section, const trials::Space& space, TaskSpec& task) {
+  const std::string name = section.word("name");
+  section.restrict_to(name, possible_words(section.find("name"), space));
+  fusion::Schedule& schedule = task.hyper.schedule;
+  schedule.kind =
+      named(name, {ScheduleKind::kConstant, ScheduleKind::kStep, ScheduleKind::kCosine, ScheduleKind::kLinear});
+  schedule.per_step = section.word("per") == "step";
+  schedule.warmup = section.number("warmup");
+  schedule.start_factor = section.number("start_factor");
+  switch (schedule.kind) {
+    case ScheduleKind::kConstant:
+      break;
+    case ScheduleKind::kStep:
+      schedule.step_size = section.number("step_size");
+      schedule.gamma = section.number("gamma");
+      break;
+    case ScheduleKind::kCosine:
+      schedule.t_max = section.optional_number("T_max").value_or(0);
+      schedule.eta_min = section.number("eta_min");
+      break;
+    case ScheduleKind::kLinear:
+      schedule.end_factor = section.number("end_factor");
+      schedule.total_iters = section.number("total_iters");
+      break;
+  }
+}
+
+void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
+  Reader loss = train.section("loss");
+  read_loss(loss, text.space, task);
+  Reader optimizer = train.section("optimizer");
+  read_optimizer(optimizer, text.space, task);
+  Reader schedule = train.section("schedule");
+  read_schedule(schedule, text.space, task);
+  if (train.has("epochs") || text.default_epochs == 0) {
+    if (!train.has("epochs")) train.fail("epochs", "found nothing, wanted " + wanted_text(train.site("epochs").key));
+    task.recipe.epochs = static_cast<int>(train.integer("epochs"));
+  } else {
+    task.recipe.epochs = text.default_epochs;
+    train.record("epochs", text.default_epochs);
+  }
+  task.hyper.clip_norm = train.optional_number("clip_norm");
+  task.recipe.dtype = train.word("dtype") == "float64" ? fusion::DType::kFloat64 : fusion::DType::kFloat32;
+  if (const auto seed = train.optional_integer("seed")) task.seed = static_cast<std::uint64_t>(*seed);
+  task.recipe.metrics = read_metrics(train, task.recipe.loss);
+}
+
+}  // namespace hfta::engine::configuration
