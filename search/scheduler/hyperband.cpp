@@ -140,8 +140,8 @@ class Bracket {
 
 class Hyperband final : public Scheduler {
  public:
-  Hyperband(const HyperbandOptions& options, trials::Goal goal, const std::vector<int>& run_caps)
-      : layout_(options, run_caps), goal_(goal), max_epochs_(options.max_epochs) {}
+  Hyperband(const HyperbandOptions& options, trials::Goal goal, std::vector<int> run_caps)
+      : layout_(options, std::move(run_caps)), goal_(goal), max_epochs_(options.max_epochs) {}
 
   [[nodiscard]] std::optional<int> capacity() const override { return layout_.capacity(); }
   [[nodiscard]] int max_epochs() const override { return max_epochs_; }
@@ -188,7 +188,7 @@ class Hyperband final : public Scheduler {
 
 std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
                                           std::vector<int> run_caps) {
-  return std::make_unique<Hyperband>(options, goal, run_caps);
+  return std::make_unique<Hyperband>(options, goal, std::move(run_caps));
 }
 
 }  // namespace hfta::search

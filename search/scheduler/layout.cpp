@@ -50,20 +50,19 @@ std::vector<std::vector<Rung>> hyperband_brackets(const HyperbandOptions& option
   return brackets;
 }
 
-Layout::Layout(const HyperbandOptions& options, const std::vector<int>& run_caps)
+Layout::Layout(const HyperbandOptions& options, std::vector<int> run_caps)
     : eta_(options.eta), kinds_(hyperband_brackets(options)) {
   for (const auto& rungs : kinds_) {
     pass_size_ += rungs.front().trials;
     costs_.push_back(cost_of(rungs));
     pass_cost_ += costs_.back();
   }
-  std::vector<int> caps = run_caps;
-  if (caps.empty()) {
+  if (run_caps.empty()) {
     constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-    caps.push_back(static_cast<int>(std::min(pass_size_, kMost)));
+    run_caps.push_back(static_cast<int>(std::min(pass_size_, kMost)));
   }
   Segment next;
-  for (const int cap : caps) {
+  for (const int cap : run_caps) {
     const int least = std::max(1, next.first);
     if (cap < least) throw Error(ErrorKind::kConfig, fmt::format("run_cap: found {}, wanted at least {}", cap, least));
     if (cap == next.first) continue;

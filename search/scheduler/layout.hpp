@@ -21,7 +21,7 @@ struct Place {
 class Layout {
  public:
   /// Throws Error{kConfig} if the options are impossible, a cap is below 1 or caps descend.
-  Layout(const HyperbandOptions& options, const std::vector<int>& run_caps);
+  Layout(const HyperbandOptions& options, std::vector<int> run_caps);
 
   [[nodiscard]] int capacity() const { return segments_.back().end; }
   /// `draw` in 0..capacity()-1; throws Error{kInternal} otherwise.
