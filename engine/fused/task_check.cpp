@@ -11,6 +11,7 @@ namespace {
 
 using fusion::Graph;
 using fusion::Shape;
+using fusion::to_text;
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kConfig, (where.empty() ? "" : where + ": ") + what);

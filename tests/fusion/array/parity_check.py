@@ -1,0 +1,119 @@
+"""Follows parity_dump's arrays in plain PyTorch: the same weights, samples and numbers, one trial by itself.
+
+usage: parity_check.py FOLDER     (FOLDER as parity_dump wrote it)
+
+One step: loss, every gradient and every updated weight within 1e-5 of the tensor's norm in float32 (1e-9 in float64).
+100 steps in float64: losses and final weights within 1e-9. Exits 1 and names what differs.
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+import numpy as np
+import torch
+
+DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
+
+
+def read(path):
+    raw = path.read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + length])
+    meta = header.pop("__metadata__")
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        data = np.frombuffer(raw[8 + length + begin : 8 + length + end], DTYPES[entry["dtype"]])
+        tensors[name] = torch.from_numpy(data.copy()).reshape(entry["shape"])
+    return meta, tensors
+
+
+def conv_net():
+    n = torch.nn
+    return n.Sequential(n.Conv2d(1, 4, 3, padding=1), n.BatchNorm2d(4), n.ReLU(), n.MaxPool2d(2),
+                        n.Conv2d(4, 6, 3, padding=1), n.BatchNorm2d(6), n.ReLU(), n.Flatten(), n.Linear(96, 5))
+
+
+def mlp():
+    n = torch.nn
+    return n.Sequential(n.Flatten(), n.Linear(12, 16), n.ReLU(), n.Linear(16, 16), n.Tanh(), n.Linear(16, 4))
+
+
+def optimizer(name, parameters, meta):
+    lr, decay = float(meta["lr"]), float(meta["weight_decay"])
+    if name == "sgd":
+        return torch.optim.SGD(parameters, lr=lr, weight_decay=decay, momentum=float(meta["momentum"]),
+                               nesterov=meta["nesterov"] == "1")
+    kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}[name]
+    return kind(parameters, lr=lr, weight_decay=decay)
+
+
+def difference(a, b):
+    norm = b.double().norm().item()
+    return (a.double() - b.double()).norm().item() / (norm or 1.0)
+
+
+def check(path):
+    model_name, optimizer_name, dtype_name, _ = path.stem.split("-")
+    meta, tensors = read(path)
+    exact = dtype_name == "float64"
+    net = (conv_net if model_name == "conv" else mlp)().to(torch.float64 if exact else torch.float32).train()
+    names = {f"layers.{key}": value for key, value in net.state_dict(keep_vars=True).items()}
+    names.pop("layers.1.num_batches_tracked", None)
+    names.pop("layers.5.num_batches_tracked", None)
+    with torch.no_grad():
+        for name, weight in names.items():
+            weight.copy_(tensors["init." + name])
+    loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(meta["label_smoothing"]))
+    step = optimizer(optimizer_name, net.parameters(), meta)
+    worst, failures, rounding_only = {}, [], set()
+
+    def compare(what, name, found, expected, tolerance):
+        d = difference(found, expected)
+        worst[what] = max(worst.get(what, 0.0), d)
+        if not d <= tolerance:
+            failures.append(f"{path.stem}: {what} {name}: off by {d:.2e} of its norm, wanted {tolerance:.0e}")
+
+    tolerance = 1e-9 if exact else 1e-5
+    steps = 100 if exact else 1
+    for s in range(steps):
+        rows = slice(s % 5 * 6, s % 5 * 6 + 6)
+        step.zero_grad()
+        loss = loss_of(net(tensors["x"][rows]), tensors["y"][rows])
+        loss.backward()
+        step.step()
+        compare("loss", f"of step {s + 1}", tensors["losses"][s], loss.detach(), tolerance)
+        if s == 0:
+            for name, weight in names.items():
+                if weight.grad is None:
+                    compare("buffer", name, tensors["one." + name], weight.detach(), tolerance)
+                elif weight.grad.double().norm() > 1e-6:
+                    compare("gradient", name, tensors["grad." + name], weight.grad, tolerance)
+                    compare("update", name, tensors["one." + name], weight.detach(), tolerance)
+                else:
+                    # The bias in front of a batch norm: its gradient is rounding, which Adam blows up to steps of lr.
+                    # The function that the net computes does not depend on it.
+                    rounding_only.add(name)
+    if exact:
+        for name, weight in names.items():
+            if name not in rounding_only:
+                compare("after 100 steps", name, tensors["end." + name], weight.detach(), tolerance)
+    print(f"{path.stem:28s} " + ", ".join(f"{what} {d:.1e}" for what, d in worst.items()))
+    return failures
+
+
+def main():
+    torch.set_num_threads(1)
+    paths = sorted(pathlib.Path(sys.argv[1]).glob("*.safetensors"))
+    failures = [failure for path in paths for failure in check(path)]
+    for failure in failures:
+        print("FAIL", failure)
+    if len(paths) != 24:
+        sys.exit(f"found {len(paths)} cases, wanted 24")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
