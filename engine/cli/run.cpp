@@ -1,0 +1,181 @@
+// hfta-tune CONFIG.yaml, hfta-tune resume
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "engine/cli/commands.hpp"
+#include "engine/cli/output.hpp"
+#include "engine/cli/places.hpp"
+#include "engine/cli/progress_view.hpp"
+#include "engine/cli/signals.hpp"
+#include "engine/driver/driver.hpp"
+#include "engine/driver/lock.hpp"
+#include "engine/driver/study.hpp"
+#include "engine/report/report.hpp"
+#include "storage/checkpoints.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using storage::Store;
+
+constexpr int kTopTrials = 10;
+
+Usage run_usage() {
+  Usage usage;
+  usage.synopsis = "hfta-tune CONFIG.yaml [options]";
+  usage.about = "Runs a study, or goes on with it where it stopped. A finished study prints its report.\n";
+  add_override_options(usage.options);
+  usage.options.add_options()("fresh", "a new study beside the old one: <study>-2, -3, ...");
+  usage.positional = {"CONFIG.yaml"};
+  return usage;
+}
+
+Usage resume_usage() {
+  Usage usage;
+  usage.synopsis = "hfta-tune resume STUDY --storage URL [options]";
+  usage.about = "Goes on with a study from its store alone: the config is in it.\n";
+  usage.options.add_options()("storage", boost::program_options::value<std::string>()->value_name("URL"),
+                              "the store: a file's path, or sqlite:///path");
+  add_override_options(usage.options);
+  usage.positional = {"STUDY"};
+  return usage;
+}
+
+// What stays with the study: not where it lies, nor where and how wide it runs.
+ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& overrides) {
+  ConfigOrigin origin{fs::absolute(file).lexically_normal(), {}};
+  for (const Override& o : overrides) {
+    const std::string top = o.key_path.substr(0, o.key_path.find('.'));
+    if (top != "array" && top != "log" && top != "storage") origin.overrides.push_back(o);
+  }
+  return origin;
+}
+
+int finish(Store& store, const StudyConfig& config, bool any_complete) {
+  const ReportInput input = read_report(store, config.study);
+  print(report_table(input, kTopTrials));
+  if (any_complete) return 0;
+  const auto failed =
+      std::find_if(input.trials.begin(), input.trials.end(), [](const auto& t) { return !t.reason.empty(); });
+  tell(fmt::format("study '{}' has ended and no trial is COMPLETE{}", config.study,
+                   failed == input.trials.end() ? "" : fmt::format("; trial {}: {}", failed->number, failed->reason)));
+  return 1;
+}
+
+bool any_complete(Store& store, const StudyConfig& config) {
+  return trials::best_of(store.trials(config.study), config.goal) != nullptr;
+}
+
+void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
+  tell(fmt::format("{} study '{}' on {}, store {}", is_new ? "running" : "going on with", config.study,
+                   join(fleet.devices), config.storage.string()));
+}
+
+int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atomic<int>& stop) {
+  SystemClock clock;
+  SystemFiles files;
+  const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
+  storage::Checkpoints running(files, folder / "running");
+  storage::Checkpoints finished(files, folder / "finished");
+  ProgressView view(clock);
+  std::vector<Trainer*> trainers;
+  for (const auto& trainer : fleet.trainers) trainers.push_back(trainer.get());
+  Driver driver(config, {store, trainers, clock, running, finished, view, stop});
+  const Outcome outcome = driver.run();
+  view.clear();
+  if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete);
+  tell(fmt::format("stopped after {} rounds; everything is kept. To go on: hfta-tune resume '{}' --storage '{}'",
+                   outcome.rounds, config.study, config.storage.string()));
+  return 128 + outcome.stopped_by;
+}
+
+// Nothing is created before the config is known to be whole, the data are loaded and the device is there.
+int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
+  const std::atomic<int>& stop = catch_stop_signals();
+  tell_warnings(config);
+  SystemFiles files;
+  std::optional<Store> store;
+  std::optional<storage::StudyRecord> stored;
+  std::optional<StudyLock> lock;
+  const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
+  if (files.exists(config.storage)) {
+    store = Store::open(config.storage, Store::Mode::kReadWrite);
+    stored = store->find(config.study);
+  }
+  if (stored) {
+    const storage::StudyRecord next = continued(*stored, config, origin);
+    if (is_finished(*store, config, next)) return finish(*store, config, any_complete(*store, config));
+    lock.emplace(folder);
+  }
+  Fleet fleet = make_fleet(config, cache_folder());
+  if (stop.load() != 0) return 128 + stop.load();
+  if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
+  if (!lock) lock.emplace(folder);
+  // Another process may have begun the study, or raised its cap, before this one held the lock.
+  stored = store->find(config.study);
+  if (stored) {
+    store->update(continued(*stored, config, origin));
+  } else {
+    store->create(new_record(config, origin));
+  }
+  tell_start(config, fleet, !stored);
+  return drive(config, *store, fleet, stop);
+}
+
+// The config under another name, where --fresh asks for one.
+StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
+  StudyConfig config = load_config(file, overrides);
+  SystemFiles files;
+  if (!files.exists(config.storage)) return config;
+  Store store = Store::open(config.storage, Store::Mode::kReadOnly);
+  if (!store.find(config.study)) return config;
+  overrides.push_back({"study", fresh_name(store, config.study)});
+  return load_config(file, overrides);
+}
+
+}  // namespace
+
+int run_command(const Words& words) {
+  const Usage usage = run_usage();
+  const Arguments arguments(usage, words);
+  if (arguments.help()) return print(help_text(usage)), 0;
+  const fs::path file = arguments.required("CONFIG.yaml");
+  std::vector<Override> overrides = overrides_from(arguments);
+  const StudyConfig config = arguments.has("fresh") ? load_fresh(file, overrides) : load_config(file, overrides);
+  return run_study(config, origin_from(file, overrides));
+}
+
+int resume_command(const Words& words) {
+  const Usage usage = resume_usage();
+  const Arguments arguments(usage, words);
+  if (arguments.help()) return print(help_text(usage)), 0;
+  const std::string study = arguments.required("STUDY");
+  const fs::path path = storage::path_from_url(arguments.required("storage"));
+  const std::optional<storage::StudyRecord> stored = [&] {
+    Store store = Store::open(path, Store::Mode::kReadOnly);
+    (void)read_report(store, study);  // a wrong name: says which there are
+    return store.find(study);
+  }();
+  const ConfigOrigin origin = origin_of(*stored);
+  std::vector<Override> overrides = origin.overrides;
+  for (Override& o : overrides_from(arguments)) overrides.push_back(std::move(o));
+  StudyConfig config = parse_config(stored->config, origin.file, overrides);
+  config.study = study;
+  config.storage = fs::absolute(path);  // the store may have been moved since
+  return run_study(config, origin_from(origin.file, overrides));
+}
+
+}  // namespace hfta::engine

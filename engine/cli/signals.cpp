@@ -1,0 +1,29 @@
+#include "engine/cli/signals.hpp"
+
+#include <unistd.h>
+
+#include <csignal>
+
+namespace hfta::engine {
+namespace {
+
+std::atomic<int> asked{0};  // a handler has no other way to reach anything
+static_assert(std::atomic<int>::is_always_lock_free);
+
+extern "C" void on_stop(int signal) {
+  if (asked.exchange(signal) != 0) _exit(128 + signal);
+}
+
+}  // namespace
+
+const std::atomic<int>& catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_stop;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  return asked;
+}
+
+}  // namespace hfta::engine

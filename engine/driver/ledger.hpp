@@ -1,0 +1,105 @@
+#pragma once
+/// What a run knows of its study's trials, in memory: one entry per draw, beside the sampler and the scheduler.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/config.hpp"
+#include "engine/driver/progress.hpp"
+#include "engine/driver/strategy.hpp"
+#include "engine/trainer.hpp"
+#include "storage/store.hpp"
+#include "trials/trial.hpp"
+
+namespace hfta::engine {
+
+/// Where a trial is.
+enum class Phase {
+  kReady,     ///< May go into a slot: new, promoted, or interrupted.
+  kTraining,  ///< Sits in a slot.
+  kPaused,    ///< Waits for a verdict.
+  kDone,      ///< COMPLETE, PRUNED or FAIL.
+};
+
+/// One trial as the driver sees it.
+struct Entry {
+  Phase phase = Phase::kReady;
+  std::string partition;
+  int recorded = 0;  ///< Epochs the store has, or gets with this round's commit.
+  int trained = 0;   ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
+  int saved = 0;     ///< Epochs of its newest checkpoint; 0: none.
+  std::optional<SlotState> state;       ///< Held while it is in no slot.
+  std::optional<double> value;          ///< Its value, were it to end now; unset before its first epoch.
+  int value_epoch = 0;                  ///< The epoch that `value` was measured at.
+  std::optional<SlotState> best_state;  ///< metric.select best: the state after `value_epoch`.
+  search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest word.
+};
+
+/// What a report meant.
+struct Told {
+  bool recorded = false;  ///< New to the store, not training repeated after a lost state.
+  double value = 0;       ///< The metric at this epoch.
+  std::string failure;    ///< Why the trial has failed; empty if it has not.
+};
+
+/// Trials are known by their draw (0-based). Not thread-safe.
+class Ledger {
+ public:
+  Ledger(const StudyConfig& config, const std::vector<int>& run_caps);
+
+  /// Takes over a stored study: every trial of ours with its epochs, told to the scheduler in (epoch, trial) order, so
+  /// that it knows what it knew. `numbers`: draw -> number. Trials in `stored` that are not ours are left alone.
+  /// REQUIRES that nothing was drawn yet.
+  void restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers);
+
+  [[nodiscard]] int drawn() const { return static_cast<int>(entries_.size()); }
+  /// Whether another trial may be drawn.
+  [[nodiscard]] bool can_draw() const;
+  /// The next at most `k` configurations; empty when there are no more (after which can_draw() is false).
+  [[nodiscard]] std::vector<trials::Params> ask(int k);
+  /// Enters the trial that was given `number`; returns its draw.
+  int add(int number, trials::Params params);
+
+  [[nodiscard]] Entry& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
+  [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
+  [[nodiscard]] std::optional<int> cap() const { return strategy_.cap; }
+
+  /// Enters an epoch that a slot trained, and asks the scheduler, whose answer is then the entry's decision. Epochs
+  /// that are already recorded are not told again; a trial that diverges in one of them has failed.
+  [[nodiscard]] Told report(int draw, const SlotReport& report);
+  /// Verdicts that have fallen due; each is the entry's decision already.
+  [[nodiscard]] std::vector<search::Verdict> take_verdicts();
+  /// Ends a trial.
+  void finish(int draw, trials::State state, const std::string& reason);
+
+  /// Every trial that will ever be drawn is done.
+  [[nodiscard]] bool finished() const;
+  /// Trial-epochs recorded.
+  [[nodiscard]] std::int64_t epochs() const { return epochs_; }
+  /// Trial-epochs still to come if no trial fails; unset: no limit.
+  [[nodiscard]] std::optional<std::int64_t> epochs_left() const;
+  /// Epochs until the trial's next decision.
+  [[nodiscard]] int epochs_to_target(int draw);
+  [[nodiscard]] const std::optional<BestSoFar>& best() const { return best_; }
+
+ private:
+  void replay();
+  void replay_epoch(int epoch);
+  void settle_strangers();
+  void take_value(int draw, int epoch, double value);
+
+  const StudyConfig& config_;
+  Strategy strategy_;
+  std::vector<Entry> entries_;
+  std::vector<trials::Trial> trials_;
+  std::optional<BestSoFar> best_;
+  std::int64_t epochs_ = 0;
+  int done_ = 0;
+  bool exhausted_ = false;
+};
+
+}  // namespace hfta::engine

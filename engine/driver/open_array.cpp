@@ -1,0 +1,66 @@
+#include "engine/driver/open_array.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace hfta::engine {
+
+OpenArray::OpenArray(int id, std::string partition, int width, std::unique_ptr<TrainerArray> array)
+    : id_(id),
+      partition_(std::move(partition)),
+      array_(std::move(array)),
+      slots_(static_cast<std::size_t>(width), kEmpty) {}
+
+int OpenArray::occupied() const {
+  return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [](int draw) { return draw != kEmpty; }));
+}
+
+int OpenArray::free_slot() const {
+  const auto found = std::find(slots_.begin(), slots_.end(), kEmpty);
+  return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());
+}
+
+void OpenArray::start(int slot, int draw, Ledger& ledger) {
+  Entry& entry = ledger.entry(draw);
+  const trials::Trial& trial = ledger.trial(draw);
+  if (entry.state) {
+    array_->insert(slot, trial.number, trial.params, *entry.state);
+    entry.state.reset();
+  } else {
+    entry.trained = 0;
+    array_->admit(slot, trial.number, trial.params);
+  }
+  entry.phase = Phase::kTraining;
+  slots_.at(static_cast<std::size_t>(slot)) = draw;
+}
+
+void OpenArray::clear(int slot) {
+  array_->clear(slot);
+  slots_.at(static_cast<std::size_t>(slot)) = kEmpty;
+}
+
+void OpenArray::resize(int width, Ledger& ledger) {
+  for (int slot = width; slot < this->width(); ++slot) {
+    const int draw = draw_in(slot);
+    if (draw == kEmpty) continue;
+    const trials::Trial& trial = ledger.trial(draw);
+    const SlotState state = array_->extract(slot);
+    clear(slot);
+    const int lower = free_slot();
+    array_->insert(lower, trial.number, trial.params, state);
+    slots_.at(static_cast<std::size_t>(lower)) = draw;
+  }
+  array_->resize(width);
+  slots_.resize(static_cast<std::size_t>(width), kEmpty);
+}
+
+std::optional<storage::ArrayRecord> OpenArray::take_changes() {
+  const ArrayInfo info = array_->info();
+  const bool same = known_ && known_->width == info.width && known_->chunk == info.chunk &&
+                    known_->threads == info.threads && known_->choices_json == info.choices_json;
+  if (same) return std::nullopt;
+  known_ = info;
+  return storage::ArrayRecord{id_, info.device, partition_, info.width, info.chunk, info.threads, info.choices_json};
+}
+
+}  // namespace hfta::engine

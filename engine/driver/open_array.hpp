@@ -1,0 +1,51 @@
+#pragma once
+/// An array of slots that is open on a device, with the trials that sit in it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/driver/ledger.hpp"
+#include "engine/trainer.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine {
+
+/// Used by one thread at a time. Trials are known by their draw.
+class OpenArray {
+ public:
+  static constexpr int kEmpty = -1;
+
+  /// `id`: the study's count of arrays.
+  OpenArray(int id, std::string partition, int width, std::unique_ptr<TrainerArray> array);
+
+  [[nodiscard]] const std::string& partition() const { return partition_; }
+  [[nodiscard]] int width() const { return static_cast<int>(slots_.size()); }
+  [[nodiscard]] int occupied() const;
+  /// The trial in a slot, or kEmpty.
+  [[nodiscard]] int draw_in(int slot) const { return slots_.at(static_cast<std::size_t>(slot)); }
+  /// Lowest empty slot, or kEmpty.
+  [[nodiscard]] int free_slot() const;
+
+  /// Puts a trial into an empty slot: from entry.state, which it takes, or from the start.
+  void start(int slot, int draw, Ledger& ledger);
+  [[nodiscard]] SlotState extract(int slot) { return array_->extract(slot); }
+  void clear(int slot);
+  /// Changes the width; trials in slots that go move down into empty ones first. REQUIRES width >= occupied().
+  void resize(int width, Ledger& ledger);
+
+  [[nodiscard]] std::vector<SlotReport> run_epoch() { return array_->run_epoch(); }
+  [[nodiscard]] std::string device() const { return array_->info().device; }
+  /// What the store should know of the array, if it has changed since the last call.
+  [[nodiscard]] std::optional<storage::ArrayRecord> take_changes();
+  [[nodiscard]] int id() const { return id_; }
+
+ private:
+  int id_;
+  std::string partition_;
+  std::unique_ptr<TrainerArray> array_;
+  std::vector<int> slots_;
+  std::optional<ArrayInfo> known_;
+};
+
+}  // namespace hfta::engine

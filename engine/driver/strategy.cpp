@@ -1,0 +1,54 @@
+#include "engine/driver/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "base/error.hpp"
+
+namespace hfta::engine {
+namespace {
+
+// Grid and random search train every trial for all of the task's epochs.
+int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
+  const std::vector<trials::Params> first = sampler.ask(0, 1, {});
+  return config.task(first.empty() ? trials::Params{} : first.front()).recipe.epochs;
+}
+
+void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
+  if (!limit) return;
+  const auto most = static_cast<int>(std::min<std::int64_t>(*limit, std::numeric_limits<int>::max()));
+  cap = cap ? std::min(*cap, most) : most;
+}
+
+}  // namespace
+
+Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
+  Strategy strategy;
+  strategy.sampler =
+      config.method == Method::kGrid ? search::make_grid(config.space) : search::make_random(config.space, config.seed);
+  strategy.scheduler = config.method == Method::kHyperband
+                           ? search::make_hyperband(config.hyperband, config.goal, run_caps)
+                           : search::make_full(full_epochs(config, *strategy.sampler));
+  if (!run_caps.empty()) strategy.cap = run_caps.back();
+  lower(strategy.cap, strategy.sampler->size());
+  lower(strategy.cap, strategy.scheduler->capacity());
+  return strategy;
+}
+
+std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& config) {
+  std::vector<int> caps = stored;
+  if (!config.run_cap) return caps;
+  if (!caps.empty() && *config.run_cap < caps.back()) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: run_cap: found {}, wanted at least {}, which study '{}' was begun with; "
+                            "--fresh starts a new one beside it",
+                            config.file.string(), *config.run_cap, caps.back(), config.study));
+  }
+  if (caps.empty() || *config.run_cap > caps.back()) caps.push_back(*config.run_cap);
+  return caps;
+}
+
+}  // namespace hfta::engine

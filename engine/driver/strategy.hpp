@@ -1,0 +1,27 @@
+#pragma once
+/// A config's search as objects: who draws, who decides, and how many trials there will be.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/config.hpp"
+#include "search/sampler.hpp"
+#include "search/scheduler.hpp"
+
+namespace hfta::engine {
+
+struct Strategy {
+  std::unique_ptr<search::Sampler> sampler;
+  std::unique_ptr<search::Scheduler> scheduler;
+  std::optional<int> cap;  ///< Trials in all; unset: no limit.
+};
+
+/// `run_caps`: every cap the study ever had, ascending; empty if it never had one.
+[[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps);
+
+/// The caps of a study that has had `stored` and is now run with `config`'s run_cap. A config without one leaves the
+/// caps as they are. Throws Error{kConfig} if the cap has become smaller.
+[[nodiscard]] std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& config);
+
+}  // namespace hfta::engine

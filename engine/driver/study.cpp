@@ -1,0 +1,106 @@
+#include "engine/driver/study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "engine/driver/ledger.hpp"
+#include "engine/driver/strategy.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::json;
+
+Error not_ours(const storage::StudyRecord& stored) {
+  return {ErrorKind::kConfig,
+          fmt::format("study '{}': found one that hfta-tune did not make, wanted a config in the store; "
+                      "choose another name (study: ...) or --fresh",
+                      printable(stored.name))};
+}
+
+// The store's JSON of a config: what decides results, and what the config was read from.
+std::string pack(const StudyConfig& config, const ConfigOrigin& origin) {
+  json set = json::array();
+  for (const Override& o : origin.overrides) set.push_back({o.key_path, o.value});
+  return json{{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}}
+      .dump();
+}
+
+json unpack(const storage::StudyRecord& stored) {
+  const json packed = json::parse(stored.config_json, nullptr, /*allow_exceptions=*/false);
+  const bool ours =
+      packed.is_object() && packed.contains("config") && packed.contains("file") && packed.contains("set");
+  if (!ours) throw not_ours(stored);
+  return packed;
+}
+
+bool has_test_data(const StudyConfig& config, const trials::Params& params) {
+  const fusion::DataSource data = config.task(params).data;
+  return data.test.has_value() || !data.test_file.empty();
+}
+
+}  // namespace
+
+storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin) {
+  storage::StudyRecord record;
+  record.name = config.study;
+  record.metric = config.metric;
+  record.goal = config.goal;
+  record.space = config.space;
+  record.config = config.text;
+  record.config_json = pack(config, origin);
+  record.run_caps = next_caps({}, config);
+  return record;
+}
+
+ConfigOrigin origin_of(const storage::StudyRecord& stored) {
+  const json packed = unpack(stored);
+  try {
+    ConfigOrigin origin;
+    origin.file = packed.at("file").get<std::string>();
+    for (const json& pair : packed.at("set")) {
+      origin.overrides.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
+    }
+    return origin;
+  } catch (const json::exception&) {
+    throw not_ours(stored);
+  }
+}
+
+storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
+                               const ConfigOrigin& origin) {
+  const std::vector<std::string> differences =
+      config_differences(unpack(stored).at("config").dump(), config.normalized);
+  if (!differences.empty()) {
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: study '{}' was begun with another config: {}; --fresh starts a new one beside it",
+                            config.file.string(), config.study, join(differences, "; ")));
+  }
+  storage::StudyRecord record = stored;
+  record.config = config.text;
+  record.config_json = pack(config, origin);
+  record.run_caps = next_caps(stored.run_caps, config);
+  return record;
+}
+
+bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
+  Ledger ledger(config, record.run_caps);
+  ledger.restore(store.trials(config.study), store.draws(config.study));
+  if (!ledger.finished()) return false;
+  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  return best == nullptr || !best->test_metrics.empty() || !has_test_data(config, best->params);
+}
+
+std::string fresh_name(storage::Store& store, const std::string& study) {
+  for (int i = 2;; ++i) {
+    std::string name = fmt::format("{}-{}", study, i);
+    if (!store.find(name)) return name;
+  }
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,42 @@
+#pragma once
+/// A config and the study it makes in a store: begun, compared, gone on with.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/config.hpp"
+#include "engine/trainer.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine {
+
+/// What beside its text a config was read from; kept in the store, so that a study can go on from the store alone.
+struct ConfigOrigin {
+  std::filesystem::path file;       ///< Absolute: relative paths in the config start from its folder.
+  std::vector<Override> overrides;  ///< --set and its kin, less those that only say where and how wide to run.
+};
+
+/// The record that a new study of this config gets.
+[[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin);
+
+/// Where the config of a stored study came from. Throws Error{kConfig} if the study was not made by us.
+[[nodiscard]] ConfigOrigin origin_of(const storage::StudyRecord& stored);
+
+/// What `stored` becomes when the study goes on with `config`: raised run_cap, array, log and comments may differ.
+/// Throws Error{kConfig} listing every other difference, or saying that Optuna made the study.
+[[nodiscard]] storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
+                                             const ConfigOrigin& origin);
+
+/// Whether nothing is left to do: every trial drawn and done, and the best one tested where there are test data.
+[[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);
+
+/// `<study>-2`, or the first number from there on that is not taken.
+[[nodiscard]] std::string fresh_name(storage::Store& store, const std::string& study);
+
+/// Has the trainer check configurations at the edges of the space: every combination of the shape-changing parameters'
+/// extreme values (up to 256), each with all others at one end and at the other, and every other parameter's extremes
+/// one by one. Throws what Trainer::check throws.
+void check_extremes(const StudyConfig& config, Trainer& trainer);
+
+}  // namespace hfta::engine

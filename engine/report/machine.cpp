@@ -1,0 +1,166 @@
+// JSON and CSV.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/text.hpp"
+#include "engine/report/report.hpp"
+#include "engine/report/words.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::ordered_json;
+using trials::Trial;
+
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+ordered_json number(const std::optional<double>& value) { return value ? number(*value) : ordered_json(nullptr); }
+
+ordered_json to_json(const trials::ParamValue& value) {
+  struct Json {
+    ordered_json operator()(std::monostate) const { return nullptr; }
+    ordered_json operator()(bool b) const { return b; }
+    ordered_json operator()(std::int64_t i) const { return i; }
+    ordered_json operator()(double d) const { return number(d); }
+    ordered_json operator()(const std::string& s) const { return s; }
+  };
+  return std::visit(Json{}, value);
+}
+
+// Wall clocks may jump back; a duration never does.
+std::optional<double> duration(const Trial& trial) {
+  if (!trial.started || !trial.completed) return std::nullopt;
+  return std::max(0.0, std::chrono::duration<double>(*trial.completed - *trial.started).count());
+}
+
+int last_epoch(const Trial& trial) { return trial.epochs.empty() ? 0 : trial.epochs.back().epoch; }
+
+ordered_json to_json(const Trial& trial) {
+  ordered_json params = ordered_json::object();
+  for (const auto& [name, value] : trial.params) params[name] = to_json(value);
+  ordered_json metrics = ordered_json::object();
+  if (!trial.epochs.empty()) {
+    for (const auto& [name, value] : trial.epochs.back().metrics) metrics[name] = number(value);
+  }
+  return {{"number", trial.number},       {"state", trials::name_of(trial.state)},
+          {"value", number(trial.value)}, {"params", std::move(params)},
+          {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
+          {"metrics", std::move(metrics)}};
+}
+
+std::vector<const Trial*> chosen(const ReportInput& input, std::optional<int> top) {
+  if (!top) {
+    std::vector<const Trial*> all;
+    for (const Trial& trial : input.trials) all.push_back(&trial);
+    return all;
+  }
+  std::vector<const Trial*> best = ranked(input.trials, input.goal);
+  best.resize(std::min(best.size(), static_cast<std::size_t>(std::max(*top, 0))));
+  return best;
+}
+
+std::string dump(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string out = "\"";
+  for (const char c : cell) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) line += (i > 0 ? "," : "") + quoted(cells[i]);
+  return line + "\r\n";
+}
+
+std::string cell(const std::optional<double>& value) { return value ? shortest(*value) : ""; }
+
+// Names of parameters in the order of their first appearance; a trial that Optuna added may have others.
+std::vector<std::string> param_names(const std::vector<Trial>& trials) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const Trial& trial : trials) {
+    for (const auto& [name, value] : trial.params) {
+      if (seen.insert(name).second) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::set<std::string> metric_names(const std::vector<Trial>& trials) {
+  std::set<std::string> names;
+  for (const Trial& trial : trials) {
+    if (trial.epochs.empty()) continue;
+    for (const auto& [name, value] : trial.epochs.back().metrics) names.insert(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string report_json(const ReportInput& input, std::optional<int> top) {
+  ordered_json best = nullptr;
+  if (const Trial* trial = trials::best_of(input.trials, input.goal)) {
+    best = to_json(*trial);
+    for (const auto& [name, value] : trial->test_metrics) best["metrics"][name] = number(value);
+  }
+  ordered_json list = ordered_json::array();
+  for (const Trial* trial : chosen(input, top)) list.push_back(to_json(*trial));
+  return dump({{"study", input.study},
+               {"metric", input.metric},
+               {"direction", name_of(input.goal)},
+               {"counts", ordered_json(count_states(input.trials))},
+               {"best", std::move(best)},
+               {"trials", std::move(list)}});
+}
+
+std::string report_csv(const ReportInput& input, std::optional<int> top) {
+  const std::vector<std::string> params = param_names(input.trials);
+  const std::set<std::string> metrics = metric_names(input.trials);
+  std::vector<std::string> header = {"number", "state", "value", "epochs", "duration_s"};
+  for (const std::string& name : params) header.push_back("params." + name);
+  for (const std::string& name : metrics) header.push_back("metrics." + name);
+  header.emplace_back("reason");
+  std::string out = csv_line(header);
+  for (const Trial* trial : chosen(input, top)) {
+    std::vector<std::string> cells = {std::to_string(trial->number), trials::name_of(trial->state), cell(trial->value),
+                                      std::to_string(last_epoch(*trial)), cell(duration(*trial))};
+    for (const std::string& name : params) {
+      const auto found =
+          std::find_if(trial->params.begin(), trial->params.end(), [&](const auto& p) { return p.first == name; });
+      cells.push_back(found == trial->params.end() ? "" : trials::to_text(found->second));
+    }
+    for (const std::string& name : metrics) {
+      std::optional<double> value;
+      if (!trial->epochs.empty()) {
+        const auto& last = trial->epochs.back().metrics;
+        if (const auto found = last.find(name); found != last.end()) value = found->second;
+      }
+      cells.push_back(cell(value));
+    }
+    cells.push_back(trial->reason);
+    out += csv_line(cells);
+  }
+  return out;
+}
+
+std::string studies_json(const std::vector<storage::StudySummary>& studies) {
+  ordered_json list = ordered_json::array();
+  for (const storage::StudySummary& s : studies) {
+    list.push_back({{"study", s.name},
+                    {"metric", s.metric},
+                    {"direction", name_of(s.goal)},
+                    {"counts", ordered_json(s.counts)},
+                    {"best", number(s.best)}});
+  }
+  return dump(list);
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,59 @@
+#include "engine/report/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace hfta::engine {
+namespace {
+
+int place(trials::State state) {
+  switch (state) {
+    case trials::State::kComplete:
+      return 0;
+    case trials::State::kPruned:
+      return 1;
+    case trials::State::kRunning:
+    case trials::State::kWaiting:
+      return 2;
+    case trials::State::kFail:
+      break;
+  }
+  return 3;
+}
+
+}  // namespace
+
+ReportInput read_report(storage::Store& store, const std::string& study) {
+  const std::optional<storage::StudyRecord> record = store.find(study);
+  if (!record) {
+    std::vector<std::string> names;
+    for (const storage::StudySummary& summary : store.studies()) names.push_back(printable(summary.name));
+    throw Error(ErrorKind::kConfig, "study: found '" + printable(study) + "', wanted one that is in the store" +
+                                        (names.empty() ? "; it has none" : suggestion(study, names)));
+  }
+  return {study, record->metric.empty() ? "value" : record->metric, record->goal, store.trials(study),
+          store.rounds(study)};
+}
+
+std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials) {
+  std::map<std::string, int> counts;
+  for (const trials::Trial& trial : trials) ++counts[trials::name_of(trial.state)];
+  return counts;
+}
+
+std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal) {
+  std::vector<const trials::Trial*> order;
+  for (const trials::Trial& trial : trials) order.push_back(&trial);
+  const auto value = [](const trials::Trial* t) { return t->value.value_or(std::nan("")); };
+  std::stable_sort(order.begin(), order.end(), [&](const trials::Trial* a, const trials::Trial* b) {
+    if (place(a->state) != place(b->state)) return place(a->state) < place(b->state);
+    return trials::better(value(a), value(b), goal);
+  });
+  return order;
+}
+
+}  // namespace hfta::engine

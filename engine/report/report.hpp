@@ -1,0 +1,47 @@
+#pragma once
+/// A study as people and programs read it: table, JSON, CSV. Made from stored records alone, without torch.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "storage/store.hpp"
+#include "trials/trial.hpp"
+
+namespace hfta::engine {
+
+/// What a report is made from. Trials that Optuna added are in it like any other.
+struct ReportInput {
+  std::string study;
+  std::string metric;  ///< "" where the study was not made by us; then it is called "value".
+  trials::Goal goal = trials::Goal::kMinimize;
+  std::vector<trials::Trial> trials;         ///< By number.
+  std::vector<storage::RoundRecord> rounds;  ///< For the time that training took.
+};
+
+/// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
+[[nodiscard]] ReportInput read_report(storage::Store& store, const std::string& study);
+
+/// How many trials are in each state, by Optuna's names; only states that occur.
+[[nodiscard]] std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials);
+
+/// Trials from the best to the worst: COMPLETE by value, then PRUNED, then RUNNING and WAITING, then FAIL; ties to the
+/// lower number.
+[[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal);
+
+/// For people: counts, the best trial with its parameters and test metrics, and the `top` best trials in columns.
+[[nodiscard]] std::string report_table(const ReportInput& input, int top);
+
+/// One object: study, metric, direction, counts, best, trials (by number; with `top` the best so many, best first).
+/// Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
+[[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
+
+/// A header line and one line per trial, in the same order as the JSON; RFC 4180 quoting; absent values are empty.
+[[nodiscard]] std::string report_csv(const ReportInput& input, std::optional<int> top);
+
+/// `hfta-tune studies`.
+[[nodiscard]] std::string studies_table(const std::vector<storage::StudySummary>& studies);
+[[nodiscard]] std::string studies_json(const std::vector<storage::StudySummary>& studies);
+
+}  // namespace hfta::engine

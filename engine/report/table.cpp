@@ -1,0 +1,128 @@
+// Tables for people.
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/text.hpp"
+#include "engine/report/columns.hpp"
+#include "engine/report/report.hpp"
+#include "engine/report/words.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using trials::Trial;
+
+std::string counts_text(const std::map<std::string, int>& counts) {
+  std::vector<std::string> words;
+  for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, state));
+  return words.empty() ? "none" : join(words);
+}
+
+// Time in training and evaluation: devices work side by side, so a round lasts as long as its slowest array.
+double training_seconds(const std::vector<storage::RoundRecord>& rounds) {
+  std::map<int, double> longest;
+  for (const storage::RoundRecord& round : rounds) {
+    longest[round.round] = std::max(longest[round.round], round.seconds);
+  }
+  double sum = 0;
+  for (const auto& [round, seconds] : longest) sum += seconds;
+  return sum;
+}
+
+std::vector<std::string> param_names(const std::vector<const Trial*>& rows) {
+  std::vector<std::string> names;
+  for (const Trial* trial : rows) {
+    for (const auto& [name, value] : trial->params) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> row_of(const Trial& trial, const std::vector<std::string>& params) {
+  std::string time = "-";
+  if (trial.started && trial.completed) {
+    const double seconds = std::chrono::duration<double>(*trial.completed - *trial.started).count();
+    time = fmt::format("{:.1f}", std::max(0.0, seconds));
+  }
+  std::vector<std::string> cells = {std::to_string(trial.number), trials::name_of(trial.state),
+                                    trial.value ? value_text(*trial.value) : "-",
+                                    std::to_string(trial.epochs.empty() ? 0 : trial.epochs.back().epoch), time};
+  for (const std::string& name : params) {
+    const auto found =
+        std::find_if(trial.params.begin(), trial.params.end(), [&](const auto& p) { return p.first == name; });
+    cells.push_back(found == trial.params.end() ? "-" : param_text(found->second));
+  }
+  return cells;
+}
+
+std::string best_text(const ReportInput& input) {
+  const Trial* best = trials::best_of(input.trials, input.goal);
+  if (best == nullptr) return "best: none, no trial is COMPLETE\n";
+  std::string text =
+      fmt::format("best: {} {} (trial {}", printable(input.metric), value_text(*best->value), best->number);
+  if (!best->epochs.empty()) text += fmt::format(", {} epochs", best->epochs.back().epoch);
+  text += fmt::format(")\n  with {}\n", params_text(best->params));
+  if (best->test_metrics.empty()) return text;
+  std::vector<std::string> words;
+  for (const auto& [name, value] : best->test_metrics) words.push_back(printable(name) + " " + value_text(value));
+  return text + "  test: " + join(words) + "\n";
+}
+
+// Why trials failed, each reason's words once, without the epoch that tells them apart.
+std::string failures_text(const std::vector<Trial>& trials) {
+  std::map<std::string, int> reasons;
+  for (const Trial& trial : trials) {
+    if (trial.state == trials::State::kFail && !trial.reason.empty()) {
+      ++reasons[printable(trial.reason.substr(0, trial.reason.find(" at epoch ")))];
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [reason, count] : reasons) words.push_back(fmt::format("{} ({})", reason, count));
+  return words.empty() ? "" : "failed: " + join(words, "; ") + "\n";
+}
+
+}  // namespace
+
+std::string report_table(const ReportInput& input, int top) {
+  std::size_t epochs = 0;
+  for (const Trial& trial : input.trials) epochs += trial.epochs.size();
+  std::string out =
+      fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
+  out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
+                     counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input.rounds)));
+  out += failures_text(input.trials) + best_text(input);
+  std::vector<const Trial*> rows = ranked(input.trials, input.goal);
+  rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
+  if (rows.empty()) return out;
+  const std::vector<std::string> params = param_names(rows);
+  std::vector<std::string> header = {"trial", "state", printable(input.metric), "epochs", "time [s]"};
+  for (const std::string& name : params) header.push_back(printable(name));
+  std::vector<std::vector<std::string>> cells;
+  for (const Trial* trial : rows) cells.push_back(row_of(*trial, params));
+  out += "\n" + in_columns(header, cells);
+  if (rows.size() < input.trials.size()) {
+    out += fmt::format("({} more; --top shows more of them, --format json all)\n", input.trials.size() - rows.size());
+  }
+  return out;
+}
+
+std::string studies_table(const std::vector<storage::StudySummary>& studies) {
+  if (studies.empty()) return "no studies\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const storage::StudySummary& s : studies) {
+    const std::string changed =
+        s.last_change
+            ? fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(*s.last_change)))
+            : "-";
+    rows.push_back({printable(s.name), fmt::format("{} {}", name_of(s.goal), printable(s.metric)),
+                    s.best ? value_text(*s.best) : "-", counts_text(s.counts), changed});
+  }
+  return in_columns({"study", "goal", "best", "trials", "last change [UTC]"}, rows);
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,25 @@
+#pragma once
+/// Numbers and parameters as people read them.
+
+#include <string>
+
+#include "trials/trial.hpp"
+
+namespace hfta::engine {
+
+/// Six significant digits.
+[[nodiscard]] std::string value_text(double value);
+
+/// A parameter's value: numbers with four significant digits, words and integers in full.
+[[nodiscard]] std::string param_text(const trials::ParamValue& value);
+
+/// "lr=0.01 wd=0 hidden=64".
+[[nodiscard]] std::string params_text(const trials::Params& params);
+
+/// A duration: "8.2 s", "3:07", "2:03:07"; "?" if it is negative or not finite.
+[[nodiscard]] std::string duration_text(double seconds);
+
+/// "minimize" or "maximize".
+[[nodiscard]] const char* name_of(trials::Goal goal);
+
+}  // namespace hfta::engine

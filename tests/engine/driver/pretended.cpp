@@ -1,0 +1,184 @@
+#include "pretended.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "base/random.hpp"
+
+namespace hfta::engine::testing {
+namespace {
+
+double number_of(const trials::ParamValue& value) {
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
+  if (const auto* d = std::get_if<double>(&value)) return *d;
+  if (const auto* s = std::get_if<std::string>(&value)) return static_cast<double>(s->size());
+  return 0;
+}
+
+// Training state: it has to be carried on exactly for the next epoch to come out right.
+struct Model {
+  int number = 0, epoch = 0;
+  double weight = 0;
+};
+
+double quality(const trials::Params& params) {
+  double distance = 0;
+  for (const auto& [name, value] : params) {
+    const double v = number_of(value);
+    distance += std::abs(std::sin(v * 3 + static_cast<double>(name.size())));
+  }
+  return 1 / (1 + distance);
+}
+
+void train(Model& model, const trials::Params& params) {
+  ++model.epoch;
+  CountedRandom random(7, Stream::kSimulation, static_cast<std::uint64_t>(model.number),
+                       static_cast<std::uint64_t>(model.epoch));
+  model.weight = 0.7 * model.weight + 0.3 * quality(params) + 0.05 * (random.uniform() - 0.5);
+}
+
+class PretendedArray final : public TrainerArray {
+ public:
+  PretendedArray(World& world, std::string device, std::string partition, int width, int delay_us,
+                 const PretendedTrainer& trainer)
+      : world_(world),
+        trainer_(trainer),
+        device_(std::move(device)),
+        partition_(std::move(partition)),
+        slots_(static_cast<std::size_t>(width)),
+        delay_us_(delay_us) {}
+
+  void admit(int slot, int number, const trials::Params& params) override {
+    ++world_.admits;
+    put(slot, {{number, 0, 0}, params});
+  }
+
+  void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
+    ++world_.inserts;
+    Model model;
+    require(state.size() == sizeof model, "insert: a state of another size");
+    std::memcpy(&model, state.data(), sizeof model);
+    require(model.number == number, "insert: another trial's state");
+    put(slot, {model, params});
+  }
+
+  [[nodiscard]] SlotState extract(int slot) override {
+    ++world_.extracts;
+    const Model& model = held(slot).model;
+    SlotState state(sizeof model);
+    std::memcpy(state.data(), &model, sizeof model);
+    return state;
+  }
+
+  void clear(int slot) override {
+    (void)held(slot);
+    slots_.at(static_cast<std::size_t>(slot)).reset();
+  }
+
+  void resize(int width) override {
+    ++world_.resizes;
+    require(width >= 1, "resize: no slots");
+    for (std::size_t i = static_cast<std::size_t>(width); i < slots_.size(); ++i)
+      require(!slots_[i], "resize: a trial is lost");
+    slots_.resize(static_cast<std::size_t>(width));
+  }
+
+  [[nodiscard]] std::vector<SlotReport> run_epoch() override {
+    std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
+    const std::lock_guard guard(world_.mutex);
+    std::vector<SlotReport> reports;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      ++world_.slot_epochs;
+      if (!slots_[i]) continue;
+      ++world_.trial_epochs;
+      train(slots_[i]->model, slots_[i]->params);
+      reports.push_back({static_cast<int>(i), slots_[i]->model.epoch, metrics(*slots_[i])});
+    }
+    require(!reports.empty(), "run_epoch: an empty array");
+    ++world_.runs;
+    if (world_.after_epochs) world_.after_epochs(world_.runs);
+    return reports;
+  }
+
+  [[nodiscard]] std::map<std::string, double> test(int slot) override {
+    ++world_.tests;
+    if (!world_.has_test) return {};
+    return {{"test_accuracy", held(slot).model.weight - 0.01}, {"test_loss", 1 - held(slot).model.weight}};
+  }
+
+  [[nodiscard]] ArrayInfo info() const override {
+    return {static_cast<int>(slots_.size()), 0, 1, device_, R"({"linear": "loop"})"};
+  }
+
+ private:
+  struct Held {
+    Model model;
+    trials::Params params;
+  };
+
+  static void require(bool holds, const std::string& what) {
+    if (!holds) throw std::logic_error("pretended array: " + what);
+  }
+
+  void put(int slot, Held held) {
+    std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
+    require(!place, "the slot is taken");
+    require(trainer_.partition(held.params) == partition_, "a trial of another partition");
+    place = std::move(held);
+  }
+
+  Held& held(int slot) {
+    std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
+    require(place.has_value(), "the slot is empty");
+    return *place;
+  }
+
+  [[nodiscard]] std::map<std::string, double> metrics(const Held& held) const {
+    std::map<std::string, double> all = {{"train_loss", 1 - held.model.weight},
+                                         {"val_loss", 1.1 - held.model.weight},
+                                         {"val_accuracy", held.model.weight}};
+    const bool chosen = world_.diverge.contains(held.model.number) || world_.diverge.contains(-1);
+    if (chosen && held.model.epoch >= world_.diverge_at) all[world_.diverging_metric] = world_.diverged;
+    return all;
+  }
+
+  World& world_;
+  const PretendedTrainer& trainer_;
+  std::string device_, partition_;
+  std::vector<std::optional<Held>> slots_;
+  int delay_us_;
+};
+
+}  // namespace
+
+PretendedTrainer::PretendedTrainer(World& world, std::string device, int delay_us)
+    : world_(world), device_(std::move(device)), delay_us_(delay_us) {}
+
+void PretendedTrainer::check(const trials::Params& params) { world_.checked.push_back(params); }
+
+std::string PretendedTrainer::partition(const trials::Params& params) const {
+  for (const auto& [name, value] : params) {
+    if (name == world_.partition_by) return name + "=" + trials::to_text(value);
+  }
+  return "";
+}
+
+PartitionPlan PretendedTrainer::plan(const trials::Params& params) {
+  PartitionPlan plan;
+  plan.width = world_.width;
+  plan.parameters = static_cast<std::int64_t>(params.size()) * 100;
+  plan.bytes_per_slot = 1 << 20;
+  plan.lowerings = {{"layers.0", "loop"}};
+  return plan;
+}
+
+std::unique_ptr<TrainerArray> PretendedTrainer::open(const trials::Params& params, int width, double) {
+  ++world_.opens;
+  return std::make_unique<PretendedArray>(world_, device_, partition(params), width, delay_us_, *this);
+}
+
+}  // namespace hfta::engine::testing

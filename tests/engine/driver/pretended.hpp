@@ -1,0 +1,54 @@
+#pragma once
+/// A trainer that only pretends: curves are a pure function of a trial's parameters, number and training state, and the
+/// contract of TrainerArray is checked at every call.
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/trainer.hpp"
+
+namespace hfta::engine::testing {
+
+/// What a pretended machine does and has done; shared by its trainers.
+struct World {
+  // What it is to do.
+  int width = 8;          ///< PartitionPlan::width.
+  std::set<int> diverge;  ///< Trials whose train_loss is NaN from `diverge_at` on; {-1}: all.
+  int diverge_at = 1;
+  double diverged = std::numeric_limits<double>::quiet_NaN();
+  std::string diverging_metric = "train_loss";
+  bool has_test = true;
+  std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
+  std::string partition_by = "hidden";
+
+  // What it has done.
+  int runs = 0, opens = 0, admits = 0, inserts = 0, extracts = 0, resizes = 0;
+  long slot_epochs = 0;   ///< Width of every epoch run, added up: what the device was busy with.
+  long trial_epochs = 0;  ///< Of these, slots that held a trial.
+  int tests = 0;
+  std::vector<trials::Params> checked;
+  std::mutex mutex;
+};
+
+/// Its trainers are as fast as their `delay`, which nothing may depend on.
+class PretendedTrainer final : public Trainer {
+ public:
+  PretendedTrainer(World& world, std::string device, int delay_us = 0);
+  void check(const trials::Params& params) override;
+  [[nodiscard]] std::string partition(const trials::Params& params) const override;
+  [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
+                                                   double expected_epochs) override;
+
+ private:
+  World& world_;
+  std::string device_;
+  int delay_us_;
+};
+
+}  // namespace hfta::engine::testing

@@ -1,0 +1,151 @@
+#include "study_fixture.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+#include "engine/driver/study.hpp"
+
+namespace hfta::engine::testing {
+
+namespace fs = std::filesystem;
+using trials::DistributionKind;
+
+// In memory where that is possible: these tests commit thousands of times, and wait for the disk each time.
+TemporaryFolder::TemporaryFolder() {
+  std::error_code ignored;
+  const fs::path memory = "/dev/shm";
+  const fs::path parent = fs::is_directory(memory, ignored) ? memory : fs::temp_directory_path();
+  std::string pattern = (parent / "hfta-driver-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+trials::Parameter choice(const std::string& name, std::vector<trials::ParamValue> values) {
+  trials::Parameter parameter;
+  parameter.name = name;
+  parameter.distribution.kind = DistributionKind::kCategorical;
+  parameter.distribution.values = std::move(values);
+  return parameter;
+}
+
+trials::Parameter range(const std::string& name, DistributionKind kind, double min, double max) {
+  trials::Parameter parameter;
+  parameter.name = name;
+  parameter.distribution.kind = kind;
+  parameter.distribution.min = min;
+  parameter.distribution.max = max;
+  return parameter;
+}
+
+trials::Space digits_space() {
+  return {range("lr", DistributionKind::kLogUniformValues, 1e-4, 1.0), choice("wd", {std::int64_t{0}, 1e-4, 1e-3}),
+          range("dropout", DistributionKind::kUniform, 0.0, 0.7),
+          choice("hidden", {std::int64_t{64}, std::int64_t{128}})};
+}
+
+StudyConfig digits_config() {
+  StudyConfig config;
+  config.study = "digits";
+  config.file = "digits.yaml";
+  config.seed = 1;
+  config.method = Method::kHyperband;
+  config.hyperband = {1, 27, 3};
+  config.run_cap = 98;
+  config.metric = "val_accuracy";
+  config.goal = trials::Goal::kMaximize;
+  config.space = digits_space();
+  config.shape_changing = {"hidden"};
+  config.text = "study: digits\n";
+  config.normalized = R"({"study": "digits"})";
+  config.task = [](const trials::Params&) {
+    TaskSpec task;
+    task.recipe.epochs = 5;
+    task.data.test = 0.2;
+    return task;
+  };
+  return config;
+}
+
+StudyFixture::StudyFixture(StudyConfig study_config) : config(std::move(study_config)) {
+  config.storage = folder.path() / "study.db";
+  checkpoints = storage::checkpoint_folder(config.storage, config.study);
+}
+
+storage::Store StudyFixture::open() { return storage::Store::open(config.storage, storage::Store::Mode::kCreate); }
+
+Outcome StudyFixture::run(int devices) {
+  storage::Store store = open();
+  const ConfigOrigin origin{"/digits.yaml", {}};
+  if (const auto stored = store.find(config.study)) {
+    store.update(continued(*stored, config, origin));
+  } else {
+    store.create(new_record(config, origin));
+  }
+  SystemClock clock;
+  storage::Checkpoints running(files, checkpoints / "running");
+  storage::Checkpoints finished(files, checkpoints / "finished");
+  std::vector<std::unique_ptr<PretendedTrainer>> owned;
+  std::vector<Trainer*> trainers;
+  for (int i = 0; i < devices; ++i) {
+    // The first device is the slowest: reports come in in another order than the devices'.
+    owned.push_back(std::make_unique<PretendedTrainer>(world, fmt::format("pretended:{}", i), 50 * (devices - 1 - i)));
+    trainers.push_back(owned.back().get());
+  }
+  return Driver(config, {store, trainers, clock, running, finished, recorder, stop}).run();
+}
+
+int StudyFixture::run_in_pieces(int rounds, int devices, bool keep_checkpoints) {
+  for (int runs = 1;; ++runs) {
+    if (runs > 5000) throw std::runtime_error("the study does not come to an end");
+    stop = 0;
+    const std::size_t before = recorder.statuses.size();
+    // Arrays of a round train side by side: asking during the last round's first epoch is asking once per round.
+    world.after_epochs = [&](int) {
+      if (static_cast<int>(recorder.statuses.size() - before) + 1 >= rounds) stop = SIGINT;
+    };
+    const Outcome outcome = run(devices);
+    if (outcome.stopped_by == 0) {
+      stop = 0;
+      world.after_epochs = nullptr;
+      return runs;
+    }
+    if (!keep_checkpoints) fs::remove_all(checkpoints / "running");
+  }
+}
+
+std::vector<trials::Trial> StudyFixture::trials() { return open().trials(config.study); }
+
+int StudyFixture::count(trials::State state) {
+  const std::vector<trials::Trial> all = trials();
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const auto& t) { return t.state == state; }));
+}
+
+std::string StudyFixture::table() {
+  std::string text;
+  for (const trials::Trial& t : trials()) {
+    text +=
+        fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
+    for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
+    for (const auto& record : t.epochs) {
+      text += fmt::format(" {}:", record.epoch);
+      for (const auto& [name, value] : record.metrics) text += fmt::format("{}={},", name, shortest(value));
+    }
+    for (const auto& [name, value] : t.test_metrics) text += fmt::format(" {}={}", name, shortest(value));
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace hfta::engine::testing

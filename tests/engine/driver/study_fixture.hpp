@@ -1,0 +1,73 @@
+#pragma once
+/// A study in a folder of its own, run with pretended trainers as often as a test likes.
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "engine/config.hpp"
+#include "engine/driver/driver.hpp"
+#include "pretended.hpp"
+
+namespace hfta::engine::testing {
+
+/// A folder that is removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// One of `values`.
+[[nodiscard]] trials::Parameter choice(const std::string& name, std::vector<trials::ParamValue> values);
+/// A distribution between two ends.
+[[nodiscard]] trials::Parameter range(const std::string& name, trials::DistributionKind kind, double min, double max);
+
+/// lr, wd, dropout, hidden (which changes shapes), as in configs/digits.yaml.
+[[nodiscard]] trials::Space digits_space();
+/// Hyperband 1..27, eta 3, 98 trials, over that space.
+[[nodiscard]] StudyConfig digits_config();
+
+/// Remembers the last status and every note.
+class Recorder final : public ProgressSink {
+ public:
+  void round(const Status& status) override { statuses.push_back(status); }
+  void note(const std::string& line) override { notes.push_back(line); }
+  std::vector<Status> statuses;
+  std::vector<std::string> notes;
+};
+
+/// The study's files and what runs it.
+class StudyFixture {
+ public:
+  explicit StudyFixture(StudyConfig study_config);
+
+  /// One run: makes the study in the store the first time, goes on with it later.
+  Outcome run(int devices = 1);
+  /// Runs until the study is finished, stopping after every `rounds` rounds. Returns the number of runs.
+  int run_in_pieces(int rounds, int devices, bool keep_checkpoints);
+  /// Everything that a study comes to, as text: compared between runs.
+  [[nodiscard]] std::string table();
+  [[nodiscard]] std::vector<trials::Trial> trials();
+  [[nodiscard]] int count(trials::State state);
+  storage::Store open();
+
+  TemporaryFolder folder;
+  StudyConfig config;
+  World world;
+  Recorder recorder;
+  std::atomic<int> stop{0};
+  SystemFiles files;
+  std::filesystem::path checkpoints;  ///< Its folder.
+};
+
+}  // namespace hfta::engine::testing

@@ -1,0 +1,153 @@
+// A config and the study it makes in a store.
+
+#include "engine/driver/study.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "base/error.hpp"
+#include "engine/driver/strategy.hpp"
+#include "study_fixture.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+
+TEST_CASE("a study's record says where its config came from") {
+  const StudyConfig config = digits_config();
+  const ConfigOrigin origin{"/home/a b/digits.yaml", {{"train.epochs", "9"}, {"seed", "\"7\""}}};
+  const storage::StudyRecord record = new_record(config, origin);
+  CHECK(record.name == "digits");
+  CHECK(record.metric == "val_accuracy");
+  CHECK(record.config == config.text);
+  CHECK(record.run_caps == std::vector<int>{98});
+  const ConfigOrigin back = origin_of(record);
+  CHECK(back.file == origin.file);
+  REQUIRE(back.overrides.size() == 2);
+  CHECK(back.overrides[1].key_path == "seed");
+  CHECK(back.overrides[1].value == "\"7\"");
+}
+
+TEST_CASE("a study that Optuna made is not gone on with") {
+  storage::StudyRecord record;
+  record.name = "foreign";
+  for (const char* json : {"", "{}", "[1]", "null", R"({"config": {}})"}) {
+    record.config_json = json;
+    CHECK_THROWS_WITH(origin_of(record), Catch::Contains("'foreign'") && Catch::Contains("--fresh"));
+    CHECK_THROWS_AS(continued(record, digits_config(), {}), Error);
+  }
+}
+
+TEST_CASE("caps are remembered, ascending") {
+  struct Case {
+    std::vector<int> stored;
+    std::optional<int> now;
+    std::vector<int> next;
+  };
+  const Case cases[] = {{{}, {}, {}},     {{}, 5, {5}},         {{5}, 5, {5}},
+                        {{5}, 9, {5, 9}}, {{5, 9}, {}, {5, 9}}, {{5, 9}, 9, {5, 9}}};
+  StudyConfig config = digits_config();
+  for (const Case& c : cases) {
+    config.run_cap = c.now;
+    CHECK(next_caps(c.stored, config) == c.next);
+  }
+  config.run_cap = 8;
+  CHECK_THROWS_WITH(next_caps({5, 9}, config), Catch::Contains("found 8, wanted at least 9"));
+}
+
+TEST_CASE("the number of trials is the least that cap, space and strategy allow") {
+  StudyConfig config = digits_config();
+  CHECK(make_strategy(config, {98}).cap == 98);
+  CHECK(make_strategy(config, {}).cap == 49);
+  config.method = Method::kRandom;
+  CHECK_FALSE(make_strategy(config, {}).cap.has_value());
+  CHECK(make_strategy(config, {7, 12}).cap == 12);
+  config.method = Method::kGrid;
+  config.space = {range("a", trials::DistributionKind::kIntUniform, 1, 6)};
+  CHECK(make_strategy(config, {}).cap == 6);
+  CHECK(make_strategy(config, {4}).cap == 4);
+  CHECK(make_strategy(config, {40}).cap == 6);
+}
+
+TEST_CASE("a study is finished when every trial is done and the best one tested") {
+  StudyFixture study(digits_config());
+  const auto finished = [&] {
+    storage::Store store = study.open();
+    return is_finished(store, study.config, *store.find("digits"));
+  };
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 5) study.stop = 2;
+  };
+  (void)study.run();
+  CHECK_FALSE(finished());
+  study.stop = 0;
+  (void)study.run();
+  CHECK(finished());
+  study.config.run_cap = 99;
+  storage::Store store = study.open();
+  store.update(continued(*store.find("digits"), study.config, {}));
+  CHECK_FALSE(is_finished(store, study.config, *store.find("digits")));
+}
+
+TEST_CASE("a finished study without test data needs no test") {
+  StudyFixture study(digits_config());
+  study.world.has_test = false;
+  (void)study.run();
+  storage::Store store = study.open();
+  CHECK_FALSE(is_finished(store, study.config, *store.find("digits")));  // its config asks for a test set
+  study.config.task = [](const trials::Params&) { return TaskSpec{}; };
+  CHECK(is_finished(store, study.config, *store.find("digits")));
+}
+
+TEST_CASE("fresh names count up") {
+  StudyFixture study(digits_config());
+  storage::Store store = study.open();
+  CHECK(fresh_name(store, "digits") == "digits-2");
+  for (const char* name : {"digits", "digits-2", "digits-4"}) {
+    storage::StudyRecord record = new_record(study.config, {});
+    record.name = name;
+    store.create(record);
+  }
+  CHECK(fresh_name(store, "digits") == "digits-3");
+}
+
+TEST_CASE("the edges of the space are checked before anything is made") {
+  StudyConfig config = digits_config();
+  World world;
+  PretendedTrainer trainer(world, "cpu");
+  check_extremes(config, trainer);
+  std::set<std::string> seen;
+  for (const trials::Params& params : world.checked) {
+    REQUIRE(params.size() == 4);
+    for (const auto& [name, value] : params) seen.insert(name + "=" + trials::to_text(value));
+  }
+  for (const char* edge :
+       {"lr=1e-04", "lr=1", "wd=0", "wd=0.001", "wd=1e-04", "dropout=0", "dropout=0.7", "hidden=64", "hidden=128"}) {
+    CAPTURE(edge);
+    CHECK(seen.contains(edge));
+  }
+  const auto has = [&](std::int64_t hidden, double lr) {
+    return std::any_of(world.checked.begin(), world.checked.end(), [&](const trials::Params& p) {
+      return p[3].second == trials::ParamValue(hidden) && p[0].second == trials::ParamValue(lr);
+    });
+  };
+  for (const std::int64_t hidden : {64, 128}) {
+    for (const double lr : {1e-4, 1.0}) CHECK(has(hidden, lr));
+  }
+}
+
+TEST_CASE("the number of configurations that are checked is bounded") {
+  StudyConfig config = digits_config();
+  config.space.clear();
+  config.shape_changing.clear();
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "p" + std::to_string(i);
+    config.space.push_back(choice(name, {std::int64_t{1}, std::int64_t{2}}));
+    config.shape_changing.insert(name);
+  }
+  World world;
+  PretendedTrainer trainer(world, "cpu");
+  check_extremes(config, trainer);
+  CHECK(world.checked.size() == 512);
+}
