@@ -13,7 +13,10 @@ namespace hfta::engine::configuration {
 namespace {
 
 std::string range_text(const Key& key) {
-  const auto number = [](double value) { return value == kMostInteger ? std::string("2^53") : shortest(value); };
+  const auto number = [](double value) {
+    if (value == kMostInteger) return std::string("2^53");
+    return std::floor(value) == value ? fmt::format("{:.0f}", value) : shortest(value);
+  };
   const std::string low = (key.above ? "above " : "of at least ") + number(key.least);
   const std::string high = (key.below ? "below " : "at most ") + number(key.most);
   if (std::isinf(key.most)) return std::isinf(key.least) ? "" : " " + low;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "engine/config/layer_form.hpp"
 #include "engine/config/task.hpp"
 #include "fusion/layers.hpp"
 
@@ -29,22 +30,16 @@ class LayerReader {
     }
     if (node_.kind != Node::Kind::kMap)
       fail(node_, path_, fmt::format("found {}, wanted {}", found_text(node_), kForms));
-    const Entry* kind = nullptr;
-    for (const Entry& entry : node_.entries) {
-      if (entry.key == "name") {
-        name(entry.value, record);
-      } else if (kind != nullptr) {
-        fail(node_, path_,
-             fmt::format("found the keys '{}' and '{}', wanted one kind of layer (and its name)", printable(kind->key),
-                         printable(entry.key)));
-      } else {
-        kind = &entry;
-      }
+    const LayerForm form = layer_form(node_);
+    if (form.kind == nullptr) fail(node_, path_, fmt::format("found no kind of layer, wanted {}", kForms));
+    if (form.second_kind != nullptr) {
+      fail(node_, path_,
+           fmt::format("found the kinds '{}' and '{}', wanted one kind of layer in an item of the list", form.kind->key,
+                       form.second_kind->key));
     }
-    if (kind == nullptr) fail(node_, path_, fmt::format("found no kind of layer, wanted {}", kForms));
-    read_kind(scalar_node(kind->key, true, kind->line));
-    record["kind"] = kind->key;
-    read_arguments(kind->value, join_path(path_, kind->key), record);
+    read_kind(scalar_node(form.kind->key, true, form.kind->line));
+    record["kind"] = form.kind->key;
+    read_arguments(form, record);
     return std::move(layer_);
   }
 
@@ -75,25 +70,22 @@ class LayerReader {
     record["name"] = to_json(node);
   }
 
-  void read_arguments(const Node& node, const std::string& path, json& record) {
-    if (node.is_null() && node.from.empty()) return;
-    if (node.kind == Node::Kind::kScalar) {
-      layer_.positional.push_back(argument(node, path));
-      record["args"] = json::array({to_json(node)});
-    } else if (node.kind == Node::Kind::kList) {
-      for (std::size_t i = 0; i < node.items.size(); ++i) {
-        layer_.positional.push_back(argument(node.items[i], join_path(path, std::to_string(i))));
+  void read_arguments(const LayerForm& form, json& record) {
+    const std::string path = join_path(path_, form.kind->key);
+    const bool listed = form.kind->value.kind == Node::Kind::kList;
+    for (std::size_t i = 0; i < form.positional.size(); ++i) {
+      const Node& node = *form.positional[i];
+      layer_.positional.push_back(argument(node, listed ? join_path(path, std::to_string(i)) : path));
+      record["args"].push_back(to_json(node));
+    }
+    const bool below = form.kind->value.kind == Node::Kind::kMap;
+    for (const Entry* entry : form.named) {
+      if (entry->key == "name") {
+        name(entry->value, record);
+        continue;
       }
-      record["args"] = to_json(node);
-    } else {
-      for (const Entry& entry : node.entries) {
-        if (entry.key == "name") {
-          name(entry.value, record);
-          continue;
-        }
-        layer_.named.emplace_back(entry.key, argument(entry.value, join_path(path, entry.key)));
-        record["named"][entry.key] = to_json(entry.value);
-      }
+      layer_.named.emplace_back(entry->key, argument(entry->value, join_path(below ? path : path_, entry->key)));
+      record["named"][entry->key] = to_json(entry->value);
     }
   }
 

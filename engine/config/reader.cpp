@@ -87,7 +87,7 @@ void Reader::restrict_to(const std::string& active, const std::vector<std::strin
         const Key& other = *find_key(join_path(table_, name));
         if (other.only.empty() || has_any(other.only, possible)) valid.push_back(name);
       }
-      fail(entry.key, fmt::format("found a key of {}, wanted one of {}'s: {}", join(key.only), active, join(valid)));
+      fail(entry.key, fmt::format("found a key of {}, wanted a key of {}: {}", join(key.only), active, join(valid)));
     }
     record_[entry.key] = to_json(entry.value);
   }
@@ -103,7 +103,7 @@ Site Reader::site(std::string_view key) const {
 
 void Reader::fail(std::string_view key, const std::string& message) const {
   const Node* node = find(key);
-  fail_at(file_, node != nullptr ? *node : map_, join_path(path_, key), message);
+  fail_at(file_, node != nullptr ? *node : map_, key.empty() ? path_ : join_path(path_, key), message);
 }
 
 const Node* Reader::present(std::string_view key) const {

@@ -64,7 +64,7 @@ class Reader {
   /// A section within this one; an empty one if it is absent and has a default.
   [[nodiscard]] Reader section(std::string_view key);
 
-  /// Throws "file:line: path.key: message", at the key or, if it is absent, at this section.
+  /// Throws "file:line: path.key: message", at the key or, if it is absent, at this section. "" is the section itself.
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;
   /// For values that are read by other means.
   void record(std::string_view key, const nlohmann::json& value);

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/config/keys.hpp"
+#include "engine/config/layer_form.hpp"
 #include "fusion/layers.hpp"
 
 namespace hfta::engine::configuration {
@@ -106,20 +107,19 @@ class Finder {
     if (node.kind != Node::Kind::kMap) return layer_argument(node, path, false);
     for (const Entry& entry : node.entries) {
       check_key(node, entry, path);
-      layer_arguments(entry.value, join_path(path, entry.key), fusion::layer_args(entry.key));
+      for (const Entry& inner : entry.value.entries) check_key(entry.value, inner, join_path(path, entry.key));
     }
-  }
-
-  void layer_arguments(const Node& node, const std::string& path, const std::vector<fusion::LayerArgInfo>& args) {
-    const auto at = [&](std::size_t i) { return i < args.size() && args[i].fusible; };
-    if (node.kind == Node::Kind::kScalar) layer_argument(node, path, at(0));
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      layer_argument(node.items[i], join_path(path, std::to_string(i)), at(i));
+    const LayerForm form = layer_form(node);
+    if (form.kind == nullptr) return layer_argument(node, path, false);
+    const std::string below = join_path(path, form.kind->key);
+    const auto& args = fusion::layer_args(form.kind->key);
+    for (std::size_t i = 0; i < form.positional.size(); ++i) {
+      const std::string place = form.positional.size() > 1 ? join_path(below, std::to_string(i)) : below;
+      layer_argument(*form.positional[i], place, i < args.size() && args[i].fusible);
     }
-    for (const Entry& entry : node.entries) {
-      check_key(node, entry, path);
-      const auto info = std::find_if(args.begin(), args.end(), [&](const auto& arg) { return arg.name == entry.key; });
-      layer_argument(entry.value, join_path(path, entry.key), info != args.end() && info->fusible);
+    for (const Entry* entry : form.named) {
+      const auto info = std::find_if(args.begin(), args.end(), [&](const auto& arg) { return arg.name == entry->key; });
+      layer_argument(entry->value, join_path(below, entry->key), info != args.end() && info->fusible);
     }
   }
 

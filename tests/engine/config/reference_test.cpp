@@ -1,0 +1,100 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "engine/config/keys.hpp"
+#include "sample.hpp"
+
+namespace hfta::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using configuration::all_keys;
+using configuration::Key;
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+// `config_test "[.print]"` prints what belongs there.
+TEST_CASE("print the tables of docs/config.md", "[.print]") { std::cout << configuration::key_reference(); }
+
+TEST_CASE("docs/config.md has the tables of the keys") {
+  const std::string page = contents(fs::path(HFTA_SOURCE_DIR) / "docs/config.md");
+  CHECK(page.find(configuration::key_reference()) != std::string::npos);
+}
+
+// A config in which the section of `key` is read, with all its keys.
+std::string config_for(const Key& key) {
+  std::vector<Change> changes;
+  if (key.path.starts_with("hyperband")) changes.push_back({"method: random", "method: hyperband"});
+  const std::string only = key.only.empty() ? "" : key.only.front();
+  if (key.path.starts_with("train.optimizer.") && only == "sgd") changes.push_back({"name: adamw", "name: sgd"});
+  if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
+  if (only == "arrays") changes.push_back({"name: digits", "train: a.npz"});
+  if (only == "csv") changes.push_back({"name: digits", "train: a.csv, target: y"});
+  if (key.path.starts_with("parameters.*.") && !only.empty()) {
+    std::string lr = "{distribution: " + only + ", min: 1, max: 2}";
+    if (only == "constant") lr = "{value: 1}";
+    if (only == "categorical") lr = "{values: [1, 2]}";
+    if (only == "normal") lr = "{distribution: normal, mu: 9}";
+    changes.push_back({"{distribution: log_uniform_values, min: 1.0e-4, max: 1.0}", lr});
+  }
+  return changed(changes);
+}
+
+TEST_CASE("every key of the table is read") {
+  for (const Key& key : all_keys()) {
+    std::string path = key.path;
+    if (const std::size_t star = path.find('*'); star != std::string::npos) path.replace(star, 1, "lr");
+    std::string text = config_for(key);
+    if (path == "data.train") path = "data", text = kSample;
+    INFO(path);
+    // No key takes a map within a list; one that nobody reads would not mind it.
+    const std::string message = message_of(text, {{path, "[{a: b}]"}});
+    CHECK(message.find("--set " + path + ": ") == 0);
+    CHECK(message.find("unknown key") == std::string::npos);
+  }
+}
+
+TEST_CASE("defaults of the table are what is read without the key") {
+  for (const Key& key : all_keys()) {
+    if (key.fallback == nullptr || key.path.starts_with("parameters") || key.type == configuration::KeyType::kSection)
+      continue;
+    const std::string fallback = key.fallback;
+    const bool in_words = fallback.find(' ') != std::string::npos || fallback.find('<') != std::string::npos ||
+                          fallback == "none" || fallback == "train.epochs" || fallback == "hyperband.max_epochs";
+    if (in_words || key.path.starts_with("array") || key.path == "data.x" || key.path == "data.y") continue;
+    const std::string text = config_for(key);
+    const std::string wanted = text.find("  " + key.path) == std::string::npos ? fallback : "";
+    INFO(key.path << " = " << fallback);
+    if (key.path == "seed" || key.path == "method" || key.path == "metric.goal" || key.path == "train.schedule.name" ||
+        key.path == "train.optimizer.betas" || key.path == "train.optimizer.lr") {
+      continue;  // the sample sets it
+    }
+    CHECK(parsed(text, {{key.path, wanted}}).normalized == parsed(text).normalized);
+  }
+}
+
+TEST_CASE("the configs that come with the product are valid, without warnings") {
+  int count = 0;
+  for (const char* folder : {"configs", "examples"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(HFTA_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() != ".yaml") continue;
+      INFO(entry.path());
+      CHECK_NOTHROW(load_config(entry.path(), {}));
+      CHECK(load_config(entry.path(), {}).warnings.empty());
+      ++count;
+    }
+  }
+  CHECK(count >= 5);
+}
+
+}  // namespace
+}  // namespace hfta::engine
