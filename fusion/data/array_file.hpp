@@ -21,7 +21,7 @@ enum class Use {
 };
 
 /// An array as the file has it: `shape` includes the samples' dimension, `numbers` are row-major.
-struct Array {
+struct StoredArray {
   Shape shape;
   Numbers numbers;
 };
@@ -29,12 +29,12 @@ struct Array {
 /// A .npy file's bytes, format versions 1 to 3: booleans, integers and floats of any width and byte order, in C or
 /// Fortran order. Nothing is allocated on the word of a header that the bytes do not bear out.
 /// Throws Error{kConfig}, beginning with `place`.
-[[nodiscard]] Array parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place);
+[[nodiscard]] StoredArray parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place);
 
 /// The array called `name` of an .npz (stored or deflated members "name.npy"). Throws as parse_npy, and for a missing
 /// array (the nearest is named) and a member that would inflate beyond belief.
-[[nodiscard]] Array read_npz(const std::filesystem::path& path, const std::string& name, Use use,
-                             const std::string& place);
+[[nodiscard]] StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use,
+                                   const std::string& place);
 
 /// A whole file. Throws Error{kConfig}.
 [[nodiscard]] std::vector<std::byte> read_bytes(const std::filesystem::path& path, const std::string& place);

@@ -20,7 +20,7 @@ std::string lower_extension(const fs::path& path) {
   return extension;
 }
 
-Field field_of(const std::string& name, Array array, const std::string& place) {
+Field field_of(const std::string& name, StoredArray array, const std::string& place) {
   const bool empty = std::count(array.shape.begin(), array.shape.end(), 0) > 0;
   if (array.shape.empty() || empty) {
     fail_at(place, fmt::format("{}: found an array of shape {}, wanted [samples, ...] with at least one",
@@ -62,7 +62,7 @@ Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, boo
   return data;
 }
 
-Array read_npy_file(const fs::path& path, Use use, const std::string& place) {
+StoredArray read_npy_file(const fs::path& path, Use use, const std::string& place) {
   return parse_npy(read_bytes(path, place), use, place + ": " + printable(path.filename().string()));
 }
 

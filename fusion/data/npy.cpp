@@ -137,7 +137,7 @@ void fail_at(const std::string& place, const std::string& message) {
   throw Error(ErrorKind::kConfig, place + (place.empty() ? "" : ": ") + message);
 }
 
-Array parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place) {
+StoredArray parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place) {
   const NpyHeader header = parse_npy_header(bytes, place);
   const std::size_t wanted = header.elements * header.width;
   const std::size_t found = bytes.size() - header.size;

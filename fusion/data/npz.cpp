@@ -71,7 +71,7 @@ std::vector<std::byte> inflate(zip_t* archive, const zip_stat_t& stat, std::uint
 
 }  // namespace
 
-Array read_npz(const std::filesystem::path& path, const std::string& name, Use use, const std::string& place) {
+StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use, const std::string& place) {
   const auto archive = open_archive(path, place);
   zip_stat_t stat;
   zip_stat_init(&stat);

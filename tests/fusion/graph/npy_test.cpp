@@ -8,7 +8,7 @@
 namespace hfta::fusion::test {
 namespace {
 
-Array parse(const std::string& bytes, Use use = Use::kNumbers) {
+StoredArray parse(const std::string& bytes, Use use = Use::kNumbers) {
   return parse_npy(std::as_bytes(std::span(bytes)), use, "x.npy");
 }
 
@@ -83,7 +83,7 @@ TEST_CASE("Fortran order is put right", "[npy]") {
       for (int k = 0; k < 2; ++k) rows.push_back(static_cast<float>(100 * i + 10 * j + k));
     }
   }
-  const Array array = parse(npy_file(npy_header("<f4", "(2, 3, 2)", true), bytes_of(columns)));
+  const StoredArray array = parse(npy_file(npy_header("<f4", "(2, 3, 2)", true), bytes_of(columns)));
   CHECK(std::get<Floats>(array.numbers) == rows);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("no flipped bit of a header makes the reader misbehave", "[npy]") {
       bytes[i] = static_cast<char>(bytes[i] ^ (1 << bit));
       try {
         // Some flips leave a header of the same size in bytes: (3, 2) or <i4, say.
-        const Array array = parse(bytes);
+        const StoredArray array = parse(bytes);
         const auto count = std::visit([](const auto& numbers) { return numbers.size(); }, array.numbers);
         std::size_t product = 1;
         for (const std::int64_t size : array.shape) product *= static_cast<std::size_t>(size);

@@ -58,7 +58,7 @@ TEST_CASE("stored and deflated members are read", "[npz]") {
   const TemporaryFolder folder;
   const auto path = write_zip(folder / "d.npz", {{"x.npy", npy<float>("<f4", "(2, 2)", {1, 2, 3, 4}), true},
                                                  {"y.npy", npy<std::int64_t>("<i8", "(2,)", {7, 9}), false}});
-  const Array x = read_npz(path, "x", Use::kNumbers, "");
+  const StoredArray x = read_npz(path, "x", Use::kNumbers, "");
   CHECK(x.shape == Shape{2, 2});
   CHECK(x.numbers == Numbers(std::vector<float>{1, 2, 3, 4}));
   CHECK(read_npz(path, "y", Use::kLabels, "").numbers == Numbers(std::vector<std::int64_t>{7, 9}));
@@ -100,7 +100,7 @@ TEST_CASE("no flipped byte of the numbers goes unnoticed", "[npz]") {
       bytes[i] = static_cast<char>(bytes[i] ^ 1);
       try {
         // A flip of what nobody needs (dates, deflate's mark of the last block) may pass, other numbers may not.
-        const Array array = read_npz(folder.write("flipped.npz", bytes), "x", Use::kNumbers, "");
+        const StoredArray array = read_npz(folder.write("flipped.npz", bytes), "x", Use::kNumbers, "");
         CHECK(array.numbers == numbers);
       } catch (const Error& error) {
         CHECK(error.kind() == ErrorKind::kConfig);
