@@ -114,18 +114,16 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create) :
   if (!writable) execute("PRAGMA query_only=ON");
 }
 
-Query Connection::query(const char* sql) {
-  auto& kept = statements_[sql];
-  if (!kept) {
+Query Connection::query(std::string_view sql) {
+  auto found = statements_.find(sql);
+  if (found == statements_.end()) {
     sqlite3_stmt* prepared = nullptr;
-    const int code = sqlite3_prepare_v3(database_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
-    if (code != SQLITE_OK) {
-      statements_.erase(sql);
-      fail(code);
-    }
-    kept.reset(prepared);
+    const int code = sqlite3_prepare_v3(database_.get(), sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
+    if (code != SQLITE_OK) fail(code);
+    found = statements_.emplace(sql, std::unique_ptr<sqlite3_stmt, Finalize>(prepared)).first;
   }
-  return {*this, kept.get()};
+  return {*this, found->second.get()};
 }
 
 void Connection::execute(const char* sql) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,8 +74,8 @@ class Connection {
   Connection(std::filesystem::path path, bool writable, bool create);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  /// `sql` must be a literal: its statement is prepared once and kept for the connection's life.
-  [[nodiscard]] Query query(const char* sql);
+  /// The statement is prepared once and kept for the connection's life; one Query of it may be alive at a time.
+  [[nodiscard]] Query query(std::string_view sql);
   /// Several statements, without parameters or rows.
   void execute(const char* sql);
   /// Rows that the last INSERT, UPDATE or DELETE touched.
@@ -92,7 +93,11 @@ class Connection {
   };
   std::filesystem::path path_;
   std::unique_ptr<sqlite3, Close> database_;
-  std::unordered_map<std::string_view, std::unique_ptr<sqlite3_stmt, Finalize>> statements_;
+  struct Hash {
+    using is_transparent = void;  // looked up without making a string
+    std::size_t operator()(std::string_view sql) const { return std::hash<std::string_view>()(sql); }
+  };
+  std::unordered_map<std::string, std::unique_ptr<sqlite3_stmt, Finalize>, Hash, std::equal_to<>> statements_;
 };
 
 /// BEGIN ... COMMIT; rolled back unless commit() returned.
