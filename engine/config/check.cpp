@@ -49,16 +49,25 @@ void check_classes(const TaskSpec& task, const fusion::Graph& graph, const Known
                           fusion::to_text(output), data.classes, task.data.name, data.classes));
 }
 
-void try_out(const StudyConfig& config, const Params& params) {
+// What of the parameters may be to blame: those that change shapes, and the one that is tried.
+std::string context_of(const StudyConfig& config, const Params& params, const std::string& tried) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : params) {
+    const bool named = name == tried || config.shape_changing.contains(name);
+    if (named) parts.push_back(printable(name) + "=" + printable(trials::to_text(value)));
+  }
+  return parts.empty() ? "" : " (with " + join(parts) + ")";
+}
+
+void try_out(const StudyConfig& config, const Params& params, const std::string& tried = "") {
   const TaskSpec task = config.task(params);
   const auto known = known_data(task.data);
   if (!known) return;
   try {
     check_classes(task, fusion::build_graph(task.layers, known->input, task.recipe.dtype), *known);
   } catch (const Error& error) {
-    const std::string partition = config.partition(params);
-    if (error.kind() != ErrorKind::kConfig || partition.empty()) throw;
-    throw Error(error.kind(), fmt::format("{} (with {})", error.what(), partition));
+    if (error.kind() != ErrorKind::kConfig) throw;
+    throw Error(error.kind(), error.what() + context_of(config, params, tried));
   }
 }
 
@@ -113,7 +122,7 @@ Params base_params(const trials::Space& space) {
   return params;
 }
 
-void check_space(const StudyConfig& config) {
+void check_space(const StudyConfig& config, const std::set<std::string>& used) {
   const Params base = base_params(config.space);
   std::vector<Axis> shapes;
   for (std::size_t i = 0; i < config.space.size(); ++i) {
@@ -122,11 +131,12 @@ void check_space(const StudyConfig& config) {
   }
   try_shapes(config, base, shapes);
   for (std::size_t i = 0; i < config.space.size(); ++i) {
-    if (config.shape_changing.contains(config.space[i].name)) continue;
+    const std::string& name = config.space[i].name;
+    if (config.shape_changing.contains(name) || !used.contains(name)) continue;
     for (const ParamValue& value : search::extremes(config.space[i].distribution)) {
       Params params = base;
       params[i].second = value;
-      try_out(config, params);
+      try_out(config, params, name);
     }
   }
 }

@@ -73,6 +73,7 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
+  if (record.at("method") != "hyperband") record.erase("hyperband");
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
     json unused;
     return read_task(*task, params, unused);
   };
-  check_space(config);
+  check_space(config, uses.used);
   (void)read_task(*task, base_params(config.space), record);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();

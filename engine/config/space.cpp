@@ -17,6 +17,7 @@ using trials::Distribution;
 using trials::DistributionKind;
 using trials::ParamValue;
 
+constexpr std::size_t kMostValues = 10'000;
 constexpr std::size_t kMostName = 512;  // what Optuna's tables hold
 
 bool is_integer(const Node* node) { return node != nullptr && std::holds_alternative<std::int64_t>(node->value); }
@@ -38,6 +39,9 @@ auto read_list(const Reader& parameter, const char* key, const Read& read) {
   const Node& list = *parameter.find(key);
   const Site site = parameter.site(key);
   if (list.kind != Node::Kind::kList) site.mismatch(list);
+  if (list.items.size() > kMostValues) {
+    site.fail(list, fmt::format("found {} of them, wanted at most {}", list.items.size(), kMostValues));
+  }
   std::vector<decltype(read(site, list))> out;
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     out.push_back(read(Site{site.file, join_path(site.path, std::to_string(i)), site.key}, list.items[i]));

@@ -45,19 +45,34 @@ fs::path storage_path(Reader& root, const StudyConfig& config) {
   }
 }
 
+std::string method_name(Reader& root) {
+  static const std::vector<std::string> later = {"asha", "bayes",  "bohb", "cmaes", "dehb",
+                                                 "gp",   "median", "pbt",  "sobol", "tpe"};
+  const Node* node = root.find("method");
+  const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
+  if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
+    root.fail("method", fmt::format("found {}, which is not available in this version; wanted {}", found_text(*node),
+                                    wanted_text(root.site("method").key)));
+  }
+  return root.word("method");
+}
+
 // One of train.epochs and hyperband.max_epochs may be left out: it is the other.
 void read_hyperband(Reader& root, const std::string& file, StudyConfig& config) {
-  if (config.method != Method::kHyperband) {
-    if (root.has("hyperband")) root.fail("hyperband", "found it beside another method, wanted `method: hyperband`");
-    return;
-  }
+  const bool chosen = config.method == Method::kHyperband;
+  if (!chosen && !root.has("hyperband")) return;
   Reader section = root.section("hyperband");
+  if (!chosen) {
+    config.warnings.push_back(fmt::format("{}:{}: hyperband: found it beside method: {}, which does not use it", file,
+                                          root.find("hyperband")->line, root.word("method")));
+  }
   search::HyperbandOptions& options = config.hyperband;
   options.min_epochs = static_cast<int>(section.integer("min_epochs"));
   options.eta = static_cast<int>(section.integer("eta"));
   const Node* train = root.find("train");
   const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
   const auto most = section.optional_integer("max_epochs");
+  if (!chosen) return;
   if (!most && epochs == nullptr) {
     section.fail("max_epochs", "found nothing, wanted the most epochs a trial gets (or train.epochs)");
   }
@@ -120,7 +135,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   config.study = study_name(root, config.file);
   config.storage = storage_path(root, config);
   config.seed = static_cast<std::uint64_t>(root.integer("seed"));
-  const std::string method = root.word("method");
+  const std::string method = method_name(root);
   config.method = method == "grid" ? Method::kGrid : method == "random" ? Method::kRandom : Method::kHyperband;
   read_hyperband(root, file, config);
   if (const auto cap = root.optional_integer("run_cap")) config.run_cap = static_cast<int>(*cap);

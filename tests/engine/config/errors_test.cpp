@@ -108,7 +108,8 @@ TEST_CASE("types and ranges") {
       {{{"seed: 1", "seed:"}}, "s.yaml:3: seed: found nothing, wanted an integer from 0 to 2^53"},
       {{{"method: random", "method: randon"}},
        "s.yaml:4: method: found 'randon', wanted one of grid, random, hyperband; did you mean 'random'?"},
-      {{{"method: random", "method: tpe"}}, "s.yaml:4: method: found 'tpe', wanted one of grid, random, hyperband"},
+      {{{"method: random", "method: tpe"}},
+       "s.yaml:4: method: found 'tpe', which is not available in this version; wanted one of grid, random, hyperband"},
       {{{"run_cap: 8", "run_cap: 0"}}, "s.yaml:5: run_cap: found 0, wanted an integer from 1 to 1000000000"},
       {{{"goal: maximize", "goal: max"}}, "s.yaml:6: metric.goal: found 'max', wanted one of minimize, maximize"},
       {{{kOptimizer, "{name: adamw, lr: 1e}"}},
@@ -227,7 +228,7 @@ TEST_CASE("references") {
       {{{kLr, "{values: [0.1, fast]}"}},
        "s.yaml:22: train.optimizer.lr: found 'fast' (from ${lr}), wanted a number of at least 0"},
       {{{"{min: 0.0, max: 0.7}", "{min: 0.0, max: 1.5}"}},
-       "s.yaml:15: layers.2 (dropout): p: found 1.5, wanted a number from 0 to 1..."},
+       "s.yaml:15: layers.2 (dropout): p: found 1.5, wanted a number from 0 to 1 (with drop=1.5, hidden=32)"},
       {{{kHidden, "{min: 0.5, max: 1.5}"}}, "s.yaml:14: layers.1 (linear): ..."},
       {{{kOptimizer, R"({name: sgd, nesterov: true, momentum: "${drop}", lr: "${lr}"})"}},
        "s.yaml:22: train.optimizer.nesterov: found true with momentum 0 and dampening 0, wanted momentum above 0 and "
@@ -308,8 +309,10 @@ TEST_CASE("data and metric") {
 
 TEST_CASE("hyperband") {
   check({
-      {{{"method: random", "hyperband: {eta: 3}\nmethod: random"}},
-       "s.yaml:4: hyperband: found it beside another method, wanted `method: hyperband`"},
+      {{{"method: random", "hyperband: {eta: 1}\nmethod: random"}},
+       "s.yaml:4: hyperband.eta: found 1, wanted an integer from 2 to 1000"},
+      {{{"method: random", "method: simulated_annealing"}},
+       "s.yaml:4: method: found 'simulated_annealing', wanted one of grid, random, hyperband"},
       {{{"method: random", "hyperband: {max_epochs: 9}\nmethod: hyperband"}},
        "s.yaml:4: hyperband.max_epochs: found 9, wanted at most train.epochs = 4"},
       {{{"method: random", "hyperband: {min_epochs: 5}\nmethod: hyperband"}},

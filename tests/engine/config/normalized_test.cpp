@@ -32,6 +32,7 @@ TEST_CASE("what decides nothing makes no difference") {
            {{"  epochs: 4", "  dtype: float32\n  epochs: 4\n  metrics: [accuracy]"}},
            {{"batch_size: 64", "shuffle: true, drop_last: false, batch_size: 64"}},
            {{"max: 1.0}", "max: 1}"}},
+           {{"method: random", "method: random\nhyperband: {eta: 4}"}},
        }) {
     CHECK(differences(changes) == std::vector<std::string>{});
   }

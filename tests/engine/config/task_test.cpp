@@ -284,6 +284,8 @@ TEST_CASE("warnings") {
         std::vector<std::string>{
             "s.yaml:6: metric.goal: val_accuracy is to be minimized; wanted goal: maximize, if larger is better"});
   CHECK(parsed(changed({{"val_accuracy", "val_loss"}})).warnings.size() == 1);
+  CHECK(parsed(changed({{"method: random", "method: random\nhyperband: {eta: 4}"}})).warnings ==
+        std::vector<std::string>{"s.yaml:5: hyperband: found it beside method: random, which does not use it"});
   CHECK(parsed(changed({{"lr: \"${lr}\"", "lr: 0.1"}})).warnings.size() == 1);
 }
 
