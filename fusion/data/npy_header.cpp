@@ -49,7 +49,7 @@ class HeaderText {
     if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) fail("a quoted word");
     const std::size_t end = text_.find(text_[0], 1);
     if (end == std::string_view::npos) fail("a closing quote");
-    const std::string word(text_.substr(1, end - 1));
+    std::string word(text_.substr(1, end - 1));
     text_.remove_prefix(end + 1);
     return word;
   }

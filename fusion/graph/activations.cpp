@@ -11,6 +11,7 @@ ArgRule real(const char* name, double fallback) { return {.name = name, .type = 
 LayerKind elementwise(const std::string& name, const std::vector<ArgRule>& rules = {}) {
   return {name, rules, [op = "aten::" + name, rules](LayerBuilder& layer) {
             std::vector<Arg> args;
+            args.reserve(rules.size());
             for (const ArgRule& rule : rules) args.emplace_back(layer.real(rule.name));
             layer.call(op, std::move(args), layer.shape());
           }};

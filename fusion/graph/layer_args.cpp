@@ -47,6 +47,7 @@ std::string range_text(const ArgRule& rule) {
 
 std::string quoted(const std::vector<std::string>& words) {
   std::vector<std::string> out;
+  out.reserve(words.size());
   for (const std::string& word : words) out.push_back(fmt::format("'{}'", word));
   return join(out, " or ");
 }

@@ -12,6 +12,7 @@ namespace {
 
 std::vector<std::string> names_of(const std::vector<ArgRule>& rules) {
   std::vector<std::string> names;
+  names.reserve(rules.size());
   for (const ArgRule& rule : rules) names.push_back(rule.name);
   return names;
 }
@@ -62,35 +63,43 @@ void LayerBuilder::take(const ArgRule& rule, const LayerArg& arg) {
                        suggestion(name, known)));
     }
     joined_.emplace_back(name, found->second);
-  } else if (args_.contains(rule.name)) {
-    fail(rule.name + ": found it twice, wanted it once");
   }
   args_[rule.name] = *value;
 }
 
-void LayerBuilder::bind() {
+void LayerBuilder::bind_positional() {
   const std::vector<LayerArg> positional = folded(kind_, spec_.positional);
-  const std::vector<std::string> names = names_of(kind_.args);
+  const std::vector<ArgRule>& rules = kind_.args;
   std::size_t next = 0;
   for (const LayerArg& arg : positional) {
     // A name may be followed by further names.
-    const bool further = next == 1 && kind_.args[0].type == ArgType::kName && std::holds_alternative<std::string>(arg);
+    const bool further = next == 1 && rules[0].type == ArgType::kName && std::holds_alternative<std::string>(arg);
     if (further) next = 0;
-    if (next >= kind_.args.size()) {
-      fail(fmt::format("arguments: found {}, wanted {}{}", positional.size(),
-                       names.empty() ? "none" : fmt::format("at most {}: ", names.size()), join(names)));
+    if (next >= rules.size()) {
+      const std::string most =
+          rules.empty() ? "none" : fmt::format("at most {}: {}", rules.size(), join(names_of(rules)));
+      fail(fmt::format("arguments: found {}, wanted {}", positional.size(), most));
     }
-    take(kind_.args[next++], arg);
+    take(rules[next++], arg);
   }
+}
+
+void LayerBuilder::bind_named() {
+  const std::vector<std::string> names = names_of(kind_.args);
   for (const auto& [name, arg] : spec_.named) {
-    const auto rule = std::find_if(kind_.args.begin(), kind_.args.end(), [&](const auto& r) { return r.name == name; });
-    if (rule == kind_.args.end()) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
       fail(fmt::format("found argument '{}', wanted {}{}", printable(name),
                        names.empty() ? "none" : "one of this kind's", suggestion(name, names)));
     }
     if (args_.contains(name)) fail(name + ": found it twice, wanted it once");
-    take(*rule, arg);
+    take(kind_.args[static_cast<std::size_t>(found - names.begin())], arg);
   }
+}
+
+void LayerBuilder::bind() {
+  bind_positional();
+  bind_named();
   for (const ArgRule& rule : kind_.args) {
     if (args_.contains(rule.name)) continue;
     if (rule.fallback) {

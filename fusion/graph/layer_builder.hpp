@@ -97,6 +97,8 @@ class LayerBuilder {
 
  private:
   void bind();
+  void bind_positional();
+  void bind_named();
   void take(const ArgRule& rule, const LayerArg& arg);
   ValueId new_value(const std::string& name, const Shape& shape, DType dtype);
 
