@@ -3,11 +3,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/philox.hpp"
+
 namespace hfta {
 namespace {
-
-constexpr std::uint32_t kMul0 = 0xD2511F53, kMul1 = 0xCD9E8D57;
-constexpr std::uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
 
 // SplitMix64's finaliser: spreads small integers (seeds, trial numbers) over all 64 bits of the key.
 std::uint64_t mix(std::uint64_t z) noexcept {
@@ -20,14 +19,9 @@ std::uint64_t mix(std::uint64_t z) noexcept {
 }  // namespace
 
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t p0 = std::uint64_t{kMul0} * counter[0];
-    const std::uint64_t p1 = std::uint64_t{kMul1} * counter[2];
-    counter = {static_cast<std::uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(p1),
-               static_cast<std::uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(p0)};
-    key = {key[0] + kWeyl0, key[1] + kWeyl1};
-  }
-  return counter;
+  std::uint32_t words[4] = {counter[0], counter[1], counter[2], counter[3]};
+  philox_rounds(words, key[0], key[1]);
+  return {words[0], words[1], words[2], words[3]};
 }
 
 CountedRandom::CountedRandom(std::uint64_t seed, Stream stream, std::uint64_t item, std::uint64_t sub) noexcept {

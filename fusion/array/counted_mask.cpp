@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.hpp"
+#include "fusion/array/wide.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -12,11 +13,8 @@ constexpr std::size_t kLanes = 16;  // Philox blocks computed side by side: one 
 
 // kLanes blocks of Philox at once, word by word, so that the compiler turns every line into vector instructions.
 // Equal to hfta::philox on each counter (a test compares them).
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#endif
-void philox_lanes(std::uint32_t first, std::uint32_t node, std::uint64_t step, std::uint64_t key,
-                  std::uint32_t (&out)[4][kLanes]) {
+HFTA_WIDE void philox_lanes(std::uint32_t first, std::uint32_t node, std::uint64_t step, std::uint64_t key,
+                            std::uint32_t (&out)[4][kLanes]) {
   std::uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
   for (std::size_t l = 0; l < kLanes; ++l) {
     c0[l] = first + static_cast<std::uint32_t>(l);

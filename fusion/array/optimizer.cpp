@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fusion/array/on_gpu.hpp"
 #include "fusion/array/optimizer_kernels.hpp"
 
 namespace hfta::fusion {
@@ -98,9 +99,9 @@ void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::
     }
     for (const ParameterSlots& p : parameters) {
       if (kind == OptimizerKind::kSgd) {
-        sgd_row(row_of<T>(p, b), slots[b], factor);
+        sgd_row(row_of<T>(p, b), sgd_numbers<T>(slots[b], factor));
       } else {
-        adam_row(row_of<T>(p, b), slots[b], factor, kind == OptimizerKind::kAdamW);
+        adam_row(row_of<T>(p, b), adam_numbers<T>(slots[b], factor, kind == OptimizerKind::kAdamW));
       }
     }
   }
@@ -139,6 +140,7 @@ void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, st
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
   if (parameters.empty()) return;
   const at::Tensor& weight = parameters.front().weight;
+  if (has_gpu_kernels(weight)) return step_on_gpu(kind, parameters, slots, clip_factors(parameters, slots));
   if (!weight.is_cpu()) return step_reference(kind, parameters, slots);
   if (weight.scalar_type() == at::kDouble) return step_on_cpu<double>(kind, parameters, slots);
   step_on_cpu<float>(kind, parameters, slots);

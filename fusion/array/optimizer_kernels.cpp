@@ -2,12 +2,7 @@
 
 #include <cmath>
 
-// One binary serves every x86-64: the loader picks the widest version the machine can run.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define HFTA_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define HFTA_WIDE
-#endif
+#include "fusion/array/wide.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -20,47 +15,24 @@ inline __attribute__((always_inline)) double squares(const SlotRow<T>& row) {
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void sgd(const SlotRow<T>& row, const SlotStep& slot, double factor) {
-  const T lr = static_cast<T>(slot.hyper.lr), decay = static_cast<T>(slot.hyper.weight_decay);
-  const T mu = static_cast<T>(slot.hyper.momentum), damp = static_cast<T>(1 - slot.hyper.dampening);
-  const T scale = static_cast<T>(factor);
-  const bool nesterov = slot.hyper.nesterov, begins = slot.step == 1;
-  T* __restrict w = row.weight;
-  T* __restrict m = row.first;
-  const T* __restrict g = row.gradient;
-  if (mu == T{0}) {
-    for (std::size_t i = 0; i < row.n; ++i) w[i] -= lr * (g[i] * scale + decay * w[i]);
-    return;
-  }
-  for (std::size_t i = 0; i < row.n; ++i) {
-    const T d = g[i] * scale + decay * w[i];
-    const T buffer = begins ? d : mu * m[i] + damp * d;
-    m[i] = buffer;
-    w[i] -= lr * (nesterov ? d + mu * buffer : buffer);
+inline __attribute__((always_inline)) void sgd(const SlotRow<T>& row, const SgdNumbers<T>& k) {
+  T* __restrict weight = row.weight;
+  T* __restrict buffer = row.first;
+  const T* __restrict gradient = row.gradient;
+  if (k.momentum == T{0}) {
+    for (std::size_t i = 0; i < row.n; ++i) plain_sgd_element(weight[i], gradient[i], k);
+  } else {
+    for (std::size_t i = 0; i < row.n; ++i) sgd_element(weight[i], gradient[i], buffer[i], k);
   }
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void adam(const SlotRow<T>& row, const SlotStep& slot, double factor,
-                                                bool decoupled) {
-  const OptimizerHyper& h = slot.hyper;
-  const T shrink = decoupled ? static_cast<T>(1 - h.lr * h.weight_decay) : T{1};
-  const T decay = decoupled ? T{0} : static_cast<T>(h.weight_decay);
-  const T b1 = static_cast<T>(1 - h.beta1), b2 = static_cast<T>(h.beta2), b2_rest = static_cast<T>(1 - h.beta2);
-  const T eps = static_cast<T>(h.eps), size = static_cast<T>(adam_step_size(slot));
-  const T root = static_cast<T>(adam_root_correction(slot)), scale = static_cast<T>(factor);
-  T* __restrict w = row.weight;
-  T* __restrict m = row.first;
-  T* __restrict v = row.second;
-  const T* __restrict g = row.gradient;
-  for (std::size_t i = 0; i < row.n; ++i) {
-    const T d = g[i] * scale + decay * w[i];
-    const T first = m[i] + b1 * (d - m[i]);
-    const T second = v[i] * b2 + b2_rest * d * d;
-    m[i] = first;
-    v[i] = second;
-    w[i] = w[i] * shrink - size * (first / (std::sqrt(second) / root + eps));
-  }
+inline __attribute__((always_inline)) void adam(const SlotRow<T>& row, const AdamNumbers<T>& k) {
+  T* __restrict weight = row.weight;
+  T* __restrict first = row.first;
+  T* __restrict second = row.second;
+  const T* __restrict gradient = row.gradient;
+  for (std::size_t i = 0; i < row.n; ++i) adam_element(weight[i], gradient[i], first[i], second[i], k);
 }
 
 }  // namespace
@@ -73,15 +45,42 @@ double adam_root_correction(const SlotStep& slot) {
   return std::sqrt(1 - std::pow(slot.hyper.beta2, static_cast<double>(slot.step)));
 }
 
+template <typename T>
+SgdNumbers<T> sgd_numbers(const SlotStep& slot, double factor) {
+  const OptimizerHyper& h = slot.hyper;
+  return {static_cast<T>(h.lr),
+          static_cast<T>(h.weight_decay),
+          static_cast<T>(h.momentum),
+          static_cast<T>(1 - h.dampening),
+          static_cast<T>(factor),
+          h.nesterov,
+          slot.step == 1};
+}
+
+template <typename T>
+AdamNumbers<T> adam_numbers(const SlotStep& slot, double factor, bool decoupled_decay) {
+  const OptimizerHyper& h = slot.hyper;
+  return {decoupled_decay ? static_cast<T>(1 - h.lr * h.weight_decay) : T{1},
+          decoupled_decay ? T{0} : static_cast<T>(h.weight_decay),
+          static_cast<T>(1 - h.beta1),
+          static_cast<T>(h.beta2),
+          static_cast<T>(1 - h.beta2),
+          static_cast<T>(h.eps),
+          static_cast<T>(adam_step_size(slot)),
+          static_cast<T>(adam_root_correction(slot)),
+          static_cast<T>(factor)};
+}
+
+template SgdNumbers<float> sgd_numbers(const SlotStep&, double);
+template SgdNumbers<double> sgd_numbers(const SlotStep&, double);
+template AdamNumbers<float> adam_numbers(const SlotStep&, double, bool);
+template AdamNumbers<double> adam_numbers(const SlotStep&, double, bool);
+
 HFTA_WIDE double sum_of_squares(const SlotRow<float>& row) { return squares(row); }
 HFTA_WIDE double sum_of_squares(const SlotRow<double>& row) { return squares(row); }
-HFTA_WIDE void sgd_row(const SlotRow<float>& row, const SlotStep& slot, double factor) { sgd(row, slot, factor); }
-HFTA_WIDE void sgd_row(const SlotRow<double>& row, const SlotStep& slot, double factor) { sgd(row, slot, factor); }
-HFTA_WIDE void adam_row(const SlotRow<float>& row, const SlotStep& slot, double factor, bool decoupled_decay) {
-  adam(row, slot, factor, decoupled_decay);
-}
-HFTA_WIDE void adam_row(const SlotRow<double>& row, const SlotStep& slot, double factor, bool decoupled_decay) {
-  adam(row, slot, factor, decoupled_decay);
-}
+HFTA_WIDE void sgd_row(const SlotRow<float>& row, const SgdNumbers<float>& numbers) { sgd(row, numbers); }
+HFTA_WIDE void sgd_row(const SlotRow<double>& row, const SgdNumbers<double>& numbers) { sgd(row, numbers); }
+HFTA_WIDE void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& numbers) { adam(row, numbers); }
+HFTA_WIDE void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers) { adam(row, numbers); }
 
 }  // namespace hfta::fusion

@@ -1,12 +1,13 @@
 #pragma once
 /// The optimizers' inner loops over one slot's row of one parameter, on a CPU. Without torch.
 ///
-/// Order of operations is that of torch.optim's single-tensor forms, and no product is contracted into a sum
-/// (-ffp-contract=off), so that results do not depend on the vector width the machine has.
+/// No product is contracted into a sum (-ffp-contract=off), so that results do not depend on the vector width that the
+/// machine has.
 
 #include <cstddef>
 
 #include "fusion/array/optimizer.hpp"
+#include "fusion/array/optimizer_rule.hpp"
 
 namespace hfta::fusion {
 
@@ -25,13 +26,17 @@ struct SlotRow {
 /// sqrt(1 - beta2^t), in double.
 [[nodiscard]] double adam_root_correction(const SlotStep& slot);
 
+/// `factor` scales the gradient (clipping). T: float, double.
+template <typename T>
+[[nodiscard]] SgdNumbers<T> sgd_numbers(const SlotStep& slot, double factor);
+template <typename T>
+[[nodiscard]] AdamNumbers<T> adam_numbers(const SlotStep& slot, double factor, bool decoupled_decay);
+
 [[nodiscard]] double sum_of_squares(const SlotRow<float>& row);
 [[nodiscard]] double sum_of_squares(const SlotRow<double>& row);
-
-/// `factor` scales the gradient (clipping).
-void sgd_row(const SlotRow<float>& row, const SlotStep& slot, double factor);
-void sgd_row(const SlotRow<double>& row, const SlotStep& slot, double factor);
-void adam_row(const SlotRow<float>& row, const SlotStep& slot, double factor, bool decoupled_decay);
-void adam_row(const SlotRow<double>& row, const SlotStep& slot, double factor, bool decoupled_decay);
+void sgd_row(const SlotRow<float>& row, const SgdNumbers<float>& numbers);
+void sgd_row(const SlotRow<double>& row, const SgdNumbers<double>& numbers);
+void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& numbers);
+void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers);
 
 }  // namespace hfta::fusion

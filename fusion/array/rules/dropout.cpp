@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fusion/array/counted_mask.hpp"
+#include "fusion/array/on_gpu.hpp"
 #include "fusion/array/rules.hpp"
 
 namespace hfta::fusion {
@@ -21,10 +22,15 @@ void fill(const at::Tensor& mask, const Call& call, const std::vector<double>& r
   }
 }
 
-// Masks are made on the host and copied; a slot whose rate is zero gets ones.
+// Made where x lies if there are kernels for it, else on the host and copied. A slot whose rate is zero gets ones.
 at::Tensor mask_like(const at::Tensor& x, const Call& call, const std::vector<double>& rates) {
-  const at::Tensor mask =
-      at::empty(x.sizes(), x.options().device(at::kCPU).memory_format(c10::MemoryFormat::Contiguous));
+  const auto options = x.options().memory_format(c10::MemoryFormat::Contiguous);
+  if (has_gpu_kernels(x)) {
+    const at::Tensor mask = at::empty(x.sizes(), options);
+    fill_masks_on_gpu(mask, rates, call.context().random, static_cast<std::uint32_t>(call.index()));
+    return mask;
+  }
+  const at::Tensor mask = at::empty(x.sizes(), options.device(at::kCPU));
   if (mask.scalar_type() == at::kDouble) {
     fill<double>(mask, call, rates);
   } else {

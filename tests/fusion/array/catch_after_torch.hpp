@@ -4,7 +4,6 @@
 
 #undef CHECK
 #include <catch2/catch.hpp>
-
 #include <cstddef>
 #include <string>
 #include <vector>
