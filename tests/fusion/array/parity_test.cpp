@@ -38,6 +38,18 @@ std::vector<Model> models(DType dtype) {
         16, {3, 8});
   image("layer norm", {k("flatten"), layer("linear", {I{72}, I{8}}), layer("layer_norm", {I{8}}), k("gelu")}, 8);
   image("batch norm of features", {k("flatten"), layer("linear", {I{72}, I{8}}), layer("batch_norm1d", {I{8}})}, 8);
+  image("reshape and softmax",
+        {layer("reshape", {I{6}, I{12}}), layer("softmax", {}, "", {{"dim", I{-1}}}),
+         layer("log_softmax", {}, "", {{"dim", I{1}}})},
+        72);
+  image("same padding of an even kernel",
+        {layer("conv2d", {I{2}, I{3}, I{2}}, "", {{"padding", std::string("same")}}),
+         layer("batch_norm2d", {I{3}}, "", {{"affine", false}})},
+        108);
+  image(
+      "transpose",
+      {layer("transpose", {I{1}, I{2}}), layer("unflatten", {I{3}}, "", {{"unflattened_size", std::vector<I>{2, 3}}})},
+      72);
   for (const char* kind : {"relu", "leaky_relu", "elu", "gelu", "silu", "sigmoid", "tanh", "softplus", "hardswish",
                            "hardsigmoid", "hardtanh", "relu6", "mish", "selu"}) {
     image(std::string("activation ") + kind, {k("flatten"), layer("linear", {I{72}, I{8}}), k(kind)}, 8);
