@@ -59,7 +59,7 @@ struct StudyConfig {
   [[nodiscard]] std::string partition(const trials::Params& params) const;
 };
 
-/// One `--set key.path=value`, or a flag that overrides a key.
+/// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.
 struct Override {
   std::string key_path, value;
 };
@@ -69,7 +69,8 @@ struct Override {
 /// `file:line: key: found X, wanted Y`.
 [[nodiscard]] StudyConfig load_config(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
-/// The same for a config that lies in a store; `folder` is what its relative paths start from.
+/// The same for a text that lies in a store. `file` is where it was read from: its name stands in messages and is the
+/// study's default name, its relative paths start from its folder. It need not exist any more.
 [[nodiscard]] StudyConfig parse_config(const std::string& text, const std::filesystem::path& file,
                                        const std::vector<Override>& overrides);
 
