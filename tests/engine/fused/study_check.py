@@ -1,0 +1,186 @@
+"""Whole studies by the real program: the same table at any width, after any interruption; errors with their exit codes.
+
+usage: study_check.py HFTA_TUNE SCRATCH_FOLDER [widths|interruptions|errors ...]
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+MLP = """
+model:
+  layers:
+    - flatten
+    - {linear: [64, "${hidden}"]}
+    - {batch_norm1d: "${hidden}"}
+    - relu
+    - {dropout: "${dropout}"}
+    - {linear: ["${hidden}", 10]}
+"""
+CONV = """
+model:
+  layers:
+    - {conv2d: {in_channels: 1, out_channels: 4, kernel_size: 3, padding: 1}}
+    - {batch_norm2d: 4}
+    - relu
+    - {max_pool2d: 2}
+    - flatten
+    - {dropout: "${dropout}"}
+    - {linear: [64, "${hidden}"]}
+    - relu
+    - {linear: ["${hidden}", 10]}
+"""
+STUDY = """
+study: s
+storage: s.db
+seed: 3
+method: hyperband
+hyperband: {{min_epochs: 1, max_epochs: 9, eta: 3}}
+run_cap: 17
+metric: {{name: val_loss, goal: minimize}}
+parameters:
+  lr: {{distribution: log_uniform_values, min: 1.0e-3, max: {most}}}
+  wd: {{values: [0, 1.0e-3]}}
+  dropout: {{min: 0.0, max: 0.5}}
+  hidden: {{values: [16, 24]}}
+data: {{name: digits, batch_size: 64, validation: 0.2, test: 0.2}}
+train:
+  epochs: 9
+  dtype: {dtype}
+  loss: cross_entropy
+  optimizer: {{name: {optimizer}, lr: "${{lr}}", weight_decay: "${{wd}}"{more}}}
+  schedule: {{name: cosine}}
+"""
+
+
+def study(model, optimizer, dtype):
+    sgd = optimizer == "sgd"
+    return STUDY.format(optimizer=optimizer, dtype=dtype, most=0.3 if sgd else 0.03,
+                        more=", momentum: 0.9" if sgd else "") + model
+
+
+class Runs:
+    def __init__(self, binary, scratch):
+        self.binary, self.scratch, self.count = binary, scratch, 0
+        shutil.rmtree(scratch, ignore_errors=True)
+        self.environment = dict(os.environ, HFTA_CACHE=str(scratch / "cache"))
+
+    def folder(self, text):
+        self.count += 1
+        folder = self.scratch / f"run{self.count}"
+        folder.mkdir(parents=True)
+        (folder / "study.yaml").write_text(text)
+        return folder
+
+    def start(self, folder, *options):
+        return subprocess.Popen([self.binary, folder / "study.yaml", *options], env=self.environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, folder, *options, wanted=0):
+        process = self.start(folder, *options)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == wanted, f"exit {process.returncode}, wanted {wanted}\n{out}\n{err}"
+        return out, err
+
+    def table(self, folder):
+        command = [self.binary, "report", "--storage", folder / "s.db", "--format", "json"]
+        report = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return [{key: trial[key] for key in ("number", "state", "value", "params", "epochs", "metrics")}
+                for trial in report["trials"]], report["best"]
+
+
+def same(found, expected, tolerance):
+    """Tables equal in states, parameters and epochs; numbers within tolerance (0: bit for bit)."""
+    assert len(found) == len(expected), f"{len(found)} trials, wanted {len(expected)}"
+    for a, b in zip(found, expected):
+        for key in ("number", "state", "params", "epochs"):
+            assert a[key] == b[key], f"trial {b['number']}: {key}: found {a[key]}, wanted {b[key]}"
+        numbers = [("value", a["value"], b["value"])]
+        numbers += [(name, a["metrics"].get(name), value) for name, value in b["metrics"].items()]
+        for name, x, y in numbers:
+            close = x == y or (tolerance > 0 and abs(x - y) <= tolerance * max(abs(x), abs(y)))
+            assert close, f"trial {b['number']}: {name}: found {x!r}, wanted {y!r}"
+
+
+def widths(runs):
+    for model, optimizer in ((MLP, "adamw"), (MLP, "sgd"), (CONV, "sgd"), (CONV, "adamw")):
+        text = study(model, optimizer, "float64")
+        expected = None
+        for width in ("1", "4", "16", "auto"):
+            folder = runs.folder(text)
+            runs.run(folder, "--width", width)
+            table, best = runs.table(folder)
+            if expected is None:
+                expected, expected_best = table, best
+                assert sum(t["state"] == "COMPLETE" for t in table) >= 3
+            same(table, expected, 1e-9)
+            assert best["number"] == expected_best["number"]
+        print(f"widths: {optimizer}: equal at 1, 4, 16 and auto")
+
+
+def interruptions(runs):
+    text = study(CONV, "sgd", "float32")
+    folder = runs.folder(text)
+    runs.run(folder)  # and the choices are remembered for the others
+    expected, expected_best = runs.table(folder)
+    for how, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)):
+        folder = runs.folder(text)
+        lives = 0
+        while True:
+            lives += 1
+            process = runs.start(folder)
+            # Longer from life to life, so that each gets further than the last.
+            deadline = time.monotonic() + 0.7 + 0.4 * lives
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if process.poll() is None:
+                process.send_signal(how)
+            _, err = process.communicate(timeout=60)
+            if process.returncode == 0:
+                break
+            assert process.returncode == code, f"exit {process.returncode}, wanted {code}\n{err}"
+            assert lives < 40, "no life reaches the end"
+        table, best = runs.table(folder)
+        same(table, expected, 0)
+        assert best == expected_best or {**best, "duration_s": 0} == {**expected_best, "duration_s": 0}, (best, expected_best)
+        print(f"interruptions: {how.name}: {lives} lives, the same table bit for bit")
+
+
+ERRORS = [
+    # what is set, exit code, words of the message
+    ("model.layers.1.linear=[63, 16]", 2, ["linear", "[N, 64]", "[N, 63]"]),
+    ("data.batch_size=0", 2, ["data.batch_size", "found 0"]),
+    ("array.device=cuda", 4, ["cuda", "cpu"]),
+    ("model.layers.5.linear=[\"${hidden}\", 4]", 2, ["[N, 4]", "10 classes"]),
+    ("model.layers.5.linear=[\"${hiden}\", 10]", 2, ["hiden", "hidden"]),
+    ("train.optimizer.nme=sgd", 2, ["nme", "name"]),
+    ("parameters.lr.min=0", 2, ["lr", "found 0"]),
+    ("parameters.wd.values=[]", 2, ["wd"]),
+    ("data.batch_size=1078", 2, ["batch_size", "one sample"]),
+]
+
+
+def errors(runs):
+    for setting, code, words in ERRORS:
+        folder = runs.folder(study(MLP, "sgd", "float32"))
+        out, err = runs.run(folder, "--set", setting, wanted=code)
+        assert len(err.strip().splitlines()) == 1, err
+        for word in words:
+            assert word in err, f"{setting}: found '{err.strip()}', wanted '{word}' in it"
+        assert sorted(p.name for p in folder.iterdir()) == ["study.yaml"], "something was created"
+    print(f"errors: {len(ERRORS)} mistakes told in one line each, nothing created")
+
+
+def main():
+    runs = Runs(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    for name in sys.argv[3:] or ("widths", "interruptions", "errors"):
+        {"widths": widths, "interruptions": interruptions, "errors": errors}[name](runs)
+
+
+if __name__ == "__main__":
+    main()
