@@ -18,7 +18,7 @@ enum class DistributionKind {
   kIntUniform,   ///< Integers min..max inclusive.
   kUniform,
   kQUniform,
-  kLogUniform,        ///< exp(uniform(min, max)).
+  kLogUniform,  ///< exp(uniform(min, max)).
   kQLogUniform,
   kLogUniformValues,  ///< log-uniform between the values min and max.
   kQLogUniformValues,
@@ -40,9 +40,9 @@ enum class DistributionKind {
 /// Where a parameter's values come from. Fields that its kind does not use keep their defaults.
 struct Distribution {
   DistributionKind kind = DistributionKind::kConstant;
-  std::vector<ParamValue> values;  ///< kConstant (one) and kCategorical.
-  std::vector<double> probabilities;       ///< kCategorical: empty means equal.
-  double min = 0, max = 1;                 ///< As written in the config.
+  std::vector<ParamValue> values;     ///< kConstant (one) and kCategorical.
+  std::vector<double> probabilities;  ///< kCategorical: empty means equal.
+  double min = 0, max = 1;            ///< As written in the config.
   double mu = 0, sigma = 1;
   double q = 1;
   bool integer = false;  ///< q_* with whole min and q: values are given as integers.

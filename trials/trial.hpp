@@ -37,9 +37,9 @@ struct Trial {
   int number = 0;  ///< Optuna's number: 0-based position in its study.
   Params params;
   State state = State::kRunning;
-  std::optional<double> value;      ///< The study's metric; absent while unknown and for FAIL.
-  std::string reason;               ///< Why it failed; empty otherwise.
-  std::vector<EpochRecord> epochs;  ///< Ascending by epoch.
+  std::optional<double> value;                 ///< The study's metric; absent while unknown and for FAIL.
+  std::string reason;                          ///< Why it failed; empty otherwise.
+  std::vector<EpochRecord> epochs;             ///< Ascending by epoch.
   std::map<std::string, double> test_metrics;  ///< test_*: only of the best trial of a finished study.
   std::optional<UtcTime> started;
   std::optional<UtcTime> completed;
