@@ -1,5 +1,5 @@
 // Is an array of B slots ever slower than its B trials one after another?
-//   hfta_bench_width CONFIG.yaml DATA_ROOT [EPOCHS] [REPEATS]
+//   hfta_bench_width CONFIG.yaml DATA_ROOT [EPOCHS] [REPEATS] [DEVICE] [DEVICE]
 // For each width: wall time of B trials over some epochs in one array, and one after another in arrays of one slot,
 // both from nothing: opening, measuring lowerings and training are counted. In turn, medians of REPEATS.
 #include <fmt/format.h>
@@ -24,12 +24,14 @@ struct Setting {
   StudyConfig config;
   std::filesystem::path data_root;
   int epochs = 3;
+  std::string device = "cpu";
+  std::string device = "cpu";
 };
 
 double seconds_for(const Setting& setting, const std::vector<trials::Params>& trials, int width) {
   SystemFiles files;
   const SystemClock clock;
-  TrainerOptions options{setting.config, "cpu", setting.data_root, ""};
+  TrainerOptions options{setting.config, setting.device, setting.data_root, ""};
   options.config.width = width;
   FusedTrainer trainer(options, files, clock);
   trainer.check(trials.front());  // data are loaded, as they would be once for a whole study
@@ -81,11 +83,13 @@ int main(int argc, char** argv) {
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_TOP_PAD, 64 << 20);
   if (argc < 3) {
-    std::fputs("usage: hfta_bench_width CONFIG.yaml DATA_ROOT [EPOCHS] [REPEATS]\n", stderr);
+    std::fputs("usage: hfta_bench_width CONFIG.yaml DATA_ROOT [EPOCHS] [REPEATS] [DEVICE]\n", stderr);
     return EXIT_FAILURE;
   }
   try {
-    hfta::engine::Setting setting{hfta::engine::load_config(argv[1], {}), argv[2], argc > 3 ? std::atoi(argv[3]) : 3};
+    hfta::engine::Setting setting{hfta::engine::load_config(argv[1], {}), argv[2]};
+    if (argc > 3) setting.epochs = std::atoi(argv[3]);
+    if (argc > 5) setting.device = argv[5];
     hfta::engine::run(setting, argc > 4 ? std::atoi(argv[4]) : 5);
   } catch (const hfta::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
