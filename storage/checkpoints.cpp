@@ -5,6 +5,7 @@
 #include <boost/crc.hpp>
 #include <charconv>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -68,7 +69,7 @@ bool is_temporary(const std::string& name) {
 }  // namespace
 
 struct Checkpoints::State {
-  using Generations = std::multimap<int, Generation>;  // by epoch, of one trial
+  using Generations = std::multimap<int, Generation, std::greater<>>;  // by epoch, of one trial; newest first
 
   State(Files& files_used, std::filesystem::path where) : files(files_used), folder(std::move(where)) {}
 
@@ -102,9 +103,7 @@ void Checkpoints::save(int trial, int epoch, std::span<const std::byte> bytes) {
   const std::lock_guard lock(state_->mutex);
   State::Generations& files = state_->generations()[trial];
   state_->files.write_atomically(state_->folder / written.name(), bytes);
-  // Kept besides: the one file just below `epoch`.
-  auto previous = files.lower_bound(epoch);
-  previous = previous == files.begin() ? files.end() : std::prev(previous);
+  const auto previous = files.upper_bound(epoch);  // kept besides: the one file just before `epoch`
   for (auto it = files.begin(); it != files.end();) {
     if (it == previous) {
       ++it;
@@ -121,12 +120,11 @@ std::optional<Checkpoint> Checkpoints::load(int trial) {
   const auto found = state_->generations().find(trial);
   if (found == state_->generations().end()) return std::nullopt;
   std::optional<Error> unreadable;
-  for (auto it = found->second.rbegin(); it != found->second.rend(); ++it) {
-    const Generation& g = it->second;
+  for (const auto& [epoch, g] : found->second) {
     try {
       std::vector<std::byte> bytes = state_->files.read(state_->folder / g.name(), g.size + kSlack);
       if (bytes.size() == g.size && checksum(bytes.data(), bytes.size()) == g.checksum) {
-        return Checkpoint{g.epoch, std::move(bytes)};
+        return Checkpoint{epoch, std::move(bytes)};
       }
     } catch (const Error& error) {
       if (state_->files.exists(state_->folder / g.name())) unreadable = error;

@@ -154,6 +154,7 @@ std::vector<StudySummary> Store::studies() {
   count_trials(impl_->connection, by_id);
   find_best(impl_->connection, by_id);
   std::vector<StudySummary> list;
+  list.reserve(by_id.size());
   for (auto& [id, study] : by_id) list.push_back(std::move(study));
   return list;
 }

@@ -142,23 +142,23 @@ TEST_CASE("slow: 10^5 trials with 10^6 rows are read in two seconds, listed and 
     }
     CHECK(rows == 1'000'000);
     CHECK(trials[99'999].params.size() == 4);
-    WARN("trials(): " << reading << " s");
+    INFO("trials(): " << reading << " s");
     CHECK(reading < kBudget);
   }
   start = cpu_seconds();
   CHECK(Store::open(file, Mode::kReadOnly).studies().at(0).best == 5 + 1e-6 * 99'999);
-  WARN("studies(): " << cpu_seconds() - start << " s");
+  INFO("studies(): " << cpu_seconds() - start << " s");
   CHECK(cpu_seconds() - start < kBudget / 4);
   start = cpu_seconds();
   Store store = Store::open(file, Mode::kReadWrite);
-  WARN("open for writing: " << cpu_seconds() - start << " s");
+  INFO("open for writing: " << cpu_seconds() - start << " s");
   CHECK(cpu_seconds() - start < kBudget);
   Changes changes;
   changes.epochs = {{99'999, {6, {{"val_accuracy", 7}}}, 7}};
   store.commit("large", changes);  // learns the ids once
   start = cpu_seconds();
   for (int round = 0; round < 10; ++round) store.commit("large", changes);
-  WARN("commit: " << (cpu_seconds() - start) / 10 << " s");
+  INFO("commit: " << (cpu_seconds() - start) / 10 << " s");
   CHECK((cpu_seconds() - start) / 10 < kBudget / 100);
 }
 
