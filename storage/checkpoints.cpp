@@ -104,15 +104,15 @@ void Checkpoints::save(int trial, int epoch, std::span<const std::byte> bytes) {
   State::Generations& files = state_->generations()[trial];
   state_->files.write_atomically(state_->folder / written.name(), bytes);
   const auto previous = files.upper_bound(epoch);  // kept besides: the one file just before `epoch`
+  const auto newest = files.emplace(epoch, written);
   for (auto it = files.begin(); it != files.end();) {
-    if (it == previous) {
+    if (it == previous || it == newest) {
       ++it;
       continue;
     }
     if (!(it->second == written)) state_->remove_file(it->second);
     it = files.erase(it);
   }
-  files.emplace(epoch, written);
 }
 
 std::optional<Checkpoint> Checkpoints::load(int trial) {
