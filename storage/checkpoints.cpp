@@ -124,7 +124,7 @@ std::optional<Checkpoint> Checkpoints::load(int trial) {
     try {
       std::vector<std::byte> bytes = state_->files.read(state_->folder / g.name(), g.size + kSlack);
       if (bytes.size() == g.size && checksum(bytes.data(), bytes.size()) == g.checksum) {
-        return Checkpoint{epoch, std::move(bytes)};
+        return Checkpoint{g.epoch, std::move(bytes)};
       }
     } catch (const Error& error) {
       if (state_->files.exists(state_->folder / g.name())) unreadable = error;
