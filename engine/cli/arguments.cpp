@@ -58,7 +58,7 @@ std::string help_text(const Usage& usage) {
   std::ostringstream text;
   text << "usage: " << usage.synopsis << "\n\n" << usage.about << "\n";
   po::options_description all("options", 100, 60);
-  all.add(usage.options);
+  for (const auto& option : usage.options.options()) all.add(option);
   all.add_options()("help,h", "this text");
   text << all;
   return text.str();

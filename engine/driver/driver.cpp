@@ -99,15 +99,16 @@ Outcome Driver::Impl::run() {
     if (seams.stop.load() != 0) {
       commit();
       save_states();
+      if (round > first_round) seams.progress.round(status());
       break;
     }
     packer.prepare(changes);
+    if (round > first_round) seams.progress.round(status());  // slots as they were refilled
     if (!packer.any_open()) break;
     train_round();
     commit();
     save_states_if_due();
     rate.add(seams.clock.seconds(), ledger.epochs());
-    seams.progress.round(status());
   }
   Outcome outcome;
   outcome.stopped_by = seams.stop.load();

@@ -45,7 +45,7 @@ struct Status {
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
-  /// After each round.
+  /// After each round, when the slots that it emptied were filled again.
   virtual void round(const Status& status) = 0;
   /// Something a person should know, one line.
   virtual void note(const std::string& line) = 0;

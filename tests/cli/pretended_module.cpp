@@ -1,0 +1,44 @@
+// libhfta_torch.so for tests of the command line: the same entry point, pretended trainers behind it. The environment
+// says what goes wrong: HFTA_PRETENDED_DELAY_MS per epoch, HFTA_PRETENDED_DIVERGE=1 all trials, HFTA_PRETENDED_DATA=1
+// no data, HFTA_PRETENDED_BROKEN=1 whatever is asked for.
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "base/error.hpp"
+#include "engine/module.hpp"
+#include "pretended.hpp"
+
+namespace {
+
+using namespace hfta;
+using namespace hfta::engine;
+
+bool is_set(const char* name) { return std::getenv(name) != nullptr; }
+
+std::vector<std::string> devices(const std::string& wanted) {
+  if (is_set("HFTA_PRETENDED_BROKEN")) throw Error(ErrorKind::kDevice, "pretended: broken");
+  if (wanted.starts_with("cuda"))
+    throw Error(ErrorKind::kDevice, "device: found cuda, wanted cpu: this machine pretends");
+  if (wanted == "all") return {"pretended:0", "pretended:1"};
+  return {"pretended"};
+}
+
+std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {
+  if (is_set("HFTA_PRETENDED_DATA")) throw Error(ErrorKind::kConfig, "data: found no file, wanted one");
+  static testing::World world;
+  if (is_set("HFTA_PRETENDED_DIVERGE")) world.diverge = {-1};
+  if (const char* delay = std::getenv("HFTA_PRETENDED_DELAY_MS")) {
+    const int milliseconds = std::atoi(delay);
+    world.after_epochs = [milliseconds](int) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
+  }
+  return std::make_unique<testing::PretendedTrainer>(world, options.device);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const hfta::engine::TorchModule* hfta_torch_module() {
+  static const TorchModule module{"pretended", devices, make_trainer};
+  return &module;
+}

@@ -1,0 +1,287 @@
+// Runs: finished, stopped, gone on with, refused.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "program.hpp"
+#include "study_texts.hpp"
+
+using namespace hfta::testing;
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+namespace {
+
+long count(const std::string& text, const std::string& part) {
+  long n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+json report(const Workplace& place, const std::string& study = "digits") {
+  const Finished finished = place.run({"report", study, "--storage", "digits.db", "--format", "json"});
+  REQUIRE(finished.code == 0);
+  return json::parse(finished.out);
+}
+
+// What does not depend on the clock.
+json results(json report) {
+  for (json& trial : report["trials"]) trial.erase("duration_s");
+  report["best"].erase("duration_s");
+  report.erase("study");
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("a study runs to its end: report on standard output, progress on standard error") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  const Finished finished = place.run({"digits.yaml"});
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  CHECK_THAT(finished.out, Catch::StartsWith("study digits: maximize val_accuracy\n") &&
+                               Catch::Contains("5 COMPLETE, 12 PRUNED") && Catch::Contains("best: val_accuracy") &&
+                               Catch::Contains("test_accuracy"));
+  CHECK_THAT(finished.err, Catch::Contains("running study 'digits' on pretended"));
+  CHECK(count(finished.err, "hfta-tune: ") == 1);
+  CHECK(count(finished.err, "round ") > 9);  // one line each
+  CHECK(count(finished.err, "\n") == 1 + count(finished.err, "round "));
+  CHECK_THAT(finished.err, Catch::Contains("17/17 done (5 complete, 12 pruned, 0 failed)"));
+  CHECK(finished.err.find('\x1b') == std::string::npos);
+  CHECK(place.names() == Names{"digits.db", "digits.db.hfta", "digits.yaml"});
+}
+
+TEST_CASE("a finished study prints its report again, and needs neither module nor device") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  const Finished first = place.run({"digits.yaml"});
+  const std::string store = place.read("digits.db");
+  const Finished again = place.run({"digits.yaml"}, {{"HFTA_PRETENDED_BROKEN", "1"}});
+  CHECK(again.code == 0);
+  CHECK(again.out == first.out);
+  CHECK(again.err.empty());
+  CHECK(place.read("digits.db") == store);
+}
+
+TEST_CASE("if no trial is complete the exit code is 1") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  for (const char* attempt : {"first", "again"}) {
+    INFO(attempt);
+    const Finished finished = place.run({"digits.yaml"}, {{"HFTA_PRETENDED_DIVERGE", "1"}});
+    CHECK(finished.code == 1);
+    CHECK_THAT(finished.err, Catch::Contains("no trial is COMPLETE; trial 0: train_loss is nan at epoch 1"));
+    CHECK_THAT(finished.out, Catch::Contains("17 FAIL") && Catch::Contains("best: none"));
+  }
+  CHECK(report(place)["best"].is_null());
+}
+
+TEST_CASE("a signal stops after the round, and the study goes on to the same end") {
+  const Workplace whole;
+  whole.write("digits.yaml", kHyperband);
+  REQUIRE(whole.run({"digits.yaml"}).code == 0);
+  const json expected = results(report(whole));
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const bool by_resume = signal == SIGTERM;
+    CAPTURE(signal);
+    const Workplace place;
+    place.write("digits.yaml", kHyperband);
+    Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "20"}}), {"digits.yaml"});
+    REQUIRE(program.wait_for("round 5"));
+    program.signal(signal);
+    const Finished stopped = program.wait();
+    CHECK(stopped.code == 128 + signal);
+    CHECK_THAT(stopped.err,
+               Catch::Contains("stopped after") && Catch::Contains("hfta-tune resume 'digits' --storage '"));
+    CHECK(stopped.out.empty());
+    const json half = report(place);
+    CHECK(half["counts"].value("RUNNING", 0) > 0);
+    const Finished rest =
+        by_resume ? place.run({"resume", "digits", "--storage", "sqlite:///digits.db"}) : place.run({"digits.yaml"});
+    INFO(rest.err);
+    CHECK(rest.code == 0);
+    CHECK_THAT(rest.err, Catch::Contains("going on with study 'digits'"));
+    CHECK(results(report(place)) == expected);
+  }
+}
+
+TEST_CASE("a killed run goes on to the same end") {
+  const Workplace whole;
+  whole.write("digits.yaml", kHyperband);
+  REQUIRE(whole.run({"digits.yaml"}).code == 0);
+  const json expected = results(report(whole));
+  for (const char* at : {"round 1:", "round 3:", "round 12:"}) {
+    CAPTURE(at);
+    const Workplace place;
+    place.write("digits.yaml", kHyperband);
+    Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "10"}}), {"digits.yaml"});
+    REQUIRE(program.wait_for(at));
+    program.signal(SIGKILL);
+    CHECK(program.wait().code == 128 + SIGKILL);
+    const Finished rest = place.run({"digits.yaml", "--width", "3", "--device", "all"});
+    INFO(rest.err);
+    CHECK(rest.code == 0);
+    CHECK(results(report(place)) == expected);
+  }
+}
+
+TEST_CASE("a second signal ends the run at once") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "3000"}}), {"digits.yaml"});
+  REQUIRE(program.wait_for("running study"));
+  program.signal(SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // two at once are one to the system
+  program.signal(SIGINT);
+  const Finished finished = program.wait();
+  CHECK(finished.code == 130);
+  CHECK(finished.seconds < 3);
+}
+
+TEST_CASE("one study, one runner") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  Program holder(place.options({{"HFTA_PRETENDED_DELAY_MS", "200"}}), {"digits.yaml"});
+  REQUIRE(holder.wait_for("round 1:"));
+  const Finished second = place.run({"digits.yaml"});
+  CHECK(second.code == 6);
+  CHECK_THAT(second.err, Catch::Contains("being run by process ") && Catch::Contains(" on host "));
+  CHECK(place.run({"report", "--storage", "digits.db"}).code == 0);
+  CHECK(place.run({"digits.yaml", "--fresh"}).code == 0);  // another study of the same store
+  holder.signal(SIGKILL);
+  (void)holder.wait();
+  CHECK(place.run({"digits.yaml"}).code == 0);
+}
+
+TEST_CASE("--fresh begins a new study beside the old one") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  CHECK(place.run({"digits.yaml", "--fresh"}).code == 0);
+  const Finished fresh = place.run({"digits.yaml", "--fresh", "--trials", "9"});
+  CHECK(fresh.code == 0);
+  CHECK_THAT(fresh.out, Catch::StartsWith("study digits-2:"));
+  CHECK(report(place)["trials"].size() == 17);
+  CHECK(report(place, "digits-2")["trials"].size() == 9);
+  CHECK_THAT(place.run({"digits.yaml", "--fresh"}).out, Catch::StartsWith("study digits-3:"));
+}
+
+TEST_CASE("an edited config goes on only where that changes no result") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  REQUIRE(place.run({"digits.yaml"}).code == 0);
+  struct Case {
+    const char *from, *to;
+    int code;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"width: 4", "width: 2", 0, ""},
+      {"run_cap: 17", "run_cap: 26", 0, "going on with study"},
+      {"run_cap: 17", "run_cap: 9", 2, "run_cap: found 9, wanted at least"},
+      {"seed: 1", "seed: 2", 2, "seed: found 2, the study has 1"},
+      {"min: 1.0e-4", "min: 1.0e-3", 2, "parameters.lr.min"},
+      {"name: sgd", "name: adam", 2, "train.optimizer.name: found adam, the study has sgd"},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.to);
+    place.write("digits.yaml", with(kHyperband, c.from, c.to));
+    const std::string before = place.read("digits.db");
+    const Finished finished = place.run({"digits.yaml"});
+    INFO(finished.err);
+    CHECK(finished.code == c.code);
+    CHECK_THAT(finished.err, Catch::Contains(c.says));
+    if (c.code == 2) {
+      CHECK(count(finished.err, "\n") == 1);
+      CHECK_THAT(finished.err, Catch::Contains("--fresh"));
+      CHECK(place.read("digits.db") == before);
+    }
+  }
+  CHECK(report(place)["trials"].size() == 26);
+}
+
+TEST_CASE("what was set on the command line stays with the study") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "20"}}),
+                  {"digits.yaml", "--set", "seed=5", "--trials", "12"});
+  REQUIRE(program.wait_for("round 2:"));
+  program.signal(SIGINT);
+  CHECK(program.wait().code == 130);
+  std::filesystem::rename(place.path() / "digits.yaml", place.path() / "elsewhere.yaml");
+  const Finished rest = place.run({"resume", "digits", "--storage", "digits.db"});
+  INFO(rest.err);
+  CHECK(rest.code == 0);
+  CHECK(report(place)["trials"].size() == 12);
+  const Workplace whole;
+  whole.write("digits.yaml", with(kHyperband, "seed: 1", "seed: 5"));
+  REQUIRE(whole.run({"digits.yaml", "--trials", "12"}).code == 0);
+  CHECK(results(report(place)) == results(report(whole)));
+}
+
+TEST_CASE("nothing is created before config, data and device are known to be good") {
+  struct Case {
+    std::vector<std::string> words;
+    std::vector<std::pair<std::string, std::string>> environment;
+    int code;
+  };
+  const Case cases[] = {{{"digits.yaml", "--device", "cuda"}, {}, 4},
+                        {{"digits.yaml"}, {{"HFTA_PRETENDED_BROKEN", "1"}}, 4},
+                        {{"digits.yaml"}, {{"HFTA_PRETENDED_DATA", "1"}}, 2},
+                        {{"digits.yaml", "--set", "parameters.lr.min=2"}, {}, 2},
+                        {{"plan", "digits.yaml", "--device", "cuda"}, {}, 4}};
+  for (const Case& c : cases) {
+    const Workplace place;
+    place.write("digits.yaml", kHyperband);
+    const Finished finished = place.run(c.words, c.environment);
+    INFO(finished.err);
+    CHECK(finished.code == c.code);
+    CHECK(count(finished.err, "\n") == 1);
+    CHECK(finished.out.empty());
+    CHECK(place.names() == Names{"digits.yaml"});
+  }
+}
+
+TEST_CASE("a store that cannot be used is left alone") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  place.write("digits.db", "these are somebody's notes, not a database\n");
+  const Finished finished = place.run({"digits.yaml"});
+  CHECK(finished.code == 3);
+  CHECK(count(finished.err, "\n") == 1);
+  CHECK(place.read("digits.db") == "these are somebody's notes, not a database\n");
+  CHECK(place.names() == Names{"digits.db", "digits.yaml"});
+}
+
+TEST_CASE("plan says what would run, and creates nothing") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  const Finished table = place.run({"plan", "digits.yaml"});
+  INFO(table.err);
+  CHECK(table.code == 0);
+  for (const char* part : {"trials: 17,", "[9x1 3x3 1x9] [5x3 1x9] [3x9]", "hidden=64", "hidden=128",
+                           "log_uniform_values", "shapes: splits trials into arrays", "slots: fused", "layers.0"}) {
+    CHECK_THAT(table.out, Catch::Contains(part));
+  }
+  const Finished machine = place.run({"plan", "digits.yaml", "--format", "json", "--trials", "34"});
+  REQUIRE(machine.code == 0);
+  const json plan = json::parse(machine.out);
+  CHECK(plan["trials"] == 34);
+  CHECK(plan["parameters"][0]["fusible"] == true);
+  CHECK(plan["parameters"][1]["fusible"] == false);
+  int trials = 0;
+  for (const json& partition : plan["partitions"]) {
+    trials += partition["trials"].get<int>();
+    CHECK(partition["width"] == 4);
+    CHECK(partition["bytes"] == 4 * partition["bytes_per_slot"].get<long>());
+  }
+  CHECK(trials == 34);
+  CHECK(place.names() == Names{"digits.yaml"});
+}
