@@ -1,5 +1,5 @@
 // Is an array of B slots ever slower than its B trials one after another?
-//   hfta_bench_width CONFIG.yaml DATA_ROOT [EPOCHS] [REPEATS] [DEVICE] [DEVICE]
+//   hfta_bench_width CONFIG.yaml DATA_ROOT [EPOCHS] [REPEATS] [DEVICE]
 // For each width: wall time of B trials over some epochs in one array, and one after another in arrays of one slot,
 // both from nothing: opening, measuring lowerings and training are counted. In turn, medians of REPEATS.
 #include <fmt/format.h>
@@ -24,7 +24,6 @@ struct Setting {
   StudyConfig config;
   std::filesystem::path data_root;
   int epochs = 3;
-  std::string device = "cpu";
   std::string device = "cpu";
 };
 
