@@ -26,7 +26,7 @@ const std::vector<std::int64_t>& Call::ints(std::size_t i) const {
 
 std::int64_t Call::integer(std::size_t i, std::int64_t otherwise) const {
   const Arg* a = arg(i);
-  return a == nullptr ? otherwise : std::get<std::int64_t>(*a);
+  return a == nullptr || std::holds_alternative<std::monostate>(*a) ? otherwise : std::get<std::int64_t>(*a);
 }
 
 double Call::number(std::size_t i, double otherwise) const {

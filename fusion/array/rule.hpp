@@ -44,6 +44,7 @@ class Call {
   [[nodiscard]] at::Tensor tensor(std::size_t i) const;
   [[nodiscard]] std::vector<at::Tensor> tensors(std::size_t i) const;
   [[nodiscard]] const std::vector<std::int64_t>& ints(std::size_t i) const;
+  /// `otherwise` if it is None or left out; the next two, if it is left out.
   [[nodiscard]] std::int64_t integer(std::size_t i, std::int64_t otherwise) const;
   [[nodiscard]] double number(std::size_t i, double otherwise) const;
   [[nodiscard]] bool flag(std::size_t i, bool otherwise) const;

@@ -28,8 +28,10 @@ std::vector<at::Tensor> max_pool1d(const Call& call) {
 
 // Schema: self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override (2d).
 std::vector<at::Tensor> avg_pool2d(const Call& call) {
+  const std::int64_t divisor = call.integer(6, 0);  // zero is refused by the op itself, so it can stand for None
   return over_batch(call, [&](const at::Tensor& x) {
-    return at::avg_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4, false), call.flag(5, true));
+    return at::avg_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4, false), call.flag(5, true),
+                          divisor != 0 ? std::optional(divisor) : std::nullopt);
   });
 }
 

@@ -22,6 +22,10 @@ std::vector<Model> models(DType dtype) {
         64);
   image("grouped conv", {layer("conv2d", {I{2}, I{4}, I{3}}, "", {{"groups", I{2}}})}, 64);
   image("conv then average pool", {layer("conv2d", {I{2}, I{3}, I{3}}), layer("avg_pool2d", {I{2}})}, 12);
+  image("average pool with its own divisor",
+        {layer("conv2d", {I{2}, I{3}, I{3}}),
+         layer("avg_pool2d", {I{2}}, "", {{"divisor_override", I{3}}, {"padding", I{1}}, {"ceil_mode", true}})},
+        27);
   image(
       "adaptive pools",
       {layer("conv2d", {I{2}, I{3}, I{3}}), layer("adaptive_max_pool2d", {I{3}}), layer("adaptive_avg_pool2d", {I{2}})},
