@@ -71,14 +71,16 @@ void MetricSums::add(const at::Tensor& batch_output, const at::Tensor& batch_tar
     accumulate(correct_, per_slot(hits.to(at::kDouble)));
   }
   if (wants(Metric::kMse) || wants(Metric::kMae) || wants(Metric::kR2)) {
-    const at::Tensor y = like_output(target, output).to(at::kDouble).flatten(2);
-    const at::Tensor rows = y.dim() == 2 ? y.unsqueeze(2) : y;
+    const at::Tensor y = like_output(target, output).to(at::kDouble);
+    const at::Tensor rows = y.dim() == 2 ? y.unsqueeze(2) : y.flatten(2);
     const at::Tensor error = output.to(at::kDouble).reshape(rows.sizes()) - rows;
     elements_ = rows.size(2);
     accumulate(squared_, error.square().sum(1));
     accumulate(absolute_, per_slot(error.abs()));
-    accumulate(target_, rows.sum(1));
-    accumulate(target_squared_, rows.square().sum(1));
+    if (!origin_.defined()) origin_ = rows.narrow(1, 0, 1).clone();
+    const at::Tensor moved = rows - origin_;
+    accumulate(target_, moved.sum(1));
+    accumulate(target_squared_, moved.square().sum(1));
   }
 }
 

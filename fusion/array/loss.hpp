@@ -38,7 +38,8 @@ class MetricSums {
   int slots_;
   std::int64_t samples_ = 0, elements_ = 0;
   at::Tensor loss_, correct_, absolute_;          ///< [c], float64
-  at::Tensor squared_, target_, target_squared_;  ///< [c, K] per output column, float64
+  at::Tensor squared_, target_, target_squared_;  ///< [c, K] per output column, float64; targets less origin_
+  at::Tensor origin_;  ///< [c, 1, K]: the first target, near which squares cancel less; a constant one has spread 0.
 };
 
 }  // namespace hfta::fusion

@@ -49,9 +49,11 @@ TEST_CASE("r2 of a constant target is 1 if met exactly, else 0") {
   Recipe recipe;
   recipe.loss = Loss::kMse;
   recipe.metrics = {Metric::kR2};
-  const at::Tensor target = at::full({2, 4}, 3.0, at::kDouble);
-  at::Tensor output = target.clone().unsqueeze(2);
-  output[1][0][0] = 4.0;
+  const bool column = GENERATE(false, true);                     // outputs [N] and [N, 1]
+  const at::Tensor target = at::full({2, 7}, 0.1, at::kDouble);  // seven squares of 0.1 do not sum exactly
+  at::Tensor output = target.clone();
+  output[1][0] = 4.0;
+  if (column) output = output.unsqueeze(2);
   MetricSums sums(recipe, 2);
   sums.add(output, target);
   CHECK(sums.result()[0].at("r2") == 1.0);
