@@ -47,7 +47,7 @@ class Epochs {
   /// Trains every occupied slot for one epoch and evaluates it. train_loss is the mean over the epoch's samples of the
   /// loss when each was trained on. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
-  /// Metrics of one slot over a whole set in evaluation mode, each name behind `prefix`.
+  /// Metrics of one occupied slot over a whole set in evaluation mode, each name behind `prefix`.
   [[nodiscard]] std::map<std::string, double> evaluate(Array& array, int slot, const DeviceData& data,
                                                        const std::string& prefix) const;
 

@@ -174,9 +174,12 @@ std::vector<std::map<std::string, double>> Epochs::evaluate_chunk(Array& array, 
 std::map<std::string, double> Epochs::evaluate(Array& array, int slot, const DeviceData& data,
                                                const std::string& prefix) const {
   const int chunk = slot / array.slots_per_chunk();
-  const auto all = evaluate_chunk(array, chunk, data);
+  std::vector<std::map<std::string, double>> all;
+  array.for_each_chunk([&](int k) {  // on a worker, whose number of threads is the array's
+    if (k == chunk) all = evaluate_chunk(array, chunk, data);
+  });
   std::map<std::string, double> metrics;
-  for (const auto& [name, value] : all[static_cast<std::size_t>(slot - array.first_slot(chunk))]) {
+  for (const auto& [name, value] : all.at(static_cast<std::size_t>(slot - array.first_slot(chunk)))) {
     metrics[prefix + name] = value;
   }
   return metrics;

@@ -31,8 +31,9 @@ void Workers::run(int n, const std::function<void(int)>& task) {
 }
 
 void Workers::serve(int threads_inside) {
-  at::init_num_threads();
-  at::set_num_threads(threads_inside);  // of OpenMP and MKL, for this thread alone
+  // A thread's first op would otherwise take over whatever number any thread set last, so that is made to happen now.
+  static_cast<void>(at::get_num_threads());
+  at::set_num_threads(threads_inside);
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || (task_ != nullptr && next_ < count_); });
