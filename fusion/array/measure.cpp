@@ -98,7 +98,9 @@ std::vector<Lowering> lowering_candidates(const Graph& graph, const MeasureOptio
   }
   std::vector<Lowering> together;
   for (int chunk = 2; chunk <= options.width; chunk *= 2) together.push_back(with_chunk(chunk, options, gpu));
-  if (gpu && options.width > 1) together.push_back(with_chunk(options.width, options, gpu));
+  if (gpu && options.width > 1 && together.back().chunk != options.width) {
+    together.push_back(with_chunk(options.width, options, gpu));
+  }
   if (gpu) std::reverse(together.begin(), together.end());
   std::vector<Lowering> all = gpu ? together : alone;
   const std::vector<Lowering>& rest = gpu ? alone : together;
@@ -115,8 +117,9 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
   const auto affordable = [&](double guess) { return probe.spent() + guess < budget; };
   for (std::size_t i = 1; i < plans.size(); ++i) {
-    // A wave of c slots takes at most about c times as long as one of single slots.
-    const double guess = 4 * plans[i].chunk * choices.candidates.front().wave_seconds;
+    // Slots that run together take at most about as long as they would in turn.
+    const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans.front().chunk);
+    const double guess = 4 * growth * choices.candidates.front().wave_seconds;
     if (affordable(guess)) choices.candidates.push_back(probe.time(plans[i], 3));
   }
   const Measured base = choices.best_for(options.width);

@@ -1,6 +1,7 @@
 #include "fusion/array/on_gpu.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
@@ -67,6 +68,7 @@ bool has_gpu_kernels(const at::Tensor& t) { return t.is_cuda() && cuda::built();
 
 void step_on_gpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots,
                  std::span<const double> clip_factors) {
+  const c10::DeviceGuard launches_there(parameters.front().weight.device());
   if (parameters.front().weight.scalar_type() == at::kDouble) {
     step_typed<double>(kind, parameters, slots, clip_factors);
   } else {
@@ -76,6 +78,7 @@ void step_on_gpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::
 
 void fill_masks_on_gpu(const at::Tensor& mask, std::span<const double> p, std::span<const SlotRandom> random,
                        std::uint32_t node) {
+  const c10::DeviceGuard launches_there(mask.device());
   std::vector<cuda::MaskSource> sources;
   for (std::size_t b = 0; b < p.size(); ++b) {
     sources.push_back({random[b].key, random[b].step, std::clamp(1.0 - p[b], 0.0, 1.0)});
