@@ -63,11 +63,12 @@ int FusedTrainer::threads() const {
 }
 
 const LoadedData& FusedTrainer::data_for(const TaskSpec& spec) {
-  const std::string key = fmt::format("{}|{}", text_of(spec.data), name_of(spec.recipe.dtype));
+  const bool classes = spec.recipe.loss == fusion::Loss::kCrossEntropy;
+  const std::string key =
+      fmt::format("{}|{}|{}", text_of(spec.data), name_of(spec.recipe.dtype), classes ? "classes" : "numbers");
   const auto known = data_.find(key);
   if (known != data_.end()) return known->second;
   LoadedData data;
-  const bool classes = spec.recipe.loss == fusion::Loss::kCrossEntropy;
   data.host = fusion::load_data(spec.data, classes, options_.config.seed, options_.data_root);
   const c10::Device device(options_.device);
   data.train = fusion::to_device(data.host.train, spec.recipe, device);

@@ -50,7 +50,7 @@ class FusedTrainer final : public Trainer {
   Files& files_;
   const Clock& clock_;
   ChoiceCache cache_;
-  std::map<std::string, LoadedData> data_;                  ///< By source and dtype.
+  std::map<std::string, LoadedData> data_;                  ///< By source, dtype and kind of target.
   std::map<std::string, fusion::MeasuredChoices> choices_;  ///< By graph signature, dtype and batch size.
 };
 

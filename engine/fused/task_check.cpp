@@ -60,6 +60,10 @@ bool needs_two_samples(const Graph& graph) {
 }  // namespace
 
 void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& splits) {
+  if (splits.train.inputs.size() != graph.inputs.size()) {
+    fail(spec.data.where, fmt::format("data.x: found {} arrays, wanted {}, as the model has inputs",
+                                      splits.train.inputs.size(), graph.inputs.size()));
+  }
   check_target_shape(spec, graph, splits.train);
   if (spec.recipe.loss == fusion::Loss::kCrossEntropy) {
     check_labels(spec, graph, splits.train, "training");

@@ -60,6 +60,13 @@ TEST_CASE("a target must have the output's shape, [N] standing for one column") 
   CHECK_THROWS_WITH(check_task(task, net(1, false), pair), Catch::Contains("[N, 2]") && Catch::Contains("[N, 1]"));
 }
 
+TEST_CASE("data must have as many inputs as the model") {
+  fusion::Splits splits = labelled({0, 1, 2});
+  splits.train.inputs.push_back(splits.train.inputs.front());
+  CHECK_THROWS_WITH(check_task(spec(fusion::Loss::kCrossEntropy, 2), net(3, false), splits),
+                    Catch::Contains("c.yaml:9") && Catch::Contains("2 arrays"));
+}
+
 TEST_CASE("a last batch of one under batch norm is refused, as in PyTorch") {
   const auto [samples, batch, drop_last, batch_norm, fine] = GENERATE(table<int, int, bool, bool, bool>({
       {7, 3, false, true, false},
