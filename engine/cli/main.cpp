@@ -105,7 +105,9 @@ int run(const Words& words) {
     tell("out of memory");
     return exit_code(ErrorKind::kDevice);
   } catch (const std::exception& error) {
-    tell(std::string("internal error: ") + error.what());
+    // LibTorch appends a backtrace behind the first line.
+    const std::string_view what = error.what();
+    tell("internal error: " + std::string(what.substr(0, what.find('\n'))));
     return exit_code(ErrorKind::kInternal);
   }
 }

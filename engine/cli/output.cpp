@@ -1,5 +1,6 @@
 #include "engine/cli/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,6 +26,15 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
+// Pipes and devices are written to, not replaced.
+void write_through(const std::filesystem::path& file, std::string_view text) {
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  const int error = fd < 0 ? errno : write_all(fd, text);
+  if (fd >= 0) ::close(fd);
+  if (error == 0 || error == EPIPE) return;
+  throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", file.string(), std::strerror(error)));
+}
+
 }  // namespace
 
 void print(std::string_view text) {
@@ -35,7 +45,14 @@ void print(std::string_view text) {
 
 void print_to(const std::filesystem::path& file, const std::string& text) {
   if (file.empty()) return print(text);
-  SystemFiles().write_atomically(file, std::as_bytes(std::span(text)));
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (file.has_parent_path() && !fs::is_directory(file.parent_path(), ignored)) {
+    throw Error(ErrorKind::kConfig, fmt::format("--output: found no folder {}", file.parent_path().string()));
+  }
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) return write_through(file, text);
+  const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file) : file;
+  SystemFiles().write_atomically(target, std::as_bytes(std::span(text)));
 }
 
 void tell(std::string_view line) { (void)write_all(STDERR_FILENO, "hfta-tune: " + printable(line) + "\n"); }

@@ -143,6 +143,8 @@ StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
   Store store = Store::open(config.storage, Store::Mode::kReadOnly);
   if (!store.find(config.study)) return config;
   overrides.push_back({"study", fresh_name(store, config.study)});
+  overrides.push_back(
+      {"storage", fs::absolute(config.storage).string()});  // beside the old one, not in a file of its own
   return load_config(file, overrides);
 }
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
 #include "engine/driver/keeper.hpp"
 #include "engine/driver/ledger.hpp"
+#include "engine/driver/left_arrays.hpp"
 #include "engine/driver/packer.hpp"
 #include "engine/driver/queue.hpp"
 #include "engine/driver/workers.hpp"
@@ -128,16 +130,30 @@ Outcome Driver::Impl::run() {
 void Driver::Impl::go_on() {
   ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
   keeper.begin(ledger);
+  std::vector<LeftArray> left = arrays_left(seams.store, config.study, ledger);
+  std::set<int> seated;
+  for (LeftArray& array : left) {
+    // Only what goes on exactly from where it stood keeps its slot; the others have to catch up first.
+    std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
+      Entry& entry = ledger.entry(place.second);
+      if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;
+      keeper.restore(entry, ledger.trial(place.second).number);
+      return !entry.state || entry.trained != entry.recorded;
+    });
+    for (const auto& [slot, draw] : array.trials) seated.insert(draw);
+  }
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     Entry& entry = ledger.entry(draw);
     entry.partition = seams.trainers.front()->partition(ledger.trial(draw).params);
-    if (entry.phase == Phase::kDone || entry.phase == Phase::kPaused) continue;
+    if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
     if (entry.decision == Decision::kContinue) {
       queue.push(draw);
     } else {
       finish(draw, entry.decision == Decision::kComplete ? State::kComplete : State::kPruned, "");
     }
   }
+  if (seams.stop.load() != 0) return;
+  for (const LeftArray& array : left) packer.reopen(array.id, array.partition, array.width, array.trials);
 }
 
 bool Driver::Impl::draw_more() {

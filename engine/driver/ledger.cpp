@@ -62,16 +62,25 @@ Told Ledger::report(int draw, const SlotReport& report) {
   return told;
 }
 
-// The value that the trial would have if it ended now, and the best one that any trial has had.
+// The value that the trial would have if it ended now.
 void Ledger::take_value(int draw, int epoch, double value) {
   Entry& e = entry(draw);
   if (!config_.select_best || !e.value || trials::better(value, *e.value, config_.goal)) {
     e.value = value;
     e.value_epoch = epoch;
   }
-  if (!best_ || trials::better(value, best_->value, config_.goal)) {
-    best_ = BestSoFar{trial(draw).number, epoch, value, trial(draw).params};
+}
+
+std::optional<BestSoFar> Ledger::best() const {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const trials::State state = trials_[i].state;
+    const bool counts = state == trials::State::kComplete || state == trials::State::kRunning;
+    if (!counts || !entries_[i].value) continue;
+    if (!best || trials::better(*entries_[i].value, *entries_[*best].value, config_.goal)) best = i;
   }
+  if (!best) return std::nullopt;
+  return BestSoFar{trials_[*best].number, entries_[*best].value_epoch, *entries_[*best].value, trials_[*best].params};
 }
 
 std::vector<search::Verdict> Ledger::take_verdicts() {

@@ -84,7 +84,8 @@ class Ledger {
   [[nodiscard]] std::optional<std::int64_t> epochs_left() const;
   /// Epochs until the trial's next decision.
   [[nodiscard]] int epochs_to_target(int draw);
-  [[nodiscard]] const std::optional<BestSoFar>& best() const { return best_; }
+  /// The best value that a COMPLETE trial has, or that one still in the running would have if it ended now.
+  [[nodiscard]] std::optional<BestSoFar> best() const;
 
  private:
   void replay();
@@ -96,7 +97,6 @@ class Ledger {
   Strategy strategy_;
   std::vector<Entry> entries_;
   std::vector<trials::Trial> trials_;
-  std::optional<BestSoFar> best_;
   std::int64_t epochs_ = 0;
   int done_ = 0;
   bool exhausted_ = false;

@@ -45,6 +45,25 @@ void Packer::prepare(storage::Changes& changes) {
   }
 }
 
+void Packer::reopen(int id, const std::string& partition, int width, const std::vector<std::pair<int, int>>& trials) {
+  const auto place = std::find(arrays_.begin(), arrays_.end(), nullptr);
+  const bool any = !trials.empty() || queue_.ready(partition) > 0;
+  if (place == arrays_.end() || !any) {
+    for (const auto& [slot, draw] : trials) queue_.push(draw);
+    return;
+  }
+  const auto device = static_cast<std::size_t>(place - arrays_.begin());
+  const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
+  if (limit(device, partition, some) < width) {
+    for (const auto& [slot, draw] : trials) queue_.push(draw);
+    return;
+  }
+  const trials::Params& params = ledger_.trial(some).params;
+  *place = std::make_unique<OpenArray>(id, partition, width,
+                                       trainers_[device]->open(params, width, expected_epochs(partition)));
+  for (const auto& [slot, draw] : trials) (*place)->start(slot, draw, ledger_);
+}
+
 // Hyperband's rungs wait for all of a bracket, so its trials are drawn at once; others as arrays need them.
 int Packer::ahead() const {
   if (ledger_.scheduler().capacity()) return std::numeric_limits<int>::max();

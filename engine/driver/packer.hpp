@@ -29,6 +29,11 @@ class Packer {
   Packer(std::vector<Trainer*> trainers, std::optional<int> width, int first_array, Ledger& ledger, ReadyQueue& queue,
          Keeper& keeper, const Clock& clock, DrawMore draw_more);
 
+  /// Opens the array `id` as an earlier run left it, its trials with their states in the slots they had: (slot, draw).
+  /// Widths may decide the last bits of a sum, so a run that was stopped goes on as wide as it was. Where no device is
+  /// free, or the array may not be so wide any more, its trials go to the queue.
+  void reopen(int id, const std::string& partition, int width, const std::vector<std::pair<int, int>>& trials);
+
   /// Before a round: fills empty slots, opens arrays on idle devices, widens, narrows and closes arrays. What the store
   /// should know of it is added to `changes`.
   void prepare(storage::Changes& changes);

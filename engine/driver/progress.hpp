@@ -18,7 +18,7 @@ struct ArrayStatus {
   int width = 0, occupied = 0;
 };
 
-/// The best value seen so far, of any trial that has not failed; not yet a COMPLETE one perhaps.
+/// The best trial so far; not yet a COMPLETE one perhaps.
 struct BestSoFar {
   int number = 0, epoch = 0;
   double value = 0;

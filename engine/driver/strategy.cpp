@@ -40,12 +40,12 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
 
 std::vector<int> next_caps(const std::vector<int>& stored, const StudyConfig& config) {
   std::vector<int> caps = stored;
-  if (!config.run_cap) return caps;
+  // A cap that the study has had is no edit: --trials, or an edit, raised it since.
+  if (!config.run_cap || std::find(caps.begin(), caps.end(), *config.run_cap) != caps.end()) return caps;
   if (!caps.empty() && *config.run_cap < caps.back()) {
-    throw Error(ErrorKind::kConfig,
-                fmt::format("{}: run_cap: found {}, wanted at least {}, which study '{}' was begun with; "
-                            "--fresh starts a new one beside it",
-                            config.file.string(), *config.run_cap, caps.back(), config.study));
+    throw Error(ErrorKind::kConfig, fmt::format("{}: run_cap: found {}, wanted at least {}, as study '{}' has; "
+                                                "--fresh starts a new one beside it",
+                                                config.file.string(), *config.run_cap, caps.back(), config.study));
   }
   if (caps.empty() || *config.run_cap > caps.back()) caps.push_back(*config.run_cap);
   return caps;

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -103,6 +104,48 @@ TEST_CASE("a study comes to the same however often it is stopped, and nothing is
   CHECK(runs > 2);
   CHECK(study.table() == reference_table());
   CHECK(study.world.trial_epochs == 714);
+}
+
+TEST_CASE("a study that was stopped goes on as wide as it was, so that even the last bits agree") {
+  const bool hyperband = GENERATE(true, false);
+  const int devices = GENERATE(1, 2);
+  const int width = GENERATE(3, 16);
+  CAPTURE(hyperband, devices, width);
+  StudyConfig config = hyperband ? digits_config() : random_config(70);
+  config.width = width;
+  StudyFixture whole(config);
+  whole.world.width_matters = true;
+  (void)whole.run(devices);
+  for (const int rounds : {1, 3, 7}) {
+    CAPTURE(rounds);
+    StudyFixture pieces(config);
+    pieces.world.width_matters = true;
+    (void)pieces.run_in_pieces(rounds, devices, true);
+    CHECK(pieces.table() == whole.table());
+    const auto a = whole.open().occupancy("digits"), b = pieces.open().occupancy("digits");
+    REQUIRE(a.size() == b.size());
+    const bool same = std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+      return std::tie(x.array, x.round, x.slot, x.trial, x.epoch) ==
+             std::tie(y.array, y.round, y.slot, y.trial, y.epoch);
+    });
+    CHECK(same);
+  }
+}
+
+TEST_CASE("a study goes on with fewer devices, and with narrower arrays, than it was begun with") {
+  StudyFixture study(digits_config());
+  study.config.width = 16;
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 9) study.stop = SIGINT;
+  };
+  CHECK(study.run(3).stopped_by == SIGINT);
+  study.stop = 0;
+  study.world.after_epochs = nullptr;
+  study.config.width = 5;
+  CHECK(study.run(1).stopped_by == 0);
+  CHECK(study.table() == reference_table());
+  const auto rounds = study.open().rounds("digits");
+  CHECK(std::all_of(rounds.begin(), rounds.end(), [](const auto& r) { return r.round < 3 || r.width <= 5; }));
 }
 
 TEST_CASE("a study whose checkpoints are lost trains again from the start, and comes to the same") {

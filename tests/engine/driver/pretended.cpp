@@ -96,6 +96,7 @@ class PretendedArray final : public TrainerArray {
       if (!slots_[i]) continue;
       ++world_.trial_epochs;
       train(slots_[i]->model, slots_[i]->params);
+      if (world_.width_matters) slots_[i]->model.weight += 1e-9 * static_cast<double>(slots_.size());
       reports.push_back({static_cast<int>(i), slots_[i]->model.epoch, metrics(*slots_[i])});
     }
     require(!reports.empty(), "run_epoch: an empty array");

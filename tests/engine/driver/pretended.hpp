@@ -25,6 +25,7 @@ struct World {
   bool has_test = true;
   std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
   std::string partition_by = "hidden";
+  bool width_matters = false;  ///< Curves depend a little on the array's width, as sums do on a real device.
 
   // What it has done.
   int runs = 0, opens = 0, admits = 0, inserts = 0, extracts = 0, resizes = 0;

@@ -1,0 +1,24 @@
+#pragma once
+/// The arrays that a stopped run had open.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/driver/ledger.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine {
+
+/// An array as it was in the study's last round.
+struct LeftArray {
+  int id = 0;
+  std::string partition;
+  int width = 0;
+  std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial that trained in it, whatever became of it.
+};
+
+/// In order of device, as far as the devices' names tell it. Empty if the study has no round.
+[[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study, const Ledger& ledger);
+
+}  // namespace hfta::engine
