@@ -133,8 +133,9 @@ TEST_CASE("report --output writes a file, or says why not") {
   CHECK(written.out.empty());
   CHECK(place.read("out.json") == report({"--format", "json"}).out);
   const Finished refused = report({"--output", "/proc/nowhere/out"});
-  CHECK(refused.code == 3);
-  CHECK_THAT(refused.err, Catch::Contains("/proc/nowhere"));
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("found no folder /proc/nowhere"));
+  CHECK(report({"--output", "/proc/uptime"}).code == 3);
 }
 
 TEST_CASE("standard output that takes nothing is an error") {
