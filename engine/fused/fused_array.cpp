@@ -1,32 +1,12 @@
 #include "engine/fused/fused_array.hpp"
 
 #include <c10/core/Device.h>
-#include <c10/util/Exception.h>
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "engine/fused/translated.hpp"
 
 namespace hfta::engine {
-namespace {
-
-// LibTorch's messages end in a C++ backtrace; people get the first line.
-template <typename Work>
-auto translated(const std::string& device, Work work) {
-  try {
-    return work();
-  } catch (const c10::OutOfMemoryError& e) {
-    throw Error(ErrorKind::kDevice, fmt::format("{}: out of memory: {}", device, e.what_without_backtrace()));
-  } catch (const c10::Error& e) {
-    std::string message = e.what_without_backtrace();
-    const ErrorKind kind =
-        message.find("can't allocate memory") != std::string::npos ? ErrorKind::kDevice : ErrorKind::kInternal;
-    throw Error(kind, fmt::format("{}: {}", device, message.substr(0, message.find('\n'))));
-  }
-}
-
-}  // namespace
 
 FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data,
                        fusion::MeasuredChoices choices, const fusion::Lowering& lowering, int width,
@@ -45,11 +25,13 @@ fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) 
 }
 
 void FusedArray::admit(int slot, int number, const trials::Params& params) {
-  array_.admit(slot, init_for(number, params));
+  const fusion::SlotInit init = init_for(number, params);
+  translated(device_, [&] { array_.admit(slot, init); });
 }
 
 void FusedArray::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
-  array_.insert(slot, init_for(number, params), state);
+  const fusion::SlotInit init = init_for(number, params);
+  translated(device_, [&] { array_.insert(slot, init, state); });
 }
 
 SlotState FusedArray::extract(int slot) {
@@ -61,8 +43,10 @@ void FusedArray::clear(int slot) { array_.clear(slot); }
 // On a CPU the way to run stays as it was when the array was opened, so that no trial's bits depend on how many others
 // were left; on a GPU the whole width is one chunk and has to follow.
 void FusedArray::resize(int width) {
-  array_.resize(width);
-  if (device_ != "cpu") array_.lower(choices_.best_for(width).lowering);
+  translated(device_, [&] {
+    array_.resize(width);
+    if (device_ != "cpu") array_.lower(choices_.best_for(width).lowering);
+  });
 }
 
 std::vector<SlotReport> FusedArray::run_epoch() {

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
 #include "engine/fused/task_check.hpp"
+#include "engine/fused/translated.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -97,7 +98,8 @@ void FusedTrainer::check(const trials::Params& params) {
 std::string FusedTrainer::partition(const trials::Params& params) const { return options_.config.partition(params); }
 
 int FusedTrainer::planned_width(const PreparedTask& task) const {
-  if (options_.config.width) return *options_.config.width;
+  const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
+  if (options_.config.width) return std::min(*options_.config.width, std::max(1, trials));
   const bool cpu = options_.device == "cpu";
   const std::int64_t activations = activation_bytes(task.graph, task.spec.recipe);
   // On a CPU only the slots at work hold activations.
@@ -105,7 +107,8 @@ int FusedTrainer::planned_width(const PreparedTask& task) const {
   const std::int64_t per_slot =
       std::max<std::int64_t>(1, weight_bytes(task.graph, task.spec.recipe) + (cpu ? 0 : activations));
   const std::int64_t room = host_memory() / 2 - fixed;
-  return static_cast<int>(std::clamp<std::int64_t>(room / per_slot, 1, cpu ? kWidestOnCpu : kWidestOnGpu));
+  const int widest = std::clamp(trials, 1, cpu ? kWidestOnCpu : kWidestOnGpu);
+  return static_cast<int>(std::clamp<std::int64_t>(room / per_slot, 1, widest));
 }
 
 PartitionPlan FusedTrainer::plan(const trials::Params& params) {
@@ -139,10 +142,12 @@ const fusion::MeasuredChoices& FusedTrainer::choices_for(const PreparedTask& tas
 
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs) {
   const PreparedTask task = prepare(params);
-  const fusion::MeasuredChoices& choices = choices_for(task, expected_epochs);
-  const int decided = options_.device == "cpu" ? planned_width(task) : width;
-  return std::make_unique<FusedArray>(*this, task, data_for(task.spec), choices, choices.best_for(decided).lowering,
-                                      width, options_.device);
+  return translated(options_.device, [&] {
+    const fusion::MeasuredChoices& choices = choices_for(task, expected_epochs);
+    const int decided = options_.device == "cpu" ? planned_width(task) : width;
+    return std::make_unique<FusedArray>(*this, task, data_for(task.spec), choices, choices.best_for(decided).lowering,
+                                        width, options_.device);
+  });
 }
 
 }  // namespace hfta::engine

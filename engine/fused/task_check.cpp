@@ -35,6 +35,24 @@ void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Datase
   }
 }
 
+// A probability; numbers beyond make the loss unbounded below.
+void check_probabilities(const TaskSpec& spec, const fusion::Dataset& data, const char* part) {
+  std::visit(
+      [&](const auto& values) {
+        for (const auto value : values) {
+          if (value >= 0 && value <= 1) continue;
+          fail(spec.data.where,
+               fmt::format("data: found target {} in the {} set, wanted 0 to 1 for bce_with_logits", value, part));
+        }
+      },
+      data.target.data);
+}
+
+void check_targets(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
+  if (spec.recipe.loss == fusion::Loss::kCrossEntropy) check_labels(spec, graph, data, part);
+  if (spec.recipe.loss == fusion::Loss::kBceWithLogits) check_probabilities(spec, data, part);
+}
+
 void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data) {
   Shape wanted = output_shape(graph);
   Shape found = {fusion::kBatch};
@@ -65,11 +83,9 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
                                       splits.train.inputs.size(), graph.inputs.size()));
   }
   check_target_shape(spec, graph, splits.train);
-  if (spec.recipe.loss == fusion::Loss::kCrossEntropy) {
-    check_labels(spec, graph, splits.train, "training");
-    if (splits.validation) check_labels(spec, graph, *splits.validation, "validation");
-    if (splits.test) check_labels(spec, graph, *splits.test, "test");
-  }
+  check_targets(spec, graph, splits.train, "training");
+  if (splits.validation) check_targets(spec, graph, *splits.validation, "validation");
+  if (splits.test) check_targets(spec, graph, *splits.test, "test");
   const std::int64_t n = splits.train.size, batch = spec.recipe.batch_size;
   if (spec.drop_last && n < batch) {
     fail(spec.data.where,

@@ -46,10 +46,12 @@ ordered_json to_json(const Trial& trial) {
   if (!trial.epochs.empty()) {
     for (const auto& [name, value] : trial.epochs.back().metrics) metrics[name] = number(value);
   }
-  return {{"number", trial.number},       {"state", trials::name_of(trial.state)},
-          {"value", number(trial.value)}, {"params", std::move(params)},
-          {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
-          {"metrics", std::move(metrics)}};
+  ordered_json out = {{"number", trial.number},       {"state", trials::name_of(trial.state)},
+                      {"value", number(trial.value)}, {"params", std::move(params)},
+                      {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
+                      {"metrics", std::move(metrics)}};
+  if (!trial.reason.empty()) out["reason"] = trial.reason;
+  return out;
 }
 
 std::vector<const Trial*> chosen(const ReportInput& input, std::optional<int> top) {

@@ -17,9 +17,11 @@ std::vector<std::string> names_of(const std::vector<ArgRule>& rules) {
   return names;
 }
 
-// {reshape: [1, 8, 8]}, {adaptive_avg_pool2d: [4, 4]}: where the only argument is a list, the positions are its items.
+// {reshape: [1, 8, 8]}, {adaptive_avg_pool2d: [4, 4]}, {layer_norm: [4, 8]}: where the only argument is a list, or the
+// first a list of any length, whole numbers are its items.
 std::vector<LayerArg> folded(const LayerKind& kind, const std::vector<LayerArg>& positional) {
-  if (kind.args.size() != 1 || kind.args[0].type != ArgType::kInts || positional.size() < 2) return positional;
+  const bool takes_all = kind.args.size() == 1 || (!kind.args.empty() && kind.args[0].count == 0);
+  if (!takes_all || kind.args[0].type != ArgType::kInts || positional.size() < 2) return positional;
   std::vector<std::int64_t> list;
   for (const LayerArg& arg : positional) {
     const auto integer = coerce(ArgRule{.name = ""}, arg);

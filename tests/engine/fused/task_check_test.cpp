@@ -50,6 +50,13 @@ TEST_CASE("labels must be classes that the model has") {
   CHECK_THROWS_WITH(check_task(task, net(3, false), splits), Catch::Contains("label -1 in the test set"));
 }
 
+TEST_CASE("targets of bce_with_logits are probabilities") {
+  const TaskSpec task = spec(fusion::Loss::kBceWithLogits, 2);
+  CHECK_NOTHROW(check_task(task, net(1, false), {dataset(3, {"y", {}, std::vector<float>{0, 0.5f, 1}}), {}, {}}));
+  CHECK_THROWS_WITH(check_task(task, net(1, false), {dataset(2, {"y", {}, std::vector<float>{0, 2}}), {}, {}}),
+                    Catch::Contains("target 2") && Catch::Contains("0 to 1"));
+}
+
 TEST_CASE("a target must have the output's shape, [N] standing for one column") {
   const TaskSpec task = spec(fusion::Loss::kMse, 2);
   const fusion::Splits column{dataset(3, {"y", {}, std::vector<float>{1, 2, 3}}), {}, {}};
