@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Set-up that scripts/quickstart, scripts/test and scripts/gpu_check share. Sourced, under `set -euo pipefail`.
 #
 # Every function looks first and does only what is missing, so that a second run costs seconds. A step that fails says
