@@ -91,14 +91,6 @@ void drop_what_decides_nothing(json& record) {
 
 }  // namespace
 
-std::string StudyConfig::partition(const trials::Params& params) const {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : params) {
-    if (shape_changing.contains(name)) parts.push_back(name + "=" + trials::to_text(value));
-  }
-  return join(parts);
-}
-
 StudyConfig parse_config(const std::string& text, const fs::path& file, const std::vector<Override>& overrides) {
   const std::string shown = printable(file.string());
   const Node root = read_tree(text, shown, overrides);
