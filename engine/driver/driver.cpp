@@ -22,7 +22,7 @@ using search::Decision;
 using trials::State;
 
 constexpr int kDrawChunk = 256;
-constexpr double kCheckpointSeconds = 60;     // a killed run loses at most about this much of a trial's training
+constexpr double kCheckpointSeconds = 10;     // a killed run loses little more than this of its training
 constexpr double kCheckpointShare = 1 / 50.;  // and spends at most this much on it
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
