@@ -21,7 +21,19 @@ at::Tensor over_slots(std::span<const SlotStep> slots, const at::Tensor& like, G
   return host.to(like.options()).view(shape);
 }
 
-// Factor on each slot's gradient: min(1, clip / (norm + 1e-6)), 1 where it is not clipped.
+// 1 for every slot that is empty, over `like`'s dimensions: such a slot keeps what it has.
+at::Tensor empty_slots(std::span<const SlotStep> slots, const at::Tensor& like) {
+  const auto occupied = [](const SlotStep&) { return 0.0; };
+  return over_slots(slots, like, occupied, 1.0).gt(0);
+}
+
+// torch.nn.utils.clip_grad_norm_'s factor for a gradient whose elements' squares sum to `squares`. A NaN norm makes the
+// slot's own update NaN, as in PyTorch.
+double clip_factor(double clip_norm, double squares) {
+  return std::isnan(squares) ? squares : std::min(1.0, clip_norm / (std::sqrt(squares) + 1e-6));
+}
+
+// Factor on each slot's gradient, 1 where it is not clipped.
 std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, std::span<const SlotStep> slots) {
   std::vector<double> factors(slots.size(), 1.0);
   for (std::size_t b = 0; b < slots.size(); ++b) {
@@ -31,8 +43,7 @@ std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, std
       const double norm = p.gradient.select(0, static_cast<std::int64_t>(b)).to(at::kDouble).norm().item<double>();
       squares += norm * norm;
     }
-    factors[b] = std::min(1.0, *slots[b].clip_norm / (std::sqrt(squares) + 1e-6));
-    if (std::isnan(squares)) factors[b] = squares;  // as PyTorch: a NaN norm makes the slot's own update NaN
+    factors[b] = clip_factor(*slots[b].clip_norm, squares);
   }
   return factors;
 }
@@ -48,11 +59,10 @@ void sgd_reference(ParameterSlots& p, const at::Tensor& gradient, std::span<cons
   const at::Tensor g = gradient + decay * p.weight;
   const at::Tensor buffer = at::where(begins.gt(0), g, mu * p.first + damp * g);
   const at::Tensor moved = at::where(nesterov.gt(0), g + mu * buffer, buffer);
-  const at::Tensor keep = over_slots(
-      slots, p.weight, [](const SlotStep&) { return 0.0; }, 1.0);
+  const at::Tensor empty = empty_slots(slots, p.weight);
   const at::Tensor has_momentum = mu.ne(0);
-  p.first.copy_(at::where(keep.gt(0).logical_or(has_momentum.logical_not()), p.first, buffer));
-  p.weight.copy_(at::where(keep.gt(0), p.weight, p.weight - lr * at::where(has_momentum, moved, g)));
+  p.first.copy_(at::where(empty.logical_or(has_momentum.logical_not()), p.first, buffer));
+  p.weight.copy_(at::where(empty, p.weight, p.weight - lr * at::where(has_momentum, moved, g)));
 }
 
 void adam_reference(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots, bool decoupled) {
@@ -66,9 +76,7 @@ void adam_reference(ParameterSlots& p, const at::Tensor& gradient, std::span<con
   const at::Tensor size = get([](const SlotStep& s) { return adam_step_size(s); });
   const at::Tensor root = over_slots(
       slots, p.weight, [](const SlotStep& s) { return adam_root_correction(s); }, 1.0);
-  const at::Tensor empty = over_slots(
-                               slots, p.weight, [](const SlotStep&) { return 0.0; }, 1.0)
-                               .gt(0);
+  const at::Tensor empty = empty_slots(slots, p.weight);
   const at::Tensor weight = decoupled ? p.weight * (1 - lr * decay) : p.weight;
   const at::Tensor g = decoupled ? gradient : gradient + decay * p.weight;
   const at::Tensor first = p.first + b1 * (g - p.first);
@@ -95,7 +103,7 @@ void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::
     if (slots[b].clip_norm) {
       double squares = 0;
       for (const ParameterSlots& p : parameters) squares += sum_of_squares(row_of<T>(p, b));
-      factor = std::isnan(squares) ? squares : std::min(1.0, *slots[b].clip_norm / (std::sqrt(squares) + 1e-6));
+      factor = clip_factor(*slots[b].clip_norm, squares);
     }
     for (const ParameterSlots& p : parameters) {
       if (kind == OptimizerKind::kSgd) {
