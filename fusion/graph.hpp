@@ -2,7 +2,9 @@
 /// One model as a list of ATen calls over named values: what every importer produces and every lowering consumes.
 /// Plain data, without torch.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -10,19 +12,27 @@
 
 namespace hfta::fusion {
 
-enum class DType { kFloat32, kFloat64, kInt64 };
+enum class DType { kFloat32, kFloat64, kInt64, kFloat16, kBFloat16, kInt32, kInt16, kInt8, kUInt8, kBool };
 
 [[nodiscard]] const char* name_of(DType dtype);
+[[nodiscard]] bool is_floating(DType dtype);
+/// Bytes of one element.
+[[nodiscard]] std::int64_t size_of(DType dtype);
 
-/// Sizes of one sample-batch value; kBatch stands for N, which is known only when data flows.
+/// Sizes of one sample-batch value. N, the number of samples, is known only when data flows: kBatch stands for N, and
+/// -k for k*N (windows of all images of a batch).
 using Shape = std::vector<std::int64_t>;
 inline constexpr std::int64_t kBatch = -1;
 
-/// "[N, 16, 8, 8]".
+/// "[N, 16, 8, 8]", "[4N, 49, 96]".
 [[nodiscard]] std::string to_text(const Shape& shape);
+/// Elements for a batch of `n`.
+[[nodiscard]] std::int64_t elements_of(const Shape& shape, std::int64_t n);
 
 /// Index into Graph::values.
 using ValueId = int;
+/// In a list of values: None. In Node::outputs: an output that nobody is given.
+inline constexpr ValueId kNoValue = -1;
 
 /// A literal of the graph that may differ between slots (a dropout rate): index into Graph::hypers.
 struct HyperRef {
@@ -30,29 +40,57 @@ struct HyperRef {
   bool operator==(const HyperRef&) const = default;
 };
 
+/// A size that is a literal, or the value of a number that is computed while the graph runs.
+struct Size {
+  std::int64_t number = 0;
+  ValueId value = kNoValue;  ///< kNoValue: `number` counts.
+  bool operator==(const Size&) const = default;
+};
+
+/// The device that the array is on, wherever the model named one.
+struct ArrayDevice {
+  bool operator==(const ArrayDevice&) const = default;
+};
+
 /// An argument of an ATen call. monostate is None.
-using Arg = std::variant<std::monostate, ValueId, std::vector<ValueId>, std::int64_t, double, bool,
-                         std::vector<std::int64_t>, HyperRef, std::string>;
+using Arg =
+    std::variant<std::monostate, ValueId, std::vector<ValueId>, std::int64_t, double, bool, std::vector<std::int64_t>,
+                 HyperRef, std::string, std::vector<double>, std::vector<Size>, DType, ArrayDevice>;
 
 // ValueId is int and so distinct from std::int64_t: Arg(ValueId{3}) is a value, Arg(std::int64_t{3}) a number.
 
-/// One call. `args` stand in the order of the op's schema; trailing defaults may be left out.
+/// One call. Ops are ATen's, and of a few numbers: "number::add", sub, mul, floordiv, truediv, mod, pow, neg, abs, min,
+/// max, eq, ne, lt, le, gt, ge, and, or, not, ite, to_int, to_float, ceil, floor, round, trunc, sqrt, as Python has
+/// them; "number::size" (tensor, dim), "number::numel" (tensor) and "number::stride" (tensor, dim).
 struct Node {
-  std::string op;  ///< "aten::conv2d", "aten::add.Tensor": schema name and overload.
-  std::vector<Arg> args;
+  std::string op;         ///< "aten::conv2d", "aten::add.Tensor": schema name and overload.
+  std::vector<Arg> args;  ///< Defaults may be left out.
+  /// In order; a list of tensors that an op returns is spread out.
   std::vector<ValueId> outputs;
   std::string path;   ///< Module path, "layers.3": the name for bindings, lowering choices and counted randomness.
   std::string where;  ///< Where the user wrote it: "digits.yaml:20", or a line of their Python.
+  bool no_gradient = false;  ///< Under torch.no_grad().
+  /// Names of `args` in the op's schema; those beyond its end, and "", stand in the schema's order.
+  std::vector<std::string> names = {};
 };
 
 /// How a parameter or buffer gets its first values.
 struct Init {
-  enum class Kind { kZeros, kOnes, kUniform, kNormal };
+  enum class Kind { kZeros, kOnes, kUniform, kNormal, kStored };
   Kind kind = Kind::kZeros;
-  double scale = 0;  ///< kUniform: U(-scale, scale); kNormal: standard deviation.
+  double scale = 0;   ///< kUniform: U(-scale, scale); kNormal: standard deviation.
+  int zero_row = -1;  ///< Row that is zero whatever the kind (an embedding's padding_idx); -1: none.
 };
 
-/// A tensor that each slot owns: a parameter (trained) or a buffer (running statistics).
+/// A tensor as a file holds it: row-major, little endian.
+struct StoredTensor {
+  Shape shape;
+  DType dtype = DType::kFloat32;
+  std::vector<std::byte> bytes;
+};
+
+/// A parameter, or a buffer (running statistics, masks, constants). Slots own what is trained or written while
+/// training; the rest is held once for all of them.
 struct Weight {
   std::string name;  ///< In the model's own words: "layers.0.weight".
   Shape shape;
@@ -60,12 +98,16 @@ struct Weight {
   Init init;
   bool trained = true;
   ValueId value = 0;
+  std::shared_ptr<const StoredTensor> stored;  ///< First values, kStored; of any dtype.
+  std::vector<std::string> tied;               ///< Further names that a state dict has it under.
 };
 
+/// A tensor, or a number (sizes computed from N).
 struct Value {
   std::string name;
   Shape shape;
   DType dtype = DType::kFloat32;
+  bool number = false;
 };
 
 /// A literal that may differ between slots.
@@ -83,9 +125,11 @@ struct Graph {
   std::vector<Hyper> hypers;
   std::vector<ValueId> inputs;
   ValueId output = 0;
+  std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
+  std::int64_t largest_batch = 0;  ///< 0: no limit.
 
-  /// Text that two graphs share exactly if they can train side by side in one array: everything but `hypers`' values
-  /// and `where`.
+  /// Text that two graphs share exactly if they can train side by side in one array: everything but `hypers`' values,
+  /// `where` and stored values.
   [[nodiscard]] std::string signature() const;
   /// Number of trained parameters.
   [[nodiscard]] std::int64_t parameter_count() const;

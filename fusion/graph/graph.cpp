@@ -30,19 +30,37 @@ std::string signature_of(const Arg& arg) {
         if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return "i" + list_text(a);
         if constexpr (std::is_same_v<T, HyperRef>) return fmt::format("h{}", a.index);
         if constexpr (std::is_same_v<T, std::string>) return "s" + counted(a);
+        if constexpr (std::is_same_v<T, std::vector<double>>) {
+          std::string text = "d[";
+          for (const double number : a) text += shortest(number) + ",";
+          return text + "]";
+        }
+        if constexpr (std::is_same_v<T, std::vector<Size>>) {
+          std::string text = "n[";
+          for (const Size& size : a)
+            text += fmt::format("{}{},", size.value == kNoValue ? "" : "v",
+                                size.value == kNoValue ? size.number : size.value);
+          return text + "]";
+        }
+        if constexpr (std::is_same_v<T, DType>) return std::string("t") + name_of(a);
+        if constexpr (std::is_same_v<T, ArrayDevice>) return "device";
       },
       arg);
 }
 
 std::string signature_of(const Node& node) {
   std::string args;
-  for (const Arg& arg : node.args) args += signature_of(arg) + " ";
-  return fmt::format("{} = {}({}) {}\n", list_text(node.outputs), counted(node.op), args, counted(node.path));
+  for (std::size_t i = 0; i < node.args.size(); ++i) {
+    if (i < node.names.size()) args += counted(node.names[i]) + "=";
+    args += signature_of(node.args[i]) + " ";
+  }
+  return fmt::format("{} = {}({}) {}{}\n", list_text(node.outputs), counted(node.op), args, counted(node.path),
+                     node.no_gradient ? " no_grad" : "");
 }
 
 std::string signature_of(const Weight& weight) {
-  return fmt::format("{} {} {} {} {} {} v{}\n", counted(weight.name), list_text(weight.shape), name_of(weight.dtype),
-                     static_cast<int>(weight.init.kind), shortest(weight.init.scale),
+  return fmt::format("{} {} {} {} {} {} {} v{}\n", counted(weight.name), list_text(weight.shape), name_of(weight.dtype),
+                     static_cast<int>(weight.init.kind), shortest(weight.init.scale), weight.init.zero_row,
                      weight.trained ? "trained" : "buffer", weight.value);
 }
 
@@ -56,14 +74,60 @@ const char* name_of(DType dtype) {
       return "float64";
     case DType::kInt64:
       return "int64";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt16:
+      return "int16";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUInt8:
+      return "uint8";
+    case DType::kBool:
+      return "bool";
   }
   return "?";
 }
 
+bool is_floating(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
+
+std::int64_t size_of(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+    case DType::kInt64:
+      return 8;
+    case DType::kFloat32:
+    case DType::kInt32:
+      return 4;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kInt16:
+      return 2;
+    case DType::kInt8:
+    case DType::kUInt8:
+    case DType::kBool:
+      return 1;
+  }
+  return 0;
+}
+
 std::string to_text(const Shape& shape) {
   std::vector<std::string> sizes;
-  for (const std::int64_t size : shape) sizes.push_back(size == kBatch ? "N" : std::to_string(size));
+  for (const std::int64_t size : shape) {
+    sizes.push_back(size == kBatch ? "N" : size < 0 ? fmt::format("{}N", -size) : std::to_string(size));
+  }
   return fmt::format("[{}]", fmt::join(sizes, ", "));
+}
+
+std::int64_t elements_of(const Shape& shape, std::int64_t n) {
+  std::int64_t elements = 1;
+  for (const std::int64_t size : shape) elements *= size < 0 ? -size * n : size;
+  return elements;
 }
 
 std::string Graph::signature() const {
@@ -74,6 +138,7 @@ std::string Graph::signature() const {
   for (const Node& node : nodes) out += signature_of(node);
   for (const Weight& weight : weights) out += signature_of(weight);
   for (const Hyper& hyper : hypers) out += "hyper " + counted(hyper.path) + "\n";
+  if (fixed_batch > 0) out += fmt::format("batch {}\n", fixed_batch);
   return out;
 }
 
@@ -81,9 +146,7 @@ std::int64_t Graph::parameter_count() const {
   std::int64_t total = 0;
   for (const Weight& weight : weights) {
     if (!weight.trained) continue;
-    std::int64_t elements = 1;
-    for (const std::int64_t size : weight.shape) elements *= size;
-    total += elements;
+    total += elements_of(weight.shape, 1);
   }
   return total;
 }

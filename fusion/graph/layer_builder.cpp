@@ -142,14 +142,14 @@ ValueId LayerBuilder::new_value(const std::string& name, const Shape& shape, DTy
   if (!element_count(shape)) {
     fail(fmt::format("found {} of shape {}, wanted at most {} elements", name, to_text(shape), kMostElements));
   }
-  graph_.values.push_back({name, shape, dtype});
+  graph_.values.push_back({name, shape, dtype, false});
   return static_cast<ValueId>(graph_.values.size()) - 1;
 }
 
 ValueId LayerBuilder::weight(const std::string& name, const Shape& shape, Init init, bool trained) {
   const std::string full = path_ + "." + name;
   const ValueId value = new_value(full, shape, dtype_);
-  graph_.weights.push_back({full, shape, dtype_, init, trained, value});
+  graph_.weights.push_back({full, shape, dtype_, init, trained, value, nullptr, {}});
   return value;
 }
 

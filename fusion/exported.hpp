@@ -1,0 +1,88 @@
+#pragma once
+/// Models that torch.export wrote (`.pt2` archives), read without Python and without running anything they contain.
+/// Without torch.
+///
+/// Read are `models/*.json`, the raw weights and constants; pickles never are. Archives of torch 2.8 and newer keep
+/// weights raw.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+/// A tensor that the model takes or gives. shape[0] is kBatch, also where the batch was exported at a fixed size.
+struct ExportedTensor {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kFloat32;
+};
+
+/// A literal of the graph that is to differ between trials.
+struct Binding {
+  std::string path;  ///< "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything.
+  double value = 0;  ///< This trial's.
+  std::string where;  ///< "digits.yaml:24", for messages.
+};
+
+/// How an exported model becomes a graph.
+struct ImportOptions {
+  DType dtype = DType::kFloat32;     ///< Takes the place of the float type that the model's parameters have.
+  std::vector<std::string> freeze;   ///< Names of parameters that are not trained; `*` matches anything.
+  std::vector<Binding> bind;
+  bool fresh = false;                ///< Trained parameters start from PyTorch's default initialisation.
+  std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
+  std::string where;                 ///< "digits.yaml:20", for messages.
+};
+
+/// An entry of the model's state dict.
+struct StateEntry {
+  std::string name;
+  std::shared_ptr<const StoredTensor> value;
+};
+
+class ExportedModel {
+ public:
+  /// Throws Error{kConfig}, one line that begins with the file's name: no such file, not a `.pt2` archive, damaged,
+  /// written by a torch whose archives are not read (both versions named, and how to export again), with pickled
+  /// weights, or of a form that cannot be trained. Memory taken stays in proportion to the file's size.
+  [[nodiscard]] static ExportedModel read(const std::filesystem::path& file);
+  /// The same of bytes; `name` stands in messages.
+  [[nodiscard]] static ExportedModel parse(std::span<const std::byte> archive, const std::string& name);
+
+  ExportedModel(ExportedModel&&) noexcept;
+  ExportedModel& operator=(ExportedModel&&) noexcept;
+  ~ExportedModel();
+
+  [[nodiscard]] const std::vector<ExportedTensor>& inputs() const;
+  [[nodiscard]] const std::vector<ExportedTensor>& outputs() const;
+  /// The batch size it was exported at, if that is fixed.
+  [[nodiscard]] std::optional<std::int64_t> fixed_batch() const;
+  [[nodiscard]] const std::string& torch_version() const;
+  /// What a user should know, one line each: exported in evaluation mode, random ops that evaluation replaces by their
+  /// mean.
+  [[nodiscard]] const std::vector<std::string>& warnings() const;
+  /// Changes with every byte of the graph and the weights: 16 hexadecimal digits.
+  [[nodiscard]] const std::string& fingerprint() const;
+  /// What `state_dict()` has, in its order, tied names and unused parameters included.
+  [[nodiscard]] const std::vector<StateEntry>& state() const;
+
+  /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
+  /// is not there, an op that cannot be expressed (named with the line of the user's source).
+  [[nodiscard]] Graph graph(const ImportOptions& options) const;
+
+ private:
+  struct Impl;
+  explicit ExportedModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace hfta::fusion
