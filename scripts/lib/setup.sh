@@ -7,6 +7,7 @@
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 VENV=$ROOT/.venv
 TORCH_VERSION=2.11.0
+TORCHVISION_VERSION=0.26.0  # the one that is built for it
 # shellcheck disable=SC2034  # used by those who source this
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache python3 python3-venv libboost-program-options-dev libfmt-dev
   libsqlite3-dev libyaml-cpp-dev libzip-dev nlohmann-json3-dev zlib1g-dev)
@@ -132,9 +133,13 @@ ensure_venv() {
   fi
 }
 
-# ensure_python_packages NAME[==VERSION] ...: into the virtual environment, those that are missing.
+# ensure_python_packages [--no-deps] NAME[==VERSION] ...: into the virtual environment, those that are missing.
 ensure_python_packages() {
-  local missing
+  local missing flags=(--quiet --disable-pip-version-check)
+  if [[ $1 == --no-deps ]]; then
+    flags+=("$1")
+    shift
+  fi
   missing=$("$VENV/bin/python" - "$@" <<'PY'
 import importlib.metadata as metadata
 import sys
@@ -152,7 +157,7 @@ PY
     # shellcheck disable=SC2086  # one word per package
     say 'pip installs:' $missing
     # shellcheck disable=SC2086
-    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check $missing
+    "$VENV/bin/python" -m pip install "${flags[@]}" $missing
   fi
 }
 
@@ -176,7 +181,8 @@ ensure_torch() {
   say "torch $TORCH_VERSION in $TORCH_DIR"
 }
 
-# Python packages that only the tests and the examples need: numpy and torch as a reference, Optuna as a second reader.
+# Python packages that only the tests and the examples need: numpy and torch as a reference, Optuna as a second reader,
+# safetensors to read exported weights, torchvision for models to import.
 ensure_test_python() {
   step 'Python packages of the tests' 'first time: half a minute' \
     'Check the network; pip needs PyPI, or a mirror of it in its configuration.'
@@ -185,7 +191,9 @@ ensure_test_python() {
     # The virtual environment borrows that torch, and whatever lies beside it, through a path file.
     dirname -- "$TORCH_DIR" >"$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/hfta_torch.pth"
   fi
-  ensure_python_packages numpy optuna optuna-dashboard
+  ensure_python_packages numpy optuna optuna-dashboard safetensors pillow
+  # Without what it depends on: that is torch, of exactly the version that is there already.
+  ensure_python_packages --no-deps "torchvision==$TORCHVISION_VERSION"
   "$VENV/bin/python" -c 'import torch' ||
     die "$VENV/bin/python cannot import torch; with HFTA_TORCH_DIR, HFTA_PYTHON must be a Python of the version it was made for"
   say "in $VENV"
