@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "fusion/array/optimizer.hpp"
-#include "fusion/array/safetensors.hpp"
+#include "fusion/data/safetensors.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -1,4 +1,4 @@
-#include "fusion/array/safetensors.hpp"
+#include "fusion/data/safetensors.hpp"
 
 #include <fmt/format.h>
 
