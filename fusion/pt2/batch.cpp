@@ -1,0 +1,100 @@
+#include "fusion/pt2/batch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace hfta::fusion::pt2 {
+namespace {
+
+// What torch writes for "no upper bound" where it writes a number at all.
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;
+
+std::int64_t upper_bound(const Reader& program, const std::string& symbol) {
+  if (!program.has("range_constraints") || !program["range_constraints"].has(symbol)) return 0;
+  const Reader range = program["range_constraints"][symbol];
+  if (!range.has("max_val")) return 0;
+  const std::int64_t most = range["max_val"].integer();
+  if (most < 1) range.fail(fmt::format("found batches of at most {}", most));
+  return most < kUnlimited ? most : 0;
+}
+
+struct Input {
+  std::string name;
+  TensorMeta meta;
+};
+
+std::string batch_text(const Input& input) {
+  const SymInt& size = input.meta.sizes[0];
+  return fmt::format("'{}' {}", input.name, size.expression.empty() ? std::to_string(size.number) : "any");
+}
+
+std::vector<Input> user_inputs(const Signature& signature, const Reader& graph) {
+  std::vector<Input> inputs;
+  for (const InputSpec& spec : signature.inputs) {
+    if (spec.kind != InputSpec::Kind::kUser) continue;
+    const Reader meta = graph["tensor_values"][spec.placeholder];
+    inputs.push_back({spec.placeholder, tensor_meta_from(meta)});
+    if (inputs.back().meta.sizes.empty()) {
+      meta.fail("found an input without dimensions, wanted the batch as its first");
+    }
+  }
+  if (inputs.empty()) graph.fail("found no input that is a tensor");
+  return inputs;
+}
+
+void check_agreement(const std::vector<Input>& inputs, const Reader& graph) {
+  const auto differs = [&](const Input& input) {
+    const SymInt& first = inputs[0].meta.sizes[0];
+    const SymInt& own = input.meta.sizes[0];
+    return own.expression.empty() != first.expression.empty() ||
+           (own.expression.empty() && own.number != first.number);
+  };
+  if (std::none_of(inputs.begin(), inputs.end(), differs)) return;
+  std::vector<std::string> sizes;
+  for (const Input& input : inputs) sizes.push_back(batch_text(input));
+  graph.fail(fmt::format("inputs disagree about the batch size, their first dimension: {}; wanted all dynamic or all of "
+                         "one size",
+                         join(sizes)));
+}
+
+void add_symbols(const Input& input, const Reader& program, Batch& batch) {
+  for (const SymInt& size : input.meta.sizes) {
+    const std::string symbol = lone_symbol(size.expression);
+    if (!symbol.empty() && size.hint) batch.symbols.add_hint(symbol, *size.hint);
+  }
+  const SymInt& first = input.meta.sizes[0];
+  if (first.expression.empty()) {
+    if (first.number < 1) program.fail(fmt::format("found input '{}' with a batch of {}", input.name, first.number));
+    batch.fixed = first.number;
+    return;
+  }
+  const std::string symbol = lone_symbol(first.expression);
+  if (symbol.empty()) {
+    program.fail(fmt::format("found input '{}' with batches of {}, wanted a dynamic dimension of any size", input.name,
+                             first.expression));
+  }
+  batch.symbols.add_batch(symbol);
+  const std::int64_t most = upper_bound(program, symbol);
+  if (most > 0) batch.largest = batch.largest > 0 ? std::min(batch.largest, most) : most;
+}
+
+}  // namespace
+
+Batch batch_from(const Signature& signature, const Reader& program) {
+  const Reader graph = program["graph_module"]["graph"];
+  const std::vector<Input> inputs = user_inputs(signature, graph);
+  check_agreement(inputs, graph);
+  Batch batch;
+  for (const Input& input : inputs) add_symbols(input, program, batch);
+  for (const Input& input : inputs) {
+    Shape shape = batch.symbols.shape(input.meta.sizes);
+    shape[0] = kBatch;
+    batch.inputs.push_back({input.name, std::move(shape), input.meta.dtype});
+  }
+  return batch;
+}
+
+}  // namespace hfta::fusion::pt2

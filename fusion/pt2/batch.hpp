@@ -1,0 +1,23 @@
+#pragma once
+/// Which dimension of the inputs is the batch, and in what bounds.
+
+#include <cstdint>
+#include <vector>
+
+#include "fusion/exported.hpp"
+#include "fusion/pt2/signature.hpp"
+#include "fusion/pt2/symbols.hpp"
+
+namespace hfta::fusion::pt2 {
+
+struct Batch {
+  std::vector<ExportedTensor> inputs;
+  Symbols symbols;
+  std::int64_t fixed = 0;    ///< As Graph::fixed_batch.
+  std::int64_t largest = 0;  ///< As Graph::largest_batch.
+};
+
+/// Dimension 0 of every input is the batch. Throws Error{kConfig}: inputs without dimensions, inputs that disagree.
+[[nodiscard]] Batch batch_from(const Signature& signature, const Reader& program);
+
+}  // namespace hfta::fusion::pt2

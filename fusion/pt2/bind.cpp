@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "fusion/pt2/archive.hpp"
+#include "fusion/pt2/names.hpp"
+#include "fusion/pt2/options.hpp"
+
+namespace hfta::fusion::pt2 {
+namespace {
+
+/// Arguments that are rates and factors even where the model wrote them as an integer; any other integer may be a size.
+constexpr std::array<std::string_view, 22> kFactors = {
+    "p",      "dropout", "dropout_p", "eps",       "momentum",  "negative_slope", "alpha", "beta",     "scale",  "value",  "other",
+    "weight", "lambd",   "threshold", "min_val",   "max_val",   "min",            "max",   "exponent", "lower",  "upper",  "fill_value"};
+
+bool is_factor(const std::string& name) {
+  return std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end();
+}
+
+std::string path_of(const Node& node, std::size_t arg) {
+  return arg < node.names.size() && !node.names[arg].empty() ? node.path + "." + node.names[arg] : "";
+}
+
+bool is_bindable(const Node& node, std::size_t arg) {
+  if (arg >= node.names.size()) return false;
+  if (std::holds_alternative<double>(node.args[arg])) return true;
+  return std::holds_alternative<std::int64_t>(node.args[arg]) && is_factor(node.names[arg]);
+}
+
+std::vector<std::string> bindable_paths(const Graph& graph) {
+  std::vector<std::string> paths;
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.args.size(); ++i) {
+      if (is_bindable(node, i)) paths.push_back(path_of(node, i));
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+[[noreturn]] void fail_unbound(const Graph& graph, const Binding& binding) {
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.names.size(); ++i) {
+      if (!matches(binding.path, path_of(node, i))) continue;
+      const bool bound = std::holds_alternative<HyperRef>(node.args[i]);
+      fail(binding.where, fmt::format("cannot bind '{}': {}", binding.path,
+                                      bound ? "another pattern binds it already"
+                                            : "it is no factor or rate, but changes shapes or is computed"));
+    }
+  }
+  fail(binding.where, fmt::format("found nothing to bind at '{}'{}", binding.path,
+                                  hint(binding.path, bindable_paths(graph))));
+}
+
+}  // namespace
+
+void bind(Graph& graph, const std::vector<Binding>& bindings) {
+  for (const Binding& binding : bindings) {
+    const HyperRef hyper{static_cast<int>(graph.hypers.size())};
+    bool any = false;
+    for (Node& node : graph.nodes) {
+      for (std::size_t i = 0; i < node.args.size(); ++i) {
+        if (!is_bindable(node, i) || !matches(binding.path, path_of(node, i))) continue;
+        node.args[i] = hyper;
+        any = true;
+      }
+    }
+    if (!any) fail_unbound(graph, binding);
+    graph.hypers.push_back({binding.path, binding.value});
+  }
+}
+
+}  // namespace hfta::fusion::pt2

@@ -1,0 +1,144 @@
+#include "fusion/exported.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fusion/pt2/archive.hpp"
+#include "fusion/pt2/batch.hpp"
+#include "fusion/pt2/names.hpp"
+#include "fusion/pt2/options.hpp"
+#include "fusion/pt2/parameters.hpp"
+#include "fusion/pt2/translate.hpp"
+#include "fusion/pt2/version.hpp"
+#include "fusion/pt2/warnings.hpp"
+
+namespace hfta::fusion {
+
+struct ExportedModel::Impl {
+  std::string name;  ///< The file's.
+  std::string torch_version;
+  std::string fingerprint;
+  std::vector<std::string> warnings;
+  std::vector<ExportedTensor> inputs;
+  std::vector<StateEntry> state;
+  std::vector<std::string> parameters;  ///< Names of all.
+  DType dtype = DType::kFloat32;        ///< The model's own.
+  pt2::Translation translation;
+};
+
+namespace {
+
+/// FNV-1a: a fingerprint is no defence, only a way to see that a file is another one.
+class Hash {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) value_ = (value_ ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+  }
+  void add(const std::string& text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
+  [[nodiscard]] std::string text() const { return fmt::format("{:016x}", value_); }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+// The directory's checksums stand for the weights.
+std::string fingerprint_of(const pt2::Archive& archive, std::span<const std::byte> model) {
+  Hash hash;
+  hash.add(model);
+  for (const std::string& member : archive.members()) {
+    if (!member.starts_with("data/weights/") && !member.starts_with("data/constants/")) continue;
+    hash.add(fmt::format("{} {} {:08x}\n", member, archive.size_of(member), archive.checksum_of(member)));
+  }
+  return hash.text();
+}
+
+std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs) {
+  std::vector<std::string> names;
+  for (const ExportedTensor& output : outputs) names.push_back(output.name);
+  return names;
+}
+
+std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
+  if (const auto* index = std::get_if<std::int64_t>(&options.output)) {
+    if (*index >= 0 && *index < static_cast<std::int64_t>(outputs.size())) return static_cast<std::size_t>(*index);
+    pt2::fail(options.where, fmt::format("found output {}, wanted 0 to {}", *index, outputs.size() - 1));
+  }
+  const auto* name = std::get_if<std::string>(&options.output);
+  if (name == nullptr) return 0;
+  const auto is_it = [&](const ExportedTensor& output) { return output.name == *name; };
+  const auto found = std::find_if(outputs.begin(), outputs.end(), is_it);
+  if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
+  pt2::fail(options.where, fmt::format("the model has no output '{}'{}", *name, pt2::hint(*name, output_names(outputs))));
+}
+
+}  // namespace
+
+ExportedModel::ExportedModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ExportedModel::ExportedModel(ExportedModel&&) noexcept = default;
+ExportedModel& ExportedModel::operator=(ExportedModel&&) noexcept = default;
+ExportedModel::~ExportedModel() = default;
+
+namespace {
+
+// Everything but the weights: the JSON and what hangs on it are gone when this returns.
+template <typename Impl>
+void fill(Impl& impl, const pt2::Archive& archive) {
+  const std::string member = pt2::model_member(archive);
+  const std::string model = member.substr(member.find('/') + 1, member.rfind('.') - member.find('/') - 1);
+  const std::vector<std::byte> text = archive.read(member);
+  impl.fingerprint = fingerprint_of(archive, text);
+  const pt2::Json json = pt2::parse_json(text, archive.name() + ": " + member);
+  const pt2::Reader program(json, archive.name());
+  impl.torch_version = pt2::check_schema(program);
+  const pt2::Signature signature = pt2::signature_from(program["graph_module"]);
+  const pt2::Batch batch = pt2::batch_from(signature, program);
+  const auto weights = pt2::read_weights(archive, fmt::format("data/weights/{}_weights_config.json", model));
+  const auto constants = pt2::read_weights(archive, fmt::format("data/constants/{}_constants_config.json", model));
+  pt2::Parameters parameters = pt2::parameters_from(signature, weights, constants, archive.name());
+  impl.translation = pt2::translate(program, signature, parameters, batch);
+  impl.inputs = batch.inputs;
+  impl.warnings = pt2::warnings_of(impl.translation.graph);
+  impl.state = std::move(parameters.state);
+  impl.parameters = std::move(parameters.names);
+  impl.dtype = parameters.dtype;
+}
+
+}  // namespace
+
+ExportedModel ExportedModel::read(const std::filesystem::path& file) {
+  auto impl = std::make_unique<Impl>();
+  fill(*impl, pt2::Archive::open(file));
+  return ExportedModel(std::move(impl));
+}
+
+ExportedModel ExportedModel::parse(std::span<const std::byte> archive, const std::string& name) {
+  auto impl = std::make_unique<Impl>();
+  fill(*impl, pt2::Archive::view(archive, name));
+  return ExportedModel(std::move(impl));
+}
+
+const std::vector<ExportedTensor>& ExportedModel::inputs() const { return impl_->inputs; }
+const std::vector<ExportedTensor>& ExportedModel::outputs() const { return impl_->translation.outputs; }
+const std::string& ExportedModel::torch_version() const { return impl_->torch_version; }
+const std::vector<std::string>& ExportedModel::warnings() const { return impl_->warnings; }
+const std::string& ExportedModel::fingerprint() const { return impl_->fingerprint; }
+const std::vector<StateEntry>& ExportedModel::state() const { return impl_->state; }
+
+std::optional<std::int64_t> ExportedModel::fixed_batch() const {
+  const std::int64_t fixed = impl_->translation.graph.fixed_batch;
+  return fixed > 0 ? std::optional(fixed) : std::nullopt;
+}
+
+Graph ExportedModel::graph(const ImportOptions& options) const {
+  Graph graph = impl_->translation.graph;
+  graph.output = impl_->translation.output_values[chosen_output(outputs(), options)];
+  pt2::freeze(graph, options.freeze, impl_->parameters, options.where);
+  pt2::bind(graph, options.bind);
+  if (options.fresh) pt2::start_fresh(graph, impl_->translation.classes);
+  pt2::set_dtype(graph, impl_->dtype, options.dtype);
+  return graph;
+}
+
+}  // namespace hfta::fusion

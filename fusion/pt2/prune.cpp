@@ -1,0 +1,60 @@
+#include "fusion/pt2/prune.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+namespace hfta::fusion::pt2 {
+namespace {
+
+class Uses {
+ public:
+  explicit Uses(std::size_t values) : used_(values, false) {}
+
+  void add(ValueId value) {
+    if (value != kNoValue) used_[static_cast<std::size_t>(value)] = true;
+  }
+  void add(const Node& node) {
+    for (const Arg& arg : node.args) {
+      std::visit(
+          [this](const auto& a) {
+            using T = std::decay_t<decltype(a)>;
+            if constexpr (std::is_same_v<T, ValueId>) add(a);
+            if constexpr (std::is_same_v<T, std::vector<ValueId>>) {
+              for (const ValueId value : a) add(value);
+            }
+            if constexpr (std::is_same_v<T, std::vector<Size>>) {
+              for (const Size& size : a) add(size.value);
+            }
+          },
+          arg);
+    }
+  }
+  [[nodiscard]] bool has(ValueId value) const { return value != kNoValue && used_[static_cast<std::size_t>(value)]; }
+
+ private:
+  std::vector<bool> used_;
+};
+
+}  // namespace
+
+void drop_unused(Graph& graph, const std::vector<ValueId>& kept) {
+  Uses uses(graph.values.size());
+  for (const ValueId value : kept) uses.add(value);
+  std::vector<Node> nodes;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const auto is_used = [&](ValueId value) { return uses.has(value); };
+    const bool used = std::any_of(node->outputs.begin(), node->outputs.end(), is_used);
+    if (!used && node->op.starts_with("number::")) continue;
+    if (node->outputs.size() > 1) {
+      std::replace_if(
+          node->outputs.begin(), node->outputs.end(), [&](ValueId value) { return !is_used(value); }, kNoValue);
+    }
+    uses.add(*node);
+    nodes.push_back(std::move(*node));
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  graph.nodes = std::move(nodes);
+}
+
+}  // namespace hfta::fusion::pt2

@@ -1,0 +1,140 @@
+#include "fusion/pt2/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace hfta::fusion::pt2 {
+namespace {
+
+constexpr std::array<std::pair<std::int64_t, DType>, 10> kDTypes = {{{1, DType::kUInt8},
+                                                                     {2, DType::kInt8},
+                                                                     {3, DType::kInt16},
+                                                                     {4, DType::kInt32},
+                                                                     {5, DType::kInt64},
+                                                                     {6, DType::kFloat16},
+                                                                     {7, DType::kFloat32},
+                                                                     {8, DType::kFloat64},
+                                                                     {12, DType::kBool},
+                                                                     {13, DType::kBFloat16}}};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// "L__self__conv,conv,torch.nn.modules.conv.Conv2d;...": a key, the path and the class of each module.
+std::vector<ModuleEntry> modules_from(const std::string& stack) {
+  std::vector<ModuleEntry> modules;
+  for (const std::string& entry : split(stack, ';')) {
+    const std::vector<std::string> parts = split(entry, ',');
+    if (parts.size() < 3) continue;
+    // A module that runs again is "name@1".
+    modules.push_back({parts[1].substr(0, parts[1].find('@')), parts[2]});
+  }
+  return modules;
+}
+
+bool is_library(const std::string& file) {
+  return file.find("/torch/") != std::string::npos || file.starts_with('<');
+}
+
+// The innermost frame of the user's own code, of `File "/home/me/model.py", line 12, in forward` lines.
+std::string where_from(const std::string& trace) {
+  static constexpr std::string_view kFile = "File \"";
+  static constexpr std::string_view kLine = "\", line ";
+  std::string place;
+  for (const std::string& line : split(trace, '\n')) {
+    const std::size_t file = line.find(kFile);
+    const std::size_t number = line.find(kLine);
+    if (file == std::string::npos || number == std::string::npos || number < file + kFile.size()) continue;
+    const std::string path = line.substr(file + kFile.size(), number - file - kFile.size());
+    const std::size_t digits = number + kLine.size();
+    const std::size_t end = std::min(line.find_first_not_of("0123456789", digits), line.size());
+    if (!place.empty() && is_library(path)) continue;
+    place = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), line.substr(digits, end - digits));
+  }
+  return place;
+}
+
+}  // namespace
+
+DType dtype_from(const Reader& number) {
+  const std::int64_t code = number.integer();
+  for (const auto& [known, dtype] : kDTypes) {
+    if (known == code) return dtype;
+  }
+  const bool complex = code >= 9 && code <= 11;
+  number.fail(fmt::format("found scalar type {}{}, wanted one of float32, float64, float16, bfloat16, bool and the "
+                          "integers of 8 (also unsigned), 16, 32 and 64 bits",
+                          code, complex ? " (complex numbers)" : ""));
+}
+
+SymInt sym_int_from(const Reader& json) {
+  const Tagged size = tagged_from(json);
+  SymInt out;
+  if (size.tag == "as_int") {
+    out.number = size.value.integer();
+    return out;
+  }
+  if (size.tag != "as_expr") json.fail(fmt::format("found '{}', wanted as_int or as_expr", size.tag));
+  out.expression = size.value["expr_str"].text();
+  if (out.expression.empty()) json.fail("found an empty expression");
+  if (size.value.has("hint") && size.value["hint"].has("as_int")) out.hint = size.value["hint"]["as_int"].integer();
+  return out;
+}
+
+TensorMeta tensor_meta_from(const Reader& json) {
+  constexpr std::int64_t kStrided = 7;
+  TensorMeta meta;
+  meta.dtype = dtype_from(json["dtype"]);
+  for (const Reader& size : json["sizes"].list()) meta.sizes.push_back(sym_int_from(size));
+  for (const Reader& stride : json["strides"].list()) meta.strides.push_back(sym_int_from(stride));
+  if (meta.strides.size() != meta.sizes.size()) {
+    json.fail(fmt::format("found {} strides for {} sizes", meta.strides.size(), meta.sizes.size()));
+  }
+  meta.offset = sym_int_from(json["storage_offset"]);
+  meta.requires_grad = json["requires_grad"].boolean();
+  if (json["layout"].integer() != kStrided) json["layout"].fail("found a sparse tensor, wanted dense ones");
+  return meta;
+}
+
+Tagged tagged_from(const Reader& json) {
+  for (const auto& [tag, value] : json.members()) {
+    if (!value.json().is_null()) return {tag, value};
+  }
+  json.fail("found an empty union");
+}
+
+std::vector<Tagged> tagged_list_from(const Reader& json) {
+  std::vector<Tagged> list;
+  for (const Reader& item : json.list()) list.push_back(tagged_from(item));
+  return list;
+}
+
+NodeRecord node_from(const Reader& json, const std::string& file) {
+  NodeRecord node;
+  node.target = json["target"].text();
+  if (json.has("metadata")) {
+    const Reader metadata = json["metadata"];
+    if (metadata.has("nn_module_stack")) node.modules = modules_from(metadata["nn_module_stack"].text());
+    if (metadata.has("stack_trace")) node.where = where_from(metadata["stack_trace"].text());
+  }
+  node.path = node.modules.empty() || node.modules.back().path.empty() ? "(model)" : node.modules.back().path;
+  node.place = fmt::format("{}: {}{}{} ({})", file, node.where, node.where.empty() ? "" : ": ", node.path, node.target);
+  const Reader placed = json.at(node.place);
+  for (const Reader& input : placed["inputs"].list()) {
+    node.inputs.emplace_back(input["name"].text(), tagged_from(input["arg"]));
+  }
+  node.outputs = tagged_list_from(placed["outputs"]);
+  return node;
+}
+
+}  // namespace hfta::fusion::pt2

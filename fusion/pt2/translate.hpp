@@ -1,0 +1,25 @@
+#pragma once
+/// From the nodes of an exported graph to ATen calls.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fusion/pt2/batch.hpp"
+#include "fusion/pt2/parameters.hpp"
+
+namespace hfta::fusion::pt2 {
+
+struct Translation {
+  Graph graph;                                 ///< Float types as exported; `output` is the first.
+  std::vector<ExportedTensor> outputs;
+  std::vector<ValueId> output_values;          ///< Of `outputs`.
+  std::map<std::string, std::string> classes;  ///< Of modules by their path: "torch.nn.modules.linear.Linear".
+};
+
+/// Throws Error{kConfig}: ops that a Graph has no word for, control flow, sizes that depend on data; each with the line
+/// of the user's source.
+[[nodiscard]] Translation translate(const Reader& program, const Signature& signature, const Parameters& parameters,
+                                    const Batch& batch);
+
+}  // namespace hfta::fusion::pt2

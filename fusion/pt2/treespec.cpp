@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include "fusion/pt2/schema.hpp"
+
+namespace hfta::fusion::pt2 {
+namespace {
+
+// Dictionaries keep their keys as text that is JSON again, and so do classes that were registered with their fields.
+std::vector<std::string> words_in(const Json& json) {
+  std::vector<std::string> words;
+  if (!json.is_array()) return words;
+  for (const Json& item : json) {
+    if (!item.is_string()) return {};
+    words.push_back(item.get<std::string>());
+  }
+  return words;
+}
+
+std::vector<std::string> child_names(const Json& node, const Json& fields) {
+  if (!node.contains("context") || !node["context"].is_string()) return {};
+  const Json context = Json::parse(node["context"].get<std::string>(), nullptr, false);
+  if (context.is_discarded()) return {};
+  if (context.is_string() && fields.is_object() && fields.contains(context.get<std::string>())) {
+    const Json& tuple = fields[context.get<std::string>()];
+    if (tuple.is_object() && tuple.contains("field_names")) return words_in(tuple["field_names"]);
+  }
+  // A dataclass has the names of its fields and those of the fields that are None.
+  if (context.is_array() && !context.empty() && context[0].is_array()) return words_in(context[0]);
+  return words_in(context);
+}
+
+void add_leaves(const Json& node, const Json& fields, const std::string& path, std::vector<std::string>& names) {
+  if (!node.is_object() || !node.contains("type") || node["type"].is_null()) {
+    names.push_back(path.empty() ? "0" : path);
+    return;
+  }
+  if (!node.contains("children_spec") || !node["children_spec"].is_array()) return;
+  const Json& children = node["children_spec"];
+  const std::vector<std::string> words = child_names(node, fields);
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const std::string name = words.size() == children.size() ? words[i] : std::to_string(i);
+    add_leaves(children[i], fields, path.empty() ? name : path + "." + name, names);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> leaf_names(const std::string& spec, const Json& fields, const std::string& place) {
+  const Json tree = parse_json(std::as_bytes(std::span(spec.data(), spec.size())), place);
+  std::vector<std::string> names;
+  if (tree.is_array() && tree.size() == 2) add_leaves(tree[1], fields, "", names);
+  return names;
+}
+
+}  // namespace hfta::fusion::pt2

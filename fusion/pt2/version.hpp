@@ -1,0 +1,18 @@
+#pragma once
+/// Which archives are read.
+
+#include <string>
+
+#include "fusion/pt2/archive.hpp"
+#include "fusion/pt2/json.hpp"
+
+namespace hfta::fusion::pt2 {
+
+/// The member that holds the graph, "models/model.json". Throws Error{kConfig}: archives of another kind, each with what
+/// to do instead.
+[[nodiscard]] std::string model_member(const Archive& archive);
+
+/// Throws Error{kConfig} unless the schema's major version is the one that is read; returns torch's version.
+[[nodiscard]] std::string check_schema(const Reader& program);
+
+}  // namespace hfta::fusion::pt2
