@@ -51,11 +51,12 @@ struct DataSource {
 
 /// Reads and splits. `root` is the folder built-in data lie in. Targets are int64 if `classes` is asked for
 /// (cross_entropy), else of float kind. Inputs are float32 if that holds every value of the file's type (float16, up to
-/// 16-bit integers, taken as they are, without scaling), else float64. Throws Error{kConfig}: missing file, missing
-/// array or column (nearest named), not a finite number, ragged rows, no samples, empty split, unequal lengths, labels
-/// below zero, unsupported dtypes.
+/// 16-bit integers, taken as they are, without scaling), else float64; but int64 where `inputs`, the types that the
+/// model's inputs have, in order, has a type of integers or bool (those beyond its end: float). Throws Error{kConfig}:
+/// missing file, missing array or column (nearest named), not a finite number, not a whole one where integers are
+/// wanted, ragged rows, no samples, empty split, unequal lengths, labels below zero, unsupported dtypes.
 [[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
-                               const std::filesystem::path& root);
+                               const std::filesystem::path& root, const std::vector<DType>& inputs = {});
 
 /// Names of the built-in sets.
 [[nodiscard]] const std::vector<std::string>& builtin_data();

@@ -16,8 +16,9 @@ using Numbers = decltype(Field::data);
 
 /// What an array's numbers become.
 enum class Use {
-  kNumbers,  ///< float32 if that holds every value of the file's type (float16, up to 16-bit integers), else float64
-  kLabels,   ///< int64; floats must be whole numbers
+  kNumbers,   ///< float32 if that holds every value of the file's type (float16, up to 16-bit integers), else float64
+  kLabels,    ///< int64; floats must be whole numbers
+  kIntegers,  ///< the same, where they are no labels but a model's input
 };
 
 /// An array as the file has it: `shape` includes the samples' dimension, `numbers` are row-major.

@@ -45,14 +45,22 @@ void finish_labels(Field& target, const std::string& place) {
   }
 }
 
+// What arrays are read as.
+struct Uses {
+  Use target = Use::kNumbers;
+  std::vector<Use> inputs;  ///< Those beyond its end are numbers.
+
+  [[nodiscard]] Use input(std::size_t i) const { return i < inputs.size() ? inputs[i] : Use::kNumbers; }
+};
+
 // `array(name, use)` gives each array.
 template <typename ReadArray>
-Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, bool classes, const std::string& place,
+Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, const Uses& uses, const std::string& place,
                     const ReadArray& array) {
   Dataset data;
-  for (const std::string& name : x) data.inputs.push_back(field_of(name, array(name, Use::kNumbers), place));
-  data.target = field_of(y, array(y, classes ? Use::kLabels : Use::kNumbers), place);
-  if (classes) finish_labels(data.target, place);
+  for (std::size_t i = 0; i < x.size(); ++i) data.inputs.push_back(field_of(x[i], array(x[i], uses.input(i)), place));
+  data.target = field_of(y, array(y, uses.target), place);
+  if (uses.target == Use::kLabels) finish_labels(data.target, place);
   data.size = samples_of(data.target);
   for (const Field& input : data.inputs) {
     if (samples_of(input) == data.size) continue;
@@ -67,58 +75,65 @@ StoredArray read_npy_file(const fs::path& path, Use use, const std::string& plac
 }
 
 // A folder of .npy files, named as the members of an .npz would be.
-Dataset from_folder(const fs::path& folder, const DataSource& source, bool classes, const std::string& place) {
+Dataset from_folder(const fs::path& folder, const DataSource& source, const Uses& uses, const std::string& place) {
   const auto names = source.x.empty() ? std::vector<std::string>{"x"} : source.x;
-  return from_arrays(names, source.y.empty() ? "y" : source.y, classes, place, [&](const std::string& name, Use use) {
+  return from_arrays(names, source.y.empty() ? "y" : source.y, uses, place, [&](const std::string& name, Use use) {
     return read_npy_file(folder / (lower_extension(name) == ".npy" ? name : name + ".npy"), use, place);
   });
 }
 
 // One .npy of inputs; the targets' file is named by `y`, from the inputs' folder.
-Dataset from_pair(const fs::path& path, const DataSource& source, bool classes, const std::string& place) {
+Dataset from_pair(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
   if (source.y.empty()) fail_at(place, "y: found nothing, wanted the .npy file of the targets");
   if (!source.x.empty()) fail_at(place, "x: found names beside an .npy file of inputs, wanted one or the other");
-  return from_arrays({path.string()}, (path.parent_path() / source.y).string(), classes, place,
+  return from_arrays({path.string()}, (path.parent_path() / source.y).string(), uses, place,
                      [&](const std::string& name, Use use) { return read_npy_file(name, use, place); });
 }
 
-Dataset from_archive(const fs::path& path, const DataSource& source, bool classes, const std::string& place) {
+Dataset from_archive(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
   const auto names = source.x.empty() ? std::vector<std::string>{"x"} : source.x;
-  return from_arrays(names, source.y.empty() ? "y" : source.y, classes, place,
+  return from_arrays(names, source.y.empty() ? "y" : source.y, uses, place,
                      [&](const std::string& name, Use use) { return read_npz(path, name, use, place); });
 }
 
-Dataset from_table(const fs::path& path, const DataSource& source, bool classes, const std::string& place) {
+void make_integers(Field& field) {
+  const auto& numbers = std::get<std::vector<double>>(field.data);
+  field.data = std::vector<std::int64_t>(numbers.begin(), numbers.end());
+}
+
+Dataset from_table(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
   if (source.target.empty()) fail_at(place, "target: found nothing, wanted the name of the target's column");
-  NumberTable table = read_table(path, source.target, source.features, classes ? Use::kLabels : Use::kNumbers, place);
+  NumberTable table = read_table(path, {source.target, source.features, uses.target, uses.input(0)}, place);
   Dataset data;
   data.size = static_cast<std::int64_t>(table.targets.size());
   data.inputs.push_back({"x", {static_cast<std::int64_t>(table.columns.size())}, std::move(table.features)});
   data.target = {source.target, {}, std::move(table.targets)};
-  if (!classes) return data;
-  const auto& targets = std::get<std::vector<double>>(data.target.data);
-  data.target.data = std::vector<std::int64_t>(targets.begin(), targets.end());
+  if (uses.target == Use::kLabels) make_integers(data.target);
+  if (uses.input(0) == Use::kIntegers) make_integers(data.inputs[0]);
   return data;
 }
 
-Dataset load_file(const fs::path& path, const DataSource& source, bool classes) {
+Dataset load_file(const fs::path& path, const DataSource& source, const Uses& uses) {
   const std::string place = (source.where.empty() ? "data: " : source.where + ": data: ") + printable(path.string());
-  if (fs::is_directory(path)) return from_folder(path, source, classes, place);
+  if (fs::is_directory(path)) return from_folder(path, source, uses, place);
   if (!fs::exists(path)) fail_at(place, "found no such file");
   const std::string extension = lower_extension(path);
-  if (extension == ".npz") return from_archive(path, source, classes, place);
-  if (extension == ".npy") return from_pair(path, source, classes, place);
-  if (extension == ".csv") return from_table(path, source, classes, place);
+  if (extension == ".npz") return from_archive(path, source, uses, place);
+  if (extension == ".npy") return from_pair(path, source, uses, place);
+  if (extension == ".csv") return from_table(path, source, uses, place);
   fail_at(place, fmt::format("found a file of kind '{}', wanted .npz, .npy, .csv or a folder of .npy files",
                              printable(extension)));
 }
 
 // 8x8 pixels of 0..16, as images in 0..1.
-Dataset load_digits(const fs::path& root, bool classes, const std::string& where) {
+Dataset load_digits(const fs::path& root, const Uses& uses, const std::string& where) {
+  if (uses.input(0) == Use::kIntegers) {
+    fail_at(where, "data: found pixels in 0..1 (digits), wanted whole numbers, which the model's input takes");
+  }
   DataSource source;
   source.target = "label";
   source.where = where;
-  Dataset data = load_file(root / "digits.csv", source, classes);
+  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}});
   Field& images = data.inputs[0];
   const auto& pixels = std::get<std::vector<double>>(images.data);
   if (images.shape != Shape{64}) fail_at(where, "digits.csv: found " + to_text(images.shape) + " pixels, wanted [64]");
@@ -140,15 +155,15 @@ void check_alike(const Dataset& train, const Dataset& other, const fs::path& pat
   check(train.target, other.target);
 }
 
-std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, const DataSource& source, bool classes,
-                                   const std::string& place) {
+std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, const DataSource& source,
+                                   const Uses& uses, const std::string& place) {
   if (path.empty()) return std::nullopt;
   if (lower_extension(path) == ".npy" && path.parent_path() == source.train.parent_path()) {
     fail_at(place, fmt::format("{}: found it in the training data's folder, where '{}' holds their targets; wanted a "
                                "folder of its own",
                                printable(path.string()), printable(source.y)));
   }
-  Dataset data = load_file(path, source, classes);
+  Dataset data = load_file(path, source, uses);
   check_alike(train, data, path, place);
   return data;
 }
@@ -171,7 +186,10 @@ const std::vector<std::string>& builtin_data() {
   return names;
 }
 
-Splits load_data(const DataSource& source, bool classes, std::uint64_t seed, const fs::path& root) {
+Splits load_data(const DataSource& source, bool classes, std::uint64_t seed, const fs::path& root,
+                 const std::vector<DType>& inputs) {
+  Uses uses{classes ? Use::kLabels : Use::kNumbers, {}};
+  for (const DType dtype : inputs) uses.inputs.push_back(is_floating(dtype) ? Use::kNumbers : Use::kIntegers);
   const std::string place = source.where.empty() ? "data" : source.where + ": data";
   const bool builtin = !source.name.empty();
   if (builtin && source.name != "digits") {
@@ -179,9 +197,9 @@ Splits load_data(const DataSource& source, bool classes, std::uint64_t seed, con
                                suggestion(source.name, builtin_data())));
   }
   if (builtin == !source.train.empty()) fail_at(place, "wanted either name or train");
-  Dataset data = builtin ? load_digits(root, classes, source.where) : load_file(source.train, source, classes);
-  auto validation = load_beside(data, source.validation_file, source, classes, place);
-  auto test = load_beside(data, source.test_file, source, classes, place);
+  Dataset data = builtin ? load_digits(root, uses, source.where) : load_file(source.train, source, uses);
+  auto validation = load_beside(data, source.validation_file, source, uses, place);
+  auto test = load_beside(data, source.test_file, source, uses, place);
   if ((validation && source.validation) || (test && source.test))
     fail_at(place, "wanted a fraction or a file, not both");
   Splits splits = split(std::move(data), source.validation, source.test, seed, place);

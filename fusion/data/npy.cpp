@@ -75,25 +75,27 @@ double as_double(From value) {
 }
 
 template <typename From>
-std::int64_t as_label(From value, const std::string& place, std::size_t i) {
+std::int64_t as_integer(From value, Use use, const std::string& place, std::size_t i) {
+  const char* label = use == Use::kLabels ? "label " : "";
   if constexpr (std::is_integral_v<From>) {
     if (std::in_range<std::int64_t>(value)) return static_cast<std::int64_t>(value);
-    fail_at(place, fmt::format("found label {} at element {}, wanted a class number", value, i));
+    fail_at(place, fmt::format("found {}{} at element {}, wanted at most 2^63 - 1", label, value, i));
   } else {
     const double number = as_double(value);
     if (std::floor(number) == number && std::abs(number) < 9e15) return static_cast<std::int64_t>(number);
-    fail_at(place, fmt::format("found label {} at element {}, wanted a whole number", shortest(number), i));
+    fail_at(place, fmt::format("found {}{} at element {}, wanted a whole number{}", label, shortest(number), i,
+                               use == Use::kLabels ? "" : ", which this input of the model takes"));
   }
 }
 
 template <typename From, typename To>
-std::vector<To> converted(const NpyHeader& header, const std::byte* data, const std::string& place) {
+std::vector<To> converted(const NpyHeader& header, const std::byte* data, Use use, const std::string& place) {
   const Placement placement(header);
   std::vector<To> out(header.elements);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const From value = element<From>(data, placement(i), header.big_endian);
     if constexpr (std::is_same_v<To, std::int64_t>) {
-      out[i] = as_label(value, place, i);
+      out[i] = as_integer(value, use, place, i);
     } else {
       const double number = as_double(value);
       if (!std::isfinite(number))
@@ -108,8 +110,8 @@ template <typename From>
 Numbers numbers_of(const NpyHeader& header, const std::byte* data, Use use, const std::string& place) {
   constexpr bool kFitsFloat = std::is_same_v<From, float> || sizeof(From) <= 2;
   using Real = std::conditional_t<kFitsFloat, float, double>;
-  if (use == Use::kLabels) return converted<From, std::int64_t>(header, data, place);
-  return converted<From, Real>(header, data, place);
+  if (use != Use::kNumbers) return converted<From, std::int64_t>(header, data, use, place);
+  return converted<From, Real>(header, data, use, place);
 }
 
 Numbers numbers_by_type(const NpyHeader& header, const std::byte* data, Use use, const std::string& place) {

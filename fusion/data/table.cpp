@@ -39,6 +39,18 @@ std::vector<std::string> read_header(CsvReader& reader, const std::string& place
   return header;
 }
 
+const char* wanted_text(Use use) {
+  switch (use) {
+    case Use::kNumbers:
+      return "a number";
+    case Use::kLabels:
+      return "a class as a whole number from 0";
+    case Use::kIntegers:
+      return "a whole number, which this input of the model takes";
+  }
+  return "";
+}
+
 double number(const CsvRecord& record, const std::vector<std::string>& header, std::size_t column, Use use,
               const std::string& place) {
   std::string_view text = trimmed(record.fields[column]);
@@ -47,11 +59,10 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool read = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
   // Beyond 2^53 a double no longer tells whole numbers apart.
-  const bool label = value >= 0 && std::floor(value) == value && value <= 0x1.0p53;
-  if (!read || (use == Use::kLabels && !label)) {
-    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted a {}", record.line, printable(header[column]),
-                               printable(record.fields[column]),
-                               use == Use::kLabels ? "class as a whole number from 0" : "number"));
+  const bool whole = std::floor(value) == value && std::abs(value) <= 0x1.0p53;
+  if (!read || (use != Use::kNumbers && !whole) || (use == Use::kLabels && value < 0)) {
+    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, printable(header[column]),
+                               printable(record.fields[column]), wanted_text(use)));
   }
   return value;
 }
@@ -77,13 +88,12 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
 
 }  // namespace
 
-NumberTable read_table(const std::filesystem::path& path, const std::string& target,
-                       const std::vector<std::string>& features, Use target_use, const std::string& place) {
+NumberTable read_table(const std::filesystem::path& path, const TableColumns& wanted, const std::string& place) {
   const std::vector<std::byte> bytes = read_bytes(path, place);
   CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place);
   const std::vector<std::string> header = read_header(reader, place);
-  const std::size_t target_column = column_index(header, target, place);
-  const std::vector<std::size_t> columns = feature_columns(header, target_column, features, place);
+  const std::size_t target_column = column_index(header, wanted.target, place);
+  const std::vector<std::size_t> columns = feature_columns(header, target_column, wanted.features, place);
 
   NumberTable table;
   for (const std::size_t column : columns) table.columns.push_back(header[column]);
@@ -94,8 +104,8 @@ NumberTable read_table(const std::filesystem::path& path, const std::string& tar
                                  record.fields.size(), header.size()));
     }
     for (const std::size_t column : columns)
-      table.features.push_back(number(record, header, column, Use::kNumbers, place));
-    table.targets.push_back(number(record, header, target_column, target_use, place));
+      table.features.push_back(number(record, header, column, wanted.feature_use, place));
+    table.targets.push_back(number(record, header, target_column, wanted.target_use, place));
   }
   if (table.targets.empty()) fail_at(place, "found a header and no rows, wanted samples");
   return table;

@@ -44,12 +44,18 @@ struct NumberTable {
   std::vector<double> targets;   ///< [rows]
 };
 
-/// Reads a table whose first record is its header. `features` empty: every column but `target`. As Use::kLabels,
-/// targets are whole numbers from 0.
+/// Which columns of a table are what.
+struct TableColumns {
+  std::string target;
+  std::vector<std::string> features;  ///< Empty: every column but the target.
+  Use target_use = Use::kNumbers;     ///< As kLabels, targets are whole numbers from 0.
+  Use feature_use = Use::kNumbers;    ///< As kIntegers, features are whole numbers.
+};
+
+/// Reads a table whose first record is its header.
 /// Throws Error{kConfig}: missing or repeated columns (nearest named), ragged rows, fields that are no finite numbers
 /// (line and column named), no rows.
-[[nodiscard]] NumberTable read_table(const std::filesystem::path& path, const std::string& target,
-                                     const std::vector<std::string>& features, Use target_use,
+[[nodiscard]] NumberTable read_table(const std::filesystem::path& path, const TableColumns& wanted,
                                      const std::string& place);
 
 }  // namespace hfta::fusion

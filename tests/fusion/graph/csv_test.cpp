@@ -60,6 +60,7 @@ struct TableCase {
   std::vector<std::string> features;
   std::string message;
   Use use = Use::kNumbers;
+  Use feature_use = Use::kNumbers;
 };
 
 TEST_CASE("tables that cannot be used are refused with line and column", "[csv]") {
@@ -101,12 +102,18 @@ TEST_CASE("tables that cannot be used are refused with line and column", "[csv]"
        {},
        "t: line 2: column 'y': found 'setosa', wanted a class as a whole number from 0",
        Use::kLabels},
+      {"a,y\n-1,0.5\n1e9,1\n2.5,1\n",
+       "y",
+       {},
+       "t: line 4: column 'a': found '2.5', wanted a whole number, which this input of the model takes",
+       Use::kNumbers,
+       Use::kIntegers},
   };
   for (const TableCase& c : cases) {
     CAPTURE(c.text);
     std::string message = "(none)";
     try {
-      (void)read_table(folder.write("t.csv", c.text), c.target, c.features, c.use, "t");
+      (void)read_table(folder.write("t.csv", c.text), {c.target, c.features, c.use, c.feature_use}, "t");
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::kConfig);
       message = error.what();
@@ -118,7 +125,7 @@ TEST_CASE("tables that cannot be used are refused with line and column", "[csv]"
 TEST_CASE("columns come in the order asked for, text in others is left alone", "[csv]") {
   const TemporaryFolder folder;
   const auto path = folder.write("t.csv", " a ,name,\"b\",y\n1,red,2.5e-3, 3 \n+4,\"blue, dark\",-5,6.\n");
-  const NumberTable table = read_table(path, "y", {"b", "a"}, Use::kNumbers, "t");
+  const NumberTable table = read_table(path, {"y", {"b", "a"}}, "t");
   CHECK(table.columns == std::vector<std::string>{"b", "a"});
   CHECK(table.features == std::vector<double>{2.5e-3, 1, -5, 4});
   CHECK(table.targets == std::vector<double>{3, 6});

@@ -112,6 +112,40 @@ TEST_CASE("arrays come from folders, pairs of files and several inputs", "[datas
   CHECK(load_data(pair, true, 1, kData).train.target.data == classes.target.data);
 }
 
+TEST_CASE("inputs that take integers keep them", "[dataset]") {
+  const TemporaryFolder folder;
+  const std::vector<std::int64_t> ids = {0, -1, std::int64_t{1} << 60, 7};
+  folder.write("ids.npy", npy("<i8", "(2, 2)", ids));
+  folder.write("mask.npy", npy<std::uint8_t>("|b1", "(2, 2)", {1, 0, 0, 1}));
+  folder.write("x.npy", npy<std::int32_t>("<i4", "(2, 1)", {1, 2}));
+  folder.write("y.npy", npy<std::int64_t>("<i8", "(2,)", {0, 1}));
+  DataSource source = folder_of(folder / "");
+  source.x = {"ids", "mask", "x"};
+  const std::vector<DType> inputs = {DType::kInt64, DType::kBool, DType::kFloat32};
+  const Dataset data = load_data(source, true, 1, kData, inputs).train;
+  CHECK(std::get<std::vector<std::int64_t>>(data.inputs[0].data) == ids);
+  CHECK(std::get<std::vector<std::int64_t>>(data.inputs[1].data) == std::vector<std::int64_t>{1, 0, 0, 1});
+  CHECK(std::get<std::vector<double>>(data.inputs[2].data) == std::vector<double>{1, 2});
+
+  folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 0.5F}));
+  CHECK_THROWS_WITH(load_data(source, true, 1, kData, inputs),
+                    Catch::EndsWith("ids.npy: found 0.5 at element 3, wanted a whole number, which this input of the "
+                                    "model takes"));
+  folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 3}));
+  CHECK(load_data(source, true, 1, kData, inputs).train.inputs[0].dtype() == DType::kInt64);
+
+  const DataSource csv = table(folder.write("t.csv", "a,b,y\n1,-2,0.5\n3,4,1.5\n"));
+  const Dataset rows = load_data(csv, false, 1, kData, {DType::kInt32}).train;
+  CHECK(std::get<std::vector<std::int64_t>>(rows.inputs[0].data) == std::vector<std::int64_t>{1, -2, 3, 4});
+
+  DataSource digits;
+  digits.name = "digits";
+  digits.where = "d.yaml:3";
+  CHECK_THROWS_WITH(
+      load_data(digits, true, 1, kData, {DType::kInt64}),
+      "d.yaml:3: data: found pixels in 0..1 (digits), wanted whole numbers, which the model's input takes");
+}
+
 TEST_CASE("data that cannot be used are refused", "[dataset]") {
   const TemporaryFolder folder;
   const std::string three = npy<float>("<f4", "(3,)", {1, 2, 3});
