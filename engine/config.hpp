@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fusion/dataset.hpp"
+#include "fusion/exported.hpp"
 #include "fusion/layers.hpp"
 #include "fusion/recipe.hpp"
 #include "search/scheduler.hpp"
@@ -20,9 +21,17 @@ namespace hfta::engine {
 
 enum class Method { kGrid, kRandom, kHyperband };
 
+/// `model: {file: ...}`: an exported model and what is made of it.
+struct ModelFile {
+  std::string name;  ///< As the config has it: relative to its folder, or absolute.
+  std::filesystem::path file;
+  fusion::ImportOptions import;
+};
+
 /// One trial's task with every ${name} replaced: what is trained, on what, and how.
 struct TaskSpec {
-  std::vector<fusion::LayerSpec> layers;
+  std::vector<fusion::LayerSpec> layers;  ///< Empty if there is a
+  std::optional<ModelFile> model_file;
   fusion::DataSource data;
   fusion::OrderOptions order;
   bool drop_last = false;

@@ -62,7 +62,7 @@ std::string context_of(const StudyConfig& config, const Params& params, const st
 void try_out(const StudyConfig& config, const Params& params, const std::string& tried = "") {
   const TaskSpec task = config.task(params);
   const auto known = known_data(task.data);
-  if (!known) return;
+  if (!known || task.model_file) return;
   try {
     check_classes(task, fusion::build_graph(task.layers, known->input, task.recipe.dtype), *known);
   } catch (const Error& error) {

@@ -10,7 +10,8 @@ namespace hfta::engine::configuration {
 
 /// Reads the task for every combination of the shape-changing parameters' values (256 of them where there are more),
 /// and for each extreme of the others; where the shape of the data is known without reading them, builds the graphs
-/// too. Parameters that are not `used` in the task are left out. Throws Error{kConfig} for the first that does not fit.
+/// of layers too. Parameters that are not `used` in the task are left out. Throws Error{kConfig} for the first that
+/// does not fit.
 void check_space(const StudyConfig& config, const std::set<std::string>& used);
 
 }  // namespace hfta::engine::configuration

@@ -19,9 +19,7 @@ std::string foreign_key_message(std::string_view path) {
       {"name", wandb + " (the study's name is `study`)"},
       {"description", wandb + " (a comment can hold it)"},
       {"metric.target", later + "wanted name, goal, select"},
-      {"model.file", later + "wanted model.layers"},
-      {"model.zoo", later + "wanted model.layers"},
-      {"train.loss.output", later + "a list of layers has one output"},
+      {"model.zoo", later + "wanted model.layers or model.file"},
       {"parameters.*.parameters", later + "nested parameters can be written side by side, with names of their own"},
   };
   const auto found = messages.find(path);

@@ -123,12 +123,9 @@ class LayerReader {
   fusion::LayerSpec layer_;
 };
 
-}  // namespace
-
-std::vector<fusion::LayerSpec> read_model(Reader& model, const std::string& file, json& record) {
+std::vector<fusion::LayerSpec> read_layers(const Reader& model, const std::string& file, json& record) {
   const Node* list = model.find("layers");
   const Site site = model.site("layers");
-  if (list == nullptr) model.fail("layers", "found nothing, wanted a list of layers");
   if (list->kind != Node::Kind::kList || list->items.empty()) site.mismatch(*list);
   std::vector<fusion::LayerSpec> layers;
   json& recorded = record["layers"] = json::array();
@@ -137,6 +134,23 @@ std::vector<fusion::LayerSpec> read_model(Reader& model, const std::string& file
     layers.push_back(LayerReader(file, list->items[i], join_path(site.path, std::to_string(i))).read(layer));
   }
   return layers;
+}
+
+}  // namespace
+
+void read_model(Reader& model, const TaskText& text, json& record, TaskSpec& task) {
+  const bool exported = model.has("file");
+  if (exported && model.has("layers")) model.fail("file", "found both layers and file, wanted one of them");
+  if (!exported && !model.has("layers")) {
+    model.fail("layers", "found nothing, wanted a list of layers, or an exported model: file: model.pt2");
+  }
+  const std::string kind = exported ? "file" : "layers";
+  model.restrict_to(kind, {kind});
+  if (exported) {
+    task.model_file = read_model_file(model, text.file, text.folder);
+  } else {
+    task.layers = read_layers(model, text.file, record);
+  }
 }
 
 }  // namespace hfta::engine::configuration

@@ -14,13 +14,19 @@
 namespace hfta::engine::configuration {
 namespace {
 
+// What stands below model.bind are names with dots of their own: one key each.
 std::vector<std::string> split(const std::string& path) {
+  static const std::string bind = "model.bind.";
   std::vector<std::string> keys(1);
-  for (const char c : path) {
-    if (c == '.') {
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (i == bind.size() && path.starts_with(bind)) {
+      keys.back() = path.substr(i);
+      break;
+    }
+    if (path[i] == '.') {
       keys.emplace_back();
     } else {
-      keys.back() += c;
+      keys.back() += path[i];
     }
   }
   return keys;

@@ -180,6 +180,6 @@ Reader Reader::section(std::string_view key) {
   return {file_, node != nullptr ? *node : empty_map(), here.path, here.key.path, record_[std::string(key)]};
 }
 
-void Reader::record(std::string_view key, const json& value) { record_[std::string(key)] = value; }
+json& Reader::record(std::string_view key, json value) { return record_[std::string(key)] = std::move(value); }
 
 }  // namespace hfta::engine::configuration

@@ -66,8 +66,8 @@ class Reader {
 
   /// Throws "file:line: path.key: message", at the key or, if it is absent, at this section. "" is the section itself.
   [[noreturn]] void fail(std::string_view key, const std::string& message) const;
-  /// For values that are read by other means.
-  void record(std::string_view key, const nlohmann::json& value);
+  /// For values that are read by other means. Returns what stands in the record now.
+  nlohmann::json& record(std::string_view key, nlohmann::json value);
 
  private:
   [[nodiscard]] Node given_or_default(std::string_view key) const;

@@ -57,6 +57,7 @@ class Finder {
       for (std::size_t i = 0; i < node.items.size(); ++i) layer(node.items[i], join_path(path, std::to_string(i)));
       return;
     }
+    if (path == "model.bind") return bindings(node, path);
     if (node.kind == Node::Kind::kScalar) return scalar(node, path);
     for (std::size_t i = 0; i < node.items.size(); ++i) walk(node.items[i], join_path(path, std::to_string(i)));
     for (const Entry& entry : node.entries) {
@@ -88,6 +89,14 @@ class Finder {
       fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", printable(node.text), wanted, why));
     }
     use(node, path, row->searched == Searched::kPerSlot);
+  }
+
+  // Keys are the model's own names, not the table's.
+  void bindings(const Node& node, const std::string& path) {
+    for (const Entry& entry : node.entries) {
+      check_key(node, entry, path);
+      if (entry.value.kind == Node::Kind::kScalar) use(entry.value, join_path(path, entry.key), true);
+    }
   }
 
   void use(const Node& node, const std::string& path, bool per_slot) {

@@ -59,7 +59,7 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   Reader root(text.file, tree, "", "", record);
   TaskSpec task;
   Reader model = root.section("model");
-  task.layers = read_model(model, text.file, record["model"]);
+  read_model(model, text, record["model"], task);
   Reader data = root.section("data");
   task.data.where = place_of(text.file, *root.find("data"));
   read_data(data, text.folder, text.space, task);

@@ -16,7 +16,7 @@ namespace hfta::engine::configuration {
 /// What a trial's task is read from. Shared by all trials of a study, never changed.
 struct TaskText {
   std::string file;
-  std::filesystem::path folder;  ///< Data paths are relative to it.
+  std::filesystem::path folder;  ///< Paths of models and data are relative to it.
   Node tree;                     ///< A map of model, data and train, ${name} unreplaced.
   trials::Space space;
   int default_epochs = 0;  ///< Where train.epochs is left out; 0: it may not be.
@@ -31,9 +31,13 @@ struct TaskText {
 [[nodiscard]] std::vector<std::string> possible_words(const Node* node, const trials::Space& space);
 
 // The sections.
-[[nodiscard]] std::vector<fusion::LayerSpec> read_model(Reader& model, const std::string& file, nlohmann::json& record);
+void read_model(Reader& model, const TaskText& text, nlohmann::json& record, TaskSpec& task);
+[[nodiscard]] ModelFile read_model_file(Reader& model, const std::string& file, const std::filesystem::path& folder);
 void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, TaskSpec& task);
+/// Reads the model first.
 void read_train(Reader& train, const TaskText& text, TaskSpec& task);
+/// train.loss.output
+void read_output(Reader& loss, TaskSpec& task);
 void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task);
 void read_schedule(Reader& schedule, const trials::Space& space, TaskSpec& task);
 

@@ -58,6 +58,7 @@ void read_loss(Reader& loss, const trials::Space& space, TaskSpec& task) {
   loss.restrict_to(name, possible_words(loss.find("name"), space));
   task.recipe.loss = named(name, {Loss::kCrossEntropy, Loss::kMse, Loss::kBceWithLogits});
   if (task.recipe.loss == Loss::kCrossEntropy) task.hyper.label_smoothing = loss.number("label_smoothing");
+  read_output(loss, task);
 }
 
 void read_betas(Reader& optimizer, fusion::OptimizerHyper& hyper) {
@@ -150,6 +151,7 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   }
   task.hyper.clip_norm = train.optional_number("clip_norm");
   task.recipe.dtype = train.word("dtype") == "float64" ? fusion::DType::kFloat64 : fusion::DType::kFloat32;
+  if (task.model_file) task.model_file->import.dtype = task.recipe.dtype;
   if (const auto seed = train.optional_integer("seed")) task.seed = static_cast<std::uint64_t>(*seed);
   task.recipe.metrics = read_metrics(train, task.recipe.loss);
 }

@@ -37,6 +37,7 @@ std::string config_for(const Key& key) {
   const std::string only = key.only.empty() ? "" : key.only.front();
   if (key.path.starts_with("train.optimizer.") && only == "sgd") changes.push_back({"name: adamw", "name: sgd"});
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
+  if (only == "file" || key.path == "train.loss.output") return kExported;
   if (only == "arrays") changes.push_back({"name: digits", "train: a.npz"});
   if (only == "csv") changes.push_back({"name: digits", "train: a.csv, target: y"});
   if (key.path.starts_with("parameters.*.") && !only.empty()) {

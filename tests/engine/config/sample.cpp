@@ -33,8 +33,12 @@ train:
 array: {width: 4}
 )";
 
-std::string changed(const std::vector<Change>& changes) {
-  std::string text = kSample;
+const std::string kExported = kSample.substr(0, kSample.find("  layers:")) + R"(  file: m.pt2
+  freeze: "${hidden}.*"
+  bind: {head.drop.p: "${drop}", "block.*.p": 0.5}
+)" + kSample.substr(kSample.find("data:"));
+
+std::string changed(const std::vector<Change>& changes, std::string text) {
   for (const auto& [from, to] : changes) {
     const std::size_t at = text.find(from);
     INFO("looking for: " << from);
