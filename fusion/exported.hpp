@@ -28,19 +28,20 @@ struct ExportedTensor {
 
 /// A literal of the graph that is to differ between trials.
 struct Binding {
-  std::string path;  ///< "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything.
-  double value = 0;  ///< This trial's.
+  std::string
+      path;  ///< "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything.
+  double value = 0;   ///< This trial's.
   std::string where;  ///< "digits.yaml:24", for messages.
 };
 
 /// How an exported model becomes a graph.
 struct ImportOptions {
-  DType dtype = DType::kFloat32;     ///< Takes the place of the float type that the model's parameters have.
-  std::vector<std::string> freeze;   ///< Names of parameters that are not trained; `*` matches anything.
+  DType dtype = DType::kFloat32;    ///< Takes the place of the float type that the model's parameters have.
+  std::vector<std::string> freeze;  ///< Names of parameters that are not trained; `*` matches anything.
   std::vector<Binding> bind;
-  bool fresh = false;                ///< Trained parameters start from PyTorch's default initialisation.
+  bool fresh = false;  ///< Trained parameters start from PyTorch's default initialisation.
   std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
-  std::string where;                 ///< "digits.yaml:20", for messages.
+  std::string where;                                               ///< "digits.yaml:20", for messages.
 };
 
 /// An entry of the model's state dict.

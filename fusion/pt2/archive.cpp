@@ -95,8 +95,7 @@ void Archive::add_member(std::uint64_t index, const std::string& root) {
       ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
   zip_stat_t stat;
   zip_stat_init(&stat);
-  const bool known =
-      zip_stat_index(zip_.get(), index, ZIP_FL_ENC_RAW, &stat) == 0 && (stat.valid & kNeeded) == kNeeded;
+  const bool known = zip_stat_index(zip_.get(), index, ZIP_FL_ENC_RAW, &stat) == 0 && (stat.valid & kNeeded) == kNeeded;
   if (!known) fail(name_, fmt::format("found a damaged directory: member {} is not described", index));
   const std::string full = stat.name;
   if (leaves_its_folder(full)) fail(name_, fmt::format("found a member '{}', wanted names within the archive", full));

@@ -31,33 +31,33 @@ std::string batch_text(const Input& input) {
   return fmt::format("'{}' {}", input.name, size.expression.empty() ? std::to_string(size.number) : "any");
 }
 
-std::vector<Input> user_inputs(const Signature& signature, const Reader& graph) {
+std::vector<Input> user_inputs(const Signature& signature, const Reader& program) {
   std::vector<Input> inputs;
   for (const InputSpec& spec : signature.inputs) {
     if (spec.kind != InputSpec::Kind::kUser) continue;
-    const Reader meta = graph["tensor_values"][spec.placeholder];
-    inputs.push_back({spec.placeholder, tensor_meta_from(meta)});
+    const Reader values = program["graph_module"]["graph"]["tensor_values"];
+    inputs.push_back({spec.placeholder, tensor_meta_from(values[spec.placeholder])});
     if (inputs.back().meta.sizes.empty()) {
-      meta.fail("found an input without dimensions, wanted the batch as its first");
+      program.fail(fmt::format("found input '{}' without dimensions, wanted the batch as its first", spec.placeholder));
     }
   }
-  if (inputs.empty()) graph.fail("found no input that is a tensor");
+  if (inputs.empty()) program.fail("found no input that is a tensor");
   return inputs;
 }
 
-void check_agreement(const std::vector<Input>& inputs, const Reader& graph) {
+void check_agreement(const std::vector<Input>& inputs, const Reader& program) {
   const auto differs = [&](const Input& input) {
     const SymInt& first = inputs[0].meta.sizes[0];
     const SymInt& own = input.meta.sizes[0];
-    return own.expression.empty() != first.expression.empty() ||
-           (own.expression.empty() && own.number != first.number);
+    return own.expression.empty() != first.expression.empty() || (own.expression.empty() && own.number != first.number);
   };
   if (std::none_of(inputs.begin(), inputs.end(), differs)) return;
   std::vector<std::string> sizes;
   for (const Input& input : inputs) sizes.push_back(batch_text(input));
-  graph.fail(fmt::format("inputs disagree about the batch size, their first dimension: {}; wanted all dynamic or all of "
-                         "one size",
-                         join(sizes)));
+  program.fail(
+      fmt::format("inputs disagree about the batch size, their first dimension: {}; wanted all dynamic or all of "
+                  "one size",
+                  join(sizes)));
 }
 
 void add_symbols(const Input& input, const Reader& program, Batch& batch) {
@@ -84,13 +84,12 @@ void add_symbols(const Input& input, const Reader& program, Batch& batch) {
 }  // namespace
 
 Batch batch_from(const Signature& signature, const Reader& program) {
-  const Reader graph = program["graph_module"]["graph"];
-  const std::vector<Input> inputs = user_inputs(signature, graph);
-  check_agreement(inputs, graph);
+  const std::vector<Input> inputs = user_inputs(signature, program);
+  check_agreement(inputs, program);
   Batch batch;
   for (const Input& input : inputs) add_symbols(input, program, batch);
   for (const Input& input : inputs) {
-    Shape shape = batch.symbols.shape(input.meta.sizes);
+    Shape shape = batch.symbols.shape(input.meta.sizes, program);
     shape[0] = kBatch;
     batch.inputs.push_back({input.name, std::move(shape), input.meta.dtype});
   }

@@ -13,12 +13,11 @@ namespace {
 
 /// Arguments that are rates and factors even where the model wrote them as an integer; any other integer may be a size.
 constexpr std::array<std::string_view, 22> kFactors = {
-    "p",      "dropout", "dropout_p", "eps",       "momentum",  "negative_slope", "alpha", "beta",     "scale",  "value",  "other",
-    "weight", "lambd",   "threshold", "min_val",   "max_val",   "min",            "max",   "exponent", "lower",  "upper",  "fill_value"};
+    "p",     "dropout", "dropout_p", "eps",    "momentum", "negative_slope", "alpha",   "beta",
+    "scale", "value",   "other",     "weight", "lambd",    "threshold",      "min_val", "max_val",
+    "min",   "max",     "exponent",  "lower",  "upper",    "fill_value"};
 
-bool is_factor(const std::string& name) {
-  return std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end();
-}
+bool is_factor(const std::string& name) { return std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end(); }
 
 std::string path_of(const Node& node, std::size_t arg) {
   return arg < node.names.size() && !node.names[arg].empty() ? node.path + "." + node.names[arg] : "";
@@ -52,8 +51,8 @@ std::vector<std::string> bindable_paths(const Graph& graph) {
                                             : "it is no factor or rate, but changes shapes or is computed"));
     }
   }
-  fail(binding.where, fmt::format("found nothing to bind at '{}'{}", binding.path,
-                                  hint(binding.path, bindable_paths(graph))));
+  fail(binding.where,
+       fmt::format("found nothing to bind at '{}'{}", binding.path, hint(binding.path, bindable_paths(graph))));
 }
 
 }  // namespace

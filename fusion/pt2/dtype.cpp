@@ -1,6 +1,32 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "fusion/pt2/ops.hpp"
 #include "fusion/pt2/options.hpp"
 
 namespace hfta::fusion::pt2 {
+namespace {
+
+/// Calls whose result has torch's default type, float32, unless they say otherwise.
+constexpr std::array<std::string_view, 14> kFactories = {
+    "arange",   "bartlett_window", "empty", "eye",  "full",  "hamming_window", "hann_window",
+    "linspace", "logspace",        "ones",  "rand", "randn", "scalar_tensor",  "zeros"};
+
+bool makes(const Graph& graph, const Node& node, DType dtype) {
+  const bool factory = std::find(kFactories.begin(), kFactories.end(), bare_name(node.op)) != kFactories.end();
+  if (!factory || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
+  return graph.values[static_cast<std::size_t>(node.outputs[0])].dtype == dtype;
+}
+
+void say_dtype(Node& node, DType dtype) {
+  if (std::find(node.names.begin(), node.names.end(), "dtype") != node.names.end()) return;
+  node.names.resize(node.args.size());
+  node.args.emplace_back(dtype);
+  node.names.emplace_back("dtype");
+}
+
+}  // namespace
 
 void set_dtype(Graph& graph, DType from, DType to) {
   const auto replace = [&](DType& dtype) {
@@ -11,6 +37,7 @@ void set_dtype(Graph& graph, DType from, DType to) {
     if (!value.number) replace(value.dtype);
   }
   for (Node& node : graph.nodes) {
+    if (from != to && makes(graph, node, to)) say_dtype(node, to);
     for (Arg& arg : node.args) {
       if (DType* dtype = std::get_if<DType>(&arg)) replace(*dtype);
     }

@@ -17,6 +17,8 @@
 namespace hfta::fusion {
 
 struct ExportedModel::Impl {
+  static std::unique_ptr<Impl> from(const pt2::Archive& archive);
+
   std::string name;  ///< The file's.
   std::string torch_version;
   std::string fingerprint;
@@ -60,7 +62,7 @@ std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs
   return names;
 }
 
-std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
+std::size_t named_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
   if (const auto* index = std::get_if<std::int64_t>(&options.output)) {
     if (*index >= 0 && *index < static_cast<std::int64_t>(outputs.size())) return static_cast<std::size_t>(*index);
     pt2::fail(options.where, fmt::format("found output {}, wanted 0 to {}", *index, outputs.size() - 1));
@@ -70,53 +72,56 @@ std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const Impo
   const auto is_it = [&](const ExportedTensor& output) { return output.name == *name; };
   const auto found = std::find_if(outputs.begin(), outputs.end(), is_it);
   if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
-  pt2::fail(options.where, fmt::format("the model has no output '{}'{}", *name, pt2::hint(*name, output_names(outputs))));
+  pt2::fail(options.where,
+            fmt::format("the model has no output '{}'{}", *name, pt2::hint(*name, output_names(outputs))));
+}
+
+std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
+  const std::size_t chosen = named_output(outputs, options);
+  const Shape& shape = outputs[chosen].shape;
+  if (!shape.empty() && shape[0] < 0) return chosen;
+  pt2::fail(options.where, fmt::format("output '{}' has the shape {}, wanted the batch as its first dimension",
+                                       outputs[chosen].name, to_text(shape)));
 }
 
 }  // namespace
+
+// The JSON, and all that hangs on it, are gone when this returns.
+std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archive& archive) {
+  auto impl = std::make_unique<Impl>();
+  impl->name = archive.name();
+  const std::string member = pt2::model_member(archive);
+  const std::string model = member.substr(member.find('/') + 1, member.rfind('.') - member.find('/') - 1);
+  const std::vector<std::byte> text = archive.read(member);
+  impl->fingerprint = fingerprint_of(archive, text);
+  const pt2::Json json = pt2::parse_json(text, archive.name() + ": " + member);
+  const pt2::Reader program(json, archive.name());
+  impl->torch_version = pt2::check_schema(program);
+  const pt2::Signature signature = pt2::signature_from(program);
+  const pt2::Batch batch = pt2::batch_from(signature, program);
+  const auto weights = pt2::read_weights(archive, fmt::format("data/weights/{}_weights_config.json", model));
+  const auto constants = pt2::read_weights(archive, fmt::format("data/constants/{}_constants_config.json", model));
+  pt2::Parameters parameters = pt2::parameters_from(signature, weights, constants, archive.name());
+  impl->translation = pt2::translate(program, signature, parameters, batch);
+  impl->inputs = batch.inputs;
+  impl->warnings = pt2::warnings_of(impl->translation.graph);
+  impl->state = std::move(parameters.state);
+  impl->parameters = std::move(parameters.names);
+  impl->dtype = parameters.dtype;
+  return impl;
+}
 
 ExportedModel::ExportedModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ExportedModel::ExportedModel(ExportedModel&&) noexcept = default;
 ExportedModel& ExportedModel::operator=(ExportedModel&&) noexcept = default;
 ExportedModel::~ExportedModel() = default;
 
-namespace {
-
-// Everything but the weights: the JSON and what hangs on it are gone when this returns.
-template <typename Impl>
-void fill(Impl& impl, const pt2::Archive& archive) {
-  const std::string member = pt2::model_member(archive);
-  const std::string model = member.substr(member.find('/') + 1, member.rfind('.') - member.find('/') - 1);
-  const std::vector<std::byte> text = archive.read(member);
-  impl.fingerprint = fingerprint_of(archive, text);
-  const pt2::Json json = pt2::parse_json(text, archive.name() + ": " + member);
-  const pt2::Reader program(json, archive.name());
-  impl.torch_version = pt2::check_schema(program);
-  const pt2::Signature signature = pt2::signature_from(program["graph_module"]);
-  const pt2::Batch batch = pt2::batch_from(signature, program);
-  const auto weights = pt2::read_weights(archive, fmt::format("data/weights/{}_weights_config.json", model));
-  const auto constants = pt2::read_weights(archive, fmt::format("data/constants/{}_constants_config.json", model));
-  pt2::Parameters parameters = pt2::parameters_from(signature, weights, constants, archive.name());
-  impl.translation = pt2::translate(program, signature, parameters, batch);
-  impl.inputs = batch.inputs;
-  impl.warnings = pt2::warnings_of(impl.translation.graph);
-  impl.state = std::move(parameters.state);
-  impl.parameters = std::move(parameters.names);
-  impl.dtype = parameters.dtype;
-}
-
-}  // namespace
-
 ExportedModel ExportedModel::read(const std::filesystem::path& file) {
-  auto impl = std::make_unique<Impl>();
-  fill(*impl, pt2::Archive::open(file));
-  return ExportedModel(std::move(impl));
+  return ExportedModel(Impl::from(pt2::Archive::open(file)));
 }
 
 ExportedModel ExportedModel::parse(std::span<const std::byte> archive, const std::string& name) {
-  auto impl = std::make_unique<Impl>();
-  fill(*impl, pt2::Archive::view(archive, name));
-  return ExportedModel(std::move(impl));
+  return ExportedModel(Impl::from(pt2::Archive::view(archive, name)));
 }
 
 const std::vector<ExportedTensor>& ExportedModel::inputs() const { return impl_->inputs; }
@@ -131,7 +136,12 @@ std::optional<std::int64_t> ExportedModel::fixed_batch() const {
   return fixed > 0 ? std::optional(fixed) : std::nullopt;
 }
 
-Graph ExportedModel::graph(const ImportOptions& options) const {
+Graph ExportedModel::graph(const ImportOptions& given) const {
+  ImportOptions options = given;
+  if (options.where.empty()) options.where = impl_->name;
+  for (Binding& binding : options.bind) {
+    if (binding.where.empty()) binding.where = options.where;
+  }
   Graph graph = impl_->translation.graph;
   graph.output = impl_->translation.output_values[chosen_output(outputs(), options)];
   pt2::freeze(graph, options.freeze, impl_->parameters, options.where);

@@ -48,7 +48,8 @@ Json parse_json(std::span<const std::byte> bytes, const std::string& place) {
 void Reader::fail(const std::string& what) const { pt2::fail(place_, what); }
 
 void Reader::wanted(const char* kind) const {
-  std::string found = json_->is_structured() ? json_->type_name() : json_->dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string found =
+      json_->is_structured() ? json_->type_name() : json_->dump(-1, ' ', true, Json::error_handler_t::replace);
   constexpr std::size_t kShown = 40;
   if (found.size() > kShown) found = found.substr(0, kShown) + "...";
   fail(fmt::format("found {}, wanted {}", found, kind));

@@ -34,8 +34,8 @@ std::string hint(const std::string& word, const std::vector<std::string>& candid
   if (!near.empty()) return "; did you mean '" + near + "'?";
   if (candidates.empty()) return "; there are none";
   constexpr std::size_t kShown = 5;
-  const std::vector<std::string> first(candidates.begin(),
-                                       candidates.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, candidates.size())));
+  const std::vector<std::string> first(
+      candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, candidates.size())));
   return (candidates.size() > kShown ? "; there are for example " : "; there are ") + join(first);
 }
 

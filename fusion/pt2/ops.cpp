@@ -50,10 +50,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 36> kNumberO
     {"torch.ops.aten.sym_stride.int", "stride"},
 }};
 
-constexpr std::array<std::string_view, 9> kAssertions = {
-    "_assert_async",        "_assert_scalar",           "_assert_tensor_metadata",
-    "sym_constrain_range",  "sym_constrain_range_for_size", "_functional_assert_async",
-    "_functional_assert_scalar", "_functional_sym_constrain_range", "_functional_sym_constrain_range_for_size"};
+constexpr std::array<std::string_view, 9> kAssertions = {"_assert_async",
+                                                         "_assert_scalar",
+                                                         "_assert_tensor_metadata",
+                                                         "sym_constrain_range",
+                                                         "sym_constrain_range_for_size",
+                                                         "_functional_assert_async",
+                                                         "_functional_assert_scalar",
+                                                         "_functional_sym_constrain_range",
+                                                         "_functional_sym_constrain_range_for_size"};
 
 }  // namespace
 
@@ -71,7 +76,8 @@ std::string op_from(const std::string& target) {
 std::string number_op_from(const std::string& target) {
   // Python's square root hides behind an underscore.
   const std::string name = target == "torch._sym_sqrt" ? "torch.sym_sqrt" : target;
-  const auto found = std::find_if(kNumberOps.begin(), kNumberOps.end(), [&](const auto& op) { return op.first == name; });
+  const auto found =
+      std::find_if(kNumberOps.begin(), kNumberOps.end(), [&](const auto& op) { return op.first == name; });
   return found == kNumberOps.end() ? "" : "number::" + std::string(found->second);
 }
 

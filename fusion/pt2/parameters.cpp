@@ -39,8 +39,8 @@ class Builder {
     const StoredWeight& value = stored(input);
     const bool parameter = input.kind == Kind::kParameter;
     // Two names of one tensor are one weight, for as long as they are of one kind.
-    const auto [same, added] =
-        by_identity_.try_emplace(fmt::format("{} {}", static_cast<int>(input.kind), value.identity), out_.weights.size());
+    const auto [same, added] = by_identity_.try_emplace(
+        fmt::format("{} {}", static_cast<int>(input.kind), value.identity), out_.weights.size());
     if (added) {
       Weight weight;
       weight.name = input.target;

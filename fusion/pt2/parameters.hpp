@@ -14,7 +14,7 @@ namespace hfta::fusion::pt2 {
 using StoredWeights = std::map<std::string, StoredWeight>;
 
 struct Parameters {
-  std::vector<Weight> weights;  ///< In the model's order; `value` is kNoValue.
+  std::vector<Weight> weights;                        ///< In the model's order; `value` is kNoValue.
   std::map<std::string, std::size_t> by_placeholder;  ///< Index into `weights`; tied names lead to one.
   std::map<std::string, std::size_t> buffers;         ///< The same by a buffer's name.
   std::vector<std::string> names;                     ///< Of all parameters, used or not, tied names too.

@@ -35,22 +35,29 @@ std::vector<ModuleEntry> modules_from(const std::string& stack) {
   std::vector<ModuleEntry> modules;
   for (const std::string& entry : split(stack, ';')) {
     const std::vector<std::string> parts = split(entry, ',');
-    if (parts.size() < 3) continue;
+    // torch stands in for a stack that it lost.
+    if (parts.size() < 3 || parts[1].starts_with("_empty_nn_module_stack")) continue;
     // A module that runs again is "name@1".
     modules.push_back({parts[1].substr(0, parts[1].find('@')), parts[2]});
   }
   return modules;
 }
 
-bool is_library(const std::string& file) {
-  return file.find("/torch/") != std::string::npos || file.starts_with('<');
+enum class Code { kUser, kLayer, kMachinery };
+
+Code kind_of(const std::string& file) {
+  if (file.find("/torch/nn/") != std::string::npos) return Code::kLayer;
+  const bool machinery = ("/" + file).find("/torch/") != std::string::npos || file.starts_with('<');
+  return machinery ? Code::kMachinery : Code::kUser;
 }
 
-// The innermost frame of the user's own code, of `File "/home/me/model.py", line 12, in forward` lines.
+// The innermost frame of the user's own code, or at least of a layer, of `File "/home/me/model.py", line 12, in
+// forward` lines.
 std::string where_from(const std::string& trace) {
   static constexpr std::string_view kFile = "File \"";
   static constexpr std::string_view kLine = "\", line ";
   std::string place;
+  bool users = false;
   for (const std::string& line : split(trace, '\n')) {
     const std::size_t file = line.find(kFile);
     const std::size_t number = line.find(kLine);
@@ -58,7 +65,9 @@ std::string where_from(const std::string& trace) {
     const std::string path = line.substr(file + kFile.size(), number - file - kFile.size());
     const std::size_t digits = number + kLine.size();
     const std::size_t end = std::min(line.find_first_not_of("0123456789", digits), line.size());
-    if (!place.empty() && is_library(path)) continue;
+    const Code code = kind_of(path);
+    if (code == Code::kMachinery || (code == Code::kLayer && users)) continue;
+    users = code == Code::kUser;
     place = fmt::format("{}:{}", path.substr(path.rfind('/') + 1), line.substr(digits, end - digits));
   }
   return place;
@@ -72,9 +81,10 @@ DType dtype_from(const Reader& number) {
     if (known == code) return dtype;
   }
   const bool complex = code >= 9 && code <= 11;
-  number.fail(fmt::format("found scalar type {}{}, wanted one of float32, float64, float16, bfloat16, bool and the "
-                          "integers of 8 (also unsigned), 16, 32 and 64 bits",
-                          code, complex ? " (complex numbers)" : ""));
+  number.fail(
+      fmt::format("found scalar type {}{}, wanted one of float32, float64, float16, bfloat16, bool and the "
+                  "integers of 8 (also unsigned), 16, 32 and 64 bits",
+                  code, complex ? " (complex numbers)" : ""));
 }
 
 SymInt sym_int_from(const Reader& json) {

@@ -15,8 +15,8 @@ bool is_literal(const std::string& tag) {
 std::optional<InputSpec> user_input(const Tagged& arg) {
   if (is_literal(arg.tag)) return std::nullopt;
   if (arg.tag != "as_tensor") {
-    arg.value.fail(fmt::format("found an input of kind '{}', wanted tensors: export the model with its numbers fixed",
-                               arg.tag));
+    arg.value.fail(
+        fmt::format("found an input of kind '{}', wanted tensors: export the model with its numbers fixed", arg.tag));
   }
   const std::string& name = arg.value["name"].text();
   return InputSpec{InputSpec::Kind::kUser, name, name};
@@ -84,13 +84,16 @@ std::vector<std::string> output_names(const Reader& graph_module) {
 
 }  // namespace
 
-Signature signature_from(const Reader& graph_module) {
+Signature signature_from(const Reader& program) {
+  const Reader graph_module = program["graph_module"];
   Signature out;
   for (const Reader& spec : graph_module["signature"]["input_specs"].list()) {
-    if (std::optional<InputSpec> input = input_from(spec)) out.inputs.push_back(std::move(*input));
+    if (std::optional<InputSpec> input = input_from(spec.at(program.place()))) out.inputs.push_back(std::move(*input));
   }
   Outputs outputs(output_names(graph_module));
-  for (const Reader& spec : graph_module["signature"]["output_specs"].list()) outputs.add(spec);
+  for (const Reader& spec : graph_module["signature"]["output_specs"].list()) {
+    outputs.add(spec.at(program.place()));
+  }
   out.outputs = outputs.take();
   if (graph_module.has("module_call_graph")) {
     for (const Reader& call : graph_module["module_call_graph"].list()) out.modules.push_back(call["fqn"].text());

@@ -25,12 +25,12 @@ struct OutputSpec {
 };
 
 struct Signature {
-  std::vector<InputSpec> inputs;   ///< Of tensors only: other inputs were fixed by the export.
+  std::vector<InputSpec> inputs;  ///< Of tensors only: other inputs were fixed by the export.
   std::vector<OutputSpec> outputs;
   std::vector<std::string> modules;  ///< Paths of all modules, in the order of the state dict.
 };
 
 /// Throws Error{kConfig}: script objects, tokens, inputs that are numbers or written to, outputs of a training step.
-[[nodiscard]] Signature signature_from(const Reader& graph_module);
+[[nodiscard]] Signature signature_from(const Reader& program);
 
 }  // namespace hfta::fusion::pt2

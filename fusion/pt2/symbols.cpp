@@ -1,5 +1,7 @@
 #include "fusion/pt2/symbols.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -41,7 +43,8 @@ class Evaluator {
   std::string word() {
     while (peek() == ' ') ++at_;
     const std::size_t begin = at_;
-    while (std::isalnum(static_cast<unsigned char>(peek())) != 0 || peek() == '_' || peek() == '.' || peek() == '-') ++at_;
+    while (std::isalnum(static_cast<unsigned char>(peek())) != 0 || peek() == '_' || peek() == '.' || peek() == '-')
+      ++at_;
     return std::string(text_.substr(begin, at_ - begin));
   }
   double broken() {
@@ -172,9 +175,16 @@ std::int64_t Symbols::size(const SymInt& size) const {
   return std::max<std::int64_t>(size.hint.value_or(1), 0);
 }
 
-Shape Symbols::shape(const std::vector<SymInt>& sizes) const {
+Shape Symbols::shape(const std::vector<SymInt>& sizes, const Reader& json) const {
+  constexpr double kMostElements = 1e15;
   Shape shape;
-  for (const SymInt& one : sizes) shape.push_back(size(one));
+  double elements = 1;
+  for (const SymInt& one : sizes) {
+    if (one.expression.empty() && one.number < 0) json.fail(fmt::format("found a size of {}", one.number));
+    shape.push_back(size(one));
+    elements *= std::max(1.0, std::abs(static_cast<double>(shape.back())));
+  }
+  if (elements > kMostElements) json.fail(fmt::format("found a tensor {}, beyond any machine", to_text(shape)));
   return shape;
 }
 

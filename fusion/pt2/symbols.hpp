@@ -25,7 +25,8 @@ class Symbols {
   void add_hint(const std::string& symbol, std::int64_t value) { hints_.try_emplace(symbol, value); }
   /// As Value::shape has it: the number, -k for k*N, or the value at export.
   [[nodiscard]] std::int64_t size(const SymInt& size) const;
-  [[nodiscard]] Shape shape(const std::vector<SymInt>& sizes) const;
+  /// Throws Error{kConfig} at `json`'s place: negative sizes, and products beyond what a machine can address.
+  [[nodiscard]] Shape shape(const std::vector<SymInt>& sizes, const Reader& json) const;
 
  private:
   [[nodiscard]] std::optional<std::int64_t> evaluate(const std::string& expression, std::int64_t n) const;

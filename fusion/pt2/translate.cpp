@@ -124,7 +124,7 @@ class Translator {
       node.args.push_back(arg_from(argument, find));
       if (number_op.empty()) node.names.push_back(name);
     }
-    for (const Tagged& output : record.outputs) add_output(output, !number_op.empty(), scope, node);
+    for (const Tagged& output : record.outputs) add_output({output.tag, output.value.at(record.place)}, scope, node);
     graph().nodes.push_back(std::move(node));
   }
 
@@ -136,12 +136,14 @@ class Translator {
     name_value(scope, outputs[0], lookup(scope, from[0]));
   }
 
-  void add_output(const Tagged& output, bool number, Scope& scope, Node& node) {
+  void add_output(const Tagged& output, Scope& scope, Node& node) {
     const std::string& tag = output.tag;
+    const bool number = node.op.starts_with("number::");
     if (tag == "as_none") {
       node.outputs.push_back(kNoValue);
     } else if (tag == "as_tensor" || tag == "as_tensors") {
-      for (const std::string& name : names_in(output)) node.outputs.push_back(declare_tensor(scope, name, output.value));
+      for (const std::string& name : names_in(output))
+        node.outputs.push_back(declare_tensor(scope, name, output.value));
     } else if (tag == "as_optional_tensor" || tag == "as_optional_tensors") {
       const std::vector<Tagged> items =
           tag == "as_optional_tensor" ? std::vector{tagged_from(output.value)} : tagged_list_from(output.value);
@@ -164,10 +166,7 @@ class Translator {
       if (size.expression.empty() || data_dependent_symbol(size.expression).empty()) continue;
       json.fail("the size of its result depends on the data, which differ between trials; select with a mask instead");
     }
-    Shape shape = batch_.symbols.shape(meta.sizes);
-    // A graph for one batch size has written the number wherever it meant the batch.
-    if (batch_.fixed > 0 && !shape.empty() && shape[0] == batch_.fixed) shape[0] = kBatch;
-    const ValueId value = add_value({name, std::move(shape), meta.dtype});
+    const ValueId value = add_value({name, batch_.symbols.shape(meta.sizes, json), meta.dtype});
     name_value(scope, name, value);
     return value;
   }
@@ -195,9 +194,10 @@ class Translator {
     }
     Scope inner{body->second.value["graph"], {}, wrapped_no_gradient(name, record, json, scope)};
     std::vector<Tagged> given;
-    for (auto input = body + 1; input != record.inputs.end(); ++input) given.push_back(input->second);
-    // A reused graph carries its name before its operands.
-    if (name == "invoke_subgraph" && !given.empty()) given.erase(given.begin());
+    // Operands have no names, settings do; a reused graph carries its own name before its operands.
+    for (auto input = body + 1; input != record.inputs.end(); ++input) {
+      if (input->first.empty() && input->second.tag != "as_string") given.push_back(input->second);
+    }
     bind(names_in(tagged_list_from(inner.graph["inputs"])), inner, names_in(given), scope, json);
     add_nodes(inner);
     bind(names_in(record.outputs), scope, names_in(tagged_list_from(inner.graph["outputs"])), inner, json);
@@ -236,7 +236,10 @@ class Translator {
     for (const OutputSpec& output : signature_.outputs) {
       const ValueId value = lookup(root, output.value);
       if (output.buffer.empty()) {
-        const Value& described = graph().values[static_cast<std::size_t>(value)];
+        Value& described = graph().values[static_cast<std::size_t>(value)];
+        // A graph for one batch size has written the number where it meant the batch.
+        Shape& shape = described.shape;
+        if (batch_.fixed > 0 && !shape.empty() && shape[0] == batch_.fixed) shape[0] = kBatch;
         out_.outputs.push_back({output.name, described.shape, described.dtype});
         out_.output_values.push_back(value);
         continue;

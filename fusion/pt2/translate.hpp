@@ -11,7 +11,7 @@
 namespace hfta::fusion::pt2 {
 
 struct Translation {
-  Graph graph;                                 ///< Float types as exported; `output` is the first.
+  Graph graph;  ///< Float types as exported; `output` is the first.
   std::vector<ExportedTensor> outputs;
   std::vector<ValueId> output_values;          ///< Of `outputs`.
   std::map<std::string, std::string> classes;  ///< Of modules by their path: "torch.nn.modules.linear.Linear".

@@ -14,9 +14,9 @@ namespace hfta::fusion::pt2 {
 namespace {
 
 constexpr std::array<std::string_view, 20> kRandom = {
-    "bernoulli", "bernoulli_", "cauchy_",     "exponential_", "geometric_", "log_normal_", "multinomial",
-    "normal",    "normal_",    "poisson",     "rand",         "rand_like",  "randint",     "randint_like",
-    "randn",     "randn_like", "random_",     "randperm",     "uniform",    "uniform_"};
+    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial",
+    "normal",    "normal_",    "poisson", "rand",         "rand_like",  "randint",     "randint_like",
+    "randn",     "randn_like", "random_", "randperm",     "uniform",    "uniform_"};
 
 std::string place_of(const Node& node) { return node.where.empty() ? node.path : node.where; }
 
@@ -47,8 +47,8 @@ std::vector<std::string> warnings_of(const Graph& graph) {
   }
   for (const auto& [op, places] : random) {
     const std::string count = places.size() > 1 ? fmt::format(" and {} more", places.size() - 1) : "";
-    warnings.push_back(
-        printable(fmt::format("{}{}: {} draws at random in training; evaluation takes its mean", places[0], count, op)));
+    warnings.push_back(printable(
+        fmt::format("{}{}: {} draws at random in training; evaluation takes its mean", places[0], count, op)));
   }
   return warnings;
 }

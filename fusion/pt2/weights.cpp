@@ -140,8 +140,9 @@ Groups grouped(const Archive& archive, const std::string& config) {
   std::uint64_t total = 0;
   for (const auto& [name, entry_json] : Reader(json, place)["config"].members()) {
     if (entry_json["use_pickle"].boolean()) {
-      entry_json.fail("found a pickled tensor, which is never read: export the model with plain tensors as weights, "
-                      "not subclasses or script objects");
+      entry_json.fail(
+          "found a pickled tensor, which is never read: export the model with plain tensors as weights, "
+          "not subclasses or script objects");
     }
     Entry entry = entry_from(name, entry_json);
     const std::string member = folder + entry_json["path_name"].text();
