@@ -75,6 +75,8 @@ class ExportedModel {
   [[nodiscard]] const std::string& fingerprint() const;
   /// What `state_dict()` has, in its order, tied names and unused parameters included.
   [[nodiscard]] const std::vector<StateEntry>& state() const;
+  /// Names of the parameters among them; the rest are buffers.
+  [[nodiscard]] const std::vector<std::string>& parameters() const;
 
   /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
   /// is not there, an op that cannot be expressed (named with the line of the user's source).

@@ -130,6 +130,7 @@ const std::string& ExportedModel::torch_version() const { return impl_->torch_ve
 const std::vector<std::string>& ExportedModel::warnings() const { return impl_->warnings; }
 const std::string& ExportedModel::fingerprint() const { return impl_->fingerprint; }
 const std::vector<StateEntry>& ExportedModel::state() const { return impl_->state; }
+const std::vector<std::string>& ExportedModel::parameters() const { return impl_->parameters; }
 
 std::optional<std::int64_t> ExportedModel::fixed_batch() const {
   const std::int64_t fixed = impl_->translation.graph.fixed_batch;
