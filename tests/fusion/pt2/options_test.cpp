@@ -1,0 +1,192 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "pt2_text.hpp"
+
+namespace hfta::fusion::test {
+namespace {
+
+std::string trained(const Graph& graph) {
+  std::string names;
+  for (const Weight& weight : graph.weights) {
+    if (weight.trained) names += weight.name + " ";
+  }
+  return names;
+}
+
+struct FreezeCase {
+  std::vector<std::string> patterns;
+  std::string trained;
+};
+
+TEST_CASE("what is frozen is not trained", "[pt2]") {
+  const ExportedModel model = ExportedModel::read(golden("torch-2.11"));
+  const FreezeCase one = GENERATE(
+      FreezeCase{{"conv.*"}, "norm.weight norm.bias first.weight first.bias second.bias head.weight "},
+      FreezeCase{{"conv"}, "norm.weight norm.bias first.weight first.bias second.bias head.weight "},
+      FreezeCase{{"*.bias"}, "conv.weight norm.weight first.weight head.weight "},
+      FreezeCase{{"second.weight"}, "conv.weight conv.bias norm.weight norm.bias first.bias second.bias head.weight "},
+      FreezeCase{{"*on*", "first", "norm"}, "head.weight "},
+      FreezeCase{{"unused"},
+                 "conv.weight conv.bias norm.weight norm.bias first.weight first.bias second.bias head.weight "},
+      FreezeCase{{"*"}, ""});
+  ImportOptions options;
+  options.freeze = one.patterns;
+  CHECK(trained(model.graph(options)) == one.trained);
+}
+
+struct BindCase {
+  std::string archive, path, bound;
+};
+
+TEST_CASE("a binding makes literals differ between trials", "[pt2]") {
+  const BindCase one = GENERATE(BindCase{"torch-2.11", "drop.p", "drop.p "},
+                                BindCase{"torch-2.11", "norm.*", "norm.other norm.momentum norm.eps "},
+                                BindCase{"attention", "drop.p", "drop.p drop.p "},
+                                BindCase{"recurrent", "lstm.dropout", "lstm.dropout "},
+                                BindCase{"scopes", "(model).other", "(model).other "});
+  ImportOptions options;
+  options.bind = {{one.path, 0.625, ""}};
+  const Graph graph = ExportedModel::read(golden(one.archive)).graph(options);
+  std::string bound;
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.args.size(); ++i) {
+      if (std::holds_alternative<HyperRef>(node.args[i])) bound += node.path + "." + node.names[i] + " ";
+    }
+  }
+  CHECK(bound == one.bound);
+  REQUIRE(graph.hypers.size() == 1);
+  CHECK(graph.hypers[0].path == one.path);
+  CHECK(graph.hypers[0].value == 0.625);
+}
+
+struct ErrorCase {
+  std::string archive;
+  ImportOptions options;
+  std::string message;
+};
+
+ImportOptions freezing(const std::string& pattern) {
+  ImportOptions options;
+  options.freeze = {pattern};
+  options.where = "digits.yaml:20";
+  return options;
+}
+
+ImportOptions binding(std::vector<std::string> paths) {
+  ImportOptions options;
+  for (std::string& path : paths) options.bind.push_back({std::move(path), 0.5, "digits.yaml:24"});
+  return options;
+}
+
+ImportOptions output(std::variant<std::monostate, std::int64_t, std::string> which) {
+  ImportOptions options;
+  options.output = std::move(which);
+  options.where = "digits.yaml:30";
+  return options;
+}
+
+TEST_CASE("options that mean nothing are errors that name the nearest", "[pt2]") {
+  const ErrorCase one = GENERATE(
+      ErrorCase{"torch-2.11", freezing("frist"),
+                "digits.yaml:20: found no parameter 'frist' to freeze; did you mean 'first'?"},
+      ErrorCase{"torch-2.11", freezing("norm.running_mean"),
+                "digits.yaml:20: found no parameter 'norm.running_mean' to freeze; "
+                "there are for example conv, conv.bias, conv.weight, first, first.bias"},
+      ErrorCase{"torch-2.11", binding({"drop.q"}),
+                "digits.yaml:24: found nothing to bind at 'drop.q'; did you mean 'drop.p'?"},
+      ErrorCase{"torch-2.11", binding({"conv.stride"}),
+                "digits.yaml:24: cannot bind 'conv.stride': it is no factor or rate, but "
+                "changes shapes or is computed"},
+      ErrorCase{"scopes", binding({"(model).chunks"}),
+                "digits.yaml:24: cannot bind '(model).chunks': it is no factor or rate, but "
+                "changes shapes or is computed"},
+      ErrorCase{"torch-2.11", binding({"*.p", "drop.p"}),
+                "digits.yaml:24: cannot bind 'drop.p': another pattern binds it already"},
+      ErrorCase{"attention", output(std::int64_t{2}), "digits.yaml:30: found output 2, wanted 0 to 1"},
+      ErrorCase{"attention", output(std::int64_t{-1}), "digits.yaml:30: found output -1, wanted 0 to 1"},
+      ErrorCase{"attention", output("logit"),
+                "digits.yaml:30: the model has no output 'logit'; did you mean 'logits'?"},
+      ErrorCase{"attention", output("x"), "digits.yaml:30: the model has no output 'x'; there are logits, pooled.0"});
+  CHECK(error_of(ExportedModel::read(golden(one.archive)), one.options) == one.message);
+}
+
+TEST_CASE("an output is chosen by its place or its name", "[pt2]") {
+  const ExportedModel model = ExportedModel::read(golden("attention"));
+  const auto name = [&](const ImportOptions& options) {
+    const Graph graph = model.graph(options);
+    return graph.values.at(static_cast<std::size_t>(graph.output)).name;
+  };
+  CHECK(name({}) == "linear_2");
+  CHECK(name(output(std::int64_t{1})) == "mean");
+  CHECK(name(output("pooled.0")) == "mean");
+}
+
+TEST_CASE("a type takes the place of the model's own, and of that alone", "[pt2]") {
+  ImportOptions options;
+  options.dtype = DType::kFloat64;
+  const Graph lstm = ExportedModel::read(golden("recurrent")).graph(options);
+  for (const Weight& weight : lstm.weights) {
+    CHECK(weight.dtype == DType::kFloat64);
+    CHECK(weight.stored->dtype == DType::kFloat32);
+  }
+  CHECK(text_of(lstm).find("dtype=float64") != std::string::npos);
+  CHECK(text_of(lstm).find("float32") == std::string::npos);
+  CHECK(lstm.values.at(static_cast<std::size_t>(lstm.output)).dtype == DType::kFloat64);
+  // Factories that leave their type to torch would stay behind.
+  CHECK(text_of(ExportedModel::read(golden("sizes")).graph(options)).find("pin_memory=false, dtype=float64") !=
+        std::string::npos);
+  const Graph storage = ExportedModel::read(golden("storage")).graph(options);
+  CHECK(weights_text(storage) ==
+        "turned [3, 2] float64 trained\nlow [3] float64\nhigh [3] float64\nwide [3] float64\nmask [3] bool\n"
+        "short [3] bfloat16\nnothing [0, 2] float64\n");
+}
+
+struct FreshCase {
+  std::string archive, weight;
+  Init::Kind kind;
+  double scale = 0;
+  int zero_row = -1;
+};
+
+// Bounds are worked out by hand from torch's documentation of each layer.
+TEST_CASE("fresh weights start as PyTorch's layers do", "[pt2]") {
+  using Kind = Init::Kind;
+  const FreshCase one = GENERATE(values<FreshCase>({
+      {"torch-2.11", "conv.weight", Kind::kUniform, 1 / 3.0},
+      {"torch-2.11", "conv.bias", Kind::kUniform, 1 / 3.0},
+      {"torch-2.11", "norm.weight", Kind::kOnes},
+      {"torch-2.11", "norm.bias", Kind::kZeros},
+      {"torch-2.11", "norm.running_mean", Kind::kZeros},
+      {"torch-2.11", "norm.running_var", Kind::kOnes},
+      {"torch-2.11", "norm.num_batches_tracked", Kind::kZeros},
+      {"torch-2.11", "first.weight", Kind::kUniform, 1 / std::sqrt(8.0)},
+      {"torch-2.11", "second.bias", Kind::kUniform, 1 / std::sqrt(8.0)},
+      {"torch-2.11", "head.bias", Kind::kStored},
+      {"torch-2.11", "scale", Kind::kStored},
+      {"torch-2.11", "lifted_tensor_0", Kind::kStored},
+      {"recurrent", "lstm.weight_ih_l0", Kind::kUniform, 0.5},
+      {"recurrent", "lstm.bias_hh_l1", Kind::kUniform, 0.5},
+      {"attention", "embed.weight", Kind::kNormal, 1, 0},
+      {"attention", "attend.in_proj_weight", Kind::kUniform, std::sqrt(6.0 / (4 + 12))},
+      {"attention", "attend.in_proj_bias", Kind::kZeros},
+      {"attention", "attend.out_proj.weight", Kind::kUniform, 0.5},
+      {"attention", "attend.out_proj.bias", Kind::kZeros},
+      {"evaluation", "act.weight", Kind::kStored},
+      {"storage", "turned", Kind::kStored},
+  }));
+  INFO(one.archive << " " << one.weight);
+  ImportOptions options;
+  options.fresh = true;
+  const Graph graph = ExportedModel::read(golden(one.archive)).graph(options);
+  const auto found = std::find_if(graph.weights.begin(), graph.weights.end(),
+                                  [&](const Weight& weight) { return weight.name == one.weight; });
+  REQUIRE(found != graph.weights.end());
+  CHECK(found->init.kind == one.kind);
+  CHECK(found->init.scale == Approx(one.scale));
+  CHECK(found->init.zero_row == one.zero_row);
+  CHECK((found->stored != nullptr) == (one.kind == Kind::kStored));
+}
+
+}  // namespace
+}  // namespace hfta::fusion::test
