@@ -6,6 +6,7 @@
 /// whether they are there at all. With the same Lowering they are bit for bit the same in any slot of any array.
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -37,16 +38,23 @@ struct SlotProgress {
   int epoch = 0;          ///< Epochs finished.
 };
 
+/// Samples, with what all slots compute alike of them.
+struct Samples {
+  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order, [N, ...].
+  at::Tensor target;               ///< [N, ...]
+  /// Filled in by Array::prepare; a step that finds none computes it for itself.
+  std::shared_ptr<const std::vector<c10::IValue>> shared = nullptr;
+};
+
 /// Samples for one step of a chunk.
 struct Batch {
-  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order; [N, ...], or [c, N, ...] if per_slot.
-  at::Tensor target;
-  bool per_slot = false;  ///< Each slot of the chunk has its own samples.
+  std::vector<Samples> parts;
+  std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
 };
 
 class Array {
  public:
-  /// `device`: "cpu", "cuda:0". Slots are empty. Throws Error{kConfig} if the graph has an op without a rule.
+  /// `device`: "cpu", "cuda:0". Slots are empty. Throws Error{kConfig} if the graph has an op that cannot be run so.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device);
   ~Array();
   Array(const Array&) = delete;
@@ -80,12 +88,18 @@ class Array {
   /// first exception is rethrown.
   void for_each_chunk(const std::function<void(int chunk)>& work);
 
+  /// Whether slots compute layers alike (a frozen backbone), so that chunks with the same samples had better share
+  /// them.
+  [[nodiscard]] bool shares_layers() const;
+  /// Computes what slots compute alike, once, on all the array's threads. `training`: for step(); else for predict().
+  void prepare(Samples& samples, bool training);
+
   /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Returns
   /// the mean loss of each of its slots before the step, [c] float64 on the device (empty slots: any value).
   /// Call from for_each_chunk, or from one thread at a time.
   at::Tensor step(int chunk, const Batch& batch, std::span<const double> rates);
   /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
-  [[nodiscard]] at::Tensor predict(int chunk, const Batch& batch);
+  [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
   /// Adds one finished epoch to every occupied slot of the chunk.
   void finish_epoch(int chunk);
 
@@ -94,7 +108,11 @@ class Array {
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> gradients(int chunk) const;
   /// Bytes that one slot's weights, buffers and optimizer state take.
   [[nodiscard]] std::int64_t bytes_per_slot() const;
-  /// Candidate names in use, by node path.
+  /// Bytes of the weights that slots share.
+  [[nodiscard]] std::int64_t shared_bytes() const;
+  /// How often the part that slots share was computed for training.
+  [[nodiscard]] std::int64_t shared_runs() const;
+  /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
 
  private:

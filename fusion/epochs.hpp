@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +23,9 @@ struct DeviceData {
   std::int64_t size = 0;
 };
 
-/// Copies to the device; numbers that are not indices get the recipe's dtype.
-[[nodiscard]] DeviceData to_device(const Dataset& data, const Recipe& recipe, const at::Device& device);
+/// Copies to the device: inputs in the dtype that the graph takes, targets that are not indices in the recipe's.
+[[nodiscard]] DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe,
+                                   const at::Device& device);
 
 /// What a slot did in one epoch.
 struct EpochResult {
@@ -35,6 +38,9 @@ struct EpochOptions {
   OrderOptions order;
   bool drop_last = false;  ///< Leaves out the epoch's last batch if it is short.
   std::uint64_t seed = 0;  ///< The study's.
+  std::int64_t fixed_batch =
+      0;  ///< Graph::fixed_batch: short batches are left out of training and filled up in evaluation.
+  std::int64_t largest_batch = 0;  ///< Graph::largest_batch
 };
 
 /// Runs whole epochs. Each slot is at its own epoch: slots at the same one share their batches, others gather theirs.
@@ -52,14 +58,20 @@ class Epochs {
                                                        const std::string& prefix) const;
 
  private:
-  using Orders = std::map<std::pair<int, std::uint64_t>, at::Tensor>;  ///< (epoch, trial key) -> indices on the device
-  [[nodiscard]] std::pair<int, std::uint64_t> order_key(const Array& array, int slot) const;
+  using OrderKey = std::pair<int, std::uint64_t>;                   ///< epoch, trial key
+  using Orders = std::map<OrderKey, at::Tensor>;                    ///< Indices on the device.
+  using ChunkMetrics = std::vector<std::map<std::string, double>>;  ///< By slot of the chunk.
+  class Run;
+  using Runs = std::vector<std::unique_ptr<Run>>;
+  void train_in_step(Array& array, Runs& runs, const Orders& orders) const;
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;
+  [[nodiscard]] OrderKey order_key(const Array& array, int slot) const;
   [[nodiscard]] Orders orders_for(const Array& array) const;
-  [[nodiscard]] Batch batch_at(const std::vector<const at::Tensor*>& orders, std::int64_t begin,
-                               std::int64_t end) const;
-  std::vector<EpochResult> run_chunk(Array& array, int chunk, const Orders& orders) const;
-  [[nodiscard]] std::vector<std::map<std::string, double>> evaluate_chunk(Array& array, int chunk,
-                                                                          const DeviceData& data) const;
+  [[nodiscard]] Samples samples_at(const at::Tensor& order, std::int64_t begin, std::int64_t end) const;
+  [[nodiscard]] std::int64_t evaluation_batch() const;
+  [[nodiscard]] std::vector<Samples> evaluation_samples(const DeviceData& data) const;
+  [[nodiscard]] std::vector<ChunkMetrics> evaluate_chunks(Array& array, const DeviceData& data,
+                                                          const std::function<bool(int chunk)>& wanted) const;
 
   Recipe recipe_;
   EpochOptions options_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/error.hpp"
@@ -12,6 +13,7 @@
 #include "fusion/array/loss.hpp"
 #include "fusion/array/optimizer.hpp"
 #include "fusion/array/program.hpp"
+#include "fusion/array/schema.hpp"
 #include "fusion/array/slot_store.hpp"
 #include "fusion/array/workers.hpp"
 
@@ -51,23 +53,39 @@ struct Array::Impl {
   Lowering lowering;
   int width;
   std::uint64_t study_seed;
+  at::Device device;
+  Reading training, evaluation;
+  std::vector<bool> owned;
   SlotStore store;
-  Program program;
+  std::unique_ptr<Program> trainer, evaluator;
   std::unique_ptr<Workers> workers;
   std::vector<Slot> slots;
   std::vector<Chunk> chunks;
   std::vector<double> default_hypers;
   bool keep_gradients = false;
+  std::atomic<std::int64_t> shared_runs = 0;
 
-  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device)
-      : graph(std::move(g)),
+  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& d)
+      : graph(with_complete_arguments(std::move(g))),
         recipe(std::move(r)),
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
-        store(graph, recipe.optimizer, padded(w, lowering.chunk), device),
-        program(graph, lowering) {
+        device(d),
+        training(training_reading(graph)),
+        evaluation(evaluation_reading(graph)),
+        owned(owned_weights(training)),
+        store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device) {
+    training = with_shared_statistics(std::move(training), owned);
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
+    lower(lowering);
+  }
+
+  void lower(const Lowering& wanted) {
+    auto new_trainer = std::make_unique<Program>(training, owned, wanted, device);
+    evaluator = std::make_unique<Program>(evaluation, owned, wanted, device);
+    trainer = std::move(new_trainer);
+    lowering = wanted;
     rebuild();
   }
 
@@ -85,6 +103,10 @@ struct Array::Impl {
     Chunk chunk;
     const std::size_t states = state_names(recipe.optimizer).size();
     for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+      if (!owned[i]) {
+        chunk.leaves.push_back(store.weight(i));
+        continue;
+      }
       const at::Tensor rows = store.weight(i).narrow(0, first, lowering.chunk);
       at::Tensor leaf = (lowering.chunk == 1 ? rows.select(0, 0) : rows).detach();
       if (graph.weights[i].trained) {
@@ -113,19 +135,21 @@ struct Array::Impl {
                                     static_cast<std::size_t>(lowering.chunk));
   }
 
-  // Inputs as the program wants them: without a slot dimension for one slot, expanded views for shared samples.
-  at::Tensor spread(const at::Tensor& t, bool per_slot) const {
-    if (lowering.chunk == 1) return per_slot ? t.select(0, 0) : t;
-    return per_slot ? t : t.unsqueeze(0).expand([&] {
-      std::vector<std::int64_t> sizes = t.sizes().vec();
-      sizes.insert(sizes.begin(), lowering.chunk);
-      return sizes;
-    }());
+  // What slots compute alike of some samples.
+  std::shared_ptr<const Flow> share(const Samples& samples, bool for_training) {
+    if (samples.shared != nullptr) return samples.shared;
+    if (for_training) ++shared_runs;
+    return std::make_shared<const Flow>((for_training ? *trainer : *evaluator).share(samples.inputs, shared_weights()));
   }
 
-  at::Tensor forward(int chunk, const Batch& batch, bool training) {
-    std::vector<at::Tensor> inputs;
-    for (const at::Tensor& input : batch.inputs) inputs.push_back(spread(input, batch.per_slot));
+  // Graph::weights' order; what slots own is undefined.
+  [[nodiscard]] std::vector<at::Tensor> shared_weights() const {
+    std::vector<at::Tensor> weights;
+    for (std::size_t i = 0; i < graph.weights.size(); ++i) weights.push_back(owned[i] ? at::Tensor() : store.weight(i));
+    return weights;
+  }
+
+  at::Tensor run(int chunk, const Program& program, std::span<const Flow* const> shared) {
     std::vector<SlotRandom> random;
     std::vector<std::vector<double>> hypers;
     for (const Slot& s : slots_of(chunk)) {
@@ -133,8 +157,34 @@ struct Array::Impl {
           {s.occupied ? dropout_key(study_seed, s.init.seed) : 0, static_cast<std::uint64_t>(s.progress.step)});
       hypers.push_back(s.occupied && !s.init.hyper.graph.empty() ? s.init.hyper.graph : default_hypers);
     }
-    const RunContext context{training, wide(), random, hypers};
-    return program.run(inputs, chunks[static_cast<std::size_t>(chunk)].leaves, context);
+    const RunContext context{wide(), random, hypers, device};
+    return program.run(shared, chunks[static_cast<std::size_t>(chunk)].leaves, context);
+  }
+
+  [[nodiscard]] static int part_of(const Batch& batch, int slot_of_chunk) {
+    return batch.part_of.empty() ? 0 : batch.part_of[static_cast<std::size_t>(slot_of_chunk)];
+  }
+
+  at::Tensor forward(int chunk, const Batch& batch) {
+    std::vector<std::shared_ptr<const Flow>> parts(batch.parts.size());
+    std::vector<const Flow*> of_slot;
+    for (int i = 0; i < lowering.chunk; ++i) {
+      const auto part = static_cast<std::size_t>(part_of(batch, i));
+      if (parts[part] == nullptr) parts[part] = share(batch.parts[part], true);
+      of_slot.push_back(parts[part].get());
+    }
+    return run(chunk, *trainer, of_slot);
+  }
+
+  // Targets as the loss takes them: [c, N, ...], or [N, ...] for one slot.
+  [[nodiscard]] at::Tensor targets(const Batch& batch) const {
+    const at::Tensor& first = batch.parts[static_cast<std::size_t>(part_of(batch, 0))].target;
+    if (lowering.chunk == 1) return first;
+    std::vector<at::Tensor> rows;
+    for (int i = 0; i < lowering.chunk; ++i) {
+      rows.push_back(batch.parts[static_cast<std::size_t>(part_of(batch, i))].target);
+    }
+    return at::stack(rows);
   }
 
   /// c, or 0 where the program runs without a slot dimension.
@@ -209,12 +259,7 @@ void Array::resize(int width) {
   impl_->rebuild();
 }
 
-void Array::lower(const Lowering& lowering) {
-  Program program(impl_->graph, lowering);
-  impl_->program = std::move(program);
-  impl_->lowering = lowering;
-  impl_->rebuild();
-}
+void Array::lower(const Lowering& lowering) { impl_->lower(lowering); }
 
 int Array::chunks() const { return static_cast<int>(impl_->chunks.size()); }
 int Array::first_slot(int chunk) const { return chunk * impl_->lowering.chunk; }
@@ -235,9 +280,11 @@ at::Tensor Array::step(int chunk, const Batch& batch, std::span<const double> ra
   const std::span<Slot> members = impl_->slots_of(chunk);
   std::vector<double> smoothing;
   for (const Slot& s : members) smoothing.push_back(s.init.hyper.label_smoothing);
-  const at::Tensor output = impl_->forward(chunk, batch, true);
-  const at::Tensor target = impl_->spread(batch.target, batch.per_slot);
-  const at::Tensor loss = slot_loss(impl_->recipe.loss, output, target, impl_->wide(), smoothing);
+  const at::Tensor output = impl_->forward(chunk, batch);
+  const at::Tensor loss = slot_loss(impl_->recipe.loss, output, impl_->targets(batch), impl_->wide(), smoothing);
+  if (!loss.requires_grad()) {
+    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+  }
   // The sum, not the mean: a slot's gradient is that of its own loss, unscaled.
   (impl_->wide() > 0 ? loss.sum() : loss).backward();
   impl_->update(own, members, rates);
@@ -245,9 +292,18 @@ at::Tensor Array::step(int chunk, const Batch& batch, std::span<const double> ra
   return loss.detach().to(at::kDouble).view({-1});
 }
 
-at::Tensor Array::predict(int chunk, const Batch& batch) {
+at::Tensor Array::predict(int chunk, const Samples& samples) {
   const at::NoGradGuard no_gradients;
-  return impl_->forward(chunk, batch, false);
+  const std::shared_ptr<const Flow> shared = impl_->share(samples, false);
+  const Flow* const part = shared.get();
+  return impl_->run(chunk, *impl_->evaluator,
+                    std::vector<const Flow*>(static_cast<std::size_t>(slots_per_chunk()), part));
+}
+
+bool Array::shares_layers() const { return impl_->trainer->shares_layers(); }
+
+void Array::prepare(Samples& samples, bool training) {
+  if (samples.shared == nullptr) impl_->workers->run_alone([&] { samples.shared = impl_->share(samples, training); });
 }
 
 void Array::finish_epoch(int chunk) {
@@ -267,6 +323,10 @@ std::vector<std::pair<std::string, at::Tensor>> Array::gradients(int chunk) cons
 
 std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(); }
 
-std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->program.choices(); }
+std::int64_t Array::shared_bytes() const { return impl_->store.shared_bytes(); }
+
+std::int64_t Array::shared_runs() const { return impl_->shared_runs; }
+
+std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->trainer->choices(); }
 
 }  // namespace hfta::fusion

@@ -4,100 +4,179 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/error.hpp"
+#include "fusion/array/schema.hpp"
+#include "fusion/array/slot_store.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-c10::OperatorHandle find_op(const Node& node) {
-  const std::size_t dot = node.op.find('.');
-  const std::string name = node.op.substr(0, dot);
-  const std::string overload = dot == std::string::npos ? "" : node.op.substr(dot + 1);
-  const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
-  if (!handle) {
-    throw Error(ErrorKind::kConfig,
-                fmt::format("{}: {} ({}): this LibTorch has no such op", node.where, node.path, node.op));
-  }
-  return *handle;
+using c10::TypeKind;
+
+// What an argument's type is without its Optional.
+c10::TypePtr bare(const c10::TypePtr& type) {
+  return type->kind() == TypeKind::OptionalType ? type->castRaw<c10::OptionalType>()->getElementType() : type;
+}
+
+bool is_list_of(const c10::TypePtr& type, TypeKind element) {
+  return type->kind() == TypeKind::ListType && type->castRaw<c10::ListType>()->getElementType()->kind() == element;
+}
+
+bool is_optional_tensor_list(const c10::TypePtr& type) {
+  if (!is_list_of(type, TypeKind::OptionalType)) return false;
+  return bare(type->castRaw<c10::ListType>()->getElementType())->kind() == TypeKind::TensorType;
+}
+
+c10::IValue number_as(double number, const c10::TypePtr& type) {
+  return type->kind() == TypeKind::TensorType ? c10::IValue(wrapped_number(number)) : c10::IValue(number);
 }
 
 // A literal as the schema's type wants it: ATen's boxed kernels do not turn an int into a float by themselves.
-c10::IValue literal(const Arg& arg, const c10::Argument& wanted) {
-  const c10::TypePtr type = wanted.type();
-  const bool wants_float = type->isSubtypeOf(*c10::FloatType::get()) ||
-                           (type->kind() == c10::TypeKind::OptionalType &&
-                            type->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::FloatType);
-  const bool wants_tensor = type->isSubtypeOf(*c10::TensorType::get());
+c10::IValue literal(const Arg& arg, const c10::TypePtr& type, const at::Device& device) {
   if (const auto* whole = std::get_if<std::int64_t>(&arg)) {
-    if (wants_tensor) return at::scalar_tensor(*whole).squeeze();
-    return wants_float ? c10::IValue(static_cast<double>(*whole)) : c10::IValue(*whole);
+    if (type->kind() == TypeKind::TensorType) return wrapped_number(*whole);
+    if (type->kind() == TypeKind::FloatType) return static_cast<double>(*whole);
+    if (type->kind() == TypeKind::BoolType) return *whole != 0;
+    if (is_list_of(type, TypeKind::FloatType)) return std::vector<double>{static_cast<double>(*whole)};
+    if (type->kind() == TypeKind::ListType) return std::vector<std::int64_t>{*whole};
+    return *whole;
   }
-  if (const auto* number = std::get_if<double>(&arg)) {
-    if (!wants_tensor) return *number;
-    at::Tensor wrapped = at::scalar_tensor(*number, at::kDouble);
-    wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);  // takes part in type promotion as a Python number would
-    return wrapped;
+  if (const auto* number = std::get_if<double>(&arg)) return number_as(*number, type);
+  if (const auto* flag = std::get_if<bool>(&arg)) {
+    return type->kind() == TypeKind::TensorType ? c10::IValue(wrapped_number(*flag)) : c10::IValue(*flag);
   }
-  if (const auto* flag = std::get_if<bool>(&arg)) return *flag;
   if (const auto* word = std::get_if<std::string>(&arg)) return *word;
-  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&arg)) return *list;
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&arg)) {
+    if (is_list_of(type, TypeKind::FloatType)) return std::vector<double>(list->begin(), list->end());
+    if (list->empty() && is_list_of(type, TypeKind::TensorType)) return std::vector<at::Tensor>();
+    return *list;
+  }
+  if (const auto* list = std::get_if<std::vector<double>>(&arg)) return *list;
+  if (const auto* dtype = std::get_if<DType>(&arg)) return static_cast<std::int64_t>(scalar_type(*dtype));
+  if (std::holds_alternative<ArrayDevice>(arg)) return device;
   return {};
+}
+
+c10::IValue list_of(const std::vector<ValueId>& ids, std::span<const c10::IValue> values,
+                    const BoxedOp::Change& change) {
+  std::vector<at::Tensor> list;
+  for (const ValueId id : ids) {
+    const c10::IValue& value = values[static_cast<std::size_t>(id)];
+    const at::Tensor tensor = value.isTensor() ? value.toTensor() : wrapped_number(value);
+    list.push_back(change ? change(id, tensor) : tensor);
+  }
+  return list;
+}
+
+c10::IValue optional_list_of(const std::vector<ValueId>& ids, std::span<const c10::IValue> values,
+                             const BoxedOp::Change& change) {
+  c10::List<std::optional<at::Tensor>> list;
+  for (const ValueId id : ids) {
+    if (id == kNoValue) {
+      list.push_back(std::nullopt);
+      continue;
+    }
+    const at::Tensor& tensor = values[static_cast<std::size_t>(id)].toTensor();
+    list.push_back(change ? change(id, tensor) : tensor);
+  }
+  return list;
 }
 
 }  // namespace
 
-int mode_flag_of(const std::string& op) {
-  static const std::map<std::string, int> flags = {{"aten::batch_norm", 5}, {"aten::dropout", 2}};
-  const auto it = flags.find(op);
-  return it == flags.end() ? -1 : it->second;
+at::Tensor wrapped_number(const c10::IValue& number) {
+  at::Tensor wrapped;
+  if (number.isInt()) {
+    wrapped = at::scalar_tensor(number.toInt(), at::kLong);
+  } else if (number.isBool()) {
+    wrapped = at::scalar_tensor(number.toBool(), at::kBool);
+  } else {
+    wrapped = at::scalar_tensor(number.toDouble(), at::kDouble);
+  }
+  wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return wrapped;
 }
 
-BoxedOp::BoxedOp(const Node& node) : handle_(find_op(node)), mode_flag_(mode_flag_of(node.op)) {
-  const std::vector<c10::Argument>& schema = handle_.schema().arguments();
-  if (node.args.size() > schema.size()) {
-    throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): found {} arguments, wanted at most {}", node.where,
-                                                node.path, node.op, node.args.size(), schema.size()));
+std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<const c10::IValue> values) {
+  std::vector<std::int64_t> out;
+  for (const Size& size : sizes) {
+    out.push_back(size.value == kNoValue ? size.number : values[static_cast<std::size_t>(size.value)].toInt());
   }
+  return out;
+}
+
+BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)) {
+  const std::vector<c10::Argument>& schema = op_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
-    if (i >= node.args.size()) {
-      literals_.push_back(schema[i].default_value().value_or(c10::IValue()));
+    const c10::TypePtr type = bare(schema[i].real_type());
+    const Arg& arg = node.args.at(i);
+    literals_.emplace_back();
+    if (const auto* value = std::get_if<ValueId>(&arg)) {
+      values_.push_back({i, *value, type->kind() == TypeKind::TensorType});
+    } else if (const auto* list = std::get_if<std::vector<ValueId>>(&arg)) {
+      if (is_list_of(type, TypeKind::TensorType)) {
+        tensors_.emplace_back(i, *list);
+      } else if (is_optional_tensor_list(type)) {
+        optional_tensors_.emplace_back(i, *list);
+      } else if (list->empty()) {
+        literals_.back() = std::vector<std::int64_t>();
+      } else {
+        throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}: found a list of tensors, wanted {}", node.where,
+                                                    node.path, node.op, schema[i].name(), type->str()));
+      }
+    } else if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
+      sizes_.emplace_back(i, *sizes);
+    } else if (const auto* hyper = std::get_if<HyperRef>(&arg)) {
+      if (type->kind() != TypeKind::FloatType && type->kind() != TypeKind::NumberType) {
+        throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}: found a parameter of the search, wanted a fixed "
+                                                    "{}: it is no per-slot number",
+                                                    node.where, node.path, node.op, schema[i].name(), type->str()));
+      }
+      hypers_.emplace_back(i, hyper->index);
+    } else {
+      literals_.back() = literal(arg, type, device);
+    }
+  }
+}
+
+Flow BoxedOp::call(std::span<const c10::IValue> values, std::span<const double> hypers, const Change& change) const {
+  torch::jit::Stack stack = literals_;
+  for (const Filled& filled : values_) {
+    const c10::IValue& value = values[static_cast<std::size_t>(filled.value)];
+    if (!value.isTensor()) {
+      stack[filled.position] = filled.tensor ? c10::IValue(wrapped_number(value)) : value;
+    } else {
+      stack[filled.position] = change ? c10::IValue(change(filled.value, value.toTensor())) : value;
+    }
+  }
+  for (const auto& [i, ids] : tensors_) stack[i] = list_of(ids, values, change);
+  for (const auto& [i, ids] : optional_tensors_) stack[i] = optional_list_of(ids, values, change);
+  for (const auto& [i, sizes] : sizes_) stack[i] = resolve(sizes, values);
+  for (const auto& [i, index] : hypers_) stack[i] = hypers[static_cast<std::size_t>(index)];
+  op_.callBoxed(&stack);
+  Flow outputs;
+  for (c10::IValue& value : stack) {
+    if (!value.isTensorList()) {
+      outputs.push_back(std::move(value));
       continue;
     }
-    const Arg& arg = node.args[i];
-    if (const auto* value = std::get_if<ValueId>(&arg)) {
-      tensors_.emplace_back(i, *value);
-      literals_.emplace_back();
-    } else if (const auto* list = std::get_if<std::vector<ValueId>>(&arg)) {
-      lists_.emplace_back(i, *list);
-      literals_.emplace_back();
-    } else {
-      literals_.push_back(literal(arg, schema[i]));
-    }
+    for (at::Tensor& tensor : value.toTensorVector()) outputs.emplace_back(std::move(tensor));
   }
-}
-
-std::vector<at::Tensor> BoxedOp::call(std::span<const at::Tensor> values, bool training) const {
-  torch::jit::Stack stack = literals_;
-  for (const auto& [i, id] : tensors_) stack[i] = values[static_cast<std::size_t>(id)];
-  for (const auto& [i, ids] : lists_) {
-    std::vector<at::Tensor> list;
-    for (const ValueId id : ids) list.push_back(values[static_cast<std::size_t>(id)]);
-    stack[i] = list;
-  }
-  if (mode_flag_ >= 0 && !training) stack[static_cast<std::size_t>(mode_flag_)] = false;
-  handle_.callBoxed(&stack);
-  std::vector<at::Tensor> outputs;
-  for (const c10::IValue& value : stack) outputs.push_back(value.toTensor());
   return outputs;
 }
 
 BoxedOp BoxedOp::with_slot_dimension(std::span<const int> dims) const {
+  const auto moved_up = [](std::int64_t dim) { return dim >= 0 ? dim + 1 : dim; };
   BoxedOp moved = *this;
   for (const int i : dims) {
     c10::IValue& dim = moved.literals_.at(static_cast<std::size_t>(i));
-    if (dim.isInt() && dim.toInt() >= 0) dim = dim.toInt() + 1;
+    if (dim.isInt()) dim = moved_up(dim.toInt());
+    if (dim.isIntList()) {
+      std::vector<std::int64_t> all = dim.toIntVector();
+      std::transform(all.begin(), all.end(), all.begin(), moved_up);
+      dim = all;
+    }
   }
   return moved;
 }

@@ -4,36 +4,53 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
+#include <functional>
 #include <span>
 #include <vector>
 
-#include "fusion/array/rule.hpp"
+#include "fusion/graph.hpp"
 
 namespace hfta::fusion {
 
-/// A node's op with its literals converted once; only tensors (and, in evaluation, mode flags) are filled in per call.
+/// What flows through a graph: tensors, and numbers computed from sizes.
+using Flow = std::vector<c10::IValue>;
+
+/// A node's op with its literals converted once; only values are filled in per call.
 class BoxedOp {
  public:
-  /// Throws Error{kConfig} if this LibTorch has no such op or an argument does not fit its schema.
-  explicit BoxedOp(const Node& node);
+  /// `node`: of with_complete_arguments. Throws Error{kConfig} if an argument does not fit the op's schema.
+  BoxedOp(const Node& node, const at::Device& device);
 
-  /// Calls it. `values` are indexed by ValueId. Mode flags (training of batch_norm, train of dropout) follow
-  /// `training`.
-  [[nodiscard]] std::vector<at::Tensor> call(std::span<const at::Tensor> values, bool training) const;
+  /// Changes a tensor on its way into the op.
+  using Change = std::function<at::Tensor(ValueId, const at::Tensor&)>;
+  /// Calls it. `values` are indexed by ValueId; `hypers` are Graph::hypers' values. Outputs as Node::outputs has them.
+  [[nodiscard]] Flow call(std::span<const c10::IValue> values, std::span<const double> hypers = {},
+                          const Change& change = nullptr) const;
 
   /// The same with dimension arguments that do not count a leading slot dimension: non-negative ones move up by one.
   /// `dims` are the positions of those arguments.
   [[nodiscard]] BoxedOp with_slot_dimension(std::span<const int> dims) const;
 
  private:
-  c10::OperatorHandle handle_;
+  struct Filled {
+    std::size_t position = 0;
+    ValueId value = kNoValue;
+    bool tensor = false;  ///< The schema wants a tensor, so a number has to be wrapped.
+  };
+
+  c10::OperatorHandle op_;
   torch::jit::Stack literals_;
-  std::vector<std::pair<std::size_t, ValueId>> tensors_;
-  std::vector<std::pair<std::size_t, std::vector<ValueId>>> lists_;
-  int mode_flag_ = -1;
+  std::vector<Filled> values_;
+  std::vector<std::pair<std::size_t, std::vector<ValueId>>> tensors_;           ///< Tensor[]
+  std::vector<std::pair<std::size_t, std::vector<ValueId>>> optional_tensors_;  ///< Tensor?[]
+  std::vector<std::pair<std::size_t, std::vector<Size>>> sizes_;
+  std::vector<std::pair<std::size_t, int>> hypers_;  ///< position, Graph::hypers
 };
 
-/// Position of the argument that says "training" in the op's schema; -1 if it has none.
-[[nodiscard]] int mode_flag_of(const std::string& op);
+/// A list of sizes with its numbers filled in.
+[[nodiscard]] std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<const c10::IValue> values);
+
+/// A number as a tensor that takes part in type promotion as a Python number does.
+[[nodiscard]] at::Tensor wrapped_number(const c10::IValue& number);
 
 }  // namespace hfta::fusion

@@ -41,17 +41,23 @@ HFTA_WIDE void philox_lanes(std::uint32_t first, std::uint32_t node, std::uint64
   }
 }
 
+// Calls put(i, word) for elements 0 to n-1.
+template <typename Put>
+void for_each_word(std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step, Put put) {
+  std::uint32_t words[4][kLanes];
+  for (std::size_t begin = 0; begin < n; begin += 4 * kLanes) {
+    philox_lanes(static_cast<std::uint32_t>(begin / 4), node, step, key, words);
+    const std::size_t count = std::min(n - begin, 4 * kLanes);
+    for (std::size_t i = 0; i < count; ++i) put(begin + i, words[i % 4][i / 4]);
+  }
+}
+
 template <typename T>
 void fill(T* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
   const double keep = std::clamp(1.0 - p, 0.0, 1.0);
   const T scale = keep > 0 ? static_cast<T>(1.0 / keep) : T{0};
   const auto limit = static_cast<std::uint64_t>(std::ldexp(keep, 32));  // u < keep as integers
-  std::uint32_t words[4][kLanes];
-  for (std::size_t begin = 0; begin < n; begin += 4 * kLanes) {
-    philox_lanes(static_cast<std::uint32_t>(begin / 4), node, step, key, words);
-    const std::size_t count = std::min(n - begin, 4 * kLanes);
-    for (std::size_t i = 0; i < count; ++i) out[begin + i] = words[i % 4][i / 4] < limit ? scale : T{0};
-  }
+  for_each_word(n, key, node, step, [&](std::size_t i, std::uint32_t word) { out[i] = word < limit ? scale : T{0}; });
 }
 
 }  // namespace
@@ -67,6 +73,16 @@ void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, s
 void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node,
                        std::uint64_t step) {
   fill(out, n, p, key, node, step);
+}
+
+void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  for_each_word(n, key, node, step,
+                [&](std::size_t i, std::uint32_t word) { out[i] = static_cast<float>(word >> 8) * 0x1p-24F; });
+}
+
+void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  for_each_word(n, key, node, step,
+                [&](std::size_t i, std::uint32_t word) { out[i] = static_cast<double>(word) * 0x1p-32; });
 }
 
 }  // namespace hfta::fusion

@@ -1,5 +1,6 @@
 #pragma once
-/// Dropout masks that are counted, not drawn.
+/// Random numbers of a slot that are counted, not drawn: functions of (key, node, step, element), never of slot, width
+/// or neighbours.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,5 +15,9 @@ namespace hfta::fusion {
 /// slot, width or neighbours. p >= 1 gives zeros, p <= 0 ones. n < 2^34.
 void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step);
+
+/// The same u_i themselves, uniform in [0, 1): 32 bits in double, 24 in float.
+void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
+void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 
 }  // namespace hfta::fusion

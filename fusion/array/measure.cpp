@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.hpp"
 #include "fusion/array/program.hpp"
 
 namespace hfta::fusion {
@@ -33,16 +34,18 @@ double step_seconds(const Measured& candidate, int width) {
   return static_cast<double>(waves(candidate.lowering, width)) * candidate.wave_seconds;
 }
 
-// Times steps of one wave on real samples. Weights are zero: it is the shapes that cost.
+// Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
 class Probe {
  public:
   Probe(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
         const at::Device& device, const Clock& clock)
       : graph_(graph), recipe_(recipe), options_(options), device_(device), clock_(clock), started_(clock.seconds()) {
-    for (Weight& weight : graph_.weights) weight.init = {};
+    for (Weight& weight : graph_.weights) {
+      if (weight.init.kind != Init::Kind::kStored) weight.init = {};
+    }
     const std::int64_t n = std::min<std::int64_t>(recipe.batch_size, data.size);
-    for (const at::Tensor& input : data.inputs) batch_.inputs.push_back(input.slice(0, 0, n));
-    batch_.target = data.target.slice(0, 0, n);
+    for (const at::Tensor& input : data.inputs) samples_.inputs.push_back(input.slice(0, 0, n));
+    samples_.target = data.target.slice(0, 0, n);
   }
 
   [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
@@ -58,7 +61,9 @@ class Probe {
     double best = std::numeric_limits<double>::infinity();
     for (int r = 0; r <= repeats; ++r) {  // the first warms up: kernels are made and memory is touched
       const double begin = clock_.seconds();
-      array.for_each_chunk([&](int k) { static_cast<void>(array.step(k, batch_, rates).sum().item<double>()); });
+      Batch batch{{samples_}};
+      if (array.shares_layers()) array.prepare(batch.parts[0], true);
+      array.for_each_chunk([&](int k) { static_cast<void>(array.step(k, batch, rates).sum().item<double>()); });
       if (r > 0) best = std::min(best, clock_.seconds() - begin);
     }
     return {lowering, best};
@@ -71,7 +76,7 @@ class Probe {
   const at::Device& device_;
   const Clock& clock_;
   double started_;
-  Batch batch_;
+  Samples samples_;
 };
 
 }  // namespace
@@ -115,12 +120,23 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   const Probe probe(graph, recipe, data, options, device, clock);
   MeasuredChoices choices{{probe.time(plans.front(), 3)}, "measured"};
   const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
+  // A way that the model cannot go, or that does not fit in memory, is no candidate.
+  const auto try_out = [&](const Lowering& lowering) {
+    try {
+      choices.candidates.push_back(probe.time(lowering, 3));
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+    } catch (const c10::Error&) {
+    }
+    return false;
+  };
   const auto affordable = [&](double guess) { return probe.spent() + guess < budget; };
   for (std::size_t i = 1; i < plans.size(); ++i) {
     // Slots that run together take at most about as long as they would in turn.
     const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans.front().chunk);
     const double guess = 4 * growth * choices.candidates.front().wave_seconds;
-    if (affordable(guess)) choices.candidates.push_back(probe.time(plans[i], 3));
+    if (affordable(guess)) try_out(plans[i]);
   }
   const Measured base = choices.best_for(options.width);
   Lowering current = base.lowering;
@@ -130,8 +146,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
       Lowering other = current;
       other.families[family] = names[i];
       if (!affordable(4 * current_seconds)) continue;
-      choices.candidates.push_back(probe.time(other, 3));
-      if (choices.candidates.back().wave_seconds < current_seconds) {
+      if (try_out(other) && choices.candidates.back().wave_seconds < current_seconds) {
         current = other;
         current_seconds = choices.candidates.back().wave_seconds;
       }

@@ -1,11 +1,15 @@
 #include "fusion/array/program.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
+#include "fusion/array/numbers.hpp"
+#include "fusion/array/schema.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -25,90 +29,286 @@ const Candidate* pick(const Rule& rule, const Node& node, const Lowering& loweri
   return first;
 }
 
-template <typename Visit>
-void for_each_input(const Node& node, Visit visit) {
-  for (const Arg& arg : node.args) {
-    if (const auto* id = std::get_if<ValueId>(&arg)) visit(*id);
-    if (const auto* ids = std::get_if<std::vector<ValueId>>(&arg)) std::for_each(ids->begin(), ids->end(), visit);
-  }
+[[noreturn]] void fail(const Node& node, const std::string& what) {
+  throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}", node.where, node.path, node.op, what));
 }
 
-// For each node, the values whose last reader it is. The output is never dead.
-std::vector<std::vector<ValueId>> last_reads(const Graph& graph) {
-  std::vector<int> last(graph.values.size(), -1);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for_each_input(graph.nodes[i], [&](ValueId id) { last[static_cast<std::size_t>(id)] = static_cast<int>(i); });
+at::Tensor expanded(const at::Tensor& t, int slots) {
+  std::vector<std::int64_t> sizes = t.sizes().vec();
+  sizes.insert(sizes.begin(), slots);
+  return t.unsqueeze(0).expand(sizes);
+}
+
+bool has_hyper(const Node& node) {
+  return std::any_of(node.args.begin(), node.args.end(),
+                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
+}
+
+Flow to_flow(std::vector<at::Tensor> tensors) {
+  Flow flow;
+  for (at::Tensor& tensor : tensors) flow.emplace_back(std::move(tensor));
+  return flow;
+}
+
+void store(Flow outputs, const Node& node, Flow& values) {
+  for (std::size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
+    if (node.outputs[o] != kNoValue) values[static_cast<std::size_t>(node.outputs[o])] = std::move(outputs[o]);
   }
-  last[static_cast<std::size_t>(graph.output)] = -1;
-  std::vector<std::vector<ValueId>> dead(graph.nodes.size());
-  for (std::size_t id = 0; id < last.size(); ++id) {
-    if (last[id] >= 0) dead[static_cast<std::size_t>(last[id])].push_back(static_cast<ValueId>(id));
-  }
-  return dead;
 }
 
 }  // namespace
 
-Program::Program(const Graph& graph, const Lowering& lowering) : graph_(graph), channels_last_(lowering.channels_last) {
-  std::vector<std::vector<ValueId>> dead = last_reads(graph);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    Instruction instruction;
-    instruction.node = i;
-    instruction.rule = find_rule(node.op);
-    if (instruction.rule == nullptr) {
-      throw Error(ErrorKind::kConfig,
-                  fmt::format("{}: {} ({}): this op cannot be fused yet", node.where, node.path, node.op));
+Program::Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device)
+    : graph_(std::move(reading.graph)),
+      index_(std::move(reading.index)),
+      channels_last_(lowering.channels_last),
+      owned_(owned),
+      sharing_(sharing_of({graph_, index_}, owned)) {
+  // Samples may be the same for all slots or each slot's own; a slot's bits must not depend on which. So whatever comes
+  // from samples has a slot dimension in the second part.
+  own_ = sharing_.slotwise;
+  for (std::size_t id = 0; id < own_.size(); ++id) {
+    own_[id] = own_[id] || (sharing_.from_data[id] && !sharing_.late[id]);
+  }
+  for (const Node& node : graph_.nodes) {  // late numbers and constants made of data
+    for (const ValueId id : node.outputs) {
+      if (id == kNoValue || is_number_op(node.op) || graph_.values[static_cast<std::size_t>(id)].number) continue;
+      const std::vector<ValueId> inputs = inputs_of(node);
+      const bool from_own = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return is_own(input); });
+      if (sharing_.late[static_cast<std::size_t>(id)] && from_own) own_[static_cast<std::size_t>(id)] = true;
     }
-    instruction.dead = std::move(dead[i]);
-    if (instruction.rule->solo == nullptr) instruction.alone = BoxedOp(node);
+  }
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const std::vector<ValueId> inputs = inputs_of(graph_.nodes[i]);
+    const std::vector<ValueId> written = written_by(graph_.nodes[i]);
+    const auto late = [&](ValueId id) { return id != kNoValue && sharing_.late[static_cast<std::size_t>(id)]; };
+    const bool second = std::any_of(inputs.begin(), inputs.end(), late) ||
+                        std::any_of(written.begin(), written.end(), late) ||
+                        std::any_of(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end(), late);
+    (second ? second_ : first_).push_back(instruction_of(i, lowering, device));
+    if (second) choose_way(second_.back(), lowering, device);
+  }
+  find_lifetimes();
+}
+
+Program::Instruction Program::instruction_of(std::size_t i, const Lowering&, const at::Device& device) const {
+  const Node& node = graph_.nodes[i];
+  Instruction instruction;
+  instruction.node = i;
+  instruction.number = is_number_op(node.op);
+  if (instruction.number) return instruction;
+  instruction.rule = find_rule(node.op);
+  if (instruction.rule == nullptr && draws(node)) {
+    fail(node,
+         "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
+         "randn, uniform_, normal_ or exponential_");
+  }
+  if (instruction.rule == nullptr || instruction.rule->solo == nullptr) instruction.alone.emplace(node, device);
+  return instruction;
+}
+
+// How the instruction runs for c slots.
+void Program::choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const {
+  const Node& node = graph_.nodes[instruction.node];
+  if (instruction.number || lowering.chunk == 1) return;
+  const auto own = [&](ValueId id) { return id != kNoValue && is_own(id); };
+  instruction.own = std::any_of(node.outputs.begin(), node.outputs.end(), own);
+  const std::vector<ValueId> inputs = inputs_of(node), written = written_by(node);
+  const bool from_own = std::any_of(inputs.begin(), inputs.end(), own) ||
+                        std::any_of(written.begin(), written.end(), own) || draws(node) || has_hyper(node);
+  if (!from_own) {
+    instruction.copied = instruction.own;
+    if (!instruction.alone) instruction.alone.emplace(node, device);
+    return;
+  }
+  instruction.own = true;
+  for (const ValueId id : node.outputs) {
+    if (id == kNoValue || !graph_.values[static_cast<std::size_t>(id)].number) continue;
+    fail(node, "a number computed from a slot's own data cannot steer slots that run together");
+  }
+  const bool by_slot = has_hyper(node) && (instruction.rule == nullptr || !instruction.rule->reads_hypers);
+  if (instruction.rule != nullptr && !by_slot) {
     instruction.candidate = pick(*instruction.rule, node, lowering);
-    if (instruction.candidate == nullptr) instruction.wide = BoxedOp(node).with_slot_dimension(instruction.rule->dims);
-    instructions_.push_back(std::move(instruction));
+    if (instruction.candidate != nullptr) return;
+    if (instruction.rule->candidates.empty()) {
+      instruction.aligned = BoxedOp(node, device).with_slot_dimension(instruction.rule->dims);
+      return;
+    }
+  }
+  // A stack of what slots gave would not be a view of what they were given.
+  const bool viewed =
+      makes_view(node) && written.empty() && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+        return id != kNoValue && sharing_.written[static_cast<std::size_t>(id)];
+      });
+  if (viewed && by_slot) fail(node, "a view that is written in place cannot have a parameter that differs by slot");
+  instruction.batched.emplace(node, device, by_slot);
+}
+
+void Program::find_lifetimes() {
+  std::vector<std::pair<std::vector<Instruction>*, std::size_t>> last(graph_.values.size(), {nullptr, 0});
+  std::vector<bool> made_first(graph_.values.size(), false), read_second(graph_.values.size(), false);
+  for (const ValueId id : graph_.inputs) made_first[static_cast<std::size_t>(id)] = true;
+  for (auto* part : {&first_, &second_}) {
+    for (std::size_t k = 0; k < part->size(); ++k) {
+      const Node& node = graph_.nodes[(*part)[k].node];
+      for (const ValueId id : inputs_of(node)) {
+        last[static_cast<std::size_t>(id)] = {part, k};
+        if (part == &second_) read_second[static_cast<std::size_t>(id)] = true;
+      }
+      for (const ValueId id : node.outputs) {
+        if (id == kNoValue) continue;
+        last[static_cast<std::size_t>(id)] = {part, k};
+        if (part == &first_) made_first[static_cast<std::size_t>(id)] = true;
+      }
+    }
+  }
+  read_second[static_cast<std::size_t>(graph_.output)] = true;
+  last[static_cast<std::size_t>(graph_.output)] = {nullptr, 0};
+  for (std::size_t id = 0; id < last.size(); ++id) {
+    if (made_first[id] && read_second[id]) handed_over_.push_back(static_cast<ValueId>(id));
+    if (last[id].first != nullptr) (*last[id].first)[last[id].second].dead.push_back(static_cast<ValueId>(id));
   }
 }
 
-at::Tensor Program::run(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights,
-                        const RunContext& context) const {
-  std::vector<at::Tensor> values(graph_.values.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool image = inputs[i].dim() == 4 && context.slots == 0;
-    values[static_cast<std::size_t>(graph_.inputs[i])] =
-        image && channels_last_ ? inputs[i].contiguous(at::MemoryFormat::ChannelsLast) : inputs[i];
+Flow Program::share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const {
+  const at::NoGradGuard no_gradients;
+  Flow values(graph_.values.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!owned_[i]) values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
   }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto id = static_cast<std::size_t>(graph_.inputs[i]);
+    at::Tensor input = inputs[i];
+    if (input.dim() == 4 && channels_last_) input = input.contiguous(at::MemoryFormat::ChannelsLast);
+    // Samples belong to the caller, and other slots read them, too.
+    values[id] = sharing_.written[id] && !sharing_.late[id] ? input.clone() : input;
+  }
+  const RunContext alone;
+  for (const Instruction& instruction : first_) execute(instruction, values, alone);
+  Flow kept(graph_.values.size());
+  for (const ValueId id : handed_over_) {
+    kept[static_cast<std::size_t>(id)] = std::move(values[static_cast<std::size_t>(id)]);
+  }
+  return kept;
+}
+
+// What the first part left, as the second takes it: with a slot dimension if it comes from samples.
+Flow Program::joined(std::span<const Flow* const> shared, int slots) const {
+  Flow values = *shared.front();
+  for (const ValueId id : handed_over_) {
+    const auto at = static_cast<std::size_t>(id);
+    if (!values[at].isTensor()) continue;
+    if (slots > 0 && own_[at]) {
+      const bool same = std::all_of(shared.begin(), shared.end(), [&](const Flow* f) { return f == shared.front(); });
+      if (same) {
+        values[at] = expanded(values[at].toTensor(), slots);
+      } else {
+        std::vector<at::Tensor> rows;
+        for (const Flow* flow : shared) rows.push_back((*flow)[at].toTensor());
+        values[at] = at::stack(rows);
+      }
+    }
+    if (sharing_.written[at] && sharing_.late[at]) values[at] = values[at].toTensor().clone();
+  }
+  return values;
+}
+
+at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
+                        const RunContext& context) const {
+  Flow values = joined(shared, context.slots);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
   }
-  for (const Instruction& instruction : instructions_) {
-    const Node& node = graph_.nodes[instruction.node];
-    const Call call(node, static_cast<int>(instruction.node), values, context);
-    std::vector<at::Tensor> outputs;
-    if (context.slots == 0) {
-      outputs = instruction.alone ? instruction.alone->call(values, context.training) : instruction.rule->solo(call);
-    } else {
-      outputs = instruction.candidate != nullptr ? instruction.candidate->run(call)
-                                                 : instruction.wide->call(values, context.training);
-    }
-    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-      values[static_cast<std::size_t>(node.outputs[o])] = std::move(outputs[o]);
-    }
-    for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)].reset();
+  for (const Instruction& instruction : second_) execute(instruction, values, context);
+  const auto output = static_cast<std::size_t>(graph_.output);
+  const at::Tensor result = values[output].toTensor();
+  return context.slots > 0 && !own_[output] ? expanded(result, context.slots) : result;
+}
+
+void Program::execute(const Instruction& instruction, Flow& values, const RunContext& context) const {
+  const Node& node = graph_.nodes[instruction.node];
+  if (node.no_gradient) {
+    const at::NoGradGuard no_gradients;
+    store(outputs_of(instruction, values, context), node, values);
+  } else {
+    store(outputs_of(instruction, values, context), node, values);
   }
-  return values[static_cast<std::size_t>(graph_.output)];
+  for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
+}
+
+Flow Program::outputs_of(const Instruction& instruction, const Flow& values, const RunContext& context) const {
+  static const std::vector<bool> none;
+  const Node& node = graph_.nodes[instruction.node];
+  const bool wide = context.slots > 0;
+  if (instruction.number) return {number_of(node, values, wide ? own_ : none)};
+  const Call call(node, index_[instruction.node], values, own_, context);
+  if (!wide || !instruction.own) {
+    if (instruction.rule != nullptr && instruction.rule->solo != nullptr) {
+      if (!wide) return to_flow(instruction.rule->solo(call));
+      return instruction.alone->call(values);
+    }
+    return instruction.alone->call(
+        values, context.graph_hypers.empty() ? std::span<const double>() : context.graph_hypers.front());
+  }
+  if (instruction.copied) {
+    Flow outputs = instruction.alone->call(values);
+    for (c10::IValue& output : outputs) {
+      if (output.isTensor()) output = expanded(output.toTensor(), context.slots).clone();
+    }
+    return outputs;
+  }
+  if (instruction.candidate != nullptr) return to_flow(instruction.candidate->run(call));
+  if (instruction.aligned) return aligned(instruction, values, context.slots);
+  return instruction.batched->call(values, own_, context);
+}
+
+// [c, N, F] beside [c, F]: broadcasting counts from the right, so the slots of the second need ones behind them.
+Flow Program::aligned(const Instruction& instruction, const Flow& values, int slots) const {
+  std::int64_t rank = 0;
+  for (const ValueId id : inputs_of(graph_.nodes[instruction.node])) {
+    const c10::IValue& value = values[static_cast<std::size_t>(id)];
+    if (value.isTensor()) rank = std::max(rank, value.toTensor().dim() - (is_own(id) ? 1 : 0));
+  }
+  const bool counts_dimensions = !instruction.rule->dims.empty();
+  return instruction.aligned->call(values, {}, [&](ValueId id, const at::Tensor& t) {
+    if (!is_own(id)) return counts_dimensions ? expanded(t, slots) : t;
+    if (t.dim() - 1 == rank || counts_dimensions) return t;
+    std::vector<std::int64_t> sizes = t.sizes().vec();
+    sizes.insert(sizes.begin() + 1, static_cast<std::size_t>(rank - (t.dim() - 1)), 1);
+    return t.reshape(sizes);
+  });
+}
+
+bool Program::shares_layers() const {
+  return std::any_of(first_.begin(), first_.end(), [&](const Instruction& instruction) {
+    const Node& node = graph_.nodes[instruction.node];
+    bool data = false, weight = false;
+    for (const ValueId id : inputs_of(node)) {
+      data = data || sharing_.from_data[static_cast<std::size_t>(id)];
+      for (const Weight& w : graph_.weights) {
+        weight = weight || (w.value == id && is_floating(w.dtype) && !w.shape.empty());
+      }
+    }
+    return data && weight;
+  });
 }
 
 std::vector<std::pair<std::string, std::string>> Program::choices() const {
   std::vector<std::pair<std::string, std::string>> out;
-  for (const Instruction& instruction : instructions_) {
+  std::map<std::string, std::string> without_rule;
+  for (const Instruction& instruction : second_) {
+    const Node& node = graph_.nodes[instruction.node];
+    if (instruction.batched) without_rule[node.op] = instruction.batched->way();
     if (instruction.candidate == nullptr || instruction.rule->candidates.size() < 2) continue;
-    out.emplace_back(graph_.nodes[instruction.node].path, instruction.candidate->name);
+    out.emplace_back(node.path, instruction.candidate->name);
   }
+  out.insert(out.end(), without_rule.begin(), without_rule.end());
   return out;
 }
 
 std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families(const Graph& graph) {
   std::vector<std::pair<std::string, std::vector<std::string>>> families;
-  for (const Node& node : graph.nodes) {
+  for (const Node& node : with_complete_arguments(graph).nodes) {
     const Rule* rule = find_rule(node.op);
     if (rule == nullptr || rule->candidates.size() < 2) continue;
     std::vector<std::string> names;

@@ -1,62 +1,84 @@
 #include "fusion/array/rule.hpp"
 
+#include <ATen/ATen.h>
+
 #include <unordered_map>
 
 #include "fusion/array/rules.hpp"
+#include "fusion/array/slot_store.hpp"
 
 namespace hfta::fusion {
 
+at::Tensor Call::with_slots(ValueId id) const {
+  const c10::IValue& value = values_[static_cast<std::size_t>(id)];
+  const at::Tensor tensor = value.isTensor() ? value.toTensor() : wrapped_number(value);
+  if (slots() == 0 || slotwise_[static_cast<std::size_t>(id)]) return tensor;
+  std::vector<std::int64_t> sizes = tensor.sizes().vec();
+  sizes.insert(sizes.begin(), slots());
+  return tensor.unsqueeze(0).expand(sizes);
+}
+
 at::Tensor Call::tensor(std::size_t i) const {
-  const Arg* a = arg(i);
-  if (a == nullptr || std::holds_alternative<std::monostate>(*a)) return {};
-  return values_[static_cast<std::size_t>(std::get<ValueId>(*a))];
+  return is_none(i) ? at::Tensor() : with_slots(std::get<ValueId>(arg(i)));
 }
 
 std::vector<at::Tensor> Call::tensors(std::size_t i) const {
   std::vector<at::Tensor> out;
-  for (const ValueId id : std::get<std::vector<ValueId>>(node_.args.at(i))) {
-    out.push_back(values_[static_cast<std::size_t>(id)]);
-  }
+  const auto* ids = std::get_if<std::vector<ValueId>>(&arg(i));
+  if (ids == nullptr) return out;  // an empty list of whatever kind
+  for (const ValueId id : *ids) out.push_back(with_slots(id));
   return out;
 }
 
-const std::vector<std::int64_t>& Call::ints(std::size_t i) const {
-  return std::get<std::vector<std::int64_t>>(node_.args.at(i));
+bool Call::shared(std::size_t i) const {
+  const auto* id = std::get_if<ValueId>(&arg(i));
+  return id == nullptr || slots() == 0 || !slotwise_[static_cast<std::size_t>(*id)];
 }
 
-std::int64_t Call::integer(std::size_t i, std::int64_t otherwise) const {
-  const Arg* a = arg(i);
-  return a == nullptr || std::holds_alternative<std::monostate>(*a) ? otherwise : std::get<std::int64_t>(*a);
+at::Tensor Call::shared_tensor(std::size_t i) const {
+  return is_none(i) ? at::Tensor() : values_[static_cast<std::size_t>(std::get<ValueId>(arg(i)))].toTensor();
 }
 
-double Call::number(std::size_t i, double otherwise) const {
-  const Arg* a = arg(i);
-  if (a == nullptr) return otherwise;
-  if (const auto* whole = std::get_if<std::int64_t>(a)) return static_cast<double>(*whole);
-  return std::get<double>(*a);
+std::vector<std::int64_t> Call::ints(std::size_t i) const {
+  if (const auto* sizes = std::get_if<std::vector<Size>>(&arg(i))) return resolve(*sizes, values_);
+  return std::get<std::vector<std::int64_t>>(arg(i));
 }
 
-bool Call::flag(std::size_t i, bool otherwise) const {
-  const Arg* a = arg(i);
-  return a == nullptr ? otherwise : std::get<bool>(*a);
+std::int64_t Call::integer(std::size_t i) const {
+  if (const auto* id = std::get_if<ValueId>(&arg(i))) return values_[static_cast<std::size_t>(*id)].toInt();
+  return std::get<std::int64_t>(arg(i));
+}
+
+double Call::number(std::size_t i) const {
+  if (const auto* id = std::get_if<ValueId>(&arg(i))) {
+    const c10::IValue& value = values_[static_cast<std::size_t>(*id)];
+    return value.isInt() ? static_cast<double>(value.toInt()) : value.toDouble();
+  }
+  if (const auto* whole = std::get_if<std::int64_t>(&arg(i))) return static_cast<double>(*whole);
+  return std::get<double>(arg(i));
+}
+
+std::optional<at::ScalarType> Call::dtype(std::size_t i) const {
+  const auto* dtype = std::get_if<DType>(&arg(i));
+  return dtype == nullptr ? std::nullopt : std::optional(scalar_type(*dtype));
 }
 
 std::vector<double> Call::per_slot(std::size_t i) const {
-  const std::size_t n = context_.graph_hypers.size();
-  if (const auto* ref = std::get_if<HyperRef>(&node_.args.at(i))) {
+  if (const auto* ref = std::get_if<HyperRef>(&arg(i))) {
     std::vector<double> out;
     for (const std::vector<double>& hypers : context_.graph_hypers) {
       out.push_back(hypers.at(static_cast<std::size_t>(ref->index)));
     }
     return out;
   }
-  return std::vector<double>(n, number(i, 0.0));
+  return std::vector<double>(context_.graph_hypers.size(), number(i));
 }
 
 const std::vector<Rule>& all_rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all;
-    for (auto* family : {&linear_rules, &conv_rules, &norm_rules, &pool_rules, &dropout_rules, &plain_rules}) {
+    for (auto* family : {&linear_rules, &conv_rules, &norm_rules, &pool_rules, &attention_rules, &recurrent_rules,
+                         &embedding_rules, &random_rules, &shape_rules, &pointwise_rules}) {
       for (Rule& rule : (*family)()) all.push_back(std::move(rule));
     }
     return all;

@@ -8,10 +8,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "fusion/array/boxed.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion {
@@ -24,39 +26,49 @@ struct SlotRandom {
 
 /// One run of a graph for a chunk of slots.
 struct RunContext {
-  bool training = true;
   int slots = 0;                                      ///< c; 0: one slot, values without a slot dimension.
   std::span<const SlotRandom> random;                 ///< max(1, slots)
   std::span<const std::vector<double>> graph_hypers;  ///< Per slot: Graph::hypers' values.
+  at::Device device = at::kCPU;
 };
 
-/// A node with its arguments at hand.
+/// A node with its arguments at hand; they are complete and stand as the op's schema has them.
 class Call {
  public:
-  Call(const Node& node, int index, std::span<at::Tensor> values, const RunContext& context)
-      : node_(node), index_(index), values_(values), context_(context) {}
+  /// `slotwise`: by ValueId, whether the value has a slot dimension where slots() is not 0.
+  Call(const Node& node, int index, std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
+       const RunContext& context)
+      : node_(node), index_(index), values_(values), slotwise_(slotwise), context_(context) {}
 
   [[nodiscard]] const RunContext& context() const { return context_; }
   [[nodiscard]] int slots() const { return context_.slots; }
   /// Position of the node in its graph: part of the key of its randomness.
   [[nodiscard]] int index() const { return index_; }
-  /// The value of argument i; undefined if it is None or left out.
+  /// The value of argument i, with the slot dimension if there are slots (an expanded view where slots share it);
+  /// undefined if it is None.
   [[nodiscard]] at::Tensor tensor(std::size_t i) const;
   [[nodiscard]] std::vector<at::Tensor> tensors(std::size_t i) const;
-  [[nodiscard]] const std::vector<std::int64_t>& ints(std::size_t i) const;
-  /// `otherwise` if it is None or left out; the next two, if it is left out.
-  [[nodiscard]] std::int64_t integer(std::size_t i, std::int64_t otherwise) const;
-  [[nodiscard]] double number(std::size_t i, double otherwise) const;
-  [[nodiscard]] bool flag(std::size_t i, bool otherwise) const;
+  /// Whether slots share argument i: its tensor() is the same for all.
+  [[nodiscard]] bool shared(std::size_t i) const;
+  /// Argument i without a slot dimension; only if shared(i).
+  [[nodiscard]] at::Tensor shared_tensor(std::size_t i) const;
+  [[nodiscard]] bool is_none(std::size_t i) const { return std::holds_alternative<std::monostate>(arg(i)); }
+  [[nodiscard]] std::vector<std::int64_t> ints(std::size_t i) const;
+  [[nodiscard]] std::int64_t integer(std::size_t i) const;
+  [[nodiscard]] double number(std::size_t i) const;
+  [[nodiscard]] bool flag(std::size_t i) const { return std::get<bool>(arg(i)); }
+  [[nodiscard]] std::optional<at::ScalarType> dtype(std::size_t i) const;
   /// Argument i of every slot, whether it is one literal for all or a per-slot hyperparameter.
   [[nodiscard]] std::vector<double> per_slot(std::size_t i) const;
 
  private:
-  [[nodiscard]] const Arg* arg(std::size_t i) const { return i < node_.args.size() ? &node_.args[i] : nullptr; }
+  [[nodiscard]] const Arg& arg(std::size_t i) const { return node_.args.at(i); }
+  [[nodiscard]] at::Tensor with_slots(ValueId id) const;
 
   const Node& node_;
   int index_;
-  std::span<at::Tensor> values_;
+  std::span<const c10::IValue> values_;
+  const std::vector<bool>& slotwise_;
   const RunContext& context_;
 };
 
@@ -72,11 +84,13 @@ struct Rule {
   std::string op;
   std::string family;  ///< Ops of one family share a choice: "conv", "linear", ...
   /// The first that supports a node is taken where nothing was measured. Empty: the op itself runs on [c, N, ...], its
-  /// `dims` moved by one.
+  /// `dims` moved by one, lower ranks filled up with ones behind the slots.
   std::vector<Candidate> candidates;
-  std::vector<int> dims;  ///< Positions of arguments that count dimensions.
+  std::vector<int> dims = {};  ///< Positions of arguments that count dimensions.
   /// For one slot; nullptr: the op itself, called as it is.
   std::vector<at::Tensor> (*solo)(const Call& call) = nullptr;
+  /// Candidates read hyperparameters with Call::per_slot; others get a loop over slots where there is one.
+  bool reads_hypers = false;
 };
 
 /// Every rule, one table.

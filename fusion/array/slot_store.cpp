@@ -28,18 +28,45 @@ const char* safetensors_name(at::ScalarType type) {
       return "F64";
     case at::kLong:
       return "I64";
+    case at::kHalf:
+      return "F16";
+    case at::kBFloat16:
+      return "BF16";
+    case at::kInt:
+      return "I32";
+    case at::kShort:
+      return "I16";
+    case at::kChar:
+      return "I8";
+    case at::kByte:
+      return "U8";
+    case at::kBool:
+      return "BOOL";
     default:
       throw Error(ErrorKind::kInternal, fmt::format("no safetensors dtype for {}", c10::toString(type)));
   }
 }
 
+at::Tensor stored(const Weight& weight) {
+  if (weight.stored == nullptr || weight.stored->shape != weight.shape ||
+      static_cast<std::int64_t>(weight.stored->bytes.size()) !=
+          elements_of(weight.shape, 1) * size_of(weight.stored->dtype)) {
+    throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
+  }
+  const at::Tensor values = at::empty(weight.shape, scalar_type(weight.stored->dtype));
+  std::copy(weight.stored->bytes.begin(), weight.stored->bytes.end(), static_cast<std::byte*>(values.data_ptr()));
+  return values;
+}
+
 // The same draws whatever the dtype: they are made in double and rounded.
-at::Tensor draw(const Weight& weight, CountedRandom random) {
+at::Tensor first_values(const Weight& weight, CountedRandom random) {
+  if (weight.init.kind == Init::Kind::kStored) return stored(weight);
   const at::Tensor values = at::zeros(weight.shape, at::kDouble);
   double* out = values.data_ptr<double>();
   for (std::int64_t i = 0; i < values.numel(); ++i) {
     switch (weight.init.kind) {
       case Init::Kind::kZeros:
+      case Init::Kind::kStored:
         break;
       case Init::Kind::kOnes:
         out[i] = 1;
@@ -52,6 +79,7 @@ at::Tensor draw(const Weight& weight, CountedRandom random) {
         break;
     }
   }
+  if (weight.init.zero_row >= 0) values.select(0, weight.init.zero_row).zero_();
   return values;
 }
 
@@ -65,14 +93,35 @@ at::ScalarType scalar_type(DType dtype) {
       return at::kDouble;
     case DType::kInt64:
       return at::kLong;
+    case DType::kFloat16:
+      return at::kHalf;
+    case DType::kBFloat16:
+      return at::kBFloat16;
+    case DType::kInt32:
+      return at::kInt;
+    case DType::kInt16:
+      return at::kShort;
+    case DType::kInt8:
+      return at::kChar;
+    case DType::kUInt8:
+      return at::kByte;
+    case DType::kBool:
+      return at::kBool;
   }
   throw Error(ErrorKind::kInternal, "unknown dtype");
 }
 
-SlotStore::SlotStore(const Graph& graph, OptimizerKind optimizer, int slots, const at::Device& device)
-    : graph_(graph), optimizer_(optimizer), slots_(slots), device_(device) {
-  for (const Weight& weight : graph.weights) {
+SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind optimizer, int slots,
+                     const at::Device& device)
+    : graph_(graph), owned_(std::move(owned)), optimizer_(optimizer), slots_(slots), device_(device) {
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    const Weight& weight = graph.weights[i];
     const auto options = at::TensorOptions().dtype(scalar_type(weight.dtype)).device(device);
+    if (!owned_[i]) {
+      weights_.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, i)).to(options));
+      states_.emplace_back();
+      continue;
+    }
     weights_.push_back(at::zeros(with_slots(weight.shape, slots), options));
     std::vector<at::Tensor> states;
     for (std::size_t s = 0; weight.trained && s < state_names(optimizer).size(); ++s) {
@@ -88,7 +137,9 @@ at::Tensor SlotStore::state(std::size_t i, std::size_t s) const {
 
 std::vector<std::pair<std::string, at::Tensor>> SlotStore::named() const {
   std::vector<std::pair<std::string, at::Tensor>> out;
-  for (std::size_t i = 0; i < weights_.size(); ++i) out.emplace_back(graph_.weights[i].name, weights_[i]);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (owned_[i]) out.emplace_back(graph_.weights[i].name, weights_[i]);
+  }
   const std::vector<const char*> names = state_names(optimizer_);
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     for (std::size_t s = 0; s < states_[i].size(); ++s) {
@@ -100,8 +151,9 @@ std::vector<std::pair<std::string, at::Tensor>> SlotStore::named() const {
 
 void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed) {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
-    weights_[i].select(0, slot).copy_(
-        draw(graph_.weights[i], CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i))));
+    if (!owned_[i]) continue;
+    weights_[i].select(0, slot).copy_(first_values(
+        graph_.weights[i], CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i))));
     for (const at::Tensor& state : states_[i]) state.select(0, slot).zero_();
   }
 }
@@ -160,7 +212,9 @@ void SlotStore::resize(int slots) {
     fresh.narrow(0, 0, kept).copy_(old.narrow(0, 0, kept));
     return fresh;
   };
-  for (at::Tensor& weight : weights_) weight = resized(weight);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (owned_[i]) weights_[i] = resized(weights_[i]);
+  }
   for (auto& states : states_) {
     for (at::Tensor& state : states) state = resized(state);
   }
@@ -170,6 +224,14 @@ void SlotStore::resize(int slots) {
 std::int64_t SlotStore::bytes_per_slot() const {
   std::int64_t total = 0;
   for (const auto& [name, tensor] : named()) total += static_cast<std::int64_t>(tensor.nbytes()) / slots_;
+  return total;
+}
+
+std::int64_t SlotStore::shared_bytes() const {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (!owned_[i]) total += static_cast<std::int64_t>(weights_[i].nbytes());
+  }
   return total;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-/// Memory of an array: every weight, buffer and optimizer state of every slot, one tensor [P, ...] each.
+/// Memory of an array: every weight, buffer and optimizer state that slots own, one tensor [P, ...] each; what they
+/// share, once.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,15 +20,17 @@ namespace hfta::fusion {
 /// Row b of every tensor is slot b's. P is the number of slots with padding.
 class SlotStore {
  public:
-  SlotStore(const Graph& graph, OptimizerKind optimizer, int slots, const at::Device& device);
+  /// `owned`: by Graph::weights.
+  SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind optimizer, int slots, const at::Device& device);
 
   [[nodiscard]] int slots() const { return slots_; }
-  /// [P, shape...] of weight i (Graph::weights' order).
+  [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
+  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it.
   [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
   /// [P, shape...] of state s (state_names' order) of weight i; undefined if it is not trained.
   [[nodiscard]] at::Tensor state(std::size_t i, std::size_t s) const;
 
-  /// Fresh weights in row b, drawn on the host from (study seed, trial seed, weight); state zero.
+  /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
   void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed);
   /// Row b as safetensors, with `counters` as metadata.
   [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters) const;
@@ -36,12 +39,15 @@ class SlotStore {
   /// The first min(slots, P) rows kept.
   void resize(int slots);
   [[nodiscard]] std::int64_t bytes_per_slot() const;
+  /// Bytes of what slots share.
+  [[nodiscard]] std::int64_t shared_bytes() const;
 
  private:
   /// Every tensor by its name in a saved slot.
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> named() const;
 
   const Graph& graph_;
+  std::vector<bool> owned_;
   OptimizerKind optimizer_;
   int slots_;
   at::Device device_;

@@ -4,7 +4,7 @@
 
 namespace hfta::fusion {
 
-Workers::Workers(int count, int threads_inside) {
+Workers::Workers(int count, int threads_inside) : threads_inside_(threads_inside) {
   for (int i = 0; i < count; ++i) threads_.emplace_back([this, threads_inside] { serve(threads_inside); });
 }
 
@@ -28,6 +28,19 @@ void Workers::run(int n, const std::function<void(int)>& task) {
   done_.wait(lock, [this] { return unfinished_ == 0; });
   task_ = nullptr;
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void Workers::run_alone(const std::function<void()>& task) {
+  run(1, [&](int) {
+    at::set_num_threads(threads_inside_ * static_cast<int>(threads_.size()));
+    try {
+      task();
+    } catch (...) {
+      at::set_num_threads(threads_inside_);
+      throw;
+    }
+    at::set_num_threads(threads_inside_);
+  });
 }
 
 void Workers::serve(int threads_inside) {

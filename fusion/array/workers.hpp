@@ -22,6 +22,8 @@ class Workers {
   /// Runs task(0) .. task(n-1), each on some worker; returns when all are done. Rethrows the exception of the lowest
   /// failing index; the others run to their end.
   void run(int n, const std::function<void(int)>& task);
+  /// Runs the task on one worker, whose ops may use the threads of all.
+  void run_alone(const std::function<void()>& task);
 
  private:
   void serve(int threads_inside);
@@ -33,6 +35,7 @@ class Workers {
   int failed_index_ = 0;
   std::exception_ptr failure_;
   bool stopping_ = false;
+  int threads_inside_;
   std::vector<std::thread> threads_;
 };
 

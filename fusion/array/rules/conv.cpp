@@ -1,4 +1,5 @@
 // B convolutions: x [c, N, C, spatial...], weight [c, O, C/groups, kernel...], bias [c, O] -> [c, N, O, spatial...].
+// Transposed ones have weight [c, C, O/groups, kernel...].
 #include <ATen/ATen.h>
 
 #include "fusion/array/layout.hpp"
@@ -7,48 +8,63 @@
 namespace hfta::fusion {
 namespace {
 
-// conv1d and conv2d share their schema: input, weight, bias, stride, padding, dilation, groups.
 struct Conv {
   at::Tensor x, weight, bias;
-  std::vector<std::int64_t> stride, padding, dilation;
+  std::vector<std::int64_t> stride, padding, dilation, output_padding;
   std::int64_t groups;
+  bool transposed;
+  const Call& call;
 
-  explicit Conv(const Call& call)
-      : x(call.tensor(0)),
-        weight(call.tensor(1)),
-        bias(call.tensor(2)),
-        stride(call.ints(3)),
-        padding(call.ints(4)),
-        dilation(call.ints(5)),
-        groups(call.integer(6, 1)) {}
+  // conv1d to conv3d: input, weight, bias, stride, padding, dilation, groups; transposed: input, weight, bias, stride,
+  // padding, output_padding, groups, dilation.
+  Conv(const Call& c, bool is_transposed)
+      : x(c.tensor(0)),
+        weight(c.tensor(1)),
+        bias(c.tensor(2)),
+        stride(c.ints(3)),
+        padding(c.ints(4)),
+        dilation(c.ints(is_transposed ? 7 : 5)),
+        output_padding(is_transposed ? c.ints(5) : std::vector<std::int64_t>(stride.size(), 0)),
+        groups(c.integer(6)),
+        transposed(is_transposed),
+        call(c) {}
 
   [[nodiscard]] at::Tensor run(const at::Tensor& input, const at::Tensor& w, const at::Tensor& b,
                                std::int64_t group_count) const {
-    const std::vector<std::int64_t> no_output_padding(stride.size(), 0);
-    return at::convolution(input, w, b, stride, padding, dilation, false, no_output_padding, group_count);
+    return at::convolution(input, w, b, stride, padding, dilation, transposed, output_padding, group_count);
+  }
+
+  // A layer that slots share sees their samples as one batch.
+  [[nodiscard]] bool is_shared() const { return call.shared(1) && call.shared(2); }
+  [[nodiscard]] at::Tensor run_shared() const {
+    const MergedBatch batch = merge_batch(x);
+    return batch.restore(run(batch.merged, call.shared_tensor(1), call.shared_tensor(2), groups));
+  }
+
+  // HFTA's form (MLSys'21, section 3): c convolutions are one with c times the groups.
+  [[nodiscard]] at::Tensor run_grouped(const at::Tensor& slots_inside) const {
+    const std::int64_t c = x.size(0);
+    const at::Tensor flat_bias = bias.defined() ? bias.flatten() : at::Tensor();
+    return slots_out_of_channels(run(slots_inside, weight.flatten(0, 1), flat_bias, c * groups), c);
   }
 };
 
-// HFTA's form (MLSys'21, section 3): c convolutions are one with c times the groups.
+template <bool kTransposed>
 std::vector<at::Tensor> grouped(const Call& call) {
-  const Conv conv(call);
-  const std::int64_t c = conv.x.size(0);
-  const at::Tensor bias = conv.bias.defined() ? conv.bias.flatten() : at::Tensor();
-  const at::Tensor y = conv.run(slots_into_channels(conv.x), conv.weight.flatten(0, 1), bias, c * conv.groups);
-  return {slots_out_of_channels(y, c)};
+  const Conv conv(call, kTransposed);
+  return {conv.is_shared() ? conv.run_shared() : conv.run_grouped(slots_into_channels(conv.x))};
 }
 
 std::vector<at::Tensor> grouped_channels_last(const Call& call) {
-  const Conv conv(call);
-  const std::int64_t c = conv.x.size(0);
-  const at::Tensor bias = conv.bias.defined() ? conv.bias.flatten() : at::Tensor();
-  const at::Tensor x = slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast);
-  return {slots_out_of_channels(conv.run(x, conv.weight.flatten(0, 1), bias, c * conv.groups), c)};
+  const Conv conv(call, false);
+  if (conv.is_shared()) return {conv.run_shared()};
+  return {conv.run_grouped(slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast))};
 }
 
 // One matrix product per slot over its patches: [O, C*k] x [C*k, N*L].
 std::vector<at::Tensor> unfolded(const Call& call) {
-  const Conv conv(call);
+  const Conv conv(call, false);
+  if (conv.is_shared()) return {conv.run_shared()};
   const std::int64_t c = conv.x.size(0), n = conv.x.size(1), out_channels = conv.weight.size(1);
   const at::Tensor images = conv.x.flatten(0, 1);
   const std::vector<std::int64_t> kernel = conv.weight.sizes().slice(3).vec();
@@ -66,8 +82,9 @@ std::vector<at::Tensor> unfolded(const Call& call) {
   return {y.view(shape).transpose(1, 2)};
 }
 
+template <bool kTransposed>
 std::vector<at::Tensor> per_slot(const Call& call) {
-  const Conv conv(call);
+  const Conv conv(call, kTransposed);
   std::vector<at::Tensor> out;
   for (std::int64_t b = 0; b < conv.x.size(0); ++b) {
     out.push_back(conv.run(conv.x.select(0, b), conv.weight.select(0, b),
@@ -76,19 +93,28 @@ std::vector<at::Tensor> per_slot(const Call& call) {
   return {at::stack(out)};
 }
 
-bool ungrouped(const Node& node) { return node.args.size() < 7 || std::get<std::int64_t>(node.args[6]) == 1; }
+bool ungrouped(const Node& node) {
+  const auto* groups = std::get_if<std::int64_t>(&node.args.at(6));
+  return groups != nullptr && *groups == 1;
+}
 
 }  // namespace
 
 std::vector<Rule> conv_rules() {
-  return {{"aten::conv2d",
-           "conv",
-           {{"grouped", grouped, nullptr},
-            {"grouped_channels_last", grouped_channels_last, nullptr},
-            {"unfolded", unfolded, ungrouped},
-            {"per_slot", per_slot, nullptr}},
-           {}},
-          {"aten::conv1d", "conv", {{"grouped", grouped, nullptr}, {"per_slot", per_slot, nullptr}}, {}}};
+  const Candidate as_groups{"grouped", grouped<false>, nullptr}, by_slot{"per_slot", per_slot<false>, nullptr};
+  std::vector<Rule> rules = {{"aten::conv2d",
+                              "conv",
+                              {as_groups,
+                               {"grouped_channels_last", grouped_channels_last, nullptr},
+                               {"unfolded", unfolded, ungrouped},
+                               by_slot}},
+                             {"aten::conv1d", "conv", {as_groups, by_slot}},
+                             {"aten::conv3d", "conv", {as_groups, by_slot}}};
+  for (const char* op : {"aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input"}) {
+    rules.push_back(
+        {op, "conv_transpose", {{"grouped", grouped<true>, nullptr}, {"per_slot", per_slot<true>, nullptr}}});
+  }
+  return rules;
 }
 
 }  // namespace hfta::fusion

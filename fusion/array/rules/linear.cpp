@@ -6,8 +6,13 @@
 namespace hfta::fusion {
 namespace {
 
+// A layer that slots share sees their samples as one batch.
+bool is_shared(const Call& call) { return call.shared(1) && call.shared(2); }
+
 std::vector<at::Tensor> batched(const Call& call) {
-  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
+  const at::Tensor x = call.tensor(0);
+  if (is_shared(call)) return {at::linear(x, call.shared_tensor(1), call.shared_tensor(2))};
+  const at::Tensor weight = call.tensor(1), bias = call.tensor(2);
   const at::Tensor rows = x.reshape({x.size(0), -1, x.size(-1)});
   const at::Tensor product = bias.defined() ? at::baddbmm(bias.unsqueeze(1), rows, weight.transpose(1, 2))
                                             : at::bmm(rows, weight.transpose(1, 2));
@@ -28,7 +33,7 @@ std::vector<at::Tensor> per_slot(const Call& call) {
 }  // namespace
 
 std::vector<Rule> linear_rules() {
-  return {{"aten::linear", "linear", {{"batched", batched, nullptr}, {"per_slot", per_slot, nullptr}}, {}}};
+  return {{"aten::linear", "linear", {{"batched", batched, nullptr}, {"per_slot", per_slot, nullptr}}}};
 }
 
 }  // namespace hfta::fusion

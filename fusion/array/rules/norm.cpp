@@ -10,43 +10,60 @@ namespace {
 at::Tensor flat(const at::Tensor& t) { return t.defined() ? t.flatten() : t; }
 at::Tensor slot_of(const at::Tensor& t, std::int64_t b) { return t.defined() ? t.select(0, b) : t; }
 
-// Schema: input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled.
-bool batch_statistics(const Call& call) { return call.flag(5, true) && call.context().training; }
+// batch_norm and instance_norm share their schema: input, weight, bias, running_mean, running_var, training (or
+// use_input_stats), momentum, eps, cudnn_enabled.
+using Norm = at::Tensor (*)(const at::Tensor&, const std::optional<at::Tensor>&, const std::optional<at::Tensor>&,
+                            const std::optional<at::Tensor>&, const std::optional<at::Tensor>&, bool, double, double,
+                            bool);
 
 // Slots as groups of channels: [N, c*C, ...]. Running statistics are views of the slots' own and updated in place.
-std::vector<at::Tensor> batch_norm_folded(const Call& call) {
+template <Norm kNorm>
+std::vector<at::Tensor> folded(const Call& call) {
   const at::Tensor x = call.tensor(0);
-  const at::Tensor y = at::batch_norm(slots_into_channels(x), flat(call.tensor(1)), flat(call.tensor(2)),
-                                      flat(call.tensor(3)), flat(call.tensor(4)), batch_statistics(call),
-                                      call.number(6, 0.1), call.number(7, 1e-5), call.flag(8, true));
+  const at::Tensor y = kNorm(slots_into_channels(x), flat(call.tensor(1)), flat(call.tensor(2)), flat(call.tensor(3)),
+                             flat(call.tensor(4)), call.flag(5), call.number(6), call.number(7), call.flag(8));
   return {slots_out_of_channels(y, x.size(0))};
 }
 
-std::vector<at::Tensor> batch_norm_per_slot(const Call& call) {
-  const at::Tensor x = call.tensor(0);
+template <Norm kNorm>
+std::vector<at::Tensor> per_slot(const Call& call) {
+  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2), mean = call.tensor(3),
+                   var = call.tensor(4);
   std::vector<at::Tensor> out;
   for (std::int64_t b = 0; b < x.size(0); ++b) {
-    out.push_back(at::batch_norm(x.select(0, b), slot_of(call.tensor(1), b), slot_of(call.tensor(2), b),
-                                 slot_of(call.tensor(3), b), slot_of(call.tensor(4), b), batch_statistics(call),
-                                 call.number(6, 0.1), call.number(7, 1e-5), call.flag(8, true)));
+    out.push_back(kNorm(x.select(0, b), slot_of(weight, b), slot_of(bias, b), slot_of(mean, b), slot_of(var, b),
+                        call.flag(5), call.number(6), call.number(7), call.flag(8)));
   }
   return {at::stack(out)};
 }
 
-// Schema: input, normalized_shape, weight, bias, eps. The affine part is broadcast from [c, 1..., shape].
-std::vector<at::Tensor> layer_norm(const Call& call) {
-  const at::Tensor x = call.tensor(0), weight = call.tensor(2), bias = call.tensor(3);
-  const std::vector<std::int64_t>& shape = call.ints(1);
+// weight and bias [c, shape...], spread to stand beside x from dimension `first` on.
+at::Tensor affine(at::Tensor y, const at::Tensor& weight, const at::Tensor& bias, std::int64_t first) {
   const auto spread = [&](const at::Tensor& t) {
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(x.dim()) - shape.size(), 1);
-    sizes[0] = x.size(0);
-    sizes.insert(sizes.end(), shape.begin(), shape.end());
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(y.dim()), 1);
+    for (std::int64_t d = 0; d < t.dim(); ++d) {
+      sizes[static_cast<std::size_t>(d == 0 ? 0 : first + d - 1)] = t.size(d);
+    }
     return t.reshape(sizes);
   };
-  at::Tensor y = at::layer_norm(x, shape, {}, {}, call.number(4, 1e-5));
   if (weight.defined()) y = y * spread(weight);
   if (bias.defined()) y = y + spread(bias);
-  return {y};
+  return y;
+}
+
+// Schema: input, normalized_shape, weight, bias, eps.
+std::vector<at::Tensor> layer_norm(const Call& call) {
+  const at::Tensor x = call.tensor(0);
+  const std::vector<std::int64_t> shape = call.ints(1);
+  return {affine(at::layer_norm(x, shape, {}, {}, call.number(4)), call.tensor(2), call.tensor(3),
+                 x.dim() - static_cast<std::int64_t>(shape.size()))};
+}
+
+// Schema: input, num_groups, weight, bias, eps.
+std::vector<at::Tensor> group_norm(const Call& call) {
+  const MergedBatch batch = merge_batch(call.tensor(0));
+  const at::Tensor y = batch.restore(at::group_norm(batch.merged, call.integer(1), {}, {}, call.number(4)));
+  return {affine(y, call.tensor(2), call.tensor(3), 2)};
 }
 
 }  // namespace
@@ -54,9 +71,12 @@ std::vector<at::Tensor> layer_norm(const Call& call) {
 std::vector<Rule> norm_rules() {
   return {{"aten::batch_norm",
            "batch_norm",
-           {{"folded", batch_norm_folded, nullptr}, {"per_slot", batch_norm_per_slot, nullptr}},
-           {}},
-          {"aten::layer_norm", "layer_norm", {{"broadcast", layer_norm, nullptr}}, {}}};
+           {{"folded", folded<at::batch_norm>, nullptr}, {"per_slot", per_slot<at::batch_norm>, nullptr}}},
+          {"aten::instance_norm",
+           "instance_norm",
+           {{"folded", folded<at::instance_norm>, nullptr}, {"per_slot", per_slot<at::instance_norm>, nullptr}}},
+          {"aten::layer_norm", "layer_norm", {{"broadcast", layer_norm, nullptr}}},
+          {"aten::group_norm", "group_norm", {{"merged", group_norm, nullptr}}}};
 }
 
 }  // namespace hfta::fusion

@@ -16,28 +16,27 @@ std::vector<at::Tensor> over_batch(const Call& call, Pool pool) {
 // Schema: self, kernel_size, stride, padding, dilation, ceil_mode.
 std::vector<at::Tensor> max_pool2d(const Call& call) {
   return over_batch(call, [&](const at::Tensor& x) {
-    return at::max_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5, false));
+    return at::max_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5));
   });
 }
 
 std::vector<at::Tensor> max_pool1d(const Call& call) {
   return over_batch(call, [&](const at::Tensor& x) {
-    return at::max_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5, false));
+    return at::max_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5));
   });
 }
 
 // Schema: self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override (2d).
 std::vector<at::Tensor> avg_pool2d(const Call& call) {
-  const std::int64_t divisor = call.integer(6, 0);  // zero is refused by the op itself, so it can stand for None
+  const std::optional<std::int64_t> divisor = call.is_none(6) ? std::nullopt : std::optional(call.integer(6));
   return over_batch(call, [&](const at::Tensor& x) {
-    return at::avg_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4, false), call.flag(5, true),
-                          divisor != 0 ? std::optional(divisor) : std::nullopt);
+    return at::avg_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4), call.flag(5), divisor);
   });
 }
 
 std::vector<at::Tensor> avg_pool1d(const Call& call) {
   return over_batch(call, [&](const at::Tensor& x) {
-    return at::avg_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4, false), call.flag(5, true));
+    return at::avg_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4), call.flag(5));
   });
 }
 
@@ -65,14 +64,14 @@ std::vector<at::Tensor> adaptive_max_pool1d(const Call& call) {
 }  // namespace
 
 std::vector<Rule> pool_rules() {
-  return {{"aten::max_pool2d", "pool", {{"merged", max_pool2d, nullptr}}, {}},
-          {"aten::max_pool1d", "pool", {{"merged", max_pool1d, nullptr}}, {}},
-          {"aten::avg_pool2d", "pool", {{"merged", avg_pool2d, nullptr}}, {}},
-          {"aten::avg_pool1d", "pool", {{"merged", avg_pool1d, nullptr}}, {}},
-          {"aten::adaptive_avg_pool2d", "pool", {{"merged", adaptive_avg_pool2d, nullptr}}, {}},
-          {"aten::adaptive_avg_pool1d", "pool", {{"merged", adaptive_avg_pool1d, nullptr}}, {}},
-          {"aten::adaptive_max_pool2d", "pool", {{"merged", adaptive_max_pool2d, nullptr}}, {}},
-          {"aten::adaptive_max_pool1d", "pool", {{"merged", adaptive_max_pool1d, nullptr}}, {}}};
+  return {{"aten::max_pool2d", "pool", {{"merged", max_pool2d, nullptr}}},
+          {"aten::max_pool1d", "pool", {{"merged", max_pool1d, nullptr}}},
+          {"aten::avg_pool2d", "pool", {{"merged", avg_pool2d, nullptr}}},
+          {"aten::avg_pool1d", "pool", {{"merged", avg_pool1d, nullptr}}},
+          {"aten::adaptive_avg_pool2d", "pool", {{"merged", adaptive_avg_pool2d, nullptr}}},
+          {"aten::adaptive_avg_pool1d", "pool", {{"merged", adaptive_avg_pool1d, nullptr}}},
+          {"aten::adaptive_max_pool2d", "pool", {{"merged", adaptive_max_pool2d, nullptr}}},
+          {"aten::adaptive_max_pool1d", "pool", {{"merged", adaptive_max_pool1d, nullptr}}}};
 }
 
 }  // namespace hfta::fusion

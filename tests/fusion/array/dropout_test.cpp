@@ -54,7 +54,7 @@ TEST_CASE("dropout is the same at any width, and off in evaluation") {
   for (int s = 0; s < 5; ++s) {
     CHECK(step_all(wide, model.batch)[2] == Approx(step_all(alone, model.batch)[0]).epsilon(1e-12));
   }
-  CHECK(wide.predict(0, model.batch).equal(wide.predict(0, model.batch)));
+  CHECK(wide.predict(0, model.batch.parts[0]).equal(wide.predict(0, model.batch.parts[0])));
 }
 
 }  // namespace hfta::fusion::testing

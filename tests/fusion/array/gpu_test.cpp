@@ -53,8 +53,8 @@ TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
       device.admit(b, init);
     }
     Batch there = model.batch;
-    for (at::Tensor& input : there.inputs) input = input.cuda();
-    there.target = there.target.cuda();
+    for (at::Tensor& input : there.parts[0].inputs) input = input.cuda();
+    there.parts[0].target = there.parts[0].target.cuda();
     for (int s = 0; s < 10; ++s) {
       const std::vector<double> expected = step_all(host, model.batch);
       for (int k = 0; k < device.chunks(); ++k) {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "catch_after_torch.hpp"
-#include "fusion/array/safetensors.hpp"
+#include "fusion/data/safetensors.hpp"
 #include "models.hpp"
 
 namespace hfta::fusion::testing {

@@ -16,7 +16,10 @@ class TickingClock final : public Clock {
   mutable double now_ = 0;
 };
 
-DeviceData data_of(const Model& model) { return {model.batch.inputs, model.batch.target, model.batch.target.size(0)}; }
+DeviceData data_of(const Model& model) {
+  const Samples& samples = model.batch.parts[0];
+  return {samples.inputs, samples.target, samples.target.size(0)};
+}
 
 MeasuredChoices choices(std::vector<std::tuple<int, int, double>> chunk_workers_seconds) {
   MeasuredChoices all;

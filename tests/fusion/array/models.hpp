@@ -53,8 +53,7 @@ inline Model classifier(std::string name, const std::vector<LayerSpec>& layers, 
   model.recipe.metrics = {Metric::kAccuracy};
   Shape samples = input;
   samples.insert(samples.begin(), n);
-  model.batch.inputs = {counted_normal(samples, dtype, 7)};
-  model.batch.target = counted_labels(n, classes, 8);
+  model.batch.parts = {{{counted_normal(samples, dtype, 7)}, counted_labels(n, classes, 8)}};
   return model;
 }
 

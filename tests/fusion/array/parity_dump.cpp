@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "fusion/array/safetensors.hpp"
+#include "fusion/data/safetensors.hpp"
 #include "models.hpp"
 
 namespace hfta::fusion::testing {
@@ -67,7 +67,7 @@ void dump(const Model& model, const std::string& name, int chunk, const std::str
   std::vector<double> losses;
   for (int s = 0; s < kSteps; ++s) {
     const std::int64_t begin = s % kBatches * kSamples;
-    const Batch batch{{x.narrow(0, begin, kSamples)}, y.narrow(0, begin, kSamples), false};
+    const Batch batch{{{{x.narrow(0, begin, kSamples)}, y.narrow(0, begin, kSamples)}}};
     losses.push_back(step_all(array, batch)[kSlot]);
     if (s > 0) continue;
     for (const auto& [weight, gradient] : array.gradients(kSlot / chunk)) {

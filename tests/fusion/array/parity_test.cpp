@@ -85,8 +85,8 @@ void compare(const Model& model, const Lowering& lowering, double tolerance) {
       // A bias in front of batch norm has a gradient of zero: what is left is rounding, at the size of the others.
       if (e.to(at::kDouble).norm().item<double>() > 1e-6) CHECK(relative_difference(a, e) < tolerance);
     }
-    const at::Tensor expected_output = alone.predict(b, model.batch);
-    const at::Tensor found_output = wide.predict(b / lowering.chunk, model.batch).select(0, b % lowering.chunk);
+    const at::Tensor expected_output = alone.predict(b, model.batch.parts[0]);
+    const at::Tensor found_output = wide.predict(b / lowering.chunk, model.batch.parts[0]).select(0, b % lowering.chunk);
     CHECK(relative_difference(found_output, expected_output) < 10 * tolerance);
   }
 }
@@ -104,11 +104,14 @@ TEST_CASE("a slot of a wide array trains as it would alone") {
   }
 }
 
-TEST_CASE("an op without a rule is refused by name and place") {
-  Graph graph = mlp(DType::kFloat32, OptimizerKind::kSgd).graph;
-  graph.nodes[1].op = "aten::cumsum";
-  graph.nodes[1].where = "net.yaml:12";
-  CHECK_THROWS_WITH(Program(graph, {}), Catch::Contains("net.yaml:12") && Catch::Contains("aten::cumsum"));
+TEST_CASE("an op that LibTorch lacks, or cannot count the randomness of, is refused by name and place") {
+  Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  Node& node = model.graph.nodes[2];
+  node.where = "net.py:12";
+  node.args.resize(1);
+  node.op = GENERATE("mylib::frobnicate", "aten::poisson");
+  CHECK_THROWS_WITH(Array(model.graph, model.recipe, {}, 1, 5, at::kCPU),
+                    Catch::Contains("net.py:12") && Catch::Contains(node.op));
 }
 
 }  // namespace hfta::fusion::testing

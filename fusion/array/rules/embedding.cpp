@@ -1,0 +1,41 @@
+// B tables: weight [c, V, F], indices [c, N, ...] -> [c, N, ..., F].
+#include <ATen/ATen.h>
+
+#include "fusion/array/rules.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// Schema: weight, indices, padding_idx, scale_grad_by_freq, sparse.
+std::vector<at::Tensor> one_table(const Call& call) {
+  const at::Tensor indices = call.tensor(1);
+  if (call.shared(0)) return {at::embedding(call.shared_tensor(0), indices, call.integer(2))};
+  const at::Tensor weight = call.tensor(0);
+  std::vector<std::int64_t> beside(static_cast<std::size_t>(indices.dim()), 1);
+  beside[0] = weight.size(0);
+  const at::Tensor first = at::arange(weight.size(0), indices.options()).mul_(weight.size(1)).view(beside);
+  return {at::embedding(weight.flatten(0, 1), indices + first)};
+}
+
+std::vector<at::Tensor> per_slot(const Call& call) {
+  const at::Tensor weight = call.tensor(0), indices = call.tensor(1);
+  std::vector<at::Tensor> out;
+  for (std::int64_t b = 0; b < weight.size(0); ++b) {
+    out.push_back(at::embedding(weight.select(0, b), indices.select(0, b), call.integer(2), call.flag(3)));
+  }
+  return {at::stack(out)};
+}
+
+// In one table there is one row without a gradient, not one per slot; and no slot's own frequencies.
+bool plain(const Node& node) {
+  const auto* padding = std::get_if<std::int64_t>(&node.args.at(2));
+  return padding != nullptr && *padding < 0 && !std::get<bool>(node.args.at(3));
+}
+
+}  // namespace
+
+std::vector<Rule> embedding_rules() {
+  return {{"aten::embedding", "embedding", {{"one_table", one_table, plain}, {"per_slot", per_slot, nullptr}}}};
+}
+
+}  // namespace hfta::fusion

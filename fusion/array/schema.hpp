@@ -1,0 +1,46 @@
+#pragma once
+/// What ATen's own schemas say of a graph's calls: complete arguments, and which values share memory or are written.
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string>
+#include <vector>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+/// "number::add" and its like, which are no ops of ATen.
+[[nodiscard]] bool is_number_op(const std::string& op);
+
+/// The op of a node. Throws Error{kConfig} naming the node if this LibTorch has none of that name.
+[[nodiscard]] c10::OperatorHandle find_op(const Node& node);
+
+/// The graph with every call's arguments in its schema's order and complete, lists of repeated sizes written out
+/// (`stride=2` of a conv2d as [2, 2]), so that a rule finds argument i where the schema has it. Throws Error{kConfig}
+/// naming the node for ops and arguments that this LibTorch does not know.
+[[nodiscard]] Graph with_complete_arguments(Graph graph);
+
+/// Position of the argument of that name in the schema of a node of with_complete_arguments; -1 if it has none.
+[[nodiscard]] int argument_of(const Node& node, const char* name);
+
+/// The values that a call reads.
+[[nodiscard]] std::vector<ValueId> inputs_of(const Node& node);
+
+/// Values that may share memory, as sets told by a representative.
+class Aliases {
+ public:
+  explicit Aliases(const Graph& graph);
+  [[nodiscard]] ValueId set_of(ValueId value) const;
+
+ private:
+  mutable std::vector<ValueId> parent_;
+};
+
+/// Values that the call writes in place. Batch statistics count as writes of the running ones.
+[[nodiscard]] std::vector<ValueId> written_by(const Node& node);
+
+/// Whether an output of the call may share memory with one of its inputs.
+[[nodiscard]] bool makes_view(const Node& node);
+
+}  // namespace hfta::fusion

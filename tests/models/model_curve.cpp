@@ -1,0 +1,176 @@
+// Trains an exported model a few steps as an array and writes what each slot did, for models_check.py to follow in
+// PyTorch.
+//   model_curve SPEC.json  ->  JSON on standard output
+#include <ATen/ATen.h>
+
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "fusion/array.hpp"
+#include "fusion/exported.hpp"
+#include "fusion/data/safetensors.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+using nlohmann::json;
+
+at::ScalarType type_of(const std::string& dtype) {
+  if (dtype == "F32") return at::kFloat;
+  if (dtype == "F64") return at::kDouble;
+  if (dtype == "BOOL") return at::kBool;
+  return at::kLong;
+}
+
+std::map<std::string, at::Tensor> read_tensors(const std::string& path) {
+  const std::vector<std::byte> bytes = SystemFiles().read(path, std::size_t{1} << 32);
+  std::map<std::string, at::Tensor> out;
+  for (const TensorView& view : parse_safetensors(bytes).tensors) {
+    const at::Tensor tensor = at::empty(view.shape, type_of(view.dtype));
+    std::memcpy(tensor.data_ptr(), view.bytes.data(), view.bytes.size());
+    out[view.name] = tensor;
+  }
+  return out;
+}
+
+Recipe recipe_of(const json& spec) {
+  Recipe recipe;
+  recipe.dtype = spec.at("dtype") == "float64" ? DType::kFloat64 : DType::kFloat32;
+  recipe.loss = spec.at("loss") == "mse" ? Loss::kMse : Loss::kCrossEntropy;
+  recipe.optimizer = spec.at("optimizer") == "sgd"    ? OptimizerKind::kSgd
+                     : spec.at("optimizer") == "adam" ? OptimizerKind::kAdam
+                                                      : OptimizerKind::kAdamW;
+  recipe.batch_size = spec.at("batch");
+  return recipe;
+}
+
+ImportOptions options_of(const json& spec, DType dtype) {
+  ImportOptions options;
+  options.dtype = dtype;
+  options.freeze = spec.value("freeze", std::vector<std::string>());
+  options.fresh = spec.value("fresh", false);
+  for (const auto& [path, value] : spec.value("bind", json::object()).items()) options.bind.push_back({path, value, ""});
+  if (spec.contains("output")) options.output = spec.at("output").get<std::int64_t>();
+  return options;
+}
+
+SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
+  SlotInit init;
+  init.seed = slot.value("seed", 0);
+  init.hyper.optimizer = default_hyper(kind);
+  init.hyper.optimizer.lr = slot.at("lr");
+  init.hyper.optimizer.weight_decay = slot.value("weight_decay", 0.0);
+  init.hyper.optimizer.momentum = slot.value("momentum", 0.0);
+  for (std::size_t i = 0; i < graph.hypers.size(); ++i) {
+    init.hyper.graph.push_back(slot.contains("hypers") ? slot.at("hypers").at(i).get<double>() : graph.hypers[i].value);
+  }
+  return init;
+}
+
+class Curves {
+ public:
+  explicit Curves(const json& spec)
+      : spec_(spec),
+        model_(ExportedModel::read(spec.at("model").get<std::string>())),
+        recipe_(recipe_of(spec)),
+        graph_(model_.graph(options_of(spec, recipe_.dtype))),
+        data_(read_tensors(spec.at("data"))) {}
+
+  json run() const {
+    const json& slots = spec_.at("slots");
+    Lowering lowering;
+    lowering.chunk = spec_.at("chunk");
+    lowering.channels_last = spec_.value("channels_last", false);
+    for (const auto& [family, way] : spec_.value("families", json::object()).items()) lowering.families[family] = way;
+    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, at::kCPU);
+    for (std::size_t b = 0; b < slots.size(); ++b) {
+      array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
+    }
+    json losses = json::array();
+    for (std::int64_t s = 0; s < spec_.at("steps").get<std::int64_t>(); ++s) losses.push_back(step(array, s));
+    json predictions = json::array();
+    for (std::size_t b = 0; b < slots.size(); ++b) predictions.push_back(predict(array, static_cast<int>(b)));
+    return {{"losses", losses},
+            {"predictions", predictions},
+            {"choices", array.choices()},
+            {"shared_runs", array.shared_runs()},
+            {"shared_bytes", array.shared_bytes()},
+            {"bytes_per_slot", array.bytes_per_slot()}};
+  }
+
+ private:
+  [[nodiscard]] Samples samples(std::int64_t step) const {
+    const std::int64_t n = recipe_.batch_size;
+    const auto take = [&](const std::string& name, const Value* value) {
+      const at::Tensor rows = data_.at(name).narrow(0, step * n, n);
+      return value != nullptr && is_floating(value->dtype)
+                 ? rows.to(value->dtype == DType::kFloat64 ? at::kDouble : at::kFloat)
+                 : rows;
+    };
+    Samples out;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      out.inputs.push_back(take("x" + std::to_string(i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
+    }
+    out.target = take("y", nullptr);
+    if (at::isFloatingType(out.target.scalar_type())) {
+      out.target = out.target.to(recipe_.dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::vector<double> step(Array& array, std::int64_t s) const {
+    Batch batch{{samples(s)}};
+    if (array.shares_layers()) array.prepare(batch.parts[0], true);
+    std::vector<double> losses(static_cast<std::size_t>(array.chunks() * array.slots_per_chunk()));
+    array.for_each_chunk([&](int k) {
+      std::vector<double> rates;
+      for (int i = 0; i < array.slots_per_chunk(); ++i) {
+        const int slot = array.first_slot(k) + i;
+        rates.push_back(slot < array.width() ? array.init_of(slot).hyper.optimizer.lr : 0);
+      }
+      const at::Tensor loss = array.step(k, batch, rates);
+      for (std::int64_t i = 0; i < loss.numel(); ++i) {
+        losses[static_cast<std::size_t>(array.first_slot(k) + i)] = loss.data_ptr<double>()[i];
+      }
+    });
+    losses.resize(static_cast<std::size_t>(array.width()));
+    return losses;
+  }
+
+  // The model's answer to the first samples, in evaluation mode.
+  [[nodiscard]] std::vector<double> predict(Array& array, int slot) const {
+    const int c = array.slots_per_chunk();
+    at::Tensor output = array.predict(slot / c, samples(0));
+    if (c > 1) output = output.select(0, slot % c);
+    output = output.to(at::kDouble).contiguous().flatten();
+    return {output.data_ptr<double>(), output.data_ptr<double>() + output.numel()};
+  }
+
+  const json& spec_;
+  ExportedModel model_;
+  Recipe recipe_;
+  Graph graph_;
+  std::map<std::string, at::Tensor> data_;
+};
+
+}  // namespace
+}  // namespace hfta::fusion
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: model_curve SPEC.json\n";
+    return EXIT_FAILURE;
+  }
+  try {
+    const nlohmann::json spec = nlohmann::json::parse(std::ifstream(argv[1]));
+    std::cout << hfta::fusion::Curves(spec).run().dump() << "\n";
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
