@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,10 +48,22 @@ class TrainerArray {
   [[nodiscard]] virtual ArrayInfo info() const = 0;
 };
 
+/// A model file that trials of the study train.
+struct ModelFacts {
+  std::string file;                 ///< As the config names it.
+  std::string fingerprint;          ///< Changes with every byte of the model.
+  std::string torch_version;        ///< That exported it.
+  std::vector<std::string> inputs;  ///< "x: float32 [N, 1, 8, 8]"
+  std::int64_t fixed_batch = 0;     ///< The only batch size that it runs with; 0: any.
+  std::vector<std::string> notes;   ///< What a user should know of it, a line each.
+};
+
 /// What a partition's array would be.
 struct PartitionPlan {
   int width = 0;                                 ///< Recommended number of slots for many waiting trials.
   std::int64_t parameters = 0;                   ///< Trained parameters of one trial.
+  std::int64_t frozen = 0;                       ///< Parameters that are not trained, held once for all trials.
+  std::optional<ModelFacts> model;               ///< If it came from a file.
   std::int64_t bytes_per_slot = 0;               ///< Predicted; 0: unknown.
   std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
 };
@@ -64,6 +77,8 @@ class Trainer {
   /// Equal for trials that fit in one array; readable, like "hidden=64"; "" if nothing changes shapes.
   [[nodiscard]] virtual std::string partition(const trials::Params& params) const = 0;
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
+  /// The model files that checked, planned and opened tasks name, in the order in which they were met.
+  [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;
   /// An array for that partition with `width` slots. `expected_epochs`: trial-epochs it is expected to train, which
   /// bounds what may be spent on measuring lowerings.
   [[nodiscard]] virtual std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,

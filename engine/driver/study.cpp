@@ -23,12 +23,29 @@ Error not_ours(const storage::StudyRecord& stored) {
                       printable(stored.name))};
 }
 
+using Fingerprints = std::map<std::string, std::string>;  // by ModelFacts::file
+
 // The store's JSON of a config: what decides results, and what the config was read from.
-std::string pack(const StudyConfig& config, const ConfigOrigin& origin) {
+std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Fingerprints& models) {
   json set = json::array();
   for (const Override& o : origin.overrides) set.push_back({o.key_path, o.value});
-  return json{{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}}
-      .dump();
+  json packed = {{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}};
+  if (!models.empty()) packed["models"] = models;
+  return packed.dump();
+}
+
+// Those that `known` has not, added; the same file with another content is an error.
+Fingerprints with_models(Fingerprints known, const std::vector<ModelFacts>& models, const StudyConfig& config) {
+  for (const ModelFacts& model : models) {
+    const auto [entry, is_new] = known.emplace(model.file, model.fingerprint);
+    if (is_new || entry->second == model.fingerprint) continue;
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("{}: model.file: found another {} (fingerprint {}) than study '{}' was begun with ({}); "
+                    "--fresh starts a new study beside it",
+                    config.file.string(), printable(model.file), model.fingerprint, config.study, entry->second));
+  }
+  return known;
 }
 
 json unpack(const storage::StudyRecord& stored) {
@@ -46,14 +63,15 @@ bool has_test_data(const StudyConfig& config, const trials::Params& params) {
 
 }  // namespace
 
-storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin) {
+storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
+                                const std::vector<ModelFacts>& models) {
   storage::StudyRecord record;
   record.name = config.study;
   record.metric = config.metric;
   record.goal = config.goal;
   record.space = config.space;
   record.config = config.text;
-  record.config_json = pack(config, origin);
+  record.config_json = pack(config, origin, with_models({}, models, config));
   record.run_caps = next_caps({}, config);
   return record;
 }
@@ -72,8 +90,19 @@ ConfigOrigin origin_of(const storage::StudyRecord& stored) {
   }
 }
 
+std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored) {
+  const json packed = unpack(stored);
+  const auto models = packed.find("models");
+  if (models == packed.end()) return {};
+  try {
+    return models->get<Fingerprints>();
+  } catch (const json::exception&) {
+    throw not_ours(stored);
+  }
+}
+
 storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
-                               const ConfigOrigin& origin) {
+                               const ConfigOrigin& origin, const std::vector<ModelFacts>& models) {
   const std::vector<std::string> differences =
       config_differences(unpack(stored).at("config").dump(), config.normalized);
   if (!differences.empty()) {
@@ -83,7 +112,7 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
   }
   storage::StudyRecord record = stored;
   record.config = config.text;
-  record.config_json = pack(config, origin);
+  record.config_json = pack(config, origin, with_models(model_fingerprints(stored), models, config));
   record.run_caps = next_caps(stored.run_caps, config);
   return record;
 }

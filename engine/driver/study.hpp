@@ -2,6 +2,7 @@
 /// A config and the study it makes in a store: begun, compared, gone on with.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,16 +18,21 @@ struct ConfigOrigin {
   std::vector<Override> overrides;  ///< --set and its kin, less those that only say where and how wide to run.
 };
 
-/// The record that a new study of this config gets.
-[[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin);
+/// The record that a new study of this config gets. `models`: the files it trains, whose content it is held to.
+[[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
+                                              const std::vector<ModelFacts>& models = {});
 
 /// Where the config of a stored study came from. Throws Error{kConfig} if the study was not made by us.
 [[nodiscard]] ConfigOrigin origin_of(const storage::StudyRecord& stored);
 
+/// Fingerprints of the model files that a stored study is held to, by ModelFacts::file. Throws as origin_of.
+[[nodiscard]] std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored);
+
 /// What `stored` becomes when the study goes on with `config`: raised run_cap, array, log and comments may differ.
-/// Throws Error{kConfig} listing every other difference, or saying that Optuna made the study.
+/// Throws Error{kConfig} listing every other difference, saying that Optuna made the study, or naming one of `models`
+/// (those that were read by now) whose content is not what it was.
 [[nodiscard]] storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
-                                             const ConfigOrigin& origin);
+                                             const ConfigOrigin& origin, const std::vector<ModelFacts>& models = {});
 
 /// Whether nothing is left to do: every trial drawn and done, and the best one tested where there are test data.
 [[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);

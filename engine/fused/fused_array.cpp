@@ -16,8 +16,10 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
       choices_(std::move(choices)),
       device_(device),
       array_(task.graph, task.spec.recipe, lowering, width, trainer.config().seed, c10::Device(device)),
-      epochs_(task.spec.recipe, {task.spec.order, task.spec.drop_last, trainer.config().seed}, data.train,
-              data.validation ? &*data.validation : nullptr) {}
+      epochs_(task.spec.recipe,
+              {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
+               task.graph.largest_batch},
+              *data.train, data.validation ? &*data.validation : nullptr) {}
 
 fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) {
   const PreparedTask task = trainer_.prepare(params);

@@ -27,27 +27,59 @@ std::string text_of(const fusion::DataSource& source) {
                      source.test.value_or(-1), join(source.x), source.y, source.target, join(source.features));
 }
 
-// Activations and gradients of one sample, counting every value of the graph once forward and once backward.
+// Activations and gradients of a batch, counting every value of the graph once forward and once backward.
 std::int64_t activation_bytes(const fusion::Graph& graph, const fusion::Recipe& recipe) {
-  const std::int64_t element = recipe.dtype == fusion::DType::kFloat64 ? 8 : 4;
   std::int64_t bytes = 0;
   for (const fusion::Node& node : graph.nodes) {
     for (const fusion::ValueId id : node.outputs) {
-      std::int64_t elements = 1;
-      for (const std::int64_t extent : graph.values[static_cast<std::size_t>(id)].shape) {
-        elements *= extent == fusion::kBatch ? recipe.batch_size : extent;
-      }
-      bytes += 2 * element * elements;
+      if (id == fusion::kNoValue) continue;
+      const fusion::Value& value = graph.values[static_cast<std::size_t>(id)];
+      if (!value.number)
+        bytes += 2 * fusion::size_of(value.dtype) * fusion::elements_of(value.shape, recipe.batch_size);
     }
   }
   return bytes;
 }
 
-// Weights, gradients and optimizer state.
-std::int64_t weight_bytes(const fusion::Graph& graph, const fusion::Recipe& recipe) {
-  const std::int64_t element = recipe.dtype == fusion::DType::kFloat64 ? 8 : 4;
+std::int64_t bytes_of(const fusion::Weight& weight) {
+  return fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
+}
+
+// What a slot has of its own: weights, gradients and optimizer state.
+std::int64_t slot_bytes(const fusion::Graph& graph, const fusion::Recipe& recipe) {
   const int copies = recipe.optimizer == fusion::OptimizerKind::kSgd ? 3 : 4;
-  return copies * element * graph.parameter_count();
+  std::int64_t bytes = 0;
+  for (const fusion::Weight& weight : graph.weights) bytes += weight.trained ? copies * bytes_of(weight) : 0;
+  return bytes;
+}
+
+// What is held once for all slots.
+std::int64_t shared_bytes(const fusion::Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const fusion::Weight& weight : graph.weights) bytes += weight.trained ? 0 : bytes_of(weight);
+  return bytes;
+}
+
+std::int64_t frozen_count(const fusion::Graph& graph, const std::vector<std::string>& parameters) {
+  std::int64_t count = 0;
+  for (const fusion::Weight& weight : graph.weights) {
+    const bool parameter = std::find(parameters.begin(), parameters.end(), weight.name) != parameters.end();
+    if (parameter && !weight.trained) count += fusion::elements_of(weight.shape, 1);
+  }
+  return count;
+}
+
+std::vector<fusion::DType> input_types(const fusion::Graph& graph) {
+  std::vector<fusion::DType> types;
+  for (const fusion::ValueId id : graph.inputs) types.push_back(graph.values[static_cast<std::size_t>(id)].dtype);
+  return types;
+}
+
+fusion::Graph graph_of_layers(const TaskSpec& spec, const fusion::Dataset& data) {
+  fusion::Shape input = {fusion::kBatch};
+  const fusion::Field& first = data.inputs.front();
+  input.insert(input.end(), first.shape.begin(), first.shape.end());
+  return fusion::build_graph(spec.layers, input, spec.recipe.dtype);
 }
 
 std::int64_t host_memory() {
@@ -63,28 +95,40 @@ int FusedTrainer::threads() const {
   return options_.config.threads.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
 }
 
-const LoadedData& FusedTrainer::data_for(const TaskSpec& spec) {
+LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs) {
   const bool classes = spec.recipe.loss == fusion::Loss::kCrossEntropy;
-  const std::string key =
+  std::string key =
       fmt::format("{}|{}|{}", text_of(spec.data), name_of(spec.recipe.dtype), classes ? "classes" : "numbers");
+  for (const fusion::DType dtype : inputs) key += std::string("|") + name_of(dtype);
   const auto known = data_.find(key);
   if (known != data_.end()) return known->second;
   LoadedData data;
-  data.host = fusion::load_data(spec.data, classes, options_.config.seed, options_.data_root);
-  const c10::Device device(options_.device);
-  data.train = fusion::to_device(data.host.train, spec.recipe, device);
-  if (data.host.validation) data.validation = fusion::to_device(*data.host.validation, spec.recipe, device);
-  if (data.host.test) data.test = fusion::to_device(*data.host.test, spec.recipe, device);
+  data.host = fusion::load_data(spec.data, classes, options_.config.seed, options_.data_root, inputs);
   return data_.emplace(key, std::move(data)).first->second;
 }
 
+const LoadedData& FusedTrainer::on_device(const PreparedTask& task) {
+  LoadedData& data = load(task.spec, task.input_types);
+  if (data.train) return data;
+  const c10::Device device(options_.device);
+  const auto moved = [&](const fusion::Dataset& part) {
+    return fusion::to_device(part, task.graph, task.spec.recipe, device);
+  };
+  if (data.host.validation) data.validation = moved(*data.host.validation);
+  if (data.host.test) data.test = moved(*data.host.test);
+  data.train = moved(data.host.train);
+  return data;
+}
+
 PreparedTask FusedTrainer::prepare(const trials::Params& params) {
-  PreparedTask task{options_.config.task(params), {}};
-  const fusion::Splits& splits = data_for(task.spec).host;
-  fusion::Shape input = {fusion::kBatch};
-  const fusion::Field& first = splits.train.inputs.front();
-  input.insert(input.end(), first.shape.begin(), first.shape.end());
-  task.graph = fusion::build_graph(task.spec.layers, input, task.spec.recipe.dtype);
+  PreparedTask task{options_.config.task(params), {}, {}};
+  if (task.spec.model_file) {
+    task.graph = models_.graph(*task.spec.model_file);
+    task.input_types = input_types(task.graph);
+    if (task.graph.fixed_batch > 0) task.spec.drop_last = true;
+  } else {
+    task.graph = graph_of_layers(task.spec, load(task.spec, {}).host.train);
+  }
   task.spec.hyper.graph.clear();
   for (const fusion::Hyper& hyper : task.graph.hypers) task.spec.hyper.graph.push_back(hyper.value);
   return task;
@@ -92,7 +136,15 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
 
 void FusedTrainer::check(const trials::Params& params) {
   const PreparedTask task = prepare(params);
-  check_task(task.spec, task.graph, data_for(task.spec).host);
+  const fusion::Splits& splits = load(task.spec, task.input_types).host;
+  check_task(task.spec, task.graph, splits);
+  if (task.graph.fixed_batch == 0) return;
+  const std::int64_t left = splits.train.size % task.graph.fixed_batch;
+  if (left == 0) return;
+  models_.note(*task.spec.model_file,
+               fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
+                           "out",
+                           task.graph.fixed_batch, left, splits.train.size));
 }
 
 std::string FusedTrainer::partition(const trials::Params& params) const { return options_.config.partition(params); }
@@ -103,9 +155,9 @@ int FusedTrainer::planned_width(const PreparedTask& task) const {
   const bool cpu = options_.device == "cpu";
   const std::int64_t activations = activation_bytes(task.graph, task.spec.recipe);
   // On a CPU only the slots at work hold activations.
-  const std::int64_t fixed = cpu ? threads() * activations : 0;
+  const std::int64_t fixed = shared_bytes(task.graph) + (cpu ? threads() * activations : 0);
   const std::int64_t per_slot =
-      std::max<std::int64_t>(1, weight_bytes(task.graph, task.spec.recipe) + (cpu ? 0 : activations));
+      std::max<std::int64_t>(1, slot_bytes(task.graph, task.spec.recipe) + (cpu ? 0 : activations));
   const std::int64_t room = host_memory() / 2 - fixed;
   const int widest = std::clamp(trials, 1, cpu ? kWidestOnCpu : kWidestOnGpu);
   return static_cast<int>(std::clamp<std::int64_t>(room / per_slot, 1, widest));
@@ -116,12 +168,16 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   PartitionPlan plan;
   plan.width = planned_width(task);
   plan.parameters = task.graph.parameter_count();
-  plan.bytes_per_slot = weight_bytes(task.graph, task.spec.recipe) + activation_bytes(task.graph, task.spec.recipe);
+  if (task.spec.model_file) {
+    plan.frozen = frozen_count(task.graph, models_.read(*task.spec.model_file).parameters());
+    plan.model = models_.facts(*task.spec.model_file);
+  }
+  plan.bytes_per_slot = slot_bytes(task.graph, task.spec.recipe) + activation_bytes(task.graph, task.spec.recipe);
   return plan;
 }
 
 const fusion::MeasuredChoices& FusedTrainer::choices_for(const PreparedTask& task, double expected_epochs) {
-  const LoadedData& data = data_for(task.spec);
+  const LoadedData& data = on_device(task);
   const fusion::Recipe& recipe = task.spec.recipe;
   const std::string graph = fmt::format("{}|{}|{}|batch {}|{}", name_of(recipe.dtype), name_of(recipe.optimizer),
                                         name_of(recipe.loss), recipe.batch_size, task.graph.signature());
@@ -131,10 +187,12 @@ const fusion::MeasuredChoices& FusedTrainer::choices_for(const PreparedTask& tas
   const ChoiceKey key{options_.device + " " + cpu_model(), TORCH_VERSION, graph, width, threads()};
   std::optional<fusion::MeasuredChoices> choices = cache_.find(key);
   if (!choices) {
-    const fusion::Epochs epochs(recipe, {task.spec.order, task.spec.drop_last, 0}, data.train, nullptr);
+    const fusion::Epochs epochs(
+        recipe, {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch},
+        *data.train, nullptr);
     const fusion::MeasureOptions options{width, threads(),
                                          expected_epochs * static_cast<double>(epochs.steps_per_epoch()), 0.02};
-    choices = fusion::measure(task.graph, recipe, data.train, options, c10::Device(options_.device), clock_);
+    choices = fusion::measure(task.graph, recipe, *data.train, options, c10::Device(options_.device), clock_);
     cache_.remember(key, *choices);
   }
   return choices_.emplace(graph, std::move(*choices)).first->second;
@@ -145,7 +203,7 @@ std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, i
   return translated(options_.device, [&] {
     const fusion::MeasuredChoices& choices = choices_for(task, expected_epochs);
     const int decided = options_.device == "cpu" ? planned_width(task) : width;
-    return std::make_unique<FusedArray>(*this, task, data_for(task.spec), choices, choices.best_for(decided).lowering,
+    return std::make_unique<FusedArray>(*this, task, on_device(task), choices, choices.best_for(decided).lowering,
                                         width, options_.device);
   });
 }

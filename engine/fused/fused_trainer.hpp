@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "engine/fused/choice_cache.hpp"
+#include "engine/fused/model_files.hpp"
 #include "engine/module.hpp"
 #include "fusion/epochs.hpp"
 
@@ -15,15 +16,15 @@ namespace hfta::engine {
 
 /// A trial's task with its graph.
 struct PreparedTask {
-  TaskSpec spec;  ///< hyper.graph filled in
+  TaskSpec spec;  ///< hyper.graph filled in; drop_last where the graph's batch is fixed
   fusion::Graph graph;
+  std::vector<fusion::DType> input_types;  ///< Of an exported model's inputs.
 };
 
-/// Data of one source on the device.
+/// Data of one source, and, once a task of theirs was opened, on the device.
 struct LoadedData {
   fusion::Splits host;
-  fusion::DeviceData train;
-  std::optional<fusion::DeviceData> validation, test;
+  std::optional<fusion::DeviceData> train, validation, test;
 };
 
 class FusedTrainer final : public Trainer {
@@ -33,6 +34,7 @@ class FusedTrainer final : public Trainer {
   void check(const trials::Params& params) override;
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                    double expected_epochs) override;
 
@@ -41,7 +43,8 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
 
  private:
-  [[nodiscard]] const LoadedData& data_for(const TaskSpec& spec);
+  [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
+  [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
   [[nodiscard]] const fusion::MeasuredChoices& choices_for(const PreparedTask& task, double expected_epochs);
   [[nodiscard]] int planned_width(const PreparedTask& task) const;
   [[nodiscard]] int threads() const;
@@ -50,7 +53,8 @@ class FusedTrainer final : public Trainer {
   Files& files_;
   const Clock& clock_;
   ChoiceCache cache_;
-  std::map<std::string, LoadedData> data_;                  ///< By source, dtype and kind of target.
+  ModelFiles models_;
+  std::map<std::string, LoadedData> data_;                  ///< By source, dtypes and kind of target.
   std::map<std::string, fusion::MeasuredChoices> choices_;  ///< By graph signature, dtype and batch size.
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -17,11 +19,82 @@ using fusion::to_text;
   throw Error(ErrorKind::kConfig, (where.empty() ? "" : where + ": ") + what);
 }
 
+std::string model_name(const TaskSpec& spec) {
+  return spec.model_file ? printable(spec.model_file->file.filename().string()) : "the model";
+}
+
+Shape with_batch(const Shape& sample) {
+  Shape shape = {fusion::kBatch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return shape;
+}
+
+// A size of the model that depends on the batch, or on another size, is not known before it runs.
+bool fits(const Shape& found, const Shape& wanted) {
+  return std::equal(found.begin(), found.end(), wanted.begin(), wanted.end(),
+                    [](std::int64_t f, std::int64_t w) { return f == w || w < 0; });
+}
+
+void check_inputs(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data) {
+  const auto value_of = [&](std::size_t i) { return graph.values[static_cast<std::size_t>(graph.inputs[i])]; };
+  if (data.inputs.size() != graph.inputs.size()) {
+    std::vector<std::string> wanted;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      wanted.push_back(printable(value_of(i).name) + " " + to_text(value_of(i).shape));
+    }
+    fail(spec.data.where, fmt::format("data.x: found {} arrays, wanted {}: the inputs {} of {}", data.inputs.size(),
+                                      wanted.size(), join(wanted), model_name(spec)));
+  }
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Shape found = with_batch(data.inputs[i].shape);
+    if (fits(found, value_of(i).shape)) continue;
+    fail(spec.data.where, fmt::format("data.x: found {}, wanted {} (input '{}' of {})", to_text(found),
+                                      to_text(value_of(i).shape), printable(value_of(i).name), model_name(spec)));
+  }
+}
+
+struct Range {
+  std::int64_t low, high;
+};
+
+Range range_of(fusion::DType dtype) {
+  const int bits = static_cast<int>(8 * fusion::size_of(dtype));
+  if (dtype == fusion::DType::kBool) return {0, 1};
+  if (dtype == fusion::DType::kUInt8) return {0, 255};
+  const std::int64_t high = bits == 64 ? INT64_MAX : (std::int64_t{1} << (bits - 1)) - 1;
+  return {-high - 1, high};
+}
+
+// Rows of the tables that an input's numbers are looked up in; nothing else would be told of a number beyond.
+Range indices_of(const Graph& graph, fusion::ValueId input) {
+  Range range = range_of(graph.values[static_cast<std::size_t>(input)].dtype);
+  for (const fusion::Node& node : graph.nodes) {
+    if (node.op != "aten::embedding" || node.args[1] != fusion::Arg(input)) continue;
+    const auto table = static_cast<std::size_t>(std::get<fusion::ValueId>(node.args[0]));
+    range = {0, std::min(range.high, graph.values[table].shape[0] - 1)};
+  }
+  return range;
+}
+
+void check_integers(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const auto* numbers = std::get_if<std::vector<std::int64_t>>(&data.inputs[i].data);
+    if (numbers == nullptr || numbers->empty()) continue;
+    const Range wanted = indices_of(graph, graph.inputs[i]);
+    const auto [low, high] = std::minmax_element(numbers->begin(), numbers->end());
+    if (*low >= wanted.low && *high <= wanted.high) continue;
+    fail(spec.data.where,
+         fmt::format("data.x: found {} in {} of the {} set, wanted {} to {} (input '{}' of {})",
+                     *low < wanted.low ? *low : *high, printable(data.inputs[i].name), part, wanted.low, wanted.high,
+                     printable(graph.values[static_cast<std::size_t>(graph.inputs[i])].name), model_name(spec)));
+  }
+}
+
 const Shape& output_shape(const Graph& graph) { return graph.values[static_cast<std::size_t>(graph.output)].shape; }
 
 void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
   const Shape& output = output_shape(graph);
-  if (output.size() < 2) {
+  if (output.size() < 2 || output[1] < 0) {
     fail(spec.data.where,
          fmt::format("model: found output {}, wanted [N, classes] for cross_entropy", to_text(output)));
   }
@@ -55,8 +128,7 @@ void check_targets(const TaskSpec& spec, const Graph& graph, const fusion::Datas
 
 void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data) {
   Shape wanted = output_shape(graph);
-  Shape found = {fusion::kBatch};
-  found.insert(found.end(), data.target.shape.begin(), data.target.shape.end());
+  const Shape found = with_batch(data.target.shape);
   if (spec.recipe.loss == fusion::Loss::kCrossEntropy) wanted.erase(wanted.begin() + 1);
   const bool column = wanted.size() == found.size() + 1 && wanted.back() == 1;  // [N, 1] beside [N]
   if (wanted != found && !column) {
@@ -65,31 +137,48 @@ void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::
   }
 }
 
+// Of layers that is seen when the graph is built; of an exported model nothing else has looked at the numbers bound.
+void check_rates(const TaskSpec& spec, const Graph& graph) {
+  for (const fusion::Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.names.size() && i < node.args.size(); ++i) {
+      const auto* hyper = std::get_if<fusion::HyperRef>(&node.args[i]);
+      const bool rate = node.names[i] == "p" || node.names[i] == "dropout" || node.names[i] == "dropout_p";
+      if (hyper == nullptr || !rate) continue;
+      const auto index = static_cast<std::size_t>(hyper->index);
+      const double value = spec.hyper.graph.at(index);
+      if (value >= 0 && value <= 1) continue;
+      fail(spec.model_file ? spec.model_file->import.bind.at(index).where : node.where,
+           fmt::format("model.bind.{}: found {}, wanted a rate from 0 to 1 ({} of {})",
+                       printable(graph.hypers[index].path), shortest(value), node.names[i], printable(node.path)));
+    }
+  }
+}
+
 // Elements per channel and sample of the first batch norm that sees one value per channel; such a layer has no variance
 // to take over a batch of one, and PyTorch refuses it too.
 bool needs_two_samples(const Graph& graph) {
+  constexpr std::size_t kTraining = 5;  // position in aten::batch_norm's schema
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const fusion::Node& node) {
-    if (node.op != "aten::batch_norm") return false;
+    if (node.op != "aten::batch_norm" || node.args.at(kTraining) == fusion::Arg(false)) return false;
     const Shape& shape = graph.values[static_cast<std::size_t>(std::get<fusion::ValueId>(node.args[0]))].shape;
     return std::all_of(shape.begin() + 2, shape.end(), [](std::int64_t extent) { return extent == 1; });
   });
 }
 
-}  // namespace
-
-void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& splits) {
-  if (splits.train.inputs.size() != graph.inputs.size()) {
-    fail(spec.data.where, fmt::format("data.x: found {} arrays, wanted {}, as the model has inputs",
-                                      splits.train.inputs.size(), graph.inputs.size()));
+void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
+  const std::int64_t batch = spec.recipe.batch_size;
+  if (graph.fixed_batch > 0 && batch != graph.fixed_batch) {
+    fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted {}, at which {} was exported; exported with "
+                                      "dynamic_shapes it takes any",
+                                      batch, graph.fixed_batch, model_name(spec)));
   }
-  check_target_shape(spec, graph, splits.train);
-  check_targets(spec, graph, splits.train, "training");
-  if (splits.validation) check_targets(spec, graph, *splits.validation, "validation");
-  if (splits.test) check_targets(spec, graph, *splits.test, "test");
-  const std::int64_t n = splits.train.size, batch = spec.recipe.batch_size;
+  if (graph.largest_batch > 0 && batch > graph.largest_batch) {
+    fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted at most {}, for which {} was exported", batch,
+                                      graph.largest_batch, model_name(spec)));
+  }
   if (spec.drop_last && n < batch) {
-    fail(spec.data.where,
-         fmt::format("data.batch_size: found {} with drop_last, wanted at most the {} training samples", batch, n));
+    fail(spec.data.where, fmt::format("data.batch_size: found {}{}, wanted at most the {} training samples", batch,
+                                      graph.fixed_batch > 0 ? "" : " with drop_last", n));
   }
   const std::int64_t last = n % batch == 0 ? batch : n % batch;
   if (last == 1 && !(spec.drop_last && n > 1 && batch > 1) && needs_two_samples(graph)) {
@@ -97,6 +186,22 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
                                       "batch norm; set drop_last: true or another batch_size",
                                       batch, n));
   }
+}
+
+}  // namespace
+
+void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& splits) {
+  check_rates(spec, graph);
+  check_inputs(spec, graph, splits.train);
+  check_target_shape(spec, graph, splits.train);
+  const auto check_part = [&](const fusion::Dataset& data, const char* part) {
+    check_integers(spec, graph, data, part);
+    check_targets(spec, graph, data, part);
+  };
+  check_part(splits.train, "training");
+  if (splits.validation) check_part(*splits.validation, "validation");
+  if (splits.test) check_part(*splits.test, "test");
+  check_batch(spec, graph, splits.train.size);
 }
 
 }  // namespace hfta::engine

@@ -49,6 +49,7 @@ class OwningTrainer final : public Trainer {
     return trainer_.partition(params);
   }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override { return trainer_.plan(params); }
+  [[nodiscard]] std::vector<ModelFacts> models() const override { return trainer_.models(); }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                    double expected_epochs) override {
     return trainer_.open(params, width, expected_epochs);

@@ -23,6 +23,7 @@ struct World {
   double diverged = std::numeric_limits<double>::quiet_NaN();
   std::string diverging_metric = "train_loss";
   bool has_test = true;
+  std::vector<ModelFacts> models;
   std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
   std::string partition_by = "hidden";
   bool width_matters = false;  ///< Curves depend a little on the array's width, as sums do on a real device.
@@ -43,6 +44,7 @@ class PretendedTrainer final : public Trainer {
   void check(const trials::Params& params) override;
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                    double expected_epochs) override;
 

@@ -39,6 +39,29 @@ TEST_CASE("a study that Optuna made is not gone on with") {
   }
 }
 
+TEST_CASE("a study is held to the content of its model files") {
+  const StudyConfig config = digits_config();
+  const auto facts = [](const std::string& file, const std::string& fingerprint) {
+    ModelFacts model;
+    model.file = file;
+    model.fingerprint = fingerprint;
+    return model;
+  };
+  const storage::StudyRecord record = new_record(config, {}, {facts("a.pt2", "1"), facts("b.pt2", "2")});
+  using Fingerprints = std::map<std::string, std::string>;
+  CHECK(model_fingerprints(record) == Fingerprints{{"a.pt2", "1"}, {"b.pt2", "2"}});
+  CHECK(model_fingerprints(new_record(config, {})).empty());
+  CHECK(model_fingerprints(continued(record, config, {})).size() == 2);
+  const storage::StudyRecord next = continued(record, config, {}, {facts("b.pt2", "2"), facts("c.pt2", "3")});
+  CHECK(model_fingerprints(next) == Fingerprints{{"a.pt2", "1"}, {"b.pt2", "2"}, {"c.pt2", "3"}});
+  CHECK_THROWS_WITH(continued(record, config, {}, {facts("a.pt2", "1"), facts("b.pt2", "9")}),
+                    "digits.yaml: model.file: found another b.pt2 (fingerprint 9) than study 'digits' was begun with "
+                    "(2); --fresh starts a new study beside it");
+  storage::StudyRecord damaged = record;
+  damaged.config_json = R"({"config": {}, "file": "", "set": [], "models": 3})";
+  CHECK_THROWS_AS(model_fingerprints(damaged), Error);
+}
+
 TEST_CASE("caps are remembered, ascending") {
   struct Case {
     std::vector<int> stored;

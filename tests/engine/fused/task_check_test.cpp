@@ -71,7 +71,8 @@ TEST_CASE("data must have as many inputs as the model") {
   fusion::Splits splits = labelled({0, 1, 2});
   splits.train.inputs.push_back(splits.train.inputs.front());
   CHECK_THROWS_WITH(check_task(spec(fusion::Loss::kCrossEntropy, 2), net(3, false), splits),
-                    Catch::Contains("c.yaml:9") && Catch::Contains("2 arrays"));
+                    Catch::Contains("c.yaml:9") && Catch::Contains("2 arrays") && Catch::Contains("wanted 1") &&
+                        Catch::Contains("[N, 4]"));
 }
 
 TEST_CASE("a last batch of one under batch norm is refused, as in PyTorch") {
@@ -93,6 +94,98 @@ TEST_CASE("a last batch of one under batch norm is refused, as in PyTorch") {
     CHECK_NOTHROW(check_task(task, net(2, batch_norm), splits));
   } else {
     CHECK_THROWS_WITH(check_task(task, net(2, batch_norm), splits), Catch::Contains("batch of one sample"));
+  }
+}
+
+namespace {
+
+// Token ids [N, 3] looked up in a table of 5 rows, and a mask; what lies between them and the output does not matter.
+fusion::Graph exported() {
+  fusion::Graph graph;
+  graph.values = {{"ids", {fusion::kBatch, 3}, fusion::DType::kInt32},
+                  {"mask", {fusion::kBatch, fusion::kBatch}, fusion::DType::kBool},
+                  {"table", {5, 2}},
+                  {"logits", {fusion::kBatch, 2}}};
+  graph.nodes = {{"aten::embedding", {2, 0}, {3}, "embed", "net.py:4"},
+                 {"aten::dropout", {3, fusion::HyperRef{0}, true}, {3}, "drop", "net.py:5"}};
+  graph.nodes.back().names = {"input", "p", "train"};
+  graph.hypers = {{"drop.p", 0.5}};
+  graph.inputs = {0, 1};
+  graph.output = 3;
+  return graph;
+}
+
+fusion::Splits tokens(std::vector<std::int64_t> ids, std::vector<std::int64_t> mask, std::int64_t length = 3) {
+  const auto n = static_cast<std::int64_t>(ids.size()) / length;
+  fusion::Dataset data;
+  data.size = n;
+  data.target = {"y", {}, std::vector<std::int64_t>(static_cast<std::size_t>(n), 1)};
+  const auto width = static_cast<std::int64_t>(mask.size()) / n;
+  data.inputs = {{"text", {length}, std::move(ids)}, {"mask", {width}, std::move(mask)}};
+  return {std::move(data), {}, {}};
+}
+
+TaskSpec spec_of_file(int batch_size, double dropout = 0.5) {
+  TaskSpec task = spec(fusion::Loss::kCrossEntropy, batch_size);
+  task.model_file = ModelFile{"m.pt2", "/a/m.pt2", {}};
+  task.model_file->import.bind = {{"drop.p", dropout, "c.yaml:5"}};
+  task.hyper.graph = {dropout};
+  return task;
+}
+
+}  // namespace
+
+TEST_CASE("data must have the shapes and the range of an exported model's inputs") {
+  const TaskSpec task = spec_of_file(2);
+  const fusion::Graph graph = exported();
+  CHECK_NOTHROW(check_task(task, graph, tokens({0, 1, 2, 3, 4, 0}, {1, 0})));
+  CHECK_NOTHROW(check_task(task, graph, tokens({0, 1, 2, 3, 4, 0}, {1, 0, 1, 0, 1, 0})));  // that size is open
+  CHECK_THROWS_WITH(check_task(task, graph, tokens({0, 1, 2, 3, 4, 0, 1, 2}, {1, 0}, 4)),
+                    "c.yaml:9: data.x: found [N, 4], wanted [N, 3] (input 'ids' of m.pt2)");
+  CHECK_THROWS_WITH(check_task(task, graph, tokens({0, 1, 2, 3, 5, 0}, {1, 0})),
+                    "c.yaml:9: data.x: found 5 in text of the training set, wanted 0 to 4 (input 'ids' of m.pt2)");
+  CHECK_THROWS_WITH(check_task(task, graph, tokens({0, -1, 2, 3, 4, 0}, {1, 0})), Catch::Contains("found -1 in text"));
+  CHECK_THROWS_WITH(check_task(task, graph, tokens({0, 1, 2, 3, 4, 0}, {1, 2})),
+                    "c.yaml:9: data.x: found 2 in mask of the training set, wanted 0 to 1 (input 'mask' of m.pt2)");
+  fusion::Splits splits = tokens({0, 1, 2, 3, 4, 0}, {1, 0});
+  splits.validation = tokens({0, 9, 2}, {1}).train;
+  CHECK_THROWS_WITH(check_task(task, graph, splits), Catch::Contains("found 9 in text of the validation set"));
+  splits.train.inputs.pop_back();
+  CHECK_THROWS_WITH(check_task(task, graph, splits),
+                    "c.yaml:9: data.x: found 1 arrays, wanted 2: the inputs ids [N, 3], mask [N, N] of m.pt2");
+}
+
+TEST_CASE("the batch size must be one that an exported model runs with") {
+  const auto message = [](int batch_size, std::int64_t fixed, std::int64_t largest) -> std::string {
+    TaskSpec task = spec_of_file(batch_size);
+    task.drop_last = fixed > 0;
+    fusion::Graph graph = exported();
+    graph.fixed_batch = fixed;
+    graph.largest_batch = largest;
+    try {
+      check_task(task, graph, tokens({0, 1, 2, 3, 4, 0, 0, 0, 0}, {1, 0, 1}));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message(2, 0, 0) == "");
+  CHECK(message(2, 2, 0) == "");
+  CHECK(message(2, 0, 2) == "");
+  CHECK(message(3, 2, 0) ==
+        "c.yaml:9: data.batch_size: found 3, wanted 2, at which m.pt2 was exported; exported with dynamic_shapes it "
+        "takes any");
+  CHECK(message(3, 0, 2) == "c.yaml:9: data.batch_size: found 3, wanted at most 2, for which m.pt2 was exported");
+  CHECK(message(4, 4, 0) == "c.yaml:9: data.batch_size: found 4, wanted at most the 3 training samples");
+}
+
+TEST_CASE("a bound rate must be one") {
+  const fusion::Splits splits = tokens({0, 1, 2}, {1});
+  for (const double rate : {0.0, 0.5, 1.0}) CHECK_NOTHROW(check_task(spec_of_file(1, rate), exported(), splits));
+  for (const double rate : {-0.1, 1.5}) {
+    CHECK_THROWS_WITH(check_task(spec_of_file(1, rate), exported(), splits),
+                      Catch::StartsWith("c.yaml:5: model.bind.drop.p: found ") &&
+                          Catch::EndsWith("wanted a rate from 0 to 1 (p of drop)"));
   }
 }
 
