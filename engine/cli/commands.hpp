@@ -7,7 +7,9 @@
 
 #include "engine/cli/arguments.hpp"
 #include "engine/config.hpp"
+#include "engine/driver/study.hpp"
 #include "engine/module.hpp"
+#include "storage/store.hpp"
 
 namespace hfta::engine {
 
@@ -20,6 +22,7 @@ int resume_command(const Words& words);
 int report_command(const Words& words);
 int plan_command(const Words& words);
 int studies_command(const Words& words);
+int export_command(const Words& words);
 
 /// The name of every command, for messages.
 [[nodiscard]] const std::vector<std::string>& command_names();
@@ -30,8 +33,24 @@ int studies_command(const Words& words);
 void add_override_options(boost::program_options::options_description& options);
 [[nodiscard]] std::vector<Override> overrides_from(const Arguments& arguments);
 
+/// --storage, the store that it names, opened for reading, and the study that is meant: STUDY, or the only one.
+void add_storage_option(boost::program_options::options_description& options);
+[[nodiscard]] storage::Store open_store(const Arguments& arguments);
+[[nodiscard]] std::string study_or_only(const Arguments& arguments, storage::Store& store);
+
+/// The config that a study was stored with, and where it came from, `overrides` added to its own. `path`: the store's.
+/// Throws Error{kConfig} naming the nearest study, or if it was not made by us.
+struct StoredConfig {
+  StudyConfig config;
+  ConfigOrigin origin;
+};
+[[nodiscard]] StoredConfig stored_config(storage::Store& store, const std::string& study,
+                                         const std::filesystem::path& path, const std::vector<Override>& overrides);
+
 /// Warnings of a config go to standard error.
 void tell_warnings(const StudyConfig& config);
+/// The same for what is to be known of model files.
+void tell_notes(const std::vector<ModelFacts>& models);
 
 /// One trainer per device that the config asks for; data are loaded and the extremes of the space checked. Nothing is
 /// created. `cache`: where choices are remembered, "" nowhere.

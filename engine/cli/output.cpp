@@ -43,7 +43,7 @@ void print(std::string_view text) {
   throw Error(ErrorKind::kStorage, fmt::format("standard output: cannot write: {}", std::strerror(error)));
 }
 
-void print_to(const std::filesystem::path& file, const std::string& text) {
+void print_to(const std::filesystem::path& file, std::string_view text) {
   if (file.empty()) return print(text);
   namespace fs = std::filesystem;
   std::error_code ignored;

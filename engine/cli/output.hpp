@@ -12,7 +12,7 @@ namespace hfta::engine {
 void print(std::string_view text);
 
 /// Writes results to a file, atomically, or to standard output if `file` is "".
-void print_to(const std::filesystem::path& file, const std::string& text);
+void print_to(const std::filesystem::path& file, std::string_view text);
 
 /// One line to standard error: "hfta-tune: <line>". Line breaks and control characters inside are disarmed.
 void tell(std::string_view line);

@@ -40,6 +40,12 @@ void tell_warnings(const StudyConfig& config) {
   for (const std::string& warning : config.warnings) tell("warning: " + warning);
 }
 
+void tell_notes(const std::vector<ModelFacts>& models) {
+  for (const ModelFacts& model : models) {
+    for (const std::string& note : model.notes) tell("warning: " + note);
+  }
+}
+
 Fleet make_fleet(const StudyConfig& config, const std::filesystem::path& cache) {
   const TorchModule& module = load_torch_module();
   Fleet fleet;

@@ -126,10 +126,10 @@ std::string partition_table(const Plan& plan) {
   for (const Partition& p : plan.partitions) {
     const auto bytes = static_cast<double>(p.plan.bytes_per_slot);
     rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials),
-                    std::to_string(p.plan.width), std::to_string(p.plan.parameters), bytes_text(bytes),
-                    bytes_text(bytes * p.plan.width)});
+                    std::to_string(p.plan.width), std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
+                    bytes_text(bytes), bytes_text(bytes * p.plan.width)});
   }
-  return in_columns({"partition", "trials", "width", "weights/trial", "MiB/slot", "MiB"}, rows);
+  return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
 
 // Partitions mostly agree on their lowerings: each op once, with the partitions named where they differ.
@@ -158,13 +158,39 @@ std::string rungs_text(const StudyConfig& config) {
   return text + "\n";
 }
 
+// Model files that the partitions train, each once.
+std::vector<const ModelFacts*> models_of(const Plan& plan) {
+  std::vector<const ModelFacts*> models;
+  for (const Partition& p : plan.partitions) {
+    if (!p.plan.model) continue;
+    const bool known = std::any_of(models.begin(), models.end(),
+                                   [&](const ModelFacts* model) { return model->file == p.plan.model->file; });
+    if (!known) models.push_back(&*p.plan.model);
+  }
+  return models;
+}
+
+std::string models_text(const Plan& plan) {
+  std::string out;
+  for (const ModelFacts* model : models_of(plan)) {
+    out += fmt::format("model {}: exported by torch {}, inputs {}; ", printable(model->file),
+                       printable(model->torch_version), join(model->inputs));
+    out +=
+        model->fixed_batch == 0
+            ? "any batch size\n"
+            : fmt::format("batch size {} only, so that an epoch's last short batch is left out\n", model->fixed_batch);
+    for (const std::string& note : model->notes) out += "note: " + printable(note) + "\n";
+  }
+  return out;
+}
+
 std::string plan_table(const StudyConfig& config, const Plan& plan) {
   std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), method_name(config.method),
                                 name_of(config.goal), printable(config.metric));
   out += plan.trials ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
                                    plan.epochs.value_or(0), plan.max_epochs)
                      : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
-  out += rungs_text(config) + fmt::format("devices: {}\n\n", join(plan.devices));
+  out += rungs_text(config) + models_text(plan) + fmt::format("devices: {}\n\n", join(plan.devices));
   out += space_table(config) + "\n" + partition_table(plan);
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
     out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
@@ -208,9 +234,20 @@ ordered_json partition_json(const Partition& p) {
           {"trials", p.trials},
           {"width", p.plan.width},
           {"parameters", p.plan.parameters},
+          {"frozen", p.plan.frozen},
+          {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
           {"bytes_per_slot", known ? ordered_json(p.plan.bytes_per_slot) : ordered_json(nullptr)},
           {"bytes", known ? ordered_json(p.plan.bytes_per_slot * p.plan.width) : ordered_json(nullptr)},
           {"lowerings", std::move(lowerings)}};
+}
+
+ordered_json model_json(const ModelFacts& model) {
+  return {{"file", model.file},
+          {"torch_version", model.torch_version},
+          {"fingerprint", model.fingerprint},
+          {"inputs", model.inputs},
+          {"batch_size", model.fixed_batch > 0 ? ordered_json(model.fixed_batch) : ordered_json(nullptr)},
+          {"notes", model.notes}};
 }
 
 std::string plan_json(const StudyConfig& config, const Plan& plan) {
@@ -225,6 +262,8 @@ std::string plan_json(const StudyConfig& config, const Plan& plan) {
                        {"drawn", plan.drawn}};
   json["parameters"] = ordered_json::array();
   for (const trials::Parameter& p : config.space) json["parameters"].push_back(parameter_json(config, p));
+  json["models"] = ordered_json::array();
+  for (const ModelFacts* model : models_of(plan)) json["models"].push_back(model_json(*model));
   json["partitions"] = ordered_json::array();
   for (const Partition& p : plan.partitions) json["partitions"].push_back(partition_json(p));
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

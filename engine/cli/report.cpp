@@ -18,16 +18,11 @@ using storage::Store;
 
 constexpr int kTopTrials = 10;
 
-void add_storage(po::options_description& options) {
-  options.add_options()("storage", po::value<std::string>()->value_name("URL"),
-                        "the store: a file's path, or sqlite:///path");
-}
-
 Usage report_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune report [STUDY] --storage URL [options]";
   usage.about = "What a study has found. STUDY may be left out where the store has exactly one.\n";
-  add_storage(usage.options);
+  add_storage_option(usage.options);
   usage.options.add_options()("top", po::value<int>()->value_name("K"),
                               "only the K best trials (table: 10 unless told)")(
       "format", po::value<std::string>()->value_name("table|json|csv"), "table unless told")(
@@ -40,22 +35,9 @@ Usage studies_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune studies --storage URL [--format table|json]";
   usage.about = "The studies in a store.\n";
-  add_storage(usage.options);
+  add_storage_option(usage.options);
   usage.options.add_options()("format", po::value<std::string>()->value_name("table|json"), "table unless told");
   return usage;
-}
-
-Store open(const Arguments& arguments) {
-  return Store::open(storage::path_from_url(arguments.required("storage")), Store::Mode::kReadOnly);
-}
-
-std::string only_study(Store& store) {
-  const std::vector<storage::StudySummary> studies = store.studies();
-  if (studies.size() == 1) return studies.front().name;
-  std::vector<std::string> names;
-  for (const storage::StudySummary& study : studies) names.push_back(printable(study.name));
-  throw Error(ErrorKind::kConfig, fmt::format("STUDY: found none given, wanted one of the {} studies in the store{}",
-                                              names.size(), names.empty() ? "" : ": " + join(names)));
 }
 
 std::string formatted(const ReportInput& input, const std::string& format, std::optional<int> top) {
@@ -76,9 +58,8 @@ int report_command(const Words& words) {
   (void)one_of("--format", format, {"table", "json", "csv"});
   const std::optional<int> top = arguments.get<int>("top");
   if (top && *top < 1) throw Error(ErrorKind::kConfig, fmt::format("--top: found {}, wanted at least 1", *top));
-  Store store = open(arguments);
-  const std::optional<std::string> study = arguments.get<std::string>("STUDY");
-  const ReportInput input = read_report(store, study ? *study : only_study(store));
+  Store store = open_store(arguments);
+  const ReportInput input = read_report(store, study_or_only(arguments, store));
   print_to(arguments.get<std::string>("output").value_or(""), formatted(input, format, top));
   return 0;
 }
@@ -89,7 +70,7 @@ int studies_command(const Words& words) {
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::string format =
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "json"});
-  const std::vector<storage::StudySummary> studies = open(arguments).studies();
+  const std::vector<storage::StudySummary> studies = open_store(arguments).studies();
   print(format == "json" ? studies_json(studies) : studies_table(studies));
   return 0;
 }

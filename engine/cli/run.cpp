@@ -47,8 +47,7 @@ Usage resume_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune resume STUDY --storage URL [options]";
   usage.about = "Goes on with a study from its store alone: the config is in it.\n";
-  usage.options.add_options()("storage", boost::program_options::value<std::string>()->value_name("URL"),
-                              "the store: a file's path, or sqlite:///path");
+  add_storage_option(usage.options);
   add_override_options(usage.options);
   usage.positional = {"STUDY"};
   return usage;
@@ -124,12 +123,14 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   if (stop.load() != 0) return 128 + stop.load();
   if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
   if (!lock) lock.emplace(folder);
+  const std::vector<ModelFacts> models = fleet.trainers.front()->models();
+  tell_notes(models);
   // Another process may have begun the study, or raised its cap, before this one held the lock.
   stored = store->find(config.study);
   if (stored) {
-    store->update(continued(*stored, config, origin));
+    store->update(continued(*stored, config, origin, models));
   } else {
-    store->create(new_record(config, origin));
+    store->create(new_record(config, origin, models));
   }
   tell_start(config, fleet, !stored);
   return drive(config, *store, fleet, stop);
@@ -166,18 +167,11 @@ int resume_command(const Words& words) {
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::string study = arguments.required("STUDY");
   const fs::path path = storage::path_from_url(arguments.required("storage"));
-  const std::optional<storage::StudyRecord> stored = [&] {
+  const auto [config, origin] = [&] {
     Store store = Store::open(path, Store::Mode::kReadOnly);
-    (void)read_report(store, study);  // a wrong name: says which there are
-    return store.find(study);
+    return stored_config(store, study, path, overrides_from(arguments));
   }();
-  const ConfigOrigin origin = origin_of(*stored);
-  std::vector<Override> overrides = origin.overrides;
-  for (Override& o : overrides_from(arguments)) overrides.push_back(std::move(o));
-  StudyConfig config = parse_config(stored->config, origin.file, overrides);
-  config.study = study;
-  config.storage = fs::absolute(path);  // the store may have been moved since
-  return run_study(config, origin_from(origin.file, overrides));
+  return run_study(config, origin_from(origin.file, origin.overrides));
 }
 
 }  // namespace hfta::engine

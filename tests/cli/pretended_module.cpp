@@ -1,6 +1,7 @@
 // libhfta_torch.so for tests of the command line: the same entry point, pretended trainers behind it. The environment
 // says what goes wrong: HFTA_PRETENDED_DELAY_MS per epoch, HFTA_PRETENDED_DIVERGE=1 all trials, HFTA_PRETENDED_DATA=1
-// no data, HFTA_PRETENDED_BROKEN=1 whatever is asked for.
+// no data, HFTA_PRETENDED_MODEL=<fingerprint> a model file of that content, HFTA_PRETENDED_BROKEN=1 whatever is asked
+// for.
 #include <chrono>
 #include <cstdlib>
 #include <string>
@@ -28,6 +29,10 @@ std::vector<std::string> devices(const std::string& wanted) {
 std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {
   if (is_set("HFTA_PRETENDED_DATA")) throw Error(ErrorKind::kConfig, "data: found no file, wanted one");
   static testing::World world;
+  world.models.clear();
+  if (const char* fingerprint = std::getenv("HFTA_PRETENDED_MODEL")) {
+    world.models = {{"m.pt2", fingerprint, "2.11.0", {"x: float32 [N, 1, 8, 8]"}, 0, {"m.pt2: pretended note"}}};
+  }
   if (is_set("HFTA_PRETENDED_DIVERGE")) world.diverge = {-1};
   if (const char* delay = std::getenv("HFTA_PRETENDED_DELAY_MS")) {
     const int milliseconds = std::atoi(delay);

@@ -162,3 +162,36 @@ TEST_CASE("reading a store that is not there, or is none, is an error and create
   }
   CHECK(place.names() == std::vector<std::string>{"notes.txt"});
 }
+
+TEST_CASE("export writes the best trial's weights, or those of another that is kept") {
+  const Workplace& place = finished_study();
+  const Finished best = place.run({"export", "--storage", "digits.db", "--output", "best.safetensors"});
+  INFO(best.err);
+  CHECK(best.code == 0);
+  CHECK(best.out.empty());
+  const std::string bytes = place.read("best.safetensors");
+  REQUIRE(bytes.size() > 8);
+  const std::size_t length = static_cast<unsigned char>(bytes[0]) + 256U * static_cast<unsigned char>(bytes[1]);
+  const json header = json::parse(bytes.substr(8, length));
+  CHECK(header.contains("weight"));
+  CHECK(header.size() == 2);  // with its metadata: nothing of the optimizer
+  const json all = json::parse(report({"--format", "json"}).out);
+  CHECK(header["__metadata__"]["trial"] == std::to_string(all["best"]["number"].get<int>()));
+  CHECK(header["__metadata__"]["format"] == "pt");
+
+  for (const json& trial : all["trials"]) {
+    const std::string number = std::to_string(trial["number"].get<int>());
+    const Finished one =
+        place.run({"export", "digits", "--storage", "digits.db", "--output", "one.safetensors", "--trial", number});
+    INFO(one.err);
+    const bool complete = trial["state"] == "COMPLETE";
+    CHECK(one.code == (complete ? 0 : 2));
+    if (!complete) CHECK_THAT(one.err, Catch::Contains("trial " + number + " (PRUNED)") && Catch::Contains("kept are"));
+  }
+  CHECK((place.read("best.safetensors") == bytes));
+  const Finished nowhere =
+      place.run({"export", "digits", "--storage", "digits.db", "--output", "no/such/folder/b.safetensors"});
+  CHECK(nowhere.code == 2);
+  CHECK_THAT(nowhere.err, Catch::Contains("found no folder no/such/folder"));
+  CHECK(place.run({"export", "digit", "--storage", "digits.db", "--output", "b"}).code == 2);
+}

@@ -249,6 +249,29 @@ TEST_CASE("nothing is created before config, data and device are known to be goo
   }
 }
 
+TEST_CASE("a study whose model file has changed is not gone on with") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  using Environment = std::vector<std::pair<std::string, std::string>>;
+  const Environment first = {{"HFTA_PRETENDED_MODEL", "aaaa"}, {"HFTA_PRETENDED_DELAY_MS", "20"}};
+  Program program(place.options(first), {"digits.yaml"});
+  REQUIRE(program.wait_for("round 2:"));
+  program.signal(SIGINT);
+  const Finished stopped = program.wait();
+  CHECK(stopped.code == 130);
+  CHECK(count(stopped.err, "warning: m.pt2: pretended note\n") == 1);
+  const std::string before = place.read("digits.db");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"digits.yaml"}, {"resume", "digits", "--storage", "digits.db"}}) {
+    const Finished refused = place.run(words, {{"HFTA_PRETENDED_MODEL", "bbbb"}});
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.err, Catch::Contains("found another m.pt2 (fingerprint bbbb) than study 'digits' was begun "
+                                            "with (aaaa); --fresh"));
+    CHECK((place.read("digits.db") == before));
+  }
+  CHECK(place.run({"digits.yaml"}, {{"HFTA_PRETENDED_MODEL", "aaaa"}}).code == 0);
+}
+
 TEST_CASE("a store that cannot be used is left alone") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);

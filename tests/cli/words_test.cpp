@@ -24,7 +24,10 @@ TEST_CASE("wrong usage is one line, exit 2, and nothing is created") {
   const Case cases[] = {
       {{}, "--help"},
       {{"reprot"}, "did you mean 'report'?"},
-      {{"export"}, "found neither a command nor a file 'export'"},
+      {{"export"}, "output is missing"},
+      {{"export", "digits", "--output", "best.safetensors"}, "storage is missing"},
+      {{"export", "digits", "--storage", "x.db", "--output", "."}, "--output: found the folder ., wanted a file"},
+      {{"export", "digits", "--storage", "x.db", "--output", "b", "--trial", "best"}, "trial"},
       {{"simulate", "c.yaml"}, "'simulate'"},
       {{"nosuch.yaml"}, "nosuch.yaml"},
       {{"digits.yaml", "--widht", "4"}, "did you mean '--width'?"},
@@ -75,7 +78,7 @@ TEST_CASE("hostile words cannot move the cursor") {
 
 TEST_CASE("every command has its help, on standard output") {
   const Workplace place;
-  for (const char* command : {"run", "resume", "report", "plan", "studies"}) {
+  for (const char* command : {"run", "resume", "report", "plan", "export", "studies"}) {
     for (const char* word : {"--help", "-h"}) {
       const Finished finished = place.run({command, word});
       CHECK(finished.code == 0);
@@ -85,7 +88,7 @@ TEST_CASE("every command has its help, on standard output") {
   }
   const Finished all = place.run({"--help"});
   CHECK(all.code == 0);
-  for (const char* command : {"resume", "report", "plan", "studies", "--version"})
+  for (const char* command : {"resume", "report", "plan", "export", "studies", "--version"})
     CHECK_THAT(all.out, Catch::Contains(command));
   CHECK(place.run({"nosuch.yaml", "--help"}).code == 0);
   CHECK_THAT(place.run({"--version"}).out, Catch::StartsWith("hfta-tune ") && Catch::EndsWith("\n"));

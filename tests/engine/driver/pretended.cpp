@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <thread>
 
 #include "base/random.hpp"
+#include "fusion/data/safetensors.hpp"
 
 namespace hfta::engine::testing {
 namespace {
@@ -60,8 +62,10 @@ class PretendedArray final : public TrainerArray {
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
     ++world_.inserts;
     Model model;
-    require(state.size() == sizeof model, "insert: a state of another size");
-    std::memcpy(&model, state.data(), sizeof model);
+    const fusion::SafetensorsFile file = fusion::parse_safetensors(state);
+    require(file.tensors.size() == 2 && file.tensors.back().name == "weight", "insert: another kind of state");
+    require(file.tensors.back().bytes.size() == sizeof model, "insert: a state of another size");
+    std::memcpy(&model, file.tensors.back().bytes.data(), sizeof model);
     require(model.number == number, "insert: another trial's state");
     put(slot, {model, params});
   }
@@ -69,9 +73,10 @@ class PretendedArray final : public TrainerArray {
   [[nodiscard]] SlotState extract(int slot) override {
     ++world_.extracts;
     const Model& model = held(slot).model;
-    SlotState state(sizeof model);
-    std::memcpy(state.data(), &model, sizeof model);
-    return state;
+    const std::vector<fusion::TensorView> tensors = {
+        {"optimizer.momentum_buffer.weight", "U8", {0}, {}},
+        {"weight", "U8", {sizeof model}, std::as_bytes(std::span(&model, 1))}};
+    return fusion::write_safetensors(tensors, {});
   }
 
   void clear(int slot) override {

@@ -1,0 +1,49 @@
+// Studies in a store, as commands name them.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "engine/cli/commands.hpp"
+#include "engine/driver/study.hpp"
+#include "engine/report/report.hpp"
+
+namespace hfta::engine {
+
+namespace po = boost::program_options;
+using storage::Store;
+
+void add_storage_option(po::options_description& options) {
+  options.add_options()("storage", po::value<std::string>()->value_name("URL"),
+                        "the store: a file's path, or sqlite:///path");
+}
+
+Store open_store(const Arguments& arguments) {
+  return Store::open(storage::path_from_url(arguments.required("storage")), Store::Mode::kReadOnly);
+}
+
+std::string study_or_only(const Arguments& arguments, Store& store) {
+  if (auto name = arguments.get<std::string>("STUDY")) return *name;
+  const std::vector<storage::StudySummary> studies = store.studies();
+  if (studies.size() == 1) return studies.front().name;
+  std::vector<std::string> names;
+  for (const storage::StudySummary& study : studies) names.push_back(printable(study.name));
+  throw Error(ErrorKind::kConfig, fmt::format("STUDY: found none given, wanted one of the {} studies in the store{}",
+                                              names.size(), names.empty() ? "" : ": " + join(names)));
+}
+
+StoredConfig stored_config(Store& store, const std::string& study, const std::filesystem::path& path,
+                           const std::vector<Override>& overrides) {
+  const std::optional<storage::StudyRecord> stored = store.find(study);
+  if (!stored) (void)read_report(store, study);  // says which there are
+  ConfigOrigin origin = origin_of(*stored);
+  for (const Override& o : overrides) origin.overrides.push_back(o);
+  StudyConfig config = parse_config(stored->config, origin.file, origin.overrides);
+  config.study = study;
+  config.storage = std::filesystem::absolute(path);  // the store may have been moved since
+  return {std::move(config), std::move(origin)};
+}
+
+}  // namespace hfta::engine

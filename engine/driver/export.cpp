@@ -1,0 +1,166 @@
+#include "engine/driver/export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "engine/driver/study.hpp"
+#include "fusion/data/safetensors.hpp"
+#include "fusion/exported.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using fusion::TensorView;
+using Tensors = std::vector<TensorView>;
+
+// `optimizer.<state>.<weight>`, of a weight that is there: a layer may be called optimizer, too.
+void drop_optimizer_state(Tensors& tensors) {
+  constexpr std::string_view kPrefix = "optimizer.";
+  std::set<std::string> names;
+  for (const TensorView& tensor : tensors) names.insert(tensor.name);
+  std::erase_if(tensors, [&](const TensorView& tensor) {
+    if (!tensor.name.starts_with(kPrefix)) return false;
+    const std::size_t dot = tensor.name.find('.', kPrefix.size());
+    return dot != std::string::npos && names.contains(tensor.name.substr(dot + 1));
+  });
+}
+
+std::string kept_text(storage::Checkpoints& finished, const std::vector<trials::Trial>& trials) {
+  std::vector<std::string> numbers;
+  for (const int number : finished.trials()) {
+    const auto trial = std::find_if(trials.begin(), trials.end(), [&](const auto& t) { return t.number == number; });
+    // With metric.select best, those that still run have a state here, too.
+    if (trial != trials.end() && trial->state == trials::State::kComplete) numbers.push_back(std::to_string(number));
+  }
+  return numbers.empty() ? "none is kept" : "kept are " + join(numbers);
+}
+
+const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const StudyConfig& config,
+                            std::optional<int> number) {
+  if (!number) {
+    const trials::Trial* best = trials::best_of(trials, config.goal);
+    if (best != nullptr) return *best;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("study '{}': found no trial that is COMPLETE, wanted one to export", config.study));
+  }
+  const auto trial = std::find_if(trials.begin(), trials.end(), [&](const auto& t) { return t.number == *number; });
+  if (trial != trials.end()) return *trial;
+  throw Error(ErrorKind::kConfig, fmt::format("--trial: found {}, wanted a trial of study '{}', 0 to {}", *number,
+                                              config.study, trials.empty() ? 0 : trials.back().number));
+}
+
+// Whether the trial's value was measured at that epoch: only then is a state what is asked for.
+bool gave_value(const trials::Trial& trial, int epoch, const std::string& metric) {
+  const auto record =
+      std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const auto& e) { return e.epoch == epoch; });
+  if (record == trial.epochs.end() || !trial.value) return false;
+  const auto found = record->metrics.find(metric);
+  return found != record->metrics.end() && found->second == *trial.value;
+}
+
+storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& config, storage::Checkpoints& finished,
+                               const std::vector<trials::Trial>& trials) {
+  std::optional<storage::Checkpoint> found;
+  if (trial.state == trials::State::kComplete) found = finished.load(trial.number);
+  if (!found) {
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("study '{}': found no weights of trial {} ({}), wanted one of the best {} finished trials: {}",
+                    config.study, trial.number, trials::name_of(trial.state), std::max(config.keep, 1),
+                    kept_text(finished, trials)));
+  }
+  if (gave_value(trial, found->epoch, config.metric)) return std::move(*found);
+  throw Error(
+      ErrorKind::kStorage,
+      fmt::format("study '{}': trial {}: found weights of epoch {}, wanted those of the epoch that its value was "
+                  "measured at: the newer file is damaged or gone",
+                  config.study, trial.number, found->epoch));
+}
+
+const char* safetensors_name(fusion::DType dtype) {
+  switch (dtype) {
+    case fusion::DType::kFloat32:
+      return "F32";
+    case fusion::DType::kFloat64:
+      return "F64";
+    case fusion::DType::kInt64:
+      return "I64";
+    case fusion::DType::kFloat16:
+      return "F16";
+    case fusion::DType::kBFloat16:
+      return "BF16";
+    case fusion::DType::kInt32:
+      return "I32";
+    case fusion::DType::kInt16:
+      return "I16";
+    case fusion::DType::kInt8:
+      return "I8";
+    case fusion::DType::kUInt8:
+      return "U8";
+    case fusion::DType::kBool:
+      return "BOOL";
+  }
+  return "";
+}
+
+fusion::ExportedModel read_model(const ModelFile& file, const StudyConfig& config, storage::Store& store) {
+  fusion::ExportedModel model = fusion::ExportedModel::read(file.file);
+  const auto known = model_fingerprints(store.find(config.study).value());
+  const auto trained = known.find(file.name);
+  if (trained == known.end() || trained->second == model.fingerprint()) return model;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("{}: found another model (fingerprint {}) than study '{}' trained ({}), wanted that one for "
+                          "what its trials share",
+                          printable(file.file.string()), model.fingerprint(), config.study, trained->second));
+}
+
+// The state dict in its own order: what the slot has, under every name, else what the file has.
+Tensors state_of(const fusion::ExportedModel& model, const fusion::Graph& graph, const Tensors& slot) {
+  std::map<std::string, const TensorView*> trained;
+  for (const TensorView& tensor : slot) trained[tensor.name] = &tensor;
+  for (const fusion::Weight& weight : graph.weights) {
+    const auto own = trained.find(weight.name);
+    if (own == trained.end()) continue;
+    for (const std::string& name : weight.tied) trained[name] = own->second;
+  }
+  Tensors state;
+  for (const fusion::StateEntry& entry : model.state()) {
+    const auto own = trained.find(entry.name);
+    if (own != trained.end()) {
+      state.push_back({entry.name, own->second->dtype, own->second->shape, own->second->bytes});
+    } else {
+      state.push_back({entry.name, safetensors_name(entry.value->dtype), entry.value->shape, entry.value->bytes});
+    }
+  }
+  return state;
+}
+
+}  // namespace
+
+std::vector<std::byte> export_weights(const StudyConfig& config, storage::Store& store, storage::Checkpoints& finished,
+                                      std::optional<int> number) {
+  const std::vector<trials::Trial> trials = store.trials(config.study);
+  const trials::Trial& trial = chosen(trials, config, number);
+  const storage::Checkpoint state = kept_state(trial, config, finished, trials);
+  Tensors tensors = fusion::parse_safetensors(state.bytes).tensors;
+  drop_optimizer_state(tensors);
+  const std::map<std::string, std::string> metadata = {{"format", "pt"},
+                                                       {"study", config.study},
+                                                       {"trial", std::to_string(trial.number)},
+                                                       {"epoch", std::to_string(state.epoch)},
+                                                       {config.metric, shortest(*trial.value)}};
+  const std::optional<ModelFile> file = config.task(trial.params).model_file;
+  if (!file) return fusion::write_safetensors(tensors, metadata);
+  const fusion::ExportedModel model = read_model(*file, config, store);
+  return fusion::write_safetensors(state_of(model, model.graph(file->import), tensors), metadata);
+}
+
+}  // namespace hfta::engine

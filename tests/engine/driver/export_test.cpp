@@ -1,0 +1,201 @@
+// A finished trial's weights as a file.
+
+#include "engine/driver/export.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <span>
+
+#include "base/error.hpp"
+#include "engine/driver/study.hpp"
+#include "fusion/data/safetensors.hpp"
+#include "fusion/exported.hpp"
+#include "study_fixture.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+using fusion::TensorView;
+
+namespace {
+
+using Tensors = std::map<std::string, std::vector<float>>;
+
+std::vector<std::byte> state_of(const Tensors& tensors) {
+  std::vector<TensorView> views;
+  for (const auto& [name, values] : tensors) {
+    views.push_back({name, "F32", {static_cast<std::int64_t>(values.size())}, std::as_bytes(std::span(values))});
+  }
+  return fusion::write_safetensors(views, {{"step", "9"}});
+}
+
+std::map<std::string, std::vector<std::byte>> contents(const std::vector<std::byte>& file) {
+  std::map<std::string, std::vector<std::byte>> out;
+  for (const TensorView& tensor : fusion::parse_safetensors(file).tensors) {
+    out[tensor.name] = {tensor.bytes.begin(), tensor.bytes.end()};
+  }
+  return out;
+}
+
+// Four trials of three epochs each, of which 0, 1 and 3 are COMPLETE and 1 is the best; 1 and 3 are kept.
+class Finished {
+ public:
+  explicit Finished(StudyConfig config = digits_config())
+      : study(std::move(config)), store(study.open()), kept(study.files, study.checkpoints / "finished") {
+    store.create(new_record(study.config, {"/digits.yaml", {}}));
+    trials::Params params;
+    for (const trials::Parameter& p : digits_space()) params.emplace_back(p.name, extremes_of(p));
+    (void)store.add_trials("digits", {params, params, params, params}, {});
+    const double values[] = {0.5, 0.9, 0.7, 0.8};
+    storage::Changes changes;
+    for (int trial = 0; trial < 4; ++trial) {
+      for (int epoch = 1; epoch <= 3; ++epoch) {
+        const double value = values[trial] - (epoch == 2 ? 0 : 0.01 * epoch);
+        changes.epochs.push_back({trial, {epoch, {{"val_accuracy", value}}}, value});
+      }
+      const bool complete = trial != 2;
+      changes.states.push_back(
+          {trial, complete ? trials::State::kComplete : trials::State::kPruned, values[trial] - 0.03, "", {}});
+    }
+    store.commit("digits", changes);
+    for (const int trial : {1, 3}) keep(trial, 3);
+  }
+
+  void keep(int trial, int epoch) {
+    kept.save(trial, epoch,
+              state_of({{"head.weight", {1, static_cast<float>(trial)}},
+                        {"optimizer.weight", {2}},  // a layer that is called so
+                        {"optimizer.momentum_buffer.head.weight", {0, 0}},
+                        {"optimizer.momentum_buffer.optimizer.weight", {0}}}));
+  }
+
+  std::vector<std::byte> exported(std::optional<int> number = {}) {
+    return export_weights(study.config, store, kept, number);
+  }
+
+  StudyFixture study;
+  storage::Store store;
+  storage::Checkpoints kept;
+
+ private:
+  static trials::ParamValue extremes_of(const trials::Parameter& p) {
+    return p.distribution.values.empty() ? trials::ParamValue(p.distribution.min) : p.distribution.values.front();
+  }
+};
+
+TEST_CASE("the best trial's weights are exported, without the optimizer's") {
+  Finished finished;
+  const std::vector<std::byte> best = finished.exported();
+  const fusion::SafetensorsFile file = fusion::parse_safetensors(best);
+  REQUIRE(file.tensors.size() == 2);
+  CHECK(contents(best)["head.weight"] == contents(state_of({{"w", {1, 1}}}))["w"]);
+  CHECK(contents(best).contains("optimizer.weight"));
+  CHECK(file.metadata ==
+        std::map<std::string, std::string>{
+            {"format", "pt"}, {"study", "digits"}, {"trial", "1"}, {"epoch", "3"}, {"val_accuracy", "0.87"}});
+  CHECK(contents(finished.exported(3))["head.weight"] == contents(state_of({{"w", {1, 3}}}))["w"]);
+}
+
+TEST_CASE("trials that cannot be exported are told apart") {
+  Finished finished;
+  CHECK_THROWS_WITH(finished.exported(0),
+                    "study 'digits': found no weights of trial 0 (COMPLETE), wanted one of the "
+                    "best 10 finished trials: kept are 1, 3");
+  CHECK_THROWS_WITH(finished.exported(2), Catch::Contains("trial 2 (PRUNED)") && Catch::Contains("kept are 1, 3"));
+  CHECK_THROWS_WITH(finished.exported(4), "--trial: found 4, wanted a trial of study 'digits', 0 to 3");
+  CHECK_THROWS_AS(finished.exported(-1), Error);
+  for (const int trial : {1, 3}) finished.kept.remove(trial);
+  CHECK_THROWS_WITH(finished.exported(), Catch::EndsWith("trial 1 (COMPLETE), wanted one of the best 10 finished "
+                                                         "trials: none is kept"));
+}
+
+TEST_CASE("a state of another epoch than the value's is not passed off as it") {
+  Finished finished;
+  finished.kept.remove(1);
+  finished.keep(1, 2);
+  try {
+    (void)finished.exported(1);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kStorage);
+    CHECK_THAT(error.what(), Catch::Contains("trial 1: found weights of epoch 2"));
+  }
+}
+
+TEST_CASE("a study without a COMPLETE trial has nothing to export") {
+  StudyFixture study(digits_config());
+  storage::Store store = study.open();
+  store.create(new_record(study.config, {}));
+  storage::Checkpoints kept(study.files, study.checkpoints / "finished");
+  CHECK_THROWS_WITH(export_weights(study.config, store, kept, {}),
+                    "study 'digits': found no trial that is COMPLETE, wanted one to export");
+}
+
+// The importer's golden archive: tied weights, a frozen bias, an unused parameter, statistics, a constant.
+const std::filesystem::path kModel = std::filesystem::path(HFTA_SOURCE_DIR) / "tests/fusion/pt2/golden/torch-2.11.pt2";
+
+StudyConfig config_of_file(const std::filesystem::path& file) {
+  StudyConfig config = digits_config();
+  config.task = [file](const trials::Params&) {
+    TaskSpec task;
+    task.model_file = ModelFile{"m.pt2", file, {}};
+    task.model_file->import.dtype = fusion::DType::kFloat64;
+    return task;
+  };
+  return config;
+}
+
+TEST_CASE("what trials of a model file share is taken from the file") {
+  Finished finished(config_of_file(kModel));
+  const fusion::ExportedModel model = fusion::ExportedModel::read(kModel);
+  fusion::ImportOptions options;
+  options.dtype = fusion::DType::kFloat64;
+  std::map<std::string, std::vector<double>> trained;
+  std::vector<TensorView> views;
+  for (const fusion::Weight& weight : model.graph(options).weights) {
+    if (!weight.trained) continue;
+    const auto size = static_cast<std::size_t>(fusion::elements_of(weight.shape, 1));
+    const std::vector<double>& values = trained[weight.name] =
+        std::vector<double>(size, 1.0 + static_cast<double>(views.size()));
+    views.push_back({weight.name, "F64", weight.shape, std::as_bytes(std::span(values))});
+  }
+  REQUIRE(trained.size() > 5);
+  finished.kept.save(1, 3, fusion::write_safetensors(views, {}));
+
+  const std::vector<std::byte> file = finished.exported(1);
+  const fusion::SafetensorsFile exported = fusion::parse_safetensors(file);
+  REQUIRE(exported.tensors.size() == model.state().size());
+  std::map<std::string, const TensorView*> by_name;
+  for (const TensorView& tensor : exported.tensors) by_name[tensor.name] = &tensor;
+  for (const fusion::StateEntry& entry : model.state()) {
+    CAPTURE(entry.name);
+    REQUIRE(by_name.contains(entry.name));
+    const TensorView& tensor = *by_name.at(entry.name);
+    CHECK(tensor.shape == entry.value->shape);
+    const bool own = trained.contains(entry.name) || entry.name == "second.weight";
+    if (own) {
+      CHECK(tensor.dtype == "F64");
+    } else {
+      CHECK(std::equal(tensor.bytes.begin(), tensor.bytes.end(), entry.value->bytes.begin(), entry.value->bytes.end()));
+    }
+  }
+  CHECK(contents(file).at("second.weight") == contents(file).at("first.weight"));
+  CHECK_FALSE(trained.contains("head.bias"));
+  CHECK(by_name.contains("unused"));
+  CHECK_FALSE(by_name.contains("scale"));
+}
+
+TEST_CASE("a model file that is gone, or another than was trained, is not exported from") {
+  Finished finished(config_of_file(kModel));
+  ModelFacts facts;
+  facts.file = "m.pt2";
+  facts.fingerprint = "another";
+  finished.store.update(continued(*finished.store.find("digits"), finished.study.config, {}, {facts}));
+  CHECK_THROWS_WITH(finished.exported(1), Catch::Contains("torch-2.11.pt2: found another model (fingerprint ") &&
+                                              Catch::Contains("than study 'digits' trained (another)"));
+  finished.study.config = config_of_file("/nowhere/m.pt2");
+  CHECK_THROWS_WITH(finished.exported(1), Catch::Contains("m.pt2"));
+}
+
+}  // namespace
