@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Writes what hfta-tune needs: model.pt2, and the digits as train.npz and validation.npz.
+
+The digits stand for data of your own: arrays with the samples first, as the model takes them.
+"""
+import pathlib
+
+import numpy as np
+import torch
+
+from net import Net
+
+here = pathlib.Path(__file__).resolve().parent
+
+table = np.loadtxt(here.parent.parent / "data" / "digits.csv", delimiter=",", skiprows=1)
+images = (table[:, :64] / 16).astype(np.float32).reshape(-1, 1, 8, 8)
+labels = table[:, 64].astype(np.int64)
+np.savez(here / "train.npz", x=images[:1400], y=labels[:1400])
+np.savez(here / "validation.npz", x=images[1400:], y=labels[1400:])
+
+torch.manual_seed(0)
+model = Net().train()  # in training mode: an evaluation graph has neither dropout nor batch statistics
+batch = torch.export.Dim("batch")  # any batch size, so that batch_size is free and short batches are used
+program = torch.export.export(model, (torch.from_numpy(images[:8]),), dynamic_shapes=({0: batch},))
+torch.export.save(program, here / "model.pt2")
+print(f"wrote model.pt2, train.npz and validation.npz to {here}")
