@@ -124,7 +124,6 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
   if (!lock) lock.emplace(folder);
   const std::vector<ModelFacts> models = fleet.trainers.front()->models();
-  tell_notes(models);
   // Another process may have begun the study, or raised its cap, before this one held the lock.
   stored = store->find(config.study);
   if (stored) {
@@ -132,6 +131,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   } else {
     store->create(new_record(config, origin, models));
   }
+  tell_notes(models);
   tell_start(config, fleet, !stored);
   return drive(config, *store, fleet, stop);
 }

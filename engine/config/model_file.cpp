@@ -29,7 +29,7 @@ std::vector<fusion::Binding> read_bind(Reader& model, const std::string& file) {
   std::vector<fusion::Binding> bindings;
   for (const Entry& entry : map->entries) {
     const Site place{file, join_path(site.path, entry.key), number};
-    bindings.push_back({entry.key, place.number(entry.value), place_of(file, entry.value)});
+    bindings.push_back({entry.key, place.number(entry.value), place_of(file, entry.value) + ": model.bind"});
     recorded[entry.key] = entry.value.from.empty() ? json(bindings.back().value) : to_json(entry.value);
   }
   return bindings;
@@ -42,7 +42,7 @@ ModelFile read_model_file(Reader& model, const std::string& file, const std::fil
   const std::filesystem::path path = std::filesystem::path(model.word("file")).lexically_normal();
   found.name = path.string();
   found.file = (folder / path).lexically_normal();
-  found.import.where = place_of(file, *model.find("file"));
+  found.import.where = place_of(file, *model.find("file")) + ": model";
   found.import.freeze = read_freeze(model);
   found.import.bind = read_bind(model, file);
   found.import.fresh = model.word("init") == "fresh";

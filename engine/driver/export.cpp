@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -122,8 +124,41 @@ fusion::ExportedModel read_model(const ModelFile& file, const StudyConfig& confi
                           printable(file.file.string()), model.fingerprint(), config.study, trained->second));
 }
 
-// The state dict in its own order: what the slot has, under every name, else what the file has.
-Tensors state_of(const fusion::ExportedModel& model, const fusion::Graph& graph, const Tensors& slot) {
+template <typename To, typename From>
+fusion::StoredTensor cast(const fusion::StoredTensor& tensor, fusion::DType dtype) {
+  fusion::StoredTensor out{tensor.shape, dtype, {}};
+  out.bytes.resize(tensor.bytes.size() / sizeof(From) * sizeof(To));
+  for (std::size_t i = 0; i < tensor.bytes.size() / sizeof(From); ++i) {
+    From from;
+    std::memcpy(&from, tensor.bytes.data() + i * sizeof(From), sizeof(From));
+    const To to = static_cast<To>(from);
+    std::memcpy(out.bytes.data() + i * sizeof(To), &to, sizeof(To));
+  }
+  return out;
+}
+
+// What was trained in float64 is float64 throughout, and the other way round.
+std::shared_ptr<const fusion::StoredTensor> in_dtype(const std::shared_ptr<const fusion::StoredTensor>& tensor,
+                                                     fusion::DType dtype) {
+  using fusion::DType;
+  if (tensor->dtype == DType::kFloat32 && dtype == DType::kFloat64) {
+    return std::make_shared<const fusion::StoredTensor>(cast<double, float>(*tensor, dtype));
+  }
+  if (tensor->dtype == DType::kFloat64 && dtype == DType::kFloat32) {
+    return std::make_shared<const fusion::StoredTensor>(cast<float, double>(*tensor, dtype));
+  }
+  return tensor;
+}
+
+// A state dict whose tensors may be its own.
+struct State {
+  Tensors tensors;
+  std::vector<std::shared_ptr<const fusion::StoredTensor>> held;
+};
+
+// In the model's own order: what the slot has, under every name, else what the file has.
+State state_of(const fusion::ExportedModel& model, const fusion::ImportOptions& options, const Tensors& slot) {
+  const fusion::Graph graph = model.graph(options);
   std::map<std::string, const TensorView*> trained;
   for (const TensorView& tensor : slot) trained[tensor.name] = &tensor;
   for (const fusion::Weight& weight : graph.weights) {
@@ -131,13 +166,14 @@ Tensors state_of(const fusion::ExportedModel& model, const fusion::Graph& graph,
     if (own == trained.end()) continue;
     for (const std::string& name : weight.tied) trained[name] = own->second;
   }
-  Tensors state;
+  State state;
   for (const fusion::StateEntry& entry : model.state()) {
     const auto own = trained.find(entry.name);
     if (own != trained.end()) {
-      state.push_back({entry.name, own->second->dtype, own->second->shape, own->second->bytes});
+      state.tensors.push_back({entry.name, own->second->dtype, own->second->shape, own->second->bytes});
     } else {
-      state.push_back({entry.name, safetensors_name(entry.value->dtype), entry.value->shape, entry.value->bytes});
+      const fusion::StoredTensor& shared = *state.held.emplace_back(in_dtype(entry.value, options.dtype));
+      state.tensors.push_back({entry.name, safetensors_name(shared.dtype), shared.shape, shared.bytes});
     }
   }
   return state;
@@ -160,7 +196,7 @@ std::vector<std::byte> export_weights(const StudyConfig& config, storage::Store&
   const std::optional<ModelFile> file = config.task(trial.params).model_file;
   if (!file) return fusion::write_safetensors(tensors, metadata);
   const fusion::ExportedModel model = read_model(*file, config, store);
-  return fusion::write_safetensors(state_of(model, model.graph(file->import), tensors), metadata);
+  return fusion::write_safetensors(state_of(model, file->import, tensors).tensors, metadata);
 }
 
 }  // namespace hfta::engine

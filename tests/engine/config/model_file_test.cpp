@@ -22,12 +22,12 @@ TEST_CASE("an exported model, typed") {
   CHECK(task.model_file->file == config.folder / "m.pt2");
   CHECK(task.model_file->name == "m.pt2");
   const fusion::ImportOptions& import = task.model_file->import;
-  CHECK(import.where == "s.yaml:12");
+  CHECK(import.where == "s.yaml:12: model");
   CHECK(import.freeze == std::vector<std::string>{"64.*"});
   REQUIRE(import.bind.size() == 2);
   CHECK(import.bind[0].path == "head.drop.p");
   CHECK(import.bind[0].value == 0.25);
-  CHECK(import.bind[0].where == "s.yaml:14");
+  CHECK(import.bind[0].where == "s.yaml:14: model.bind");
   CHECK(import.bind[1].path == "block.*.p");
   CHECK(import.bind[1].value == 0.5);
   CHECK_FALSE(import.fresh);
@@ -53,7 +53,7 @@ TEST_CASE("forms of the keys of an exported model") {
   const auto set = import({}, {{"model.bind.head.drop.p", "0.125"}, {"model.bind.tail.0.alpha", "2"}}).bind;
   REQUIRE(set.size() == 3);
   CHECK(set[0].value == 0.125);
-  CHECK(set[0].where == "--set model.bind.head.drop.p");
+  CHECK(set[0].where == "--set model.bind.head.drop.p: model.bind");
   CHECK(set[2].path == "tail.0.alpha");
   CHECK(set[2].value == 2);
   const StudyConfig elsewhere = parsed(kExported, {{"model.file", "./a/../../x.pt2"}});
