@@ -138,13 +138,22 @@ void FusedTrainer::check(const trials::Params& params) {
   const PreparedTask task = prepare(params);
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
+  if (task.spec.model_file) check_model(task, splits.train.size);
+}
+
+void FusedTrainer::check_model(const PreparedTask& task, std::int64_t samples) {
+  if (runnable_.insert(task.graph.signature()).second) {
+    translated(options_.device, [&] {
+      (void)fusion::Array(task.graph, task.spec.recipe, {}, 1, options_.config.seed, c10::Device(options_.device));
+    });
+  }
   if (task.graph.fixed_batch == 0) return;
-  const std::int64_t left = splits.train.size % task.graph.fixed_batch;
+  const std::int64_t left = samples % task.graph.fixed_batch;
   if (left == 0) return;
   models_.note(*task.spec.model_file,
                fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
                            "out",
-                           task.graph.fixed_batch, left, splits.train.size));
+                           task.graph.fixed_batch, left, samples));
 }
 
 std::string FusedTrainer::partition(const trials::Params& params) const { return options_.config.partition(params); }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/clock.hpp"
@@ -43,6 +44,8 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
 
  private:
+  /// That an array can be made of it; and a note of the samples that a fixed batch leaves out.
+  void check_model(const PreparedTask& task, std::int64_t samples);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
   [[nodiscard]] const fusion::MeasuredChoices& choices_for(const PreparedTask& task, double expected_epochs);
@@ -54,6 +57,7 @@ class FusedTrainer final : public Trainer {
   const Clock& clock_;
   ChoiceCache cache_;
   ModelFiles models_;
+  std::set<std::string> runnable_;                          ///< Signatures of graphs that an array was made of.
   std::map<std::string, LoadedData> data_;                  ///< By source, dtypes and kind of target.
   std::map<std::string, fusion::MeasuredChoices> choices_;  ///< By graph signature, dtype and batch size.
 };

@@ -15,7 +15,7 @@ fusion::ExportedModel read_at(const ModelFile& model) {
   try {
     return fusion::ExportedModel::read(model.file);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}: model.file: {}", model.import.where, error.what()));
+    throw Error(error.kind(), fmt::format("{}.file: {}", model.import.where, error.what()));
   }
 }
 

@@ -137,6 +137,14 @@ void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::
   }
 }
 
+void check_trained(const TaskSpec& spec, const Graph& graph) {
+  if (!spec.model_file || graph.parameter_count() > 0) return;
+  const bool frozen = !spec.model_file->import.freeze.empty();
+  fail(spec.model_file->import.where,
+       fmt::format("found no parameter of {} to train, wanted one{}", model_name(spec),
+                   frozen ? ": freeze takes them all" : ": it was exported with requires_grad=False"));
+}
+
 // Of layers that is seen when the graph is built; of an exported model nothing else has looked at the numbers bound.
 void check_rates(const TaskSpec& spec, const Graph& graph) {
   for (const fusion::Node& node : graph.nodes) {
@@ -147,9 +155,9 @@ void check_rates(const TaskSpec& spec, const Graph& graph) {
       const auto index = static_cast<std::size_t>(hyper->index);
       const double value = spec.hyper.graph.at(index);
       if (value >= 0 && value <= 1) continue;
-      fail(spec.model_file ? spec.model_file->import.bind.at(index).where : node.where,
-           fmt::format("model.bind.{}: found {}, wanted a rate from 0 to 1 ({} of {})",
-                       printable(graph.hypers[index].path), shortest(value), node.names[i], printable(node.path)));
+      fail(
+          spec.model_file ? spec.model_file->import.bind.at(index).where : node.where,
+          fmt::format("{}: found {}, wanted a rate from 0 to 1", printable(graph.hypers[index].path), shortest(value)));
     }
   }
 }
@@ -191,6 +199,7 @@ void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
 }  // namespace
 
 void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& splits) {
+  check_trained(spec, graph);
   check_rates(spec, graph);
   check_inputs(spec, graph, splits.train);
   check_target_shape(spec, graph, splits.train);

@@ -104,12 +104,15 @@ fusion::Graph exported() {
   fusion::Graph graph;
   graph.values = {{"ids", {fusion::kBatch, 3}, fusion::DType::kInt32},
                   {"mask", {fusion::kBatch, fusion::kBatch}, fusion::DType::kBool},
-                  {"table", {5, 2}},
+                  {"table", {5, 2}},  // a weight
                   {"logits", {fusion::kBatch, 2}}};
   graph.nodes = {{"aten::embedding", {2, 0}, {3}, "embed", "net.py:4"},
                  {"aten::dropout", {3, fusion::HyperRef{0}, true}, {3}, "drop", "net.py:5"}};
   graph.nodes.back().names = {"input", "p", "train"};
   graph.hypers = {{"drop.p", 0.5}};
+  graph.weights.emplace_back();
+  graph.weights.back().shape = {5, 2};
+  graph.weights.back().value = 2;
   graph.inputs = {0, 1};
   graph.output = 3;
   return graph;
@@ -128,7 +131,7 @@ fusion::Splits tokens(std::vector<std::int64_t> ids, std::vector<std::int64_t> m
 TaskSpec spec_of_file(int batch_size, double dropout = 0.5) {
   TaskSpec task = spec(fusion::Loss::kCrossEntropy, batch_size);
   task.model_file = ModelFile{"m.pt2", "/a/m.pt2", {}};
-  task.model_file->import.bind = {{"drop.p", dropout, "c.yaml:5"}};
+  task.model_file->import.bind = {{"drop.p", dropout, "c.yaml:5: model.bind"}};
   task.hyper.graph = {dropout};
   return task;
 }
@@ -179,13 +182,26 @@ TEST_CASE("the batch size must be one that an exported model runs with") {
   CHECK(message(4, 4, 0) == "c.yaml:9: data.batch_size: found 4, wanted at most the 3 training samples");
 }
 
+TEST_CASE("a model must have something to train") {
+  const fusion::Splits splits = tokens({0, 1, 2}, {1});
+  fusion::Graph graph = exported();
+  graph.weights.front().trained = false;
+  TaskSpec task = spec_of_file(1);
+  task.model_file->import.where = "c.yaml:3: model";
+  CHECK_THROWS_WITH(check_task(task, graph, splits),
+                    "c.yaml:3: model: found no parameter of m.pt2 to train, wanted one: it was exported with "
+                    "requires_grad=False");
+  task.model_file->import.freeze = {"*"};
+  CHECK_THROWS_WITH(check_task(task, graph, splits), Catch::EndsWith("wanted one: freeze takes them all"));
+}
+
 TEST_CASE("a bound rate must be one") {
   const fusion::Splits splits = tokens({0, 1, 2}, {1});
   for (const double rate : {0.0, 0.5, 1.0}) CHECK_NOTHROW(check_task(spec_of_file(1, rate), exported(), splits));
   for (const double rate : {-0.1, 1.5}) {
-    CHECK_THROWS_WITH(check_task(spec_of_file(1, rate), exported(), splits),
-                      Catch::StartsWith("c.yaml:5: model.bind.drop.p: found ") &&
-                          Catch::EndsWith("wanted a rate from 0 to 1 (p of drop)"));
+    CHECK_THROWS_WITH(
+        check_task(spec_of_file(1, rate), exported(), splits),
+        Catch::StartsWith("c.yaml:5: model.bind: drop.p: found ") && Catch::EndsWith("wanted a rate from 0 to 1"));
   }
 }
 
