@@ -2,8 +2,8 @@
 /// Models that torch.export wrote (`.pt2` archives), read without Python and without running anything they contain.
 /// Without torch.
 ///
-/// Read are `models/*.json`, the raw weights and constants; pickles never are. Archives of torch 2.8 and newer keep
-/// weights raw.
+/// Read are `models/*.json`, the raw weights and constants; pickles never are. Archives of torch 2.9 and newer keep
+/// weights raw; those of 2.15 are the newest that were tried.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,18 +28,22 @@ struct ExportedTensor {
 
 /// A literal of the graph that is to differ between trials.
 struct Binding {
-  std::string
-      path;  ///< "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything.
+  /// "classifier.0.p": module path and the argument's name in the op's schema; `*` matches anything. Every argument
+  /// that matches takes the value; a float, or an integer that is a factor or rate, never one that changes shapes.
+  std::string path;
   double value = 0;   ///< This trial's.
   std::string where;  ///< "digits.yaml:24", for messages.
 };
 
 /// How an exported model becomes a graph.
 struct ImportOptions {
-  DType dtype = DType::kFloat32;    ///< Takes the place of the float type that the model's parameters have.
-  std::vector<std::string> freeze;  ///< Names of parameters that are not trained; `*` matches anything.
+  DType dtype = DType::kFloat32;  ///< Takes the place of the float type that the model's parameters have.
+  /// Names of parameters that are not trained; `*` matches anything, and a module's path all that is below it.
+  std::vector<std::string> freeze;
   std::vector<Binding> bind;
-  bool fresh = false;  ///< Trained parameters start from PyTorch's default initialisation.
+  /// Trained parameters, and the statistics of norms, start as the layers of torch.nn that they belong to do. Those
+  /// that belong to none (a class token) keep their exported values.
+  bool fresh = false;
   std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
   std::string where;                                               ///< "digits.yaml:20", for messages.
 };
@@ -54,7 +58,9 @@ class ExportedModel {
  public:
   /// Throws Error{kConfig}, one line that begins with the file's name: no such file, not a `.pt2` archive, damaged,
   /// written by a torch whose archives are not read (both versions named, and how to export again), with pickled
-  /// weights, or of a form that cannot be trained. Memory taken stays in proportion to the file's size.
+  /// weights, or of a form that cannot be trained: control flow, sizes that depend on data, inputs that disagree about
+  /// the batch, and the like, named with the line of the user's source. Memory taken stays in proportion to the file's
+  /// size.
   [[nodiscard]] static ExportedModel read(const std::filesystem::path& file);
   /// The same of bytes; `name` stands in messages.
   [[nodiscard]] static ExportedModel parse(std::span<const std::byte> archive, const std::string& name);
@@ -78,8 +84,9 @@ class ExportedModel {
   /// Names of the parameters among them; the rest are buffers.
   [[nodiscard]] const std::vector<std::string>& parameters() const;
 
+  /// Graphs of one model share its stored tensors. Whether every op exists is for whoever runs the graph to say.
   /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
-  /// is not there, an op that cannot be expressed (named with the line of the user's source).
+  /// is not there or has no batch.
   [[nodiscard]] Graph graph(const ImportOptions& options) const;
 
  private:

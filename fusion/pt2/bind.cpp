@@ -23,8 +23,13 @@ std::string path_of(const Node& node, std::size_t arg) {
   return arg < node.names.size() && !node.names[arg].empty() ? node.path + "." + node.names[arg] : "";
 }
 
-bool is_bindable(const Node& node, std::size_t arg) {
-  if (arg >= node.names.size()) return false;
+bool makes_floats(const Graph& graph, const Node& node) {
+  const ValueId first = node.outputs.empty() ? kNoValue : node.outputs[0];
+  return first == kNoValue || is_floating(graph.values[static_cast<std::size_t>(first)].dtype);
+}
+
+bool is_bindable(const Graph& graph, const Node& node, std::size_t arg) {
+  if (arg >= node.names.size() || !makes_floats(graph, node)) return false;
   if (std::holds_alternative<double>(node.args[arg])) return true;
   return std::holds_alternative<std::int64_t>(node.args[arg]) && is_factor(node.names[arg]);
 }
@@ -33,7 +38,7 @@ std::vector<std::string> bindable_paths(const Graph& graph) {
   std::vector<std::string> paths;
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.args.size(); ++i) {
-      if (is_bindable(node, i)) paths.push_back(path_of(node, i));
+      if (is_bindable(graph, node, i)) paths.push_back(path_of(node, i));
     }
   }
   std::sort(paths.begin(), paths.end());
@@ -63,7 +68,7 @@ void bind(Graph& graph, const std::vector<Binding>& bindings) {
     bool any = false;
     for (Node& node : graph.nodes) {
       for (std::size_t i = 0; i < node.args.size(); ++i) {
-        if (!is_bindable(node, i) || !matches(binding.path, path_of(node, i))) continue;
+        if (!is_bindable(graph, node, i) || !matches(binding.path, path_of(node, i))) continue;
         node.args[i] = hyper;
         any = true;
       }

@@ -90,8 +90,8 @@ std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const Impo
 std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archive& archive) {
   auto impl = std::make_unique<Impl>();
   impl->name = archive.name();
-  const std::string member = pt2::model_member(archive);
-  const std::string model = member.substr(member.find('/') + 1, member.rfind('.') - member.find('/') - 1);
+  const std::string model = pt2::model_name(archive);
+  const std::string member = fmt::format("models/{}.json", model);
   const std::vector<std::byte> text = archive.read(member);
   impl->fingerprint = fingerprint_of(archive, text);
   const pt2::Json json = pt2::parse_json(text, archive.name() + ": " + member);

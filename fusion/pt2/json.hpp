@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace hfta::fusion::pt2 {
 

@@ -176,7 +176,7 @@ std::int64_t Symbols::size(const SymInt& size) const {
 }
 
 Shape Symbols::shape(const std::vector<SymInt>& sizes, const Reader& json) const {
-  constexpr double kMostElements = 1e15;
+  constexpr double kMostElements = 1e12;
   Shape shape;
   double elements = 1;
   for (const SymInt& one : sizes) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kOldest = "2.9";  // the first torch that keeps weights raw
 constexpr std::int64_t kSchema = 8;
-constexpr std::string_view kUsual = "models/model.json";
+constexpr std::string_view kUsual = "model";
 constexpr const char* kBeforePackages = "serialized_exported_program.json";  // torch 2.7 and older
 
 std::string small_text(const Archive& archive, const std::string& member) {
@@ -44,29 +44,31 @@ void check_archive_kind(const Archive& archive) {
 
 }  // namespace
 
-std::string model_member(const Archive& archive) {
+std::string model_name(const Archive& archive) {
   if (archive.has(kBeforePackages)) too_old(archive, kBeforePackages);
   check_archive_kind(archive);
+  constexpr std::string_view kFolder = "models/";
+  constexpr std::string_view kSuffix = ".json";
   std::vector<std::string> models;
   bool compiled = false;
   for (const std::string& member : archive.members()) {
     compiled = compiled || member.starts_with("data/aotinductor/");
-    const bool model = member.starts_with("models/") && member.ends_with(".json");
-    if (model && member.find('/') == member.rfind('/')) models.push_back(member);
+    if (!member.starts_with(kFolder) || !member.ends_with(kSuffix)) continue;
+    const std::size_t length = member.size() - std::min(member.size(), kFolder.size() + kSuffix.size());
+    models.push_back(member.substr(kFolder.size(), length));
   }
-  const bool usual = std::find(models.begin(), models.end(), kUsual) != models.end();
   if (models.empty()) {
     fail(archive.name(), compiled ? "found a package of compiled code (AOTInductor), wanted the exported model itself: "
                                     "what torch.export.save writes"
                                   : "found no exported model, wanted what torch.export.save writes");
   }
+  const bool usual = std::find(models.begin(), models.end(), kUsual) != models.end();
   if (!usual && models.size() > 1) {
     fail(archive.name(), fmt::format("found several models: {}; wanted one: save it alone", join(models)));
   }
-  const std::string model = usual ? std::string(kUsual) : models[0];
-  const std::string name = model.substr(model.find('/') + 1, model.rfind('.') - model.find('/') - 1);
-  if (archive.has("data/weights/" + name + ".pt")) too_old(archive, model);
-  return model;
+  std::string name = usual ? std::string(kUsual) : models[0];
+  if (archive.has("data/weights/" + name + ".pt")) too_old(archive, fmt::format("models/{}.json", name));
+  return name;
 }
 
 std::string check_schema(const Reader& program) {

@@ -8,9 +8,9 @@
 
 namespace hfta::fusion::pt2 {
 
-/// The member that holds the graph, "models/model.json". Throws Error{kConfig}: archives of another kind, each with
-/// what to do instead.
-[[nodiscard]] std::string model_member(const Archive& archive);
+/// Name of the model that the archive holds: the graph is models/NAME.json. Throws Error{kConfig}: archives of another
+/// kind, each with what to do instead.
+[[nodiscard]] std::string model_name(const Archive& archive);
 
 /// Throws Error{kConfig} unless the schema's major version is the one that is read; returns torch's version.
 [[nodiscard]] std::string check_schema(const Reader& program);

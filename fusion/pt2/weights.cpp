@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@ namespace {
 // Tensors may share or repeat what is stored (an expanded mask), but not without end.
 constexpr std::uint64_t kMostRepeated = 8;
 constexpr std::uint64_t kAlwaysAllowed = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40;
 
 /// One entry of the config, its numbers checked.
 struct Entry {
@@ -60,15 +62,18 @@ Entry entry_from(const std::string& name, const Reader& json) {
   entry.requires_grad = meta.requires_grad;
   entry.offset = known_size(meta.offset, entry.place, "storage offset");
   std::uint64_t elements = 1;
+  std::uint64_t largest = 1;  // as if no size were zero: others count on products of sizes
   std::uint64_t last = static_cast<std::uint64_t>(entry.offset);
   for (std::size_t i = 0; i < meta.sizes.size(); ++i) {
     entry.sizes.push_back(known_size(meta.sizes[i], entry.place, "size"));
     entry.strides.push_back(known_size(meta.strides[i], entry.place, "stride"));
     const auto size = static_cast<std::uint64_t>(entry.sizes.back());
     elements = product(elements, size, entry.place);
+    largest = product(largest, std::max<std::uint64_t>(size, 1), entry.place);
     if (size == 0) continue;
     last = sum(last, product(size - 1, static_cast<std::uint64_t>(entry.strides.back()), entry.place), entry.place);
   }
+  if (largest > kMostElements) fail(entry.place, "found sizes beyond what a machine can address");
   entry.bytes = product(elements, static_cast<std::uint64_t>(fusion::size_of(entry.dtype)), entry.place);
   entry.reaches = elements == 0 ? 0 : sum(last, 1, entry.place);
   return entry;
@@ -104,17 +109,20 @@ std::shared_ptr<const StoredTensor> tensor_of(const Entry& entry, std::vector<st
   tensor->shape = entry.sizes;
   tensor->dtype = entry.dtype;
   if (entry.bytes == 0) return tensor;
-  const bool whole = entry.offset == 0 && entry.bytes == storage.size() && is_contiguous(entry);
-  if (whole && last_use) {
+  const bool contiguous = is_contiguous(entry);
+  if (contiguous && last_use && entry.offset == 0 && entry.bytes == storage.size()) {
     tensor->bytes = std::move(storage);
-    return tensor;
-  }
-  tensor->bytes.resize(entry.bytes);
-  if (is_contiguous(entry)) {
+  } else if (contiguous) {
+    tensor->bytes.resize(entry.bytes);
     const auto width = static_cast<std::size_t>(fusion::size_of(entry.dtype));
     std::memcpy(tensor->bytes.data(), storage.data() + static_cast<std::size_t>(entry.offset) * width, entry.bytes);
   } else {
+    tensor->bytes.resize(entry.bytes);
     gather(entry, storage, tensor->bytes);
+  }
+  // A truth value has one of two bytes; what else a file holds there would be undefined.
+  if (entry.dtype == DType::kBool) {
+    for (std::byte& byte : tensor->bytes) byte = byte == std::byte{0} ? std::byte{0} : std::byte{1};
   }
   return tensor;
 }

@@ -127,6 +127,19 @@ TEST_CASE("tensors are read as they are, not as they lie in the file", "[pt2]") 
   CHECK(weight_of(graph, "short").dtype == DType::kBFloat16);
 }
 
+TEST_CASE("truth values are 0 or 1 whatever the file holds", "[pt2]") {
+  std::vector<Member> members = unpack(bytes_of(golden("storage")));
+  int changed = 0;
+  for (Member& member : members) {
+    if (!member.name.starts_with("data/weights/weight_") || member.bytes != std::string("\1\0\1", 3)) continue;
+    member.bytes = std::string("\2\0\xff", 3);
+    ++changed;
+  }
+  REQUIRE(changed == 1);
+  const Graph graph = ExportedModel::parse(pack(members), "m.pt2").graph({});
+  CHECK(numbers_of<std::uint8_t>(*weight_of(graph, "mask").stored) == std::vector<std::uint8_t>{1, 0, 1});
+}
+
 TEST_CASE("numbers are computed while the graph runs", "[pt2]") {
   const ExportedModel model = model_of("sizes");
   const Graph graph = model.graph({});

@@ -40,11 +40,10 @@ struct BindCase {
 };
 
 TEST_CASE("a binding makes literals differ between trials", "[pt2]") {
-  const BindCase one = GENERATE(BindCase{"torch-2.11", "drop.p", "drop.p "},
-                                BindCase{"torch-2.11", "norm.*", "norm.other norm.momentum norm.eps "},
-                                BindCase{"attention", "drop.p", "drop.p drop.p "},
-                                BindCase{"recurrent", "lstm.dropout", "lstm.dropout "},
-                                BindCase{"scopes", "(model).other", "(model).other "});
+  const BindCase one = GENERATE(
+      BindCase{"torch-2.11", "drop.p", "drop.p "}, BindCase{"torch-2.11", "norm.*", "norm.momentum norm.eps "},
+      BindCase{"attention", "drop.p", "drop.p drop.p "}, BindCase{"recurrent", "lstm.dropout", "lstm.dropout "},
+      BindCase{"scopes", "(model).other", "(model).other "});
   ImportOptions options;
   options.bind = {{one.path, 0.625, ""}};
   const Graph graph = ExportedModel::read(golden(one.archive)).graph(options);
