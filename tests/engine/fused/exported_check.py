@@ -171,6 +171,11 @@ def errors(runs):
     for file, note in (("eval.pt2", "evaluation mode"), ("fixed.pt2", "the last 22 of 150")):
         plan = runs.run(folder, "plan", "text.yaml", "--set", f"model.file={file}").stdout
         assert note in plan, plan
+    words = ("plan", "text.yaml", "--format", "json", "--set", "model.file=fixed.pt2", "--set", "model.freeze=backbone")
+    plan = json.loads(runs.run(folder, *words).stdout)
+    assert [(m["file"], m["batch_size"]) for m in plan["models"]] == [("fixed.pt2", 32)], plan["models"]
+    assert plan["models"][0]["inputs"] == ["ids: int64 [N, 6]", "mask: bool [N, 6]"], plan["models"]
+    assert [(p["model"], p["frozen"]) for p in plan["partitions"]] == [("fixed.pt2", 16 * 16 + 3 * 16)], plan["partitions"]
     print(f"errors: {len(ERRORS)} mistakes told in one line each, nothing created")
 
 
