@@ -157,7 +157,8 @@ class Fuzzer {
         return copy;
       }
       case 1:
-        if (old.is_number_integer()) return old.get<std::int64_t>() + static_cast<std::int64_t>(random.below(5)) - 2;
+        if (old.is_number_integer())
+          return static_cast<std::int64_t>(old.get<std::uint64_t>() + random.below(5) - 2);  // wraps
         [[fallthrough]];
       case 2:
         if (old.is_array() && !old.empty()) {
