@@ -52,6 +52,10 @@ struct Batch {
   std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
 };
 
+/// Ops of slots' own values that no rule is for, which run through LibTorch's batching where slots run together: name
+/// and the first place in the model's source. Throws Error{kConfig} for ops that LibTorch does not have.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph);
+
 class Array {
  public:
   /// `device`: "cpu", "cuda:0". Slots are empty. Throws Error{kConfig} if the graph has an op that cannot be run so.

@@ -16,8 +16,8 @@ namespace functorch = at::functorch;
 class VmapLevel {
  public:
   explicit VmapLevel(int slots)
-      : level_(functorch::initAndPushDynamicLayer(functorch::TransformType::Vmap, slots, functorch::RandomnessType::Error)) {
-  }
+      : level_(functorch::initAndPushDynamicLayer(functorch::TransformType::Vmap, slots,
+                                                  functorch::RandomnessType::Error)) {}
   ~VmapLevel() { functorch::popDynamicLayerAndDeleteMetadata(); }
   VmapLevel(const VmapLevel&) = delete;
   VmapLevel& operator=(const VmapLevel&) = delete;

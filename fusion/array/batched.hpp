@@ -30,7 +30,8 @@ class BatchedOp {
 
   Node node_;
   BoxedOp op_;
-  mutable std::atomic<bool> by_slot_;  ///< The same from the first call on, on every thread: it depends on the op alone.
+  mutable std::atomic<bool>
+      by_slot_;  ///< The same from the first call on, on every thread: it depends on the op alone.
 };
 
 }  // namespace hfta::fusion

@@ -79,7 +79,8 @@ const std::unordered_map<std::string, Function>& functions() {
       {"truediv", [](std::span<const IValue> a) -> IValue { return real(a[0]) / real(a[1]); }},
       {"pow",
        [](std::span<const IValue> a) -> IValue {
-         if (whole(a[0]) && whole(a[1]) && integer(a[1]) >= 0 && integer(a[1]) < 63) return power(integer(a[0]), integer(a[1]));
+         if (whole(a[0]) && whole(a[1]) && integer(a[1]) >= 0 && integer(a[1]) < 63)
+           return power(integer(a[0]), integer(a[1]));
          return std::pow(real(a[0]), real(a[1]));
        }},
       {"neg", [](std::span<const IValue> a) -> IValue { return whole(a[0]) ? IValue(-integer(a[0])) : -real(a[0]); }},

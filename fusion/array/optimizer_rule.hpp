@@ -1,7 +1,8 @@
 #pragma once
 /// The update of one element, shared by the CPU's loops and the GPU's kernels. Without torch; C++17 (nvcc).
 ///
-/// Order of operations is that of torch.optim's single-tensor forms.
+/// Operations, their order and where they round are those of torch.optim's single-tensor forms on ATen's kernels, which
+/// multiply and add in one (fma): the same gradients give the same bits.
 
 #include <cmath>
 
@@ -27,23 +28,24 @@ struct AdamNumbers {
 
 template <typename T>
 HFTA_BOTH void sgd_element(T& weight, T gradient, T& buffer, const SgdNumbers<T>& k) {
-  const T d = gradient * k.scale + k.decay * weight;
-  buffer = k.begins ? d : k.momentum * buffer + k.undamped * d;
-  weight -= k.lr * (k.nesterov ? d + k.momentum * buffer : buffer);
+  const T d = std::fma(k.decay, weight, gradient * k.scale);
+  buffer = k.begins ? d : std::fma(k.undamped, d, k.momentum * buffer);
+  weight = std::fma(-k.lr, k.nesterov ? std::fma(k.momentum, buffer, d) : buffer, weight);
 }
 
 /// Without momentum the buffer is not touched.
 template <typename T>
 HFTA_BOTH void plain_sgd_element(T& weight, T gradient, const SgdNumbers<T>& k) {
-  weight -= k.lr * (gradient * k.scale + k.decay * weight);
+  weight = std::fma(-k.lr, std::fma(k.decay, weight, gradient * k.scale), weight);
 }
 
 template <typename T>
 HFTA_BOTH void adam_element(T& weight, T gradient, T& first, T& second, const AdamNumbers<T>& k) {
-  const T d = gradient * k.scale + k.decay * weight;
-  first = first + k.rest1 * (d - first);
-  second = second * k.beta2 + k.rest2 * d * d;
-  weight = weight * k.shrink - k.size * (first / (std::sqrt(second) / k.root + k.eps));
+  const T d = std::fma(k.decay, weight, gradient * k.scale);
+  const T away = d - first;  // lerp, from the nearer end
+  first = k.rest1 < T(0.5) ? std::fma(k.rest1, away, first) : std::fma(k.rest1 - T(1), away, d);
+  second = std::fma(k.rest2 * d, d, second * k.beta2);
+  weight = weight * k.shrink + -k.size * first / (std::sqrt(second) / k.root + k.eps);
 }
 
 }  // namespace hfta::fusion

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "fusion/array.hpp"
 #include "fusion/array/numbers.hpp"
 #include "fusion/array/schema.hpp"
 
@@ -327,6 +328,20 @@ std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families
   }
   std::erase_if(families, [](const auto& family) { return family.second.size() < 2; });
   return families;
+}
+
+std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph) {
+  const Reading reading = training_reading(with_complete_arguments(graph));
+  const Sharing sharing = sharing_of(reading, owned_weights(reading));
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Node& node : reading.graph.nodes) {
+    const bool own = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+      return id != kNoValue && sharing.slotwise[static_cast<std::size_t>(id)];
+    });
+    const bool listed = std::any_of(out.begin(), out.end(), [&](const auto& entry) { return entry.first == node.op; });
+    if (own && !listed && find_rule(node.op) == nullptr) out.emplace_back(node.op, node.where);
+  }
+  return out;
 }
 
 }  // namespace hfta::fusion

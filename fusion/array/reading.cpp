@@ -12,8 +12,8 @@ namespace {
 
 const std::set<std::string>& dropouts() {
   static const std::set<std::string> names = {
-      "aten::dropout",        "aten::dropout_",        "aten::feature_dropout",       "aten::feature_dropout_",
-      "aten::alpha_dropout",  "aten::alpha_dropout_",  "aten::feature_alpha_dropout", "aten::feature_alpha_dropout_",
+      "aten::dropout",        "aten::dropout_",       "aten::feature_dropout",       "aten::feature_dropout_",
+      "aten::alpha_dropout",  "aten::alpha_dropout_", "aten::feature_alpha_dropout", "aten::feature_alpha_dropout_",
       "aten::native_dropout",
   };
   return names;
@@ -209,9 +209,7 @@ bool has_hyper(const Node& node) {
 }
 
 // Batch norm by the batch's own statistics: what it gives does not depend on the running ones.
-bool by_batch_statistics(const Node& node) {
-  return node.op == "aten::batch_norm" && std::get<bool>(node.args[5]);
-}
+bool by_batch_statistics(const Node& node) { return node.op == "aten::batch_norm" && std::get<bool>(node.args[5]); }
 
 std::vector<ValueId> inputs_that_matter(const Node& node) {
   if (!by_batch_statistics(node)) return inputs_of(node);
@@ -319,8 +317,8 @@ Reading with_shared_statistics(Reading reading, const std::vector<bool>& owned) 
       return static_cast<ValueId>(out.graph.values.size() - 1);
     };
     const ValueId variance = fresh(".batch_var"), mean = fresh(".batch_mean");
-    Node statistics{"aten::var_mean.correction", {x, dims, std::int64_t{1}, false}, {variance, mean}, node.path,
-                    node.where, true};
+    Node statistics{
+        "aten::var_mean.correction", {x, dims, std::int64_t{1}, false}, {variance, mean}, node.path, node.where, true};
     add(std::move(statistics), index);
     for (const auto& [running, now] : {std::pair{node.args[3], mean}, std::pair{node.args[4], variance}}) {
       add({"aten::lerp_.Scalar", {running, now, node.args[6]}, {kNoValue}, node.path, node.where, true}, index);
@@ -357,7 +355,8 @@ Sharing sharing_of(const Reading& reading, const std::vector<bool>& owned) {
   const auto spread_over_sets = [&](std::vector<bool>& of) {
     std::vector<bool> sets(count, false);
     for (std::size_t id = 0; id < count; ++id) {
-      if (of[id] && sharing.written[id]) sets[static_cast<std::size_t>(aliases.set_of(static_cast<ValueId>(id)))] = true;
+      if (of[id] && sharing.written[id])
+        sets[static_cast<std::size_t>(aliases.set_of(static_cast<ValueId>(id)))] = true;
     }
     for (std::size_t id = 0; id < count; ++id) {
       if (sets[static_cast<std::size_t>(aliases.set_of(static_cast<ValueId>(id)))]) mark(of, static_cast<ValueId>(id));

@@ -76,8 +76,8 @@ void complete(Node& node) {
 
 // Positions of running statistics that batch statistics are folded into; their schemas do not say so.
 std::vector<std::size_t> statistics_written(const Node& node) {
-  const bool batch = node.op == "aten::batch_norm" || node.op == "aten::native_batch_norm" ||
-                     node.op == "aten::instance_norm";
+  const bool batch =
+      node.op == "aten::batch_norm" || node.op == "aten::native_batch_norm" || node.op == "aten::instance_norm";
   if (!batch || node.args.size() < 6) return {};
   const auto* training = std::get_if<bool>(&node.args[5]);
   return training != nullptr && *training ? std::vector<std::size_t>{3, 4} : std::vector<std::size_t>();

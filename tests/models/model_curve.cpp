@@ -11,8 +11,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "fusion/array.hpp"
-#include "fusion/exported.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/exported.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -53,7 +53,8 @@ ImportOptions options_of(const json& spec, DType dtype) {
   options.dtype = dtype;
   options.freeze = spec.value("freeze", std::vector<std::string>());
   options.fresh = spec.value("fresh", false);
-  for (const auto& [path, value] : spec.value("bind", json::object()).items()) options.bind.push_back({path, value, ""});
+  for (const auto& [path, value] : spec.value("bind", json::object()).items())
+    options.bind.push_back({path, value, ""});
   if (spec.contains("output")) options.output = spec.at("output").get<std::int64_t>();
   return options;
 }

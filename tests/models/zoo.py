@@ -198,6 +198,11 @@ def swin():
     return torchvision.models.swin_transformer.SwinTransformer([4, 4], 8, [2, 2], [2, 2], [4, 4], num_classes=5)
 
 
+# torch.export.save writes only named tuples that it has been told of.
+torch.utils._pytree._register_namedtuple(
+    torchvision.models.GoogLeNetOutputs, serialized_type_name="torchvision.models.googlenet.GoogLeNetOutputs")
+
+
 def torchvision_model(name, **options):
     return lambda: getattr(torchvision.models, name)(weights=None, num_classes=5, **options)
 

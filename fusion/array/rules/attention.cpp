@@ -77,8 +77,7 @@ std::vector<at::Tensor> merged(const Call& call) {
     sizes[1] = a.query.size(1);
     mask = mask.expand(sizes).flatten(0, 1);
   }
-  const at::Tensor y =
-      without_dropout(a, a.query.flatten(0, 1), a.key.flatten(0, 1), a.value.flatten(0, 1), mask);
+  const at::Tensor y = without_dropout(a, a.query.flatten(0, 1), a.key.flatten(0, 1), a.value.flatten(0, 1), mask);
   return {y.unflatten(0, {a.query.size(0), a.query.size(1)})};
 }
 

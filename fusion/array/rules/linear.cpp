@@ -21,6 +21,18 @@ std::vector<at::Tensor> batched(const Call& call) {
   return {product.view(shape)};
 }
 
+// The same with the weight in front, whose gradient then comes out in its own layout: better where weights are large.
+std::vector<at::Tensor> weight_first(const Call& call) {
+  if (is_shared(call)) return batched(call);
+  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
+  const at::Tensor columns = x.reshape({x.size(0), -1, x.size(-1)}).transpose(1, 2);
+  const at::Tensor product =
+      bias.defined() ? at::baddbmm(bias.unsqueeze(2), weight, columns) : at::bmm(weight, columns);
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(1);
+  return {product.transpose(1, 2).reshape(shape)};
+}
+
 std::vector<at::Tensor> per_slot(const Call& call) {
   const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
   std::vector<at::Tensor> out;
@@ -33,7 +45,9 @@ std::vector<at::Tensor> per_slot(const Call& call) {
 }  // namespace
 
 std::vector<Rule> linear_rules() {
-  return {{"aten::linear", "linear", {{"batched", batched, nullptr}, {"per_slot", per_slot, nullptr}}}};
+  return {{"aten::linear",
+           "linear",
+           {{"batched", batched, nullptr}, {"weight_first", weight_first, nullptr}, {"per_slot", per_slot, nullptr}}}};
 }
 
 }  // namespace hfta::fusion

@@ -158,14 +158,14 @@ Tensors randint_like(const Call& call) {
 }
 
 Tensors randint_like_from(const Call& call) {
-  return {whole_numbers(call, slot_sizes(call.tensor(0), call), call.integer(1), call.integer(2),
-                        like_options(call, 3))};
+  return {
+      whole_numbers(call, slot_sizes(call.tensor(0), call), call.integer(1), call.integer(2), like_options(call, 3))};
 }
 
 Tensors randperm(const Call& call) {
   const auto options = whole_options(call, 1);
-  return {at::argsort(counted_uniform(call, {call.integer(0)}, options.dtype(at::kDouble)), true, -1).to(
-      options.dtype())};
+  return {
+      at::argsort(counted_uniform(call, {call.integer(0)}, options.dtype(at::kDouble)), true, -1).to(options.dtype())};
 }
 
 // Schema: self, lower, upper, training.

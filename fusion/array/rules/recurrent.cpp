@@ -97,7 +97,8 @@ struct Layers {
 
 std::vector<at::Tensor> run_layers(const Call& call, const Layers& layers) {
   if (layers.weights.size() != static_cast<std::size_t>(layers.count * layers.directions()) * layers.per_direction()) {
-    throw Error(ErrorKind::kConfig, "lstm: found a projection (proj_size) with dropout between layers, wanted one or the other");
+    throw Error(ErrorKind::kConfig,
+                "lstm: found a projection (proj_size) with dropout between layers, wanted one or the other");
   }
   const std::int64_t time = layers.lead;
   const bool batched = layers.x.dim() - layers.lead == 3;
@@ -162,7 +163,9 @@ std::vector<at::Tensor> alone(const Call& call) {
 }
 
 template <Kind kKind>
-std::vector<at::Tensor> together(const Call& call) { return run_layers(call, Layers(call, kKind)); }
+std::vector<at::Tensor> together(const Call& call) {
+  return run_layers(call, Layers(call, kKind));
+}
 
 template <Kind kKind>
 std::vector<at::Tensor> per_slot(const Call& call) {
@@ -175,8 +178,7 @@ std::vector<at::Tensor> per_slot(const Call& call) {
   };
   std::vector<std::vector<at::Tensor>> by_output;
   for (std::int64_t b = 0; b < call.slots(); ++b) {
-    const auto outputs =
-        aten(kKind, layers.x.select(0, b), rows(layers.initial, b), rows(layers.weights, b), layers);
+    const auto outputs = aten(kKind, layers.x.select(0, b), rows(layers.initial, b), rows(layers.weights, b), layers);
     by_output.resize(outputs.size());
     for (std::size_t o = 0; o < outputs.size(); ++o) by_output[o].push_back(outputs[o]);
   }
@@ -197,12 +199,8 @@ bool unprojected(const Node& node) {
 
 template <Kind kKind>
 Rule recurrent(const char* op) {
-  return {op,
-          "recurrent",
-          {{"batched_steps", together<kKind>, unprojected}, {"per_slot", per_slot<kKind>, nullptr}},
-          {},
-          alone<kKind>,
-          true};
+  return {op, "recurrent",  {{"batched_steps", together<kKind>, unprojected}, {"per_slot", per_slot<kKind>, nullptr}},
+          {}, alone<kKind>, true};
 }
 
 }  // namespace

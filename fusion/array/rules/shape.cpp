@@ -36,10 +36,9 @@ std::vector<at::Tensor> permute(const Call& call) {
 
 std::vector<Rule> shape_rules() {
   std::vector<Rule> rules;
-  for (const char* op :
-       {"aten::softmax.int", "aten::log_softmax.int", "aten::cat", "aten::stack", "aten::unflatten.int",
-        "aten::unsqueeze", "aten::squeeze.dim", "aten::select.int", "aten::slice.Tensor", "aten::narrow",
-        "aten::unbind.int", "aten::glu"}) {
+  for (const char* op : {"aten::softmax.int", "aten::log_softmax.int", "aten::cat", "aten::stack",
+                         "aten::unflatten.int", "aten::unsqueeze", "aten::squeeze.dim", "aten::select.int",
+                         "aten::slice.Tensor", "aten::narrow", "aten::unbind.int", "aten::glu"}) {
     rules.push_back({op, "shape", {}, {1}});
   }
   for (const char* op : {"aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"}) {

@@ -86,7 +86,8 @@ void compare(const Model& model, const Lowering& lowering, double tolerance) {
       if (e.to(at::kDouble).norm().item<double>() > 1e-6) CHECK(relative_difference(a, e) < tolerance);
     }
     const at::Tensor expected_output = alone.predict(b, model.batch.parts[0]);
-    const at::Tensor found_output = wide.predict(b / lowering.chunk, model.batch.parts[0]).select(0, b % lowering.chunk);
+    const at::Tensor found_output =
+        wide.predict(b / lowering.chunk, model.batch.parts[0]).select(0, b % lowering.chunk);
     CHECK(relative_difference(found_output, expected_output) < 10 * tolerance);
   }
 }
