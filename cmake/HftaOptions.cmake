@@ -49,10 +49,14 @@ elseif(HFTA_SANITIZE)
   message(FATAL_ERROR "HFTA_SANITIZE is '${HFTA_SANITIZE}', wanted address, thread or empty")
 endif()
 
-# hfta_library(NAME SOURCES... DEPENDS TARGETS...): the static library hfta_NAME, also known as hfta::NAME.
+# hfta_library(NAME SOURCES... DEPENDS TARGETS...): the static library hfta_NAME, also known as hfta::NAME. Who links an
+# installed one gets none of hfta_options: warnings are ours, and no public header needs fmt.
 function(hfta_library name)
   cmake_parse_arguments(LIB "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(hfta_${name} STATIC ${LIB_SOURCES})
   add_library(hfta::${name} ALIAS hfta_${name})
-  target_link_libraries(hfta_${name} PUBLIC hfta_options ${LIB_DEPENDS} PRIVATE ${LIB_PRIVATE_DEPENDS})
+  set_target_properties(hfta_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(hfta_${name} PUBLIC cxx_std_20)
+  target_link_libraries(hfta_${name} PUBLIC $<BUILD_INTERFACE:hfta_options> Threads::Threads ${LIB_DEPENDS}
+                                     PRIVATE ${LIB_PRIVATE_DEPENDS})
 endfunction()
