@@ -13,6 +13,7 @@
 #include "engine/fused/fused_array.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
+#include "fusion/array.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -182,6 +183,9 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
     plan.model = models_.facts(*task.spec.model_file);
   }
   plan.bytes_per_slot = slot_bytes(task.graph, task.spec.recipe) + activation_bytes(task.graph, task.spec.recipe);
+  for (const auto& [op, where] : fusion::ops_without_rule(task.graph)) {
+    plan.lowerings[op] = fmt::format("LibTorch's batching ({})", where);
+  }
   return plan;
 }
 

@@ -8,6 +8,7 @@ stochastic depth are off: their masks are counted, which PyTorch's are not.
 """
 
 import argparse
+import copy
 import json
 import os
 import pathlib
@@ -76,7 +77,7 @@ def follow(case: Case, state: dict, data: list, target: torch.Tensor, slot: int,
 def export(case: Case, folder: pathlib.Path, dtype: torch.dtype) -> dict:
     torch.manual_seed(0)
     model = without_dropout(case.model()).to(dtype).train()
-    state = {k: v.clone() for k, v in model.state_dict().items()}
+    state = copy.deepcopy(model.state_dict())
     example = tuple(x.to(dtype) if x.is_floating_point() else x for x in case.inputs(BATCH))
     batch = torch.export.Dim("batch", min=2, max=4096)
     shapes = tuple({0: batch} for _ in example)
