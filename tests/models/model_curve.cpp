@@ -8,6 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "fusion/array.hpp"
@@ -92,10 +93,14 @@ class Curves {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
     }
     json losses = json::array();
+    const SystemClock clock;
+    const double begin = clock.seconds();
     for (std::int64_t s = 0; s < spec_.at("steps").get<std::int64_t>(); ++s) losses.push_back(step(array, s));
+    const double seconds = clock.seconds() - begin;
     json predictions = json::array();
     for (std::size_t b = 0; b < slots.size(); ++b) predictions.push_back(predict(array, static_cast<int>(b)));
     return {{"losses", losses},
+            {"seconds", seconds},
             {"predictions", predictions},
             {"choices", array.choices()},
             {"shared_runs", array.shared_runs()},

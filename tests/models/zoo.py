@@ -219,7 +219,7 @@ CASES = {
     "shufflenet_v2_x0_5": Case(torchvision_model("shufflenet_v2_x0_5"), images(32)),
     "efficientnet_b0": Case(torchvision_model("efficientnet_b0"), images(64), lr=0.001),
     "densenet121": Case(torchvision_model("densenet121"), images(32)),
-    "mnasnet0_5": Case(torchvision_model("mnasnet0_5"), images(32)),
+    "mnasnet0_5": Case(torchvision_model("mnasnet0_5"), images(64)),
     "regnet_y_400mf": Case(torchvision_model("regnet_y_400mf"), images(64)),
     "convnext_tiny": Case(torchvision_model("convnext_tiny"), images(32)),
     "vit": Case(vit, images(32)),
