@@ -115,11 +115,12 @@ void add_attention_and_recurrence(std::vector<OpCase>& cases) {
     cases.push_back({attention, {q, k, v, none(), number(p)}, p > 0 ? "with dropout" : "plain"});
     cases.push_back({attention, {q, slot({2, 5, 4}), slot({2, 5, 3}), none(), number(p), flag(true)}, "causal"});
     cases.push_back({attention, {q, k, v, frozen({5, 6}), number(p)}, "with a shared mask"});
-    cases.push_back({attention, {q, k, v, slot({1, 5, 6}), number(p), flag(false), number(0.3)}, "with a mask, scaled"});
-    cases.push_back({attention,
-                     {slot({4, 5, 4}), slot({2, 5, 4}), slot({2, 5, 4}), none(), number(p), flag(false), none(),
-                      flag(true)},
-                     "grouped queries"});
+    cases.push_back(
+        {attention, {q, k, v, slot({1, 5, 6}), number(p), flag(false), number(0.3)}, "with a mask, scaled"});
+    cases.push_back(
+        {attention,
+         {slot({4, 5, 4}), slot({2, 5, 4}), slot({2, 5, 4}), none(), number(p), flag(false), none(), flag(true)},
+         "grouped queries"});
   }
   const std::vector<std::pair<const char*, std::int64_t>> kinds = {
       {"aten::lstm.input", 4}, {"aten::gru.input", 3}, {"aten::rnn_tanh.input", 1}, {"aten::rnn_relu.input", 1}};
@@ -253,8 +254,9 @@ struct Builder {
 
   ValueId add_weight(const Shape& shape, bool trained, bool positive) {
     const std::string name = "w" + std::to_string(graph().weights.size());
-    Weight w{name, shape, DType::kFloat64, {Init::Kind::kNormal, 0.5, -1}, trained, value(name, shape, DType::kFloat64),
-             nullptr, {}};
+    Weight w{
+        name,    shape, DType::kFloat64, {Init::Kind::kNormal, 0.5, -1}, trained, value(name, shape, DType::kFloat64),
+        nullptr, {}};
     if (positive) w.init = {Init::Kind::kOnes, 0, -1};
     graph().weights.push_back(std::move(w));
     return graph().weights.back().value;
@@ -280,7 +282,8 @@ struct Builder {
       case From::kIndex:
         return input(t.shape, DType::kInt64, counted_labels(elements, 3, seed++).view(sizes));
       case From::kMask: {
-        const ValueId numbers = input(t.shape, DType::kBool, counted_labels(elements, 2, seed++).view(sizes).to(at::kBool));
+        const ValueId numbers =
+            input(t.shape, DType::kBool, counted_labels(elements, 2, seed++).view(sizes).to(at::kBool));
         return numbers;
       }
       case From::kSlot:
@@ -341,9 +344,9 @@ Model model_of(const OpCase& op_case) {
     const ValueId total = builder.node("aten::sum", {spread}, {});
     sum = builder.node("aten::add.Tensor", {sum, total}, {});
   }
-  graph.output = builder.node("aten::expand", {builder.node("aten::unsqueeze", {sum, std::int64_t{0}}, {1}),
-                                               std::vector<std::int64_t>{4}},
-                              {kBatch});
+  graph.output = builder.node(
+      "aten::expand", {builder.node("aten::unsqueeze", {sum, std::int64_t{0}}, {1}), std::vector<std::int64_t>{4}},
+      {kBatch});
   builder.model.recipe.loss = Loss::kMse;
   builder.model.recipe.dtype = DType::kFloat64;
   builder.model.recipe.batch_size = 4;

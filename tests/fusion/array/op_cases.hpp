@@ -10,13 +10,13 @@ namespace hfta::fusion::testing {
 
 /// Where a tensor argument comes from.
 enum class From {
-  kSlot,    ///< Samples times a number of the slot's own: differs between slots.
+  kSlot,      ///< Samples times a number of the slot's own: differs between slots.
   kPositive,  ///< Its softplus.
-  kWeight,  ///< A trained weight.
-  kFrozen,  ///< A weight that slots share.
-  kBuffer,  ///< Positive numbers that each slot owns where the op writes them.
-  kIndex,   ///< Whole numbers 0 to 2 of the samples.
-  kMask,    ///< true and false, of the samples.
+  kWeight,    ///< A trained weight.
+  kFrozen,    ///< A weight that slots share.
+  kBuffer,    ///< Positive numbers that each slot owns where the op writes them.
+  kIndex,     ///< Whole numbers 0 to 2 of the samples.
+  kMask,      ///< true and false, of the samples.
 };
 
 struct Tensor {

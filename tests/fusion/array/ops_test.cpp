@@ -1,4 +1,5 @@
-// Every op with a rule, in every way it can run for several slots: as each slot alone, and never minding the neighbours.
+// Every op with a rule, in every way it can run for several slots: as each slot alone, and never minding the
+// neighbours.
 #include <limits>
 
 #include "catch_after_torch.hpp"

@@ -10,11 +10,11 @@ constexpr std::int64_t kSamples = 20;
 
 // A frozen convolution and batch norm in front of a trained head.
 Model frozen_backbone() {
-  Model model =
-      classifier("frozen backbone",
-                 {layer("conv2d", {std::int64_t{1}, std::int64_t{4}, std::int64_t{3}}), layer("batch_norm2d", {std::int64_t{4}}),
-                  layer("relu"), layer("flatten"), layer("dropout", {0.2}), layer("linear", {std::int64_t{144}, std::int64_t{5}})},
-                 {1, 8, 8}, 5, DType::kFloat64);
+  Model model = classifier(
+      "frozen backbone",
+      {layer("conv2d", {std::int64_t{1}, std::int64_t{4}, std::int64_t{3}}), layer("batch_norm2d", {std::int64_t{4}}),
+       layer("relu"), layer("flatten"), layer("dropout", {0.2}), layer("linear", {std::int64_t{144}, std::int64_t{5}})},
+      {1, 8, 8}, 5, DType::kFloat64);
   for (Weight& weight : model.graph.weights) weight.trained = weight.trained && weight.name.find("layers.5") == 0;
   model.recipe.epochs = 5;
   return model;
@@ -54,7 +54,8 @@ TEST_CASE("a slot beside a frozen backbone's other users has the curve it has al
     for (int first = 0; first < 4; first += width) {
       for (int b = 0; b < width; ++b) array.admit(b, trial(model, first + b));
       for (int e = 0; e < 3; ++e) {
-        for (const EpochResult& r : epochs.run(array)) all[static_cast<std::size_t>(first + r.slot)].push_back(r.metrics);
+        for (const EpochResult& r : epochs.run(array))
+          all[static_cast<std::size_t>(first + r.slot)].push_back(r.metrics);
       }
       for (int b = 0; b < width; ++b) array.clear(b);
     }
