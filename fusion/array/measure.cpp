@@ -118,8 +118,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   const std::vector<Lowering> plans = lowering_candidates(graph, options, device);
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
   const Probe probe(graph, recipe, data, options, device, clock);
-  MeasuredChoices choices{{probe.time(plans.front(), 3)}, "measured"};
-  const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
+  MeasuredChoices choices{{}, "measured"};
   // A way that the model cannot go, or that does not fit in memory, is no candidate.
   const auto try_out = [&](const Lowering& lowering) {
     try {
@@ -131,10 +130,14 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
     }
     return false;
   };
+  std::size_t next = 0;
+  while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
+  if (choices.candidates.empty()) choices.candidates.push_back(probe.time(plans[next], 3));  // or say why not
+  const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
   const auto affordable = [&](double guess) { return probe.spent() + guess < budget; };
-  for (std::size_t i = 1; i < plans.size(); ++i) {
+  for (std::size_t i = next + 1; i < plans.size(); ++i) {
     // Slots that run together take at most about as long as they would in turn.
-    const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans.front().chunk);
+    const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
     const double guess = 4 * growth * choices.candidates.front().wave_seconds;
     if (affordable(guess)) try_out(plans[i]);
   }

@@ -8,6 +8,8 @@ import torchvision
 from torch import nn
 from torch.nn import functional as F
 
+import forms
+
 
 @dataclass
 class Case:
@@ -236,4 +238,13 @@ CASES = {
     "no_grad_backbone": Case(NoGradBackbone, lambda n: (torch.randn(n, 8),)),
     "tied": Case(Tied, tokens(6, 20), target=lambda n: torch.randint(0, 20, (n, 6))),
     "oddities": Case(Oddities, lambda n: (torch.randn(n, 3, 10),)),
+    "weight_norm": Case(forms.WeightNorm, lambda n: (torch.randn(n, 8),)),
+    "sound": Case(forms.Sound, lambda n: (torch.randn(n, 3, 20),)),
+    "volume": Case(forms.Volume, lambda n: (torch.randn(n, 1, 8, 8, 8),)),
+    "point_cloud": Case(forms.PointCloud, lambda n: (torch.randn(n, 10, 3),)),
+    "cells": Case(forms.Cells, lambda n: (torch.randn(n, 5, 4),)),
+    "experts": Case(forms.Experts, lambda n: (torch.randn(n, 8),)),
+    "decoder": Case(forms.Decoder, lambda n: (torch.randn(n, 6, 16),)),
+    "upsampled": Case(forms.Upsampled, images(8)),
+    "cached": Case(forms.Cached, lambda n: (torch.randn(n, 4, 6),)),
 }

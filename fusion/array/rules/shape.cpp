@@ -32,19 +32,29 @@ std::vector<at::Tensor> permute(const Call& call) {
   return {call.tensor(0).permute(dims)};
 }
 
+// ATen passes over tensors of shape [0], whatever the others' (an empty cache begins so); slots must not hide them.
+std::vector<at::Tensor> concatenate(const Call& call) {
+  std::vector<at::Tensor> parts = call.tensors(0);
+  const auto empty = [](const at::Tensor& t) { return t.dim() == 2 && t.size(1) == 0; };
+  if (!std::all_of(parts.begin(), parts.end(), empty)) std::erase_if(parts, empty);
+  const std::int64_t dim = call.integer(1);
+  return {at::cat(parts, dim >= 0 ? dim + 1 : dim)};
+}
+
 }  // namespace
 
 std::vector<Rule> shape_rules() {
   std::vector<Rule> rules;
-  for (const char* op : {"aten::softmax.int", "aten::log_softmax.int", "aten::cat", "aten::stack",
-                         "aten::unflatten.int", "aten::unsqueeze", "aten::squeeze.dim", "aten::select.int",
-                         "aten::slice.Tensor", "aten::narrow", "aten::unbind.int", "aten::glu"}) {
+  for (const char* op : {"aten::softmax.int", "aten::log_softmax.int", "aten::stack", "aten::unflatten.int",
+                         "aten::unsqueeze", "aten::squeeze.dim", "aten::select.int", "aten::slice.Tensor",
+                         "aten::narrow", "aten::unbind.int", "aten::glu"}) {
     rules.push_back({op, "shape", {}, {1}});
   }
   for (const char* op : {"aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"}) {
     rules.push_back({op, "shape", {}, {2}});
   }
   for (const char* op : {"aten::flatten.using_ints", "aten::transpose.int"}) rules.push_back({op, "shape", {}, {1, 2}});
+  rules.push_back({"aten::cat", "shape", {{"behind_slots", concatenate, nullptr}}});
   rules.push_back({"aten::permute", "shape", {{"behind_slots", permute, nullptr}}});
   for (const char* op : {"aten::view", "aten::reshape", "aten::_unsafe_view"}) {
     rules.push_back({op, "reshape", {{"behind_slots", reshape, nullptr}}, {}, reshape});

@@ -157,6 +157,7 @@ void add_shapes(std::vector<OpCase>& cases) {
     cases.push_back({op, {list({x, x}), whole(0)}});
   }
   cases.push_back({"aten::cat", {list({slot({2, 4}), frozen({4, 3, 4})}), whole(1)}, "with a shared part"});
+  cases.push_back({"aten::cat", {list({frozen({0}), slot({2, 4})}), whole(1)}, "with an empty tensor"});
   cases.push_back({"aten::unflatten.int", {x, whole(3), ints({2, 2})}});
   for (const std::int64_t dim : {0, 2, -1, -2}) cases.push_back({"aten::unsqueeze", {x, whole(dim)}});
   cases.push_back({"aten::squeeze.dim", {slot({1, 3}), whole(1)}});
