@@ -28,15 +28,16 @@ Node call(const std::string& op, std::vector<Arg> args, ValueId out) {
   return {op, std::move(args), {out}, op, "test", false, {}};
 }
 
-// The output for slots with keys 10, 11, ...: [slots, ...].
-at::Tensor run(const Reading& reading, const at::Tensor& x, int slots, std::uint64_t step) {
-  const Program program(reading, {}, chunked(std::max(slots, 1)), at::kCPU);
-  const Flow shared = program.share(std::vector<at::Tensor>{x}, {});
+// The output for slots with keys 10, 11, ...: [slots, ...]. `weights` are shared.
+at::Tensor run(const Reading& reading, const at::Tensor& x, int slots, std::uint64_t step,
+               const std::vector<at::Tensor>& weights = {}) {
+  const Program program(reading, std::vector<bool>(weights.size(), false), chunked(std::max(slots, 1)), at::kCPU);
+  const Flow shared = program.share(std::vector<at::Tensor>{x}, weights);
   std::vector<SlotRandom> random;
   for (int b = 0; b < std::max(slots, 1); ++b) random.push_back({10 + static_cast<std::uint64_t>(b), step});
   const std::vector<std::vector<double>> hypers(random.size());
   const std::vector<const Flow*> of_slot(random.size(), &shared);
-  return program.run(of_slot, {}, {slots == 1 ? 0 : slots, random, hypers, at::kCPU});
+  return program.run(of_slot, weights, {slots == 1 ? 0 : slots, random, hypers, at::kCPU});
 }
 
 struct Case {
@@ -113,7 +114,51 @@ TEST_CASE("two nodes of one op draw different numbers") {
   CHECK(difference.abs().max().item<double>() > 0.5);
 }
 
-TEST_CASE("attention and recurrent dropout drop the share they should") {
+TEST_CASE("dropout between recurrent layers drops the share it should, in every step of the sequence") {
+  // Two layers that hand on what they get: the output is the mask between them.
+  const double p = 0.3;
+  const std::int64_t features = 30;
+  Graph graph;
+  graph.values = {{"x", {kBatch, 20, features}, DType::kFloat64, false}};
+  graph.inputs = {0};
+  std::vector<ValueId> params;
+  const std::vector<at::Tensor> weights = {at::eye(features, at::kDouble), at::zeros({features, features}, at::kDouble),
+                                           at::eye(features, at::kDouble), at::zeros({features, features}, at::kDouble),
+                                           at::zeros({2, kSamples, features}, at::kDouble)};
+  for (const at::Tensor& weight : weights) {
+    const auto id = static_cast<ValueId>(graph.values.size());
+    graph.values.push_back({"w", weight.sizes().vec(), DType::kFloat64, false});
+    graph.weights.push_back({"w", weight.sizes().vec(), DType::kFloat64, {}, false, id, nullptr, {}});
+    params.push_back(id);
+  }
+  const ValueId state = params.back();
+  params.pop_back();
+  graph.values.push_back({"y", {kBatch, 20, features}, DType::kFloat64, false});
+  graph.output = static_cast<ValueId>(graph.values.size() - 1);
+  graph.nodes = {{"aten::rnn_relu.input",
+                  {ValueId{0}, state, params, false, std::int64_t{2}, p, true, false, true},
+                  {graph.output, kNoValue},
+                  "rnn",
+                  "test",
+                  false,
+                  {}}};
+  graph = with_complete_arguments(graph);
+  const at::Tensor ones = at::ones({kSamples, 20, features}, at::kDouble);
+  const Reading training = training_reading(graph);
+  const at::Tensor wide = run(training, ones, 2, 3, weights);
+  for (int b = 0; b < 2; ++b) {
+    const at::Tensor own = wide.select(0, b);
+    CHECK(own.mean().item<double>() == Approx(1).margin(5 * std::sqrt(p / (1 - p) / static_cast<double>(own.numel()))));
+    CHECK(own.eq(0).to(at::kDouble).mean().item<double>() == Approx(p).margin(0.02));
+    CHECK_FALSE(own.select(1, 0).equal(own.select(1, 1)));
+  }
+  CHECK_FALSE(wide.select(0, 0).equal(wide.select(0, 1)));
+  CHECK(run(training, ones, 1, 3, weights).equal(wide.select(0, 0)));
+  CHECK_FALSE(run(training, ones, 1, 4, weights).equal(wide.select(0, 0)));
+  CHECK(run(evaluation_reading(graph), ones, 1, 3, weights).equal(ones));
+}
+
+TEST_CASE("dropout of attention drops the share it should") {
   // Equal scores and values of one: attention gives the mean of its mask.
   const double p = 0.4;
   const Graph attention = one_input(
