@@ -86,13 +86,13 @@ Program::Program(Reading reading, const std::vector<bool>& owned, const Lowering
     const bool second = std::any_of(inputs.begin(), inputs.end(), late) ||
                         std::any_of(written.begin(), written.end(), late) ||
                         std::any_of(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end(), late);
-    (second ? second_ : first_).push_back(instruction_of(i, lowering, device));
+    (second ? second_ : first_).push_back(instruction_of(i, device));
     if (second) choose_way(second_.back(), lowering, device);
   }
   find_lifetimes();
 }
 
-Program::Instruction Program::instruction_of(std::size_t i, const Lowering&, const at::Device& device) const {
+Program::Instruction Program::instruction_of(std::size_t i, const at::Device& device) const {
   const Node& node = graph_.nodes[i];
   Instruction instruction;
   instruction.node = i;

@@ -15,6 +15,7 @@
 #include "fusion/array/boxed.hpp"
 #include "fusion/array/reading.hpp"
 #include "fusion/array/rule.hpp"
+#include "fusion/array/sharing.hpp"
 #include "fusion/lowering.hpp"
 
 namespace hfta::fusion {
@@ -53,7 +54,7 @@ class Program {
     std::vector<ValueId> dead;  ///< Values nobody reads after this instruction.
   };
 
-  [[nodiscard]] Instruction instruction_of(std::size_t node, const Lowering& lowering, const at::Device& device) const;
+  [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
   void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
   void find_lifetimes();
   void execute(const Instruction& instruction, Flow& values, const RunContext& context) const;

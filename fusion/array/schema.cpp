@@ -141,6 +141,13 @@ bool makes_view(const Node& node) {
   return std::any_of(returns.begin(), returns.end(), may_alias);
 }
 
+bool writes_in_place(const Node& node) {
+  if (is_number_op(node.op)) return false;
+  const c10::OperatorHandle op = find_op(node);
+  const auto& returns = op.schema().returns();
+  return returns.empty() || (returns[0].alias_info() != nullptr && returns[0].alias_info()->isWrite());
+}
+
 std::vector<ValueId> written_by(const Node& node) {
   std::vector<ValueId> out;
   if (is_number_op(node.op)) return out;

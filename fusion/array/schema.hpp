@@ -3,6 +3,7 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,28 @@ class Aliases {
 
 /// Values that the call writes in place. Batch statistics count as writes of the running ones.
 [[nodiscard]] std::vector<ValueId> written_by(const Node& node);
+
+/// Whether the call is written for what it does to an argument: relu_, copy_.
+[[nodiscard]] bool writes_in_place(const Node& node);
+
+/// Values marked by the memory they may share: marking one marks all that see it.
+class MemorySets {
+ public:
+  explicit MemorySets(const Graph& graph) : aliases_(graph), marked_(graph.values.size(), false) {}
+  void mark(ValueId id) {
+    if (id != kNoValue) marked_[static_cast<std::size_t>(aliases_.set_of(id))] = true;
+  }
+  [[nodiscard]] bool marked(ValueId id) const {
+    return id != kNoValue && marked_[static_cast<std::size_t>(aliases_.set_of(id))];
+  }
+  [[nodiscard]] bool any(const std::vector<ValueId>& ids) const {
+    return std::any_of(ids.begin(), ids.end(), [this](ValueId id) { return marked(id); });
+  }
+
+ private:
+  Aliases aliases_;
+  std::vector<bool> marked_;
+};
 
 /// Whether an output of the call may share memory with one of its inputs.
 [[nodiscard]] bool makes_view(const Node& node);
