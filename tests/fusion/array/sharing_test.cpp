@@ -89,6 +89,29 @@ TEST_CASE("running statistics of a shared batch norm are still each slot's own")
   CHECK(relative_difference(found, expected) <= 1e-10);
 }
 
+TEST_CASE("running statistics of a shared batch norm are those of one that nobody shares") {
+  Model frozen = frozen_backbone(), trained = frozen_backbone();
+  for (Weight& weight : trained.graph.weights) weight.trained = weight.name.find("running") == std::string::npos;
+  for (Model* model : {&frozen, &trained}) {  // the same first weights, whoever owns them
+    for (Weight& weight : model->graph.weights) {
+      if (weight.name.find("layers.0") == 0) weight.init.kind = Init::Kind::kOnes;
+    }
+  }
+  const Data data;
+  const Epochs epochs(frozen.recipe, {}, data.train, nullptr);
+  std::vector<at::Tensor> answers;
+  for (const Model& model : {frozen, trained}) {
+    Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
+    CHECK(array.shares_layers() == (answers.empty()));
+    SlotInit init = trial(model, 0);
+    init.hyper.optimizer.lr = 0;  // nothing moves but the statistics
+    array.admit(0, init);
+    static_cast<void>(epochs.run(array));
+    answers.push_back(array.predict(0, {data.validation.inputs, data.validation.target}));
+  }
+  CHECK(relative_difference(answers[0], answers[1]) <= 1e-12);
+}
+
 TEST_CASE("samples that the model writes in place are not changed") {
   Model model = mlp(DType::kFloat64, OptimizerKind::kSgd);
   Node& flatten = model.graph.nodes[0];
