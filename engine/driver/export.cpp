@@ -87,32 +87,6 @@ storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& co
                   config.study, trial.number, found->epoch));
 }
 
-const char* safetensors_name(fusion::DType dtype) {
-  switch (dtype) {
-    case fusion::DType::kFloat32:
-      return "F32";
-    case fusion::DType::kFloat64:
-      return "F64";
-    case fusion::DType::kInt64:
-      return "I64";
-    case fusion::DType::kFloat16:
-      return "F16";
-    case fusion::DType::kBFloat16:
-      return "BF16";
-    case fusion::DType::kInt32:
-      return "I32";
-    case fusion::DType::kInt16:
-      return "I16";
-    case fusion::DType::kInt8:
-      return "I8";
-    case fusion::DType::kUInt8:
-      return "U8";
-    case fusion::DType::kBool:
-      return "BOOL";
-  }
-  return "";
-}
-
 fusion::ExportedModel read_model(const ModelFile& file, const StudyConfig& config, storage::Store& store) {
   fusion::ExportedModel model = fusion::ExportedModel::read(file.file);
   const auto known = model_fingerprints(store.find(config.study).value());

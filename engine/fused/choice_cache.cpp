@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -31,13 +32,6 @@ fusion::Lowering lowering_from(const json& j) {
   return l;
 }
 
-// FNV-1a: the name only has to spread; the key itself is compared.
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace
 
 std::string ChoiceKey::to_text() const {
@@ -47,7 +41,9 @@ std::string ChoiceKey::to_text() const {
 ChoiceCache::ChoiceCache(Files& files, std::filesystem::path folder) : files_(files), folder_(std::move(folder)) {}
 
 std::filesystem::path ChoiceCache::path_of(const ChoiceKey& key) const {
-  return folder_ / fmt::format("{:016x}.json", hash_of(key.to_text()));
+  Fnv1a hash;  // the name only has to spread; the key itself is compared
+  hash.add(key.to_text());
+  return folder_ / fmt::format("{:016x}.json", hash.value());
 }
 
 std::optional<fusion::MeasuredChoices> ChoiceCache::find(const ChoiceKey& key) {

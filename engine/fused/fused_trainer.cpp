@@ -77,9 +77,7 @@ std::vector<fusion::DType> input_types(const fusion::Graph& graph) {
 }
 
 fusion::Graph graph_of_layers(const TaskSpec& spec, const fusion::Dataset& data) {
-  fusion::Shape input = {fusion::kBatch};
-  const fusion::Field& first = data.inputs.front();
-  input.insert(input.end(), first.shape.begin(), first.shape.end());
+  const fusion::Shape input = with_batch(data.inputs.front().shape);
   return fusion::build_graph(spec.layers, input, spec.recipe.dtype);
 }
 

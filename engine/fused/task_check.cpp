@@ -23,12 +23,6 @@ std::string model_name(const TaskSpec& spec) {
   return spec.model_file ? printable(spec.model_file->file.filename().string()) : "the model";
 }
 
-Shape with_batch(const Shape& sample) {
-  Shape shape = {fusion::kBatch};
-  shape.insert(shape.end(), sample.begin(), sample.end());
-  return shape;
-}
-
 // A size of the model that depends on the batch, or on another size, is not known before it runs.
 bool fits(const Shape& found, const Shape& wanted) {
   return std::equal(found.begin(), found.end(), wanted.begin(), wanted.end(),
@@ -197,6 +191,12 @@ void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
 }
 
 }  // namespace
+
+Shape with_batch(const Shape& sample) {
+  Shape shape = {fusion::kBatch};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  return shape;
+}
 
 void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& splits) {
   check_trained(spec, graph);

@@ -83,8 +83,9 @@ struct Array::Impl {
 
   void lower(const Lowering& wanted) {
     auto new_trainer = std::make_unique<Program>(training, owned, wanted, device);
-    evaluator = std::make_unique<Program>(evaluation, owned, wanted, device);
+    auto new_evaluator = std::make_unique<Program>(evaluation, owned, wanted, device);
     trainer = std::move(new_trainer);
+    evaluator = std::move(new_evaluator);
     lowering = wanted;
     rebuild();
   }
@@ -139,14 +140,8 @@ struct Array::Impl {
   std::shared_ptr<const Flow> share(const Samples& samples, bool for_training) {
     if (samples.shared != nullptr) return samples.shared;
     if (for_training) ++shared_runs;
-    return std::make_shared<const Flow>((for_training ? *trainer : *evaluator).share(samples.inputs, shared_weights()));
-  }
-
-  // Graph::weights' order; what slots own is undefined.
-  [[nodiscard]] std::vector<at::Tensor> shared_weights() const {
-    std::vector<at::Tensor> weights;
-    for (std::size_t i = 0; i < graph.weights.size(); ++i) weights.push_back(owned[i] ? at::Tensor() : store.weight(i));
-    return weights;
+    const Program& program = for_training ? *trainer : *evaluator;
+    return std::make_shared<const Flow>(program.share(samples.inputs, chunks.front().leaves));
   }
 
   at::Tensor run(int chunk, const Program& program, std::span<const Flow* const> shared) {

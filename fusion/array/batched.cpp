@@ -5,6 +5,7 @@
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/DynamicLayer.h>
 
+#include "fusion/array/layout.hpp"
 #include "fusion/array/schema.hpp"
 
 namespace hfta::fusion {
@@ -27,23 +28,17 @@ class VmapLevel {
   std::int64_t level_;
 };
 
-at::Tensor expanded(const at::Tensor& t, int slots) {
-  std::vector<std::int64_t> sizes = t.sizes().vec();
-  sizes.insert(sizes.begin(), slots);
-  return t.unsqueeze(0).expand(sizes);
-}
-
 // [c, ...] of what came out of a level.
 at::Tensor unwrapped(const at::Tensor& t, std::int64_t level, int slots) {
   const auto* batched = functorch::maybeGetBatchedImpl(t);
-  if (batched == nullptr || batched->level() != level) return expanded(t, slots);
+  if (batched == nullptr || batched->level() != level) return with_slots(t, slots);
   return batched->value().movedim(batched->bdim(), 0);
 }
 
 }  // namespace
 
 BatchedOp::BatchedOp(const Node& node, const at::Device& device, bool by_slot)
-    : node_(node), op_(node, device), by_slot_(by_slot) {}
+    : op_(node, device), written_(makes_view(node) ? written_by(node) : std::vector<ValueId>()), by_slot_(by_slot) {}
 
 Flow BatchedOp::batched(std::span<const c10::IValue> values, const std::vector<bool>& slotwise, int slots) const {
   // functorch's own loop over slots tells standard error of itself at every op; ours does the same in silence.
@@ -70,11 +65,10 @@ Flow BatchedOp::slot_by_slot(std::span<const c10::IValue> values, const std::vec
     };
     by_slot.push_back(op_.call(values, context.graph_hypers[static_cast<std::size_t>(b)], row));
   }
-  const std::vector<ValueId> written = written_by(node_);
   Flow outputs;
   for (std::size_t o = 0; o < by_slot.front().size(); ++o) {
-    if (o < written.size() && makes_view(node_)) {  // in place: the slots' rows are written already
-      outputs.push_back(values[static_cast<std::size_t>(written[o])]);
+    if (o < written_.size()) {  // in place: the slots' rows are written already
+      outputs.push_back(values[static_cast<std::size_t>(written_[o])]);
       continue;
     }
     std::vector<at::Tensor> rows;

@@ -9,12 +9,13 @@
 
 namespace hfta::fusion {
 
-/// A node that runs through LibTorch's own batching (functorch), or, where that has no way, slot by slot.
+/// A node that runs through LibTorch's own batching (functorch), or, where that has no way or is not wanted, slot by
+/// slot.
 class BatchedOp {
  public:
-  /// `by_slot`: never batched, for literals that differ between slots.
+  /// `by_slot`: never batched, as for literals that differ between slots.
   BatchedOp(const Node& node, const at::Device& device, bool by_slot);
-  BatchedOp(const BatchedOp& other) : node_(other.node_), op_(other.op_), by_slot_(other.by_slot_.load()) {}
+  BatchedOp(const BatchedOp& other) : op_(other.op_), written_(other.written_), by_slot_(other.by_slot_.load()) {}
   BatchedOp& operator=(const BatchedOp&) = delete;
 
   /// Outputs with a slot dimension. Throws c10::Error if the op itself refuses its arguments.
@@ -28,8 +29,8 @@ class BatchedOp {
   [[nodiscard]] Flow slot_by_slot(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
                                   const RunContext& context) const;
 
-  Node node_;
   BoxedOp op_;
+  std::vector<ValueId> written_;  ///< What an op in place gives back.
   mutable std::atomic<bool>
       by_slot_;  ///< The same from the first call on, on every thread: it depends on the op alone.
 };

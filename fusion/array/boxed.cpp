@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "fusion/array/schema.hpp"
 #include "fusion/array/slot_store.hpp"
 
@@ -122,16 +121,14 @@ BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)
       } else if (list->empty()) {
         literals_.back() = std::vector<std::int64_t>();
       } else {
-        throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}: found a list of tensors, wanted {}", node.where,
-                                                    node.path, node.op, schema[i].name(), type->str()));
+        fail_at(node, fmt::format("{}: found a list of tensors, wanted {}", schema[i].name(), type->str()));
       }
     } else if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
       sizes_.emplace_back(i, *sizes);
     } else if (const auto* hyper = std::get_if<HyperRef>(&arg)) {
       if (type->kind() != TypeKind::FloatType && type->kind() != TypeKind::NumberType) {
-        throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}: found a parameter of the search, wanted a fixed "
-                                                    "{}: it is no per-slot number",
-                                                    node.where, node.path, node.op, schema[i].name(), type->str()));
+        fail_at(node, fmt::format("{}: found a parameter of the search, wanted a fixed {}: it is no per-slot number",
+                                  schema[i].name(), type->str()));
       }
       hypers_.emplace_back(i, hyper->index);
     } else {

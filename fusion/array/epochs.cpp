@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "fusion/array/layout.hpp"
 #include "fusion/array/loss.hpp"
 #include "fusion/array/slot_store.hpp"
 
@@ -96,9 +97,6 @@ class Epochs::Run {
       keys_.push_back(epochs.order_key(array, here ? b : occupied_.front()));
     }
   }
-
-  // The orders that slots of this chunk follow.
-  [[nodiscard]] const std::vector<OrderKey>& keys() const { return keys_; }
 
   // `samples_of(key)` gives the samples of this step.
   template <typename SamplesOf>
@@ -240,12 +238,7 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
   const auto add = [&](int chunk, const Samples& samples) {
     if (!wanted(chunk)) return;
     const at::Tensor output = array.predict(chunk, samples).narrow(c > 1 ? 1 : 0, 0, samples.target.size(0));
-    at::Tensor target = samples.target;
-    if (c > 1) {
-      std::vector<std::int64_t> sizes = target.sizes().vec();
-      sizes.insert(sizes.begin(), c);
-      target = target.unsqueeze(0).expand(sizes);
-    }
+    const at::Tensor target = c > 1 ? with_slots(samples.target, c) : samples.target;
     sums[static_cast<std::size_t>(chunk)].add(output, target);
   };
   std::vector<Samples> all = evaluation_samples(data);

@@ -3,7 +3,17 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <vector>
+
 namespace hfta::fusion {
+
+/// What slots share as each one's own: [...] -> [c, ...], a view.
+[[nodiscard]] inline at::Tensor with_slots(const at::Tensor& shared, std::int64_t slots) {
+  std::vector<std::int64_t> sizes = shared.sizes().vec();
+  sizes.insert(sizes.begin(), slots);
+  return shared.unsqueeze(0).expand(sizes);
+}
 
 /// Slots and batch as one leading dimension, in whichever order needs no copy.
 struct MergedBatch {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "fusion/array/schema.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -141,14 +142,12 @@ IValue number_of(const Node& node, std::span<const IValue> values, const std::ve
   if (auto size = of_tensor(name, node, values, slotwise)) return *size;
   const auto found = functions().find(name);
   if (found == functions().end()) {
-    throw Error(ErrorKind::kConfig,
-                fmt::format("{}: {} ({}): this op on numbers is not known", node.where, node.path, node.op));
+    fail_at(node, "this op on numbers is not known");
   }
   std::vector<IValue> args;
   for (const Arg& arg : node.args) args.push_back(argument(arg, values));
   if (args.size() != arity_of(name)) {
-    throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): found {} arguments, wanted {}", node.where, node.path,
-                                                node.op, args.size(), arity_of(name)));
+    fail_at(node, fmt::format("found {} arguments, wanted {}", args.size(), arity_of(name)));
   }
   return found->second(args);
 }

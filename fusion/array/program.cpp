@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "fusion/array.hpp"
+#include "fusion/array/layout.hpp"
 #include "fusion/array/numbers.hpp"
 #include "fusion/array/schema.hpp"
 
@@ -28,21 +29,6 @@ const Candidate* pick(const Rule& rule, const Node& node, const Lowering& loweri
     if (chosen != lowering.families.end() && chosen->second == candidate.name) return &candidate;
   }
   return first;
-}
-
-[[noreturn]] void fail(const Node& node, const std::string& what) {
-  throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}", node.where, node.path, node.op, what));
-}
-
-at::Tensor expanded(const at::Tensor& t, int slots) {
-  std::vector<std::int64_t> sizes = t.sizes().vec();
-  sizes.insert(sizes.begin(), slots);
-  return t.unsqueeze(0).expand(sizes);
-}
-
-bool has_hyper(const Node& node) {
-  return std::any_of(node.args.begin(), node.args.end(),
-                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
 }
 
 Flow to_flow(std::vector<at::Tensor> tensors) {
@@ -100,9 +86,9 @@ Program::Instruction Program::instruction_of(std::size_t i, const at::Device& de
   if (instruction.number) return instruction;
   instruction.rule = find_rule(node.op);
   if (instruction.rule == nullptr && draws(node)) {
-    fail(node,
-         "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
-         "randn, uniform_, normal_ or exponential_");
+    fail_at(node,
+            "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
+            "randn, uniform_, normal_ or exponential_");
   }
   if (instruction.rule == nullptr || instruction.rule->solo == nullptr) instruction.alone.emplace(node, device);
   return instruction;
@@ -125,12 +111,15 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
   instruction.own = true;
   for (const ValueId id : node.outputs) {
     if (id == kNoValue || !graph_.values[static_cast<std::size_t>(id)].number) continue;
-    fail(node, "a number computed from a slot's own data cannot steer slots that run together");
+    fail_at(node, "a number computed from a slot's own data cannot steer slots that run together");
   }
   const bool by_slot = has_hyper(node) && (instruction.rule == nullptr || !instruction.rule->reads_hypers);
   if (instruction.rule != nullptr && !by_slot) {
     instruction.candidate = pick(*instruction.rule, node, lowering);
-    if (instruction.candidate != nullptr) return;
+    if (instruction.candidate != nullptr) {
+      if (instruction.candidate->run == nullptr) instruction.batched.emplace(node, device, true);
+      return;
+    }
     if (instruction.rule->candidates.empty()) {
       instruction.aligned = BoxedOp(node, device).with_slot_dimension(instruction.rule->dims);
       return;
@@ -141,7 +130,7 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
       makes_view(node) && written.empty() && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
         return id != kNoValue && sharing_.written[static_cast<std::size_t>(id)];
       });
-  if (viewed && by_slot) fail(node, "a view that is written in place cannot have a parameter that differs by slot");
+  if (viewed && by_slot) fail_at(node, "a view that is written in place cannot have a parameter that differs by slot");
   instruction.batched.emplace(node, device, by_slot);
 }
 
@@ -202,7 +191,7 @@ Flow Program::joined(std::span<const Flow* const> shared, int slots) const {
     if (slots > 0 && own_[at]) {
       const bool same = std::all_of(shared.begin(), shared.end(), [&](const Flow* f) { return f == shared.front(); });
       if (same) {
-        values[at] = expanded(values[at].toTensor(), slots);
+        values[at] = with_slots(values[at].toTensor(), slots);
       } else {
         std::vector<at::Tensor> rows;
         for (const Flow* flow : shared) rows.push_back((*flow)[at].toTensor());
@@ -223,7 +212,7 @@ at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at:
   for (const Instruction& instruction : second_) execute(instruction, values, context);
   const auto output = static_cast<std::size_t>(graph_.output);
   const at::Tensor result = values[output].toTensor();
-  return context.slots > 0 && !own_[output] ? expanded(result, context.slots) : result;
+  return context.slots > 0 && !own_[output] ? with_slots(result, context.slots) : result;
 }
 
 void Program::execute(const Instruction& instruction, Flow& values, const RunContext& context) const {
@@ -254,13 +243,13 @@ Flow Program::outputs_of(const Instruction& instruction, const Flow& values, con
   if (instruction.copied) {
     Flow outputs = instruction.alone->call(values);
     for (c10::IValue& output : outputs) {
-      if (output.isTensor()) output = expanded(output.toTensor(), context.slots).clone();
+      if (output.isTensor()) output = with_slots(output.toTensor(), context.slots).clone();
     }
     return outputs;
   }
-  if (instruction.candidate != nullptr) return to_flow(instruction.candidate->run(call));
+  if (instruction.batched) return instruction.batched->call(values, own_, context);
   if (instruction.aligned) return aligned(instruction, values, context.slots);
-  return instruction.batched->call(values, own_, context);
+  return to_flow(instruction.candidate->run(call));
 }
 
 // [c, N, F] beside [c, F]: broadcasting counts from the right, so the slots of the second need ones behind them.
@@ -272,7 +261,7 @@ Flow Program::aligned(const Instruction& instruction, const Flow& values, int sl
   }
   const bool counts_dimensions = !instruction.rule->dims.empty();
   return instruction.aligned->call(values, {}, [&](ValueId id, const at::Tensor& t) {
-    if (!is_own(id)) return counts_dimensions ? expanded(t, slots) : t;
+    if (!is_own(id)) return counts_dimensions ? with_slots(t, slots) : t;
     if (t.dim() - 1 == rank || counts_dimensions) return t;
     std::vector<std::int64_t> sizes = t.sizes().vec();
     sizes.insert(sizes.begin() + 1, static_cast<std::size_t>(rank - (t.dim() - 1)), 1);
@@ -299,7 +288,7 @@ std::vector<std::pair<std::string, std::string>> Program::choices() const {
   std::map<std::string, std::string> without_rule;
   for (const Instruction& instruction : second_) {
     const Node& node = graph_.nodes[instruction.node];
-    if (instruction.batched) without_rule[node.op] = instruction.batched->way();
+    if (instruction.batched && instruction.candidate == nullptr) without_rule[node.op] = instruction.batched->way();
     if (instruction.candidate == nullptr || instruction.rule->candidates.size() < 2) continue;
     out.emplace_back(node.path, instruction.candidate->name);
   }

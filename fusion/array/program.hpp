@@ -27,8 +27,8 @@ class Program {
   /// it cannot be run c = lowering.chunk slots wide.
   Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device);
 
-  /// The part that slots share, without gradients. `weights`: those that slots share, others undefined; `inputs` in the
-  /// graph's order. Only what the other part reads is kept.
+  /// The part that slots share, without gradients. `weights` in the graph's order, of which it reads those
+  /// that slots share; `inputs` likewise. Only what the other part reads is kept.
   [[nodiscard]] Flow share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
 
   /// The rest. `shared`: of share(); one for all slots, or one per slot. `weights` in the graph's order, owned ones

@@ -140,15 +140,8 @@ Floored find_floored(const Graph& graph) {
 }
 
 void substitute(Node& node, const std::vector<ValueId>& stands_for) {
-  const auto change = [&](ValueId& id) {
-    if (id != kNoValue) id = stands_for[static_cast<std::size_t>(id)];
-  };
   for (Arg& arg : node.args) {
-    if (auto* id = std::get_if<ValueId>(&arg)) change(*id);
-    if (auto* ids = std::get_if<std::vector<ValueId>>(&arg)) std::for_each(ids->begin(), ids->end(), change);
-    if (auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
-      for (Size& size : *sizes) change(size.value);
-    }
+    for_each_value(arg, [&](ValueId& id) { id = stands_for[static_cast<std::size_t>(id)]; });
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "fusion/array/layout.hpp"
 #include "fusion/array/rules.hpp"
 #include "fusion/array/slot_store.hpp"
 
@@ -12,10 +13,8 @@ namespace hfta::fusion {
 at::Tensor Call::with_slots(ValueId id) const {
   const c10::IValue& value = values_[static_cast<std::size_t>(id)];
   const at::Tensor tensor = value.isTensor() ? value.toTensor() : wrapped_number(value);
-  if (slots() == 0 || slotwise_[static_cast<std::size_t>(id)]) return tensor;
-  std::vector<std::int64_t> sizes = tensor.sizes().vec();
-  sizes.insert(sizes.begin(), slots());
-  return tensor.unsqueeze(0).expand(sizes);
+  const bool own = slots() == 0 || slotwise_[static_cast<std::size_t>(id)];
+  return own ? tensor : fusion::with_slots(tensor, slots());
 }
 
 at::Tensor Call::tensor(std::size_t i) const {

@@ -75,9 +75,12 @@ class Call {
 /// One way to run an op c slots wide. Returns the op's outputs.
 struct Candidate {
   std::string name;
-  std::vector<at::Tensor> (*run)(const Call& call);
-  bool (*supports)(const Node& node);  ///< nullptr: every node.
+  std::vector<at::Tensor> (*run)(const Call& call);  ///< nullptr: the op itself, slot by slot.
+  bool (*supports)(const Node& node);                ///< nullptr: every node.
 };
+
+/// The op itself, slot by slot.
+[[nodiscard]] inline Candidate by_slot() { return {"per_slot", nullptr, nullptr}; }
 
 /// All ways to run an op c slots wide.
 struct Rule {

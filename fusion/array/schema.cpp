@@ -10,14 +10,10 @@
 namespace hfta::fusion {
 namespace {
 
-[[noreturn]] void fail(const Node& node, const std::string& what) {
-  throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}", node.where, node.path, node.op, what));
-}
-
 const std::vector<c10::Argument>& arguments_of(const c10::OperatorHandle& op) { return op.schema().arguments(); }
 
 Arg to_arg(const Node& node, const c10::Argument& argument) {
-  if (!argument.default_value()) fail(node, fmt::format("found no argument '{}', wanted one", argument.name()));
+  if (!argument.default_value()) fail_at(node, fmt::format("found no argument '{}', wanted one", argument.name()));
   const c10::IValue& value = *argument.default_value();
   if (value.isNone()) return {};
   if (value.isBool()) return value.toBool();
@@ -27,7 +23,7 @@ Arg to_arg(const Node& node, const c10::Argument& argument) {
   if (value.isIntList()) return value.toIntVector();
   if (value.isDoubleList()) return value.toDoubleVector();
   if (value.isTensorList() || value.isList()) return std::vector<ValueId>();
-  fail(node, fmt::format("found no argument '{}', wanted one (its default cannot be expressed)", argument.name()));
+  fail_at(node, fmt::format("found no argument '{}', wanted one (its default cannot be expressed)", argument.name()));
 }
 
 // One size stands for all of them, as in Python.
@@ -48,9 +44,9 @@ std::size_t position_of(const Node& node, std::size_t i, const std::vector<c10::
   const auto found = std::find_if(schema.begin(), schema.end(),
                                   [&](const c10::Argument& argument) { return argument.name() == node.names[i]; });
   if (found == schema.end()) {
-    fail(node, fmt::format("found an argument '{}', which this LibTorch's op does not have; export with the torch "
-                           "that hfta-tune was built with",
-                           node.names[i]));
+    fail_at(node, fmt::format("found an argument '{}', which this LibTorch's op does not have; export with the torch "
+                              "that hfta-tune was built with",
+                              node.names[i]));
   }
   return static_cast<std::size_t>(found - schema.begin());
 }
@@ -62,7 +58,7 @@ void complete(Node& node) {
   for (std::size_t i = 0; i < node.args.size(); ++i) {
     const std::size_t position = position_of(node, i, schema);
     if (position >= schema.size()) {
-      fail(node, fmt::format("found {} arguments, wanted at most {}", node.args.size(), schema.size()));
+      fail_at(node, fmt::format("found {} arguments, wanted at most {}", node.args.size(), schema.size()));
     }
     given[position] = std::move(node.args[i]);
   }
@@ -83,26 +79,13 @@ std::vector<std::size_t> statistics_written(const Node& node) {
   return training != nullptr && *training ? std::vector<std::size_t>{3, 4} : std::vector<std::size_t>();
 }
 
-template <typename Visit>
-void for_each_value(const Arg& arg, Visit visit) {
-  if (const auto* id = std::get_if<ValueId>(&arg)) visit(*id);
-  if (const auto* ids = std::get_if<std::vector<ValueId>>(&arg)) {
-    for (const ValueId id : *ids) {
-      if (id != kNoValue) visit(id);
-    }
-  }
-  if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
-    for (const Size& size : *sizes) {
-      if (size.value != kNoValue) visit(size.value);
-    }
-  }
-}
-
 bool may_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
 
 }  // namespace
 
-bool is_number_op(const std::string& op) { return op.starts_with("number::"); }
+void fail_at(const Node& node, const std::string& what) {
+  throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}", node.where, node.path, node.op, what));
+}
 
 c10::OperatorHandle find_op(const Node& node) {
   const std::size_t dot = node.op.find('.');
@@ -110,7 +93,7 @@ c10::OperatorHandle find_op(const Node& node) {
   const std::string overload = dot == std::string::npos ? "" : node.op.substr(dot + 1);
   const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle) {
-    fail(node, "this LibTorch has no such op; a model may use PyTorch's own ops, not those of extensions");
+    fail_at(node, "this LibTorch has no such op; a model may use PyTorch's own ops, not those of extensions");
   }
   return *handle;
 }
@@ -128,10 +111,9 @@ int argument_of(const Node& node, const char* name) {
   return op.schema().argumentIndexWithName(name).value_or(-1);
 }
 
-std::vector<ValueId> inputs_of(const Node& node) {
-  std::vector<ValueId> out;
-  for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId id) { out.push_back(id); });
-  return out;
+bool has_hyper(const Node& node) {
+  return std::any_of(node.args.begin(), node.args.end(),
+                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
 }
 
 bool makes_view(const Node& node) {

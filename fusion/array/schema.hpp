@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "fusion/graph.hpp"
+#include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion {
 
-/// "number::add" and its like, which are no ops of ATen.
-[[nodiscard]] bool is_number_op(const std::string& op);
+/// Throws Error{kConfig}: where the node comes from, its path and op, and `what`.
+[[noreturn]] void fail_at(const Node& node, const std::string& what);
 
 /// The op of a node. Throws Error{kConfig} naming the node if this LibTorch has none of that name.
 [[nodiscard]] c10::OperatorHandle find_op(const Node& node);
@@ -25,8 +25,8 @@ namespace hfta::fusion {
 /// Position of the argument of that name in the schema of a node of with_complete_arguments; -1 if it has none.
 [[nodiscard]] int argument_of(const Node& node, const char* name);
 
-/// The values that a call reads.
-[[nodiscard]] std::vector<ValueId> inputs_of(const Node& node);
+/// Whether an argument is a hyperparameter, which may differ between slots.
+[[nodiscard]] bool has_hyper(const Node& node);
 
 /// Values that may share memory, as sets told by a representative.
 class Aliases {

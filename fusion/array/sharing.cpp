@@ -7,11 +7,6 @@
 namespace hfta::fusion {
 namespace {
 
-bool has_hyper(const Node& node) {
-  return std::any_of(node.args.begin(), node.args.end(),
-                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
-}
-
 // Batch norm by the batch's own statistics: what it gives does not depend on the running ones.
 bool by_batch_statistics(const Node& node) { return node.op == "aten::batch_norm" && std::get<bool>(node.args[5]); }
 
@@ -67,11 +62,7 @@ Reading with_shared_statistics(Reading reading, const std::vector<bool>& owned) 
     std::vector<std::int64_t> dims = {0};
     const auto rank = static_cast<std::int64_t>(graph.values[static_cast<std::size_t>(x)].shape.size());
     for (std::int64_t d = 2; d < rank; ++d) dims.push_back(d);
-    const Weight* channels = nullptr;
-    for (const Weight& weight : graph.weights) {
-      if (weight.value == std::get<ValueId>(node.args[3])) channels = &weight;
-    }
-    const Shape shape = channels != nullptr ? channels->shape : Shape();
+    const Shape& shape = graph.values[static_cast<std::size_t>(std::get<ValueId>(node.args[3]))].shape;
     const auto fresh = [&](const char* name) {
       out.graph.values.push_back({node.path + name, shape, graph.values[static_cast<std::size_t>(x)].dtype, false});
       return static_cast<ValueId>(out.graph.values.size() - 1);

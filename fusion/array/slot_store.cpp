@@ -20,33 +20,6 @@ std::vector<std::int64_t> with_slots(const Shape& shape, int slots) {
   return out;
 }
 
-const char* safetensors_name(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return "F32";
-    case at::kDouble:
-      return "F64";
-    case at::kLong:
-      return "I64";
-    case at::kHalf:
-      return "F16";
-    case at::kBFloat16:
-      return "BF16";
-    case at::kInt:
-      return "I32";
-    case at::kShort:
-      return "I16";
-    case at::kChar:
-      return "I8";
-    case at::kByte:
-      return "U8";
-    case at::kBool:
-      return "BOOL";
-    default:
-      throw Error(ErrorKind::kInternal, fmt::format("no safetensors dtype for {}", c10::toString(type)));
-  }
-}
-
 at::Tensor stored(const Weight& weight) {
   if (weight.stored == nullptr || weight.stored->shape != weight.shape ||
       static_cast<std::int64_t>(weight.stored->bytes.size()) !=
@@ -135,15 +108,16 @@ at::Tensor SlotStore::state(std::size_t i, std::size_t s) const {
   return s < states_[i].size() ? states_[i][s] : at::Tensor();
 }
 
-std::vector<std::pair<std::string, at::Tensor>> SlotStore::named() const {
-  std::vector<std::pair<std::string, at::Tensor>> out;
+std::vector<SlotStore::Named> SlotStore::named() const {
+  std::vector<Named> out;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
-    if (owned_[i]) out.emplace_back(graph_.weights[i].name, weights_[i]);
+    if (owned_[i]) out.push_back({graph_.weights[i].name, graph_.weights[i].dtype, weights_[i]});
   }
   const std::vector<const char*> names = state_names(optimizer_);
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     for (std::size_t s = 0; s < states_[i].size(); ++s) {
-      out.emplace_back(fmt::format("optimizer.{}.{}", names[s], graph_.weights[i].name), states_[i][s]);
+      const Weight& weight = graph_.weights[i];
+      out.push_back({fmt::format("optimizer.{}.{}", names[s], weight.name), weight.dtype, states_[i][s]});
     }
   }
   return out;
@@ -161,11 +135,11 @@ void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t tri
 std::vector<std::byte> SlotStore::save(int slot, const std::map<std::string, std::string>& counters) const {
   std::vector<at::Tensor> rows;  // keep host copies alive until the bytes are written
   std::vector<TensorView> views;
-  for (const auto& [name, tensor] : named()) {
+  for (const auto& [name, dtype, tensor] : named()) {
     rows.push_back(tensor.select(0, slot).cpu().contiguous());
     const at::Tensor& row = rows.back();
     views.push_back({name,
-                     safetensors_name(row.scalar_type()),
+                     safetensors_name(dtype),
                      row.sizes().vec(),
                      {static_cast<const std::byte*>(row.const_data_ptr()), row.nbytes()}});
   }
@@ -180,25 +154,24 @@ std::map<std::string, std::string> SlotStore::load(int slot, std::span<const std
                 fmt::format("slot state: found {} tensors, wanted {}", file.tensors.size(), all.size()));
   }
   std::vector<const TensorView*> sources;
-  for (const auto& [name, tensor] : all) {
+  for (const auto& [name, dtype, tensor] : all) {
     const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
                                     [&n = name](const TensorView& view) { return view.name == n; });
     const std::vector<std::int64_t> shape = tensor.sizes().slice(1).vec();
-    if (found == file.tensors.end() || found->shape != shape ||
-        found->dtype != safetensors_name(tensor.scalar_type())) {
+    if (found == file.tensors.end() || found->shape != shape || found->dtype != safetensors_name(dtype)) {
       throw Error(ErrorKind::kStorage,
                   fmt::format("slot state: {}: found {}, wanted {} {}", name,
                               found == file.tensors.end() ? "none" : found->dtype + " " + to_text(found->shape),
-                              safetensors_name(tensor.scalar_type()), to_text(shape)));
+                              safetensors_name(dtype), to_text(shape)));
     }
     sources.push_back(&*found);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const at::Tensor row = at::empty(sources[i]->shape, all[i].second.options().device(at::kCPU));
+    const at::Tensor row = at::empty(sources[i]->shape, all[i].tensor.options().device(at::kCPU));
     if (!sources[i]->bytes.empty()) {
       std::memcpy(row.data_ptr(), sources[i]->bytes.data(), sources[i]->bytes.size());
     }
-    all[i].second.select(0, slot).copy_(row);
+    all[i].tensor.select(0, slot).copy_(row);
   }
   return file.metadata;
 }
@@ -223,7 +196,7 @@ void SlotStore::resize(int slots) {
 
 std::int64_t SlotStore::bytes_per_slot() const {
   std::int64_t total = 0;
-  for (const auto& [name, tensor] : named()) total += static_cast<std::int64_t>(tensor.nbytes()) / slots_;
+  for (const auto& [name, dtype, tensor] : named()) total += static_cast<std::int64_t>(tensor.nbytes()) / slots_;
   return total;
 }
 

@@ -43,8 +43,13 @@ class SlotStore {
   [[nodiscard]] std::int64_t shared_bytes() const;
 
  private:
-  /// Every tensor by its name in a saved slot.
-  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> named() const;
+  struct Named {
+    std::string name;  ///< In a saved slot.
+    DType dtype;
+    at::Tensor tensor;
+  };
+  /// Every tensor that slots own.
+  [[nodiscard]] std::vector<Named> named() const;
 
   const Graph& graph_;
   std::vector<bool> owned_;

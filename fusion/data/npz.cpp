@@ -1,10 +1,8 @@
 #include <fmt/format.h>
-#include <zip.h>
-
-#include <memory>
 
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
+#include "fusion/data/zip_member.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -13,16 +11,9 @@ namespace {
 constexpr std::uint64_t kBombSize = std::uint64_t{256} << 20;
 constexpr std::uint64_t kBombRatio = 100;
 
-struct CloseArchive {
-  void operator()(zip_t* archive) const { zip_discard(archive); }
-};
-struct CloseMember {
-  void operator()(zip_file_t* member) const { zip_fclose(member); }
-};
-
-std::unique_ptr<zip_t, CloseArchive> open_archive(const std::filesystem::path& path, const std::string& place) {
+Zip open_archive(const std::filesystem::path& path, const std::string& place) {
   int code = 0;
-  std::unique_ptr<zip_t, CloseArchive> archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
+  Zip archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (archive != nullptr) return archive;
   zip_error_t error;
   zip_error_init_with_code(&error, code);
@@ -56,19 +47,6 @@ std::size_t checked_size(const zip_stat_t& stat, std::uintmax_t file_size, const
   return stat.size;
 }
 
-std::vector<std::byte> inflate(zip_t* archive, const zip_stat_t& stat, std::uintmax_t file_size,
-                               const std::string& place) {
-  const std::unique_ptr<zip_file_t, CloseMember> member(zip_fopen_index(archive, stat.index, 0));
-  if (member == nullptr) fail_at(place, std::string("cannot read it: ") + zip_strerror(archive));
-  std::vector<std::byte> bytes(checked_size(stat, file_size, place));
-  const zip_int64_t read = zip_fread(member.get(), bytes.data(), bytes.size());
-  // The checksum is looked at when reading goes past the end.
-  std::byte beyond;
-  const bool whole = read == static_cast<zip_int64_t>(bytes.size()) && zip_fread(member.get(), &beyond, 1) == 0;
-  if (!whole) fail_at(place, std::string("found a damaged member: ") + zip_file_strerror(member.get()));
-  return bytes;
-}
-
 }  // namespace
 
 StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use, const std::string& place) {
@@ -81,7 +59,8 @@ StoredArray read_npz(const std::filesystem::path& path, const std::string& name,
   constexpr zip_uint64_t kNeeded = ZIP_STAT_INDEX | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
   if ((stat.valid & kNeeded) != kNeeded) fail_at(place, "found a member of unknown size");
   const std::string member_place = place + ": " + printable(name);
-  const std::vector<std::byte> bytes = inflate(archive.get(), stat, std::filesystem::file_size(path), member_place);
+  const std::size_t size = checked_size(stat, std::filesystem::file_size(path), member_place);
+  const std::vector<std::byte> bytes = read_zip_member(archive.get(), stat.index, size, member_place);
   return parse_npy(bytes, use, member_place);
 }
 

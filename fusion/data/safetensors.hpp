@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "fusion/graph.hpp"
+
 namespace hfta::fusion {
 
 /// One tensor of a file; `bytes` points into memory that the caller keeps alive.
@@ -21,6 +23,9 @@ struct TensorView {
 /// The file as bytes. Tensors stand in the given order; names must be unique.
 [[nodiscard]] std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
                                                        const std::map<std::string, std::string>& metadata);
+
+/// The format's word for it: "F32".
+[[nodiscard]] const char* safetensors_name(DType dtype);
 
 struct SafetensorsFile {
   std::vector<TensorView> tensors;  ///< Ascending by offset; views into the bytes that were parsed.

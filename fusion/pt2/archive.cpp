@@ -15,10 +15,6 @@ namespace {
 // An archive of a few bytes a member holds no model.
 constexpr zip_int64_t kMostMembers = 1'000'000;
 
-struct CloseMember {
-  void operator()(zip_file_t* member) const { zip_fclose(member); }
-};
-
 // libzip's errors own memory until they are ended.
 class ZipError {
  public:
@@ -58,7 +54,7 @@ Archive Archive::open(const std::filesystem::path& file) {
   ZipError reason;
   zip_source_t* source = zip_source_file_create(file.c_str(), 0, -1, reason.get());
   if (source == nullptr) fail(name, "cannot read it: " + reason.text());
-  Handle zip(zip_open_from_source(source, ZIP_RDONLY, reason.get()));
+  Zip zip(zip_open_from_source(source, ZIP_RDONLY, reason.get()));
   if (zip == nullptr) {
     zip_source_free(source);
     not_an_archive(name, reason.text());
@@ -70,7 +66,7 @@ Archive Archive::view(std::span<const std::byte> bytes, const std::string& name)
   ZipError reason;
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, reason.get());
   if (source == nullptr) not_an_archive(name, reason.text());
-  Handle zip(zip_open_from_source(source, ZIP_RDONLY, reason.get()));
+  Zip zip(zip_open_from_source(source, ZIP_RDONLY, reason.get()));
   if (zip == nullptr) {
     zip_source_free(source);
     not_an_archive(name, reason.text());
@@ -78,7 +74,7 @@ Archive Archive::view(std::span<const std::byte> bytes, const std::string& name)
   return {std::move(zip), name, bytes.size()};
 }
 
-Archive::Archive(Handle zip, std::string name, std::uint64_t size)
+Archive::Archive(Zip zip, std::string name, std::uint64_t size)
     : zip_(std::move(zip)), name_(std::move(name)), size_(size) {
   const zip_int64_t count = zip_get_num_entries(zip_.get(), 0);
   if (count <= 0) not_an_archive(name_, "it has no members");
@@ -129,22 +125,7 @@ std::uint32_t Archive::checksum_of(const std::string& name) const { return membe
 
 std::vector<std::byte> Archive::read(const std::string& name) const {
   const Member& wanted = member(name);
-  const std::string place = fmt::format("{}: {}", name_, name);
-  const std::unique_ptr<zip_file_t, CloseMember> file(zip_fopen_index(zip_.get(), wanted.index, 0));
-  if (file == nullptr) fail(place, std::string("cannot read it: ") + zip_strerror(zip_.get()));
-  std::vector<std::byte> bytes(wanted.size);
-  std::uint64_t done = 0;
-  while (done < bytes.size()) {
-    const zip_int64_t read = zip_fread(file.get(), bytes.data() + done, bytes.size() - done);
-    if (read <= 0) fail(place, std::string("found a damaged member: ") + zip_file_strerror(file.get()));
-    done += static_cast<std::uint64_t>(read);
-  }
-  // The checksum is looked at when reading goes past the end.
-  std::byte beyond{};
-  if (zip_fread(file.get(), &beyond, 1) != 0) {
-    fail(place, std::string("found a damaged member: ") + zip_file_strerror(file.get()));
-  }
-  return bytes;
+  return read_zip_member(zip_.get(), wanted.index, wanted.size, printable(fmt::format("{}: {}", name_, name)));
 }
 
 }  // namespace hfta::fusion::pt2

@@ -2,16 +2,15 @@
 /// The zip around an exported model. Nothing in it is trusted: members are read by name into memory that is bounded by
 /// the archive's size, and never written anywhere.
 
-#include <zip.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "fusion/data/zip_member.hpp"
 
 namespace hfta::fusion::pt2 {
 
@@ -43,16 +42,11 @@ class Archive {
     std::uint64_t size = 0;
     std::uint32_t checksum = 0;
   };
-  struct Close {
-    void operator()(zip_t* zip) const { zip_discard(zip); }
-  };
-  using Handle = std::unique_ptr<zip_t, Close>;
-
-  Archive(Handle zip, std::string name, std::uint64_t size);
+  Archive(Zip zip, std::string name, std::uint64_t size);
   [[nodiscard]] const Member& member(const std::string& name) const;
   void add_member(std::uint64_t index, const std::string& root);
 
-  Handle zip_;
+  Zip zip_;
   std::string name_;
   std::uint64_t size_ = 0;
   std::map<std::string, Member> members_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/batch.hpp"
 #include "fusion/pt2/names.hpp"
@@ -32,28 +33,15 @@ struct ExportedModel::Impl {
 
 namespace {
 
-/// FNV-1a: a fingerprint is no defence, only a way to see that a file is another one.
-class Hash {
- public:
-  void add(std::span<const std::byte> bytes) {
-    for (const std::byte byte : bytes) value_ = (value_ ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
-  }
-  void add(const std::string& text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
-  [[nodiscard]] std::string text() const { return fmt::format("{:016x}", value_); }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325;
-};
-
 // The directory's checksums stand for the weights.
 std::string fingerprint_of(const pt2::Archive& archive, std::span<const std::byte> model) {
-  Hash hash;
+  Fnv1a hash;
   hash.add(model);
   for (const std::string& member : archive.members()) {
     if (!member.starts_with("data/weights/") && !member.starts_with("data/constants/")) continue;
     hash.add(fmt::format("{} {} {:08x}\n", member, archive.size_of(member), archive.checksum_of(member)));
   }
-  return hash.text();
+  return fmt::format("{:016x}", hash.value());
 }
 
 std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs) {

@@ -1,8 +1,8 @@
 #include "fusion/pt2/prune.hpp"
 
 #include <algorithm>
-#include <type_traits>
-#include <variant>
+
+#include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
@@ -15,20 +15,7 @@ class Uses {
     if (value != kNoValue) used_[static_cast<std::size_t>(value)] = true;
   }
   void add(const Node& node) {
-    for (const Arg& arg : node.args) {
-      std::visit(
-          [this](const auto& a) {
-            using T = std::decay_t<decltype(a)>;
-            if constexpr (std::is_same_v<T, ValueId>) add(a);
-            if constexpr (std::is_same_v<T, std::vector<ValueId>>) {
-              for (const ValueId value : a) add(value);
-            }
-            if constexpr (std::is_same_v<T, std::vector<Size>>) {
-              for (const Size& size : a) add(size.value);
-            }
-          },
-          arg);
-    }
+    for (const ValueId value : inputs_of(node)) add(value);
   }
   [[nodiscard]] bool has(ValueId value) const { return value != kNoValue && used_[static_cast<std::size_t>(value)]; }
 
@@ -45,7 +32,7 @@ void drop_unused(Graph& graph, const std::vector<ValueId>& kept) {
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const auto is_used = [&](ValueId value) { return uses.has(value); };
     const bool used = std::any_of(node->outputs.begin(), node->outputs.end(), is_used);
-    if (!used && node->op.starts_with("number::")) continue;
+    if (!used && is_number_op(node->op)) continue;
     if (node->outputs.size() > 1) {
       std::replace_if(
           node->outputs.begin(), node->outputs.end(), [&](ValueId value) { return !is_used(value); }, kNoValue);

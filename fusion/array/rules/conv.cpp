@@ -82,17 +82,6 @@ std::vector<at::Tensor> unfolded(const Call& call) {
   return {y.view(shape).transpose(1, 2)};
 }
 
-template <bool kTransposed>
-std::vector<at::Tensor> per_slot(const Call& call) {
-  const Conv conv(call, kTransposed);
-  std::vector<at::Tensor> out;
-  for (std::int64_t b = 0; b < conv.x.size(0); ++b) {
-    out.push_back(conv.run(conv.x.select(0, b), conv.weight.select(0, b),
-                           conv.bias.defined() ? conv.bias.select(0, b) : at::Tensor(), conv.groups));
-  }
-  return {at::stack(out)};
-}
-
 bool ungrouped(const Node& node) {
   const auto* groups = std::get_if<std::int64_t>(&node.args.at(6));
   return groups != nullptr && *groups == 1;
@@ -101,18 +90,17 @@ bool ungrouped(const Node& node) {
 }  // namespace
 
 std::vector<Rule> conv_rules() {
-  const Candidate as_groups{"grouped", grouped<false>, nullptr}, by_slot{"per_slot", per_slot<false>, nullptr};
+  const Candidate as_groups{"grouped", grouped<false>, nullptr};
   std::vector<Rule> rules = {{"aten::conv2d",
                               "conv",
                               {as_groups,
                                {"grouped_channels_last", grouped_channels_last, nullptr},
                                {"unfolded", unfolded, ungrouped},
-                               by_slot}},
-                             {"aten::conv1d", "conv", {as_groups, by_slot}},
-                             {"aten::conv3d", "conv", {as_groups, by_slot}}};
+                               by_slot()}},
+                             {"aten::conv1d", "conv", {as_groups, by_slot()}},
+                             {"aten::conv3d", "conv", {as_groups, by_slot()}}};
   for (const char* op : {"aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input"}) {
-    rules.push_back(
-        {op, "conv_transpose", {{"grouped", grouped<true>, nullptr}, {"per_slot", per_slot<true>, nullptr}}});
+    rules.push_back({op, "conv_transpose", {{"grouped", grouped<true>, nullptr}, by_slot()}});
   }
   return rules;
 }

@@ -17,15 +17,6 @@ std::vector<at::Tensor> one_table(const Call& call) {
   return {at::embedding(weight.flatten(0, 1), indices + first)};
 }
 
-std::vector<at::Tensor> per_slot(const Call& call) {
-  const at::Tensor weight = call.tensor(0), indices = call.tensor(1);
-  std::vector<at::Tensor> out;
-  for (std::int64_t b = 0; b < weight.size(0); ++b) {
-    out.push_back(at::embedding(weight.select(0, b), indices.select(0, b), call.integer(2), call.flag(3)));
-  }
-  return {at::stack(out)};
-}
-
 // In one table there is one row without a gradient, not one per slot; and no slot's own frequencies.
 bool plain(const Node& node) {
   const auto* padding = std::get_if<std::int64_t>(&node.args.at(2));
@@ -35,7 +26,7 @@ bool plain(const Node& node) {
 }  // namespace
 
 std::vector<Rule> embedding_rules() {
-  return {{"aten::embedding", "embedding", {{"one_table", one_table, plain}, {"per_slot", per_slot, nullptr}}}};
+  return {{"aten::embedding", "embedding", {{"one_table", one_table, plain}, by_slot()}}};
 }
 
 }  // namespace hfta::fusion

@@ -33,21 +33,11 @@ std::vector<at::Tensor> weight_first(const Call& call) {
   return {product.transpose(1, 2).reshape(shape)};
 }
 
-std::vector<at::Tensor> per_slot(const Call& call) {
-  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
-  std::vector<at::Tensor> out;
-  for (std::int64_t b = 0; b < x.size(0); ++b) {
-    out.push_back(at::linear(x.select(0, b), weight.select(0, b), bias.defined() ? bias.select(0, b) : at::Tensor()));
-  }
-  return {at::stack(out)};
-}
-
 }  // namespace
 
 std::vector<Rule> linear_rules() {
-  return {{"aten::linear",
-           "linear",
-           {{"batched", batched, nullptr}, {"weight_first", weight_first, nullptr}, {"per_slot", per_slot, nullptr}}}};
+  return {
+      {"aten::linear", "linear", {{"batched", batched, nullptr}, {"weight_first", weight_first, nullptr}, by_slot()}}};
 }
 
 }  // namespace hfta::fusion

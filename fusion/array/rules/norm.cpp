@@ -8,7 +8,6 @@ namespace hfta::fusion {
 namespace {
 
 at::Tensor flat(const at::Tensor& t) { return t.defined() ? t.flatten() : t; }
-at::Tensor slot_of(const at::Tensor& t, std::int64_t b) { return t.defined() ? t.select(0, b) : t; }
 
 // batch_norm and instance_norm share their schema: input, weight, bias, running_mean, running_var, training (or
 // use_input_stats), momentum, eps, cudnn_enabled.
@@ -23,18 +22,6 @@ std::vector<at::Tensor> folded(const Call& call) {
   const at::Tensor y = kNorm(slots_into_channels(x), flat(call.tensor(1)), flat(call.tensor(2)), flat(call.tensor(3)),
                              flat(call.tensor(4)), call.flag(5), call.number(6), call.number(7), call.flag(8));
   return {slots_out_of_channels(y, x.size(0))};
-}
-
-template <Norm kNorm>
-std::vector<at::Tensor> per_slot(const Call& call) {
-  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2), mean = call.tensor(3),
-                   var = call.tensor(4);
-  std::vector<at::Tensor> out;
-  for (std::int64_t b = 0; b < x.size(0); ++b) {
-    out.push_back(kNorm(x.select(0, b), slot_of(weight, b), slot_of(bias, b), slot_of(mean, b), slot_of(var, b),
-                        call.flag(5), call.number(6), call.number(7), call.flag(8)));
-  }
-  return {at::stack(out)};
 }
 
 // weight and bias [c, shape...], spread to stand beside x from dimension `first` on.
@@ -69,12 +56,8 @@ std::vector<at::Tensor> group_norm(const Call& call) {
 }  // namespace
 
 std::vector<Rule> norm_rules() {
-  return {{"aten::batch_norm",
-           "batch_norm",
-           {{"folded", folded<at::batch_norm>, nullptr}, {"per_slot", per_slot<at::batch_norm>, nullptr}}},
-          {"aten::instance_norm",
-           "instance_norm",
-           {{"folded", folded<at::instance_norm>, nullptr}, {"per_slot", per_slot<at::instance_norm>, nullptr}}},
+  return {{"aten::batch_norm", "batch_norm", {{"folded", folded<at::batch_norm>, nullptr}, by_slot()}},
+          {"aten::instance_norm", "instance_norm", {{"folded", folded<at::instance_norm>, nullptr}, by_slot()}},
           {"aten::layer_norm", "layer_norm", {{"broadcast", layer_norm, nullptr}}},
           {"aten::group_norm", "group_norm", {{"merged", group_norm, nullptr}}}};
 }

@@ -179,15 +179,20 @@ def errors(runs):
     print(f"errors: {len(ERRORS)} mistakes told in one line each, nothing created")
 
 
-def changes(runs):
-    folder = runs.folder()
-    command = ["text.yaml", "--set", "train.epochs=2000"]
+def interrupt(runs, folder, command, at, sent):
+    """Signals the run at each line of progress that begins so; it must end resumable."""
     process = subprocess.Popen([runs.binary, *command], cwd=folder, env=runs.environment, text=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     for line in process.stderr:
-        if line.startswith("round 3:"):
-            process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130, process.returncode
+        if line.startswith(at):
+            process.send_signal(sent)
+    assert process.wait(60) == 128 + sent, process.returncode
+
+
+def changes(runs):
+    folder = runs.folder()
+    command = ["text.yaml", "--set", "train.epochs=2000"]
+    interrupt(runs, folder, command, "round 3:", signal.SIGINT)
     shutil.copy(folder / "fixed.pt2", folder / "text.pt2")
     for words in (command, ["resume", "text", "--storage", "text.db"]):
         done = runs.run(folder, *words, wanted=2)
@@ -195,12 +200,7 @@ def changes(runs):
     (folder / "text.pt2").unlink()
     assert "no such file" in runs.run(folder, *command, wanted=2).stderr
     shutil.copy(runs.made / "text.pt2", folder / "text.pt2")
-    process = subprocess.Popen([runs.binary, *command], cwd=folder, env=runs.environment, text=True,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    for line in process.stderr:
-        if line.startswith("round "):
-            process.send_signal(signal.SIGTERM)
-    assert process.wait(60) == 143, process.returncode
+    interrupt(runs, folder, command, "round ", signal.SIGTERM)
     print("changes: another model file, and none, are refused; the same goes on")
 
 

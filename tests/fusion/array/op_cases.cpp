@@ -180,7 +180,7 @@ void add_shapes(std::vector<OpCase>& cases) {
     cases.push_back({op, {x, ints({4, 24})}});
     cases.push_back({op, {x, ints({2, -1, 4, 3})}});
   }
-  for (const char* op : {"aten::constant_pad_nd"}) cases.push_back({op, {x, ints({1, 2, 0, 1}), number(0.5)}});
+  cases.push_back({"aten::constant_pad_nd", {x, ints({1, 2, 0, 1}), number(0.5)}});
 }
 
 void add_random(std::vector<OpCase>& cases) {
@@ -282,11 +282,8 @@ struct Builder {
         return add_weight(t.shape, false, true);
       case From::kIndex:
         return input(t.shape, DType::kInt64, counted_labels(elements, 3, seed++).view(sizes));
-      case From::kMask: {
-        const ValueId numbers =
-            input(t.shape, DType::kBool, counted_labels(elements, 2, seed++).view(sizes).to(at::kBool));
-        return numbers;
-      }
+      case From::kMask:
+        return input(t.shape, DType::kBool, counted_labels(elements, 2, seed++).view(sizes).to(at::kBool));
       case From::kSlot:
       case From::kPositive:
         break;

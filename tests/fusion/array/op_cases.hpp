@@ -35,7 +35,6 @@ struct OpCase {
   std::string op;
   std::vector<CaseArg> args;  ///< Those beyond are the schema's defaults.
   std::string note = "";
-  bool exact_shape = true;
 };
 
 /// Cases of every rule: written out where an op wants particular arguments, else made from its schema.
