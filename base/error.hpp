@@ -11,7 +11,9 @@ namespace hfta {
 enum class ErrorKind {
   kConfig,    ///< Usage, configuration, a model or data file that cannot be used (2).
   kStorage,   ///< The study store or a checkpoint cannot be read or written (3).
+  kLocked,    ///< Another program holds the store for now; trying again may help (3).
   kDevice,    ///< A device is absent or failed (4).
+  kMemory,    ///< A device's memory does not suffice; fewer slots may do (4).
   kInternal,  ///< A bug of ours: an invariant does not hold (5).
   kBusy,      ///< The study is being run by another process (6).
 };

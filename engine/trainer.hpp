@@ -2,6 +2,7 @@
 /// The seam between the driver and whatever trains: fused arrays on a device, or a pretended trainer in tests.
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,8 +13,11 @@
 
 namespace hfta::engine {
 
-/// A trial's whole training state (weights, buffers, optimizer, counters), as bytes: safetensors.
+/// A trial's whole training state (weights, buffers, optimizer, counters, how far into its epoch), as bytes: safetensors.
 using SlotState = std::vector<std::byte>;
+
+/// Asked between training steps, by whichever thread trains: true ends the run early.
+using Pause = std::function<bool()>;
 
 /// What an occupied slot did in one epoch.
 struct SlotReport {
@@ -26,7 +30,7 @@ struct SlotReport {
 struct ArrayInfo {
   int width = 0, chunk = 0, threads = 0;
   std::string device;
-  std::string choices_json;  ///< Object: per op the lowering and how it was chosen.
+  std::string choices_json;  ///< Object: how it runs, how that was chosen, and what Trainer::recall needs of it.
 };
 
 /// B slots that train side by side. Used by one thread at a time. A slot is empty or holds one trial.
@@ -41,8 +45,11 @@ class TrainerArray {
   virtual void clear(int slot) = 0;
   /// Changes the number of slots. Slots below `width` keep their trials; those above must be empty.
   virtual void resize(int width) = 0;
-  /// Trains every occupied slot for one of its epochs and evaluates it. In order of slot.
-  [[nodiscard]] virtual std::vector<SlotReport> run_epoch() = 0;
+  /// Trains every occupied slot to the end of its epoch and evaluates it: a report of each, in order of slot. When
+  /// `pause` says true it ends after the steps at hand, with nullopt: slots are then somewhere in their epoch, each
+  /// perhaps elsewhere; extract() carries that, and the next call goes on from there. Where it was paused changes no
+  /// bit. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails; the slots' states are lost then.
+  [[nodiscard]] virtual std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) = 0;
   /// test_* metrics of an occupied slot; empty if there is no test set.
   [[nodiscard]] virtual std::map<std::string, double> test(int slot) = 0;
   [[nodiscard]] virtual ArrayInfo info() const = 0;
@@ -79,8 +86,11 @@ class Trainer {
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
   /// The model files that checked, planned and opened tasks name, in the order in which they were met.
   [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;
+  /// Has arrays of a partition run as an earlier run of the study did (its ArrayInfo::choices_json), instead of
+  /// measuring. Returns "", or one line for the user where that cannot be: another machine, another LibTorch.
+  [[nodiscard]] virtual std::string recall(const std::string& partition, const std::string& choices_json) = 0;
   /// An array for that partition with `width` slots. `expected_epochs`: trial-epochs it is expected to train, which
-  /// bounds what may be spent on measuring lowerings.
+  /// bounds what may be spent on measuring lowerings. Throws Error{kMemory} if memory does not suffice for so many.
   [[nodiscard]] virtual std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                            double expected_epochs) = 0;
 };

@@ -75,8 +75,10 @@ int exit_code(ErrorKind kind) {
     case ErrorKind::kConfig:
       return 2;
     case ErrorKind::kStorage:
+    case ErrorKind::kLocked:
       return 3;
     case ErrorKind::kDevice:
+    case ErrorKind::kMemory:
       return 4;
     case ErrorKind::kInternal:
       return 5;
