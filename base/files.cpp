@@ -100,14 +100,18 @@ void SystemFiles::write_atomically(const fs::path& path, std::span<const std::by
     {
       const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "create");
       write_all(file, temporary, bytes);
+      reach("file-written");
       sync(file, temporary);
     }
+    reach("file-synced");
     if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "rename to", errno);
   } catch (const Error&) {
     ::unlink(temporary.c_str());
     throw;
   }
+  reach("file-renamed");
   sync_folder(folder);
+  reach("folder-synced");
 }
 
 void SystemFiles::remove(const fs::path& path) {

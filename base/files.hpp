@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/faults.hpp"
+
 namespace hfta {
 
 /// Thread-safe. Every failure is an Error{kStorage} that names the path and the system's reason.
@@ -25,14 +27,23 @@ class Files {
   [[nodiscard]] virtual std::vector<std::string> list(const std::filesystem::path& folder) = 0;
 };
 
-/// The machine's own files.
+/// The machine's own files. Writing reaches the faults "file-written", "file-synced", "file-renamed" and "folder-synced".
 class SystemFiles final : public Files {
  public:
+  SystemFiles() = default;
+  /// `faults` must outlive it.
+  explicit SystemFiles(const Faults& faults) : faults_(&faults) {}
   [[nodiscard]] std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) override;
   [[nodiscard]] bool exists(const std::filesystem::path& path) override;
   void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) override;
   void remove(const std::filesystem::path& path) override;
   [[nodiscard]] std::vector<std::string> list(const std::filesystem::path& folder) override;
+
+ private:
+  void reach(const char* place) const {
+    if (faults_ != nullptr) faults_->reach(place);
+  }
+  const Faults* faults_ = nullptr;
 };
 
 }  // namespace hfta

@@ -22,6 +22,7 @@ int resume_command(const Words& words);
 int report_command(const Words& words);
 int plan_command(const Words& words);
 int studies_command(const Words& words);
+int simulate_command(const Words& words);
 int export_command(const Words& words);
 
 /// The name of every command, for messages.

@@ -27,6 +27,7 @@ constexpr const char* kHelp =
     "  resume STUDY --storage URL    go on with a study from its store alone\n"
     "  report [STUDY] --storage URL  what a study has found: table, JSON or CSV\n"
     "  plan CONFIG.yaml              what would run; trains nothing\n"
+    "  simulate CONFIG.yaml          the whole study in pretended time, in seconds\n"
     "  export [STUDY] --storage URL  a trial's weights under the model's own names\n"
     "  studies --storage URL         the studies in a store\n\n"
     "  --version                     the version\n"
@@ -43,7 +44,8 @@ struct Command {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {{"run", run_command},       {"resume", resume_command},
                                            {"report", report_command}, {"plan", plan_command},
-                                           {"export", export_command}, {"studies", studies_command}};
+                                           {"export", export_command}, {"studies", studies_command},
+                                           {"simulate", simulate_command}};
   return all;
 }
 

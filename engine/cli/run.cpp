@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/faults.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
@@ -83,16 +85,24 @@ void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
                    join(fleet.devices), config.storage.string()));
 }
 
+// For tests: "state-saved=kill" and its like, see base/faults.hpp.
+Faults faults_from_environment() {
+  const char* orders = std::getenv("HFTA_FAULTS");
+  return Faults(orders != nullptr ? orders : "");
+}
+
 int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atomic<int>& stop) {
   SystemClock clock;
-  SystemFiles files;
+  const Faults faults = faults_from_environment();
+  SystemFiles files(faults);
   const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
   storage::Checkpoints running(files, folder / "running");
   storage::Checkpoints finished(files, folder / "finished");
   ProgressView view(clock);
   std::vector<Trainer*> trainers;
   for (const auto& trainer : fleet.trainers) trainers.push_back(trainer.get());
-  Driver driver(config, {store, trainers, clock, running, finished, view, stop});
+  const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
+  Driver driver(config, {store, trainers, *workers, clock, running, finished, view, stop, faults});
   const Outcome outcome = driver.run();
   view.clear();
   if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete);

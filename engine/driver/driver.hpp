@@ -2,13 +2,16 @@
 /// Drives a study to its end: draws trials, keeps arrays full, records every round, stops and goes on.
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/faults.hpp"
 #include "engine/config.hpp"
 #include "engine/driver/progress.hpp"
+#include "engine/driver/workers.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/store.hpp"
@@ -19,11 +22,15 @@ namespace hfta::engine {
 struct Seams {
   storage::Store& store;
   std::vector<Trainer*> trainers;  ///< One per device, at least one.
+  Workers& workers;                ///< As many as trainers.
   Clock& clock;
   storage::Checkpoints& running;   ///< States of trials that are not done.
   storage::Checkpoints& finished;  ///< Weights of the best finished trials.
-  ProgressSink& progress;
-  const std::atomic<int>& stop;  ///< 0, or the signal that asks to stop at the end of the round.
+  ProgressSink& progress;          ///< Called by one thread at a time, not always the caller's.
+  const std::atomic<int>& stop;    ///< 0, or the signal that asks to stop after the step at hand.
+  const Faults& faults;
+  bool record_beside = true;       ///< Write beside training; false: in between, for tests and simulations.
+  std::size_t state_memory = std::size_t{4} << 30;  ///< Bytes of states that wait in memory; beyond it, on disk alone.
 };
 
 /// How a run ended.
@@ -35,7 +42,7 @@ struct Outcome {
 };
 
 /// One run of a study that is in the store already (see study.hpp), held by this process alone. What a study comes to
-/// does not depend on widths, on the number of devices, or on where it was interrupted.
+/// does not depend on widths, on the number or speed of devices, or on where it was interrupted.
 class Driver {
  public:
   Driver(const StudyConfig& config, const Seams& seams);
@@ -43,9 +50,11 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  /// Trains until the study is finished or a stop is asked for. Each round is one epoch of every trial that sits in a
-  /// slot, and one transaction. To be called once.
-  /// Throws whatever the seams throw; what was committed stays, and another run goes on from there.
+  /// Trains until the study is finished or a stop is asked for. A round is one epoch of every trial in one device's
+  /// array; devices take theirs side by side, each at its own pace. A device that fails gives its trials back to the
+  /// others. To be called once.
+  /// Throws whatever the seams throw, and Error{kDevice} when no device is left; what was committed stays, and another
+  /// run goes on from there.
   [[nodiscard]] Outcome run();
 
  private:

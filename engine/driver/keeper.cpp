@@ -5,9 +5,11 @@
 
 namespace hfta::engine {
 
-Keeper::Keeper(storage::Checkpoints& running, storage::Checkpoints& finished, const StudyConfig& config)
+Keeper::Keeper(storage::Checkpoints& running, storage::Checkpoints& finished, const StudyConfig& config,
+               std::function<void()> settle)
     : running_(running),
       finished_(finished),
+      settle_(std::move(settle)),
       most_(static_cast<std::size_t>(std::max(config.keep, 1))),  // the best one is tested when the study ends
       goal_(config.goal),
       select_best_(config.select_best) {}
@@ -35,65 +37,60 @@ void Keeper::begin(Ledger& ledger) {
     best_.insert(best_.begin() + static_cast<std::ptrdiff_t>(at), {*t.value, t.number});
     if (best_.size() > most_) best_.pop_back();
   }
-  for (const int number : running_.trials()) (unfinished.contains(number) ? on_disk_ : needless_).insert(number);
-  for (const int number : finished_.trials()) {
-    if (!is_kept(number) && !unfinished.contains(number)) surpassed_.insert(number);
+  for (const int number : running_.trials()) {
+    unfinished.contains(number) ? (void)on_disk_.insert(number) : running_.remove(number);
   }
-  on_disk_.insert(needless_.begin(), needless_.end());
-  after_commit();
+  for (const int number : finished_.trials()) {
+    if (!is_kept(number) && !unfinished.contains(number)) finished_.remove(number);
+  }
 }
 
-void Keeper::save(Entry& entry, int number, const SlotState& state) {
-  if (entry.trained == 0 || entry.saved == entry.trained) return;
-  if (select_best_ && entry.best_state) finished_.save(number, entry.value_epoch, *entry.best_state);
+void Keeper::save(Entry& entry, int number, const HeldState& state, Page& page) {
+  if (!entry.changed) return;
+  if (select_best_ && entry.best_state) page.states.push_back({true, number, entry.value_epoch, entry.best_state});
+  page.states.push_back({false, number, entry.trained, state});
   on_disk_.insert(number);
-  running_.save(number, entry.trained, state);
-  entry.saved = entry.trained;
+  entry.changed = false;
 }
 
-void Keeper::restore(Entry& entry, int number) {
-  if (entry.state) return;
+HeldState Keeper::restore(Entry& entry, int number) {
+  if (entry.state) return entry.state;
   entry.trained = 0;
-  if (!on_disk_.contains(number)) return;
+  entry.changed = false;
+  if (!on_disk_.contains(number)) return nullptr;
+  settle_();
   std::optional<storage::Checkpoint> found = running_.load(number);
   // A checkpoint of an epoch that the store does not know (a restored backup of the store) belongs to another history.
-  if (!found || found->epoch < 1 || found->epoch > entry.recorded) return;
-  if (select_best_ && !entry.best_state && entry.value_epoch <= found->epoch) {
+  if (!found || found->epoch > entry.recorded) return nullptr;
+  if (select_best_ && !entry.best_state && entry.value_epoch > 0 && entry.value_epoch <= found->epoch) {
     std::optional<storage::Checkpoint> best = finished_.load(number);
-    if (!best || best->epoch != entry.value_epoch) return;
-    entry.best_state = std::move(best->bytes);
+    if (!best || best->epoch != entry.value_epoch) return nullptr;
+    entry.best_state = std::make_shared<const SlotState>(std::move(best->bytes));
   }
-  entry.trained = entry.saved = found->epoch;
-  entry.state = std::move(found->bytes);
+  entry.trained = found->epoch;
+  return std::make_shared<const SlotState>(std::move(found->bytes));
 }
 
-void Keeper::keep(int number, double value, int epoch, const SlotState& state) {
+void Keeper::keep(int number, double value, int epoch, const HeldState& state, Page& page) {
   const std::size_t at = rank(value, number);
   if (at >= most_) return;
-  finished_.save(number, epoch, state);
+  page.kept.push_back({true, number, epoch, state});
   best_.insert(best_.begin() + static_cast<std::ptrdiff_t>(at), {value, number});
   if (best_.size() > most_) {
-    surpassed_.insert(best_.back().number);
+    page.surpassed.push_back(best_.back().number);
     best_.pop_back();
   }
 }
 
-void Keeper::forget(int number) {
-  needless_.insert(number);
+void Keeper::forget(int number, Page& page) {
+  if (on_disk_.erase(number) == 0) return;
+  page.needless.push_back(number);
   // With metric.select best, a trial has its best weights on disk while it still runs.
-  if (on_disk_.contains(number) && !is_kept(number)) surpassed_.insert(number);
-}
-
-void Keeper::after_commit() {
-  for (const int number : needless_) {
-    if (on_disk_.erase(number) > 0) running_.remove(number);
-  }
-  needless_.clear();
-  for (const int number : surpassed_) finished_.remove(number);
-  surpassed_.clear();
+  if (select_best_ && !is_kept(number)) page.surpassed.push_back(number);
 }
 
 std::optional<SlotState> Keeper::finished_state(int number) {
+  settle_();
   std::optional<storage::Checkpoint> found = finished_.load(number);
   if (!found) return std::nullopt;
   return std::move(found->bytes);

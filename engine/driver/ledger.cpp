@@ -32,6 +32,7 @@ int Ledger::add(int number, trials::Params params) {
   trial.params = std::move(params);
   trials_.push_back(std::move(trial));
   entries_.emplace_back();
+  ++counts_[static_cast<std::size_t>(trials::State::kRunning)];
   return drawn() - 1;
 }
 
@@ -62,25 +63,26 @@ Told Ledger::report(int draw, const SlotReport& report) {
   return told;
 }
 
+// Ascending order is best first, ties to the lower draw.
+std::pair<double, int> Ledger::rank_of(int draw) const {
+  const double value = entries_.at(static_cast<std::size_t>(draw)).value.value();
+  return {config_.goal == trials::Goal::kMinimize ? value : -value, draw};
+}
+
 // The value that the trial would have if it ended now.
 void Ledger::take_value(int draw, int epoch, double value) {
   Entry& e = entry(draw);
-  if (!config_.select_best || !e.value || trials::better(value, *e.value, config_.goal)) {
-    e.value = value;
-    e.value_epoch = epoch;
-  }
+  if (config_.select_best && e.value && !trials::better(value, *e.value, config_.goal)) return;
+  if (e.value) ranking_.erase(rank_of(draw));
+  e.value = value;
+  e.value_epoch = epoch;
+  ranking_.insert(rank_of(draw));
 }
 
 std::optional<BestSoFar> Ledger::best() const {
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < entries_.size(); ++i) {
-    const trials::State state = trials_[i].state;
-    const bool counts = state == trials::State::kComplete || state == trials::State::kRunning;
-    if (!counts || !entries_[i].value) continue;
-    if (!best || trials::better(*entries_[i].value, *entries_[*best].value, config_.goal)) best = i;
-  }
-  if (!best) return std::nullopt;
-  return BestSoFar{trials_[*best].number, entries_[*best].value_epoch, *entries_[*best].value, trials_[*best].params};
+  if (ranking_.empty()) return std::nullopt;
+  const auto best = static_cast<std::size_t>(ranking_.begin()->second);
+  return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value, trials_[best].params};
 }
 
 std::vector<search::Verdict> Ledger::take_verdicts() {
@@ -92,16 +94,59 @@ std::vector<search::Verdict> Ledger::take_verdicts() {
 void Ledger::finish(int draw, trials::State state, const std::string& reason) {
   Entry& e = entry(draw);
   trials::Trial& t = trial(draw);
-  e.phase = Phase::kDone;
   e.state.reset();
   e.best_state.reset();
+  --counts_[static_cast<std::size_t>(t.state)];
   t.state = state;
+  ++counts_[static_cast<std::size_t>(t.state)];
   t.reason = reason;
   t.value = state == trials::State::kFail ? std::nullopt : e.value;
-  ++done_;
+  count_done(draw);
 }
 
-bool Ledger::finished() const { return !can_draw() && done_ == drawn(); }
+void Ledger::count_done(int draw) {
+  holding_.erase(draw);
+  set_phase(draw, Phase::kDone);
+  if (entry(draw).value && trial(draw).state != trials::State::kComplete) ranking_.erase(rank_of(draw));
+}
+
+void Ledger::set_phase(int draw, Phase phase) {
+  Entry& e = entry(draw);
+  if (e.phase == Phase::kPaused) --paused_[e.partition];
+  e.phase = phase;
+  if (e.phase == Phase::kPaused) ++paused_[e.partition];
+}
+
+void Ledger::assign(int draw, std::string partition) {
+  Entry& e = entry(draw);
+  const Phase phase = e.phase;
+  if (phase == Phase::kPaused) set_phase(draw, Phase::kReady);
+  e.partition = std::move(partition);
+  set_phase(draw, phase);
+}
+
+void Ledger::rest(int draw, Phase phase, HeldState state) {
+  set_phase(draw, phase);
+  entry(draw).state = std::move(state);
+  if (entry(draw).state) holding_.insert(draw);
+}
+
+void Ledger::seat(int draw) {
+  set_phase(draw, Phase::kTraining);
+  release(draw);
+}
+
+void Ledger::release(int draw) {
+  entry(draw).state.reset();
+  holding_.erase(draw);
+}
+
+int Ledger::paused(const std::string& partition) const {
+  const auto found = paused_.find(partition);
+  return found == paused_.end() ? 0 : found->second;
+}
+
+bool Ledger::finished() const { return !can_draw() && count(trials::State::kRunning) == 0; }
 
 std::optional<std::int64_t> Ledger::epochs_left() const {
   if (!strategy_.cap) return std::nullopt;
@@ -110,6 +155,6 @@ std::optional<std::int64_t> Ledger::epochs_left() const {
   return std::max<std::int64_t>(0, all - epochs_);
 }
 
-int Ledger::epochs_to_target(int draw) { return std::max(1, strategy_.scheduler->target(draw) - entry(draw).trained); }
+int Ledger::epochs_to_target(int draw) { return std::max(1, strategy_.scheduler->target(draw) - entry(draw).recorded); }
 
 }  // namespace hfta::engine

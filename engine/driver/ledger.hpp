@@ -1,13 +1,18 @@
 #pragma once
 /// What a run knows of its study's trials, in memory: one entry per draw, beside the sampler and the scheduler.
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/config.hpp"
 #include "engine/driver/progress.hpp"
+#include "engine/driver/recorder.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/trainer.hpp"
 #include "storage/store.hpp"
@@ -26,14 +31,14 @@ enum class Phase {
 /// One trial as the driver sees it.
 struct Entry {
   Phase phase = Phase::kReady;
-  std::string partition;
+  std::string partition;  ///< See Ledger::assign.
   int recorded = 0;  ///< Epochs the store has, or gets with this round's commit.
   int trained = 0;   ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
-  int saved = 0;     ///< Epochs of its newest checkpoint; 0: none.
-  std::optional<SlotState> state;       ///< Held while it is in no slot.
-  std::optional<double> value;          ///< Its value, were it to end now; unset before its first epoch.
-  int value_epoch = 0;                  ///< The epoch that `value` was measured at.
-  std::optional<SlotState> best_state;  ///< metric.select best: the state after `value_epoch`.
+  bool changed = false;         ///< Its state is newer than its newest checkpoint.
+  HeldState state;              ///< Held while it is in no slot; null: to be read from disk, or not begun.
+  std::optional<double> value;  ///< Its value, were it to end now; unset before its first epoch.
+  int value_epoch = 0;          ///< The epoch that `value` was measured at.
+  HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
   search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest word.
 };
 
@@ -64,6 +69,7 @@ class Ledger {
 
   [[nodiscard]] Entry& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
   [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
   [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
   [[nodiscard]] std::optional<int> cap() const { return strategy_.cap; }
@@ -75,6 +81,19 @@ class Ledger {
   [[nodiscard]] std::vector<search::Verdict> take_verdicts();
   /// Ends a trial.
   void finish(int draw, trials::State state, const std::string& reason);
+  /// Says which arrays the trial fits in.
+  void assign(int draw, std::string partition);
+  /// Moves a trial that is not done to another phase. In no slot, it holds `state`.
+  void rest(int draw, Phase phase, HeldState state);
+  void seat(int draw);
+  /// Trials that hold a state in memory.
+  [[nodiscard]] const std::set<int>& holding() const { return holding_; }
+  /// Lets the state go that is on disk too.
+  void release(int draw);
+  /// Paused trials of a partition.
+  [[nodiscard]] int paused(const std::string& partition) const;
+  /// Trials in that state.
+  [[nodiscard]] int count(trials::State state) const { return counts_.at(static_cast<std::size_t>(state)); }
 
   /// Every trial that will ever be drawn is done.
   [[nodiscard]] bool finished() const;
@@ -92,13 +111,19 @@ class Ledger {
   void replay_epoch(int epoch);
   void settle_strangers();
   void take_value(int draw, int epoch, double value);
+  void set_phase(int draw, Phase phase);
+  void count_done(int draw);
+  [[nodiscard]] std::pair<double, int> rank_of(int draw) const;
 
   const StudyConfig& config_;
   Strategy strategy_;
   std::vector<Entry> entries_;
   std::vector<trials::Trial> trials_;
+  std::array<int, 5> counts_{};                ///< By trials::State.
+  std::set<std::pair<double, int>> ranking_;   ///< Of trials that may still be the best: best first.
+  std::set<int> holding_;
+  std::map<std::string, int> paused_;          ///< By partition.
   std::int64_t epochs_ = 0;
-  int done_ = 0;
   bool exhausted_ = false;
 };
 

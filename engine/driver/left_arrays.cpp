@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
 namespace hfta::engine {
 
@@ -11,27 +11,29 @@ std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& stu
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     draw_of[ledger.trials().at(static_cast<std::size_t>(draw)).number] = draw;
   }
-  int last = -1;
-  const std::vector<storage::RoundRecord> rounds = store.rounds(study);
-  for (const storage::RoundRecord& round : rounds) last = std::max(last, round.round);
   std::map<int, LeftArray> by_id;
-  for (const storage::RoundRecord& round : rounds) {
-    if (round.round == last) by_id[round.array] = {round.array, {}, round.width, {}};
+  std::map<int, int> last_round;  // by array
+  for (const storage::RoundRecord& round : store.rounds(study)) {
+    last_round[round.array] = round.round;
+    by_id[round.array] = {round.array, {}, round.width, {}};
   }
   for (const storage::OccupancyRecord& place : store.occupancy(study)) {
     const auto draw = draw_of.find(place.trial);
-    if (place.round == last && draw != draw_of.end()) by_id[place.array].trials.emplace_back(place.slot, draw->second);
+    if (draw == draw_of.end() || place.round != last_round[place.array]) continue;
+    if (place.epoch != ledger.recorded(draw->second)) continue;  // it trained on elsewhere
+    by_id[place.array].trials.emplace_back(place.slot, draw->second);
   }
   // cuda:2 before cuda:10
-  std::map<std::tuple<std::size_t, std::string, int>, LeftArray> by_device;
+  std::map<std::pair<std::size_t, std::string>, LeftArray> by_device;
   for (const storage::ArrayRecord& array : store.arrays(study)) {
     const auto found = by_id.find(array.array);
     if (found == by_id.end()) continue;
     found->second.partition = array.partition;
-    by_device[{array.device.size(), array.device, array.array}] = found->second;
+    LeftArray& newest = by_device[{array.device.size(), array.device}];
+    if (newest.width == 0 || last_round[newest.id] < last_round[array.array]) newest = found->second;
   }
   std::vector<LeftArray> left;
-  for (auto& [key, array] : by_device) left.push_back(std::move(array));
+  for (auto& [device, array] : by_device) left.push_back(std::move(array));
   return left;
 }
 

@@ -10,12 +10,12 @@
 
 namespace hfta::engine {
 
-/// An array as it was in the study's last round.
+/// A device's newest array, as it was in its last round.
 struct LeftArray {
   int id = 0;
   std::string partition;
   int width = 0;
-  std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial that trained in it, whatever became of it.
+  std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial whose latest epoch that was.
 };
 
 /// In order of device, as far as the devices' names tell it. Empty if the study has no round.

@@ -20,17 +20,15 @@ int OpenArray::free_slot() const {
   return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());
 }
 
-void OpenArray::start(int slot, int draw, Ledger& ledger) {
-  Entry& entry = ledger.entry(draw);
+void OpenArray::start(int slot, int draw, const HeldState& state, Ledger& ledger) {
   const trials::Trial& trial = ledger.trial(draw);
-  if (entry.state) {
-    array_->insert(slot, trial.number, trial.params, *entry.state);
-    entry.state.reset();
+  if (state) {
+    array_->insert(slot, trial.number, trial.params, *state);
   } else {
-    entry.trained = 0;
     array_->admit(slot, trial.number, trial.params);
+    ledger.entry(draw).trained = 0;
   }
-  entry.phase = Phase::kTraining;
+  ledger.seat(draw);
   slots_.at(static_cast<std::size_t>(slot)) = draw;
 }
 

@@ -27,14 +27,17 @@ class OpenArray {
   /// Lowest empty slot, or kEmpty.
   [[nodiscard]] int free_slot() const;
 
-  /// Puts a trial into an empty slot: from entry.state, which it takes, or from the start.
-  void start(int slot, int draw, Ledger& ledger);
-  [[nodiscard]] SlotState extract(int slot) { return array_->extract(slot); }
+  /// Puts a trial into an empty slot: from `state`, or from the start if that is null. If that throws, the trial is
+  /// where it was.
+  void start(int slot, int draw, const HeldState& state, Ledger& ledger);
+  [[nodiscard]] HeldState extract(int slot) { return std::make_shared<const SlotState>(array_->extract(slot)); }
   void clear(int slot);
   /// Changes the width; trials in slots that go move down into empty ones first. REQUIRES width >= occupied().
   void resize(int width, Ledger& ledger);
 
-  [[nodiscard]] std::vector<SlotReport> run_epoch() { return array_->run_epoch(); }
+  [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) {
+    return array_->run_epoch(pause);
+  }
   [[nodiscard]] std::string device() const { return array_->info().device; }
   /// What the store should know of the array, if it has changed since the last call.
   [[nodiscard]] std::optional<storage::ArrayRecord> take_changes();

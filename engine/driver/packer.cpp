@@ -1,18 +1,29 @@
 #include "engine/driver/packer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
+#include "base/error.hpp"
 #include "engine/driver/widths.hpp"
 
 namespace hfta::engine {
 namespace {
+
 constexpr int kAhead = 4;  // widths per device that draws run ahead, so that rare partitions fill arrays too
 constexpr int kWidest = 1 << 20;
+
+int some_draw(const OpenArray& array) {
+  int slot = 0;
+  while (array.draw_in(slot) == OpenArray::kEmpty) ++slot;
+  return array.draw_in(slot);
+}
+
 }  // namespace
 
 Packer::Packer(std::vector<Trainer*> trainers, std::optional<int> width, int first_array, Ledger& ledger,
-               ReadyQueue& queue, Keeper& keeper, const Clock& clock, DrawMore draw_more)
+               ReadyQueue& queue, Keeper& keeper, const Clock& clock, Calls calls)
     : trainers_(std::move(trainers)),
       arrays_(trainers_.size()),
       width_(width),
@@ -21,47 +32,45 @@ Packer::Packer(std::vector<Trainer*> trainers, std::optional<int> width, int fir
       queue_(queue),
       keeper_(keeper),
       clock_(clock),
-      draw_more_(std::move(draw_more)) {}
+      calls_(std::move(calls)) {}
 
-bool Packer::any_open() const {
-  return std::any_of(arrays_.begin(), arrays_.end(), [](const auto& array) { return array != nullptr; });
+void Packer::reopen(std::size_t device, int id, const std::string& partition, int width,
+                    const std::vector<std::pair<int, int>>& trials) {
+  for (const auto& [slot, draw] : trials) queue_.push(draw);
+  if (queue_.ready(partition) == 0) return;
+  const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
+  if (limit(device, partition, some) < width) return;
+  try {
+    arrays_[device] = std::make_unique<OpenArray>(
+        id, partition, width, trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition)));
+    for (const auto& [slot, draw] : trials) {
+      arrays_[device]->start(slot, draw, keeper_.restore(ledger_.entry(draw), ledger_.trial(draw).number), ledger_);
+      queue_.take(draw);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    lose(device);
+    halve(device, some, width, error.what());
+  }
 }
 
-void Packer::prepare(storage::Changes& changes) {
-  bool idle = false;
-  for (auto& array : arrays_) {
+void Packer::prepare(std::size_t device, storage::Changes& changes) {
+  std::unique_ptr<OpenArray>& array = arrays_[device];
+  try {
     if (array) fill(*array, changes);
     if (array && array->occupied() == 0) array.reset();
-    idle = idle || !array;
+    if (array && worth_leaving(*array)) leave(device);
+    if (array) fit(device, changes);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    run_out_of_memory(device, error.what());
   }
-  for (std::size_t device = 0; device < arrays_.size() && !idle; ++device) {
-    if (!worth_leaving(*arrays_[device])) continue;
-    leave(device);
-    idle = true;
+  while (!array) {
+    while (queue_.ready() < ahead() && calls_.draw_more()) {
+    }
+    if (queue_.ready() == 0) return;
+    try_to_open(device, changes);
   }
-  open_idle(changes);
-  for (std::size_t device = 0; device < arrays_.size(); ++device) {
-    if (arrays_[device]) fit(device, changes);
-  }
-}
-
-void Packer::reopen(int id, const std::string& partition, int width, const std::vector<std::pair<int, int>>& trials) {
-  const auto place = std::find(arrays_.begin(), arrays_.end(), nullptr);
-  const bool any = !trials.empty() || queue_.ready(partition) > 0;
-  if (place == arrays_.end() || !any) {
-    for (const auto& [slot, draw] : trials) queue_.push(draw);
-    return;
-  }
-  const auto device = static_cast<std::size_t>(place - arrays_.begin());
-  const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
-  if (limit(device, partition, some) < width) {
-    for (const auto& [slot, draw] : trials) queue_.push(draw);
-    return;
-  }
-  const trials::Params& params = ledger_.trial(some).params;
-  *place = std::make_unique<OpenArray>(id, partition, width,
-                                       trainers_[device]->open(params, width, expected_epochs(partition)));
-  for (const auto& [slot, draw] : trials) (*place)->start(slot, draw, ledger_);
 }
 
 // Hyperband's rungs wait for all of a bracket, so its trials are drawn at once; others as arrays need them.
@@ -71,7 +80,7 @@ int Packer::ahead() const {
 }
 
 void Packer::supply(const std::string& partition, int wanted) {
-  while (queue_.ready(partition) < wanted && queue_.ready() < ahead() && draw_more_()) {
+  while (queue_.ready(partition) < wanted && queue_.ready() < ahead() && calls_.draw_more()) {
   }
 }
 
@@ -79,48 +88,65 @@ void Packer::fill(OpenArray& array, storage::Changes& changes) {
   supply(array.partition(), array.width() - array.occupied());
   for (int slot = array.free_slot(); slot != OpenArray::kEmpty && queue_.ready(array.partition()) > 0;
        slot = array.free_slot()) {
-    const int draw = queue_.pop(array.partition());
+    const int draw = queue_.front(array.partition());
     trials::Trial& trial = ledger_.trial(draw);
-    keeper_.restore(ledger_.entry(draw), trial.number);
-    array.start(slot, draw, ledger_);
+    array.start(slot, draw, keeper_.restore(ledger_.entry(draw), trial.number), ledger_);
+    queue_.take(draw);
     if (trial.started) continue;
     trial.started = clock_.utc();
     changes.started.emplace_back(trial.number, *trial.started);
   }
 }
 
-void Packer::open_idle(storage::Changes& changes) {
-  int idle = static_cast<int>(std::count(arrays_.begin(), arrays_.end(), nullptr));
-  for (std::size_t device = 0; device < arrays_.size(); ++device) {
-    if (arrays_[device]) continue;
-    while (queue_.ready() < ahead() && draw_more_()) {
-    }
-    const std::vector<std::string> partitions = queue_.fullest_first();
-    if (partitions.empty()) return;
-    const int count = static_cast<int>(partitions.size());
-    open(device, partitions.front(), (idle + count - 1) / count, changes);
-    --idle;
+// Devices share the partitions by the trial-epochs that wait in each.
+std::string Packer::choose_partition() const {
+  std::string best;
+  double most = -1;
+  for (const std::string& partition : queue_.partitions()) {
+    const auto here = std::count_if(arrays_.begin(), arrays_.end(),
+                                    [&](const auto& array) { return array && array->partition() == partition; });
+    const double share = queue_.work(partition) / static_cast<double>(1 + here);
+    if (share <= most) continue;
+    most = share;
+    best = partition;
   }
+  return best;
 }
 
-void Packer::open(std::size_t device, const std::string& partition, int parts, storage::Changes& changes) {
+// Into how many arrays a partition's trials are to be divided, because that many devices have nothing to do.
+int Packer::parts_for(const std::string& partition) const {
+  const double share = queue_.work(partition) / std::max(1.0, queue_.work());
+  int idle = 0;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) idle += trainers_[i] != nullptr && arrays_[i] == nullptr ? 1 : 0;
+  return std::max(1, static_cast<int>(idle * share + 0.5));
+}
+
+void Packer::try_to_open(std::size_t device, storage::Changes& changes) {
+  const std::string partition = choose_partition();
   const int most = limit(device, partition, queue_.front(partition));
+  const int parts = parts_for(partition);
   supply(partition, most * parts);
   const int waiting = queue_.ready(partition);
   const int width = ledger_.can_draw() ? std::min(most, waiting) : even_width(waiting, most, parts);
-  const trials::Params& params = ledger_.trial(queue_.front(partition)).params;
-  arrays_[device] = std::make_unique<OpenArray>(next_array_++, partition, width,
-                                                trainers_[device]->open(params, width, expected_epochs(partition)));
-  fill(*arrays_[device], changes);
+  const int first = queue_.front(partition);
+  try {
+    arrays_[device] = std::make_unique<OpenArray>(
+        next_array_, partition, width,
+        trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition)));
+    fill(*arrays_[device], changes);
+    ++next_array_;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    lose(device);
+    halve(device, first, width, error.what());
+  }
 }
 
 void Packer::fit(std::size_t device, storage::Changes& changes) {
   OpenArray& array = *arrays_[device];
   const int wanted = array.occupied() + queue_.ready(array.partition());
-  int some = 0;
-  while (array.draw_in(some) == OpenArray::kEmpty) ++some;
   const std::optional<int> width =
-      better_width(array.width(), wanted, limit(device, array.partition(), array.draw_in(some)));
+      better_width(array.width(), wanted, limit(device, array.partition(), some_draw(array)));
   if (!width) return;
   array.resize(*width, ledger_);
   fill(array, changes);
@@ -129,14 +155,12 @@ void Packer::fit(std::size_t device, storage::Changes& changes) {
 // A nearly empty array is left for a fuller one if its trials will have company later: paused trials of the same
 // partition wait for verdicts that others have to bring about. States move bit for bit, so only time is at stake.
 bool Packer::worth_leaving(const OpenArray& array) const {
-  if (queue_.ready(array.partition()) > 0) return false;
-  const std::vector<std::string> others = queue_.fullest_first();
-  if (others.empty() || queue_.ready(others.front()) < 2 * array.occupied()) return false;
-  for (int draw = 0; draw < ledger_.drawn(); ++draw) {
-    const Entry& entry = ledger_.entry(draw);
-    if (entry.phase == Phase::kPaused && entry.partition == array.partition()) return true;
-  }
-  return false;
+  if (2 * array.occupied() > array.width()) return false;
+  if (queue_.ready(array.partition()) > 0 || ledger_.paused(array.partition()) == 0) return false;
+  const std::vector<std::string> others = queue_.partitions();
+  return std::any_of(others.begin(), others.end(), [&](const std::string& partition) {
+    return queue_.ready(partition) >= 2 * array.occupied();
+  });
 }
 
 void Packer::leave(std::size_t device) {
@@ -144,11 +168,45 @@ void Packer::leave(std::size_t device) {
   for (int slot = 0; slot < array.width(); ++slot) {
     const int draw = array.draw_in(slot);
     if (draw == OpenArray::kEmpty) continue;
-    ledger_.entry(draw).state = array.extract(slot);
+    ledger_.rest(draw, Phase::kReady, array.extract(slot));
     array.clear(slot);
     queue_.push(draw);
   }
   arrays_[device].reset();
+}
+
+void Packer::lose(std::size_t device) {
+  const std::unique_ptr<OpenArray> array = std::move(arrays_[device]);
+  for (int slot = 0; array && slot < array->width(); ++slot) {
+    const int draw = array->draw_in(slot);
+    if (draw == OpenArray::kEmpty) continue;
+    ledger_.rest(draw, Phase::kReady, nullptr);
+    queue_.push(draw);
+  }
+}
+
+void Packer::retire(std::size_t device) {
+  lose(device);
+  trainers_[device] = nullptr;
+}
+
+void Packer::run_out_of_memory(std::size_t device, const std::string& what) {
+  const OpenArray& array = *arrays_[device];
+  const int draw = array.occupied() > 0 ? some_draw(array) : queue_.front(array.partition());
+  const int width = array.width();
+  lose(device);
+  halve(device, draw, width, what);
+}
+
+// `draw`: one of those that were tried, all of them where the width is 1.
+void Packer::halve(std::size_t device, int draw, int width, const std::string& what) {
+  limits_[{device, ledger_.entry(draw).partition}] = std::max(1, width / 2);
+  if (width > 1) {
+    calls_.note(fmt::format("{}; going on with arrays of {} slots instead of {}", what, width / 2, width));
+    return;
+  }
+  queue_.take(draw);
+  calls_.fail(draw, fmt::format("cannot be trained even alone: {}", what));
 }
 
 int Packer::limit(std::size_t device, const std::string& partition, int draw) {
@@ -163,7 +221,7 @@ int Packer::limit(std::size_t device, const std::string& partition, int draw) {
 // The partition's share of all that is left, by what is ready now.
 double Packer::expected_epochs(const std::string& partition) const {
   const double ready = queue_.work();
-  const double left = static_cast<double>(ledger_.epochs_left().value_or(0));
+  const auto left = static_cast<double>(ledger_.epochs_left().value_or(0));
   return ready > 0 ? std::max(queue_.work(partition), left * queue_.work(partition) / ready) : 0;
 }
 

@@ -18,39 +18,53 @@
 
 namespace hfta::engine {
 
-/// Where it puts a trial never changes what the trial computes, only how soon.
+/// Where it puts a trial never changes what the trial computes, only how soon. Where memory does not suffice, arrays
+/// become half as wide; a trial that cannot be trained alone has failed. Devices are known by their index.
 class Packer {
  public:
-  /// Draws some more trials and puts them in the queue; false when there are none left.
-  using DrawMore = std::function<bool()>;
+  /// What the packer cannot do by itself.
+  struct Calls {
+    std::function<bool()> draw_more;  ///< Draws some more trials and puts them in the queue; false: none are left.
+    std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
+    std::function<void(const std::string& line)> note;              ///< For the user.
+  };
 
   /// `trainers`: one per device, not owned. `width`: the config's; unset: each partition's recommended one.
   /// `first_array`: the study's arrays so far.
   Packer(std::vector<Trainer*> trainers, std::optional<int> width, int first_array, Ledger& ledger, ReadyQueue& queue,
-         Keeper& keeper, const Clock& clock, DrawMore draw_more);
+         Keeper& keeper, const Clock& clock, Calls calls);
 
-  /// Opens the array `id` as an earlier run left it, its trials with their states in the slots they had: (slot, draw).
-  /// Widths may decide the last bits of a sum, so a run that was stopped goes on as wide as it was. Where no device is
-  /// free, or the array may not be so wide any more, its trials go to the queue.
-  void reopen(int id, const std::string& partition, int width, const std::vector<std::pair<int, int>>& trials);
+  /// Opens the array `id` on the device as an earlier run left it, its trials in the slots they had: (slot, draw).
+  /// Widths may decide the last bits of a sum, so a run that was stopped goes on as wide as it was. Where the array may
+  /// not be so wide any more, its trials go to the queue.
+  void reopen(std::size_t device, int id, const std::string& partition, int width,
+              const std::vector<std::pair<int, int>>& trials);
 
-  /// Before a round: fills empty slots, opens arrays on idle devices, widens, narrows and closes arrays. What the store
-  /// should know of it is added to `changes`.
-  void prepare(storage::Changes& changes);
+  /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. What the store should
+  /// know of it is added to `changes`. Throws Error{kDevice} if the device fails; see lose().
+  void prepare(std::size_t device, storage::Changes& changes);
+  /// The device's array is gone with its slots' states: its trials go back to their last checkpoints.
+  void lose(std::size_t device);
+  /// The same, and the device is not used any more.
+  void retire(std::size_t device);
+  /// The array is gone because memory ran out in a round: from now on arrays of that partition are half as wide there.
+  void run_out_of_memory(std::size_t device, const std::string& what);
+
   /// The array of each device, null where none is open.
   [[nodiscard]] const std::vector<std::unique_ptr<OpenArray>>& arrays() const { return arrays_; }
-  [[nodiscard]] bool any_open() const;
 
  private:
   void fill(OpenArray& array, storage::Changes& changes);
+  void try_to_open(std::size_t device, storage::Changes& changes);
+  void fit(std::size_t device, storage::Changes& changes);
+  void leave(std::size_t device);
+  void halve(std::size_t device, int draw, int width, const std::string& what);
   [[nodiscard]] int ahead() const;
   void supply(const std::string& partition, int wanted);
-  void open_idle(storage::Changes& changes);
-  void open(std::size_t device, const std::string& partition, int parts, storage::Changes& changes);
-  void fit(std::size_t device, storage::Changes& changes);
+  [[nodiscard]] std::string choose_partition() const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;
-  void leave(std::size_t device);
-  int limit(std::size_t device, const std::string& partition, int draw);
+  [[nodiscard]] int parts_for(const std::string& partition) const;
+  [[nodiscard]] int limit(std::size_t device, const std::string& partition, int draw);
   [[nodiscard]] double expected_epochs(const std::string& partition) const;
 
   std::vector<Trainer*> trainers_;
@@ -63,7 +77,7 @@ class Packer {
   ReadyQueue& queue_;
   Keeper& keeper_;
   const Clock& clock_;
-  DrawMore draw_more_;
+  Calls calls_;
 };
 
 }  // namespace hfta::engine

@@ -1,13 +1,9 @@
 #include "engine/driver/queue.hpp"
 
-#include <algorithm>
-#include <tuple>
-
 namespace hfta::engine {
 
 void ReadyQueue::push(int draw) {
-  Entry& entry = ledger_.entry(draw);
-  entry.phase = Phase::kReady;
+  const Entry& entry = ledger_.entry(draw);
   Line& line = lines_[entry.partition];
   (entry.recorded > 0 ? line.resumed : line.fresh).insert(draw);
   ++total_;
@@ -18,13 +14,12 @@ int ReadyQueue::front(const std::string& partition) const {
   return line.resumed.empty() ? *line.fresh.begin() : *line.resumed.begin();
 }
 
-int ReadyQueue::pop(const std::string& partition) {
-  const int draw = front(partition);
+void ReadyQueue::take(int draw) {
+  const std::string& partition = ledger_.entry(draw).partition;
   Line& line = lines_.at(partition);
   if (line.resumed.erase(draw) == 0) line.fresh.erase(draw);
   if (line.resumed.empty() && line.fresh.empty()) lines_.erase(partition);
   --total_;
-  return draw;
 }
 
 int ReadyQueue::ready(const std::string& partition) const {
@@ -47,13 +42,10 @@ double ReadyQueue::work() const {
   return epochs;
 }
 
-std::vector<std::string> ReadyQueue::fullest_first() const {
-  std::vector<std::tuple<int, double, std::string>> order;
-  for (const auto& [partition, line] : lines_) order.emplace_back(-ready(partition), -work(partition), partition);
-  std::sort(order.begin(), order.end());
-  std::vector<std::string> partitions;
-  for (const auto& place : order) partitions.push_back(std::get<std::string>(place));
-  return partitions;
+std::vector<std::string> ReadyQueue::partitions() const {
+  std::vector<std::string> all;
+  for (const auto& [partition, line] : lines_) all.push_back(partition);
+  return all;
 }
 
 }  // namespace hfta::engine

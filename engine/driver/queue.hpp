@@ -16,18 +16,18 @@ class ReadyQueue {
  public:
   explicit ReadyQueue(Ledger& ledger) : ledger_(ledger) {}
 
-  /// The trial's phase becomes kReady. REQUIRES that entry.partition is set.
+  /// REQUIRES that the trial is assigned to a partition, and kReady.
   void push(int draw);
-  /// The first trial of a partition. REQUIRES ready(partition) > 0.
-  int pop(const std::string& partition);
+  /// Takes a trial out. REQUIRES that it is in.
+  void take(int draw);
   [[nodiscard]] int ready(const std::string& partition) const;
   [[nodiscard]] int ready() const { return total_; }
-  /// Partitions with a trial ready, the one with most trials first (then with most work, then by name).
-  [[nodiscard]] std::vector<std::string> fullest_first() const;
+  /// Those with a trial ready, by name.
+  [[nodiscard]] std::vector<std::string> partitions() const;
   /// Epochs to train before the trials' next decisions.
   [[nodiscard]] double work(const std::string& partition) const;
   [[nodiscard]] double work() const;
-  /// A trial of the partition. REQUIRES ready(partition) > 0.
+  /// The first trial of the partition. REQUIRES ready(partition) > 0.
   [[nodiscard]] int front(const std::string& partition) const;
 
  private:

@@ -24,7 +24,9 @@ void Ledger::restore(const std::vector<trials::Trial>& stored, const std::vector
                               config_.study, number));
     }
     trials_.push_back(*found->second);
+    if (trials_.back().state == trials::State::kWaiting) trials_.back().state = trials::State::kRunning;
     entries_.emplace_back();
+    ++counts_[static_cast<std::size_t>(trials_.back().state)];
   }
   replay();
 }
@@ -68,16 +70,15 @@ void Ledger::replay_epoch(int epoch) {
 void Ledger::settle_strangers() {
   for (int draw = 0; draw < drawn(); ++draw) {
     Entry& e = entry(draw);
-    if (trial(draw).state == trials::State::kRunning || trial(draw).state == trials::State::kWaiting) continue;
-    e.phase = Phase::kDone;
-    ++done_;
+    if (trial(draw).state == trials::State::kRunning) continue;
+    count_done(draw);
     const bool expected = e.decision == search::Decision::kStop || e.decision == search::Decision::kComplete;
     if (!expected) strategy_.scheduler->fail(draw);
   }
   (void)take_verdicts();
   for (int draw = 0; draw < drawn(); ++draw) {
-    Entry& e = entry(draw);
-    if (e.phase != Phase::kDone && e.decision == search::Decision::kPause) e.phase = Phase::kPaused;
+    const Entry& e = entry(draw);
+    if (e.phase != Phase::kDone && e.decision == search::Decision::kPause) set_phase(draw, Phase::kPaused);
   }
 }
 

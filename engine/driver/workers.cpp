@@ -1,90 +1,113 @@
 #include "engine/driver/workers.hpp"
 
 #include <condition_variable>
-#include <exception>
+#include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
 
 namespace hfta::engine {
+namespace {
 
-struct Workers::Worker {
-  Worker() : thread([this] { loop(); }) {}
-
-  ~Worker() {
-    {
-      const std::lock_guard guard(mutex);
-      leaving = true;
-    }
-    changed.notify_all();
-    thread.join();
+Workers::Ended timed(std::size_t worker, const std::function<void()>& job, const Clock& clock) {
+  Workers::Ended ended{worker, 0, nullptr};
+  const double start = clock.seconds();
+  try {
+    job();
+  } catch (...) {
+    ended.error = std::current_exception();
   }
-
-  void start(const std::function<void()>& next) {
-    {
-      const std::lock_guard guard(mutex);
-      job = &next;
-      error = nullptr;
-    }
-    changed.notify_all();
-  }
-
-  std::exception_ptr wait() {
-    std::unique_lock guard(mutex);
-    changed.wait(guard, [this] { return job == nullptr; });
-    return error;
-  }
-
-  void loop() {
-    std::unique_lock guard(mutex);
-    for (;;) {
-      changed.wait(guard, [this] { return leaving || job != nullptr; });
-      if (job == nullptr) return;
-      guard.unlock();
-      std::exception_ptr thrown;
-      try {
-        (*job)();
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-      guard.lock();
-      error = thrown;
-      job = nullptr;
-      changed.notify_all();
-    }
-  }
-
-  std::mutex mutex;
-  std::condition_variable changed;
-  const std::function<void()>* job = nullptr;
-  std::exception_ptr error;
-  bool leaving = false;
-  std::thread thread;  // last: it starts when everything above is there
-};
-
-Workers::Workers(std::size_t count) {
-  if (count < 2) return;
-  for (std::size_t i = 0; i < count; ++i) workers_.push_back(std::make_unique<Worker>());
+  ended.seconds = clock.seconds() - start;
+  return ended;
 }
 
-Workers::~Workers() = default;
+class OnlyWorker final : public Workers {
+ public:
+  explicit OnlyWorker(const Clock& clock) : clock_(clock) {}
+  [[nodiscard]] std::size_t count() const override { return 1; }
+  void start(std::size_t /*worker*/, std::function<void()> job) override { job_ = std::move(job); }
+  [[nodiscard]] bool busy(std::size_t /*worker*/) const override { return job_ != nullptr; }
+  [[nodiscard]] Ended wait() override { return timed(0, std::exchange(job_, nullptr), clock_); }
 
-void Workers::run(const std::vector<std::function<void()>>& jobs) {
-  if (workers_.empty()) {
-    for (const auto& job : jobs) {
-      if (job) job();
+ private:
+  const Clock& clock_;
+  std::function<void()> job_;
+};
+
+class Threads final : public Workers {
+ public:
+  Threads(std::size_t count, const Clock& clock) : clock_(clock), jobs_(count), busy_(count, false) {
+    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this, i] { loop(i); });
+  }
+  ~Threads() override {
+    {
+      const std::lock_guard guard(mutex_);
+      leaving_ = true;
     }
-    return;
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
   }
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (jobs[i]) workers_[i]->start(jobs[i]);
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  [[nodiscard]] std::size_t count() const override { return jobs_.size(); }
+
+  void start(std::size_t worker, std::function<void()> job) override {
+    {
+      const std::lock_guard guard(mutex_);
+      jobs_.at(worker) = std::move(job);
+      busy_.at(worker) = true;
+    }
+    changed_.notify_all();
   }
-  std::exception_ptr first;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (!jobs[i]) continue;
-    const std::exception_ptr error = workers_[i]->wait();
-    if (error && !first) first = error;
+
+  [[nodiscard]] bool busy(std::size_t worker) const override {
+    const std::lock_guard guard(mutex_);
+    return busy_.at(worker);
   }
-  if (first) std::rethrow_exception(first);
+
+  [[nodiscard]] Ended wait() override {
+    std::unique_lock guard(mutex_);
+    changed_.wait(guard, [this] { return !ended_.empty(); });
+    Ended first = std::move(ended_.front());
+    ended_.pop_front();
+    busy_[first.worker] = false;
+    return first;
+  }
+
+ private:
+  void loop(std::size_t worker) {
+    std::unique_lock guard(mutex_);
+    for (;;) {
+      changed_.wait(guard, [&] { return leaving_ || jobs_[worker]; });
+      if (!jobs_[worker]) return;
+      const std::function<void()> job = std::exchange(jobs_[worker], nullptr);
+      guard.unlock();
+      Ended ended = timed(worker, job, clock_);
+      guard.lock();
+      ended_.push_back(std::move(ended));
+      changed_.notify_all();
+    }
+  }
+
+  const Clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> jobs_;
+  std::vector<bool> busy_;  // from start() until wait() has told of its end
+  std::deque<Ended> ended_;
+  bool leaving_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workers> make_threads(std::size_t count, const Clock& clock) {
+  if (count < 2) return std::make_unique<OnlyWorker>(clock);
+  return std::make_unique<Threads>(count, clock);
 }
 
 }  // namespace hfta::engine

@@ -1,28 +1,34 @@
 #pragma once
-/// One thread per device, so that devices train at the same time.
+/// Devices at work side by side: the seam between the driver and threads, or the pretended time of a simulation.
 
+#include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <vector>
+
+#include "base/clock.hpp"
 
 namespace hfta::engine {
 
-/// A fixed set of threads that lives as long as the run: numeric libraries keep a pool of their own per thread that
-/// calls them, which a new thread every round would build anew. With one worker no thread is made at all.
+/// A fixed number of workers, each with at most one job. Used by one thread.
 class Workers {
  public:
-  explicit Workers(std::size_t count);
-  ~Workers();
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-
-  /// Runs jobs[i] on worker i (an empty function: nothing) and returns when all have ended. If some throw, the first by
-  /// index is thrown on. REQUIRES jobs.size() <= count.
-  void run(const std::vector<std::function<void()>>& jobs);
-
- private:
-  struct Worker;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  struct Ended {
+    std::size_t worker = 0;
+    double seconds = 0;        ///< That the job took.
+    std::exception_ptr error;  ///< What it threw.
+  };
+  virtual ~Workers() = default;
+  [[nodiscard]] virtual std::size_t count() const = 0;
+  /// REQUIRES that the worker has no job.
+  virtual void start(std::size_t worker, std::function<void()> job) = 0;
+  [[nodiscard]] virtual bool busy(std::size_t worker) const = 0;
+  /// Waits until a job has ended, and takes it away. REQUIRES that some worker is busy.
+  [[nodiscard]] virtual Ended wait() = 0;
 };
+
+/// A thread per worker that lives as long as this does: numeric libraries keep a pool of their own per thread that calls
+/// them, which a new thread every round would build anew. With one worker no thread is made: wait() runs the job.
+[[nodiscard]] std::unique_ptr<Workers> make_threads(std::size_t count, const Clock& clock);
 
 }  // namespace hfta::engine

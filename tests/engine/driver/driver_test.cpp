@@ -21,23 +21,6 @@ using trials::State;
 
 namespace {
 
-const std::string& reference_table() {
-  static const std::string table = [] {
-    StudyFixture study(digits_config());
-    study.config.width = 1;
-    (void)study.run();
-    return study.table();
-  }();
-  return table;
-}
-
-StudyConfig random_config(int run_cap) {
-  StudyConfig config = digits_config();
-  config.method = Method::kRandom;
-  config.run_cap = run_cap;
-  return config;
-}
-
 StudyConfig grid_config() {
   StudyConfig config = digits_config();
   config.method = Method::kGrid;
@@ -45,12 +28,6 @@ StudyConfig grid_config() {
   config.space = {choice("a", {0.1, 0.2, 0.3}), range("b", trials::DistributionKind::kIntUniform, 1, 4),
                   choice("hidden", {std::int64_t{8}, std::int64_t{16}})};
   return config;
-}
-
-long total_epochs(const std::vector<trials::Trial>& all) {
-  long sum = 0;
-  for (const auto& trial : all) sum += static_cast<long>(trial.epochs.size());
-  return sum;
 }
 
 }  // namespace
@@ -92,129 +69,6 @@ TEST_CASE("the recommended width is used where none is asked for") {
   (void)study.run(2);
   CHECK(study.table() == reference_table());
   for (const auto& round : study.open().rounds("digits")) CHECK(round.width <= 5);
-}
-
-TEST_CASE("a study comes to the same however often it is stopped, and nothing is trained twice") {
-  const int rounds = GENERATE(1, 2, 5, 17);
-  const int devices = GENERATE(1, 2);
-  CAPTURE(rounds, devices);
-  StudyFixture study(digits_config());
-  study.config.width = 16;
-  const int runs = study.run_in_pieces(rounds, devices, true);
-  CHECK(runs > 2);
-  CHECK(study.table() == reference_table());
-  CHECK(study.world.trial_epochs == 714);
-}
-
-TEST_CASE("a study that was stopped goes on as wide as it was, so that even the last bits agree") {
-  const bool hyperband = GENERATE(true, false);
-  const int devices = GENERATE(1, 2);
-  const int width = GENERATE(3, 16);
-  CAPTURE(hyperband, devices, width);
-  StudyConfig config = hyperband ? digits_config() : random_config(70);
-  config.width = width;
-  StudyFixture whole(config);
-  whole.world.width_matters = true;
-  (void)whole.run(devices);
-  for (const int rounds : {1, 3, 7}) {
-    CAPTURE(rounds);
-    StudyFixture pieces(config);
-    pieces.world.width_matters = true;
-    (void)pieces.run_in_pieces(rounds, devices, true);
-    CHECK(pieces.table() == whole.table());
-    const auto a = whole.open().occupancy("digits"), b = pieces.open().occupancy("digits");
-    REQUIRE(a.size() == b.size());
-    const bool same = std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
-      return std::tie(x.array, x.round, x.slot, x.trial, x.epoch) ==
-             std::tie(y.array, y.round, y.slot, y.trial, y.epoch);
-    });
-    CHECK(same);
-  }
-}
-
-TEST_CASE("a study goes on with fewer devices, and with narrower arrays, than it was begun with") {
-  StudyFixture study(digits_config());
-  study.config.width = 16;
-  study.world.after_epochs = [&](int runs) {
-    if (runs == 9) study.stop = SIGINT;
-  };
-  CHECK(study.run(3).stopped_by == SIGINT);
-  study.stop = 0;
-  study.world.after_epochs = nullptr;
-  study.config.width = 5;
-  CHECK(study.run(1).stopped_by == 0);
-  CHECK(study.table() == reference_table());
-  const auto rounds = study.open().rounds("digits");
-  CHECK(std::all_of(rounds.begin(), rounds.end(), [](const auto& r) { return r.round < 3 || r.width <= 5; }));
-}
-
-TEST_CASE("a study whose checkpoints are lost trains again from the start, and comes to the same") {
-  const int rounds = GENERATE(28, 33, 41);
-  CAPTURE(rounds);
-  StudyFixture study(digits_config());
-  study.config.width = 8;
-  CHECK(study.run_in_pieces(rounds, 1, false) > 2);
-  CHECK(study.table() == reference_table());
-  CHECK(study.world.trial_epochs > 714);
-}
-
-TEST_CASE("a study comes to the same after the process died in the middle of a round") {
-  const int at = GENERATE(1, 2, 10, 37, 60);
-  const int devices = GENERATE(1, 3);
-  CAPTURE(at, devices);
-  StudyFixture study(digits_config());
-  study.config.width = 8;
-  study.world.after_epochs = [&](int runs) {
-    if (runs == at) throw Error(ErrorKind::kDevice, "pretended: the device is gone");
-  };
-  REQUIRE_THROWS_AS(study.run(devices), Error);
-  study.world.after_epochs = nullptr;
-  const Outcome outcome = study.run(devices);
-  CHECK(outcome.stopped_by == 0);
-  CHECK(study.table() == reference_table());
-}
-
-TEST_CASE("what a round brought is in the store before the next one begins") {
-  StudyFixture study(digits_config());
-  study.config.width = 8;
-  long told = 0;
-  int checks = 0;
-  study.world.after_epochs = [&](int runs) {
-    if (runs % 7 != 0) {
-      told = study.world.trial_epochs;
-      return;
-    }
-    // This epoch is not there yet, all before it are, with the states that follow from them.
-    const auto all = study.trials();
-    CHECK(total_epochs(all) == told);
-    for (const auto& trial : all) {
-      if (trial.epochs.size() == 27) CHECK(trial.state == State::kComplete);
-    }
-    told = study.world.trial_epochs;
-    ++checks;
-  };
-  (void)study.run();
-  CHECK(checks > 3);
-}
-
-TEST_CASE("a stop is heeded at the end of the round, and says which signal it was") {
-  const int signal = GENERATE(SIGINT, SIGTERM);
-  StudyFixture study(digits_config());
-  study.world.after_epochs = [&](int runs) {
-    if (runs == 3) study.stop = signal;
-  };
-  const Outcome outcome = study.run();
-  CHECK(outcome.stopped_by == signal);
-  CHECK(outcome.rounds == 3);
-  CHECK(study.open().rounds("digits").size() == 3);
-  CHECK_FALSE(outcome.any_complete);
-}
-
-TEST_CASE("a stop before the first round creates no trial") {
-  StudyFixture study(digits_config());
-  study.stop = SIGINT;
-  CHECK(study.run().stopped_by == SIGINT);
-  CHECK(study.trials().empty());
 }
 
 TEST_CASE("other strategies come to the same at any width, on any devices, stopped or not") {
@@ -415,59 +269,6 @@ TEST_CASE("the best trial is tested once, when the study ends") {
   REQUIRE(best != nullptr);
   CHECK(best->test_metrics.at("test_accuracy") == Approx(*best->value - 0.01).epsilon(1e-12));
   for (const auto& trial : all) CHECK(trial.test_metrics.empty() == (trial.number != best->number));
-}
-
-TEST_CASE("weights that are lost leave the best trial without test metrics, and a note") {
-  StudyFixture study(digits_config());
-  study.world.after_epochs = [&](int) { std::filesystem::remove_all(study.checkpoints / "finished"); };
-  study.config.width = 1;
-  // The last trial to complete is not the best one: its file is written after the best one's was removed.
-  CHECK_NOTHROW(study.run());
-  CHECK(study.recorder.notes.size() == 1);
-  CHECK(study.world.tests == 0);
-}
-
-TEST_CASE("weights of the best finished trials are kept, and no other state") {
-  const int keep = GENERATE(1, 3, 10, 50);
-  const bool pieces = GENERATE(true, false);
-  StudyFixture study(digits_config());
-  study.config.keep = keep;
-  pieces ? (void)study.run_in_pieces(6, 1, true) : (void)study.run();
-  std::vector<trials::Trial> complete;
-  for (const auto& trial : study.trials()) {
-    if (trial.state == State::kComplete) complete.push_back(trial);
-  }
-  std::stable_sort(complete.begin(), complete.end(), [](const auto& a, const auto& b) { return *a.value > *b.value; });
-  std::set<int> expected;
-  for (std::size_t i = 0; i < complete.size() && static_cast<int>(i) < keep; ++i) expected.insert(complete[i].number);
-  storage::Checkpoints finished(study.files, study.checkpoints / "finished");
-  storage::Checkpoints running(study.files, study.checkpoints / "running");
-  const std::vector<int> kept = finished.trials();
-  CHECK(std::set<int>(kept.begin(), kept.end()) == expected);
-  for (const int number : kept) CHECK(finished.load(number)->epoch == 27);
-  CHECK(running.trials().empty());
-}
-
-TEST_CASE("a damaged checkpoint is trained again, to the same end") {
-  StudyFixture study(digits_config());
-  study.config.width = 8;
-  study.world.after_epochs = [&](int runs) {
-    if (runs == 30) study.stop = SIGINT;
-  };
-  (void)study.run();
-  study.stop = 0;
-  study.world.after_epochs = nullptr;
-  int damaged = 0;
-  for (const auto& file : std::filesystem::directory_iterator(study.checkpoints / "running")) {
-    std::vector<std::byte> bytes = study.files.read(file.path(), 1 << 20);
-    bytes.at(bytes.size() / 2) ^= std::byte{1};
-    study.files.write_atomically(file.path(), bytes);
-    ++damaged;
-  }
-  REQUIRE(damaged > 0);
-  (void)study.run();
-  CHECK(study.table() == reference_table());
-  CHECK(study.world.trial_epochs > 714);
 }
 
 TEST_CASE("metric.select best: a trial's value is its best epoch's, with that epoch's weights") {

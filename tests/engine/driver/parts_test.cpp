@@ -3,6 +3,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -112,35 +113,45 @@ TEST_CASE("a lock that cannot be made names its path") {
   }
 }
 
-TEST_CASE("workers run side by side, each in its own thread, and throw the first error by index") {
-  Workers workers(3);
+TEST_CASE("workers run side by side, each in its own thread, and tell of their ends one by one") {
+  const SystemClock clock;
+  const std::unique_ptr<Workers> workers = make_threads(3, clock);
   std::vector<std::thread::id> ids(3);
   std::atomic<int> here{0};
   const auto meet = [&](std::size_t i) {
     ids[i] = std::this_thread::get_id();
     ++here;
     while (here.load() < 3) std::this_thread::yield();  // ends only if all three run at once
+    if (i == 1) throw std::runtime_error("one");
   };
-  workers.run({[&] { meet(0); }, [&] { meet(1); }, [&] { meet(2); }});
-  const auto before = ids;
-  here = 0;
-  workers.run({[&] { meet(0); }, [&] { meet(1); }, [&] { meet(2); }});
-  CHECK(ids == before);
-  int ran = 0;
-  CHECK_THROWS_WITH(workers.run({{},
-                                 [] { throw std::runtime_error("one"); },
-                                 [&] {
-                                   ++ran;
-                                   throw std::runtime_error("two");
-                                 }}),
-                    "one");
-  CHECK(ran == 1);
-  CHECK_NOTHROW(workers.run({[&] { ++ran; }, {}, {}}));
-  CHECK(ran == 2);
-  Workers alone(1);
+  std::vector<std::thread::id> before;
+  for (int round = 0; round < 2; ++round) {
+    here = 0;
+    for (std::size_t i = 0; i < 3; ++i) workers->start(i, [&meet, i] { meet(i); });
+    std::set<std::size_t> ended;
+    for (int i = 0; i < 3; ++i) {
+      const Workers::Ended end = workers->wait();
+      CHECK_FALSE(workers->busy(end.worker));
+      CHECK(ended.insert(end.worker).second);
+      CHECK((end.error != nullptr) == (end.worker == 1));
+      CHECK(end.seconds >= 0);
+    }
+    if (round == 1) CHECK(ids == before);
+    before = ids;
+  }
+}
+
+TEST_CASE("the only worker is the caller's own thread") {
+  const SystemClock clock;
+  const std::unique_ptr<Workers> alone = make_threads(1, clock);
   std::thread::id id;
-  alone.run({[&] { id = std::this_thread::get_id(); }});
+  alone->start(0, [&] { id = std::this_thread::get_id(); });
+  CHECK(alone->busy(0));
+  CHECK(alone->wait().error == nullptr);
+  CHECK_FALSE(alone->busy(0));
   CHECK(id == std::this_thread::get_id());
+  alone->start(0, [] { throw std::runtime_error("two"); });
+  CHECK_THROWS_WITH(std::rethrow_exception(alone->wait().error), "two");
 }
 
 TEST_CASE("the rate looks at the last half minute") {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/random.hpp"
 #include "fusion/data/safetensors.hpp"
 
@@ -23,7 +24,7 @@ double number_of(const trials::ParamValue& value) {
 
 // Training state: it has to be carried on exactly for the next epoch to come out right.
 struct Model {
-  int number = 0, epoch = 0;
+  int number = 0, epoch = 0, step = 0;  // steps of the epoch that it is in
   double weight = 0;
 };
 
@@ -56,7 +57,7 @@ class PretendedArray final : public TrainerArray {
 
   void admit(int slot, int number, const trials::Params& params) override {
     ++world_.admits;
-    put(slot, {{number, 0, 0}, params});
+    put(slot, {{number, 0, 0, 0}, params});
   }
 
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
@@ -87,19 +88,33 @@ class PretendedArray final : public TrainerArray {
   void resize(int width) override {
     ++world_.resizes;
     require(width >= 1, "resize: no slots");
+    if (width > world_.memory) throw Error(ErrorKind::kMemory, device_ + ": out of memory");
     for (std::size_t i = static_cast<std::size_t>(width); i < slots_.size(); ++i)
       require(!slots_[i], "resize: a trial is lost");
     slots_.resize(static_cast<std::size_t>(width));
   }
 
-  [[nodiscard]] std::vector<SlotReport> run_epoch() override {
+  // Slots that were further ahead when they were inserted wait for the others.
+  [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) override {
+    if (world_.before_epoch) world_.before_epoch(device_);
     std::this_thread::sleep_for(std::chrono::microseconds(delay_us_));
     const std::lock_guard guard(world_.mutex);
+    for (int step = 0; step < world_.steps; ++step) {
+      if (step > 0 && pause()) {
+        ++world_.pauses;
+        return std::nullopt;
+      }
+      for (std::optional<Held>& held : slots_) {
+        if (held && held->model.step == step) ++held->model.step;
+      }
+    }
     std::vector<SlotReport> reports;
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       ++world_.slot_epochs;
       if (!slots_[i]) continue;
       ++world_.trial_epochs;
+      require(slots_[i]->model.step == world_.steps, "run_epoch: an epoch of other steps");
+      slots_[i]->model.step = 0;
       train(slots_[i]->model, slots_[i]->params);
       if (world_.width_matters) slots_[i]->model.weight += 1e-9 * static_cast<double>(slots_.size());
       reports.push_back({static_cast<int>(i), slots_[i]->model.epoch, metrics(*slots_[i])});
@@ -131,6 +146,7 @@ class PretendedArray final : public TrainerArray {
   }
 
   void put(int slot, Held held) {
+    if (world_.too_large.contains(held.model.number)) throw Error(ErrorKind::kMemory, device_ + ": out of memory");
     std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
     require(!place, "the slot is taken");
     require(trainer_.partition(held.params) == partition_, "a trial of another partition");
@@ -182,8 +198,14 @@ PartitionPlan PretendedTrainer::plan(const trials::Params& params) {
   return plan;
 }
 
+std::string PretendedTrainer::recall(const std::string& partition, const std::string& choices_json) {
+  world_.recalled[partition] = choices_json;
+  return "";
+}
+
 std::unique_ptr<TrainerArray> PretendedTrainer::open(const trials::Params& params, int width, double) {
   ++world_.opens;
+  if (width > world_.memory) throw Error(ErrorKind::kMemory, device_ + ": out of memory");
   return std::make_unique<PretendedArray>(world_, device_, partition(params), width, delay_us_, *this);
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -26,10 +27,15 @@ struct World {
   std::vector<ModelFacts> models;
   std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
   std::string partition_by = "hidden";
-  bool width_matters = false;  ///< Curves depend a little on the array's width, as sums do on a real device.
+  int steps = 1;                     ///< Of an epoch: it can be paused between two.
+  int memory = 1 << 30;              ///< Slots for which memory suffices.
+  std::set<int> too_large;           ///< Trials that run out of memory even alone.
+  std::function<void(const std::string& device)> before_epoch;  ///< May throw, as a device does that fails.
+  std::map<std::string, std::string> recalled;                  ///< Choices by partition, as last told.
+  bool width_matters = false;        ///< Curves depend a little on the array's width, as sums do on a real device.
 
   // What it has done.
-  int runs = 0, opens = 0, admits = 0, inserts = 0, extracts = 0, resizes = 0;
+  int runs = 0, opens = 0, admits = 0, inserts = 0, extracts = 0, resizes = 0, pauses = 0;
   long slot_epochs = 0;   ///< Width of every epoch run, added up: what the device was busy with.
   long trial_epochs = 0;  ///< Of these, slots that held a trial.
   int tests = 0;
@@ -45,6 +51,7 @@ class PretendedTrainer final : public Trainer {
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
+  [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                    double expected_epochs) override;
 

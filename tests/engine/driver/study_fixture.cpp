@@ -103,17 +103,20 @@ Outcome StudyFixture::run(int devices) {
     owned.push_back(std::make_unique<PretendedTrainer>(world, fmt::format("pretended:{}", i), 50 * (devices - 1 - i)));
     trainers.push_back(owned.back().get());
   }
-  return Driver(config, {store, trainers, clock, running, finished, recorder, stop}).run();
+  const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
+  const Faults faults;
+  return Driver(config, {store, trainers, *workers, clock, running, finished, recorder, stop, faults, record_beside,
+                         state_memory})
+      .run();
 }
 
 int StudyFixture::run_in_pieces(int rounds, int devices, bool keep_checkpoints) {
   for (int runs = 1;; ++runs) {
     if (runs > 5000) throw std::runtime_error("the study does not come to an end");
     stop = 0;
-    const std::size_t before = recorder.statuses.size();
-    // Arrays of a round train side by side: asking during the last round's first epoch is asking once per round.
-    world.after_epochs = [&](int) {
-      if (static_cast<int>(recorder.statuses.size() - before) + 1 >= rounds) stop = SIGINT;
+    const int before = world.runs;
+    world.after_epochs = [&, before](int done) {
+      if (done - before >= rounds) stop = SIGINT;
     };
     const Outcome outcome = run(devices);
     if (outcome.stopped_by == 0) {
@@ -146,6 +149,29 @@ std::string StudyFixture::table() {
     text += "\n";
   }
   return text;
+}
+
+const std::string& reference_table() {
+  static const std::string table = [] {
+    StudyFixture study(digits_config());
+    study.config.width = 1;
+    (void)study.run();
+    return study.table();
+  }();
+  return table;
+}
+
+StudyConfig random_config(int run_cap) {
+  StudyConfig config = digits_config();
+  config.method = Method::kRandom;
+  config.run_cap = run_cap;
+  return config;
+}
+
+long total_epochs(const std::vector<trials::Trial>& all) {
+  long sum = 0;
+  for (const auto& trial : all) sum += static_cast<long>(trial.epochs.size());
+  return sum;
 }
 
 }  // namespace hfta::engine::testing

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,13 +38,20 @@ class TemporaryFolder {
 /// Hyperband 1..27, eta 3, 98 trials, over that space.
 [[nodiscard]] StudyConfig digits_config();
 
+/// Random search over it, five epochs a trial.
+[[nodiscard]] StudyConfig random_config(int run_cap);
+
 /// Remembers the last status and every note.
-class Recorder final : public ProgressSink {
+class ProgressNotes final : public ProgressSink {
  public:
-  void round(const Status& status) override { statuses.push_back(status); }
+  void round(const Status& status) override {
+    statuses.push_back(status);
+    if (on_round) on_round(status);
+  }
   void note(const std::string& line) override { notes.push_back(line); }
   std::vector<Status> statuses;
   std::vector<std::string> notes;
+  std::function<void(const Status&)> on_round;
 };
 
 /// The study's files and what runs it.
@@ -64,10 +72,17 @@ class StudyFixture {
   TemporaryFolder folder;
   StudyConfig config;
   World world;
-  Recorder recorder;
+  ProgressNotes recorder;
   std::atomic<int> stop{0};
   SystemFiles files;
   std::filesystem::path checkpoints;  ///< Its folder.
+  std::size_t state_memory = std::size_t{1} << 30;
+  bool record_beside = true;
 };
+
+/// What digits_config() comes to, one slot wide, never stopped.
+[[nodiscard]] const std::string& reference_table();
+/// Epochs recorded, of all trials.
+[[nodiscard]] long total_epochs(const std::vector<trials::Trial>& all);
 
 }  // namespace hfta::engine::testing

@@ -1,0 +1,211 @@
+#include "engine/driver/recorder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace hfta::engine {
+namespace {
+
+// A transaction costs the disk what it costs however many rows it has: short rounds share one.
+constexpr auto kBetweenCommits = std::chrono::milliseconds(200);
+constexpr int kTriesAtTheEnd = 6;  // of Connection's 10 s each
+
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void append(storage::Changes& to, storage::Changes& from) {
+  append(to.started, from.started);
+  append(to.epochs, from.epochs);
+  append(to.states, from.states);
+  append(to.arrays, from.arrays);
+  append(to.occupancy, from.occupancy);
+  append(to.rounds, from.rounds);
+  to.test_metrics.merge(from.test_metrics);
+}
+
+// A state that a later one follows, or whose trial has ended since, need not be written.
+void append_states(Page& to, Page& from) {
+  std::map<std::pair<bool, int>, Page::File> last;
+  for (std::vector<Page::File>* states : {&to.states, &from.states}) {
+    for (Page::File& file : *states) last[{file.finished, file.number}] = std::move(file);
+  }
+  for (const int number : to.needless) {
+    last.erase({false, number});
+    last.erase({true, number});
+  }
+  to.states.clear();
+  for (auto& [place, file] : last) to.states.push_back(std::move(file));
+}
+
+bool is_empty(const Page& page) {
+  return page.kept.empty() && page.changes.empty() && page.states.empty() && page.needless.empty() && page.surpassed.empty() &&
+         page.statuses.empty() && page.notes.empty();
+}
+
+}  // namespace
+
+struct Recorder::Impl {
+  Impl(const Places& all, std::string name) : places(all), study(std::move(name)) {
+    if (places.beside) thread = std::thread([this] { loop(); });
+  }
+
+  void loop();
+  void write(Page& page);
+  void save(const std::vector<Page::File>& files);
+  void commit(const Page& page);
+  void rethrow() const {
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  Places places;
+  std::string study;
+  mutable std::mutex mutex;  // of what follows
+  std::condition_variable changed;
+  Page waiting;
+  bool writing = false, flushing = false, leaving = false;
+  std::exception_ptr failure;
+  std::atomic<bool> has_failed{false}, saves{false};
+  std::atomic<double> last_saving_seconds{0};
+  std::mutex store_mutex;
+  std::thread thread;
+};
+
+Recorder::Recorder(const Places& places, std::string study)
+    : impl_(std::make_unique<Impl>(places, std::move(study))) {}
+
+Recorder::~Recorder() {
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->leaving = true;
+  }
+  impl_->changed.notify_all();
+  if (impl_->thread.joinable()) impl_->thread.join();
+}
+
+void Recorder::add(Page page) {
+  if (!impl_->places.beside) return impl_->write(page);
+  const std::lock_guard guard(impl_->mutex);
+  impl_->rethrow();
+  Page& waiting = impl_->waiting;
+  append(waiting.kept, page.kept);
+  append(waiting.changes, page.changes);
+  append(waiting.needless, page.needless);
+  append_states(waiting, page);
+  append(waiting.surpassed, page.surpassed);
+  append(waiting.statuses, page.statuses);
+  append(waiting.notes, page.notes);
+  if (!waiting.states.empty()) impl_->saves = true;
+  impl_->changed.notify_all();
+}
+
+void Recorder::flush() {
+  if (!impl_->places.beside) return;
+  std::unique_lock guard(impl_->mutex);
+  impl_->flushing = true;
+  impl_->changed.notify_all();
+  impl_->changed.wait(guard, [this] { return impl_->failure || (!impl_->writing && is_empty(impl_->waiting)); });
+  impl_->flushing = false;
+  impl_->rethrow();
+}
+
+std::vector<int> Recorder::add_trials(const std::vector<trials::Params>& params, trials::UtcTime when) {
+  for (int tries = 1;; ++tries) {
+    {
+      const std::lock_guard guard(impl_->mutex);
+      impl_->rethrow();
+    }
+    try {
+      const std::lock_guard guard(impl_->store_mutex);
+      std::vector<int> numbers = impl_->places.store.add_trials(impl_->study, params, when);
+      impl_->places.faults.reach("trials-added");
+      return numbers;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kLocked || tries >= kTriesAtTheEnd) throw;
+    }
+  }
+}
+
+bool Recorder::failed() const { return impl_->has_failed; }
+bool Recorder::saving() const { return impl_->saves; }
+double Recorder::saving_seconds() const { return impl_->last_saving_seconds; }
+
+void Recorder::Impl::loop() {
+  std::unique_lock guard(mutex);
+  for (;;) {
+    changed.wait(guard, [this] { return leaving || !is_empty(waiting); });
+    if (is_empty(waiting) || failure) break;
+    Page page = std::exchange(waiting, {});
+    writing = true;
+    guard.unlock();
+    std::exception_ptr thrown;
+    try {
+      write(page);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    guard.lock();
+    writing = false;
+    saves = !waiting.states.empty();
+    failure = thrown;
+    has_failed = failure != nullptr;
+    changed.notify_all();
+    if (failure) break;
+    changed.wait_for(guard, kBetweenCommits, [this] { return leaving || flushing; });
+  }
+}
+
+void Recorder::Impl::write(Page& page) {
+  save(page.kept);
+  commit(page);
+  for (const std::string& note : page.notes) places.progress.note(note);
+  for (const Status& status : page.statuses) places.progress.round(status);
+  if (!page.states.empty()) {
+    const double start = places.clock.seconds();
+    save(page.states);
+    last_saving_seconds = places.clock.seconds() - start;
+  }
+  for (const int number : page.needless) places.running.remove(number);
+  for (const int number : page.surpassed) places.finished.remove(number);
+  places.faults.reach("files-removed");
+}
+
+void Recorder::Impl::save(const std::vector<Page::File>& files) {
+  for (const Page::File& file : files) {
+    (file.finished ? places.finished : places.running).save(file.number, file.epoch, *file.state);
+    places.faults.reach(file.finished ? "weights-saved" : "state-saved");
+  }
+}
+
+void Recorder::Impl::commit(const Page& page) {
+  if (page.changes.empty()) return;
+  bool told = false;
+  for (int tries_at_the_end = 0;;) {
+    try {
+      const std::lock_guard guard(store_mutex);
+      places.store.commit(study, page.changes);
+      break;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kLocked) throw;
+      const std::lock_guard guard(mutex);
+      if ((flushing || leaving) && ++tries_at_the_end >= kTriesAtTheEnd) throw;
+    }
+    if (!std::exchange(told, true)) places.progress.note("another program locks the store; training goes on, and its results wait in memory");
+  }
+  places.faults.reach("committed");
+}
+
+}  // namespace hfta::engine

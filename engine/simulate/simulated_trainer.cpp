@@ -1,0 +1,127 @@
+#include "engine/simulate/simulated_trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/random.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr int kWidth = 32;
+
+// All that training has made of a trial so far.
+struct Progress {
+  int number = 0, epoch = 0;
+};
+
+double cost_of(const std::string& partition) {
+  Fnv1a hash;
+  hash.add(partition);
+  return 0.5 + 1.5 * CountedRandom(hash.value(), Stream::kSimulation, 0).uniform();
+}
+
+class SimulatedArray final : public TrainerArray {
+ public:
+  SimulatedArray(const Curves& curves, SimulatedTime& time, std::string device, const std::string& partition, int width)
+      : curves_(curves),
+        time_(time),
+        device_(std::move(device)),
+        cost_(cost_of(partition)),
+        slots_(static_cast<std::size_t>(width)) {}
+
+  void admit(int slot, int number, const trials::Params& params) override { put(slot, {{number, 0}, params}); }
+
+  void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
+    Progress progress;
+    if (state.size() != sizeof progress) {
+      throw Error(ErrorKind::kStorage, fmt::format("{}: found a state of {} bytes, wanted {}, as a simulation writes",
+                                                   device_, state.size(), sizeof progress));
+    }
+    std::memcpy(&progress, state.data(), sizeof progress);
+    if (progress.number != number) throw Error(ErrorKind::kInternal, device_ + ": another trial's state");
+    put(slot, {progress, params});
+  }
+
+  [[nodiscard]] SlotState extract(int slot) override {
+    SlotState state(sizeof(Progress));
+    std::memcpy(state.data(), &held(slot).progress, sizeof(Progress));
+    return state;
+  }
+
+  void clear(int slot) override {
+    (void)held(slot);
+    slots_[static_cast<std::size_t>(slot)].reset();
+  }
+
+  void resize(int width) override { slots_.resize(static_cast<std::size_t>(width)); }
+
+  [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& /*pause*/) override {
+    std::vector<SlotReport> reports;
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      if (!slots_[i]) continue;
+      Progress& progress = slots_[i]->progress;
+      ++progress.epoch;
+      reports.push_back({static_cast<int>(i), progress.epoch,
+                         curves_.at(progress.number, slots_[i]->params, progress.epoch)});
+    }
+    CountedRandom random(0, Stream::kSimulation, 3, static_cast<std::uint64_t>(epochs_++));
+    const double jitter = 0.9 + 0.2 * random.uniform();
+    time_.spend(cost_ * jitter * (0.5 + 0.5 * static_cast<double>(slots_.size()) / kWidth));
+    return reports;
+  }
+
+  [[nodiscard]] std::map<std::string, double> test(int /*slot*/) override { return {}; }
+
+  [[nodiscard]] ArrayInfo info() const override {
+    return {static_cast<int>(slots_.size()), static_cast<int>(slots_.size()), 1, device_, "{}"};
+  }
+
+ private:
+  struct Held {
+    Progress progress;
+    trials::Params params;
+  };
+
+  void put(int slot, Held held) {
+    std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
+    if (place) throw Error(ErrorKind::kInternal, fmt::format("{}: slot {} is taken", device_, slot));
+    place = std::move(held);
+  }
+
+  Held& held(int slot) {
+    std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
+    if (!place) throw Error(ErrorKind::kInternal, fmt::format("{}: slot {} is empty", device_, slot));
+    return *place;
+  }
+
+  const Curves& curves_;
+  SimulatedTime& time_;
+  std::string device_;
+  double cost_;
+  std::vector<std::optional<Held>> slots_;
+  int epochs_ = 0;
+};
+
+}  // namespace
+
+SimulatedTrainer::SimulatedTrainer(const StudyConfig& config, const Curves& curves, SimulatedTime& time,
+                                   std::string device)
+    : config_(config), curves_(curves), time_(time), device_(std::move(device)) {}
+
+PartitionPlan SimulatedTrainer::plan(const trials::Params& /*params*/) {
+  PartitionPlan plan;
+  plan.width = kWidth;
+  return plan;
+}
+
+std::unique_ptr<TrainerArray> SimulatedTrainer::open(const trials::Params& params, int width, double /*expected*/) {
+  return std::make_unique<SimulatedArray>(curves_, time_, device_, partition(params), width);
+}
+
+}  // namespace hfta::engine

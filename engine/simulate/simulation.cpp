@@ -1,0 +1,50 @@
+#include "engine/simulate/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include "engine/driver/study.hpp"
+#include "engine/simulate/simulated_time.hpp"
+#include "engine/simulate/simulated_trainer.hpp"
+#include "storage/checkpoints.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine {
+namespace {
+
+class Silence final : public ProgressSink {
+ public:
+  void round(const Status& /*status*/) override {}
+  void note(const std::string& /*line*/) override {}
+};
+
+}  // namespace
+
+Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options, Files& files,
+                 const Faults& faults, const std::atomic<int>& stop) {
+  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kCreate);
+  const ConfigOrigin origin{config.file, {}};
+  if (const auto stored = store.find(config.study)) {
+    store.update(continued(*stored, config, origin));
+  } else {
+    store.create(new_record(config, origin));
+  }
+  const std::filesystem::path folder = storage::checkpoint_folder(config.storage, config.study);
+  storage::Checkpoints running(files, folder / "running");
+  storage::Checkpoints finished(files, folder / "finished");
+  Silence silence;
+  SimulatedTime time(static_cast<std::size_t>(options.devices));
+  std::vector<std::unique_ptr<SimulatedTrainer>> owned;
+  std::vector<Trainer*> trainers;
+  for (int i = 0; i < options.devices; ++i) {
+    owned.push_back(std::make_unique<SimulatedTrainer>(config, curves, time, fmt::format("pretended:{}", i)));
+    trainers.push_back(owned.back().get());
+  }
+  Seams seams{store, trainers, time, time, running, finished, silence, stop, faults};
+  seams.record_beside = false;
+  return Driver(config, seams).run();
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,23 @@
+#pragma once
+/// A whole study in pretended time: the real driver, store and checkpoints, with curves in place of training.
+
+#include <atomic>
+#include <filesystem>
+
+#include "base/faults.hpp"
+#include "base/files.hpp"
+#include "engine/driver/driver.hpp"
+#include "engine/simulate/curves.hpp"
+
+namespace hfta::engine {
+
+struct SimulationOptions {
+  int devices = 1;
+};
+
+/// Runs the study of `config` in `config.storage`, begun there if it is not there yet. Deterministic: two simulations of
+/// one config write the same rows, times included. Outcome::seconds is pretended. Nothing of it is shown before it ends.
+[[nodiscard]] Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options,
+                               Files& files, const Faults& faults, const std::atomic<int>& stop);
+
+}  // namespace hfta::engine

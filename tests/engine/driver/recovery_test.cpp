@@ -1,0 +1,321 @@
+// Studies that are stopped, killed, short of memory or of devices come to the same as those that are not.
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "study_fixture.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+using trials::State;
+
+TEST_CASE("a study comes to the same however often it is stopped, and nothing is trained twice") {
+  const int rounds = GENERATE(1, 2, 5, 17);
+  const int devices = GENERATE(1, 2);
+  CAPTURE(rounds, devices);
+  StudyFixture study(digits_config());
+  study.config.width = 16;
+  const int runs = study.run_in_pieces(rounds, devices, true);
+  CHECK(runs > 2);
+  CHECK(study.table() == reference_table());
+  CHECK(study.world.trial_epochs == 714);
+}
+
+TEST_CASE("a study that was stopped goes on as wide as it was, so that even the last bits agree") {
+  const bool hyperband = GENERATE(true, false);
+  const int width = GENERATE(3, 16);
+  CAPTURE(hyperband, width);
+  StudyConfig config = hyperband ? digits_config() : random_config(70);
+  config.width = width;
+  StudyFixture whole(config);
+  whole.world.width_matters = true;
+  (void)whole.run();
+  for (const int rounds : {1, 3, 7}) {
+    CAPTURE(rounds);
+    StudyFixture pieces(config);
+    pieces.world.width_matters = true;
+    (void)pieces.run_in_pieces(rounds, 1, true);
+    CHECK(pieces.table() == whole.table());
+    const auto a = whole.open().occupancy("digits"), b = pieces.open().occupancy("digits");
+    REQUIRE(a.size() == b.size());
+    const bool same = std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+      return std::tie(x.array, x.round, x.slot, x.trial, x.epoch) ==
+             std::tie(y.array, y.round, y.slot, y.trial, y.epoch);
+    });
+    CHECK(same);
+  }
+}
+
+TEST_CASE("a study goes on with fewer devices, and with narrower arrays, than it was begun with") {
+  StudyFixture study(digits_config());
+  study.config.width = 16;
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 9) study.stop = SIGINT;
+  };
+  CHECK(study.run(3).stopped_by == SIGINT);
+  study.stop = 0;
+  study.world.after_epochs = nullptr;
+  study.config.width = 5;
+  CHECK(study.run(1).stopped_by == 0);
+  CHECK(study.table() == reference_table());
+  const auto rounds = study.open().rounds("digits");
+  CHECK(std::all_of(rounds.begin(), rounds.end(), [](const auto& r) { return r.round < 12 || r.width <= 5; }));
+}
+
+TEST_CASE("a study whose checkpoints are lost trains again from the start, and comes to the same") {
+  const int rounds = GENERATE(28, 33, 41);
+  CAPTURE(rounds);
+  StudyFixture study(digits_config());
+  study.config.width = 8;
+  CHECK(study.run_in_pieces(rounds, 1, false) > 2);
+  CHECK(study.table() == reference_table());
+  CHECK(study.world.trial_epochs > 714);
+}
+
+TEST_CASE("a study comes to the same after the process died in the middle of a round") {
+  const int at = GENERATE(1, 2, 10, 37, 60);
+  const int devices = GENERATE(1, 3);
+  CAPTURE(at, devices);
+  StudyFixture study(digits_config());
+  study.config.width = 8;
+  study.world.after_epochs = [&](int runs) {
+    if (runs == at) throw Error(ErrorKind::kInternal, "pretended: the process died");
+  };
+  REQUIRE_THROWS_AS(study.run(devices), Error);
+  study.world.after_epochs = nullptr;
+  const Outcome outcome = study.run(devices);
+  CHECK(outcome.stopped_by == 0);
+  CHECK(study.table() == reference_table());
+}
+
+TEST_CASE("what progress tells of is in the store") {
+  StudyFixture study(digits_config());
+  study.config.width = 8;
+  int checks = 0;
+  study.recorder.on_round = [&](const Status& status) {
+    if (++checks % 7 != 0) return;
+    const auto all = study.trials();
+    CHECK(total_epochs(all) >= status.epochs);
+    for (const auto& trial : all) {
+      if (trial.epochs.size() == 27) CHECK(trial.state == State::kComplete);
+    }
+  };
+  (void)study.run();
+  CHECK(checks > 21);
+}
+
+TEST_CASE("a stop ends the run, and the outcome says which signal it was") {
+  const int signal = GENERATE(SIGINT, SIGTERM);
+  StudyFixture study(digits_config());
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 3) study.stop = signal;
+  };
+  const Outcome outcome = study.run();
+  CHECK(outcome.stopped_by == signal);
+  CHECK(outcome.rounds == 3);
+  CHECK(study.open().rounds("digits").size() == 3);
+  CHECK_FALSE(outcome.any_complete);
+}
+
+TEST_CASE("a stop before the first round creates no trial") {
+  StudyFixture study(digits_config());
+  study.stop = SIGINT;
+  CHECK(study.run().stopped_by == SIGINT);
+  CHECK(study.trials().empty());
+}
+
+TEST_CASE("weights that are lost leave the best trial without test metrics, and a note") {
+  StudyFixture study(digits_config());
+  study.record_beside = false;
+  study.world.after_epochs = [&](int) { std::filesystem::remove_all(study.checkpoints / "finished"); };
+  study.config.width = 1;
+  // The last trial to complete is not the best one: its file is written after the best one's was removed.
+  CHECK_NOTHROW(study.run());
+  CHECK(study.recorder.notes.size() == 1);
+  CHECK(study.world.tests == 0);
+}
+
+TEST_CASE("weights of the best finished trials are kept, and no other state") {
+  const int keep = GENERATE(1, 3, 10, 50);
+  const bool pieces = GENERATE(true, false);
+  StudyFixture study(digits_config());
+  study.config.keep = keep;
+  pieces ? (void)study.run_in_pieces(6, 1, true) : (void)study.run();
+  std::vector<trials::Trial> complete;
+  for (const auto& trial : study.trials()) {
+    if (trial.state == State::kComplete) complete.push_back(trial);
+  }
+  std::stable_sort(complete.begin(), complete.end(), [](const auto& a, const auto& b) { return *a.value > *b.value; });
+  std::set<int> expected;
+  for (std::size_t i = 0; i < complete.size() && static_cast<int>(i) < keep; ++i) expected.insert(complete[i].number);
+  storage::Checkpoints finished(study.files, study.checkpoints / "finished");
+  storage::Checkpoints running(study.files, study.checkpoints / "running");
+  const std::vector<int> kept = finished.trials();
+  CHECK(std::set<int>(kept.begin(), kept.end()) == expected);
+  for (const int number : kept) CHECK(finished.load(number)->epoch == 27);
+  CHECK(running.trials().empty());
+}
+
+TEST_CASE("a damaged checkpoint is trained again, to the same end") {
+  StudyFixture study(digits_config());
+  study.config.width = 8;
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 30) study.stop = SIGINT;
+  };
+  (void)study.run();
+  study.stop = 0;
+  study.world.after_epochs = nullptr;
+  int damaged = 0;
+  for (const auto& file : std::filesystem::directory_iterator(study.checkpoints / "running")) {
+    std::vector<std::byte> bytes = study.files.read(file.path(), 1 << 20);
+    bytes.at(bytes.size() / 2) ^= std::byte{1};
+    study.files.write_atomically(file.path(), bytes);
+    ++damaged;
+  }
+  REQUIRE(damaged > 0);
+  (void)study.run();
+  CHECK(study.table() == reference_table());
+  CHECK(study.world.trial_epochs > 714);
+}
+
+TEST_CASE("a stop in the middle of an epoch is heeded after the step, and no step is trained twice") {
+  const int devices = GENERATE(1, 2);
+  StudyFixture study(digits_config());
+  study.config.width = 16;
+  study.world.steps = 7;
+  long asked = 0;
+  int runs = 0;
+  for (;; ++runs) {
+    REQUIRE(runs < 2000);
+    study.stop = 0;
+    study.world.before_epoch = [&](const std::string&) {
+      if (++asked % 5 == 0) study.stop = SIGTERM;
+    };
+    if (study.run(devices).stopped_by == 0) break;
+  }
+  CHECK(runs > 5);
+  CHECK(study.world.pauses > 5);
+  CHECK(study.table() == reference_table());
+  CHECK(study.world.trial_epochs == 714);
+}
+
+TEST_CASE("where memory does not suffice, arrays become narrower, and the study comes to the same") {
+  const int memory = GENERATE(1, 3, 8);
+  StudyFixture study(digits_config());
+  study.config.width = 16;
+  study.world.memory = memory;
+  (void)study.run(2);
+  CHECK(study.table() == reference_table());
+  for (const auto& round : study.open().rounds("digits")) CHECK(round.width <= memory);
+  CHECK(std::any_of(study.recorder.notes.begin(), study.recorder.notes.end(), [](const std::string& note) {
+    return note.find("out of memory; going on with arrays of 8 slots instead of") != std::string::npos;
+  }));
+}
+
+TEST_CASE("a trial that memory does not suffice for alone fails with words, the others go on") {
+  StudyFixture study(random_config(30));
+  study.config.width = 8;
+  study.world.too_large = {5, 17};
+  (void)study.run();
+  CHECK(study.count(State::kFail) == 2);
+  CHECK(study.count(State::kComplete) == 28);
+  CHECK(study.trials().at(5).reason == "cannot be trained even alone: pretended:0: out of memory");
+  StudyFixture whole(random_config(30));
+  (void)whole.run();
+  const auto a = study.trials(), b = whole.trials();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (i != 5 && i != 17) CHECK(a[i].value == b[i].value);
+  }
+}
+
+TEST_CASE("a device that fails gives its trials back to the others") {
+  const int at = GENERATE(1, 2, 9, 30);
+  const int devices = GENERATE(2, 3);
+  CAPTURE(at, devices);
+  StudyFixture study(digits_config());
+  study.config.width = 8;
+  std::atomic<int> epochs{0};
+  study.world.before_epoch = [&](const std::string& device) {
+    if (device == "pretended:1" && ++epochs >= at) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
+  };
+  CHECK(study.run(devices).stopped_by == 0);
+  CHECK(study.table() == reference_table());
+  const std::vector<std::string>& notes = study.recorder.notes;
+  CHECK(notes == std::vector<std::string>{"pretended:1: fell off the bus; its trials go on on the other devices"});
+}
+
+TEST_CASE("when the last device fails the run ends, and another one goes on from there") {
+  StudyFixture study(digits_config());
+  study.config.width = 8;
+  std::atomic<int> epochs{0};
+  study.world.before_epoch = [&](const std::string& device) {
+    if (++epochs >= 20) throw Error(ErrorKind::kDevice, device + ": fell off the bus");
+  };
+  try {
+    (void)study.run(2);
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kDevice);
+  }
+  CHECK(total_epochs(study.trials()) > 50);
+  study.world.before_epoch = nullptr;
+  (void)study.run(2);
+  CHECK(study.table() == reference_table());
+}
+
+TEST_CASE("states beyond the memory for them wait on disk") {
+  const bool best = GENERATE(true, false);
+  StudyConfig config = digits_config();
+  config.select_best = best;
+  StudyFixture roomy(config);
+  roomy.config.width = 8;
+  (void)roomy.run();
+  StudyFixture tight(config);
+  tight.config.width = 8;
+  tight.state_memory = 2000;
+  (void)tight.run();
+  CHECK(tight.table() == roomy.table());
+  CHECK(tight.world.trial_epochs == 714);
+  CHECK(std::filesystem::is_empty(tight.checkpoints / "running"));
+}
+
+TEST_CASE("choices of earlier runs are made again") {
+  StudyFixture study(digits_config());
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 30) study.stop = SIGINT;
+  };
+  (void)study.run();
+  CHECK(study.world.recalled.empty());
+  study.stop = 0;
+  (void)study.run();
+  CHECK(study.world.recalled == std::map<std::string, std::string>{{"hidden=64", R"({"linear": "loop"})"},
+                                                                    {"hidden=128", R"({"linear": "loop"})"}});
+}
+
+TEST_CASE("each life of a study that is killed after its first round gets on") {
+  StudyFixture study(random_config(8));
+  study.config.width = 8;
+  study.record_beside = false;
+  int lives = 0;
+  for (;; ++lives) {
+    REQUIRE(lives < 40);
+    const int before = study.world.runs;
+    study.world.before_epoch = [&, before](const std::string& device) {
+      if (study.world.runs > before) throw Error(ErrorKind::kDevice, device + ": killed");
+    };
+    try {
+      (void)study.run();
+      break;
+    } catch (const Error&) {
+    }
+  }
+  CHECK(lives <= 10);
+  CHECK(study.count(State::kComplete) == 8);
+}
