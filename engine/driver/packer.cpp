@@ -11,7 +11,7 @@
 namespace hfta::engine {
 namespace {
 
-constexpr int kAhead = 4;  // widths per device that draws run ahead, so that rare partitions fill arrays too
+constexpr int kAhead = 16;  // widths per device that draws run ahead, so that rare partitions fill arrays too
 constexpr int kWidest = 1 << 20;
 
 int some_draw(const OpenArray& array) {
@@ -152,11 +152,11 @@ void Packer::fit(std::size_t device, storage::Changes& changes) {
   fill(array, changes);
 }
 
-// A nearly empty array is left for a fuller one if its trials will have company later: paused trials of the same
-// partition wait for verdicts that others have to bring about. States move bit for bit, so only time is at stake.
+// A half-empty array is left for a fuller one if its trials will have company later: trials of the same partition that
+// wait for verdicts, or that are still to be drawn. States move bit for bit, so only time is at stake.
 bool Packer::worth_leaving(const OpenArray& array) const {
-  if (2 * array.occupied() > array.width()) return false;
-  if (queue_.ready(array.partition()) > 0 || ledger_.paused(array.partition()) == 0) return false;
+  if (2 * array.occupied() > array.width() || queue_.ready(array.partition()) > 0) return false;
+  if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
   const std::vector<std::string> others = queue_.partitions();
   return std::any_of(others.begin(), others.end(), [&](const std::string& partition) {
     return queue_.ready(partition) >= 2 * array.occupied();

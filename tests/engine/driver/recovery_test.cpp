@@ -289,7 +289,7 @@ TEST_CASE("states beyond the memory for them wait on disk") {
 TEST_CASE("choices of earlier runs are made again") {
   StudyFixture study(digits_config());
   study.world.after_epochs = [&](int runs) {
-    if (runs == 30) study.stop = SIGINT;
+    if (runs == 120) study.stop = SIGINT;
   };
   (void)study.run();
   CHECK(study.world.recalled.empty());
