@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -14,7 +15,8 @@ namespace {
 
 // Ids are Optuna's study_id and trial_id. SQLite gives the ids of deleted rows away again, and Optuna's programs delete
 // studies without knowing of our tables: the triggers forget our rows with them, whichever program deletes.
-constexpr const char* kHftaTables = R"sql(
+// This is schema 1; a new store is made of it and of every migration.
+constexpr const char* kFirstTables = R"sql(
 CREATE TABLE hfta_meta (
   id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), schema_version INTEGER NOT NULL, library_version TEXT NOT NULL);
 CREATE TABLE hfta_studies (
@@ -59,6 +61,16 @@ CREATE TRIGGER hfta_forget_study AFTER DELETE ON studies BEGIN
 END;
 )sql";
 
+// [i] leads from schema i + 1 to the next. A lease is taken before its study is made, so it goes by the name.
+constexpr const char* kMigrations[] = {R"sql(
+CREATE TABLE hfta_leases (
+  study_name TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL, token TEXT NOT NULL, holder TEXT NOT NULL);
+CREATE TRIGGER hfta_forget_lease AFTER DELETE ON studies BEGIN
+  DELETE FROM hfta_leases WHERE study_name = old.study_name;
+END;
+)sql"};
+static_assert(std::size(kMigrations) == kSchemaVersion - 1);
+
 // What is read and written of Optuna's tables; its others (heartbeats, artifacts, ...) may be absent.
 constexpr const char* kNeeded[] = {"studies",      "study_directions", "study_system_attributes",  "trials",
                                    "trial_params", "trial_values",     "trial_intermediate_values"};
@@ -88,7 +100,8 @@ void check_optuna(Connection& connection, const std::set<std::string>& tables) {
                                  printable(query.view(0)), kOptunaRevision, connection.path().string()));
 }
 
-void check_hfta(Connection& connection) {
+/// The schema's number.
+int check_hfta(Connection& connection) {
   Query query = connection.query("SELECT schema_version, library_version FROM hfta_meta WHERE id = 1");
   if (!query.next())
     refuse(connection, "damaged: the table hfta_meta is empty, wanted one row with the schema's number");
@@ -100,6 +113,7 @@ void check_hfta(Connection& connection) {
   }
   if (found < 1)
     refuse(connection, fmt::format("damaged: found store schema {}, wanted 1 to {}", found, kSchemaVersion));
+  return found;
 }
 
 }  // namespace
@@ -109,17 +123,22 @@ Contents inspect(Connection& connection) {
   if (tables.empty()) return Contents::kEmpty;
   check_optuna(connection, tables);
   if (!tables.contains("hfta_meta")) return Contents::kOptuna;
-  check_hfta(connection);
-  return Contents::kHfta;
+  return check_hfta(connection) < kSchemaVersion ? Contents::kEarlier : Contents::kHfta;
 }
 
-void create_tables(Connection& connection) {
+void complete_tables(Connection& connection) {
   Transaction transaction(connection, Transaction::Kind::kWrite);
   const Contents found = inspect(connection);  // again, under the lock: another process may have been first
   if (found == Contents::kHfta) return;
   if (found == Contents::kEmpty) connection.execute(kOptunaTables);
-  connection.execute(kHftaTables);
-  connection.query("INSERT INTO hfta_meta VALUES (1, ?1, ?2)").bind(kSchemaVersion, HFTA_VERSION).run();
+  int version = 1;
+  if (found == Contents::kEarlier) {
+    version = check_hfta(connection);
+  } else {
+    connection.execute(kFirstTables);
+  }
+  for (; version < kSchemaVersion; ++version) connection.execute(kMigrations[version - 1]);
+  connection.query("INSERT OR REPLACE INTO hfta_meta VALUES (1, ?1, ?2)").bind(kSchemaVersion, HFTA_VERSION).run();
   transaction.commit();
 }
 

@@ -6,20 +6,21 @@
 namespace hfta::storage {
 
 /// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 /// What lies in an SQLite file.
 enum class Contents {
-  kEmpty,   ///< No table at all.
-  kOptuna,  ///< Optuna's tables, without ours.
-  kHfta,    ///< Both.
+  kEmpty,    ///< No table at all.
+  kOptuna,   ///< Optuna's tables, without ours.
+  kEarlier,  ///< Both, ours of an earlier schema.
+  kHfta,     ///< Both, ours of this schema.
 };
 
 /// Looks at the tables and their versions. Throws Error{kStorage} for a database of something else, for tables of
 /// another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for hfta_* tables newer than kSchemaVersion.
 [[nodiscard]] Contents inspect(Connection& connection);
 
-/// Creates what is missing, in one transaction.
-void create_tables(Connection& connection);
+/// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction.
+void complete_tables(Connection& connection);
 
 }  // namespace hfta::storage

@@ -56,7 +56,9 @@ std::string explain(int code, const char* detail, int system_error, const std::s
 
 [[noreturn]] void fail_with(const std::filesystem::path& path, int code, const char* detail, int system_error) {
   const std::string name = printable(path.string());
-  throw Error(ErrorKind::kStorage, fmt::format("{}: {}", name, explain(code, detail, system_error, name)));
+  const bool locked = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+  throw Error(locked ? ErrorKind::kLocked : ErrorKind::kStorage,
+              fmt::format("{}: {}", name, explain(code, detail, system_error, name)));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace hfta::storage {
 class Connection;
 
 /// One use of a prepared statement. The statement itself is kept by the connection; it is reset when this goes.
-/// Bind parameters and columns by position; every failure is an Error{kStorage}.
+/// Bind parameters and columns by position; every failure is an Error, as Connection::fail() throws it.
 class Query {
  public:
   Query(Connection& connection, sqlite3_stmt* statement) : connection_(connection), statement_(statement) {}
@@ -81,7 +81,8 @@ class Connection {
   /// Rows that the last INSERT, UPDATE or DELETE touched.
   [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
   [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
-  /// Throws Error{kStorage}: the file, what happened, what to do.
+  /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
+  /// do.
   [[noreturn]] void fail(int code);
 
  private:

@@ -109,7 +109,7 @@ Store::Impl::Impl(const fs::path& path, Mode mode)
   if (mode == Mode::kReadOnly) return;
   if (found != Contents::kEmpty) check_health(connection);
   leave_wal(connection);
-  if (found != Contents::kHfta) create_tables(connection);
+  if (found != Contents::kHfta) complete_tables(connection);
 }
 
 void Store::Impl::fail(const std::string& what) const { refuse(connection.path(), what); }

@@ -84,16 +84,25 @@ struct Changes {
   [[nodiscard]] bool empty() const;
 };
 
+/// The right of one process to run a study.
+struct Lease {
+  std::int64_t fence = 0;  ///< From 1; raised by one whenever somebody takes the study.
+  std::string token;       ///< Tells this lease from any other, of a deleted study of that name too.
+  std::string holder;      ///< For people: "process 4711 on host adele".
+  bool operator==(const Lease&) const = default;
+};
+
 /// One connection. Not thread-safe. Every failure is an Error{kStorage} that names the file and what to do; where a
 /// call says that something is our bug, an Error{kInternal}. A call that throws has written nothing. While another
-/// program holds the file, a call waits for up to 10 s.
+/// program holds the file, a call waits for up to 10 s, then throws Error{kLocked}.
 class Store {
  public:
   /// Opens a store; `create` makes the file where it is absent (otherwise absent is an error). A file that is not
   /// SQLite, or SQLite without Optuna's tables, is refused untouched; so is one that a newer hfta-tune wrote. An empty
   /// file is no study, but kCreate makes one of it. kReadOnly never creates and never writes, except that SQLite takes
   /// back what a killed process left half-written; it works on read-only files. The other two walk the file once to see
-  /// that it is whole (under 1 s for 10^6 rows), and give a file that only Optuna wrote our tables.
+  /// that it is whole (under 1 s for 10^6 rows), give a file that only Optuna wrote our tables, and lift the tables of
+  /// an earlier schema to this one.
   enum class Mode { kCreate, kReadWrite, kReadOnly };
   static Store open(const std::filesystem::path& path, Mode mode);
 
@@ -128,6 +137,19 @@ class Store {
   /// is replaced. A trial's value is stored as Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is
   /// NaN. An unknown trial, and COMPLETE without a number, is our bug.
   void commit(const std::string& study, const Changes& changes);
+
+  /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
+  [[nodiscard]] std::optional<Lease> lease(const std::string& study);
+  /// Takes the study over from the lease `seen` (nullopt: nobody's) and returns the new one, numbered one higher;
+  /// nullopt if somebody else was first. Compare and swap, in one transaction.
+  [[nodiscard]] std::optional<Lease> take_lease(const std::string& study, const std::optional<Lease>& seen,
+                                                const std::string& token, const std::string& holder);
+  /// From now on this object writes to that study (create, update, add_trials, commit) only while `lease` is the one in
+  /// the store: each of these looks inside its transaction, and otherwise writes nothing and throws Error{kBusy} naming
+  /// the new holder. Without this call, writes ask for no lease.
+  void hold(const std::string& study, const Lease& lease);
+  /// The same look alone, before something beside the store is written. Throws Error{kBusy}.
+  void check_held(const std::string& study);
 
  private:
   struct Impl;

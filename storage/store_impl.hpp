@@ -39,8 +39,13 @@ struct Store::Impl {
   KnownStudy& known(const std::string& name);
   [[nodiscard]] std::int64_t trial_id(KnownStudy& study, int number);
 
+  [[nodiscard]] std::optional<Lease> find_lease(const std::string& study);
+  /// Throws Error{kBusy} if this object holds the study by a lease that is not the store's any more.
+  void check_lease(const std::string& study);
+
   Connection connection;
   std::map<std::string, KnownStudy> known_studies;
+  std::map<std::string, Lease> held;  ///< By study.
 };
 
 template <typename Read>

@@ -179,6 +179,7 @@ std::int64_t Store::Impl::trial_id(KnownStudy& study, int number) {
 void Store::create(const StudyRecord& study) {
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
+  impl_->check_lease(study.name);
   if (study.name.empty()) impl_->fail("a study's name is empty, wanted a word");
   if (impl_->find_study(study.name)) {
     impl_->fail(fmt::format("there is a study '{}' already; choose another name", printable(study.name)));
@@ -208,6 +209,7 @@ void Store::create(const StudyRecord& study) {
 void Store::update(const StudyRecord& study) {
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
+  impl_->check_lease(study.name);
   connection
       .query(
           "UPDATE hfta_studies SET config = ?2, config_json = ?3, run_caps_json = ?4, library_version = ?5"
@@ -223,6 +225,7 @@ void Store::update(const StudyRecord& study) {
 std::vector<int> Store::add_trials(const std::string& study, const std::vector<Params>& params, trials::UtcTime when) {
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
+  impl_->check_lease(study);
   Impl::KnownStudy& known = impl_->known(study);
   int number = 0, draw = 0;
   {
@@ -258,6 +261,7 @@ void Store::commit(const std::string& study, const Changes& changes) {
   if (changes.empty()) return;
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
+  impl_->check_lease(study);
   Impl::KnownStudy& known = impl_->known(study);
   const auto id_of = [&](int number) { return impl_->trial_id(known, number); };
   for (const auto& [number, when] : changes.started) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -21,7 +22,7 @@
 #include "engine/cli/progress_view.hpp"
 #include "engine/cli/signals.hpp"
 #include "engine/driver/driver.hpp"
-#include "engine/driver/lock.hpp"
+#include "engine/driver/lease.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
@@ -111,30 +112,38 @@ int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atom
   return 128 + outcome.stopped_by;
 }
 
+// SQLite makes the file before it fills it: an empty one is a store that another process is just making, or that a
+// killed one did not come to make.
+bool has_store(const fs::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(file, error);
+  return error ? fs::exists(file, error) : size > 0;
+}
+
 // Nothing is created before the config is known to be whole, the data are loaded and the device is there.
 int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   const std::atomic<int>& stop = catch_stop_signals();
   tell_warnings(config);
-  SystemFiles files;
+  const SystemClock clock;
   std::optional<Store> store;
   std::optional<storage::StudyRecord> stored;
-  std::optional<StudyLock> lock;
+  std::optional<StudyLease> lease;
   const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
-  if (files.exists(config.storage)) {
+  if (has_store(config.storage)) {
     store = Store::open(config.storage, Store::Mode::kReadWrite);
     stored = store->find(config.study);
   }
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
     if (is_finished(*store, config, next)) return finish(*store, config, any_complete(*store, config));
-    lock.emplace(folder);
+    lease.emplace(*store, config.study, folder, clock);
   }
   Fleet fleet = make_fleet(config, cache_folder());
   if (stop.load() != 0) return 128 + stop.load();
   if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
-  if (!lock) lock.emplace(folder);
+  if (!lease) lease.emplace(*store, config.study, folder, clock);
   const std::vector<ModelFacts> models = fleet.trainers.front()->models();
-  // Another process may have begun the study, or raised its cap, before this one held the lock.
+  // Another process may have begun the study, or raised its cap, before this one had the lease.
   stored = store->find(config.study);
   if (stored) {
     store->update(continued(*stored, config, origin, models));
@@ -149,8 +158,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
 // The config under another name, where --fresh asks for one.
 StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
   StudyConfig config = load_config(file, overrides);
-  SystemFiles files;
-  if (!files.exists(config.storage)) return config;
+  if (!has_store(config.storage)) return config;
   Store store = Store::open(config.storage, Store::Mode::kReadOnly);
   if (!store.find(config.study)) return config;
   overrides.push_back({"study", fresh_name(store, config.study)});

@@ -169,6 +169,10 @@ void Recorder::Impl::loop() {
 }
 
 void Recorder::Impl::write(Page& page) {
+  {
+    const std::lock_guard guard(store_mutex);
+    places.store.check_held(study);  // a runner that was taken over must not touch files either
+  }
   save(page.kept);
   commit(page);
   for (const std::string& note : page.notes) places.progress.note(note);

@@ -6,9 +6,11 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "program.hpp"
 #include "study_texts.hpp"
@@ -161,6 +163,66 @@ TEST_CASE("one study, one runner") {
   CHECK(place.run({"digits.yaml"}).code == 0);
 }
 
+TEST_CASE("of eight runs that start at once, one runs the study and seven say who does") {
+  const Workplace whole;
+  whole.write("digits.yaml", kHyperband);
+  REQUIRE(whole.run({"digits.yaml"}).code == 0);
+  for (const char* beginning : {"no store", "killed"}) {
+    CAPTURE(beginning);
+    const Workplace place;
+    place.write("digits.yaml", kHyperband);
+    const auto options = place.options({{"HFTA_PRETENDED_DELAY_MS", "60000"}});  // none comes to an end
+    if (beginning == std::string("killed")) {
+      Program first(place.options({{"HFTA_PRETENDED_DELAY_MS", "100"}}), {"digits.yaml"});
+      REQUIRE(first.wait_for("round 1:"));
+      first.signal(SIGKILL);
+      (void)first.wait();
+    }
+    std::vector<std::unique_ptr<Program>> all;
+    for (int i = 0; i < 8; ++i) all.push_back(std::make_unique<Program>(options, Names{"digits.yaml"}));
+    int running = 0;
+    for (const auto& program : all) {
+      if (program->wait_for(" study 'digits' on ")) {
+        ++running;
+        continue;
+      }
+      const Finished refused = program->wait();
+      INFO(refused.err);
+      CHECK(refused.code == 6);
+      CHECK(count(refused.err, "\n") == 1);
+      CHECK_THAT(refused.err, Catch::Contains("being run by process ") && Catch::Contains(" on host "));
+    }
+    CHECK(running == 1);
+    all.clear();  // kills the one that runs
+    CHECK(place.run({"digits.yaml"}).code == 0);
+    CHECK(results(report(place)) == results(report(whole)));
+  }
+}
+
+TEST_CASE("a run that hangs is taken over from, and ends with exit code 6 when it wakes up") {
+  const Workplace whole;
+  whole.write("digits.yaml", kHyperband);
+  REQUIRE(whole.run({"digits.yaml"}).code == 0);
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  Program hung(place.options({{"HFTA_PRETENDED_DELAY_MS", "1000"}}), {"digits.yaml"});
+  REQUIRE(hung.wait_for("round 1:"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // in training, the store not locked
+  hung.signal(SIGSTOP);
+  Program next(place.options({{"HFTA_PRETENDED_DELAY_MS", "100"}}), {"digits.yaml"});
+  REQUIRE(next.wait_for("round 2:"));
+  hung.signal(SIGCONT);
+  const Finished old = hung.wait();
+  CHECK(old.code == 6);
+  CHECK_THAT(old.err, Catch::Contains("hfta-tune: ") &&
+                          Catch::Contains("study 'digits': it was taken over by process ") &&
+                          Catch::Contains("this one stops"));
+  const Finished rest = next.wait();
+  INFO(rest.err);
+  CHECK(rest.code == 0);
+  CHECK(results(report(place)) == results(report(whole)));
+}
+
 TEST_CASE("--fresh begins a new study beside the old one") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
@@ -260,14 +322,14 @@ TEST_CASE("a study whose model file has changed is not gone on with") {
   const Finished stopped = program.wait();
   CHECK(stopped.code == 130);
   CHECK(count(stopped.err, "warning: m.pt2: pretended note\n") == 1);
-  const std::string before = place.read("digits.db");
+  const json before = report(place);
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"digits.yaml"}, {"resume", "digits", "--storage", "digits.db"}}) {
     const Finished refused = place.run(words, {{"HFTA_PRETENDED_MODEL", "bbbb"}});
     CHECK(refused.code == 2);
     CHECK_THAT(refused.err, Catch::Contains("found another m.pt2 (fingerprint bbbb) than study 'digits' was begun "
                                             "with (aaaa); --fresh"));
-    CHECK((place.read("digits.db") == before));
+    CHECK((report(place) == before));
   }
   CHECK(place.run({"digits.yaml"}, {{"HFTA_PRETENDED_MODEL", "aaaa"}}).code == 0);
 }

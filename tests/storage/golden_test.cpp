@@ -3,6 +3,7 @@
 
 #include "storage/sqlite.hpp"
 #include "tests/storage/checks.hpp"
+#include "tests/storage/fault_vfs.hpp"
 #include "tests/storage/samples.hpp"
 
 namespace hfta::storage::testing {
@@ -109,27 +110,69 @@ TEST_CASE("golden: our study goes beside Optuna's in its file", "[golden]") {
 }
 
 TEST_CASE("golden: a new store has Optuna's very tables, and ours of this schema", "[golden]") {
-  const TempFolder optunas, earlier, fresh;
+  const TempFolder optunas, same, lifted, fresh;
   const fs::path file = fresh / "new.db";
   (void)Store::open(file, Mode::kCreate);
   const auto optuna_tables = layout(file, "NOT LIKE '%hfta%'");
   CHECK(optuna_tables.size() > 50);
   CHECK(optuna_tables == layout(golden(optunas, "optuna-5.0.sql"), "NOT LIKE '%hfta%'"));
   // If this fails, the schema has changed: raise kSchemaVersion, add a migration and a golden file of the new number.
-  CHECK(layout(file, "LIKE '%hfta%'") == layout(golden(earlier, "hfta-1.sql"), "LIKE '%hfta%'"));
+  CHECK(layout(file, "LIKE '%hfta%'") == layout(golden(same, "hfta-2.sql"), "LIKE '%hfta%'"));
+  const fs::path earlier = golden(lifted, "hfta-1.sql");
+  (void)Store::open(earlier, Mode::kReadWrite);
+  CHECK(layout(file, "LIKE '%hfta%'") == layout(earlier, "LIKE '%hfta%'"));
 }
 
-TEST_CASE("golden: a store of schema 1 reads as it was written, and goes on", "[golden]") {
+TEST_CASE("golden: a store of any schema reads as it was written, and goes on", "[golden]") {
+  struct Earlier {
+    const char* name;
+    std::optional<Lease> lease;
+  };
+  const Earlier earlier = GENERATE(Earlier{"hfta-1.sql", std::nullopt}, Earlier{"hfta-2.sql", sample_lease()});
+  INFO(earlier.name);
   const TempFolder folder;
-  const fs::path file = golden(folder, "hfta-1.sql");
+  const fs::path file = golden(folder, earlier.name);
   const std::string before = read_file(file);
-  check_equal(Store::open(file, Mode::kReadOnly).trials("sample"), sample_trials());
+  {
+    Store reader = Store::open(file, Mode::kReadOnly);
+    check_equal(reader.trials("sample"), sample_trials());
+    CHECK((reader.lease("sample") == earlier.lease));
+  }
   CHECK(read_file(file) == before);
   Store store = Store::open(file, Mode::kReadWrite);
   CHECK(store.find("sample")->space.size() == every_kind().size());
   CHECK(store.occupancy("sample").size() == 9);
+  CHECK((store.lease("sample") == earlier.lease));
+  const auto taken = store.take_lease("sample", earlier.lease, "token", "holder");
+  REQUIRE(taken);
+  store.hold("sample", *taken);
   store.commit("sample", sample_round(1));
   check_equal(store.trials("sample"), sample_trials());
+}
+
+TEST_CASE("golden: an earlier schema is lifted whole or not at all", "[golden]") {
+  FaultyDisk disk;
+  const TempFolder folder;
+  const fs::path file = golden(folder, "hfta-1.sql");
+  const auto before = layout(file, "LIKE '%hfta%'");
+  int failed = 0;
+  for (bool lifted = false; !lifted; failed += lifted ? 0 : 1) {
+    REQUIRE(failed < 1000);
+    INFO("change " << failed + 1 << " of the disk fails");
+    disk.fail_at(failed + 1, SQLITE_FULL, true);
+    lifted = true;
+    try {
+      (void)Store::open(file, Mode::kReadWrite);
+    } catch (const Error& error) {
+      lifted = false;
+      CHECK_THAT(error.what(), Catch::Contains("disk full"));
+    }
+    disk.fail_at(0, SQLITE_OK, false);
+    if (!lifted) CHECK(layout(file, "LIKE '%hfta%'") == before);
+  }
+  CHECK(failed > 5);
+  CHECK(layout(file, "= 'hfta_leases'").size() == 4);
+  check_equal(Store::open(file, Mode::kReadOnly).trials("sample"), sample_trials());
 }
 
 }  // namespace

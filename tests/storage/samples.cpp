@@ -196,7 +196,13 @@ void write_sample(Store& store, const std::string& name) {
   if (numbers != std::vector<int>{0, 1, 2, 3, 4, 5}) throw std::logic_error("add_trials: wrong numbers");
   store.commit(name, sample_round(0));
   store.commit(name, sample_round(1));
+  const Lease wanted = sample_lease();
+  if (store.take_lease(name, std::nullopt, wanted.token, wanted.holder) != wanted) {
+    throw std::logic_error("take_lease: another lease");
+  }
 }
+
+Lease sample_lease() { return {1, "adele-4711-Xa0Yb1", "process 4711 on host adele"}; }
 
 std::vector<trials::Trial> sample_trials() {
   std::vector<trials::Trial> list(kSampleTrials);

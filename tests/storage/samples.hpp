@@ -55,8 +55,10 @@ class MemoryFiles final : public Files {
 constexpr int kSampleTrials = 6;
 /// What each round writes, less rounds and occupancy of trials that have ended.
 [[nodiscard]] Changes sample_round(int round);
-/// Creates sample_study(name), adds its trials and commits its rounds.
+/// Creates sample_study(name), adds its trials, commits its rounds and takes its lease, which is not held.
 void write_sample(Store& store, const std::string& name);
+/// What lease() must give for it.
+[[nodiscard]] Lease sample_lease();
 /// What trials() must give for it.
 [[nodiscard]] std::vector<trials::Trial> sample_trials();
 

@@ -277,7 +277,7 @@ TEST_CASE("store: Optuna's programs may delete a study; its ids come back withou
   for (const char* sql : {"SELECT count(*) FROM hfta_studies", "SELECT count(*) FROM hfta_trials",
                           "SELECT count(*) FROM hfta_epoch_metrics", "SELECT count(*) FROM hfta_test_metrics",
                           "SELECT count(*) FROM hfta_arrays", "SELECT count(*) FROM hfta_rounds",
-                          "SELECT count(*) FROM hfta_occupancy"}) {
+                          "SELECT count(*) FROM hfta_occupancy", "SELECT count(*) FROM hfta_leases"}) {
     INFO(sql);
     CHECK(ask(file, sql) == 0);
   }

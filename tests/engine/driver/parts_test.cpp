@@ -8,12 +8,10 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "engine/driver/lock.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/progress.hpp"
 #include "engine/driver/widths.hpp"
 #include "engine/driver/workers.hpp"
-#include "study_fixture.hpp"
 
 using namespace hfta;
 using namespace hfta::engine;
@@ -79,38 +77,6 @@ TEST_CASE("a measurement is a value, or the reason of a failure") {
     if (std::isfinite(c.val_loss)) CHECK(m.value == c.val_loss);
   }
   CHECK_THROWS_WITH(measure({{"train_loss", 1.0}}, "val_loss", 1), Catch::Contains("'val_loss'"));
-}
-
-TEST_CASE("one runner per study") {
-  const testing::TemporaryFolder folder;
-  const auto place = folder.path() / "a" / "b";
-  {
-    const StudyLock first(place);
-    const std::string self = "process " + std::to_string(::getpid()) + " on host ";
-    try {
-      const StudyLock second(place);
-      FAIL("two locks on one study");
-    } catch (const Error& error) {
-      CHECK(error.kind() == ErrorKind::kBusy);
-      CHECK_THAT(error.what(), Catch::Contains(self));
-    }
-    CHECK_NOTHROW(StudyLock(folder.path() / "a" / "c"));
-  }
-  StudyLock after(place);
-  StudyLock moved(std::move(after));
-  CHECK_THROWS_AS(StudyLock(place), Error);
-}
-
-TEST_CASE("a lock that cannot be made names its path") {
-  const testing::TemporaryFolder folder;
-  SystemFiles().write_atomically(folder.path() / "file", {});
-  try {
-    const StudyLock lock(folder.path() / "file" / "study");
-    FAIL("a lock inside a file");
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::kStorage);
-    CHECK_THAT(error.what(), Catch::Contains((folder.path() / "file").string()));
-  }
 }
 
 TEST_CASE("workers run side by side, each in its own thread, and tell of their ends one by one") {

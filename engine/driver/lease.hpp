@@ -1,0 +1,44 @@
+#pragma once
+/// One runner per study.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/clock.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine {
+
+/// How a holder shows that it lives.
+struct Heartbeat {
+  double period = 1;  ///< Seconds between beats.
+  int beats = 3;      ///< A holder that misses so many in a row has lost the study.
+};
+
+/// Holds a study for this process while it lives. Who holds it stands in the store, with a fencing number; that it
+/// lives shows in `<folder>/lease.<token>`, a locked file in which a thread counts beats. Whoever takes the study over
+/// raises the number: what the earlier holder's store then tries to write changes nothing, see storage::Store::hold().
+class StudyLease {
+ public:
+  /// Takes the study, making the folder where it is absent; afterwards `store` writes to it by this lease alone.
+  /// A holder that is dead on this host, or has let go, is followed at once. Any other is watched: as soon as its beat
+  /// moves, throws Error{kBusy} naming its process and host; one whose beat stands still for all beats is taken over
+  /// from. So this blocks for at most a period or so where the study is being run, for Heartbeat::beats periods where
+  /// its holder hangs. Only `clock`'s seconds() are used: two machines' wall clocks are never compared.
+  /// Throws Error{kStorage} if the file cannot be made, and whatever the store throws.
+  StudyLease(storage::Store& store, const std::string& study, const std::filesystem::path& folder, const Clock& clock,
+             const Heartbeat& heartbeat = {});
+  /// Lets go. Removes the file, if it is there still; the number stays in the store.
+  ~StudyLease();
+  StudyLease(StudyLease&&) noexcept;
+  StudyLease& operator=(StudyLease&&) noexcept;
+  StudyLease(const StudyLease&) = delete;
+  StudyLease& operator=(const StudyLease&) = delete;
+
+ private:
+  class Beat;
+  std::unique_ptr<Beat> beat_;
+};
+
+}  // namespace hfta::engine
