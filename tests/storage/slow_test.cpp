@@ -207,8 +207,8 @@ TEST_CASE("slow: 10^5 trials with 10^6 rows are read, listed, checked and added 
   write_large(file);
   const double raw = raw_reading(file);
   const double reading = seconds_of([&] { check_large(Store::open(file, Mode::kReadOnly).trials("large")); });
-  const double listing = seconds_of(
-      [&] { CHECK(Store::open(file, Mode::kReadOnly).studies().at(0).best == 5 + 1e-6 * 99'999); });
+  const double listing =
+      seconds_of([&] { CHECK(Store::open(file, Mode::kReadOnly).studies().at(0).best == 5 + 1e-6 * 99'999); });
   const double checking = raw_check(file);
   const double opening = seconds_of([&] { (void)Store::open(file, Mode::kReadWrite); });
   Store store = Store::open(file, Mode::kReadWrite);
