@@ -150,14 +150,16 @@ void Builder::read_ours() {
 }
 
 void Builder::read_optunas_epochs(const std::string& metric) {
-  Query query = open(
-      "SELECT t.trial_id, v.step, v.intermediate_value, v.intermediate_value_type FROM trials t"
-      " JOIN trial_intermediate_values v ON v.trial_id = t.trial_id WHERE t.study_id = ?1 ORDER BY t.trial_id, v.step");
-  query.bind(study_);
-  while (query.next()) {
-    Trial* trial = seek(query);
-    if (trial == nullptr || has_our_epochs_[cursor_]) continue;
-    trial->epochs.push_back({query.small(1), {{metric, from_columns(query.real(2), query.view(3))}}});
+  // Trial by trial, since mostly there is none to ask about: what we trained is known from our own rows.
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    if (has_our_epochs_[i]) continue;
+    Query query = connection_.query(
+        "SELECT step, intermediate_value, intermediate_value_type FROM trial_intermediate_values WHERE trial_id = ?1"
+        " ORDER BY step");
+    query.bind(ids_[i]);
+    while (query.next()) {
+      trials_[i].epochs.push_back({query.small(0), {{metric, from_columns(query.real(1), query.view(2))}}});
+    }
   }
 }
 

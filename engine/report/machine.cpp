@@ -54,6 +54,19 @@ ordered_json to_json(const Trial& trial) {
   return out;
 }
 
+ordered_json to_json(const SlotUse& use) {
+  return {{"busy", use.busy}, {"empty", use.empty}, {"narrowed", use.narrowed}, {"seconds", use.seconds}};
+}
+
+ordered_json to_json(const std::optional<Occupancy>& occupancy) {
+  if (!occupancy) return nullptr;
+  return {{"widths", {occupancy->narrowest, occupancy->widest}},
+          {"filling", to_json(occupancy->filling)},
+          {"drain", occupancy->drain ? to_json(*occupancy->drain) : ordered_json(nullptr)},
+          {"trained_again", occupancy->trained_again},
+          {"failed", occupancy->failed}};
+}
+
 std::vector<const Trial*> chosen(const ReportInput& input, std::optional<int> top) {
   if (!top) {
     std::vector<const Trial*> all;
@@ -120,6 +133,7 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
                {"direction", name_of(input.goal)},
                {"counts", ordered_json(count_states(input.trials))},
                {"best", std::move(best)},
+               {"occupancy", to_json(input.occupancy)},
                {"trials", std::move(list)}});
 }
 

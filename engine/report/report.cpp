@@ -35,8 +35,10 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
     throw Error(ErrorKind::kConfig, "study: found '" + printable(study) + "', wanted one that is in the store" +
                                         (names.empty() ? "; it has none" : suggestion(study, names)));
   }
-  return {study, record->metric.empty() ? "value" : record->metric, record->goal, store.trials(study),
-          store.rounds(study)};
+  ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal, store.trials(study),
+                    store.rounds(study)};
+  if (!input.rounds.empty()) input.occupancy = occupancy_of(input.rounds, store.occupancy(study), input.trials);
+  return input;
 }
 
 std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials) {

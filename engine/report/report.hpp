@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/report/occupancy.hpp"
 #include "storage/store.hpp"
 #include "trials/trial.hpp"
 
@@ -18,6 +19,7 @@ struct ReportInput {
   trials::Goal goal = trials::Goal::kMinimize;
   std::vector<trials::Trial> trials;         ///< By number.
   std::vector<storage::RoundRecord> rounds;  ///< For the time that training took.
+  std::optional<Occupancy> occupancy = {};   ///< Absent without rounds.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
@@ -30,11 +32,12 @@ struct ReportInput {
 /// lower number.
 [[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal);
 
-/// For people: counts, the best trial with its parameters and test metrics, and the `top` best trials in columns.
+/// For people: counts, the best COMPLETE trial with its parameters and test metrics, while trials are RUNNING the best
+/// so far, the `top` best trials in columns, and how the slots were used.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, counts, best, trials (by number; with `top` the best so many, best first).
-/// Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
+/// One object: study, metric, direction, counts, best, occupancy, trials (by number; with `top` the best so many, best
+/// first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
 
 /// A header line and one line per trial, in the same order as the JSON; RFC 4180 quoting; absent values are empty.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/text.hpp"
@@ -73,6 +74,29 @@ std::string best_text(const ReportInput& input) {
   return text + "  test: " + join(words) + "\n";
 }
 
+// While trials are RUNNING: the best that any trial but a failed one came to, where that is not the best COMPLETE one.
+std::string best_so_far_text(const ReportInput& input) {
+  const auto running = [](const Trial& trial) { return trial.state == trials::State::kRunning; };
+  if (std::none_of(input.trials.begin(), input.trials.end(), running)) return "";
+  const Trial* best = trials::best_of(input.trials, input.goal);
+  double value = best != nullptr ? *best->value : std::nan("");  // anything is better than NaN
+  const Trial* found = nullptr;
+  for (const Trial& trial : input.trials) {
+    if (trial.state == trials::State::kFail || trial.state == trials::State::kComplete || trial.epochs.empty())
+      continue;
+    const auto& metrics = trial.epochs.back().metrics;
+    const auto last = metrics.find(input.metric);
+    const double now = trial.value.value_or(last != metrics.end() ? last->second : std::nan(""));
+    if (!std::isfinite(now) || !trials::better(now, value, input.goal)) continue;
+    found = &trial;
+    value = now;
+  }
+  if (found == nullptr) return "";
+  return fmt::format("best so far: {} {} (trial {}, {}, {} epochs)\n  with {}\n", printable(input.metric),
+                     value_text(value), found->number, trials::name_of(found->state), found->epochs.back().epoch,
+                     params_text(found->params));
+}
+
 // Why trials failed, each reason's words once, without the epoch that tells them apart.
 std::string failures_text(const std::vector<Trial>& trials) {
   std::map<std::string, int> reasons;
@@ -95,10 +119,10 @@ std::string report_table(const ReportInput& input, int top) {
       fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
                      counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input.rounds)));
-  out += failures_text(input.trials) + best_text(input);
+  out += failures_text(input.trials) + best_text(input) + best_so_far_text(input);
   std::vector<const Trial*> rows = ranked(input.trials, input.goal);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
-  if (rows.empty()) return out;
+  if (rows.empty()) return out + occupancy_text(input.occupancy);
   const std::vector<std::string> params = param_names(rows);
   std::vector<std::string> header = {"trial", "state", printable(input.metric), "epochs", "time [s]"};
   for (const std::string& name : params) header.push_back(printable(name));
@@ -108,7 +132,7 @@ std::string report_table(const ReportInput& input, int top) {
   if (rows.size() < input.trials.size()) {
     out += fmt::format("({} more; --top shows more of them, --format json all)\n", input.trials.size() - rows.size());
   }
-  return out;
+  return out + occupancy_text(input.occupancy);
 }
 
 std::string studies_table(const std::vector<storage::StudySummary>& studies) {

@@ -1,15 +1,19 @@
 """Exports each model of zoo.py, trains it three slots wide with model_curve, and follows each slot in plain PyTorch.
 
-    models_check.py MODEL_CURVE [--only NAME ...] [--write docs/model-coverage.md]
+    models_check.py MODEL_CURVE [--only NAME ...] [--jobs N] [--write docs/model-coverage.md]
 
 Every loss of five steps in float64 equals PyTorch's to 1e-9 (relative), slot by slot (chunk 1) and together (chunk 3);
 in float32 the first step's to 1e-4. So does the model's answer in evaluation mode after those steps (1e-8). Dropout and
 stochastic depth are off: their masks are counted, which PyTorch's are not.
+
+Each model is exported once, in float32 as people do; the float64 run widens its weights, as PyTorch's `double()` does.
+Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
 """
 
 import argparse
 import copy
 import json
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -17,6 +21,8 @@ import sys
 import tempfile
 import time
 import warnings
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Callable, Iterator
 
 import torch
 from safetensors.torch import save_file
@@ -51,11 +57,9 @@ def loss_of(output: torch.Tensor, target: torch.Tensor, case: Case) -> torch.Ten
     return nn.functional.mse_loss(output, target) if case.loss == "mse" else nn.functional.cross_entropy(output, target)
 
 
-def follow(case: Case, state: dict, data: list, target: torch.Tensor, slot: int, dtype: torch.dtype, steps=STEPS):
+def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot: int, dtype: torch.dtype, steps=STEPS):
     """Losses of each step, and the answer to the first samples in evaluation mode afterwards."""
-    torch.manual_seed(0)
-    model = without_dropout(case.model()).to(dtype).train()
-    model.load_state_dict(state)
+    model = copy.deepcopy(fresh).to(dtype)
     hyper = hyperparameters(case, slot)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(trained, lr=hyper["lr"], momentum=hyper["momentum"], weight_decay=hyper["weight_decay"])
@@ -74,18 +78,19 @@ def follow(case: Case, state: dict, data: list, target: torch.Tensor, slot: int,
     return losses, answer
 
 
-def export(case: Case, folder: pathlib.Path, dtype: torch.dtype) -> dict:
+def export(case: Case, folder: pathlib.Path) -> nn.Module:
+    """The model as it was exported, before any training."""
     torch.manual_seed(0)
-    model = without_dropout(case.model()).to(dtype).train()
-    state = copy.deepcopy(model.state_dict())
-    example = tuple(x.to(dtype) if x.is_floating_point() else x for x in case.inputs(BATCH))
+    model = without_dropout(case.model()).train()
+    fresh = copy.deepcopy(model)
     batch = torch.export.Dim("batch", min=2, max=4096)
+    example = case.inputs(BATCH)
     shapes = tuple({0: batch} for _ in example)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.export.export(model, example, dynamic_shapes=shapes, strict=False)
         torch.export.save(program, folder / "model.pt2")
-    return state
+    return fresh
 
 
 def run(model_curve: str, case: Case, folder: pathlib.Path, dtype: str, chunk: int, **more) -> dict:
@@ -109,17 +114,17 @@ def difference(found, wanted) -> float:
     return max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(found, wanted, strict=True))
 
 
-def check(model_curve: str, name: str, case: Case) -> dict:
-    began = time.monotonic()
+def check(model_curve: str, name: str) -> dict:
+    case, began = CASES[name], time.monotonic()
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
-        state = export(case, folder, torch.float64)
+        fresh = export(case, folder)
         torch.manual_seed(1)
         data = list(case.inputs(BATCH * STEPS))
         target = case.target(BATCH * STEPS) if case.target else torch.randint(0, case.classes, (BATCH * STEPS,))
         save_file({"y": target.contiguous(), **{f"x{i}": x.contiguous() for i, x in enumerate(data)}},
                   folder / "data.safetensors")
-        wanted = [follow(case, state, data, target, slot, torch.float64) for slot in range(SLOTS)]
+        wanted = [follow(case, fresh, data, target, slot, torch.float64) for slot in range(SLOTS)]
         row = {"name": name}
         for chunk in (1, SLOTS):
             found = run(model_curve, case, folder, "float64", chunk)
@@ -130,8 +135,7 @@ def check(model_curve: str, name: str, case: Case) -> dict:
             if chunk == SLOTS:
                 row["by_slot"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "per_slot"})
                 row["batched"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "batched"})
-        state = export(case, folder, torch.float32)
-        first = follow(case, state, data, target, 0, torch.float32, 1)[0][0]
+        first = follow(case, fresh, data, target, 0, torch.float32, 1)[0][0]
         row["float32"] = max(difference([run(model_curve, case, folder, "float32", chunk, steps=1)["losses"][0][0]], [first])
                              for chunk in (1, SLOTS))
     row["ok"] = (max(row["losses1"], row["losses3"]) <= 1e-9 and max(row["answers1"], row["answers3"]) <= 1e-8
@@ -156,29 +160,58 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def in_processes(names: list[str], jobs: int, model_curve: str) -> Iterator[tuple[str, Callable[[], dict]]]:
+    """Each name with its row's call as it ends. Two that need much memory never run at the same time."""
+    waiting = list(names)
+    running: dict[Future, str] = {}
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        while waiting or running:
+            blocked = any(CASES[name].large for name in running.values())
+            fitting = [name for name in waiting if not (blocked and CASES[name].large)]
+            for name in fitting[:1] if len(running) < jobs else []:
+                waiting.remove(name)
+                running[pool.submit(check, model_curve, name)] = name
+            if fitting and len(running) < jobs:
+                continue
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future.result
+
+
+def one_by_one(names: list[str], model_curve: str) -> Iterator[tuple[str, Callable[[], dict]]]:
+    torch.set_num_threads(1)  # as model_curve runs a slot: kernels split over threads round differently
+    for name in names:
+        yield name, lambda: check(model_curve, name)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("model_curve")
-    parser.add_argument("--only", nargs="+", default=list(CASES))
+    parser.add_argument("--only", nargs="+", default=list(CASES), choices=CASES, metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
     parser.add_argument("--write", type=pathlib.Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # as model_curve runs a slot: kernels split over threads round differently
-    rows, failed = [], 0
-    for name in arguments.only:
+    names = [name for name in CASES if name in arguments.only]
+    if arguments.jobs > 1:
+        ended = in_processes(names, arguments.jobs, arguments.model_curve)
+    else:
+        ended = one_by_one(names, arguments.model_curve)
+    rows, failed = {}, 0
+    for name, result in ended:
         try:
-            row = check(arguments.model_curve, name, CASES[name])
+            row = result()
         except Exception as error:
             print(f"FAILED {name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
             failed += 1
             continue
-        rows.append(row)
+        rows[name] = row
         failed += not row["ok"]
         print(f"{'ok    ' if row['ok'] else 'FAILED'} {name}: losses {row['losses1']:.1e} {row['losses3']:.1e}, answers "
               f"{row['answers1']:.1e} {row['answers3']:.1e}, float32 {row['float32']:.1e}, by slot {row['by_slot']}, "
               f"{row['seconds']:.0f} s", flush=True)
     if arguments.write:
-        arguments.write.write_text(table(rows))
-    print(f"{len(rows)} of {len(arguments.only)} models ran, {failed} failed")
+        arguments.write.write_text(table([rows[name] for name in names if name in rows]))
+    print(f"{len(rows)} of {len(names)} models ran, {failed} failed")
     return 1 if failed else 0
 
 

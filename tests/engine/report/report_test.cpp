@@ -159,6 +159,38 @@ TEST_CASE("the table names the best, its tests, the failures and how many are no
   CHECK_THAT(report_table(study({}), 10), Catch::Contains("trials: 0 (none)") && Catch::Contains("best: none"));
 }
 
+TEST_CASE("while trials run, the table tells the best so far beside the best COMPLETE one") {
+  struct Case {
+    const char* what;
+    std::vector<Trial> trials;
+    const char* told;  // "" for nothing
+  };
+  const auto running = [](int number, double value) {
+    Trial trial = made(number, State::kRunning, value, 3);
+    trial.value.reset();
+    return trial;
+  };
+  const Case cases[] = {
+      {"a running one leads",
+       {made(0, State::kComplete, 0.5), running(1, 0.25)},
+       "best so far: val_loss 0.25 (trial 1, RUNNING, 3 epochs)"},
+      {"none is complete", {running(0, 0.75), running(1, 0.5), running(2, 0.5)}, "best so far: val_loss 0.5 (trial 1,"},
+      {"a pruned one leads",
+       {made(0, State::kPruned, 0.1), running(1, 0.5)},
+       "best so far: val_loss 0.1 (trial 0, PRU"},
+      {"the complete one leads", {made(0, State::kComplete, 0.5), running(1, 0.5)}, ""},
+      {"not a number", {running(0, std::nan("")), made(1, State::kRunning, {}, 0)}, ""},
+      {"a failed one never leads", {made(0, State::kFail, 0.1), made(1, State::kRunning, {}, 0)}, ""},
+      {"nothing runs", {made(0, State::kPruned, 0.1), made(1, State::kComplete, 0.5)}, ""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    const std::string text = report_table(study(c.trials), 5);
+    CHECK((text.find("best so far") != std::string::npos) == (*c.told != '\0'));
+    CHECK_THAT(text, Catch::Contains(c.told));
+  }
+}
+
 TEST_CASE("columns line up, numbers to the right, by characters and not bytes") {
   CHECK(in_columns({"n", "word", "v"}, {{"1", "aé", "0.5"}, {"10", "b", "-"}}) ==
         " n  word    v\n"
