@@ -27,7 +27,8 @@ class Files {
   [[nodiscard]] virtual std::vector<std::string> list(const std::filesystem::path& folder) = 0;
 };
 
-/// The machine's own files. Writing reaches the faults "file-written", "file-synced", "file-renamed" and "folder-synced".
+/// The machine's own files. Writing reaches the faults "file-written", "file-synced", "file-renamed" and
+/// "folder-synced".
 class SystemFiles final : public Files {
  public:
   SystemFiles() = default;

@@ -141,6 +141,8 @@ Store& Store::operator=(Store&&) noexcept = default;
 
 Store Store::open(const fs::path& path, Mode mode) { return Store(std::make_unique<Impl>(path, mode)); }
 
+void Store::use(const Faults& faults) { impl_->faults = &faults; }
+
 std::vector<StudySummary> Store::studies() {
   Transaction snapshot(impl_->connection, Transaction::Kind::kRead);
   std::map<std::int64_t, StudySummary> by_id;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/faults.hpp"
 #include "trials/space.hpp"
 #include "trials/trial.hpp"
 
@@ -133,6 +134,8 @@ class Store {
   [[nodiscard]] std::vector<RoundRecord> rounds(const std::string& study);
   [[nodiscard]] std::vector<OccupancyRecord> occupancy(const std::string& study);
 
+  /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
+  void use(const Faults& faults);
   /// One transaction; all or nothing. What was written before under the same trial and epoch, array, or round and slot
   /// is replaced. A trial's value is stored as Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is
   /// NaN. An unknown trial, and COMPLETE without a number, is our bug.

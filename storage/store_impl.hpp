@@ -45,6 +45,7 @@ struct Store::Impl {
 
   Connection connection;
   std::map<std::string, KnownStudy> known_studies;
+  const Faults* faults = nullptr;
   std::map<std::string, Lease> held;  ///< By study.
 };
 

@@ -281,6 +281,7 @@ void Store::commit(const std::string& study, const Changes& changes) {
         .run();
   }
   for (const auto& [number, metrics] : changes.test_metrics) write_tests(connection, id_of(number), metrics);
+  if (impl_->faults != nullptr) impl_->faults->reach("in-transaction");
   transaction.commit();
 }
 

@@ -42,10 +42,9 @@ struct Command {
 };
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {{"run", run_command},       {"resume", resume_command},
-                                           {"report", report_command}, {"plan", plan_command},
-                                           {"export", export_command}, {"studies", studies_command},
-                                           {"simulate", simulate_command}};
+  static const std::vector<Command> all = {
+      {"run", run_command},       {"resume", resume_command},   {"report", report_command},    {"plan", plan_command},
+      {"export", export_command}, {"studies", studies_command}, {"simulate", simulate_command}};
   return all;
 }
 

@@ -96,6 +96,7 @@ int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atom
   SystemClock clock;
   const Faults faults = faults_from_environment();
   SystemFiles files(faults);
+  store.use(faults);
   const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
   storage::Checkpoints running(files, folder / "running");
   storage::Checkpoints finished(files, folder / "finished");

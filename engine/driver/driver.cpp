@@ -23,9 +23,9 @@ using search::Decision;
 using trials::State;
 
 constexpr int kDrawChunk = 256;
-constexpr double kSaveShare = 1 / 50.;       // of the time, spent on writing states
-constexpr double kShortestSeconds = 1;       // between two times that a device's states are written
-constexpr double kLongEpochSeconds = 60;     // an epoch is interrupted for it only where epochs are longer
+constexpr double kSaveShare = 1 / 50.;    // of the time, spent on writing states
+constexpr double kShortestSeconds = 1;    // between two times that a device's states are written
+constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
   std::optional<storage::StudyRecord> record = store.find(name);

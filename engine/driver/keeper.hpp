@@ -55,8 +55,8 @@ class Keeper {
   std::size_t most_;
   trials::Goal goal_;
   bool select_best_;
-  std::vector<Kept> best_;   ///< Best first, at most `most_`.
-  std::set<int> on_disk_;    ///< Numbers with files under `running`, or on their way there.
+  std::vector<Kept> best_;  ///< Best first, at most `most_`.
+  std::set<int> on_disk_;   ///< Numbers with files under `running`, or on their way there.
 };
 
 }  // namespace hfta::engine

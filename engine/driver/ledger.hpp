@@ -32,10 +32,10 @@ enum class Phase {
 struct Entry {
   Phase phase = Phase::kReady;
   std::string partition;  ///< See Ledger::assign.
-  int recorded = 0;  ///< Epochs the store has, or gets with this round's commit.
-  int trained = 0;   ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
-  bool changed = false;         ///< Its state is newer than its newest checkpoint.
-  HeldState state;              ///< Held while it is in no slot; null: to be read from disk, or not begun.
+  int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
+  int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
+  bool changed = false;   ///< Its state is newer than its newest checkpoint.
+  HeldState state;        ///< Held while it is in no slot; null: to be read from disk, or not begun.
   std::optional<double> value;  ///< Its value, were it to end now; unset before its first epoch.
   int value_epoch = 0;          ///< The epoch that `value` was measured at.
   HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
@@ -119,10 +119,10 @@ class Ledger {
   Strategy strategy_;
   std::vector<Entry> entries_;
   std::vector<trials::Trial> trials_;
-  std::array<int, 5> counts_{};                ///< By trials::State.
-  std::set<std::pair<double, int>> ranking_;   ///< Of trials that may still be the best: best first.
+  std::array<int, 5> counts_{};               ///< By trials::State.
+  std::set<std::pair<double, int>> ranking_;  ///< Of trials that may still be the best: best first.
   std::set<int> holding_;
-  std::map<std::string, int> paused_;          ///< By partition.
+  std::map<std::string, int> paused_;  ///< By partition.
   std::int64_t epochs_ = 0;
   bool exhausted_ = false;
 };

@@ -158,9 +158,8 @@ bool Packer::worth_leaving(const OpenArray& array) const {
   if (2 * array.occupied() > array.width() || queue_.ready(array.partition()) > 0) return false;
   if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
   const std::vector<std::string> others = queue_.partitions();
-  return std::any_of(others.begin(), others.end(), [&](const std::string& partition) {
-    return queue_.ready(partition) >= 2 * array.occupied();
-  });
+  return std::any_of(others.begin(), others.end(),
+                     [&](const std::string& partition) { return queue_.ready(partition) >= 2 * array.occupied(); });
 }
 
 void Packer::leave(std::size_t device) {

@@ -52,8 +52,8 @@ void append_states(Page& to, Page& from) {
 }
 
 bool is_empty(const Page& page) {
-  return page.kept.empty() && page.changes.empty() && page.states.empty() && page.needless.empty() && page.surpassed.empty() &&
-         page.statuses.empty() && page.notes.empty();
+  return page.kept.empty() && page.changes.empty() && page.states.empty() && page.needless.empty() &&
+         page.surpassed.empty() && page.statuses.empty() && page.notes.empty();
 }
 
 }  // namespace
@@ -84,8 +84,7 @@ struct Recorder::Impl {
   std::thread thread;
 };
 
-Recorder::Recorder(const Places& places, std::string study)
-    : impl_(std::make_unique<Impl>(places, std::move(study))) {}
+Recorder::Recorder(const Places& places, std::string study) : impl_(std::make_unique<Impl>(places, std::move(study))) {}
 
 Recorder::~Recorder() {
   {
@@ -207,7 +206,8 @@ void Recorder::Impl::commit(const Page& page) {
       const std::lock_guard guard(mutex);
       if ((flushing || leaving) && ++tries_at_the_end >= kTriesAtTheEnd) throw;
     }
-    if (!std::exchange(told, true)) places.progress.note("another program locks the store; training goes on, and its results wait in memory");
+    if (!std::exchange(told, true))
+      places.progress.note("another program locks the store; training goes on, and its results wait in memory");
   }
   places.faults.reach("committed");
 }

@@ -17,8 +17,8 @@ namespace hfta::engine {
 /// A training state that the run's memory and a file on its way to disk share.
 using HeldState = std::shared_ptr<const SlotState>;
 
-/// What a moment of the run brings, written in this order: a crash in between leaves a file too many, or a state that is
-/// behind the store, never a COMPLETE trial without its weights or a state ahead of the store.
+/// What a moment of the run brings, written in this order: a crash in between leaves a file too many, or a state that
+/// is behind the store, never a COMPLETE trial without its weights or a state ahead of the store.
 struct Page {
   struct File {
     bool finished = false;  ///< Of Checkpoints `finished`, else of `running`.
@@ -56,7 +56,8 @@ class Recorder {
 
   /// Throws what went wrong with an earlier page, after which no page is written any more.
   void add(Page page);
-  /// Returns when everything added is durable. Throws as add(), Error{kLocked} when the store stays locked for a minute.
+  /// Returns when everything added is durable. Throws as add(), Error{kLocked} when the store stays locked for a
+  /// minute.
   void flush();
   /// Store::add_trials, at once. Throws as that and as flush().
   [[nodiscard]] std::vector<int> add_trials(const std::vector<trials::Params>& params, trials::UtcTime when);

@@ -27,8 +27,8 @@ class Workers {
   [[nodiscard]] virtual Ended wait() = 0;
 };
 
-/// A thread per worker that lives as long as this does: numeric libraries keep a pool of their own per thread that calls
-/// them, which a new thread every round would build anew. With one worker no thread is made: wait() runs the job.
+/// A thread per worker that lives as long as this does: numeric libraries keep a pool of their own per thread that
+/// calls them, which a new thread every round would build anew. With one worker no thread is made: wait() runs the job.
 [[nodiscard]] std::unique_ptr<Workers> make_threads(std::size_t count, const Clock& clock);
 
 }  // namespace hfta::engine

@@ -17,19 +17,18 @@ class Curves {
  public:
   virtual ~Curves() = default;
   /// After `epoch` (1-based) epochs of the trial `number`: train_loss and the study's metric at least.
-  [[nodiscard]] virtual std::map<std::string, double> at(int number, const trials::Params& params,
-                                                         int epoch) const = 0;
+  [[nodiscard]] virtual std::map<std::string, double> at(int number, const trials::Params& params, int epoch) const = 0;
 };
 
-/// Curves such as training gives: a power law from a common start down to a level that depends on how far each parameter
-/// is from an optimum somewhere in its range (which the study's seed decides), with noise from epoch to epoch. One trial
-/// in fifty, those furthest off first, diverges to NaN.
+/// Curves such as training gives: a power law from a common start down to a level that depends on how far each
+/// parameter is from an optimum somewhere in its range (which the study's seed decides), with noise from epoch to
+/// epoch. One trial in fifty, those furthest off first, diverges to NaN.
 [[nodiscard]] std::unique_ptr<Curves> make_invented_curves(const StudyConfig& config);
 
-/// Curves from a CSV file with columns `trial` (any whole numbers), `epoch` (from 1 on, without gaps) and one per metric,
-/// as a report or any other program's log gives them: trial n of the study gets the file's n-th trial, from the first
-/// again after the last. After its last recorded epoch a curve stays where it is. Throws Error{kConfig} naming file and
-/// line, or the columns there are if the study's metric is none of them.
+/// Curves from a CSV file with columns `trial` (any whole numbers), `epoch` (from 1 on, without gaps) and one per
+/// metric, as a report or any other program's log gives them: trial n of the study gets the file's n-th trial, from the
+/// first again after the last. After its last recorded epoch a curve stays where it is. Throws Error{kConfig} naming
+/// file and line, or the columns there are if the study's metric is none of them.
 [[nodiscard]] std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const StudyConfig& config);
 
 }  // namespace hfta::engine

@@ -67,8 +67,8 @@ class SimulatedArray final : public TrainerArray {
       if (!slots_[i]) continue;
       Progress& progress = slots_[i]->progress;
       ++progress.epoch;
-      reports.push_back({static_cast<int>(i), progress.epoch,
-                         curves_.at(progress.number, slots_[i]->params, progress.epoch)});
+      reports.push_back(
+          {static_cast<int>(i), progress.epoch, curves_.at(progress.number, slots_[i]->params, progress.epoch)});
     }
     CountedRandom random(0, Stream::kSimulation, 3, static_cast<std::uint64_t>(epochs_++));
     const double jitter = 0.9 + 0.2 * random.uniform();

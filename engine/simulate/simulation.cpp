@@ -25,6 +25,7 @@ class Silence final : public ProgressSink {
 Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options, Files& files,
                  const Faults& faults, const std::atomic<int>& stop) {
   storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kCreate);
+  store.use(faults);
   const ConfigOrigin origin{config.file, {}};
   if (const auto stored = store.find(config.study)) {
     store.update(continued(*stored, config, origin));

@@ -15,8 +15,9 @@ struct SimulationOptions {
   int devices = 1;
 };
 
-/// Runs the study of `config` in `config.storage`, begun there if it is not there yet. Deterministic: two simulations of
-/// one config write the same rows, times included. Outcome::seconds is pretended. Nothing of it is shown before it ends.
+/// Runs the study of `config` in `config.storage`, begun there if it is not there yet. Deterministic: two simulations
+/// of one config write the same rows, times included. Outcome::seconds is pretended. Nothing of it is shown before it
+/// ends.
 [[nodiscard]] Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options,
                                Files& files, const Faults& faults, const std::atomic<int>& stop);
 

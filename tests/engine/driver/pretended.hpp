@@ -27,12 +27,12 @@ struct World {
   std::vector<ModelFacts> models;
   std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
   std::string partition_by = "hidden";
-  int steps = 1;                     ///< Of an epoch: it can be paused between two.
-  int memory = 1 << 30;              ///< Slots for which memory suffices.
-  std::set<int> too_large;           ///< Trials that run out of memory even alone.
+  int steps = 1;                                                ///< Of an epoch: it can be paused between two.
+  int memory = 1 << 30;                                         ///< Slots for which memory suffices.
+  std::set<int> too_large;                                      ///< Trials that run out of memory even alone.
   std::function<void(const std::string& device)> before_epoch;  ///< May throw, as a device does that fails.
   std::map<std::string, std::string> recalled;                  ///< Choices by partition, as last told.
-  bool width_matters = false;        ///< Curves depend a little on the array's width, as sums do on a real device.
+  bool width_matters = false;  ///< Curves depend a little on the array's width, as sums do on a real device.
 
   // What it has done.
   int runs = 0, opens = 0, admits = 0, inserts = 0, extracts = 0, resizes = 0, pauses = 0;

@@ -296,7 +296,7 @@ TEST_CASE("choices of earlier runs are made again") {
   study.stop = 0;
   (void)study.run();
   CHECK(study.world.recalled == std::map<std::string, std::string>{{"hidden=64", R"({"linear": "loop"})"},
-                                                                    {"hidden=128", R"({"linear": "loop"})"}});
+                                                                   {"hidden=128", R"({"linear": "loop"})"}});
 }
 
 TEST_CASE("each life of a study that is killed after its first round gets on") {

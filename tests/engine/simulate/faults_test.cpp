@@ -1,0 +1,130 @@
+// Thousands of small studies, each killed, short of disk, memory and devices at random: all come to what they come to
+// undisturbed.
+//
+// HFTA_SIMULATED_STUDIES says how many (1000); HFTA_FIRST_STUDY from which on, to see one again.
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/memory_files.hpp"
+#include "base/random.hpp"
+#include "engine/simulate/simulation.hpp"
+#include "storage/checkpoints.hpp"
+#include "storage/store.hpp"
+#include "studies.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+
+namespace {
+
+constexpr int kMostLives = 60;
+
+/// More trials diverge than in the curves that a user sees.
+class WildCurves final : public Curves {
+ public:
+  WildCurves(const StudyConfig& config, double share) : tame_(make_invented_curves(config)), share_(share) {}
+  [[nodiscard]] std::map<std::string, double> at(int number, const trials::Params& params, int epoch) const override {
+    std::map<std::string, double> metrics = tame_->at(number, params, epoch);
+    CountedRandom random(11, Stream::kSimulation, static_cast<std::uint64_t>(number));
+    const bool wild = random.uniform() < share_;
+    if (wild && epoch >= static_cast<int>(1 + random.below(5))) metrics["train_loss"] = std::nan("");
+    return metrics;
+  }
+
+ private:
+  std::unique_ptr<Curves> tame_;
+  double share_;
+};
+
+std::string lines_of(CountedRandom& random) {
+  const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
+  const bool hyperband = random.uniform() < 0.6;
+  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000), hyperband ? "hyperband" : "random");
+  if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
+  lines += fmt::format("run_cap: {}\narray: {{width: {}}}\n", 3 + random.below(25), 1 + random.below(9));
+  lines += fmt::format("train: {{epochs: {}, loss: cross_entropy, ", most);
+  return lines + "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
+}
+
+// What befalls one life: nothing, or one thing at some time.
+std::string order_for(CountedRandom& random) {
+  static const std::vector<std::string> places = {"trials-added", "epoch-pretended:0", "epoch-pretended:1", "epoch-ended",
+                                                  "weights-saved", "in-transaction", "committed", "state-saved",
+                                                  "file-written", "files-removed"};
+  static const std::vector<std::string> actions = {"full", "fail", "memory"};
+  const std::string& place = places[random.below(places.size())];
+  // Only a device runs out of memory; what else fails ends the life, as a kill does.
+  const bool device = place.starts_with("epoch-pretended");
+  const std::string& action = actions[random.below(device ? 3 : 1)];
+  return fmt::format("{}@{}={}", place, 1 + random.below(device ? 6 : 12), action);
+}
+
+// One trial has one final state; epochs follow each other; nothing is left on disk of trials that are done.
+void check_whole(const StudyConfig& config, MemoryFiles& files) {
+  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kReadWrite);
+  for (const trials::Trial& trial : store.trials(config.study)) {
+    INFO("trial " << trial.number);
+    CHECK(trial.state != trials::State::kRunning);
+    CHECK(trial.state != trials::State::kWaiting);
+    CHECK((trial.state == trials::State::kFail) == !trial.reason.empty());
+    for (std::size_t i = 0; i < trial.epochs.size(); ++i) CHECK(trial.epochs[i].epoch == static_cast<int>(i) + 1);
+  }
+  const auto folder = storage::checkpoint_folder(config.storage, config.study);
+  CHECK(files.list(folder / "running").empty());
+}
+
+void check_study(int number) {
+  CountedRandom random(20261121, Stream::kSimulation, static_cast<std::uint64_t>(number));
+  const SimulationFolder folder;
+  const std::string lines = lines_of(random);
+  const int devices = static_cast<int>(1 + random.below(3));
+  const double wild = random.uniform() < 0.3 ? 0.4 : 0.05;
+  const std::atomic<int> stop{0};
+  const Faults none;
+  StudyConfig reference = digits_study(lines, folder.path() / "reference.db");
+  reference.select_best = random.uniform() < 0.3;
+  const WildCurves curves(reference, wild);
+  MemoryFiles undisturbed(none);
+  (void)simulate(reference, curves, {1}, undisturbed, none, stop);
+  StudyConfig config = digits_study(lines, folder.path() / "disturbed.db");
+  config.select_best = reference.select_best;
+  MemoryFiles files(none);
+  int lives = 1;
+  for (;; ++lives) {
+    const std::string order = lives < kMostLives ? order_for(random) : "";
+    const Faults faults(random.uniform() < 0.1 ? "" : order);
+    files.use(faults);
+    try {
+      (void)simulate(config, curves, {devices}, files, faults, stop);
+      break;
+    } catch (const Error& error) {
+      REQUIRE(lives < kMostLives);
+      REQUIRE_THAT(error.what(), Catch::Contains("a fault that was asked for"));
+    }
+  }
+  files.use(none);
+  INFO(lives << " lives");
+  CHECK(table_of(config) == table_of(reference));
+  check_whole(config, files);
+}
+
+int number_from(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::atoi(text) : otherwise;
+}
+
+}  // namespace
+
+TEST_CASE("disturbed studies come to what undisturbed ones come to") {
+  const int first = number_from("HFTA_FIRST_STUDY", 0), count = number_from("HFTA_SIMULATED_STUDIES", 1000);
+  for (int number = first; number < first + count; ++number) {
+    INFO("HFTA_FIRST_STUDY=" << number << " HFTA_SIMULATED_STUDIES=1");
+    check_study(number);
+  }
+}

@@ -1,0 +1,70 @@
+#include "studies.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+#include <system_error>
+
+#include "base/text.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine::testing {
+
+namespace fs = std::filesystem;
+
+SimulationFolder::SimulationFolder() {
+  std::error_code ignored;
+  const fs::path memory = "/dev/shm";
+  const fs::path parent = fs::is_directory(memory, ignored) ? memory : fs::temp_directory_path();
+  std::string pattern = (parent / "hfta-simulated-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = pattern;
+}
+
+SimulationFolder::~SimulationFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+StudyConfig digits_study(const std::string& lines, const fs::path& storage) {
+  static constexpr const char* kRest = R"(
+study: s
+metric: {name: val_loss, goal: minimize}
+parameters:
+  lr: {distribution: log_uniform_values, min: 1.0e-4, max: 1.0}
+  wd: {values: [0, 1.0e-4, 1.0e-3]}
+  dropout: {min: 0.0, max: 0.7}
+  hidden: {values: [32, 64, 128]}
+model:
+  layers:
+    - flatten
+    - {linear: [64, "${hidden}"]}
+    - relu
+    - {dropout: "${dropout}"}
+    - {linear: ["${hidden}", 10]}
+data: {name: digits, batch_size: 64, validation: 0.2}
+)";
+  StudyConfig config = parse_config(lines + kRest, storage.parent_path() / "s.yaml", {});
+  config.storage = storage;
+  return config;
+}
+
+std::string table_of(const StudyConfig& config) {
+  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kReadOnly);
+  std::string text;
+  for (const trials::Trial& t : store.trials(config.study)) {
+    text +=
+        fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
+    for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
+    for (const auto& record : t.epochs) {
+      text += fmt::format(" {}:", record.epoch);
+      for (const auto& [name, value] : record.metrics) text += fmt::format("{}={},", name, shortest(value));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace hfta::engine::testing
