@@ -13,7 +13,8 @@
 
 namespace hfta::engine {
 
-/// A trial's whole training state (weights, buffers, optimizer, counters, how far into its epoch), as bytes: safetensors.
+/// A trial's whole training state (weights, buffers, optimizer, counters, how far into its epoch), as bytes:
+/// safetensors.
 using SlotState = std::vector<std::byte>;
 
 /// Asked between training steps, by whichever thread trains: true ends the run early.
@@ -48,7 +49,8 @@ class TrainerArray {
   /// Trains every occupied slot to the end of its epoch and evaluates it: a report of each, in order of slot. When
   /// `pause` says true it ends after the steps at hand, with nullopt: slots are then somewhere in their epoch, each
   /// perhaps elsewhere; extract() carries that, and the next call goes on from there. Where it was paused changes no
-  /// bit. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails; the slots' states are lost then.
+  /// bit. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails; the slots' states are lost
+  /// then.
   [[nodiscard]] virtual std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) = 0;
   /// test_* metrics of an occupied slot; empty if there is no test set.
   [[nodiscard]] virtual std::map<std::string, double> test(int slot) = 0;
