@@ -32,8 +32,11 @@ Setting setting(Model model, std::int64_t classes, const Shape& input) {
 }
 
 std::vector<LayerSpec> convolution_and_head() {
-  return {layer("conv2d", {std::int64_t{1}, std::int64_t{4}, std::int64_t{3}}), layer("batch_norm2d", {std::int64_t{4}}),
-          layer("relu"), layer("flatten"), layer("dropout", {0.2}),
+  return {layer("conv2d", {std::int64_t{1}, std::int64_t{4}, std::int64_t{3}}),
+          layer("batch_norm2d", {std::int64_t{4}}),
+          layer("relu"),
+          layer("flatten"),
+          layer("dropout", {0.2}),
           layer("linear", {std::int64_t{144}, std::int64_t{5}})};
 }
 
@@ -192,9 +195,8 @@ TEST_CASE("the place in an epoch is saved exactly, and absent between epochs") {
   }
   CHECK(counters_of({17, 3}) == std::map<std::string, std::string>{{"epoch", "3"}, {"step", "17"}});
   for (const char* bits : {"", "0", "3fg9999999999999", "3FB999999999999A", "3fb999999999999a0"}) {
-    CHECK_THROWS_WITH(
-        progress_from({{"step", "1"}, {"epoch", "0"}, {"epoch_step", "1"}, {"epoch_loss", bits}}),
-        Catch::Contains("epoch_loss"));
+    CHECK_THROWS_WITH(progress_from({{"step", "1"}, {"epoch", "0"}, {"epoch_step", "1"}, {"epoch_loss", bits}}),
+                      Catch::Contains("epoch_loss"));
   }
 }
 
