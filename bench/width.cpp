@@ -30,7 +30,7 @@ struct Setting {
 double seconds_for(const Setting& setting, const std::vector<trials::Params>& trials, int width) {
   SystemFiles files;
   const SystemClock clock;
-  TrainerOptions options{setting.config, setting.device, setting.data_root, ""};
+  TrainerOptions options{setting.config, setting.device, setting.device, 1, setting.data_root, ""};
   options.config.width = width;
   FusedTrainer trainer(options, files, clock);
   trainer.check(trials.front());  // data are loaded, as they would be once for a whole study
@@ -39,7 +39,7 @@ double seconds_for(const Setting& setting, const std::vector<trials::Params>& tr
   for (std::size_t first = 0; first < trials.size(); first += static_cast<std::size_t>(width)) {
     const auto array = trainer.open(trials[first], width, expected);
     for (int b = 0; b < width; ++b) array->admit(b, b, trials[first + static_cast<std::size_t>(b)]);
-    for (int e = 0; e < setting.epochs; ++e) static_cast<void>(array->run_epoch());
+    for (int e = 0; e < setting.epochs; ++e) static_cast<void>(array->run_epoch([] { return false; }));
   }
   return clock.seconds() - begin;
 }

@@ -55,9 +55,9 @@ struct StudyConfig {
   trials::Space space;
   std::set<std::string> shape_changing;  ///< Parameters that split trials into partitions.
   int keep = 10;
-  std::optional<int> width;     ///< array.width; unset: auto
-  std::string device = "auto";  ///< array.device
-  std::optional<int> threads;   ///< array.threads; unset: auto
+  std::optional<int> width;                     ///< array.width; unset: auto
+  std::vector<std::string> devices = {"auto"};  ///< array.device
+  std::optional<int> threads;                   ///< array.threads; unset: auto
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
   std::string normalized;  ///< JSON of everything that decides results: what an edited config is compared with.

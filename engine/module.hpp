@@ -15,6 +15,8 @@ namespace hfta::engine {
 struct TrainerOptions {
   StudyConfig config;
   std::string device;               ///< "cpu", "cuda:0"
+  std::string label;                ///< Names it among the study's trainers: "cuda:0", or "cpu:1" of several.
+  int sharers = 1;                  ///< Trainers on that CPU, which divide its threads and memory.
   std::filesystem::path data_root;  ///< Folder of the built-in data.
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
 };
@@ -22,9 +24,10 @@ struct TrainerOptions {
 /// What the module exports under the C name `hfta_torch_module`.
 struct TorchModule {
   std::string torch_version;
-  /// Resolves "auto", "cpu", "cuda", "cuda:1", "all" to devices. Throws Error{kDevice} saying whether this build or
-  /// this machine lacks CUDA, and what to do.
-  std::vector<std::string> (*devices)(const std::string& wanted);
+  /// Resolves each of "auto", "cpu", "cuda", "cuda:1", "all" to devices, in that order; "cpu" may be among them again
+  /// and again. Throws Error{kDevice} saying whether this build or this machine lacks CUDA, and what to do; or that a
+  /// GPU is named twice.
+  std::vector<std::string> (*devices)(const std::vector<std::string>& wanted);
   /// Loads the data and makes a trainer. Throws Error{kConfig} for data or labels that do not fit the model.
   std::unique_ptr<Trainer> (*make_trainer)(const TrainerOptions& options);
 };

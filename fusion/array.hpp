@@ -28,14 +28,18 @@ struct SlotInit {
 };
 
 /// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as
-/// `optimizer.<state>.<weight>`, and the counters `step` and `epoch` in its metadata. The same bytes give the same
-/// slot, bit for bit, in any array of an equal graph and dtype.
+/// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step` and `epoch_loss`, the bits of a
+/// double in hexadecimal, where it was paused). The same bytes give the same slot, bit for bit, in any array of an
+/// equal graph and dtype.
 using StateBytes = std::vector<std::byte>;
 
 /// Counters of a slot.
 struct SlotProgress {
   std::int64_t step = 0;  ///< Optimizer steps taken.
   int epoch = 0;          ///< Epochs finished.
+  // Where it was paused in an epoch; 0 between epochs. While an epoch runs they tell of its last pause.
+  std::int64_t epoch_step = 0;  ///< Steps of that epoch taken.
+  double epoch_loss = 0;        ///< Sum over its samples so far of the loss when each was trained on.
 };
 
 /// Samples, with what all slots compute alike of them.
@@ -104,6 +108,8 @@ class Array {
   at::Tensor step(int chunk, const Batch& batch, std::span<const double> rates);
   /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
+  /// Notes that an occupied slot stops inside its epoch: SlotProgress::epoch_step and epoch_loss.
+  void pause_epoch(int slot, std::int64_t step, double loss);
   /// Adds one finished epoch to every occupied slot of the chunk.
   void finish_epoch(int chunk);
 

@@ -34,6 +34,9 @@ struct EpochResult {
   std::map<std::string, double> metrics;  ///< train_loss, val_*.
 };
 
+/// Asked between training steps, perhaps by several threads at once: true ends the run early.
+using Pause = std::function<bool()>;
+
 struct EpochOptions {
   OrderOptions order;
   bool drop_last = false;  ///< Leaves out the epoch's last batch if it is short.
@@ -50,9 +53,13 @@ class Epochs {
   Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation);
 
   [[nodiscard]] std::int64_t steps_per_epoch() const;
-  /// Trains every occupied slot for one epoch and evaluates it. train_loss is the mean over the epoch's samples of the
-  /// loss when each was trained on. In order of slot.
+  /// Trains every occupied slot to the end of its epoch and evaluates it. train_loss is the mean over the epoch's
+  /// samples of the loss when each was trained on. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
+  /// The same, unless `pause` says true: then nothing, and each slot is somewhere in its epoch, as its SlotProgress
+  /// tells. The next call goes on from there, with slots at whatever places; where it was paused changes no bit.
+  /// Evaluation itself is not interrupted. Throws Error{kStorage} for a slot behind the end of its epoch.
+  [[nodiscard]] std::optional<std::vector<EpochResult>> run(Array& array, const Pause& pause) const;
   /// Metrics of one occupied slot over a whole set in evaluation mode, each name behind `prefix`.
   [[nodiscard]] std::map<std::string, double> evaluate(Array& array, int slot, const DeviceData& data,
                                                        const std::string& prefix) const;
@@ -63,7 +70,9 @@ class Epochs {
   using ChunkMetrics = std::vector<std::map<std::string, double>>;  ///< By slot of the chunk.
   class Run;
   using Runs = std::vector<std::unique_ptr<Run>>;
-  void train_in_step(Array& array, Runs& runs, const Orders& orders) const;
+  void check_places(const Array& array) const;
+  void train_in_step(Array& array, Runs& runs, const Orders& orders, const Pause& asked) const;
+  [[nodiscard]] std::vector<EpochResult> finish(Array& array, Runs& runs) const;
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;
   [[nodiscard]] OrderKey order_key(const Array& array, int slot) const;
   [[nodiscard]] Orders orders_for(const Array& array) const;

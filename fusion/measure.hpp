@@ -21,7 +21,8 @@ struct Measured {
 /// All that was measured for one graph, recipe and device; enough to choose for any width.
 struct MeasuredChoices {
   std::vector<Measured> candidates;
-  std::string how;  ///< "measured", "remembered", "not measured"
+  std::string how;        ///< "measured", "remembered", "recalled", "not measured"
+  bool complete = false;  ///< No candidate was left out for want of budget.
 
   /// The fastest for `width` slots: fewest seconds for one step of all of them, ceil(ceil(width/c)/workers) waves.
   /// Ties go to the earlier candidate. Deterministic.

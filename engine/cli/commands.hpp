@@ -56,7 +56,7 @@ void tell_notes(const std::vector<ModelFacts>& models);
 /// One trainer per device that the config asks for; data are loaded and the extremes of the space checked. Nothing is
 /// created. `cache`: where choices are remembered, "" nowhere.
 struct Fleet {
-  std::vector<std::string> devices;
+  std::vector<std::string> devices;  ///< Their labels, each another: "cuda:0", "cpu:1".
   std::vector<std::unique_ptr<Trainer>> trainers;
 };
 [[nodiscard]] Fleet make_fleet(const StudyConfig& config, const std::filesystem::path& cache);

@@ -121,12 +121,27 @@ bool is_device(const std::string& word) {
   return !number.empty() && number.size() <= 3 && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// A word, or a list of them; the words for whatever there is stand alone.
+std::vector<std::string> read_devices(const Reader& array) {
+  const Node* node = array.find("device");
+  if (node == nullptr) return {"auto"};
+  const Site site = array.site("device");
+  std::vector<std::string> words = site.words(*node);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const Node& item = node->kind == Node::Kind::kList ? node->items[i] : *node;
+    if (!is_device(words[i])) site.mismatch(item);
+    if (words.size() > 1 && (words[i] == "auto" || words[i] == "all")) {
+      site.fail(item, fmt::format("found {} among {} devices, wanted it alone", words[i], words.size()));
+    }
+  }
+  return words;
+}
+
 void read_array(Reader& root, StudyConfig& config) {
   Reader array = root.section("array");
   if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
   if (const auto threads = array.integer_or_auto("threads")) config.threads = static_cast<int>(*threads);
-  config.device = array.word("device");
-  if (!is_device(config.device)) array.site("device").mismatch(*array.find("device"));
+  config.devices = read_devices(array);
 }
 
 }  // namespace

@@ -6,24 +6,19 @@
 #include <string>
 
 #include "base/files.hpp"
-#include "fusion/measure.hpp"
+#include "engine/fused/choices_json.hpp"
 
 namespace hfta::engine {
-
-/// What a choice depends on; hashed into the file's name, and kept in the file to tell collisions.
-struct ChoiceKey {
-  std::string device, library, graph;  ///< Device and CPU model; torch version; signature, dtype and batch.
-  int width = 0, threads = 0;
-  [[nodiscard]] std::string to_text() const;
-};
 
 /// A damaged or foreign file counts as absent; a cache that cannot be written is no error (it only remembers).
 class ChoiceCache {
  public:
   /// An empty folder remembers nothing.
   ChoiceCache(Files& files, std::filesystem::path folder);
-  [[nodiscard]] std::optional<fusion::MeasuredChoices> find(const ChoiceKey& key);
-  void remember(const ChoiceKey& key, const fusion::MeasuredChoices& choices);
+  /// Nothing, too, where more work lies ahead, at least ten times as much, than the choices were measured for, and
+  /// some candidates were then left out.
+  [[nodiscard]] std::optional<KeptChoices> find(const ChoiceKey& key, double slot_steps);
+  void remember(const KeptChoices& kept);
 
  private:
   [[nodiscard]] std::filesystem::path path_of(const ChoiceKey& key) const;

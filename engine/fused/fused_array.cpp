@@ -8,14 +8,15 @@
 
 namespace hfta::engine {
 
-FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data,
-                       fusion::MeasuredChoices choices, const fusion::Lowering& lowering, int width,
-                       const std::string& device)
+FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, const KeptChoices& kept,
+                       int decided, int width)
     : trainer_(trainer),
       data_(data),
-      choices_(std::move(choices)),
-      device_(device),
-      array_(task.graph, task.spec.recipe, lowering, width, trainer.config().seed, c10::Device(device)),
+      kept_(kept),
+      label_(trainer.options().label),
+      cpu_(trainer.device().is_cpu()),
+      array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
+             trainer.device()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch},
@@ -28,16 +29,16 @@ fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) 
 
 void FusedArray::admit(int slot, int number, const trials::Params& params) {
   const fusion::SlotInit init = init_for(number, params);
-  translated(device_, [&] { array_.admit(slot, init); });
+  translated(label_, [&] { array_.admit(slot, init); });
 }
 
 void FusedArray::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
   const fusion::SlotInit init = init_for(number, params);
-  translated(device_, [&] { array_.insert(slot, init, state); });
+  translated(label_, [&] { array_.insert(slot, init, state); });
 }
 
 SlotState FusedArray::extract(int slot) {
-  return translated(device_, [&] { return array_.extract(slot); });
+  return translated(label_, [&] { return array_.extract(slot); });
 }
 
 void FusedArray::clear(int slot) { array_.clear(slot); }
@@ -45,16 +46,18 @@ void FusedArray::clear(int slot) { array_.clear(slot); }
 // On a CPU the way to run stays as it was when the array was opened, so that no trial's bits depend on how many others
 // were left; on a GPU the whole width is one chunk and has to follow.
 void FusedArray::resize(int width) {
-  translated(device_, [&] {
+  translated(label_, [&] {
     array_.resize(width);
-    if (device_ != "cpu") array_.lower(choices_.best_for(width).lowering);
+    if (!cpu_) array_.lower(kept_.choices.best_for(width).lowering);
   });
 }
 
-std::vector<SlotReport> FusedArray::run_epoch() {
-  return translated(device_, [&] {
+std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause) {
+  return translated(label_, [&]() -> std::optional<std::vector<SlotReport>> {
+    std::optional<std::vector<fusion::EpochResult>> results = epochs_.run(array_, pause);
+    if (!results) return std::nullopt;
     std::vector<SlotReport> reports;
-    for (fusion::EpochResult& result : epochs_.run(array_)) {
+    for (fusion::EpochResult& result : *results) {
       reports.push_back({result.slot, result.epoch, std::move(result.metrics)});
     }
     return reports;
@@ -63,21 +66,18 @@ std::vector<SlotReport> FusedArray::run_epoch() {
 
 std::map<std::string, double> FusedArray::test(int slot) {
   if (!data_.test) return {};
-  return translated(device_, [&] { return epochs_.evaluate(array_, slot, *data_.test, "test_"); });
+  return translated(label_, [&] { return epochs_.evaluate(array_, slot, *data_.test, "test_"); });
 }
 
 ArrayInfo FusedArray::info() const {
   const fusion::Lowering& lowering = array_.lowering();
-  nlohmann::ordered_json choices;
-  choices["how"] = choices_.how;
-  choices["lowering"] = lowering.to_text();
+  nlohmann::ordered_json json;
+  json["lowering"] = lowering.to_text();
   for (const auto& [path, name] : array_.choices()) {
-    if (lowering.chunk > 1) choices["ops"][path] = name;
+    if (lowering.chunk > 1) json["ops"][path] = name;
   }
-  for (const fusion::Measured& measured : choices_.candidates) {
-    if (measured.wave_seconds > 0) choices["wave_ms"][measured.lowering.to_text()] = measured.wave_seconds * 1e3;
-  }
-  return {array_.width(), lowering.chunk, lowering.workers * lowering.threads_per_worker, device_, choices.dump()};
+  json["choices"] = to_json(kept_);
+  return {array_.width(), lowering.chunk, lowering.workers * lowering.threads_per_worker, label_, json.dump()};
 }
 
 }  // namespace hfta::engine

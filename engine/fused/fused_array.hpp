@@ -10,16 +10,16 @@ namespace hfta::engine {
 
 class FusedArray final : public TrainerArray {
  public:
-  /// `trainer` and `data` must outlive it.
-  FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, fusion::MeasuredChoices choices,
-             const fusion::Lowering& lowering, int width, const std::string& device);
+  /// Runs as the choices have it; `decided`: the width to choose for. `trainer` and `data` must outlive it.
+  FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, const KeptChoices& kept,
+             int decided, int width);
 
   void admit(int slot, int number, const trials::Params& params) override;
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override;
   [[nodiscard]] SlotState extract(int slot) override;
   void clear(int slot) override;
   void resize(int width) override;
-  [[nodiscard]] std::vector<SlotReport> run_epoch() override;
+  [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) override;
   [[nodiscard]] std::map<std::string, double> test(int slot) override;
   [[nodiscard]] ArrayInfo info() const override;
 
@@ -28,8 +28,9 @@ class FusedArray final : public TrainerArray {
 
   FusedTrainer& trainer_;
   const LoadedData& data_;
-  fusion::MeasuredChoices choices_;
-  std::string device_;
+  KeptChoices kept_;
+  std::string label_;
+  bool cpu_;
   fusion::Array array_;
   fusion::Epochs epochs_;
 };

@@ -9,11 +9,13 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
+#include "fusion/runnable.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -81,6 +83,15 @@ fusion::Graph graph_of_layers(const TaskSpec& spec, const fusion::Dataset& data)
   return fusion::build_graph(spec.layers, input, spec.recipe.dtype);
 }
 
+// What of a task choices depend on; the graph's signature would be long.
+std::string graph_key(const PreparedTask& task) {
+  const fusion::Recipe& recipe = task.spec.recipe;
+  Fnv1a hash;
+  hash.add(task.graph.signature());
+  return fmt::format("{}|{}|{}|batch {}|{:016x}", name_of(recipe.dtype), name_of(recipe.optimizer),
+                     name_of(recipe.loss), recipe.batch_size, hash.value());
+}
+
 std::int64_t host_memory() {
   return static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(::sysconf(_SC_PAGE_SIZE));
 }
@@ -91,7 +102,8 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
     : options_(options), files_(files), clock_(clock), cache_(files, options.cache) {}
 
 int FusedTrainer::threads() const {
-  return options_.config.threads.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  const int all = options_.config.threads.value_or(static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1, all / options_.sharers);
 }
 
 LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs) {
@@ -109,9 +121,8 @@ LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::D
 const LoadedData& FusedTrainer::on_device(const PreparedTask& task) {
   LoadedData& data = load(task.spec, task.input_types);
   if (data.train) return data;
-  const c10::Device device(options_.device);
   const auto moved = [&](const fusion::Dataset& part) {
-    return fusion::to_device(part, task.graph, task.spec.recipe, device);
+    return fusion::to_device(part, task.graph, task.spec.recipe, device());
   };
   if (data.host.validation) data.validation = moved(*data.host.validation);
   if (data.host.test) data.test = moved(*data.host.test);
@@ -137,14 +148,13 @@ void FusedTrainer::check(const trials::Params& params) {
   const PreparedTask task = prepare(params);
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
+  graphs_.try_emplace(partition(params), graph_key(task));
   if (task.spec.model_file) check_model(task, splits.train.size);
 }
 
 void FusedTrainer::check_model(const PreparedTask& task, std::int64_t samples) {
   if (runnable_.insert(task.graph.signature()).second) {
-    translated(options_.device, [&] {
-      (void)fusion::Array(task.graph, task.spec.recipe, {}, 1, options_.config.seed, c10::Device(options_.device));
-    });
+    translated(options_.label, [&] { fusion::check_runnable(task.graph, device()); });
   }
   if (task.graph.fixed_batch == 0) return;
   const std::int64_t left = samples % task.graph.fixed_batch;
@@ -160,13 +170,13 @@ std::string FusedTrainer::partition(const trials::Params& params) const { return
 int FusedTrainer::planned_width(const PreparedTask& task) const {
   const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
   if (options_.config.width) return std::min(*options_.config.width, std::max(1, trials));
-  const bool cpu = options_.device == "cpu";
+  const bool cpu = device().is_cpu();
   const std::int64_t activations = activation_bytes(task.graph, task.spec.recipe);
   // On a CPU only the slots at work hold activations.
   const std::int64_t fixed = shared_bytes(task.graph) + (cpu ? threads() * activations : 0);
   const std::int64_t per_slot =
       std::max<std::int64_t>(1, slot_bytes(task.graph, task.spec.recipe) + (cpu ? 0 : activations));
-  const std::int64_t room = host_memory() / 2 - fixed;
+  const std::int64_t room = host_memory() / 2 / options_.sharers - fixed;
   const int widest = std::clamp(trials, 1, cpu ? kWidestOnCpu : kWidestOnGpu);
   return static_cast<int>(std::clamp<std::int64_t>(room / per_slot, 1, widest));
 }
@@ -187,35 +197,55 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   return plan;
 }
 
-const fusion::MeasuredChoices& FusedTrainer::choices_for(const PreparedTask& task, double expected_epochs) {
+ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
+  return {options_.device + " " + cpu_model(), TORCH_VERSION, std::move(graph), width, threads()};
+}
+
+KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs) {
   const LoadedData& data = on_device(task);
   const fusion::Recipe& recipe = task.spec.recipe;
-  const std::string graph = fmt::format("{}|{}|{}|batch {}|{}", name_of(recipe.dtype), name_of(recipe.optimizer),
-                                        name_of(recipe.loss), recipe.batch_size, task.graph.signature());
+  const fusion::Epochs epochs(
+      recipe, {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch}, *data.train,
+      nullptr);
+  const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
+  if (auto known = cache_.find(key, slot_steps)) return *known;
+  const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02};
+  KeptChoices kept{key, fusion::measure(task.graph, recipe, *data.train, options, device(), clock_), slot_steps};
+  cache_.remember(kept);
+  return kept;
+}
+
+const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
+                                             double expected_epochs) {
+  const std::string graph = graph_key(task);
+  const auto earlier = recalled_.find(partition);
+  if (earlier != recalled_.end() && earlier->second.key.graph == graph) return earlier->second;
   const auto known = choices_.find(graph);
   if (known != choices_.end()) return known->second;
-  const int width = planned_width(task);
-  const ChoiceKey key{options_.device + " " + cpu_model(), TORCH_VERSION, graph, width, threads()};
-  std::optional<fusion::MeasuredChoices> choices = cache_.find(key);
-  if (!choices) {
-    const fusion::Epochs epochs(
-        recipe, {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch},
-        *data.train, nullptr);
-    const fusion::MeasureOptions options{width, threads(),
-                                         expected_epochs * static_cast<double>(epochs.steps_per_epoch()), 0.02};
-    choices = fusion::measure(task.graph, recipe, *data.train, options, c10::Device(options_.device), clock_);
-    cache_.remember(key, *choices);
+  return choices_.emplace(graph, measured(task, key_of(graph, planned_width(task)), expected_epochs)).first->second;
+}
+
+std::string FusedTrainer::recall(const std::string& partition, const std::string& choices_json) {
+  std::optional<KeptChoices> kept = recorded_choices(choices_json);
+  if (!kept) return "";
+  const auto graph = graphs_.find(partition);  // one that was not met yet is compared when its array is opened
+  const ChoiceKey now = key_of(graph == graphs_.end() ? "" : graph->second, kept->key.width);
+  const std::string difference = difference_of(kept->key, now);
+  if (!difference.empty()) {
+    return fmt::format("{}{}{}: the study ran with {} before; results from now on agree with it only up to rounding",
+                       options_.label, partition.empty() ? "" : ", ", partition, difference);
   }
-  return choices_.emplace(graph, std::move(*choices)).first->second;
+  kept->choices.how = "recalled";
+  recalled_.insert_or_assign(partition, *std::move(kept));
+  return "";
 }
 
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs) {
   const PreparedTask task = prepare(params);
-  return translated(options_.device, [&] {
-    const fusion::MeasuredChoices& choices = choices_for(task, expected_epochs);
-    const int decided = options_.device == "cpu" ? planned_width(task) : width;
-    return std::make_unique<FusedArray>(*this, task, on_device(task), choices, choices.best_for(decided).lowering,
-                                        width, options_.device);
+  return translated(options_.label, [&] {
+    const KeptChoices& kept = choices_for(task, partition(params), expected_epochs);
+    const int decided = device().is_cpu() ? kept.key.width : width;
+    return std::make_unique<FusedArray>(*this, task, on_device(task), kept, decided, width);
   });
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 /// The real Trainer: trials of a study on fused arrays of one device.
 
+#include <c10/core/Device.h>
+
 #include <map>
 #include <memory>
 #include <set>
@@ -36,19 +38,26 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }
+  [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                    double expected_epochs) override;
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
+  [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
+  [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
 
  private:
-  /// That an array can be made of it; and a note of the samples that a fixed batch leaves out.
+  /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, std::int64_t samples);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
-  [[nodiscard]] const fusion::MeasuredChoices& choices_for(const PreparedTask& task, double expected_epochs);
+  [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,
+                                               double expected_epochs);
+  [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs);
+  /// What choices of today depend on, for that task and width.
+  [[nodiscard]] ChoiceKey key_of(std::string graph, int width) const;
   [[nodiscard]] int planned_width(const PreparedTask& task) const;
   [[nodiscard]] int threads() const;
 
@@ -57,9 +66,11 @@ class FusedTrainer final : public Trainer {
   const Clock& clock_;
   ChoiceCache cache_;
   ModelFiles models_;
-  std::set<std::string> runnable_;                          ///< Signatures of graphs that an array was made of.
-  std::map<std::string, LoadedData> data_;                  ///< By source, dtypes and kind of target.
-  std::map<std::string, fusion::MeasuredChoices> choices_;  ///< By graph signature, dtype and batch size.
+  std::set<std::string> runnable_;               ///< Signatures of graphs that are known to run.
+  std::map<std::string, LoadedData> data_;       ///< By source, dtypes and kind of target.
+  std::map<std::string, KeptChoices> choices_;   ///< By ChoiceKey::graph.
+  std::map<std::string, KeptChoices> recalled_;  ///< By partition.
+  std::map<std::string, std::string> graphs_;    ///< Partition -> ChoiceKey::graph, of those that were checked.
 };
 
 }  // namespace hfta::engine

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <torch/version.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "engine/fused/fused_trainer.hpp"
 #include "engine/module.hpp"
@@ -19,25 +21,41 @@ int cuda_devices() {
   return at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
 }
 
-std::vector<std::string> devices(const std::string& wanted) {
+std::vector<std::string> cuda_names(int count) {
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) names.push_back(fmt::format("cuda:{}", i));
+  return names;
+}
+
+// What one word stands for. The machine is asked for GPUs only where it matters.
+std::vector<std::string> resolved(const std::string& wanted) {
   if (wanted == "cpu") return {"cpu"};
-  const int found = cuda_devices();
-  if (wanted == "auto") return {found > 0 ? "cuda:0" : "cpu"};
-  if (found == 0) {
+  const std::vector<std::string> found = cuda_names(cuda_devices());
+  if (wanted == "auto") return {found.empty() ? "cpu" : found.front()};
+  if (found.empty()) {
     throw Error(ErrorKind::kDevice,
                 fmt::format("array.device: found {}, but this machine has no CUDA device that LibTorch "
                             "can use; wanted cpu or auto",
                             wanted));
   }
-  std::vector<std::string> all;
-  for (int i = 0; i < found; ++i) all.push_back(fmt::format("cuda:{}", i));
-  if (wanted == "all") return all;
-  if (wanted == "cuda") return {all.front()};
-  for (const std::string& device : all) {
-    if (device == wanted) return {device};
-  }
+  if (wanted == "all") return found;
+  if (wanted == "cuda") return {found.front()};
+  if (std::find(found.begin(), found.end(), wanted) != found.end()) return {wanted};
   throw Error(ErrorKind::kDevice,
-              fmt::format("array.device: found {}, wanted cpu, auto, all or cuda:0 to cuda:{}", wanted, found - 1));
+              fmt::format("array.device: found {}, wanted cpu, auto, all or cuda:0 to {}", wanted, found.back()));
+}
+
+std::vector<std::string> devices(const std::vector<std::string>& wanted) {
+  std::vector<std::string> all;
+  for (const std::string& word : wanted) {
+    for (const std::string& device : resolved(word)) {
+      if (device != "cpu" && std::find(all.begin(), all.end(), device) != all.end()) {
+        throw Error(ErrorKind::kDevice, fmt::format("array.device: found {} twice, wanted each GPU once", device));
+      }
+      all.push_back(device);
+    }
+  }
+  return all;
 }
 
 // A trainer together with the seams it uses.
@@ -50,6 +68,9 @@ class OwningTrainer final : public Trainer {
   }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override { return trainer_.plan(params); }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return trainer_.models(); }
+  [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
+    return trainer_.recall(partition, choices_json);
+  }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                    double expected_epochs) override {
     return trainer_.open(params, width, expected_epochs);

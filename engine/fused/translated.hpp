@@ -4,14 +4,15 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <new>
 #include <string>
 
 #include "base/error.hpp"
 
 namespace hfta::engine {
 
-/// Runs `work`; a c10::Error becomes Error{kDevice} if memory ran out, else Error{kInternal}, with the message's first
-/// line (LibTorch appends a C++ backtrace).
+/// Runs `work`; a c10::Error becomes Error{kMemory} if memory ran out (std::bad_alloc too), Error{kDevice} if the
+/// device failed while it ran, else Error{kInternal}, with the message's first line (LibTorch appends a C++ backtrace).
 template <typename Work>
 auto translated(const std::string& device, Work work) {
   try {
@@ -21,8 +22,11 @@ auto translated(const std::string& device, Work work) {
     const std::string line = message.substr(0, message.find('\n'));
     const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&e) != nullptr ||
                         message.find("can't allocate memory") != std::string::npos;
-    if (memory) throw Error(ErrorKind::kDevice, fmt::format("{}: out of memory: {}", device, line));
-    throw Error(ErrorKind::kInternal, fmt::format("{}: {}", device, line));
+    if (memory) throw Error(ErrorKind::kMemory, fmt::format("{}: out of memory: {}", device, line));
+    const bool failed = dynamic_cast<const c10::AcceleratorError*>(&e) != nullptr;
+    throw Error(failed ? ErrorKind::kDevice : ErrorKind::kInternal, fmt::format("{}: {}", device, line));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::kMemory, fmt::format("{}: out of memory", device));
   }
 }
 

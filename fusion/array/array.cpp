@@ -13,6 +13,7 @@
 #include "fusion/array/loss.hpp"
 #include "fusion/array/optimizer.hpp"
 #include "fusion/array/program.hpp"
+#include "fusion/array/progress.hpp"
 #include "fusion/array/schema.hpp"
 #include "fusion/array/slot_store.hpp"
 #include "fusion/array/workers.hpp"
@@ -35,15 +36,6 @@ struct Chunk {
 };
 
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
-
-std::int64_t to_number(const std::map<std::string, std::string>& counters, const char* key) {
-  const auto it = counters.find(key);
-  if (it == counters.end() || it->second.empty() || it->second.size() > 18 ||
-      it->second.find_first_not_of("0123456789") != std::string::npos) {
-    throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata '{}': wanted a count", key));
-  }
-  return std::stoll(it->second);
-}
 
 }  // namespace
 
@@ -233,15 +225,14 @@ void Array::admit(int slot, const SlotInit& init) {
 void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> state) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("insert: slot {} is occupied", slot));
-  const auto counters = impl_->store.load(slot, state);
-  s = {true, init, {to_number(counters, "step"), static_cast<int>(to_number(counters, "epoch"))}};
+  const SlotProgress progress = progress_from(impl_->store.load(slot, state));
+  s = {true, init, progress};
 }
 
 StateBytes Array::extract(int slot) const {
   const Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("extract: slot {} is empty", slot));
-  return impl_->store.save(slot,
-                           {{"step", std::to_string(s.progress.step)}, {"epoch", std::to_string(s.progress.epoch)}});
+  return impl_->store.save(slot, counters_of(s.progress));
 }
 
 void Array::clear(int slot) { impl_->slot(slot) = {}; }
@@ -301,8 +292,17 @@ void Array::prepare(Samples& samples, bool training) {
   if (samples.shared == nullptr) impl_->workers->run_alone([&] { samples.shared = impl_->share(samples, training); });
 }
 
+void Array::pause_epoch(int slot, std::int64_t step, double loss) {
+  Slot& s = impl_->slot(slot);
+  if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("pause_epoch: slot {} is empty", slot));
+  s.progress.epoch_step = step;
+  s.progress.epoch_loss = loss;
+}
+
 void Array::finish_epoch(int chunk) {
-  for (Slot& s : impl_->slots_of(chunk)) s.progress.epoch += s.occupied ? 1 : 0;
+  for (Slot& s : impl_->slots_of(chunk)) {
+    if (s.occupied) s.progress = {s.progress.step, s.progress.epoch + 1};
+  }
 }
 
 void Array::keep_gradients(bool keep) { impl_->keep_gradients = keep; }

@@ -1,12 +1,14 @@
 #include "fusion/epochs.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <utility>
 
-#include "fusion/array/layout.hpp"
-#include "fusion/array/loss.hpp"
+#include "base/error.hpp"
 #include "fusion/array/slot_store.hpp"
 
 namespace hfta::fusion {
@@ -83,24 +85,33 @@ Samples Epochs::samples_at(const at::Tensor& order, std::int64_t begin, std::int
   return samples;
 }
 
-// One epoch of one chunk, step by step.
+// The rest of one chunk's epoch, step by step. Its slots may be at different places: those that are ahead wait outside
+// the array until the others have come to them.
 class Epochs::Run {
  public:
   Run(const Epochs& epochs, Array& array, int chunk)
-      : epochs_(epochs), array_(array), chunk_(chunk), first_(array.first_slot(chunk)) {
-    for (int b = first_; b < std::min(first_ + array.slots_per_chunk(), array.width()); ++b) {
-      if (array.occupied(b)) occupied_.push_back(b);
+      : epochs_(epochs), array_(array), chunk_(chunk), first_(array.first_slot(chunk)), at_(epochs.steps_per_epoch()) {
+    const int end = std::min(first_ + array.slots_per_chunk(), array.width());
+    for (int b = first_; b < end; ++b) {
+      if (array.occupied(b)) at_ = std::min(at_, array.progress(b).epoch_step);
     }
+    for (int b = first_; b < end; ++b) {
+      if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
+    }
+    if (at_ > 0) losses_ = at::zeros({array.slots_per_chunk()}, at::kDouble).to(epochs.train_.target.device());
     rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
-    for (int b = first_; b < first_ + array.slots_per_chunk(); ++b) {  // empty slots look at what the first one sees
-      const bool here = b < array.width() && array.occupied(b);
-      keys_.push_back(epochs.order_key(array, here ? b : occupied_.front()));
-    }
+    meet();
+  }
+
+  /// Steps of the epoch that are done.
+  [[nodiscard]] std::int64_t at() const { return at_; }
+  [[nodiscard]] bool uses(const OrderKey& key) const {
+    return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
   }
 
   // `samples_of(key)` gives the samples of this step.
   template <typename SamplesOf>
-  void step(std::int64_t samples, SamplesOf samples_of) {
+  void step(SamplesOf samples_of) {
     set_rates();
     Batch batch;
     std::map<OrderKey, int> parts;
@@ -109,14 +120,25 @@ class Epochs::Run {
       if (fresh) batch.parts.push_back(samples_of(key));
       batch.part_of.push_back(part->second);
     }
-    const at::Tensor loss = array_.step(chunk_, batch, rates_) * static_cast<double>(samples);
+    const auto [begin, end] = epochs_.range_of(at_);
+    const at::Tensor loss = array_.step(chunk_, batch, rates_) * static_cast<double>(end - begin);
     losses_ = losses_.defined() ? losses_.add_(loss) : loss;
-    samples_ += samples;
+    ++at_;
+    if (!ahead_.empty()) meet();
+  }
+
+  /// All slots are in the array again, and know how far they are.
+  void pause() {
+    const at::Tensor sums = losses_.defined() ? losses_.cpu() : losses_;
+    for (const int b : occupied_) array_.pause_epoch(b, at_, sums.defined() ? sums.data_ptr<double>()[b - first_] : 0);
+    for (const Ahead& other : ahead_) array_.insert(other.slot, other.init, other.state);
+    ahead_.clear();
   }
 
   std::vector<EpochResult> finish() {
     array_.finish_epoch(chunk_);
-    const at::Tensor mean = (losses_ / static_cast<double>(samples_)).cpu();
+    const auto samples = static_cast<double>(epochs_.range_of(at_ - 1).second);
+    const at::Tensor mean = (losses_ / samples).cpu();
     std::vector<EpochResult> results;
     for (const int b : occupied_) {
       results.push_back({b, array_.progress(b).epoch, {{"train_loss", mean.data_ptr<double>()[b - first_]}}});
@@ -125,6 +147,41 @@ class Epochs::Run {
   }
 
  private:
+  struct Ahead {
+    int slot;
+    std::int64_t place;
+    SlotInit init;
+    StateBytes state;
+  };
+
+  void take_out(int slot) {
+    ahead_.push_back({slot, array_.progress(slot).epoch_step, array_.init_of(slot), array_.extract(slot)});
+    array_.clear(slot);
+  }
+
+  // Slots that were ahead, and are here now, come back in.
+  void meet() {
+    std::erase_if(ahead_, [&](const Ahead& other) {
+      if (other.place != at_) return false;
+      array_.insert(other.slot, other.init, other.state);
+      return true;
+    });
+    std::vector<int> before = std::exchange(occupied_, {});
+    keys_.clear();
+    const int end = std::min(first_ + array_.slots_per_chunk(), array_.width());
+    for (int b = first_; b < end; ++b) {
+      if (!array_.occupied(b)) continue;
+      occupied_.push_back(b);
+      if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) {
+        losses_.select(0, b - first_).fill_(array_.progress(b).epoch_loss);
+      }
+    }
+    for (int b = first_; b < first_ + array_.slots_per_chunk(); ++b) {  // empty slots look at what the first one sees
+      const bool here = b < array_.width() && array_.occupied(b);
+      keys_.push_back(epochs_.order_key(array_, here ? b : occupied_.front()));
+    }
+  }
+
   void set_rates() {
     const auto steps = static_cast<double>(epochs_.steps_per_epoch());
     const auto duration = static_cast<double>(epochs_.recipe_.epochs);
@@ -141,28 +198,61 @@ class Epochs::Run {
   const Epochs& epochs_;
   Array& array_;
   int chunk_, first_;
+  std::int64_t at_;
   std::vector<int> occupied_;
+  std::vector<Ahead> ahead_;
   std::vector<OrderKey> keys_;
   std::vector<double> rates_;
-  at::Tensor losses_;
-  std::int64_t samples_ = 0;
+  at::Tensor losses_;  // sums over the epoch's samples so far, [c]; undefined before the first step
 };
 
+void Epochs::check_places(const Array& array) const {
+  for (int b = 0; b < array.width(); ++b) {
+    const std::int64_t place = array.occupied(b) ? array.progress(b).epoch_step : 0;
+    if (place <= steps_per_epoch()) continue;
+    throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata 'epoch_step': found {}, wanted at most {}",
+                                                 place, steps_per_epoch()));
+  }
+}
+
 std::vector<EpochResult> Epochs::run(Array& array) const {
+  return *run(array, [] { return false; });
+}
+
+std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& pause) const {
+  check_places(array);
   const Orders orders = orders_for(array);
+  std::atomic<bool> paused = false;
+  const auto asked = [&] {
+    if (!paused && pause()) paused = true;
+    return paused.load();
+  };
   Runs runs(static_cast<std::size_t>(array.chunks()));
   array.for_each_chunk([&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, k); });
   if (array.shares_layers()) {
-    train_in_step(array, runs, orders);
+    train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
-      for (std::int64_t s = 0; s < steps_per_epoch(); ++s) {
-        const auto [begin, end] = range_of(s);
-        runs[static_cast<std::size_t>(k)]->step(
-            end - begin, [&, b = begin, e = end](const OrderKey& key) { return samples_at(orders.at(key), b, e); });
+      Run& run = *runs[static_cast<std::size_t>(k)];
+      while (run.at() < steps_per_epoch() && !asked()) {
+        const auto [begin, end] = range_of(run.at());
+        run.step([&, b = begin, e = end](const OrderKey& key) { return samples_at(orders.at(key), b, e); });
       }
     });
   }
+  // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.
+  const bool trained = std::all_of(runs.begin(), runs.end(),
+                                   [&](const auto& r) { return r == nullptr || r->at() == steps_per_epoch(); });
+  if (!trained || (validation_ != nullptr && asked())) {
+    for (const auto& run : runs) {
+      if (run != nullptr) run->pause();
+    }
+    return std::nullopt;
+  }
+  return finish(array, runs);
+}
+
+std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
   std::vector<ChunkMetrics> validation(static_cast<std::size_t>(array.chunks()));
   if (validation_ != nullptr) validation = evaluate_chunks(array, *validation_, [](int) { return true; });
   std::vector<EpochResult> results;
@@ -181,16 +271,23 @@ std::vector<EpochResult> Epochs::run(Array& array) const {
   return results;
 }
 
-// All chunks take each step together, so that what slots at one epoch compute alike is computed once.
-void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders) const {
+// All chunks take each step together, so that what slots at one epoch compute alike is computed once. A chunk that is
+// ahead waits.
+void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const Pause& asked) const {
+  const auto here = [](const std::unique_ptr<Run>& run, std::int64_t s) { return run != nullptr && run->at() == s; };
   for (std::int64_t s = 0; s < steps_per_epoch(); ++s) {
+    if (std::none_of(runs.begin(), runs.end(), [&](const auto& run) { return here(run, s); })) continue;
+    if (asked()) return;
     const auto [begin, end] = range_of(s);
     std::map<OrderKey, Samples> samples;
     for (const auto& [key, order] : orders) {
+      const auto uses = [&, &k = key](const auto& run) { return here(run, s) && run->uses(k); };
+      if (std::none_of(runs.begin(), runs.end(), uses)) continue;
       array.prepare(samples.emplace(key, samples_at(order, begin, end)).first->second, true);
     }
-    array.for_each_chunk([&, count = end - begin](int k) {
-      runs[static_cast<std::size_t>(k)]->step(count, [&](const OrderKey& key) { return samples.at(key); });
+    array.for_each_chunk([&](int k) {
+      Run& run = *runs[static_cast<std::size_t>(k)];
+      if (run.at() == s) run.step([&](const OrderKey& key) { return samples.at(key); });
     });
   }
 }
@@ -198,78 +295,6 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders) const
 std::pair<std::int64_t, std::int64_t> Epochs::range_of(std::int64_t step) const {
   const std::int64_t begin = step * recipe_.batch_size;
   return {begin, std::min<std::int64_t>(begin + recipe_.batch_size, train_.size)};
-}
-
-// Larger batches than training's make evaluation of small samples faster; a rule that knows nothing of the array keeps
-// its sums the same at any width.
-std::int64_t Epochs::evaluation_batch() const {
-  if (options_.fixed_batch > 0) return options_.fixed_batch;
-  constexpr std::int64_t kElements = std::int64_t{1} << 20;
-  const std::int64_t per_sample =
-      std::max<std::int64_t>(1, train_.inputs.front().numel() / std::max<std::int64_t>(1, train_.size));
-  const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
-  const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
-  return options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
-}
-
-// In order; the last one is filled up with its last sample where the batch is fixed.
-std::vector<Samples> Epochs::evaluation_samples(const DeviceData& data) const {
-  std::vector<Samples> all;
-  for (std::int64_t begin = 0; begin < data.size; begin += evaluation_batch()) {
-    const std::int64_t end = std::min(begin + evaluation_batch(), data.size);
-    const std::int64_t missing = options_.fixed_batch > 0 ? options_.fixed_batch - (end - begin) : 0;
-    Samples samples;
-    for (const at::Tensor& input : data.inputs) {
-      at::Tensor rows = input.slice(0, begin, end);
-      if (missing > 0) rows = at::cat({rows, rows.slice(0, -1).repeat_interleave(missing, 0)});
-      samples.inputs.push_back(rows);
-    }
-    samples.target = data.target.slice(0, begin, end);
-    all.push_back(std::move(samples));
-  }
-  return all;
-}
-
-// Metrics of every chunk that `wanted` and that has an occupied slot.
-std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const DeviceData& data,
-                                                          const std::function<bool(int chunk)>& wanted) const {
-  const int c = array.slots_per_chunk();
-  std::vector<MetricSums> sums(static_cast<std::size_t>(array.chunks()), MetricSums(recipe_, c == 1 ? 0 : c));
-  const auto add = [&](int chunk, const Samples& samples) {
-    if (!wanted(chunk)) return;
-    const at::Tensor output = array.predict(chunk, samples).narrow(c > 1 ? 1 : 0, 0, samples.target.size(0));
-    const at::Tensor target = c > 1 ? with_slots(samples.target, c) : samples.target;
-    sums[static_cast<std::size_t>(chunk)].add(output, target);
-  };
-  std::vector<Samples> all = evaluation_samples(data);
-  if (array.shares_layers()) {
-    for (Samples& samples : all) {
-      array.prepare(samples, false);
-      array.for_each_chunk([&](int k) { add(k, samples); });
-      samples.shared.reset();
-    }
-  } else {
-    array.for_each_chunk([&](int k) {
-      for (const Samples& samples : all) add(k, samples);
-    });
-  }
-  std::vector<ChunkMetrics> metrics(sums.size());
-  array.for_each_chunk([&](int k) {
-    if (wanted(k)) metrics[static_cast<std::size_t>(k)] = sums[static_cast<std::size_t>(k)].result();
-  });
-  return metrics;
-}
-
-std::map<std::string, double> Epochs::evaluate(Array& array, int slot, const DeviceData& data,
-                                               const std::string& prefix) const {
-  const int chunk = slot / array.slots_per_chunk();
-  const auto all = evaluate_chunks(array, data, [&](int k) { return k == chunk; });
-  std::map<std::string, double> metrics;
-  for (const auto& [name, value] :
-       all[static_cast<std::size_t>(chunk)].at(static_cast<std::size_t>(slot - array.first_slot(chunk)))) {
-    metrics[prefix + name] = value;
-  }
-  return metrics;
 }
 
 }  // namespace hfta::fusion

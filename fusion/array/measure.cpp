@@ -118,7 +118,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   const std::vector<Lowering> plans = lowering_candidates(graph, options, device);
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
   const Probe probe(graph, recipe, data, options, device, clock);
-  MeasuredChoices choices{{}, "measured"};
+  MeasuredChoices choices{{}, "measured", true};
   // A way that the model cannot go, or that does not fit in memory, is no candidate.
   const auto try_out = [&](const Lowering& lowering) {
     try {
@@ -134,7 +134,11 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
   if (choices.candidates.empty()) choices.candidates.push_back(probe.time(plans[next], 3));  // or say why not
   const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
-  const auto affordable = [&](double guess) { return probe.spent() + guess < budget; };
+  const auto affordable = [&](double guess) {
+    const bool enough = probe.spent() + guess < budget;
+    choices.complete = choices.complete && enough;
+    return enough;
+  };
   for (std::size_t i = next + 1; i < plans.size(); ++i) {
     // Slots that run together take at most about as long as they would in turn.
     const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);

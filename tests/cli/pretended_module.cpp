@@ -18,12 +18,12 @@ using namespace hfta::engine;
 
 bool is_set(const char* name) { return std::getenv(name) != nullptr; }
 
-std::vector<std::string> devices(const std::string& wanted) {
+std::vector<std::string> devices(const std::vector<std::string>& wanted) {
   if (is_set("HFTA_PRETENDED_BROKEN")) throw Error(ErrorKind::kDevice, "pretended: broken");
-  if (wanted.starts_with("cuda"))
+  if (wanted.front().starts_with("cuda"))
     throw Error(ErrorKind::kDevice, "device: found cuda, wanted cpu: this machine pretends");
-  if (wanted == "all") return {"pretended:0", "pretended:1"};
-  return {"pretended"};
+  if (wanted.front() == "all") return {"pretended:0", "pretended:1"};
+  return std::vector<std::string>(wanted.size(), "pretended");
 }
 
 std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {
@@ -38,7 +38,7 @@ std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {
     const int milliseconds = std::atoi(delay);
     world.after_epochs = [milliseconds](int) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
   }
-  return std::make_unique<testing::PretendedTrainer>(world, options.device);
+  return std::make_unique<testing::PretendedTrainer>(world, options.label);
 }
 
 }  // namespace

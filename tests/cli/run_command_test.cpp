@@ -135,6 +135,18 @@ TEST_CASE("a killed run goes on to the same end") {
   }
 }
 
+TEST_CASE("devices that are named one by one are told apart, and decide no result") {
+  const Workplace one, two;
+  one.write("digits.yaml", kHyperband);
+  two.write("digits.yaml", kHyperband);
+  REQUIRE(one.run({"digits.yaml", "--device", "cpu"}).code == 0);
+  const Finished finished = two.run({"digits.yaml", "--device", "cpu,cpu"});
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK(finished.err.find("pretended:0, pretended:1") != std::string::npos);
+  CHECK(results(report(two)) == results(report(one)));
+}
+
 TEST_CASE("a second signal ends the run at once") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);

@@ -7,6 +7,14 @@ namespace {
 
 const trials::Params kParams = {{"lr", 0.5}, {"drop", 0.25}, {"hidden", std::int64_t{64}}};
 
+TEST_CASE("devices are a word or a list of words") {
+  const std::pair<const char*, std::vector<std::string>> cases[] = {{"cpu", {"cpu"}},
+                                                                    {"[all]", {"all"}},
+                                                                    {"[cuda:0,cuda:1]", {"cuda:0", "cuda:1"}},
+                                                                    {"[cpu, cpu, cuda:12]", {"cpu", "cpu", "cuda:12"}}};
+  for (const auto& [text, devices] : cases) CHECK(parsed(kSample, {{"array.device", text}}).devices == devices);
+}
+
 TEST_CASE("--set replaces and adds") {
   const StudyConfig config = parsed(kSample, {{"train.epochs", "9"},
                                               {"array.device", "cuda:1"},
@@ -22,7 +30,7 @@ TEST_CASE("--set replaces and adds") {
                                               {"data.shuffle", "false"}});
   const TaskSpec task = config.task(kParams);
   CHECK(task.recipe.epochs == 9);
-  CHECK(config.device == "cuda:1");
+  CHECK(config.devices == std::vector<std::string>{"cuda:1"});
   CHECK(config.width == 4);
   CHECK(config.run_cap == 100);
   CHECK(task.recipe.optimizer == fusion::OptimizerKind::kSgd);

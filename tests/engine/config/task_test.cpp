@@ -28,7 +28,7 @@ TEST_CASE("the sample, typed") {
   CHECK_FALSE(config.select_best);
   CHECK(config.width == 4);
   CHECK_FALSE(config.threads);
-  CHECK(config.device == "auto");
+  CHECK(config.devices == std::vector<std::string>{"auto"});
   CHECK(config.keep == 10);
   CHECK(config.shape_changing == std::set<std::string>{"hidden"});
   CHECK(config.partition(kParams) == "hidden=64");

@@ -1,0 +1,98 @@
+#include "engine/fused/choices_json.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/text.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json lowering_json(const fusion::Lowering& l) {
+  return {{"chunk", l.chunk},
+          {"channels_last", l.channels_last},
+          {"families", l.families},
+          {"workers", l.workers},
+          {"threads_per_worker", l.threads_per_worker}};
+}
+
+fusion::Lowering lowering_from(const ordered_json& json) {
+  fusion::Lowering l;
+  json.at("chunk").get_to(l.chunk);
+  json.at("channels_last").get_to(l.channels_last);
+  json.at("families").get_to(l.families);
+  json.at("workers").get_to(l.workers);
+  json.at("threads_per_worker").get_to(l.threads_per_worker);
+  return l;
+}
+
+bool possible(const fusion::Measured& candidate) {
+  const fusion::Lowering& l = candidate.lowering;
+  return l.chunk >= 1 && l.workers >= 1 && l.threads_per_worker >= 1 && std::isfinite(candidate.wave_seconds) &&
+         candidate.wave_seconds >= 0;
+}
+
+}  // namespace
+
+std::string ChoiceKey::to_text() const {
+  return fmt::format("{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
+}
+
+ordered_json to_json(const KeptChoices& kept) {
+  ordered_json candidates = ordered_json::array();
+  for (const fusion::Measured& measured : kept.choices.candidates) {
+    candidates.push_back({{"lowering", lowering_json(measured.lowering)}, {"wave_seconds", measured.wave_seconds}});
+  }
+  return {{"how", kept.choices.how},       {"device", kept.key.device},         {"library", kept.key.library},
+          {"graph", kept.key.graph},       {"width", kept.key.width},           {"threads", kept.key.threads},
+          {"slot_steps", kept.slot_steps}, {"complete", kept.choices.complete}, {"candidates", std::move(candidates)}};
+}
+
+std::optional<KeptChoices> kept_choices(const ordered_json& json) {
+  try {
+    KeptChoices kept;
+    json.at("how").get_to(kept.choices.how);
+    json.at("device").get_to(kept.key.device);
+    json.at("library").get_to(kept.key.library);
+    json.at("graph").get_to(kept.key.graph);
+    json.at("width").get_to(kept.key.width);
+    json.at("threads").get_to(kept.key.threads);
+    json.at("slot_steps").get_to(kept.slot_steps);
+    json.at("complete").get_to(kept.choices.complete);
+    for (const ordered_json& entry : json.at("candidates")) {
+      kept.choices.candidates.push_back({lowering_from(entry.at("lowering")), entry.at("wave_seconds").get<double>()});
+      if (!possible(kept.choices.candidates.back())) return std::nullopt;
+    }
+    if (kept.choices.candidates.empty() || kept.key.width < 1) return std::nullopt;
+    return kept;
+  } catch (const ordered_json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<KeptChoices> recorded_choices(const std::string& choices_json) {
+  const ordered_json json = ordered_json::parse(choices_json, nullptr, false);
+  if (!json.is_object() || !json.contains("choices")) return std::nullopt;
+  return kept_choices(json.at("choices"));
+}
+
+std::string difference_of(const ChoiceKey& before, const ChoiceKey& now) {
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, const auto& then, const auto& today) {
+    if (then != today) parts.push_back(fmt::format("{} {} (now {})", what, then, today));
+  };
+  compare("device", before.device, now.device);
+  compare("LibTorch", before.library, now.library);
+  compare("threads", before.threads, now.threads);
+  if (!before.graph.empty() && !now.graph.empty() && before.graph != now.graph) {
+    parts.emplace_back("another graph of the model");
+  }
+  return join(parts);
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,41 @@
+#pragma once
+/// Chosen lowerings as JSON: the one form of them, in the cache and in the study's store.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "fusion/measure.hpp"
+
+namespace hfta::engine {
+
+/// What a choice depends on.
+struct ChoiceKey {
+  std::string device, library;  ///< Device and CPU model; LibTorch's version.
+  std::string graph;            ///< Dtype, optimizer, loss, batch size, and a hash of the graph's signature.
+  int width = 0;                ///< For which lowerings were measured.
+  int threads = 0;
+  bool operator==(const ChoiceKey&) const = default;
+  [[nodiscard]] std::string to_text() const;
+};
+
+/// Choices with all that is needed to judge whether they still hold.
+struct KeptChoices {
+  ChoiceKey key;
+  fusion::MeasuredChoices choices;
+  double slot_steps = 0;  ///< Work ahead when they were measured, which bounded what that could cost.
+};
+
+/// {"how", "device", "library", "graph", "width", "threads", "slot_steps", "complete", "candidates": [{"lowering",
+/// "wave_seconds"}]}.
+[[nodiscard]] nlohmann::ordered_json to_json(const KeptChoices& kept);
+/// Its inverse, exact; nullopt for anything else.
+[[nodiscard]] std::optional<KeptChoices> kept_choices(const nlohmann::ordered_json& json);
+/// The choices in an ArrayInfo::choices_json, under "choices"; nullopt if it has none.
+[[nodiscard]] std::optional<KeptChoices> recorded_choices(const std::string& choices_json);
+
+/// What differs of device, library, threads and graph, in words: "LibTorch 2.10.0 (now 2.11.0)"; "" if nothing does.
+/// The width is no difference: that of `before` is what its lowering was chosen for. An empty graph is not compared.
+[[nodiscard]] std::string difference_of(const ChoiceKey& before, const ChoiceKey& now);
+
+}  // namespace hfta::engine

@@ -1,0 +1,52 @@
+#include "fusion/array/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "base/error.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::int64_t to_number(const std::map<std::string, std::string>& counters, const char* key) {
+  const auto it = counters.find(key);
+  if (it == counters.end() || it->second.empty() || it->second.size() > 18 ||
+      it->second.find_first_not_of("0123456789") != std::string::npos) {
+    throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata '{}': wanted a count", key));
+  }
+  return std::stoll(it->second);
+}
+
+// A double goes by its bits, so that any, NaN too, comes back as it was.
+std::string bits_of(double value) { return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(value)); }
+
+double double_of(const std::string& bits) {
+  if (bits.size() != 16 || bits.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw Error(ErrorKind::kStorage, "slot state: metadata 'epoch_loss': wanted 16 hexadecimal digits");
+  }
+  return std::bit_cast<double>(static_cast<std::uint64_t>(std::stoull(bits, nullptr, 16)));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> counters_of(const SlotProgress& progress) {
+  std::map<std::string, std::string> counters = {{"step", std::to_string(progress.step)},
+                                                 {"epoch", std::to_string(progress.epoch)}};
+  if (progress.epoch_step > 0) {
+    counters["epoch_step"] = std::to_string(progress.epoch_step);
+    counters["epoch_loss"] = bits_of(progress.epoch_loss);
+  }
+  return counters;
+}
+
+SlotProgress progress_from(const std::map<std::string, std::string>& counters) {
+  SlotProgress progress{to_number(counters, "step"), static_cast<int>(to_number(counters, "epoch"))};
+  if (!counters.contains("epoch_step")) return progress;
+  progress.epoch_step = to_number(counters, "epoch_step");
+  const auto loss = counters.find("epoch_loss");
+  progress.epoch_loss = double_of(loss == counters.end() ? "" : loss->second);
+  return progress;
+}
+
+}  // namespace hfta::fusion

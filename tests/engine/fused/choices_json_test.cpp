@@ -1,0 +1,88 @@
+// Choices as the store has them.
+#include "engine/fused/choices_json.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "../../fusion/array/catch_after_torch.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+KeptChoices sample() {
+  fusion::Lowering wide;
+  wide.chunk = 8;
+  wide.channels_last = true;
+  wide.families = {{"conv", "unfolded"}, {"linear", "batched"}};
+  wide.workers = 2;
+  wide.threads_per_worker = 3;
+  return {{"cpu Some CPU", "2.11.0", "float32|sgd|mse|batch 8|0123456789abcdef", 16, 6},
+          {{{fusion::Lowering(), 0.1}, {wide, 1.0 / 3}}, "measured", true},
+          12345.5};
+}
+
+std::string document(const ordered_json& choices) { return ordered_json{{"choices", choices}}.dump(); }
+
+}  // namespace
+
+TEST_CASE("choices come back from their JSON as they were") {
+  const KeptChoices kept = sample();
+  const auto back = recorded_choices(document(to_json(kept)));
+  REQUIRE(back);
+  CHECK(back->key == kept.key);
+  CHECK(back->slot_steps == kept.slot_steps);
+  CHECK(back->choices.how == "measured");
+  CHECK(back->choices.complete);
+  REQUIRE(back->choices.candidates.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(back->choices.candidates[i].lowering == kept.choices.candidates[i].lowering);
+    CHECK(back->choices.candidates[i].wave_seconds == kept.choices.candidates[i].wave_seconds);
+  }
+  CHECK(to_json(*back).dump() == to_json(kept).dump());
+}
+
+TEST_CASE("what are no choices is none, old records too") {
+  for (const char* text : {"", "{", "[]", "3", "null", "{}", R"({"choices": 3})", R"({"choices": {}})",
+                           R"({"how": "measured", "lowering": "chunk 1", "wave_ms": {"chunk 1": 2.5}})"}) {
+    INFO(text);
+    CHECK_FALSE(recorded_choices(text));
+  }
+  const ordered_json whole = to_json(sample());
+  for (const auto& [key, value] : whole.items()) {
+    INFO(key);
+    ordered_json without = whole;
+    without.erase(key);
+    CHECK_FALSE(recorded_choices(document(without)));
+    ordered_json other = whole;
+    other[key] = ordered_json::object();
+    CHECK_FALSE(recorded_choices(document(other)));
+  }
+  for (const char* key : {"chunk", "workers", "threads_per_worker"}) {
+    ordered_json broken = whole;
+    broken["candidates"][1]["lowering"][key] = 0;
+    CHECK_FALSE(recorded_choices(document(broken)));
+  }
+  ordered_json none = whole;
+  none["candidates"] = ordered_json::array();
+  CHECK_FALSE(recorded_choices(document(none)));
+}
+
+TEST_CASE("what differs is named") {
+  const ChoiceKey before = sample().key;
+  struct Case {
+    ChoiceKey now;
+    const char* words;
+  };
+  const Case cases[] = {
+      {before, ""},
+      {{before.device, before.library, before.graph, 99, before.threads}, ""},
+      {{before.device, before.library, "", 16, before.threads}, ""},
+      {{"cpu Other", before.library, before.graph, 16, 6}, "device cpu Some CPU (now cpu Other)"},
+      {{before.device, "2.12.0", before.graph, 16, 2}, "LibTorch 2.11.0 (now 2.12.0), threads 6 (now 2)"},
+      {{before.device, before.library, "x", 16, 6}, "another graph of the model"}};
+  for (const Case& c : cases) CHECK(difference_of(before, c.now) == c.words);
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,123 @@
+// A study that goes on runs its arrays as it did, on the same machine, and pauses between steps.
+#include <nlohmann/json.hpp>
+
+#include "../../fusion/array/catch_after_torch.hpp"
+#include "base/error.hpp"
+#include "engine/fused/choices_json.hpp"
+#include "engine/fused/fused_trainer.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kStudy = R"(study: recalled
+seed: 1
+method: random
+run_cap: 8
+metric: {name: val_loss, goal: minimize}
+parameters:
+  lr: {min: 0.01, max: 0.1}
+  hidden: {values: [8, 16]}
+model:
+  layers: [flatten, {linear: [64, "${hidden}"]}, relu, {linear: ["${hidden}", 10]}]
+data: {name: digits, batch_size: 256, validation: 0.2}
+train: {epochs: 2, loss: cross_entropy, optimizer: {name: sgd, lr: "${lr}"}}
+array: {width: 4, threads: 2}
+)";
+
+trials::Params params(int hidden) { return {{"lr", 0.05}, {"hidden", std::int64_t{hidden}}}; }
+
+/// A trainer with the seams it uses.
+struct Place {
+  SystemFiles files;
+  SystemClock clock;
+  FusedTrainer trainer;
+
+  explicit Place(const std::vector<Override>& overrides = {}, int sharers = 1)
+      : trainer({parse_config(kStudy, "s.yaml", overrides), "cpu", sharers > 1 ? "cpu:1" : "cpu", sharers,
+                 std::filesystem::path(HFTA_SOURCE_DIR) / "data", ""},
+                files, clock) {
+    trainer.check(params(8));
+  }
+  [[nodiscard]] ArrayInfo info(int width = 4) { return trainer.open(params(8), width, 0)->info(); }
+};
+
+// As if an earlier run had chosen two slots together for arrays of up to 16.
+std::string earlier_choices() {
+  ordered_json json = ordered_json::parse(Place().info().choices_json);
+  CHECK(json["choices"]["how"] == "not measured");
+  json["choices"]["candidates"][0]["lowering"]["chunk"] = 2;
+  json["choices"]["candidates"][0]["wave_seconds"] = 0.5;
+  json["choices"]["width"] = 16;
+  return json.dump();
+}
+
+}  // namespace
+
+TEST_CASE("an array runs as it did in the study so far") {
+  const std::string earlier = earlier_choices();
+  Place place({{"array.width", "3"}, {"run_cap", "100"}});
+  const std::string partition = place.trainer.partition(params(8));
+  CHECK(place.trainer.recall(partition, earlier).empty());
+  const ArrayInfo info = place.info(3);
+  CHECK(info.chunk == 2);
+  const auto found = recorded_choices(info.choices_json), expected = recorded_choices(earlier);
+  REQUIRE(found);
+  CHECK(found->choices.how == "recalled");
+  CHECK(found->key == expected->key);
+  CHECK(place.trainer.open(params(16), 4, 0)->info().chunk == 1);  // another partition
+  Place again;                                                     // what was recalled is recalled again
+  CHECK(again.trainer.recall(partition, info.choices_json).empty());
+  CHECK(again.info().choices_json == info.choices_json);
+}
+
+TEST_CASE("what was chosen elsewhere is not used, and the user is told") {
+  ordered_json other_library = ordered_json::parse(earlier_choices()), other_graph = other_library;
+  other_library["choices"]["library"] = "1.0.0";
+  other_graph["choices"]["graph"] = "another";
+  struct Case {
+    std::vector<Override> overrides;
+    int sharers;
+    std::string choices, words;
+  };
+  const Case cases[] = {
+      {{{"array.threads", "3"}}, 1, earlier_choices(), "cpu, hidden=8: the study ran with threads 2 (now 3) before"},
+      {{}, 2, earlier_choices(), "cpu:1, hidden=8: the study ran with threads 2 (now 1) before"},
+      {{}, 1, other_library.dump(), "LibTorch 1.0.0 (now "},
+      {{}, 1, other_graph.dump(), "another graph of the model"},
+      {{}, 1, R"({"how": "measured", "lowering": "chunk 2"})", ""},
+      {{}, 1, "not even JSON", ""}};
+  for (const Case& c : cases) {
+    Place place(c.overrides, c.sharers);
+    const std::string line = place.trainer.recall(place.trainer.partition(params(8)), c.choices);
+    INFO(line);
+    CHECK(line.empty() == c.words.empty());
+    CHECK(line.find(c.words) != std::string::npos);
+    CHECK((line.empty() || line.find("only up to rounding") != std::string::npos));
+    CHECK(place.info().chunk == 1);
+  }
+}
+
+TEST_CASE("an array's epoch pauses and goes on") {
+  Place place;
+  const auto array = place.trainer.open(params(8), 2, 0);
+  for (int b = 0; b < 2; ++b) array->admit(b, b, params(8));
+  CHECK_FALSE(array->run_epoch([] { return true; }).has_value());
+  int asked = 0;
+  const auto other = place.trainer.open(params(8), 1, 0);
+  other->admit(0, 0, params(8));
+  CHECK_FALSE(other->run_epoch([&] { return ++asked == 3; }).has_value());
+  const SlotState state = other->extract(0);
+  other->clear(0);
+  other->insert(0, 0, params(8), state);
+  const auto never = [] { return false; };
+  const auto whole = array->run_epoch(never), rest = other->run_epoch(never);
+  REQUIRE(whole);
+  REQUIRE(rest);
+  CHECK(whole->size() == 2);
+  CHECK(whole->front().metrics == rest->front().metrics);
+  CHECK(array->extract(0) == other->extract(0));
+}
+
+}  // namespace hfta::engine
