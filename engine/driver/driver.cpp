@@ -206,9 +206,13 @@ void Driver::Impl::recall() {
   for (const storage::ArrayRecord& array : seams.store.arrays(config.study)) {
     latest[array.partition] = array.choices_json;
   }
+  std::map<std::string, int> example;  // a draw of each
+  for (int draw = 0; draw < ledger.drawn(); ++draw) example.emplace(ledger.entry(draw).partition, draw);
   std::set<std::string> told;
   for (const auto& [partition, choices] : latest) {
+    if (!example.contains(partition)) continue;
     for (Trainer* trainer : seams.trainers) {
+      trainer->check(ledger.trial(example[partition]).params);  // what is compared has to be known first
       const std::string line = trainer->recall(partition, choices);
       if (!line.empty() && told.insert(line).second) page.notes.push_back(line);
     }

@@ -17,11 +17,14 @@ std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& stu
     last_round[round.array] = round.round;
     by_id[round.array] = {round.array, {}, round.width, {}};
   }
+  std::map<int, storage::OccupancyRecord> latest;  // by draw; places come in order of round
   for (const storage::OccupancyRecord& place : store.occupancy(study)) {
     const auto draw = draw_of.find(place.trial);
-    if (draw == draw_of.end() || place.round != last_round[place.array]) continue;
-    if (place.epoch != ledger.recorded(draw->second)) continue;  // it trained on elsewhere
-    by_id[place.array].trials.emplace_back(place.slot, draw->second);
+    if (draw != draw_of.end()) latest[draw->second] = place;
+  }
+  for (const auto& [draw, place] : latest) {
+    const bool here = place.round == last_round[place.array] && place.epoch == ledger.recorded(draw);
+    if (here) by_id[place.array].trials.emplace_back(place.slot, draw);
   }
   // cuda:2 before cuda:10
   std::map<std::pair<std::size_t, std::string>, LeftArray> by_device;

@@ -152,14 +152,17 @@ void Packer::fit(std::size_t device, storage::Changes& changes) {
   fill(array, changes);
 }
 
-// A half-empty array is left for a fuller one if its trials will have company later: trials of the same partition that
-// wait for verdicts, or that are still to be drawn. States move bit for bit, so only time is at stake.
+// An array that cannot be filled is left for a clearly fuller one if its trials will have company later: trials of the
+// same partition that wait for verdicts, or that are still to be drawn. States move bit for bit, so only time is at
+// stake: moving must not cost more than the empty slots do.
 bool Packer::worth_leaving(const OpenArray& array) const {
-  if (2 * array.occupied() > array.width() || queue_.ready(array.partition()) > 0) return false;
+  if (queue_.ready(array.partition()) > 0) return false;
   if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
+  const int wanted = array.occupied() + std::max(1, (array.width() + 2) / 3);
   const std::vector<std::string> others = queue_.partitions();
-  return std::any_of(others.begin(), others.end(),
-                     [&](const std::string& partition) { return queue_.ready(partition) >= 2 * array.occupied(); });
+  return std::any_of(others.begin(), others.end(), [&](const std::string& partition) {
+    return std::min(queue_.ready(partition), widest_) >= wanted;
+  });
 }
 
 void Packer::leave(std::size_t device) {
@@ -202,6 +205,10 @@ void Packer::halve(std::size_t device, int draw, int width, const std::string& w
   limits_[{device, ledger_.entry(draw).partition}] = std::max(1, width / 2);
   if (width > 1) {
     calls_.note(fmt::format("{}; going on with arrays of {} slots instead of {}", what, width / 2, width));
+    return;
+  }
+  if (alone_.insert(draw).second) {
+    calls_.note(fmt::format("{}, with trial {} alone; trying once more", what, ledger_.trial(draw).number));
     return;
   }
   queue_.take(draw);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@
 namespace hfta::engine {
 
 /// Where it puts a trial never changes what the trial computes, only how soon. Where memory does not suffice, arrays
-/// become half as wide; a trial that cannot be trained alone has failed. Devices are known by their index.
+/// become half as wide; a trial that cannot be trained alone, tried twice, has failed. Devices are known by their
+/// index.
 class Packer {
  public:
   /// What the packer cannot do by itself.
@@ -70,6 +72,7 @@ class Packer {
   std::vector<Trainer*> trainers_;
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;
+  std::set<int> alone_;  ///< Draws for which memory did not suffice once, with nobody beside them.
   std::optional<int> width_;
   int next_array_;
   int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.

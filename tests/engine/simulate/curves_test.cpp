@@ -1,11 +1,12 @@
 // Curves that simulations take in place of training.
 
+#include "engine/simulate/curves.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <fstream>
 
 #include "base/error.hpp"
-#include "engine/simulate/curves.hpp"
 #include "studies.hpp"
 
 using namespace hfta;
@@ -38,7 +39,7 @@ TEST_CASE("invented curves fall, depend on the parameters, and are the same ever
   for (int number = 0; number < 200; ++number) {
     const trials::Params p = params(std::pow(10, -4 + number % 20 * 0.2), number / 20 * 0.07);
     const double first = curves->at(number, p, 1).at("val_loss"), last = curves->at(number, p, 27).at("val_loss");
-    CHECK(curves->at(number, p, 9) .size() >= 2);
+    CHECK(curves->at(number, p, 9).size() >= 2);
     if (std::isnan(last)) {
       ++diverged;
       continue;
@@ -57,8 +58,8 @@ TEST_CASE("invented curves fall, depend on the parameters, and are the same ever
 TEST_CASE("recorded curves are dealt to trials in turn, and stay where they end") {
   const SimulationFolder folder;
   const StudyConfig config = digits_study(kLines, folder.path() / "s.db");
-  const auto curves = read_curves(written(folder, "trial,epoch,val_loss,train_loss\n7,1,0.5,0.6\n7,2,0.4,0.5\n9,1,0.3,\n"),
-                                  config);
+  const auto curves =
+      read_curves(written(folder, "trial,epoch,val_loss,train_loss\n7,1,0.5,0.6\n7,2,0.4,0.5\n9,1,0.3,\n"), config);
   CHECK(curves->at(0, {}, 1).at("val_loss") == 0.5);
   CHECK(curves->at(0, {}, 2).at("train_loss") == 0.5);
   CHECK(curves->at(0, {}, 50).at("val_loss") == 0.4);

@@ -50,13 +50,13 @@ TEST_CASE("a simulation is the same every time, at any width, on any number of d
     const Result first = simulated(method, 120, 16, 1);
     CHECK(first.outcome.any_complete);
     const Result again = simulated(method, 120, 16, 1);
-    CHECK(again.table == first.table);
+    CHECK(first_difference(again.table, first.table) == "");
     CHECK(again.outcome.seconds == first.outcome.seconds);
     CHECK(again.outcome.rounds == first.outcome.rounds);
     for (const int devices : {1, 3}) {
       for (const int width : {1, 5, 32}) {
         CAPTURE(method, devices, width);
-        CHECK(simulated(method, 120, width, devices).table == first.table);
+        CHECK(first_difference(simulated(method, 120, width, devices).table, first.table) == "");
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -65,6 +66,16 @@ std::string table_of(const StudyConfig& config) {
     text += "\n";
   }
   return text;
+}
+
+std::string first_difference(const std::string& found, const std::string& wanted) {
+  std::istringstream a(found), b(wanted);
+  for (std::string x, y;;) {
+    const bool more = static_cast<bool>(std::getline(a, x)), others = static_cast<bool>(std::getline(b, y));
+    if (!more && !others) return "";
+    if (more != others || x != y)
+      return fmt::format("found  {}\nwanted {}", more ? x : "no line", others ? y : "no line");
+  }
 }
 
 }  // namespace hfta::engine::testing

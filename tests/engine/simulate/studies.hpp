@@ -21,11 +21,14 @@ class SimulationFolder {
   std::filesystem::path path_;
 };
 
-/// The digits' MLP over four parameters, of which `hidden` splits the trials into three partitions; `lines` say how they
-/// are searched: method, run_cap, seed, width.
+/// The digits' MLP over four parameters, of which `hidden` splits the trials into three partitions; `lines` say how
+/// they are searched: method, run_cap, seed, width.
 [[nodiscard]] StudyConfig digits_study(const std::string& lines, const std::filesystem::path& storage);
 
 /// Every trial with its state, value, reason, parameters and metrics of each epoch.
 [[nodiscard]] std::string table_of(const StudyConfig& config);
+
+/// The first lines that differ; empty if none do.
+[[nodiscard]] std::string first_difference(const std::string& found, const std::string& wanted);
 
 }  // namespace hfta::engine::testing
