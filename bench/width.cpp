@@ -37,7 +37,7 @@ double seconds_for(const Setting& setting, const std::vector<trials::Params>& tr
   const double begin = clock.seconds();
   const double expected = static_cast<double>(trials.size()) * setting.epochs;
   for (std::size_t first = 0; first < trials.size(); first += static_cast<std::size_t>(width)) {
-    const auto array = trainer.open(trials[first], width, expected);
+    const auto array = trainer.open(trials[first], width, expected, never);
     for (int b = 0; b < width; ++b) array->admit(b, b, trials[first + static_cast<std::size_t>(b)]);
     for (int e = 0; e < setting.epochs; ++e) static_cast<void>(array->run_epoch([] { return false; }));
   }

@@ -58,6 +58,7 @@ struct StudyConfig {
   std::optional<int> width;                     ///< array.width; unset: auto
   std::vector<std::string> devices = {"auto"};  ///< array.device
   std::optional<int> threads;                   ///< array.threads; unset: auto
+  bool refill = true;                           ///< array.refill
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
   std::string normalized;  ///< JSON of everything that decides results: what an edited config is compared with.

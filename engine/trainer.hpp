@@ -19,6 +19,8 @@ using SlotState = std::vector<std::byte>;
 
 /// Asked between training steps, by whichever thread trains: true ends the run early.
 using Pause = std::function<bool()>;
+/// A Pause that never says true.
+[[nodiscard]] inline bool never() { return false; }
 
 /// What an occupied slot did in one epoch.
 struct SlotReport {
@@ -92,9 +94,10 @@ class Trainer {
   /// measuring. Returns "", or one line for the user where that cannot be: another machine, another LibTorch.
   [[nodiscard]] virtual std::string recall(const std::string& partition, const std::string& choices_json) = 0;
   /// An array for that partition with `width` slots. `expected_epochs`: trial-epochs it is expected to train, which
-  /// bounds what may be spent on measuring lowerings. Throws Error{kMemory} if memory does not suffice for so many.
+  /// bounds what may be spent on measuring lowerings; that ends early, too, when `pause` says true. Throws
+  /// Error{kMemory} if memory does not suffice for so many.
   [[nodiscard]] virtual std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
-                                                           double expected_epochs) = 0;
+                                                           double expected_epochs, const Pause& pause) = 0;
 };
 
 }  // namespace hfta::engine

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,11 @@ struct MeasuredChoices {
 };
 
 struct MeasureOptions {
-  int width = 1;               ///< Widest array that will be opened.
-  int threads = 1;             ///< Cores to use.
-  double slot_steps = 0;       ///< Training steps of single slots that are expected to follow.
-  double budget_share = 0.02;  ///< Of the predicted time of those steps, spent on measuring at most.
+  int width = 1;                    ///< Widest array that will be opened.
+  int threads = 1;                  ///< Cores to use.
+  double slot_steps = 0;            ///< Training steps of single slots that are expected to follow.
+  double budget_share = 0.02;       ///< Of the predicted time of those steps, spent on measuring at most.
+  std::function<bool()> stop = {};  ///< Asked between candidates: true ends measuring with what there is.
 };
 
 /// Candidates for the graph on that device, most promising first: on a CPU each slot by itself (images also laid out

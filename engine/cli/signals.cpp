@@ -13,7 +13,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 // Nothing but what POSIX allows in a handler.
 extern "C" void on_stop(int signal) {
   if (asked.exchange(signal) != 0) _exit(128 + signal);
-  static constexpr char kWords[] = "\nhfta-tune: stopping after this round; once more stops at once\n";
+  static constexpr char kWords[] = "\nhfta-tune: stopping after this step; once more stops at once\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kWords, sizeof kWords - 1);
 }
 

@@ -159,6 +159,10 @@ std::vector<Key> array_keys() {
        .most = 4096,
        .wanted = "auto or an integer from 1 to 4096",
        .sentence = "CPU threads of an array."},
+      {.path = "array.refill",
+       .type = KeyType::kFlag,
+       .fallback = "true",
+       .sentence = "Whether a slot that falls empty is filled at once; `false`: when the whole array is, to compare."},
   };
 }
 

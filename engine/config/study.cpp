@@ -142,6 +142,7 @@ void read_array(Reader& root, StudyConfig& config) {
   if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
   if (const auto threads = array.integer_or_auto("threads")) config.threads = static_cast<int>(*threads);
   config.devices = read_devices(array);
+  config.refill = array.flag("refill");
 }
 
 }  // namespace

@@ -116,10 +116,12 @@ Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
                recorder.add(std::exchange(page, {}));
                recorder.flush();
              }),
-      packer(all.trainers, config.width, next_array(all.store, config.study), ledger, queue, keeper, all.clock,
-             {[this] { return draw_more(); },
-              [this](int draw, const std::string& reason) { finish(draw, State::kFail, reason); },
-              [this](const std::string& line) { page.notes.push_back(line); }}),
+      packer(
+          all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
+          all.clock,
+          {[this] { return draw_more(); },
+           [this](int draw, const std::string& reason) { finish(draw, State::kFail, reason); },
+           [this](const std::string& line) { page.notes.push_back(line); }, [this] { return seams.stop.load() != 0; }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
       round(first_round),
@@ -439,7 +441,7 @@ void Driver::Impl::test_best() {
         fmt::format("trial {} is the best, but its weights are not on disk: no test metrics", best->number));
     return;
   }
-  const std::unique_ptr<TrainerArray> array = any_trainer().open(best->params, 1, 1);
+  const std::unique_ptr<TrainerArray> array = any_trainer().open(best->params, 1, 1, never);
   array->insert(0, best->number, best->params, *state);
   std::map<std::string, double> metrics = array->test(0);
   if (!metrics.empty()) page.changes.test_metrics[best->number] = std::move(metrics);

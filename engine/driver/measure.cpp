@@ -24,6 +24,7 @@ Measurement measure(const std::map<std::string, double>& metrics, const std::str
     const auto entry = metrics.find(name);
     if (entry == metrics.end() || std::isfinite(entry->second)) continue;
     measured.failure = fmt::format("{} is {} at epoch {}", name, shortest(entry->second), epoch);
+    if (epoch > 1) measured.failure += fmt::format("; finite until epoch {}", epoch - 1);
     break;
   }
   return measured;

@@ -8,7 +8,7 @@ namespace hfta::engine {
 
 struct Measurement {
   double value = 0;     ///< The study's metric; may be NaN or infinite.
-  std::string failure;  ///< "train_loss is nan at epoch 3" if the trial has diverged; else empty.
+  std::string failure;  ///< "train_loss is nan at epoch 3; finite until epoch 2" if it has diverged; else empty.
 };
 
 /// A trial has diverged when its training loss or the study's metric is not finite. Throws Error{kConfig} naming the

@@ -22,11 +22,11 @@ int some_draw(const OpenArray& array) {
 
 }  // namespace
 
-Packer::Packer(std::vector<Trainer*> trainers, std::optional<int> width, int first_array, Ledger& ledger,
+Packer::Packer(std::vector<Trainer*> trainers, const Options& options, int first_array, Ledger& ledger,
                ReadyQueue& queue, Keeper& keeper, const Clock& clock, Calls calls)
     : trainers_(std::move(trainers)),
       arrays_(trainers_.size()),
-      width_(width),
+      options_(options),
       next_array_(first_array),
       ledger_(ledger),
       queue_(queue),
@@ -42,7 +42,8 @@ void Packer::reopen(std::size_t device, int id, const std::string& partition, in
   if (limit(device, partition, some) < width) return;
   try {
     arrays_[device] = std::make_unique<OpenArray>(
-        id, partition, width, trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition)));
+        id, partition, width,
+        trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition), calls_.pause));
     for (const auto& [slot, draw] : trials) {
       arrays_[device]->start(slot, draw, keeper_.restore(ledger_.entry(draw), ledger_.trial(draw).number), ledger_);
       queue_.take(draw);
@@ -57,10 +58,10 @@ void Packer::reopen(std::size_t device, int id, const std::string& partition, in
 void Packer::prepare(std::size_t device, storage::Changes& changes) {
   std::unique_ptr<OpenArray>& array = arrays_[device];
   try {
-    if (array) fill(*array, changes);
+    if (array && options_.refill) fill(*array, changes);
     if (array && array->occupied() == 0) array.reset();
-    if (array && worth_leaving(*array)) leave(device);
-    if (array) fit(device, changes);
+    if (array && options_.refill && worth_leaving(*array)) leave(device);
+    if (array && options_.refill) fit(device, changes);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     run_out_of_memory(device, error.what());
@@ -132,7 +133,7 @@ void Packer::try_to_open(std::size_t device, storage::Changes& changes) {
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
-        trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition)));
+        trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition), calls_.pause));
     fill(*arrays_[device], changes);
     ++next_array_;
   } catch (const Error& error) {
@@ -218,7 +219,7 @@ void Packer::halve(std::size_t device, int draw, int width, const std::string& w
 int Packer::limit(std::size_t device, const std::string& partition, int draw) {
   const auto known = limits_.find({device, partition});
   if (known != limits_.end()) return known->second;
-  const int wanted = width_ ? *width_ : trainers_[device]->plan(ledger_.trial(draw).params).width;
+  const int wanted = options_.width ? *options_.width : trainers_[device]->plan(ledger_.trial(draw).params).width;
   const int most = std::clamp(wanted, 1, kWidest);
   widest_ = std::max(widest_, most);
   return limits_[{device, partition}] = most;

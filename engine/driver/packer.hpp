@@ -29,11 +29,16 @@ class Packer {
     std::function<bool()> draw_more;  ///< Draws some more trials and puts them in the queue; false: none are left.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
     std::function<void(const std::string& line)> note;              ///< For the user.
+    Pause pause;                                                    ///< Whether measuring is to end early.
   };
 
-  /// `trainers`: one per device, not owned. `width`: the config's; unset: each partition's recommended one.
-  /// `first_array`: the study's arrays so far.
-  Packer(std::vector<Trainer*> trainers, std::optional<int> width, int first_array, Ledger& ledger, ReadyQueue& queue,
+  struct Options {
+    std::optional<int> width;  ///< The config's; unset: each partition's recommended one.
+    bool refill = true;        ///< False: slots that fall empty stay so until the whole array is.
+  };
+
+  /// `trainers`: one per device, not owned. `first_array`: the study's arrays so far.
+  Packer(std::vector<Trainer*> trainers, const Options& options, int first_array, Ledger& ledger, ReadyQueue& queue,
          Keeper& keeper, const Clock& clock, Calls calls);
 
   /// Opens the array `id` on the device as an earlier run left it, its trials in the slots they had: (slot, draw).
@@ -73,7 +78,7 @@ class Packer {
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;
   std::set<int> alone_;  ///< Draws for which memory did not suffice once, with nobody beside them.
-  std::optional<int> width_;
+  Options options_;
   int next_array_;
   int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.
   Ledger& ledger_;

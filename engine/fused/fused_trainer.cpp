@@ -201,7 +201,8 @@ ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
   return {options_.device + " " + cpu_model(), TORCH_VERSION, std::move(graph), width, threads()};
 }
 
-KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs) {
+KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
+                                   const Pause& pause) {
   const LoadedData& data = on_device(task);
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(
@@ -209,20 +210,21 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
       nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps)) return *known;
-  const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02};
+  const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause};
   KeptChoices kept{key, fusion::measure(task.graph, recipe, *data.train, options, device(), clock_), slot_steps};
-  cache_.remember(kept);
+  if (!pause()) cache_.remember(kept);  // else it was cut short
   return kept;
 }
 
 const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
-                                             double expected_epochs) {
+                                             double expected_epochs, const Pause& pause) {
   const std::string graph = graph_key(task);
   const auto earlier = recalled_.find(partition);
   if (earlier != recalled_.end() && earlier->second.key.graph == graph) return earlier->second;
   const auto known = choices_.find(graph);
   if (known != choices_.end()) return known->second;
-  return choices_.emplace(graph, measured(task, key_of(graph, planned_width(task)), expected_epochs)).first->second;
+  return choices_.emplace(graph, measured(task, key_of(graph, planned_width(task)), expected_epochs, pause))
+      .first->second;
 }
 
 std::string FusedTrainer::recall(const std::string& partition, const std::string& choices_json) {
@@ -240,10 +242,11 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
   return "";
 }
 
-std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs) {
+std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs,
+                                                 const Pause& pause) {
   const PreparedTask task = prepare(params);
   return translated(options_.label, [&] {
-    const KeptChoices& kept = choices_for(task, partition(params), expected_epochs);
+    const KeptChoices& kept = choices_for(task, partition(params), expected_epochs, pause);
     const int decided = device().is_cpu() ? kept.key.width : width;
     return std::make_unique<FusedArray>(*this, task, on_device(task), kept, decided, width);
   });

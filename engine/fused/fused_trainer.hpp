@@ -39,8 +39,8 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
-  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
-                                                   double expected_epochs) override;
+  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
+                                                   const Pause& pause) override;
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
@@ -54,8 +54,9 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
   [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,
-                                               double expected_epochs);
-  [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs);
+                                               double expected_epochs, const Pause& pause);
+  [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
+                                     const Pause& pause);
   /// What choices of today depend on, for that task and width.
   [[nodiscard]] ChoiceKey key_of(std::string graph, int width) const;
   [[nodiscard]] int planned_width(const PreparedTask& task) const;

@@ -71,9 +71,9 @@ class OwningTrainer final : public Trainer {
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
     return trainer_.recall(partition, choices_json);
   }
-  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
-                                                   double expected_epochs) override {
-    return trainer_.open(params, width, expected_epochs);
+  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
+                                                   const Pause& pause) override {
+    return trainer_.open(params, width, expected_epochs, pause);
   }
 
  private:

@@ -120,7 +120,8 @@ PartitionPlan SimulatedTrainer::plan(const trials::Params& /*params*/) {
   return plan;
 }
 
-std::unique_ptr<TrainerArray> SimulatedTrainer::open(const trials::Params& params, int width, double /*expected*/) {
+std::unique_ptr<TrainerArray> SimulatedTrainer::open(const trials::Params& params, int width, double /*expected*/,
+                                                     const Pause& /*pause*/) {
   return std::make_unique<SimulatedArray>(curves_, time_, device_, partition(params), width);
 }
 

@@ -27,8 +27,8 @@ class SimulatedTrainer final : public Trainer {
   [[nodiscard]] std::string recall(const std::string& /*partition*/, const std::string& /*choices_json*/) override {
     return "";
   }
-  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
-                                                   double expected_epochs) override;
+  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
+                                                   const Pause& pause) override;
 
  private:
   const StudyConfig& config_;

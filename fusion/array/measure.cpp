@@ -135,7 +135,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   if (choices.candidates.empty()) choices.candidates.push_back(probe.time(plans[next], 3));  // or say why not
   const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
   const auto affordable = [&](double guess) {
-    const bool enough = probe.spent() + guess < budget;
+    const bool enough = probe.spent() + guess < budget && !(options.stop && options.stop());
     choices.complete = choices.complete && enough;
     return enough;
   };

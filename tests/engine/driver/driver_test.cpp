@@ -166,7 +166,7 @@ TEST_CASE("a trial that diverges late frees its slot and never ranks") {
   (void)study.run();
   CHECK(study.count(State::kFail) == 1);
   CHECK(study.count(State::kComplete) == 11);
-  CHECK(study.trials().at(2).reason == "train_loss is nan at epoch 3");
+  CHECK(study.trials().at(2).reason == "train_loss is nan at epoch 3; finite until epoch 2");
   CHECK(study.world.trial_epochs == 11 * 5 + 3);
 }
 

@@ -65,10 +65,10 @@ TEST_CASE("a measurement is a value, or the reason of a failure") {
     const char* failure;
   };
   const Case cases[] = {{0.5, 0.6, 0.1, ""},
-                        {nan, 0.6, 0.1, "train_loss is nan at epoch 4"},
-                        {nan, nan, nan, "train_loss is nan at epoch 4"},
-                        {0.5, HUGE_VAL, 0.1, "val_loss is inf at epoch 4"},
-                        {-HUGE_VAL, 0.6, 0.1, "train_loss is -inf at epoch 4"},
+                        {nan, 0.6, 0.1, "train_loss is nan at epoch 4; finite until epoch 3"},
+                        {nan, nan, nan, "train_loss is nan at epoch 4; finite until epoch 3"},
+                        {0.5, HUGE_VAL, 0.1, "val_loss is inf at epoch 4; finite until epoch 3"},
+                        {-HUGE_VAL, 0.6, 0.1, "train_loss is -inf at epoch 4; finite until epoch 3"},
                         {0.5, 0.6, nan, ""}};  // another metric may be undefined
   for (const Case& c : cases) {
     const Measurement m =

@@ -203,7 +203,7 @@ std::string PretendedTrainer::recall(const std::string& partition, const std::st
   return "";
 }
 
-std::unique_ptr<TrainerArray> PretendedTrainer::open(const trials::Params& params, int width, double) {
+std::unique_ptr<TrainerArray> PretendedTrainer::open(const trials::Params& params, int width, double, const Pause&) {
   ++world_.opens;
   if (width > world_.memory) throw Error(ErrorKind::kMemory, device_ + ": out of memory");
   return std::make_unique<PretendedArray>(world_, device_, partition(params), width, delay_us_, *this);

@@ -52,8 +52,8 @@ class PretendedTrainer final : public Trainer {
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
-  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
-                                                   double expected_epochs) override;
+  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
+                                                   const Pause& pause) override;
 
  private:
   World& world_;

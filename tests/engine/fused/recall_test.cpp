@@ -40,7 +40,7 @@ struct Place {
                 files, clock) {
     trainer.check(params(8));
   }
-  [[nodiscard]] ArrayInfo info(int width = 4) { return trainer.open(params(8), width, 0)->info(); }
+  [[nodiscard]] ArrayInfo info(int width = 4) { return trainer.open(params(8), width, 0, never)->info(); }
 };
 
 // As if an earlier run had chosen two slots together for arrays of up to 16.
@@ -66,8 +66,8 @@ TEST_CASE("an array runs as it did in the study so far") {
   REQUIRE(found);
   CHECK(found->choices.how == "recalled");
   CHECK(found->key == expected->key);
-  CHECK(place.trainer.open(params(16), 4, 0)->info().chunk == 1);  // another partition
-  Place again;                                                     // what was recalled is recalled again
+  CHECK(place.trainer.open(params(16), 4, 0, never)->info().chunk == 1);  // another partition
+  Place again;                                                            // what was recalled is recalled again
   CHECK(again.trainer.recall(partition, info.choices_json).empty());
   CHECK(again.info().choices_json == info.choices_json);
 }
@@ -101,11 +101,11 @@ TEST_CASE("what was chosen elsewhere is not used, and the user is told") {
 
 TEST_CASE("an array's epoch pauses and goes on") {
   Place place;
-  const auto array = place.trainer.open(params(8), 2, 0);
+  const auto array = place.trainer.open(params(8), 2, 0, never);
   for (int b = 0; b < 2; ++b) array->admit(b, b, params(8));
   CHECK_FALSE(array->run_epoch([] { return true; }).has_value());
   int asked = 0;
-  const auto other = place.trainer.open(params(8), 1, 0);
+  const auto other = place.trainer.open(params(8), 1, 0, never);
   other->admit(0, 0, params(8));
   CHECK_FALSE(other->run_epoch([&] { return ++asked == 3; }).has_value());
   const SlotState state = other->extract(0);
