@@ -1,6 +1,7 @@
 // hfta-tune CONFIG.yaml, hfta-tune resume
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -86,6 +87,10 @@ void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
                    join(fleet.devices), config.storage.string()));
 }
 
+std::size_t physical_memory() {
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+}
+
 // For tests: "state-saved=kill" and its like, see base/faults.hpp.
 Faults faults_from_environment() {
   const char* orders = std::getenv("HFTA_FAULTS");
@@ -104,7 +109,9 @@ int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atom
   std::vector<Trainer*> trainers;
   for (const auto& trainer : fleet.trainers) trainers.push_back(trainer.get());
   const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
-  Driver driver(config, {store, trainers, *workers, clock, running, finished, view, stop, faults});
+  Seams seams{store, trainers, *workers, clock, running, finished, view, stop, faults};
+  seams.state_memory = physical_memory() / 4;
+  Driver driver(config, seams);
   const Outcome outcome = driver.run();
   view.clear();
   if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete);

@@ -77,11 +77,14 @@ int devices_from(const Arguments& arguments) {
   return devices;
 }
 
+void check_is_new(const fs::path& wanted) {
+  std::error_code ignored;
+  if (!fs::exists(wanted, ignored)) return;
+  throw Error(ErrorKind::kConfig, fmt::format("--keep: found a file {}, wanted a new one", wanted.string()));
+}
+
 void keep_store(const fs::path& made, const fs::path& wanted) {
   std::error_code error;
-  if (fs::exists(wanted, error)) {
-    throw Error(ErrorKind::kConfig, fmt::format("--keep: found a file {}, wanted a new one", wanted.string()));
-  }
   fs::copy_file(made, wanted, error);
   if (error) throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", wanted.string(), error.message()));
 }
@@ -96,6 +99,7 @@ int simulate_command(const Words& words) {
   const TemporaryFolder folder;
   const std::optional<std::string> kept = arguments.get<std::string>("keep");
   const std::optional<std::string> recorded = arguments.get<std::string>("curves");
+  if (kept) check_is_new(*kept);
   StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
   config.storage = folder.path() / "simulated.db";

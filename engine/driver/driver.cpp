@@ -23,8 +23,10 @@ using search::Decision;
 using trials::State;
 
 constexpr int kDrawChunk = 256;
-constexpr double kSaveShare = 1 / 50.;    // of the time, spent on writing states
-constexpr double kShortestSeconds = 1;    // between two times that a device's states are written
+constexpr double kTakeShare = 1 / 50.;  // of the time, spent on taking states out of arrays, which training waits for
+constexpr double kWriteShare =
+    1 / 10.;                            // of the time, spent on writing them beside training: mostly waiting for a disk
+constexpr double kShortestSeconds = 1;  // between two times that a device's states are written
 constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
@@ -96,7 +98,7 @@ struct Driver::Impl {
   RateMeter rate;
   int first_round, round, told_round;
   double began;
-  double extract_seconds = 0;  // that taking the states out last took
+  double take_seconds = 0;  // that taking the states out last took
   std::atomic<bool> aborting{false};
 };
 
@@ -378,7 +380,7 @@ void Driver::Impl::turn_page() {
 }
 
 double Driver::Impl::save_interval() const {
-  return std::max(kShortestSeconds, (extract_seconds + recorder.saving_seconds()) / kSaveShare);
+  return std::max({kShortestSeconds, take_seconds / kTakeShare, recorder.saving_seconds() / kWriteShare});
 }
 
 // The first round of a run is saved at once: a study that is killed again and again gets on.
@@ -403,7 +405,7 @@ void Driver::Impl::save(const std::vector<std::size_t>& those) {
     }
     devices[device].saved = seams.clock.seconds();
   }
-  extract_seconds = seams.clock.seconds() - start;
+  take_seconds = seams.clock.seconds() - start;
 }
 
 // Those that wait longest go to disk: the latest draws come last in every queue.

@@ -37,6 +37,7 @@ json report(const Workplace& place, const std::string& study = "digits") {
 json results(json report) {
   for (json& trial : report["trials"]) trial.erase("duration_s");
   report["best"].erase("duration_s");
+  report.erase("occupancy");
   report.erase("study");
   return report;
 }

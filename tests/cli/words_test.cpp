@@ -28,7 +28,7 @@ TEST_CASE("wrong usage is one line, exit 2, and nothing is created") {
       {{"export", "digits", "--output", "best.safetensors"}, "storage is missing"},
       {{"export", "digits", "--storage", "x.db", "--output", "."}, "--output: found the folder ., wanted a file"},
       {{"export", "digits", "--storage", "x.db", "--output", "b", "--trial", "best"}, "trial"},
-      {{"simulate", "c.yaml"}, "'simulate'"},
+      {{"simulat", "c.yaml"}, "did you mean 'simulate'?"},
       {{"nosuch.yaml"}, "nosuch.yaml"},
       {{"digits.yaml", "--widht", "4"}, "did you mean '--width'?"},
       {{"digits.yaml", "--width"}, "width"},

@@ -1,5 +1,7 @@
 // Studies that are stopped, killed, short of memory or of devices come to the same as those that are not.
 
+#include <sqlite3.h>
+
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -318,4 +320,40 @@ TEST_CASE("each life of a study that is killed after its first round gets on") {
   }
   CHECK(lives <= 10);
   CHECK(study.count(State::kComplete) == 8);
+}
+
+TEST_CASE("while another program locks the store training goes on, and every row arrives") {
+  StudyFixture study(random_config(200));
+  study.config.width = 4;
+  sqlite3* other = nullptr;
+  long epochs_told = 0;
+  study.recorder.on_round = [&](const Status& status) { epochs_told = static_cast<long>(status.epochs); };
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 5) {
+      REQUIRE(sqlite3_open(study.config.storage.c_str(), &other) == SQLITE_OK);
+      sqlite3_busy_timeout(other, 5000);
+      REQUIRE(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK);
+    }
+    if (runs == 150) {
+      CHECK(epochs_told <= 5 * 4);  // nothing is told that is not durable
+      CHECK(sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr) == SQLITE_OK);
+      sqlite3_close(other);
+    }
+  };
+  (void)study.run();
+  CHECK(study.world.runs >= 250);
+  CHECK(study.count(State::kComplete) == 200);
+  CHECK(total_epochs(study.trials()) == 1000);
+}
+
+TEST_CASE("without refill a slot stays empty until the whole array is, and the study comes to the same") {
+  StudyFixture study(digits_config());
+  study.config.width = 16;
+  study.config.refill = false;
+  (void)study.run();
+  CHECK(study.table() == reference_table());
+  StudyFixture refilled(digits_config());
+  refilled.config.width = 16;
+  (void)refilled.run();
+  CHECK(5 * study.world.slot_epochs > 6 * refilled.world.slot_epochs);
 }

@@ -1,0 +1,76 @@
+// hfta-tune simulate, from outside: without torch, without data.
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+#include "study_texts.hpp"
+
+using namespace hfta::testing;
+
+namespace {
+
+// Without what depends on the machine: how long it really took.
+std::string pretended_part(const std::string& out) { return out.substr(0, out.find("; simulated in")); }
+
+Finished run_bare(const Workplace& place, std::vector<std::string> words) {
+  Program::Options options = place.options();
+  options.program = HFTA_TUNE_BARE;
+  return Program(options, std::move(words)).wait();
+}
+
+}  // namespace
+
+TEST_CASE("a simulation needs no torch, leaves nothing, and is the same every time") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  const Finished first = run_bare(place, {"simulate", "digits.yaml"});
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  CHECK_THAT(first.out, Catch::Contains("pretended: ") && Catch::Contains(" on 1 device; simulated in"));
+  CHECK_THAT(first.out, Catch::Contains("busy until the last trial began"));
+  CHECK(pretended_part(run_bare(place, {"simulate", "digits.yaml"}).out) == pretended_part(first.out));
+  CHECK(place.names() == std::vector<std::string>{"digits.yaml"});
+}
+
+TEST_CASE("a simulation keeps its store where it is asked to, and takes recorded curves") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  std::string curves = "trial,epoch,val_accuracy\n";
+  for (int epoch = 1; epoch <= 9; ++epoch) curves += "0," + std::to_string(epoch) + ",0.5\n";
+  for (int epoch = 1; epoch <= 9; ++epoch) curves += "1," + std::to_string(epoch) + ",0.75\n";
+  place.write("curves.csv", curves);
+  const std::vector<std::string> words = {"simulate", "digits.yaml", "--curves", "curves.csv", "--keep", "kept.db",
+                                          "--devices", "3"};
+  const Finished finished = run_bare(place, words);
+  INFO(finished.err);
+  REQUIRE(finished.code == 0);
+  const Finished report = run_bare(place, {"report", "--storage", "kept.db", "--format", "json"});
+  REQUIRE(report.code == 0);
+  CHECK(nlohmann::json::parse(report.out)["best"]["value"] == 0.75);
+  const Finished again = run_bare(place, words);
+  CHECK(again.code == 2);
+  CHECK_THAT(again.err, Catch::Contains("kept.db, wanted a new one"));
+}
+
+TEST_CASE("what a simulation cannot use is one line, exit 2") {
+  struct Case {
+    std::vector<std::string> words;
+    const char* says;
+  };
+  const Case cases[] = {{{"--curves", "absent.csv"}, "absent.csv: cannot be read"},
+                        {{"--curves", "digits.yaml"}, "found no column 'trial'"},
+                        {{"--devices", "0"}, "--devices: found 0, wanted 1 to 1024"},
+                        {{"--device", "cpu"}, ""}};
+  for (const Case& c : cases) {
+    const Workplace place;
+    place.write("digits.yaml", kHyperband);
+    std::vector<std::string> words = {"simulate", "digits.yaml"};
+    words.insert(words.end(), c.words.begin(), c.words.end());
+    const Finished finished = run_bare(place, words);
+    INFO(finished.err);
+    const bool fails = *c.says != '\0';
+    CHECK(finished.code == (fails ? 2 : 0));
+    if (fails) CHECK_THAT(finished.err, Catch::Contains(c.says));
+  }
+}
