@@ -76,7 +76,7 @@ struct Recorder::Impl {
   mutable std::mutex mutex;  // of what follows
   std::condition_variable changed;
   Page waiting;
-  bool writing = false, flushing = false, leaving = false;
+  bool writing = false, flushing = false, hurry = false, leaving = false;
   std::exception_ptr failure;
   std::atomic<bool> has_failed{false}, saves{false};
   std::atomic<double> last_saving_seconds{0};
@@ -111,10 +111,11 @@ void Recorder::add(Page page) {
   impl_->changed.notify_all();
 }
 
-void Recorder::flush() {
+void Recorder::flush(bool hurry) {
   if (!impl_->places.beside) return;
   std::unique_lock guard(impl_->mutex);
   impl_->flushing = true;
+  impl_->hurry = hurry;
   impl_->changed.notify_all();
   impl_->changed.wait(guard, [this] { return impl_->failure || (!impl_->writing && is_empty(impl_->waiting)); });
   impl_->flushing = false;
@@ -122,20 +123,14 @@ void Recorder::flush() {
 }
 
 std::vector<int> Recorder::add_trials(const std::vector<trials::Params>& params, trials::UtcTime when) {
-  for (int tries = 1;; ++tries) {
-    {
-      const std::lock_guard guard(impl_->mutex);
-      impl_->rethrow();
-    }
-    try {
-      const std::lock_guard guard(impl_->store_mutex);
-      std::vector<int> numbers = impl_->places.store.add_trials(impl_->study, params, when);
-      impl_->places.faults.reach("trials-added");
-      return numbers;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kLocked || tries >= kTriesAtTheEnd) throw;
-    }
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->rethrow();
   }
+  const std::lock_guard guard(impl_->store_mutex);
+  std::vector<int> numbers = impl_->places.store.add_trials(impl_->study, params, when);
+  impl_->places.faults.reach("trials-added");
+  return numbers;
 }
 
 bool Recorder::failed() const { return impl_->has_failed; }
@@ -204,7 +199,7 @@ void Recorder::Impl::commit(const Page& page) {
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kLocked) throw;
       const std::lock_guard guard(mutex);
-      if ((flushing || leaving) && ++tries_at_the_end >= kTriesAtTheEnd) throw;
+      if ((flushing || leaving) && ++tries_at_the_end >= (hurry ? 1 : kTriesAtTheEnd)) throw;
     }
     if (!std::exchange(told, true))
       places.progress.note("another program locks the store; training goes on, and its results wait in memory");

@@ -57,9 +57,9 @@ class Recorder {
   /// Throws what went wrong with an earlier page, after which no page is written any more.
   void add(Page page);
   /// Returns when everything added is durable. Throws as add(), Error{kLocked} when the store stays locked for a
-  /// minute.
-  void flush();
-  /// Store::add_trials, at once. Throws as that and as flush().
+  /// minute, or, in a hurry, for ten seconds.
+  void flush(bool hurry = false);
+  /// Store::add_trials, at once. Throws as that and as add().
   [[nodiscard]] std::vector<int> add_trials(const std::vector<trials::Params>& params, trials::UtcTime when);
 
   /// A page could not be written; add() says why. From any thread.

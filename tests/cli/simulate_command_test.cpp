@@ -40,8 +40,8 @@ TEST_CASE("a simulation keeps its store where it is asked to, and takes recorded
   for (int epoch = 1; epoch <= 9; ++epoch) curves += "0," + std::to_string(epoch) + ",0.5\n";
   for (int epoch = 1; epoch <= 9; ++epoch) curves += "1," + std::to_string(epoch) + ",0.75\n";
   place.write("curves.csv", curves);
-  const std::vector<std::string> words = {"simulate", "digits.yaml", "--curves", "curves.csv", "--keep", "kept.db",
-                                          "--devices", "3"};
+  const std::vector<std::string> words = {"simulate", "digits.yaml", "--curves",  "curves.csv",
+                                          "--keep",   "kept.db",     "--devices", "3"};
   const Finished finished = run_bare(place, words);
   INFO(finished.err);
   REQUIRE(finished.code == 0);

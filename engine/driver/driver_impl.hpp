@@ -1,0 +1,77 @@
+#pragma once
+/// What a Driver holds. Private to driver.cpp, rounds.cpp and saving.cpp.
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/driver/driver.hpp"
+#include "engine/driver/keeper.hpp"
+#include "engine/driver/ledger.hpp"
+#include "engine/driver/packer.hpp"
+#include "engine/driver/queue.hpp"
+#include "engine/driver/recorder.hpp"
+
+namespace hfta::engine {
+
+/// A device as the run sees it.
+struct Device {
+  std::optional<std::vector<SlotReport>> reports;  ///< Of the round that has just ended; nullopt: it was paused
+  std::optional<double> saved;                     ///< When its states were written last in this run
+  double pause_at = 0;                             ///< When the epoch at hand is interrupted to write them
+  bool failed = false;
+};
+
+struct Driver::Impl {
+  Impl(const StudyConfig& study_config, const Seams& all);
+  ~Impl();
+
+  // driver.cpp: the run as a whole
+  Outcome run();
+  void go_on();
+  void recall();
+  bool draw_more();
+  void launch();
+  void start(std::size_t device);
+  [[nodiscard]] bool any_busy() const;
+  void take(const Workers::Ended& ended);
+  void recover(std::size_t device, const std::exception_ptr& error);
+  void end();
+  void test_best();
+  [[nodiscard]] Trainer& any_trainer() const;
+  // rounds.cpp: what an epoch brought
+  void end_round(std::size_t device, double seconds);
+  void record(const OpenArray& array, const SlotReport& report);
+  void act(OpenArray& array, int slot);
+  void act_on_paused(const search::Verdict& verdict);
+  void finish(int draw, trials::State state, const std::string& reason);
+  void turn_page();
+  [[nodiscard]] Status status();
+  // saving.cpp: states that go to disk
+  void save(const std::vector<std::size_t>& those);
+  void save_if_due(std::size_t device);
+  [[nodiscard]] double save_interval() const;
+  void spill();
+
+  const StudyConfig& config;
+  Seams seams;
+  Page page;  ///< What has happened since the last turn_page()
+  Recorder recorder;
+  Ledger ledger;
+  ReadyQueue queue;
+  Keeper keeper;
+  Packer packer;
+  std::vector<Device> devices;
+  std::map<int, std::string> failures;  ///< By draw, of the round at hand
+  RateMeter rate;
+  int first_round, round, told_round;
+  double began;
+  double take_seconds = 0;  ///< That taking the states out last took
+  std::atomic<bool> aborting{false};
+};
+
+}  // namespace hfta::engine
