@@ -189,18 +189,21 @@ bool Driver::Impl::any_busy() const {
   return false;
 }
 
-// Every device that has nothing to do gets an epoch, if there is one to be had.
+// Every device that has nothing to do gets an epoch, if there is one to be had. Where one fails, its trials come back,
+// and devices that had nothing to do may have now.
 void Driver::Impl::launch() {
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].failed || seams.workers.busy(i)) continue;
-    try {
-      packer.prepare(i, page.changes);
-    } catch (const Error&) {
-      recover(i, std::current_exception());
-      i = static_cast<std::size_t>(-1);  // trials have come back: devices that had nothing to do may have now
-      continue;
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i].failed || seams.workers.busy(i)) continue;
+      try {
+        packer.prepare(i, page.changes);
+        if (packer.arrays()[i]) start(i);
+      } catch (const Error&) {
+        recover(i, std::current_exception());
+        again = true;
+      }
     }
-    if (packer.arrays()[i]) start(i);
   }
 }
 

@@ -7,8 +7,8 @@
 namespace hfta::engine {
 namespace {
 
-// Of the time: taking states out of arrays, which training waits for; and writing them beside it, mostly waiting for the
-// disk.
+// Of the time: taking states out of arrays, which training waits for; and writing them beside it, mostly waiting for
+// the disk.
 constexpr double kTakeShare = 1 / 50.;
 constexpr double kWriteShare = 1 / 10.;
 constexpr double kShortestSeconds = 1;  // between two times that a device's states are written
