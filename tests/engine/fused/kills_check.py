@@ -81,7 +81,7 @@ class Life:
         for line in self.process.stderr:
             self.lines.append((time.monotonic(), line.rstrip("\n")))
 
-    def wait_for(self, words, seconds=120):
+    def wait_for(self, words, seconds=300):
         """Until a line begins with one of the words; None if the process ends without, else when that was."""
         deadline = time.monotonic() + seconds
         while True:
@@ -100,7 +100,7 @@ class Life:
         if self.process.poll() is None:
             self.process.send_signal(how)
 
-    def end(self, seconds=120, remarks=False):
+    def end(self, seconds=300, remarks=False):
         """The exit status. Unless remarks are wanted, there must be none."""
         code = self.process.wait(seconds)
         self.reader.join()
