@@ -1,13 +1,15 @@
 """Whole studies by the real program: the same table at any width, after any interruption; errors with their exit codes.
 
-usage: study_check.py HFTA_TUNE SCRATCH_FOLDER [widths|interruptions|errors ...]
+usage: study_check.py HFTA_TUNE SCRATCH_FOLDER [widths|promotions|interruptions|errors ...]
 """
 
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -123,6 +125,45 @@ def widths(runs):
         print(f"widths: {optimizer}: equal at 1, 4, 16 and auto")
 
 
+def curves(folder):
+    """Every metric of every epoch, by trial number."""
+    with sqlite3.connect(folder / "s.db") as store:
+        rows = store.execute("SELECT t.number, m.epoch, m.name, m.value FROM hfta_epoch_metrics m"
+                             " JOIN trials t ON t.trial_id = m.trial_id ORDER BY 1, 2, 3").fetchall()
+    found = {}
+    for number, *row in rows:
+        found.setdefault(number, []).append(tuple(row))
+    return found
+
+
+def promotions(runs):
+    """A trial that was paused and promoted five times, among others that come and go, has the curve of one that is
+    trained through beside quite others."""
+    long = study(CONV, "sgd", "float32").replace("epochs: 9", "epochs: 32").replace("max_epochs: 9, eta: 3",
+                                                                                      "max_epochs: 32, eta: 2")
+    for dtype, widths_and_tolerance in (("float32", [("16", 0)]), ("float64", [("16", 0), ("3", 1e-9)])):
+        text = long.replace("dtype: float32", f"dtype: {dtype}").replace("run_cap: 17", "run_cap: 32")
+        folder = runs.folder(text)
+        runs.run(folder, "--width", "16")
+        winner = runs.table(folder)[1]
+        assert winner["epochs"] == 32, winner
+        through = text.replace("method: hyperband", "method: grid").replace("run_cap: 32\n", "")
+        through = "\n".join(line for line in through.splitlines() if not line.startswith("hyperband:")) + "\n"
+        for name, value in winner["params"].items():
+            through = re.sub(rf"^  {name}: .*$", f"  {name}: {{value: {value!r}}}", through, flags=re.MULTILINE)
+        seeds = [1000 + i for i in range(5)] + [winner["number"]] + [2000 + i for i in range(10)]
+        through = through.replace("parameters:\n", f"parameters:\n  seed: {{values: {seeds}}}\n")
+        through = through.replace("train:\n", "train:\n  seed: ${seed}\n")
+        for width, tolerance in widths_and_tolerance:
+            other = runs.folder(through)
+            runs.run(other, "--width", width)
+            a, b = curves(folder)[winner["number"]], curves(other)[5]
+            assert len(a) == len(b) == 32 * 3, (len(a), len(b))
+            for x, y in zip(a, b):
+                assert x[:2] == y[:2] and abs(x[2] - y[2]) <= tolerance * abs(y[2]), (dtype, width, x, y)
+    print("promotions: five of them change no bit")
+
+
 def interruptions(runs):
     text = study(CONV, "sgd", "float32")
     folder = runs.folder(text)
@@ -178,8 +219,8 @@ def errors(runs):
 
 def main():
     runs = Runs(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
-    for name in sys.argv[3:] or ("widths", "interruptions", "errors"):
-        {"widths": widths, "interruptions": interruptions, "errors": errors}[name](runs)
+    for name in sys.argv[3:] or ("widths", "promotions", "interruptions", "errors"):
+        {"widths": widths, "promotions": promotions, "interruptions": interruptions, "errors": errors}[name](runs)
 
 
 if __name__ == "__main__":
