@@ -1,9 +1,7 @@
 // hfta-tune simulate
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -13,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/faults.hpp"
 #include "base/memory_files.hpp"
+#include "base/temporary_folder.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/signals.hpp"
@@ -44,31 +43,6 @@ Usage simulate_usage() {
   return usage;
 }
 
-// In memory where that is possible: a simulation commits thousands of times.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::error_code ignored;
-    const fs::path memory = "/dev/shm";
-    const fs::path parent = fs::is_directory(memory, ignored) ? memory : fs::temp_directory_path();
-    std::string pattern = (parent / "hfta-simulate-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) {
-      throw Error(ErrorKind::kStorage, parent.string() + ": cannot create a temporary folder");
-    }
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 int devices_from(const Arguments& arguments) {
   const int devices = arguments.get<int>("devices").value_or(1);
   if (devices < 1 || devices > 1024) {
@@ -96,7 +70,7 @@ int simulate_command(const Words& words) {
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::atomic<int>& stop = catch_stop_signals();
-  const TemporaryFolder folder;
+  const TemporaryFolder folder("hfta-simulate");
   const std::optional<std::string> kept = arguments.get<std::string>("keep");
   const std::optional<std::string> recorded = arguments.get<std::string>("curves");
   if (kept) check_is_new(*kept);

@@ -138,7 +138,11 @@ void Driver::Impl::go_on() {
   }
   if (seams.stop.load() != 0) return;
   for (std::size_t i = 0; i < left.size(); ++i) {
-    packer.reopen(i, left[i].id, left[i].partition, left[i].width, left[i].trials);
+    try {
+      packer.reopen(i, left[i].id, left[i].partition, left[i].width, left[i].trials);
+    } catch (const Error&) {
+      recover(i, std::current_exception());
+    }
   }
 }
 

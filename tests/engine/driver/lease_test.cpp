@@ -41,7 +41,7 @@ constexpr Heartbeat kLong{1, 10};
 double seconds() { return SystemClock().seconds(); }
 
 struct Place {
-  testing::TemporaryFolder folder;
+  testing::StudyFolder folder;
   fs::path file = folder.path() / "s.db", states = folder.path() / "s.db.hfta" / "s";
   SystemClock clock;
 

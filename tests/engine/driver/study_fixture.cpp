@@ -1,11 +1,9 @@
 #include "study_fixture.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <stdexcept>
 
 #include "base/clock.hpp"
@@ -16,21 +14,6 @@ namespace hfta::engine::testing {
 
 namespace fs = std::filesystem;
 using trials::DistributionKind;
-
-// In memory where that is possible: these tests commit thousands of times, and wait for the disk each time.
-TemporaryFolder::TemporaryFolder() {
-  std::error_code ignored;
-  const fs::path memory = "/dev/shm";
-  const fs::path parent = fs::is_directory(memory, ignored) ? memory : fs::temp_directory_path();
-  std::string pattern = (parent / "hfta-driver-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 trials::Parameter choice(const std::string& name, std::vector<trials::ParamValue> values) {
   trials::Parameter parameter;

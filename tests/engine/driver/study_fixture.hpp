@@ -9,23 +9,16 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/temporary_folder.hpp"
 #include "engine/config.hpp"
 #include "engine/driver/driver.hpp"
 #include "pretended.hpp"
 
 namespace hfta::engine::testing {
 
-/// A folder that is removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+/// A folder of a test's own.
+struct StudyFolder : TemporaryFolder {
+  StudyFolder() : TemporaryFolder("hfta-driver") {}
 };
 
 /// One of `values`.
@@ -69,7 +62,7 @@ class StudyFixture {
   [[nodiscard]] int count(trials::State state);
   storage::Store open();
 
-  TemporaryFolder folder;
+  StudyFolder folder;
   StudyConfig config;
   World world;
   ProgressNotes recorder;

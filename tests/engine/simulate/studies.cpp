@@ -1,12 +1,8 @@
 #include "studies.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <sstream>
-#include <stdexcept>
-#include <system_error>
 
 #include "base/text.hpp"
 #include "storage/store.hpp"
@@ -14,20 +10,6 @@
 namespace hfta::engine::testing {
 
 namespace fs = std::filesystem;
-
-SimulationFolder::SimulationFolder() {
-  std::error_code ignored;
-  const fs::path memory = "/dev/shm";
-  const fs::path parent = fs::is_directory(memory, ignored) ? memory : fs::temp_directory_path();
-  std::string pattern = (parent / "hfta-simulated-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = pattern;
-}
-
-SimulationFolder::~SimulationFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 StudyConfig digits_study(const std::string& lines, const fs::path& storage) {
   static constexpr const char* kRest = R"(

@@ -4,21 +4,14 @@
 #include <filesystem>
 #include <string>
 
+#include "base/temporary_folder.hpp"
 #include "engine/config.hpp"
 
 namespace hfta::engine::testing {
 
-/// A folder in memory where that is possible, removed with everything in it.
-class SimulationFolder {
- public:
-  SimulationFolder();
-  ~SimulationFolder();
-  SimulationFolder(const SimulationFolder&) = delete;
-  SimulationFolder& operator=(const SimulationFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+/// A folder of a test's own.
+struct SimulationFolder : TemporaryFolder {
+  SimulationFolder() : TemporaryFolder("hfta-simulated") {}
 };
 
 /// The digits' MLP over four parameters, of which `hidden` splits the trials into three partitions; `lines` say how

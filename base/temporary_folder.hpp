@@ -1,0 +1,23 @@
+#pragma once
+/// A folder for the moment.
+
+#include <filesystem>
+#include <string>
+
+namespace hfta {
+
+/// In memory where that is possible, removed with everything in it when this goes.
+class TemporaryFolder {
+ public:
+  /// Throws Error{kStorage} if it cannot be made. `name`: how its name begins, for who finds it after a crash.
+  explicit TemporaryFolder(const std::string& name);
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace hfta
