@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostName = 200;  // so that files named after it, with their extensions, can be made
 
 std::string study_name(Reader& root, const fs::path& file) {
-  const std::string name = root.optional_word("study").value_or(file.stem().string());
+  std::string name = root.optional_word("study").value_or(file.stem().string());
   if (name.empty() || name.size() > kMostName || printable(name) != name) {
     root.fail("study", fmt::format("found '{}', wanted a name of 1 to {} printable characters",
                                    printable(name.substr(0, 60)), kMostName));

@@ -36,6 +36,7 @@ std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& stu
     if (newest.width == 0 || last_round[newest.id] < last_round[array.array]) newest = found->second;
   }
   std::vector<LeftArray> left;
+  left.reserve(by_device.size());
   for (auto& [device, array] : by_device) left.push_back(std::move(array));
   return left;
 }

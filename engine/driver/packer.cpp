@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.hpp"
@@ -119,7 +120,7 @@ int Packer::parts_for(const std::string& partition) const {
   const double share = queue_.work(partition) / std::max(1.0, queue_.work());
   int idle = 0;
   for (std::size_t i = 0; i < arrays_.size(); ++i) idle += trainers_[i] != nullptr && arrays_[i] == nullptr ? 1 : 0;
-  return std::max(1, static_cast<int>(idle * share + 0.5));
+  return std::max(1, static_cast<int>(std::lround(idle * share)));
 }
 
 void Packer::try_to_open(std::size_t device, storage::Changes& changes) {

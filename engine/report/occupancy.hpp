@@ -16,7 +16,7 @@ struct SlotUse {
   double busy = 0;      ///< Held a trial.
   double empty = 0;     ///< Nothing was ready for them.
   double narrowed = 0;  ///< Given up: the array was narrower than in its first round.
-  double seconds = 0;   ///< Time of rounds; arrays of one round run side by side.
+  double seconds = 0;   ///< Time of rounds, added up over devices.
 };
 
 /// The study begins, and after the round in which its last trial was first trained it drains: nothing new comes.

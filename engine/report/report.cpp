@@ -35,7 +35,11 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
     throw Error(ErrorKind::kConfig, "study: found '" + printable(study) + "', wanted one that is in the store" +
                                         (names.empty() ? "; it has none" : suggestion(study, names)));
   }
-  ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal, store.trials(study),
+  ReportInput input{study,
+                    record->metric.empty() ? "value" : record->metric,
+                    record->goal,
+                    store.trials(study),
+                    store.arrays(study),
                     store.rounds(study)};
   if (!input.rounds.empty()) input.occupancy = occupancy_of(input.rounds, store.occupancy(study), input.trials);
   return input;

@@ -17,9 +17,10 @@ struct ReportInput {
   std::string study;
   std::string metric;  ///< "" where the study was not made by us; then it is called "value".
   trials::Goal goal = trials::Goal::kMinimize;
-  std::vector<trials::Trial> trials;         ///< By number.
-  std::vector<storage::RoundRecord> rounds;  ///< For the time that training took.
-  std::optional<Occupancy> occupancy = {};   ///< Absent without rounds.
+  std::vector<trials::Trial> trials;              ///< By number.
+  std::vector<storage::ArrayRecord> arrays = {};  ///< For the devices that rounds ran on.
+  std::vector<storage::RoundRecord> rounds = {};  ///< For the time that training took.
+  std::optional<Occupancy> occupancy = {};        ///< Absent without rounds.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.

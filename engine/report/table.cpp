@@ -19,19 +19,20 @@ using trials::Trial;
 
 std::string counts_text(const std::map<std::string, int>& counts) {
   std::vector<std::string> words;
+  words.reserve(counts.size());
   for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, state));
   return words.empty() ? "none" : join(words);
 }
 
-// Time in training and evaluation: devices work side by side, so a round lasts as long as its slowest array.
-double training_seconds(const std::vector<storage::RoundRecord>& rounds) {
-  std::map<int, double> longest;
-  for (const storage::RoundRecord& round : rounds) {
-    longest[round.round] = std::max(longest[round.round], round.seconds);
-  }
-  double sum = 0;
-  for (const auto& [round, seconds] : longest) sum += seconds;
-  return sum;
+// Time in training and evaluation. Devices work side by side, each at its own pace: that of the busiest.
+double training_seconds(const ReportInput& input) {
+  std::map<int, std::string> device_of;  // by array
+  for (const storage::ArrayRecord& array : input.arrays) device_of[array.array] = array.device;
+  std::map<std::string, double> seconds;  // by device
+  for (const storage::RoundRecord& round : input.rounds) seconds[device_of[round.array]] += round.seconds;
+  double most = 0;
+  for (const auto& [device, sum] : seconds) most = std::max(most, sum);
+  return most;
 }
 
 std::vector<std::string> param_names(const std::vector<const Trial*>& rows) {
@@ -106,6 +107,7 @@ std::string failures_text(const std::vector<Trial>& trials) {
     }
   }
   std::vector<std::string> words;
+  words.reserve(reasons.size());
   for (const auto& [reason, count] : reasons) words.push_back(fmt::format("{} ({})", reason, count));
   return words.empty() ? "" : "failed: " + join(words, "; ") + "\n";
 }
@@ -118,7 +120,7 @@ std::string report_table(const ReportInput& input, int top) {
   std::string out =
       fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
-                     counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input.rounds)));
+                     counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input)));
   out += failures_text(input.trials) + best_text(input) + best_so_far_text(input);
   std::vector<const Trial*> rows = ranked(input.trials, input.goal);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
@@ -127,6 +129,7 @@ std::string report_table(const ReportInput& input, int top) {
   std::vector<std::string> header = {"trial", "state", printable(input.metric), "epochs", "time [s]"};
   for (const std::string& name : params) header.push_back(printable(name));
   std::vector<std::vector<std::string>> cells;
+  cells.reserve(rows.size());
   for (const Trial* trial : rows) cells.push_back(row_of(*trial, params));
   out += "\n" + in_columns(header, cells);
   if (rows.size() < input.trials.size()) {

@@ -175,6 +175,7 @@ std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const Stu
   }
   if (by_trial.empty()) throw Error(ErrorKind::kConfig, name + ": found no rows below the header");
   std::vector<Curve> curves;
+  curves.reserve(by_trial.size());
   for (auto& [trial, curve] : by_trial) curves.push_back(std::move(curve));
   return std::make_unique<RecordedCurves>(std::move(curves));
 }

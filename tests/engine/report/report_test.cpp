@@ -149,7 +149,8 @@ TEST_CASE("the table names the best, its tests, the failures and how many are no
     all.back().reason = "train_loss is nan at epoch " + std::to_string(i);
   }
   ReportInput input = study(all);
-  input.rounds = {{0, 0, 4, 4, 1.5}, {0, 1, 4, 4, 2.5}, {1, 0, 4, 4, 1.0}};  // two devices in round 0
+  input.arrays = {{0, "cpu:0", "", 4, 1, 1, "{}"}, {1, "cpu:1", "", 4, 1, 1, "{}"}};
+  input.rounds = {{0, 0, 4, 4, 1.5}, {1, 1, 4, 4, 3.5}, {2, 0, 4, 4, 1.0}};  // the second device is the busiest
   const std::string text = report_table(input, 3);
   for (const char* part :
        {"trials: 7 (1 COMPLETE, 6 FAIL); 15 trial-epochs, trained for 3.5 s", "train_loss is nan (6)",
