@@ -123,8 +123,8 @@ class StudyLease::Beat {
       ::unlink(pattern_.c_str());
       fail(pattern_, "lock", reason);
     }
-    if (!write()) {
-      const int reason = errno;
+    // Gone already: somebody has just won, and removed the files of those who no longer can.
+    if (const int reason = write(); reason != 0 && reason != ENOENT) {
       ::unlink(pattern_.c_str());
       fail(pattern_, "write", reason);
     }
@@ -155,10 +155,11 @@ class StudyLease::Beat {
 
   // Opened by name each time: a network file system sends what was written when the file is closed. Once a new holder
   // has removed it, nothing is opened and nothing made.
-  bool write() {
-    const Descriptor file(::open(pattern_.c_str(), O_WRONLY | O_CLOEXEC));
+  // Gives the system's reason where it fails, else 0.
+  int write() {
     const std::string text = fmt::format("{}\n{:020}\n", holder_, count_++);
-    return file.number() >= 0 && ::pwrite(file.number(), text.data(), text.size(), 0) >= 0;
+    const Descriptor file(::open(pattern_.c_str(), O_WRONLY | O_CLOEXEC));
+    return file.number() >= 0 && ::pwrite(file.number(), text.data(), text.size(), 0) >= 0 ? 0 : errno;
   }
 
   // A beat that cannot be written is a missed one: whoever takes the study over then has the fence.
