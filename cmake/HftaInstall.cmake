@@ -32,7 +32,7 @@ function(hfta_install_libraries export)
           INCLUDES DESTINATION include/hfta)
   install(EXPORT ${export} NAMESPACE hfta:: DESTINATION ${HFTA_PACKAGE_DIR} COMPONENT development)
 endfunction()
-hfta_install_libraries(hfta-targets base trials search graph)
+hfta_install_libraries(hfta-targets base trials search graph cpu)
 if(HFTA_WITH_TORCH)
   hfta_install_libraries(hfta-array-targets cuda array)
 endif()
@@ -44,5 +44,5 @@ configure_package_config_file(cmake/hfta-config.cmake.in "${CMAKE_BINARY_DIR}/hf
                               INSTALL_DESTINATION ${HFTA_PACKAGE_DIR})
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/hfta-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/hfta-config.cmake" "${CMAKE_BINARY_DIR}/hfta-config-version.cmake"
-              cmake/FindHftaTorch.cmake cmake/FindHftaZip.cmake
+              cmake/FindHftaTorch.cmake cmake/FindHftaZip.cmake cmake/FindHftaXsmm.cmake
         DESTINATION ${HFTA_PACKAGE_DIR} COMPONENT development)

@@ -42,12 +42,20 @@ struct SlotProgress {
   double epoch_loss = 0;        ///< Sum over its samples so far of the loss when each was trained on.
 };
 
-/// Samples, with what all slots compute alike of them.
+/// Samples of a set, with what all slots compute alike of them.
 struct Samples {
-  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order, [N, ...].
-  at::Tensor target;               ///< [N, ...]
+  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order, [M, ...].
+  at::Tensor target;               ///< [M, ...]
+  at::Tensor order = {};           ///< The order in which samples are taken, int64; undefined: as they stand.
+  std::int64_t begin = 0;          ///< Of that order, these: [begin, end).
+  std::int64_t end = -1;           ///< -1: to its end.
   /// Filled in by Array::prepare; a step that finds none computes it for itself.
   std::shared_ptr<const std::vector<c10::IValue>> shared = nullptr;
+
+  /// N.
+  [[nodiscard]] std::int64_t size() const;
+  /// Those samples of `all`, which is target or one of inputs: a view where they stand in order.
+  [[nodiscard]] at::Tensor of(const at::Tensor& all) const;
 };
 
 /// Samples for one step of a chunk.
@@ -102,10 +110,10 @@ class Array {
   /// Computes what slots compute alike, once, on all the array's threads. `training`: for step(); else for predict().
   void prepare(Samples& samples, bool training);
 
-  /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Returns
-  /// the mean loss of each of its slots before the step, [c] float64 on the device (empty slots: any value).
-  /// Call from for_each_chunk, or from one thread at a time.
-  at::Tensor step(int chunk, const Batch& batch, std::span<const double> rates);
+  /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Adds to
+  /// `losses`, [c] float64 on the device, the sum over the batch's samples of each slot's loss before the step (empty
+  /// slots: any value). Call from for_each_chunk, or from one thread at a time.
+  void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses);
   /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
   /// Notes that an occupied slot stops inside its epoch: SlotProgress::epoch_step and epoch_loss.

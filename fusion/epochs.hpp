@@ -76,7 +76,7 @@ class Epochs {
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;
   [[nodiscard]] OrderKey order_key(const Array& array, int slot) const;
   [[nodiscard]] Orders orders_for(const Array& array) const;
-  [[nodiscard]] Samples samples_at(const at::Tensor& order, std::int64_t begin, std::int64_t end) const;
+  [[nodiscard]] Samples samples_in(const at::Tensor& order) const;
   [[nodiscard]] std::int64_t evaluation_batch() const;
   [[nodiscard]] std::vector<Samples> evaluation_samples(const DeviceData& data) const;
   [[nodiscard]] std::vector<ChunkMetrics> evaluate_chunks(Array& array, const DeviceData& data,

@@ -8,6 +8,8 @@ namespace hfta::fusion {
 
 /// One way to run a graph. Results are equal up to rounding whichever is taken, and bit for bit where it is the same.
 struct Lowering {
+  /// Each slot by itself, by kernels compiled for the graph (fusion/cpu) instead of LibTorch's. Chunk is 1; a CPU only.
+  bool compiled = false;
   /// Slots that run through the ops together; 1 runs each slot by itself, depth first. The array's slots are dealt to
   /// worker threads chunk by chunk.
   int chunk = 1;
@@ -17,7 +19,7 @@ struct Lowering {
   int threads_per_worker = 1;                   ///< Threads inside an op.
 
   bool operator==(const Lowering&) const = default;
-  /// "chunk 8, conv unfolded, linear batched, 2 x 1 threads".
+  /// "chunk 8, conv unfolded, linear batched, 2 x 1 threads"; "compiled, 2 x 1 threads".
   [[nodiscard]] std::string to_text() const;
 };
 

@@ -40,10 +40,10 @@ struct MeasureOptions {
   std::function<bool()> stop = {};  ///< Asked between candidates: true ends measuring with what there is.
 };
 
-/// Candidates for the graph on that device, most promising first: on a CPU each slot by itself (images also laid out
-/// channels last), then chunks of growing width; on a GPU the other way round.
-[[nodiscard]] std::vector<Lowering> lowering_candidates(const Graph& graph, const MeasureOptions& options,
-                                                        const at::Device& device);
+/// Candidates for the graph on that device, most promising first: on a CPU compiled, if it can be; each slot by itself
+/// (images also laid out channels last), then chunks of growing width; on a GPU the other way round.
+[[nodiscard]] std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& recipe,
+                                                        const MeasureOptions& options, const at::Device& device);
 
 /// Measures candidates until the budget is spent, then other forms of each op family in the best of them. The first is
 /// always timed; with no work ahead (slot_steps 0) nothing is, and the first candidate stands as "not measured".

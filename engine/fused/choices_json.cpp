@@ -14,15 +14,13 @@ namespace {
 using nlohmann::ordered_json;
 
 ordered_json lowering_json(const fusion::Lowering& l) {
-  return {{"chunk", l.chunk},
-          {"channels_last", l.channels_last},
-          {"families", l.families},
-          {"workers", l.workers},
-          {"threads_per_worker", l.threads_per_worker}};
+  return {{"compiled", l.compiled}, {"chunk", l.chunk},     {"channels_last", l.channels_last},
+          {"families", l.families}, {"workers", l.workers}, {"threads_per_worker", l.threads_per_worker}};
 }
 
 fusion::Lowering lowering_from(const ordered_json& json) {
   fusion::Lowering l;
+  l.compiled = json.value("compiled", false);  // stores of 0.1 know nothing of it
   json.at("chunk").get_to(l.chunk);
   json.at("channels_last").get_to(l.channels_last);
   json.at("families").get_to(l.families);
@@ -33,14 +31,15 @@ fusion::Lowering lowering_from(const ordered_json& json) {
 
 bool possible(const fusion::Measured& candidate) {
   const fusion::Lowering& l = candidate.lowering;
-  return l.chunk >= 1 && l.workers >= 1 && l.threads_per_worker >= 1 && std::isfinite(candidate.wave_seconds) &&
-         candidate.wave_seconds >= 0;
+  return l.chunk >= 1 && (!l.compiled || l.chunk == 1) && l.workers >= 1 && l.threads_per_worker >= 1 &&
+         std::isfinite(candidate.wave_seconds) && candidate.wave_seconds >= 0;
 }
 
 }  // namespace
 
 std::string ChoiceKey::to_text() const {
-  return fmt::format("{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
+  // The number: raised when there are new ways to run, so that they are tried.
+  return fmt::format("2|{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
 }
 
 ordered_json to_json(const KeptChoices& kept) {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "fusion/array/counted_mask.hpp"
+#include "fusion/array/compiled.hpp"
 #include "fusion/array/loss.hpp"
 #include "fusion/array/optimizer.hpp"
 #include "fusion/array/program.hpp"
@@ -17,6 +17,7 @@
 #include "fusion/array/schema.hpp"
 #include "fusion/array/slot_store.hpp"
 #include "fusion/array/workers.hpp"
+#include "fusion/cpu/kernels/counted_mask.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -50,6 +51,7 @@ struct Array::Impl {
   std::vector<bool> owned;
   SlotStore store;
   std::unique_ptr<Program> trainer, evaluator;
+  std::unique_ptr<CompiledModel> compiled;  // in their place where the lowering says so
   std::unique_ptr<Workers> workers;
   std::vector<Slot> slots;
   std::vector<Chunk> chunks;
@@ -74,10 +76,17 @@ struct Array::Impl {
   }
 
   void lower(const Lowering& wanted) {
+    if (wanted.compiled && (wanted.chunk != 1 || !device.is_cpu())) {
+      throw Error(ErrorKind::kConfig,
+                  "lowering: found compiled in chunks or beside a CPU, wanted one slot at a time on a CPU");
+    }
+    auto new_compiled =
+        wanted.compiled ? std::make_unique<CompiledModel>(training, evaluation, recipe, store) : nullptr;
     auto new_trainer = std::make_unique<Program>(training, owned, wanted, device);
     auto new_evaluator = std::make_unique<Program>(evaluation, owned, wanted, device);
     trainer = std::move(new_trainer);
     evaluator = std::move(new_evaluator);
+    compiled = std::move(new_compiled);
     lowering = wanted;
     rebuild();
   }
@@ -133,16 +142,30 @@ struct Array::Impl {
     if (samples.shared != nullptr) return samples.shared;
     if (for_training) ++shared_runs;
     const Program& program = for_training ? *trainer : *evaluator;
-    return std::make_shared<const Flow>(program.share(samples.inputs, chunks.front().leaves));
+    std::vector<at::Tensor> inputs;
+    for (const at::Tensor& input : samples.inputs) inputs.push_back(samples.of(input));
+    return std::make_shared<const Flow>(program.share(inputs, chunks.front().leaves));
+  }
+
+  [[nodiscard]] SlotRandom random_of(const Slot& s) const {
+    return {s.occupied ? dropout_key(study_seed, s.init.seed) : 0, static_cast<std::uint64_t>(s.progress.step)};
+  }
+
+  [[nodiscard]] const std::vector<double>& hypers_of(const Slot& s) const {
+    return s.occupied && !s.init.hyper.graph.empty() ? s.init.hyper.graph : default_hypers;
+  }
+
+  [[nodiscard]] CompiledSlot compiled_slot(int index) const {
+    const Slot& s = slots[static_cast<std::size_t>(index)];
+    return {index, random_of(s), hypers_of(s), s.init.hyper.label_smoothing};
   }
 
   at::Tensor run(int chunk, const Program& program, std::span<const Flow* const> shared) {
     std::vector<SlotRandom> random;
     std::vector<std::vector<double>> hypers;
     for (const Slot& s : slots_of(chunk)) {
-      random.push_back(
-          {s.occupied ? dropout_key(study_seed, s.init.seed) : 0, static_cast<std::uint64_t>(s.progress.step)});
-      hypers.push_back(s.occupied && !s.init.hyper.graph.empty() ? s.init.hyper.graph : default_hypers);
+      random.push_back(random_of(s));
+      hypers.push_back(hypers_of(s));
     }
     const RunContext context{wide(), random, hypers, device};
     return program.run(shared, chunks[static_cast<std::size_t>(chunk)].leaves, context);
@@ -165,29 +188,42 @@ struct Array::Impl {
 
   // Targets as the loss takes them: [c, N, ...], or [N, ...] for one slot.
   [[nodiscard]] at::Tensor targets(const Batch& batch) const {
-    const at::Tensor& first = batch.parts[static_cast<std::size_t>(part_of(batch, 0))].target;
-    if (lowering.chunk == 1) return first;
     std::vector<at::Tensor> rows;
     for (int i = 0; i < lowering.chunk; ++i) {
-      rows.push_back(batch.parts[static_cast<std::size_t>(part_of(batch, i))].target);
+      const Samples& part = batch.parts[static_cast<std::size_t>(part_of(batch, i))];
+      rows.push_back(part.of(part.target));
     }
+    if (lowering.chunk == 1) return rows.front();
     return at::stack(rows);
   }
 
   /// c, or 0 where the program runs without a slot dimension.
   [[nodiscard]] int wide() const { return lowering.chunk == 1 ? 0 : lowering.chunk; }
 
+  [[nodiscard]] static SlotStep numbers_of(const Slot& slot, double rate) {
+    SlotStep s;
+    s.occupied = slot.occupied;
+    s.hyper = slot.init.hyper.optimizer;
+    s.hyper.lr = s.occupied ? rate : 0;
+    s.step = slot.progress.step + 1;
+    s.clip_norm = slot.init.hyper.clip_norm;
+    return s;
+  }
+
+  void step_compiled(int index, const Batch& batch, double rate, at::Tensor& losses) {
+    Slot& slot = slots[static_cast<std::size_t>(index)];
+    if (!slot.occupied) return;
+    const Samples& samples = batch.parts[static_cast<std::size_t>(part_of(batch, 0))];
+    Chunk& chunk = chunks[static_cast<std::size_t>(index)];
+    const double loss = compiled->step(compiled_slot(index), samples, numbers_of(slot, rate),
+                                       keep_gradients ? &chunk.kept_gradients : nullptr);
+    *losses.data_ptr<double>() += loss * static_cast<double>(samples.size());
+    ++slot.progress.step;
+  }
+
   void update(Chunk& chunk, std::span<Slot> members, std::span<const double> rates) {
     std::vector<SlotStep> steps;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      SlotStep s;
-      s.occupied = members[i].occupied;
-      s.hyper = members[i].init.hyper.optimizer;
-      s.hyper.lr = s.occupied ? rates[i] : 0;
-      s.step = members[i].progress.step + 1;
-      s.clip_norm = members[i].init.hyper.clip_norm;
-      steps.push_back(s);
-    }
+    for (std::size_t i = 0; i < members.size(); ++i) steps.push_back(numbers_of(members[i], rates[i]));
     std::vector<ParameterSlots> reached;  // a weight that the loss does not depend on has no gradient and stays
     chunk.kept_gradients.assign(chunk.trained.size(), at::Tensor());
     for (std::size_t k = 0; k < chunk.trained.size(); ++k) {
@@ -202,6 +238,17 @@ struct Array::Impl {
     fusion::step(recipe.optimizer, reached, steps);
   }
 };
+
+std::int64_t Samples::size() const {
+  if (end >= 0) return end - begin;
+  return (order.defined() ? order.size(0) : target.size(0)) - begin;
+}
+
+at::Tensor Samples::of(const at::Tensor& all) const {
+  const std::int64_t n = size();
+  if (order.defined()) return all.index_select(0, order.narrow(0, begin, n));
+  return n == all.size(0) ? all : all.narrow(0, begin, n);
+}
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
              const at::Device& device)
@@ -260,7 +307,8 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
   impl_->workers->run(static_cast<int>(busy.size()), [&](int i) { work(busy[static_cast<std::size_t>(i)]); });
 }
 
-at::Tensor Array::step(int chunk, const Batch& batch, std::span<const double> rates) {
+void Array::step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
+  if (impl_->compiled != nullptr) return impl_->step_compiled(chunk, batch, rates[0], losses);
   const at::AutoGradMode record(true);
   Chunk& own = impl_->chunks.at(static_cast<std::size_t>(chunk));
   const std::span<Slot> members = impl_->slots_of(chunk);
@@ -275,10 +323,11 @@ at::Tensor Array::step(int chunk, const Batch& batch, std::span<const double> ra
   (impl_->wide() > 0 ? loss.sum() : loss).backward();
   impl_->update(own, members, rates);
   for (Slot& s : members) s.progress.step += s.occupied ? 1 : 0;
-  return loss.detach().to(at::kDouble).view({-1});
+  losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
 }
 
 at::Tensor Array::predict(int chunk, const Samples& samples) {
+  if (impl_->compiled != nullptr) return impl_->compiled->predict(impl_->compiled_slot(chunk), samples);
   const at::NoGradGuard no_gradients;
   const std::shared_ptr<const Flow> shared = impl_->share(samples, false);
   const Flow* const part = shared.get();
@@ -286,7 +335,7 @@ at::Tensor Array::predict(int chunk, const Samples& samples) {
                     std::vector<const Flow*>(static_cast<std::size_t>(slots_per_chunk()), part));
 }
 
-bool Array::shares_layers() const { return impl_->trainer->shares_layers(); }
+bool Array::shares_layers() const { return impl_->compiled == nullptr && impl_->trainer->shares_layers(); }
 
 void Array::prepare(Samples& samples, bool training) {
   if (samples.shared == nullptr) impl_->workers->run_alone([&] { samples.shared = impl_->share(samples, training); });

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "fusion/array/counted_mask.hpp"
 #include "fusion/array/on_gpu.hpp"
+#include "fusion/cpu/kernels/counted_mask.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -74,23 +74,19 @@ Epochs::Orders Epochs::orders_for(const Array& array) const {
   return orders;
 }
 
-Samples Epochs::samples_at(const at::Tensor& order, std::int64_t begin, std::int64_t end) const {
-  const at::Tensor rows = order.defined() ? order.slice(0, begin, end) : order;
-  const auto take = [&](const at::Tensor& all) {
-    return rows.defined() ? all.index_select(0, rows) : all.slice(0, begin, end);
-  };
-  Samples samples;
-  for (const at::Tensor& input : train_.inputs) samples.inputs.push_back(take(input));
-  samples.target = take(train_.target);
-  return samples;
-}
+Samples Epochs::samples_in(const at::Tensor& order) const { return {train_.inputs, train_.target, order, 0, 0}; }
 
 // The rest of one chunk's epoch, step by step. Its slots may be at different places: those that are ahead wait outside
 // the array until the others have come to them.
 class Epochs::Run {
  public:
-  Run(const Epochs& epochs, Array& array, int chunk)
-      : epochs_(epochs), array_(array), chunk_(chunk), first_(array.first_slot(chunk)), at_(epochs.steps_per_epoch()) {
+  Run(const Epochs& epochs, Array& array, const Orders& orders, int chunk)
+      : epochs_(epochs),
+        array_(array),
+        orders_(orders),
+        chunk_(chunk),
+        first_(array.first_slot(chunk)),
+        at_(epochs.steps_per_epoch()) {
     const int end = std::min(first_ + array.slots_per_chunk(), array.width());
     for (int b = first_; b < end; ++b) {
       if (array.occupied(b)) at_ = std::min(at_, array.progress(b).epoch_step);
@@ -98,7 +94,7 @@ class Epochs::Run {
     for (int b = first_; b < end; ++b) {
       if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
     }
-    if (at_ > 0) losses_ = at::zeros({array.slots_per_chunk()}, at::kDouble).to(epochs.train_.target.device());
+    losses_ = at::zeros({array.slots_per_chunk()}, at::kDouble).to(epochs.train_.target.device());
     rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
     meet();
   }
@@ -106,31 +102,28 @@ class Epochs::Run {
   /// Steps of the epoch that are done.
   [[nodiscard]] std::int64_t at() const { return at_; }
   [[nodiscard]] bool uses(const OrderKey& key) const {
-    return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
+    return std::find(part_keys_.begin(), part_keys_.end(), key) != part_keys_.end();
   }
 
-  // `samples_of(key)` gives the samples of this step.
-  template <typename SamplesOf>
-  void step(SamplesOf samples_of) {
+  /// `shared_of(key)`: what slots compute alike of this step's samples, if that was prepared.
+  template <typename SharedOf>
+  void step(SharedOf shared_of) {
     set_rates();
-    Batch batch;
-    std::map<OrderKey, int> parts;
-    for (const OrderKey& key : keys_) {
-      const auto [part, fresh] = parts.try_emplace(key, static_cast<int>(parts.size()));
-      if (fresh) batch.parts.push_back(samples_of(key));
-      batch.part_of.push_back(part->second);
-    }
     const auto [begin, end] = epochs_.range_of(at_);
-    const at::Tensor loss = array_.step(chunk_, batch, rates_) * static_cast<double>(end - begin);
-    losses_ = losses_.defined() ? losses_.add_(loss) : loss;
+    for (std::size_t p = 0; p < batch_.parts.size(); ++p) {
+      batch_.parts[p].begin = begin;
+      batch_.parts[p].end = end;
+      batch_.parts[p].shared = shared_of(part_keys_[p]);
+    }
+    array_.step(chunk_, batch_, rates_, losses_);
     ++at_;
     if (!ahead_.empty()) meet();
   }
 
   /// All slots are in the array again, and know how far they are.
   void pause() {
-    const at::Tensor sums = losses_.defined() ? losses_.cpu() : losses_;
-    for (const int b : occupied_) array_.pause_epoch(b, at_, sums.defined() ? sums.data_ptr<double>()[b - first_] : 0);
+    const at::Tensor sums = losses_.cpu();
+    for (const int b : occupied_) array_.pause_epoch(b, at_, sums.data_ptr<double>()[b - first_]);
     for (const Ahead& other : ahead_) array_.insert(other.slot, other.init, other.state);
     ahead_.clear();
   }
@@ -167,7 +160,6 @@ class Epochs::Run {
       return true;
     });
     std::vector<int> before = std::exchange(occupied_, {});
-    keys_.clear();
     const int end = std::min(first_ + array_.slots_per_chunk(), array_.width());
     for (int b = first_; b < end; ++b) {
       if (!array_.occupied(b)) continue;
@@ -176,9 +168,21 @@ class Epochs::Run {
         losses_.select(0, b - first_).fill_(array_.progress(b).epoch_loss);
       }
     }
-    for (int b = first_; b < first_ + array_.slots_per_chunk(); ++b) {  // empty slots look at what the first one sees
+    deal_samples();
+  }
+
+  // Slots at one epoch share a part of the batch; empty ones look at what the first occupied one sees.
+  void deal_samples() {
+    batch_ = {};
+    part_keys_.clear();
+    for (int b = first_; b < first_ + array_.slots_per_chunk(); ++b) {
       const bool here = b < array_.width() && array_.occupied(b);
-      keys_.push_back(epochs_.order_key(array_, here ? b : occupied_.front()));
+      const OrderKey key = epochs_.order_key(array_, here ? b : occupied_.front());
+      const auto known = std::find(part_keys_.begin(), part_keys_.end(), key);
+      batch_.part_of.push_back(static_cast<int>(known - part_keys_.begin()));
+      if (known != part_keys_.end()) continue;
+      part_keys_.push_back(key);
+      batch_.parts.push_back(epochs_.samples_in(orders_.at(key)));
     }
   }
 
@@ -197,13 +201,15 @@ class Epochs::Run {
 
   const Epochs& epochs_;
   Array& array_;
+  const Orders& orders_;
   int chunk_, first_;
   std::int64_t at_;
   std::vector<int> occupied_;
   std::vector<Ahead> ahead_;
-  std::vector<OrderKey> keys_;
+  Batch batch_;
+  std::vector<OrderKey> part_keys_;  // of batch_.parts
   std::vector<double> rates_;
-  at::Tensor losses_;  // sums over the epoch's samples so far, [c]; undefined before the first step
+  at::Tensor losses_;  // sums over the epoch's samples so far, [c]
 };
 
 void Epochs::check_places(const Array& array) const {
@@ -228,16 +234,14 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
     return paused.load();
   };
   Runs runs(static_cast<std::size_t>(array.chunks()));
-  array.for_each_chunk([&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, k); });
+  array.for_each_chunk(
+      [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
   if (array.shares_layers()) {
     train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      while (run.at() < steps_per_epoch() && !asked()) {
-        const auto [begin, end] = range_of(run.at());
-        run.step([&, b = begin, e = end](const OrderKey& key) { return samples_at(orders.at(key), b, e); });
-      }
+      while (run.at() < steps_per_epoch() && !asked()) run.step([](const OrderKey&) { return nullptr; });
     });
   }
   // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.
@@ -283,11 +287,14 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
     for (const auto& [key, order] : orders) {
       const auto uses = [&, &k = key](const auto& run) { return here(run, s) && run->uses(k); };
       if (std::none_of(runs.begin(), runs.end(), uses)) continue;
-      array.prepare(samples.emplace(key, samples_at(order, begin, end)).first->second, true);
+      Samples& here_now = samples.emplace(key, samples_in(order)).first->second;
+      here_now.begin = begin;
+      here_now.end = end;
+      array.prepare(here_now, true);
     }
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      if (run.at() == s) run.step([&](const OrderKey& key) { return samples.at(key); });
+      if (run.at() == s) run.step([&](const OrderKey& key) { return samples.at(key).shared; });
     });
   }
 }

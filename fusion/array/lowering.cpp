@@ -5,6 +5,7 @@
 namespace hfta::fusion {
 
 std::string Lowering::to_text() const {
+  if (compiled) return fmt::format("compiled, {} x {} threads", workers, threads_per_worker);
   std::string text = fmt::format("chunk {}", chunk);
   if (chunk == 1 && channels_last) text += ", channels last";
   if (chunk > 1) {

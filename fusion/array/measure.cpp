@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "fusion/array/compiled.hpp"
 #include "fusion/array/program.hpp"
 
 namespace hfta::fusion {
@@ -63,7 +64,11 @@ class Probe {
       const double begin = clock_.seconds();
       Batch batch{{samples_}};
       if (array.shares_layers()) array.prepare(batch.parts[0], true);
-      array.for_each_chunk([&](int k) { static_cast<void>(array.step(k, batch, rates).sum().item<double>()); });
+      array.for_each_chunk([&](int k) {
+        at::Tensor losses = at::zeros({lowering.chunk}, at::TensorOptions().dtype(at::kDouble).device(device_));
+        array.step(k, batch, rates, losses);
+        static_cast<void>(losses.sum().item<double>());
+      });
       if (r > 0) best = std::min(best, clock_.seconds() - begin);
     }
     return {lowering, best};
@@ -89,11 +94,17 @@ const Measured& MeasuredChoices::best_for(int width) const {
 
 double MeasuredChoices::seconds_per_slot_step(int width) const { return step_seconds(best_for(width), width) / width; }
 
-std::vector<Lowering> lowering_candidates(const Graph& graph, const MeasureOptions& options, const at::Device& device) {
+std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& recipe, const MeasureOptions& options,
+                                          const at::Device& device) {
   const bool gpu = !device.is_cpu();
   std::vector<Lowering> alone = {with_chunk(1, options, gpu)};
+  if (can_compile(graph, recipe, device)) {
+    alone.insert(alone.begin(), alone.front());
+    alone.front().compiled = true;
+    alone.front().threads_per_worker = 1;
+  }
   if (has_images(graph)) {
-    alone.push_back(alone.front());
+    alone.push_back(with_chunk(1, options, gpu));
     alone.back().channels_last = true;
   }
   if (!gpu && options.width == 1 && options.threads > 1) {
@@ -115,7 +126,7 @@ std::vector<Lowering> lowering_candidates(const Graph& graph, const MeasureOptio
 
 MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
                         const at::Device& device, const Clock& clock) {
-  const std::vector<Lowering> plans = lowering_candidates(graph, options, device);
+  const std::vector<Lowering> plans = lowering_candidates(graph, recipe, options, device);
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
   const Probe probe(graph, recipe, data, options, device, clock);
   MeasuredChoices choices{{}, "measured", true};

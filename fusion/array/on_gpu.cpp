@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "fusion/array/optimizer_kernels.hpp"
+#include "fusion/cpu/kernels/optimizer.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
 namespace hfta::fusion {

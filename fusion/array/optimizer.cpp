@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "fusion/array/on_gpu.hpp"
-#include "fusion/array/optimizer_kernels.hpp"
+#include "fusion/cpu/kernels/optimizer.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -25,12 +25,6 @@ at::Tensor over_slots(std::span<const SlotStep> slots, const at::Tensor& like, G
 at::Tensor empty_slots(std::span<const SlotStep> slots, const at::Tensor& like) {
   const auto occupied = [](const SlotStep&) { return 0.0; };
   return over_slots(slots, like, occupied, 1.0).gt(0);
-}
-
-// torch.nn.utils.clip_grad_norm_'s factor for a gradient whose elements' squares sum to `squares`. A NaN norm makes the
-// slot's own update NaN, as in PyTorch.
-double clip_factor(double clip_norm, double squares) {
-  return std::isnan(squares) ? squares : std::min(1.0, clip_norm / (std::sqrt(squares) + 1e-6));
 }
 
 // Factor on each slot's gradient, 1 where it is not clipped.
@@ -97,21 +91,11 @@ SlotRow<T> row_of(const ParameterSlots& p, std::size_t slot) {
 
 template <typename T>
 void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
+  std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < slots.size(); ++b) {
     if (!slots[b].occupied) continue;
-    double factor = 1;
-    if (slots[b].clip_norm) {
-      double squares = 0;
-      for (const ParameterSlots& p : parameters) squares += sum_of_squares(row_of<T>(p, b));
-      factor = clip_factor(*slots[b].clip_norm, squares);
-    }
-    for (const ParameterSlots& p : parameters) {
-      if (kind == OptimizerKind::kSgd) {
-        sgd_row(row_of<T>(p, b), sgd_numbers<T>(slots[b], factor));
-      } else {
-        adam_row(row_of<T>(p, b), adam_numbers<T>(slots[b], factor, kind == OptimizerKind::kAdamW));
-      }
-    }
+    for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
+    step_slot(kind, std::span<const SlotRow<T>>(rows), slots[b]);
   }
 }
 

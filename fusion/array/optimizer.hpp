@@ -4,21 +4,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "fusion/cpu/kernels/optimizer.hpp"
 #include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
-
-/// Numbers of one slot for one step.
-struct SlotStep {
-  bool occupied = false;  ///< An empty slot's weights and state stay as they are.
-  OptimizerHyper hyper;   ///< `lr` as scheduled for this step.
-  std::int64_t step = 1;  ///< 1-based: of this step, for bias correction.
-  std::optional<double> clip_norm;
-};
 
 /// One parameter of c slots: weight and gradient [c, ...], and the optimizer's state of the same shape. All contiguous.
 struct ParameterSlots {

@@ -14,15 +14,10 @@
 #include <vector>
 
 #include "fusion/array/boxed.hpp"
+#include "fusion/cpu/kernels/counted_mask.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion {
-
-/// What a slot's counted randomness depends on.
-struct SlotRandom {
-  std::uint64_t key = 0;   ///< Of (study seed, trial).
-  std::uint64_t step = 0;  ///< Steps the trial has trained.
-};
 
 /// One run of a graph for a chunk of slots.
 struct RunContext {

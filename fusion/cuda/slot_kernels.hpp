@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fusion/array/optimizer_rule.hpp"
+#include "fusion/cpu/kernels/optimizer_rule.hpp"
 
 namespace hfta::fusion::cuda {
 

@@ -10,7 +10,7 @@ TORCH_VERSION=2.11.0
 TORCHVISION_VERSION=0.26.0  # the one that is built for it
 # shellcheck disable=SC2034  # used by those who source this
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache python3 python3-venv libboost-program-options-dev libfmt-dev
-  libsqlite3-dev libyaml-cpp-dev libzip-dev nlohmann-json3-dev zlib1g-dev)
+  libsqlite3-dev libxsmm-dev libyaml-cpp-dev libzip-dev nlohmann-json3-dev zlib1g-dev)
 
 # ---- Steps: headings, elapsed time, and what to say when one fails ----
 

@@ -138,9 +138,11 @@ class Curves {
         const int slot = array.first_slot(k) + i;
         rates.push_back(slot < array.width() ? array.init_of(slot).hyper.optimizer.lr : 0);
       }
-      const at::Tensor loss = array.step(k, batch, rates);
-      for (std::int64_t i = 0; i < loss.numel(); ++i) {
-        losses[static_cast<std::size_t>(array.first_slot(k) + i)] = loss.data_ptr<double>()[i];
+      at::Tensor sums = at::zeros({array.slots_per_chunk()}, at::kDouble);
+      array.step(k, batch, rates, sums);
+      const auto samples = static_cast<double>(batch.parts[0].size());
+      for (std::int64_t i = 0; i < sums.numel(); ++i) {
+        losses[static_cast<std::size_t>(array.first_slot(k) + i)] = sums.data_ptr<double>()[i] / samples;
       }
     });
     losses.resize(static_cast<std::size_t>(array.width()));

@@ -3,7 +3,7 @@
 
 #include "base/random.hpp"
 #include "catch_after_torch.hpp"
-#include "fusion/array/counted_mask.hpp"
+#include "fusion/cpu/kernels/counted_mask.hpp"
 #include "models.hpp"
 
 namespace hfta::fusion::testing {

@@ -1,8 +1,8 @@
 // The CUDA kernels against the CPU's loops. Without kernels in the build their absence is told; without a GPU the
 // comparisons end as passed with a warning, and `[gpu]` names them for machines that have one.
 #include "catch_after_torch.hpp"
-#include "fusion/array/counted_mask.hpp"
 #include "fusion/array/on_gpu.hpp"
+#include "fusion/cpu/kernels/counted_mask.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "models.hpp"
 
@@ -58,7 +58,7 @@ TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
     for (int s = 0; s < 10; ++s) {
       const std::vector<double> expected = step_all(host, model.batch);
       for (int k = 0; k < device.chunks(); ++k) {
-        const at::Tensor loss = device.step(k, there, rates_of(device, k)).cpu();
+        const at::Tensor loss = step_chunk(device, k, there);
         for (std::int64_t i = 0; i < loss.numel(); ++i) {
           const auto slot = static_cast<std::size_t>(device.first_slot(k) + i);
           CHECK(loss.data_ptr<double>()[i] == Approx(expected[slot]).epsilon(1e-9));

@@ -101,16 +101,31 @@ inline std::vector<double> rates_of(const Array& array, int chunk) {
   return rates;
 }
 
+/// One step of a chunk; its slots' mean losses.
+inline at::Tensor step_chunk(Array& array, int chunk, const Batch& batch) {
+  const at::Device device = batch.parts.front().target.device();
+  at::Tensor sums = at::zeros({array.slots_per_chunk()}, at::TensorOptions().dtype(at::kDouble).device(device));
+  array.step(chunk, batch, rates_of(array, chunk), sums);
+  return (sums / static_cast<double>(batch.parts.front().size())).cpu();
+}
+
 /// One step of every chunk on shared samples; losses by slot.
 inline std::vector<double> step_all(Array& array, const Batch& batch) {
   std::vector<double> losses(static_cast<std::size_t>(array.chunks() * array.slots_per_chunk()));
   array.for_each_chunk([&](int k) {
-    const at::Tensor loss = array.step(k, batch, rates_of(array, k));
+    const at::Tensor loss = step_chunk(array, k, batch);
     for (std::int64_t i = 0; i < loss.numel(); ++i) {
       losses[static_cast<std::size_t>(array.first_slot(k) + i)] = loss.data_ptr<double>()[i];
     }
   });
   return losses;
+}
+
+inline Lowering compiled(int workers = 1) {
+  Lowering lowering;
+  lowering.compiled = true;
+  lowering.workers = workers;
+  return lowering;
 }
 
 inline Lowering chunked(int chunk, std::map<std::string, std::string> families = {}, int workers = 1) {

@@ -7,6 +7,12 @@
 
 namespace hfta::fusion {
 
+/// What a slot's counted randomness depends on.
+struct SlotRandom {
+  std::uint64_t key = 0;   ///< Of (study seed, trial).
+  std::uint64_t step = 0;  ///< Steps the trial has trained.
+};
+
 /// Key of one trial's masks.
 [[nodiscard]] std::uint64_t dropout_key(std::uint64_t study_seed, std::uint64_t trial_seed) noexcept;
 

@@ -5,11 +5,22 @@
 /// machine has.
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 
-#include "fusion/array/optimizer.hpp"
-#include "fusion/array/optimizer_rule.hpp"
+#include "fusion/cpu/kernels/optimizer_rule.hpp"
+#include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
+
+/// Numbers of one slot for one step.
+struct SlotStep {
+  bool occupied = false;  ///< An empty slot's weights and state stay as they are.
+  OptimizerHyper hyper;   ///< `lr` as scheduled for this step.
+  std::int64_t step = 1;  ///< 1-based: of this step, for bias correction.
+  std::optional<double> clip_norm;
+};
 
 /// One slot's part of a parameter: n contiguous elements each.
 template <typename T>
@@ -32,11 +43,12 @@ template <typename T>
 template <typename T>
 [[nodiscard]] AdamNumbers<T> adam_numbers(const SlotStep& slot, double factor, bool decoupled_decay);
 
-[[nodiscard]] double sum_of_squares(const SlotRow<float>& row);
-[[nodiscard]] double sum_of_squares(const SlotRow<double>& row);
-void sgd_row(const SlotRow<float>& row, const SgdNumbers<float>& numbers);
-void sgd_row(const SlotRow<double>& row, const SgdNumbers<double>& numbers);
-void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& numbers);
-void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers);
+/// torch.nn.utils.clip_grad_norm_'s factor for a gradient whose elements' squares sum to `squares`. A NaN norm makes
+/// the slot's own update NaN, as in PyTorch.
+[[nodiscard]] double clip_factor(double clip_norm, double squares);
+
+/// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped.
+void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const SlotStep& slot);
+void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const SlotStep& slot);
 
 }  // namespace hfta::fusion

@@ -1,10 +1,10 @@
-#include "fusion/array/counted_mask.hpp"
+#include "fusion/cpu/kernels/counted_mask.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/random.hpp"
-#include "fusion/array/wide.hpp"
+#include "fusion/cpu/kernels/wide.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -1,8 +1,9 @@
-#include "fusion/array/optimizer_kernels.hpp"
+#include "fusion/cpu/kernels/optimizer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
-#include "fusion/array/wide.hpp"
+#include "fusion/cpu/kernels/wide.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -76,11 +77,43 @@ template SgdNumbers<double> sgd_numbers(const SlotStep&, double);
 template AdamNumbers<float> adam_numbers(const SlotStep&, double, bool);
 template AdamNumbers<double> adam_numbers(const SlotStep&, double, bool);
 
+namespace {
+
 HFTA_WIDE double sum_of_squares(const SlotRow<float>& row) { return squares(row); }
 HFTA_WIDE double sum_of_squares(const SlotRow<double>& row) { return squares(row); }
 HFTA_WIDE void sgd_row(const SlotRow<float>& row, const SgdNumbers<float>& numbers) { sgd(row, numbers); }
 HFTA_WIDE void sgd_row(const SlotRow<double>& row, const SgdNumbers<double>& numbers) { sgd(row, numbers); }
 HFTA_WIDE void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& numbers) { adam(row, numbers); }
 HFTA_WIDE void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers) { adam(row, numbers); }
+
+template <typename T>
+void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const SlotStep& slot) {
+  double factor = 1;
+  if (slot.clip_norm) {
+    double total = 0;
+    for (const SlotRow<T>& row : rows) total += sum_of_squares(row);
+    factor = clip_factor(*slot.clip_norm, total);
+  }
+  if (kind == OptimizerKind::kSgd) {
+    const SgdNumbers<T> numbers = sgd_numbers<T>(slot, factor);
+    for (const SlotRow<T>& row : rows) sgd_row(row, numbers);
+  } else {
+    const AdamNumbers<T> numbers = adam_numbers<T>(slot, factor, kind == OptimizerKind::kAdamW);
+    for (const SlotRow<T>& row : rows) adam_row(row, numbers);
+  }
+}
+
+}  // namespace
+
+double clip_factor(double clip_norm, double squares) {
+  return std::isnan(squares) ? squares : std::min(1.0, clip_norm / (std::sqrt(squares) + 1e-6));
+}
+
+void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const SlotStep& slot) {
+  step_rows(kind, rows, slot);
+}
+void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const SlotStep& slot) {
+  step_rows(kind, rows, slot);
+}
 
 }  // namespace hfta::fusion

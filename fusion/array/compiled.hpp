@@ -1,0 +1,64 @@
+#pragma once
+/// An array's slots run by kernels that were compiled for its graph (fusion/cpu), on a CPU.
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "fusion/array.hpp"
+#include "fusion/array/reading.hpp"
+#include "fusion/array/slot_store.hpp"
+#include "fusion/cpu/kernels/optimizer.hpp"
+#include "fusion/cpu/plan.hpp"
+
+namespace hfta::fusion {
+
+/// One slot for one run.
+struct CompiledSlot {
+  int row = 0;  ///< In the SlotStore.
+  SlotRandom random;
+  std::span<const double> hypers;
+  double smoothing = 0;
+};
+
+/// Any number of threads may call it at once, for different slots. A call allocates nothing once its batch size has
+/// been met by as many threads.
+class CompiledModel {
+ public:
+  /// Compiles for the recipe's batch size, others when they come. Throws Error{kConfig} naming an op that cannot be
+  /// compiled. The readings and the store must outlive it.
+  CompiledModel(const Reading& training, const Reading& evaluation, const Recipe& recipe, const SlotStore& store);
+  ~CompiledModel();
+
+  /// One optimizer step; returns the mean loss before it. `gradients` (null: not wanted): those of the trained weights,
+  /// in order, are copied there.
+  double step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
+              std::vector<at::Tensor>* gradients);
+  /// The output for the samples, [N, ...].
+  [[nodiscard]] at::Tensor predict(const CompiledSlot& slot, const Samples& samples);
+
+ private:
+  struct Workspace;
+  class Borrowed;
+  const cpu::Plan& plan_for(bool training, std::int64_t n);
+  void bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const;
+  template <typename T>
+  void update(const cpu::Plan& plan, Workspace& workspace, int row, const SlotStep& numbers) const;
+
+  const Reading& training_;
+  const Reading& evaluation_;
+  Recipe recipe_;
+  const SlotStore& store_;
+  std::mutex mutex_;
+  std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::Plan>> plans_;
+  std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+/// Whether such arrays can be run so.
+[[nodiscard]] bool can_compile(const Graph& graph, const Recipe& recipe, const at::Device& device);
+
+}  // namespace hfta::fusion

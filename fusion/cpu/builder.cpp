@@ -1,0 +1,222 @@
+#include "fusion/cpu/builder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "fusion/cpu/kernels/strided.hpp"
+#include "fusion/graph/uses.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // bytes: a cache line, the widest vector
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+Dims with_batch(const Shape& shape, std::int64_t n) {
+  Dims sizes = shape;
+  for (std::int64_t& size : sizes) size = size < 0 ? -size * n : size;
+  return sizes;
+}
+
+}  // namespace
+
+Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training)
+    : graph_(graph),
+      index_(std::move(index)),
+      dtype_(dtype),
+      n_(n),
+      training_(training),
+      values_(graph.values.size()),
+      numbers_(graph.values.size()),
+      readers_(graph.values.size()),
+      fused_(graph.nodes.size(), false) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId id : inputs_of(graph.nodes[i])) readers_[static_cast<std::size_t>(id)].push_back(i);
+  }
+  for (const Weight& weight : graph.weights) {
+    Tensor tensor = fresh(weight.shape, weight.dtype);
+    buffer_of(tensor).outside = true;
+    buffer_of(tensor).wanted = training && weight.trained;
+    weights_.push_back(tensor);
+    bind(weight.value, std::move(tensor));
+  }
+  for (const ValueId id : graph.inputs) {
+    const Value& value = graph.values[static_cast<std::size_t>(id)];
+    inputs_.push_back(fresh(with_batch(value.shape, n), value.dtype));
+    bind(id, inputs_.back());
+  }
+}
+
+void Builder::bind(ValueId id, Tensor tensor) {
+  if (id != kNoValue) values_[static_cast<std::size_t>(id)] = std::move(tensor);
+}
+
+std::optional<std::size_t> Builder::only_reader(ValueId id) const {
+  const auto& readers = readers_[static_cast<std::size_t>(id)];
+  if (readers.size() != 1 || id == graph_.output) return std::nullopt;
+  return readers.front();
+}
+
+Tensor Builder::fresh(Dims sizes, DType dtype) {
+  Tensor tensor;
+  tensor.buffer = static_cast<int>(buffers_.size());
+  tensor.strides = row_major(sizes);
+  tensor.sizes = std::move(sizes);
+  tensor.dtype = dtype;
+  Buffer buffer;
+  buffer.elements = tensor.numel();
+  buffer.bytes = aligned(static_cast<std::size_t>(buffer.elements * size_of(dtype)));
+  buffer.dtype = dtype;
+  buffer.begin = kernels_.size();
+  buffer.end = kernels_.size();
+  buffers_.push_back(buffer);
+  return tensor;
+}
+
+void Builder::touch(const Tensor& t) {
+  if (!t.defined()) return;
+  Buffer& buffer = buffer_of(t);
+  buffer.begin = std::min(buffer.begin, kernels_.size());
+  buffer.end = std::max(buffer.end, kernels_.size() + 1);
+}
+
+void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
+  for (const Tensor& t : touched) touch(t);
+  kernels_.push_back(std::move(kernel));
+}
+
+Tensor Builder::contiguous(const Tensor& t) {
+  if (t.contiguous()) return t;
+  Tensor copy = fresh(t.sizes, t.dtype);
+  emit({t, copy}, copy_kernel(t, copy, false));
+  differentiable({t}, {copy}, [this, t, copy] {
+    const auto dy = gradient(copy);
+    if (!dy) return;
+    const Part dx = contribute(t);
+    emit({*dy, dx.tensor}, copy_kernel(*dy, dx.tensor, dx.add));
+  });
+  return copy;
+}
+
+bool Builder::wants_gradient(const Tensor& t) const {
+  return t.defined() && buffers_[static_cast<std::size_t>(t.buffer)].wanted;
+}
+
+void Builder::want_gradient(const Tensor& t) { buffer_of(t).wanted = true; }
+
+bool Builder::differentiable(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                             std::function<void()> backward) {
+  if (!training_) return false;
+  if (std::none_of(inputs.begin(), inputs.end(), [this](const Tensor& t) { return wants_gradient(t); })) return false;
+  for (const Tensor& output : outputs) want_gradient(output);
+  backward_.push_back(std::move(backward));
+  return true;
+}
+
+Tensor Builder::gradient_view(const Tensor& t) {
+  Tensor view = t;
+  view.buffer = buffer_of(t).gradient;
+  return view;
+}
+
+std::optional<Tensor> Builder::gradient(const Tensor& output) {
+  if (buffer_of(output).gradient < 0) return std::nullopt;
+  return gradient_view(output);
+}
+
+Builder::Part Builder::contribute(const Tensor& input) {
+  Buffer& buffer = buffer_of(input);
+  if (buffer.gradient >= 0) return {gradient_view(input), true};
+  const std::int64_t elements = buffer.elements;
+  const Tensor all = fresh({elements}, buffer.dtype);
+  buffer_of(input).gradient = all.buffer;
+  const bool covers = input.numel() == elements && input.dense();
+  if (!covers) {
+    emit({all}, [all](const Run& run) {
+      std::memset(run.at<std::byte>({all.buffer, 0, {}, {}, DType::kUInt8}), 0,
+                  static_cast<std::size_t>(all.numel() * size_of(all.dtype)));
+    });
+  }
+  return {gradient_view(input), !covers};
+}
+
+void Builder::contribute(const Tensor& input, const Tensor& part) {
+  Buffer& own = buffer_of(input);
+  const bool same = own.gradient < 0 && own.elements == buffer_of(part).elements && input.dense() &&
+                    input.strides == part.strides && input.offset == part.offset &&
+                    input.numel() == own.elements && !own.outside;
+  const bool taken = std::count_if(buffers_.begin(), buffers_.end(),
+                                   [&](const Buffer& b) { return b.gradient == part.buffer; }) > 1;
+  if (same && !taken) {
+    own.gradient = part.buffer;
+    return;
+  }
+  const Part to = contribute(input);
+  emit({part, to.tensor}, copy_kernel(part, to.tensor, to.add));
+}
+
+void Builder::run_backward() {
+  for (std::size_t i = backward_.size(); i-- > 0;) backward_[i]();
+  backward_.clear();
+}
+
+// Each buffer goes to the lowest place that is free while it lives; large ones choose first.
+void Builder::place(Plan& plan) const {
+  std::vector<std::size_t> order(buffers_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
+  plan.offsets.assign(buffers_.size(), Plan::kOutside);
+  std::vector<std::size_t> placed;
+  for (const std::size_t id : order) {
+    const Buffer& buffer = buffers_[id];
+    if (buffer.outside || buffer.begin == buffer.end) continue;
+    std::vector<std::pair<std::size_t, std::size_t>> busy;
+    for (const std::size_t other : placed) {
+      const Buffer& b = buffers_[other];
+      if (b.begin < buffer.end && buffer.begin < b.end) {
+        busy.emplace_back(plan.offsets[other], plan.offsets[other] + b.bytes);
+      }
+    }
+    std::sort(busy.begin(), busy.end());
+    std::size_t at = 0;
+    for (const auto& [begin, end] : busy) {
+      if (begin >= at + buffer.bytes) break;
+      at = std::max(at, end);
+    }
+    plan.offsets[id] = at;
+    plan.arena_bytes = std::max(plan.arena_bytes, at + buffer.bytes);
+    placed.push_back(id);
+  }
+}
+
+Plan Builder::finish(ValueId output, std::optional<Tensor> target) {
+  Plan plan;
+  const auto keep = [&](const Tensor& t, bool from_begin) {
+    Buffer& buffer = buffer_of(t);
+    if (from_begin) buffer.begin = 0;
+    buffer.end = kernels_.size() + 1;
+  };
+  for (const Tensor& input : inputs_) keep(input, true);
+  if (target) keep(*target, true);
+  plan.output = value(output);
+  keep(plan.output, false);
+  for (const Tensor& weight : weights_) {
+    const int gradient = buffer_of(weight).gradient;
+    plan.gradients.emplace_back();
+    if (gradient < 0) continue;
+    plan.gradients.back() = gradient_view(weight);
+    keep(plan.gradients.back(), false);
+  }
+  plan.weights = weights_;
+  plan.inputs = inputs_;
+  if (target) plan.target = *target;
+  place(plan);
+  plan.kernels = std::move(kernels_);
+  return plan;
+}
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,115 @@
+#pragma once
+/// Compiling a graph into a plan: what an op's compiler (ops.hpp) works with.
+///
+/// Ops are compiled in the graph's order; each emits its forward kernels and leaves behind a function that emits its
+/// backward ones. Those are called in reverse when the loss is reached. A gradient has the layout of the value's own
+/// buffer, so a view's gradient is the same view of the gradient, and views need no backward kernels.
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/cpu/plan.hpp"
+#include "fusion/graph/numbers.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion::cpu {
+
+class Builder {
+ public:
+  /// `n`: samples of a batch. `training`: gradients are wanted.
+  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training);
+
+  // ---- The graph ----
+
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] bool training() const { return training_; }
+  [[nodiscard]] DType dtype() const { return dtype_; }  ///< Of floating-point values.
+  [[nodiscard]] std::int64_t batch() const { return n_; }
+  /// Position of the node in the model's graph: the key of its randomness.
+  [[nodiscard]] std::uint32_t random_key(std::size_t node) const { return static_cast<std::uint32_t>(index_[node]); }
+  [[nodiscard]] bool bound(ValueId id) const { return values_[static_cast<std::size_t>(id)].defined(); }
+  [[nodiscard]] const Tensor& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+  void bind(ValueId id, Tensor tensor);
+  void bind_number(ValueId id, Number number) { numbers_[static_cast<std::size_t>(id)] = number; }
+  [[nodiscard]] const std::optional<Number>& number(ValueId id) const { return numbers_[static_cast<std::size_t>(id)]; }
+  /// The node that is the only one to read the value, which is no output and no view of another; nothing otherwise.
+  [[nodiscard]] std::optional<std::size_t> only_reader(ValueId id) const;
+  /// The node was compiled along with another one.
+  void fuse(std::size_t node) { fused_[node] = true; }
+  [[nodiscard]] bool fused(std::size_t node) const { return fused_[node]; }
+
+  // ---- Memory and kernels ----
+
+  /// A row-major buffer of its own.
+  [[nodiscard]] Tensor fresh(Dims sizes, DType dtype);
+  [[nodiscard]] Tensor fresh(Dims sizes) { return fresh(std::move(sizes), dtype_); }
+  /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then.
+  void emit(const std::vector<Tensor>& touched, Kernel kernel);
+  /// The value row-major: itself, or a copy, whose gradient flows back.
+  [[nodiscard]] Tensor contiguous(const Tensor& t);
+
+  // ---- Gradients ----
+
+  /// Whether the loss's gradient with respect to the tensor is wanted.
+  [[nodiscard]] bool wants_gradient(const Tensor& t) const;
+  /// Says that it is: the tensor is computed from such ones. Ops call it through differentiable().
+  void want_gradient(const Tensor& t);
+  /// Registers `backward` for an op's outputs, if any input wants a gradient; returns whether it did.
+  bool differentiable(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                      std::function<void()> backward);
+  /// While backward functions run: the gradient of an output, complete; nothing if the loss does not depend on it.
+  [[nodiscard]] std::optional<Tensor> gradient(const Tensor& output);
+  /// Where to put a part of an input's gradient: added to what is there if `add`.
+  struct Part {
+    Tensor tensor;
+    bool add = false;
+  };
+  [[nodiscard]] Part contribute(const Tensor& input);
+  /// `gradient` as a part of the input's gradient, which it becomes itself if it is the first: nobody else may write
+  /// to it afterwards.
+  void contribute(const Tensor& input, const Tensor& gradient);
+
+  /// Emits the backward kernels of everything that was registered.
+  void run_backward();
+  [[nodiscard]] Plan finish(ValueId output, std::optional<Tensor> target);
+
+ private:
+  struct Buffer {
+    std::size_t bytes = 0;
+    std::int64_t elements = 0;
+    DType dtype = DType::kFloat32;
+    bool outside = false;
+    bool wanted = false;      ///< Its gradient.
+    int gradient = -1;        ///< Buffer of its gradient.
+    std::size_t begin = 0, end = 0;  ///< Kernels that touch it: [begin, end).
+  };
+  [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
+  [[nodiscard]] Tensor gradient_view(const Tensor& t);
+  void touch(const Tensor& t);
+  void place(Plan& plan) const;
+
+  const Graph& graph_;
+  std::vector<int> index_;
+  DType dtype_;
+  std::int64_t n_;
+  bool training_;
+  std::vector<Tensor> values_;
+  std::vector<std::optional<Number>> numbers_;
+  std::vector<std::vector<std::size_t>> readers_;  ///< By value.
+  std::vector<bool> fused_;
+  std::vector<Buffer> buffers_;
+  std::vector<Kernel> kernels_;
+  std::vector<std::function<void()>> backward_;
+  std::vector<Tensor> weights_, inputs_;
+};
+
+/// f.template operator()<float>() or <double>(), by dtype.
+template <typename F>
+auto typed(DType dtype, F f) {
+  return dtype == DType::kFloat64 ? f.template operator()<double>() : f.template operator()<float>();
+}
+
+}  // namespace hfta::fusion::cpu

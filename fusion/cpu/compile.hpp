@@ -1,0 +1,22 @@
+#pragma once
+/// A graph compiled for one CPU core: forward, loss and backward of one slot as a list of kernels over one arena, with
+/// nothing looked up or allocated while it runs.
+///
+/// Slots run one after another, depth first: a slot's activations are still in the cache when its gradients need them,
+/// and the next slot uses the same memory. Sums are made in a fixed order, so equal slots give equal bits wherever and
+/// beside whomever they run.
+
+#include "fusion/cpu/plan.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// `graph`: a training reading with complete arguments; `index`: for counted randomness, each node's position in the
+/// model's graph. `n`: samples of a batch. Weights with `trained` get gradients. Throws Error{kConfig} naming an op
+/// that has no compiler, or not for such arguments.
+[[nodiscard]] Plan compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype,
+                                    std::int64_t n);
+/// The forward pass alone, of an evaluation reading.
+[[nodiscard]] Plan compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n);
+
+}  // namespace hfta::fusion::cpu

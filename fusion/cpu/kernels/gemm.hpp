@@ -1,0 +1,45 @@
+#pragma once
+/// Matrix products on one core: LIBXSMM's kernels, made at run time for the very shapes, in blocks that fit the caches.
+
+#include <cstdint>
+#include <functional>
+
+namespace hfta::fusion::cpu {
+
+/// C [M, N] = A [M, K] B [K, N], row-major with leading dimensions in elements.
+struct Product {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  bool a_transposed = false;  ///< A lies as [K, M].
+  bool b_transposed = false;  ///< B lies as [N, K].
+  bool add = false;           ///< C += A B.
+};
+
+/// T: float, double. Immutable; many threads may call one.
+template <typename T>
+class Gemm {
+ public:
+  /// Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
+  explicit Gemm(const Product& product);
+
+  /// Elements of scratch memory that a call needs.
+  [[nodiscard]] std::int64_t scratch() const { return scratch_; }
+
+  /// Called for each finished block of C, while it is in the cache: its corner, rows and columns. All rows of one range
+  /// of columns come in order before the next range.
+  using Done = std::function<void(T* corner, std::int64_t column, std::int64_t rows, std::int64_t columns)>;
+  void operator()(const T* a, const T* b, T* c, T* scratch) const { run(a, b, c, scratch, nullptr); }
+  void operator()(const T* a, const T* b, T* c, T* scratch, const Done& done) const { run(a, b, c, scratch, &done); }
+
+ private:
+  using Micro = void (*)(const T* b, const T* a, T* c, ...);
+  void run(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
+
+  Product p_;
+  bool packed_ = false;
+  std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
+  std::int64_t scratch_ = 0;
+  Micro micro_[2][2][2][2] = {};  // [short rows][short columns][short depth][adds]
+};
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,199 @@
+#include "fusion/cpu/kernels/pointwise.hpp"
+
+#include <cmath>
+#include <numbers>
+
+#include "fusion/cpu/kernels/exp.hpp"
+#include "fusion/cpu/kernels/wide.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+template <typename T>
+inline __attribute__((always_inline)) T sigmoid(T x) {
+  return T{1} / (T{1} + vector_exp(-x));
+}
+
+template <typename T>
+inline __attribute__((always_inline)) T tangent(T x) {  // through exp, as x/(1+..) would lose the digits of small ones
+  const T square = x * x;
+  if constexpr (sizeof(T) == 8) return std::tanh(x);
+  // Cephes' tanhf: a polynomial where |x| < 0.625.
+  const T small = x + x * square *
+                          ((((T(-5.70498872745e-3) * square + T(2.06390887954e-2)) * square - T(5.37397155531e-2)) * square +
+                            T(1.33314422036e-1)) * square - T(3.33332819422e-1));
+  const T magnitude = std::abs(x);
+  const T large = T{1} - T{2} / (vector_exp(magnitude + magnitude) + T{1});
+  return magnitude < T(0.625) ? small : x < T{0} ? -large : large;
+}
+
+template <typename T>
+inline __attribute__((always_inline)) T tanh_argument(T x) {
+  return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+}
+
+// f(x) of each op, as a callable that the loops are made with.
+template <typename T, typename Visit>
+inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit visit) {
+  switch (op) {
+    case Unary::kRelu:
+      return visit([](T x) { return x < T{0} ? T{0} : x; });
+    case Unary::kTanh:
+      return visit([](T x) { return tangent(x); });
+    case Unary::kSigmoid:
+      return visit([](T x) { return sigmoid(x); });
+    case Unary::kGelu:
+      return visit([](T x) { return x * T(0.5) * (T{1} + std::erf(x * T(0.70710678118654752440))); });
+    case Unary::kGeluTanh:
+      return visit([](T x) { return x * T(0.5) * (T{1} + tangent(tanh_argument(x))); });
+    case Unary::kSilu:
+      return visit([](T x) { return x * sigmoid(x); });
+    case Unary::kExp:
+      return visit([](T x) { return vector_exp(x); });
+    case Unary::kLeakyRelu:
+      return visit([p](T x) { return x > T{0} ? x : x * p; });
+    case Unary::kElu:
+      return visit([p](T x) { return x > T{0} ? x : p * std::expm1(x); });
+    case Unary::kScale:
+      return visit([p](T x) { return x * p; });
+    case Unary::kShift:
+      return visit([p](T x) { return x + p; });
+    case Unary::kSqrt:
+      return visit([](T x) { return std::sqrt(x); });
+    case Unary::kSquare:
+      return visit([](T x) { return x * x; });
+  }
+}
+
+// f'(x), given x and y = f(x).
+template <typename T, typename Visit>
+inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit) {
+  switch (op) {
+    case Unary::kRelu:
+      return visit([](T, T y) { return y > T{0} ? T{1} : T{0}; });
+    case Unary::kTanh:
+      return visit([](T, T y) { return T{1} - y * y; });
+    case Unary::kSigmoid:
+      return visit([](T, T y) { return y * (T{1} - y); });
+    case Unary::kGelu:
+      return visit([](T x, T) {
+        const T density = vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
+        return T(0.5) * (T{1} + std::erf(x * T(0.70710678118654752440))) + x * density;
+      });
+    case Unary::kGeluTanh:
+      return visit([](T x, T) {
+        const T t = tangent(tanh_argument(x));
+        const T inner = T(0.79788456080286535588) * (T{1} + T(3 * 0.044715) * x * x);
+        return T(0.5) * (T{1} + t) + T(0.5) * x * (T{1} - t * t) * inner;
+      });
+    case Unary::kSilu:
+      return visit([](T x, T y) {
+        const T s = sigmoid(x);
+        return s + y * (T{1} - s);
+      });
+    case Unary::kExp:
+      return visit([](T, T y) { return y; });
+    case Unary::kLeakyRelu:
+      return visit([p](T x, T) { return x > T{0} ? T{1} : p; });
+    case Unary::kElu:
+      return visit([p](T x, T y) { return x > T{0} ? T{1} : y + p; });
+    case Unary::kScale:
+      return visit([p](T, T) { return p; });
+    case Unary::kShift:
+      return visit([](T, T) { return T{1}; });
+    case Unary::kSqrt:
+      return visit([](T, T y) { return T(0.5) / y; });
+    case Unary::kSquare:
+      return visit([](T x, T) { return x + x; });
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void apply_typed(Unary op, double p, const T* __restrict x, T* __restrict y,
+                                                       std::int64_t n) {
+  with_function<T>(op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+  });
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void slope_typed(Unary op, double p, const T* x, const T* y, const T* dy, T* dx,
+                                                       std::int64_t n, bool add) {
+  with_slope<T>(op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
+    if (add) {
+      for (std::int64_t i = 0; i < n; ++i) dx[i] += dy[i] * f(x[i], y[i]);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * f(x[i], y[i]);
+    }
+  });
+}
+
+template <typename T, typename F>
+inline __attribute__((always_inline)) void combine_with(F f, const T* a, std::int64_t a_step, const T* b,
+                                                        std::int64_t b_step, T* __restrict y, std::int64_t n) {
+  if (a_step == 1 && b_step == 1) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  } else if (a_step == 1) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[0]);
+  } else if (b_step == 1) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[0], b[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[0], b[0]);
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void combine_typed(Binary op, double scale, const T* a, std::int64_t a_step,
+                                                         const T* b, std::int64_t b_step, T* y, std::int64_t n) {
+  const T s = static_cast<T>(scale);
+  switch (op) {
+    case Binary::kAdd:
+      return combine_with<T>([s](T p, T q) { return p + s * q; }, a, a_step, b, b_step, y, n);
+    case Binary::kSubtract:
+      return combine_with<T>([s](T p, T q) { return p - s * q; }, a, a_step, b, b_step, y, n);
+    case Binary::kMultiply:
+      return combine_with<T>([s](T p, T q) { return p * (s * q); }, a, a_step, b, b_step, y, n);
+    case Binary::kDivide:
+      return combine_with<T>([s](T p, T q) { return p / (s * q); }, a, a_step, b, b_step, y, n);
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void multiply_typed(double scale, const T* a, const T* b, T* y, std::int64_t n,
+                                                          bool add) {
+  const T s = static_cast<T>(scale);
+  if (b == nullptr) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = add ? y[i] + s * a[i] : s * a[i];
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = add ? y[i] + s * a[i] * b[i] : s * a[i] * b[i];
+  }
+}
+
+}  // namespace
+
+HFTA_WIDE void apply(Unary op, double p, const float* x, float* y, std::int64_t n) { apply_typed(op, p, x, y, n); }
+HFTA_WIDE void apply(Unary op, double p, const double* x, double* y, std::int64_t n) { apply_typed(op, p, x, y, n); }
+HFTA_WIDE void apply_slope(Unary op, double p, const float* x, const float* y, const float* dy, float* dx,
+                           std::int64_t n, bool add) {
+  slope_typed(op, p, x, y, dy, dx, n, add);
+}
+HFTA_WIDE void apply_slope(Unary op, double p, const double* x, const double* y, const double* dy, double* dx,
+                           std::int64_t n, bool add) {
+  slope_typed(op, p, x, y, dy, dx, n, add);
+}
+HFTA_WIDE void combine(Binary op, double scale, const float* a, std::int64_t a_step, const float* b,
+                       std::int64_t b_step, float* y, std::int64_t n) {
+  combine_typed(op, scale, a, a_step, b, b_step, y, n);
+}
+HFTA_WIDE void combine(Binary op, double scale, const double* a, std::int64_t a_step, const double* b,
+                       std::int64_t b_step, double* y, std::int64_t n) {
+  combine_typed(op, scale, a, a_step, b, b_step, y, n);
+}
+HFTA_WIDE void multiply(double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
+  multiply_typed(scale, a, b, y, n, add);
+}
+HFTA_WIDE void multiply(double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
+  multiply_typed(scale, a, b, y, n, add);
+}
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,37 @@
+#pragma once
+/// Kernels over tensors of any strides.
+
+#include "fusion/cpu/plan.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// Loops over the elements of `inner` dimensions of several tensors of equal sizes: dimensions that lie behind one
+/// another in all of them are joined, the last is the innermost.
+struct Loops {
+  Dims sizes;
+  std::vector<Dims> strides;  ///< By tensor.
+};
+[[nodiscard]] Loops loops_over(const std::vector<Tensor>& tensors);
+
+/// `to` = `from`, or `to` += `from`; of equal sizes and dtype. A repeated (stride 0) element of `to` sums up if `add`.
+[[nodiscard]] Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add);
+
+/// Calls row(pointer of each tensor, count, stride of each) for every innermost loop.
+template <typename Row>
+void for_each_row(const Loops& loops, Row row) {
+  const std::size_t dims = loops.sizes.size(), tensors = loops.strides.size();
+  std::int64_t at[16] = {}, index[16] = {};
+  std::int64_t rows = 1;
+  for (std::size_t d = 0; d + 1 < dims; ++d) rows *= loops.sizes[d];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    row(at);
+    for (std::size_t d = dims - 1; d-- > 0;) {
+      for (std::size_t t = 0; t < tensors; ++t) at[t] += loops.strides[t][d];
+      if (++index[d] < loops.sizes[d]) break;
+      for (std::size_t t = 0; t < tensors; ++t) at[t] -= loops.strides[t][d] * loops.sizes[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,112 @@
+#include "fusion/cpu/ops.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+const std::unordered_map<std::string, Compile>& table() {
+  static const std::unordered_map<std::string, Compile> all = [] {
+    std::unordered_map<std::string, Compile> map;
+    for (auto* family : {&linear_ops, &pointwise_ops, &shape_ops}) {
+      for (const NamedCompiler& op : (*family)()) map.emplace(op.op, op.compile);
+    }
+    return map;
+  }();
+  return all;
+}
+
+double real(const Number& number) {
+  return std::visit([](auto x) { return static_cast<double>(x); }, number);
+}
+
+}  // namespace
+
+Compile find_compiler(const std::string& op) {
+  const auto found = table().find(op);
+  return found == table().end() ? nullptr : found->second;
+}
+
+std::vector<std::string> compiled_ops() {
+  std::vector<std::string> names;
+  for (const auto& [name, compile] : table()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void Site::fail(const std::string& what) const {
+  throw Error(ErrorKind::kConfig, fmt::format("{}: {}: {}: cannot be compiled: {}", call_.where, call_.path, call_.op, what));
+}
+
+Tensor Site::tensor(std::size_t i) const {
+  if (is_none(i)) return {};
+  const auto* id = std::get_if<ValueId>(&call_.args.at(i));
+  if (id == nullptr || !b.bound(*id)) fail(fmt::format("argument {} is no tensor", i));
+  return b.value(*id);
+}
+
+std::vector<Tensor> Site::tensors(std::size_t i) const {
+  const auto* ids = std::get_if<std::vector<ValueId>>(&call_.args.at(i));
+  if (ids == nullptr) fail(fmt::format("argument {} is no list of tensors", i));
+  std::vector<Tensor> out;
+  for (const ValueId id : *ids) {
+    if (id == kNoValue || !b.bound(id)) fail(fmt::format("argument {} holds what is no tensor", i));
+    out.push_back(b.value(id));
+  }
+  return out;
+}
+
+bool Site::is_number(std::size_t i) const {
+  const Arg& arg = call_.args.at(i);
+  if (const auto* id = std::get_if<ValueId>(&arg)) return b.number(*id).has_value();
+  return std::holds_alternative<double>(arg) || std::holds_alternative<std::int64_t>(arg);
+}
+
+double Site::number(std::size_t i) const {
+  const Arg& arg = call_.args.at(i);
+  if (const auto* id = std::get_if<ValueId>(&arg)) {
+    if (b.number(*id)) return real(*b.number(*id));
+  }
+  if (const auto* whole = std::get_if<std::int64_t>(&arg)) return static_cast<double>(*whole);
+  if (const auto* value = std::get_if<double>(&arg)) return *value;
+  fail(fmt::format("argument {} is no number that is known beforehand", i));
+}
+
+std::int64_t Site::integer(std::size_t i) const { return static_cast<std::int64_t>(number(i)); }
+
+bool Site::flag(std::size_t i) const {
+  const auto* flag = std::get_if<bool>(&call_.args.at(i));
+  if (flag == nullptr) fail(fmt::format("argument {} is neither true nor false", i));
+  return *flag;
+}
+
+Dims Site::ints(std::size_t i) const {
+  const Arg& arg = call_.args.at(i);
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&arg)) return *numbers;
+  if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
+    Dims out;
+    for (const Size& size : *sizes) {
+      if (size.value != kNoValue && !b.number(size.value)) fail(fmt::format("argument {} is not known beforehand", i));
+      out.push_back(size.value == kNoValue ? size.number : static_cast<std::int64_t>(real(*b.number(size.value))));
+    }
+    return out;
+  }
+  fail(fmt::format("argument {} is no list of sizes", i));
+}
+
+std::optional<int> Site::hyper(std::size_t i) const {
+  const auto* ref = std::get_if<HyperRef>(&call_.args.at(i));
+  return ref == nullptr ? std::nullopt : std::optional(ref->index);
+}
+
+std::function<double(const Run&)> Site::slot_number(std::size_t i) const {
+  if (const auto own = hyper(i)) return [at = static_cast<std::size_t>(*own)](const Run& run) { return run.hypers[at]; };
+  return [value = number(i)](const Run&) { return value; };
+}
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,66 @@
+#pragma once
+/// The ops that can be compiled: one function each, which emits kernels into a Builder.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/cpu/builder.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// A node while it is compiled: its arguments, which are complete and stand as the op's schema has them.
+class Site {
+ public:
+  Site(Builder& builder, std::size_t node)
+      : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
+
+  Builder& b;
+
+  [[nodiscard]] std::size_t position() const { return node_; }
+  [[nodiscard]] const Node& node() const { return call_; }
+  [[nodiscard]] bool is_none(std::size_t i) const { return std::holds_alternative<std::monostate>(call_.args.at(i)); }
+  /// Undefined if it is None. Fails for a number that stands for a tensor.
+  [[nodiscard]] Tensor tensor(std::size_t i) const;
+  [[nodiscard]] std::vector<Tensor> tensors(std::size_t i) const;
+  /// Whether argument i is a number rather than a tensor.
+  [[nodiscard]] bool is_number(std::size_t i) const;
+  [[nodiscard]] double number(std::size_t i) const;
+  [[nodiscard]] std::int64_t integer(std::size_t i) const;
+  [[nodiscard]] bool flag(std::size_t i) const;
+  [[nodiscard]] Dims ints(std::size_t i) const;
+  /// Position in Graph::hypers if argument i is a number that may differ between slots.
+  [[nodiscard]] std::optional<int> hyper(std::size_t i) const;
+  /// A number, or the slot's own one: a function of the run.
+  [[nodiscard]] std::function<double(const Run&)> slot_number(std::size_t i) const;
+
+  [[nodiscard]] ValueId output(std::size_t o = 0) const { return call_.outputs.at(o); }
+  void bind(Tensor tensor, std::size_t o = 0) const { b.bind(output(o), std::move(tensor)); }
+  /// Throws Error{kConfig}: this cannot be compiled.
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  std::size_t node_;
+  const Node& call_;
+};
+
+using Compile = void (*)(Site&);
+
+/// nullptr if there is none.
+[[nodiscard]] Compile find_compiler(const std::string& op);
+/// Every op that has one.
+[[nodiscard]] std::vector<std::string> compiled_ops();
+
+struct NamedCompiler {
+  std::string op;
+  Compile compile;
+};
+[[nodiscard]] std::vector<NamedCompiler> linear_ops();
+[[nodiscard]] std::vector<NamedCompiler> pointwise_ops();
+[[nodiscard]] std::vector<NamedCompiler> shape_ops();
+
+/// Emits the mean loss of `output` against a target that it returns: int64 classes for cross_entropy, else of output's
+/// sizes. When training, its gradient too.
+[[nodiscard]] Tensor compile_loss(Builder& b, Loss loss, const Tensor& output);
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,82 @@
+// x [..., in], weight [out, in], bias [out] -> [..., out].
+#include <memory>
+
+#include "fusion/cpu/kernels/gemm.hpp"
+#include "fusion/cpu/kernels/rows.hpp"
+#include "fusion/cpu/ops.hpp"
+#include "fusion/cpu/ops/common.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+struct Linear {
+  Tensor x, weight, bias, y;  // x [M, in], y [M, out] as matrices
+  bool relu = false;
+  std::int64_t m = 0, in = 0, out = 0;
+};
+
+template <typename T>
+void forward(Builder& b, const Linear& l) {
+  const auto gemm = std::make_shared<const Gemm<T>>(
+      Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.in, .ldc = l.out, .b_transposed = true});
+  const Tensor scratch = b.fresh({gemm->scratch()});
+  b.emit({l.x, l.weight, l.bias, l.y, scratch}, [=](const Run& run) {
+    const T* const bias = l.bias.defined() ? run.at<T>(l.bias) : nullptr;
+    if (bias == nullptr && !l.relu) {
+      (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch));
+      return;
+    }
+    const auto finish = [&](T* corner, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+      add_bias(corner, l.out, rows, columns, bias == nullptr ? nullptr : bias + column, l.relu);
+    };
+    (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), std::cref(finish));
+  });
+}
+
+template <typename T>
+void backward(Builder& b, const Linear& l) {
+  const auto dy = b.gradient(l.y);
+  if (!dy) return;
+  const bool wants_bias = b.wants_gradient(l.bias);
+  if (wants_bias || l.relu) {
+    const Builder::Part db = wants_bias ? b.contribute(l.bias) : Builder::Part{};
+    b.emit({*dy, l.y, db.tensor}, [=, dy = *dy](const Run& run) {
+      mask_and_sum(run.at<T>(dy), l.relu ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
+                   wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);
+    });
+  }
+  if (b.wants_gradient(l.weight)) {
+    const Builder::Part dw = b.contribute(l.weight);
+    emit_product<T>(b, *dy, l.x, dw.tensor,
+                    {.m = l.out, .n = l.in, .k = l.m, .lda = l.out, .ldb = l.in, .ldc = l.in, .a_transposed = true,
+                     .add = dw.add});
+  }
+  if (b.wants_gradient(l.x)) {
+    const Builder::Part dx = b.contribute(l.x);
+    emit_product<T>(b, *dy, l.weight, dx.tensor,
+                    {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.in, .ldc = l.in, .add = dx.add});
+  }
+}
+
+// Schema: input, weight, bias.
+void linear(Site& site) {
+  Builder& b = site.b;
+  Linear l{b.contiguous(site.tensor(0)), b.contiguous(site.tensor(1)), site.tensor(2), {}};
+  l.in = l.x.size(-1);
+  l.out = l.weight.size(0);
+  l.m = l.x.numel() / l.in;
+  Dims sizes = l.x.sizes;
+  sizes.back() = l.out;
+  l.y = b.fresh(sizes);
+  const ValueId output = fused_relu(site, l.relu);
+  typed(b.dtype(), [&]<typename T>() { forward<T>(b, l); });
+  b.differentiable({l.x, l.weight, l.bias}, {l.y},
+                   [&b, l] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, l); }); });
+  b.bind(output, l.y);
+}
+
+}  // namespace
+
+std::vector<NamedCompiler> linear_ops() { return {{"aten::linear", linear}}; }
+
+}  // namespace hfta::fusion::cpu

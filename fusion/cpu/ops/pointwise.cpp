@@ -1,0 +1,261 @@
+// Element by element.
+#include "fusion/cpu/kernels/pointwise.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "fusion/cpu/kernels/rows.hpp"
+#include "fusion/cpu/kernels/strided.hpp"
+#include "fusion/cpu/ops/common.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+using SlotNumber = std::function<double(const Run&)>;
+
+// ---- One tensor ----
+
+struct OneTensor {
+  Unary op;
+  SlotNumber p;
+  Tensor x, y;
+};
+
+template <typename T>
+void emit_unary(Builder& b, const OneTensor& u) {
+  const std::int64_t n = u.x.numel();
+  b.emit({u.x, u.y}, [=](const Run& run) { apply(u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), n); });
+  b.differentiable({u.x}, {u.y}, [&b, u, n] {
+    const auto given = b.gradient(u.y);
+    if (!given) return;
+    const Tensor dy = *given;
+    const Builder::Part dx = b.contribute(u.x);
+    b.emit({u.x, u.y, dy, dx.tensor}, [=](const Run& run) {
+      apply_slope(u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), run.at<T>(dy), run.at<T>(dx.tensor), n, dx.add);
+    });
+  });
+}
+
+void unary(Site& site, Unary op, SlotNumber p) {
+  Builder& b = site.b;
+  const Tensor given = site.tensor(0);
+  if (given.dtype != b.dtype()) site.fail("its input is no floating-point tensor");
+  const Tensor x = given.dense() ? given : b.contiguous(given);
+  Tensor y = b.fresh(x.sizes);
+  y.strides = x.strides;
+  typed(b.dtype(), [&]<typename T>() { emit_unary<T>(b, {op, std::move(p), x, y}); });
+  site.bind(y);
+}
+
+template <Unary kOp>
+void plain(Site& site) {
+  unary(site, kOp, [](const Run&) { return 0.0; });
+}
+
+template <Unary kOp>
+void with_number(Site& site) {
+  unary(site, kOp, site.slot_number(1));
+}
+
+// Schema: input, approximate.
+void gelu(Site& site) {
+  const auto* how = std::get_if<std::string>(&site.node().args.at(1));
+  if (how != nullptr && *how == "tanh") return plain<Unary::kGeluTanh>(site);
+  plain<Unary::kGelu>(site);
+}
+
+// Schema: input, alpha, scale, input_scale.
+void elu(Site& site) {
+  if (site.number(2) != 1 || site.number(3) != 1) site.fail("only with scales of 1");
+  with_number<Unary::kElu>(site);
+}
+
+// ---- Two tensors ----
+
+struct TwoTensors {
+  Binary op;
+  SlotNumber scale;  // of the second
+  Tensor a, b, y;
+};
+
+// Rows whose tensors all advance by 1 or stand still.
+Loops binary_loops(const Tensor& y, const Tensor& a, const Tensor& b) {
+  return loops_over({y, a.expanded(y.sizes), b.expanded(y.sizes)});
+}
+
+bool plain_rows(const Loops& loops) {
+  return loops.strides[0].back() == 1 && loops.strides[1].back() <= 1 && loops.strides[2].back() <= 1;
+}
+
+// `whole`, of the result's sizes, as a part of the gradient of an input that may have been repeated.
+template <typename T>
+void contribute_summed(Builder& b, const Tensor& input, const Tensor& whole) {
+  if (input.sizes == whole.sizes) return b.contribute(input, whole);
+  const std::int64_t n = input.numel();
+  const bool rows = input.contiguous() && whole.contiguous() && [&] {  // repeated over leading dimensions only
+    Dims tail = input.sizes;
+    while (!tail.empty() && tail.front() == 1) tail.erase(tail.begin());
+    return std::equal(tail.rbegin(), tail.rend(), whole.sizes.rbegin());
+  }();
+  if (rows) {
+    const Builder::Part part = b.contribute(input);
+    const std::int64_t m = whole.numel() / n;
+    b.emit({whole, part.tensor}, [=](const Run& run) {
+      mask_and_sum(run.at<T>(whole), nullptr, n, m, n, run.at<T>(part.tensor), part.add);
+    });
+    return;
+  }
+  const Tensor sum = b.fresh(input.sizes);
+  b.emit({sum}, [=](const Run& run) { std::fill_n(run.at<T>(sum), n, T{0}); });
+  b.emit({whole, sum}, copy_kernel(whole, sum.expanded(whole.sizes), true));
+  b.contribute(input, sum);
+}
+
+template <typename T>
+void emit_binary(Builder& b, const TwoTensors& t) {
+  const Loops loops = binary_loops(t.y, t.a, t.b);
+  const std::int64_t n = loops.sizes.back(), sa = loops.strides[1].back(), sb = loops.strides[2].back();
+  b.emit({t.a, t.b, t.y}, [=](const Run& run) {
+    const double scale = t.scale(run);
+    T* const y = run.at<T>(t.y);
+    const T* const p = run.at<T>(t.a);
+    const T* const q = run.at<T>(t.b);
+    for_each_row(loops, [&](const std::int64_t* at) { combine(t.op, scale, p + at[1], sa, q + at[2], sb, y + at[0], n); });
+  });
+}
+
+// dy times another tensor (or dy / b), of y's sizes, in a buffer of its own.
+template <typename T>
+Tensor scaled(Builder& b, Binary op, const SlotNumber& scale, const Tensor& dy, const Tensor& other) {
+  Tensor out = b.fresh(dy.sizes);
+  out.strides = dy.strides;
+  emit_binary<T>(b, {op, scale, dy, other, out});
+  return out;
+}
+
+template <typename T>
+void binary_backward(Builder& b, const TwoTensors& t) {
+  const auto given = b.gradient(t.y);
+  if (!given) return;
+  const Tensor dy = *given;
+  const bool wants_a = b.wants_gradient(t.a), wants_b = b.wants_gradient(t.b);
+  const SlotNumber one = [](const Run&) { return 1.0; };
+  const auto times = [&](const SlotNumber& factor) {
+    Tensor out = b.fresh(dy.sizes);
+    out.strides = dy.strides;
+    const std::int64_t n = dy.numel();
+    b.emit({dy, out}, [=](const Run& run) { multiply(factor(run), run.at<T>(dy), static_cast<const T*>(nullptr), run.at<T>(out), n, false); });
+    return out;
+  };
+  switch (t.op) {
+    case Binary::kAdd:
+    case Binary::kSubtract:
+      if (wants_b) {
+        const double sign = t.op == Binary::kAdd ? 1 : -1;
+        contribute_summed<T>(b, t.b, times([=, scale = t.scale](const Run& run) { return sign * scale(run); }));
+      }
+      if (wants_a) contribute_summed<T>(b, t.a, dy);
+      break;
+    case Binary::kMultiply:
+      if (wants_a) contribute_summed<T>(b, t.a, scaled<T>(b, Binary::kMultiply, t.scale, dy, t.b));
+      if (wants_b) contribute_summed<T>(b, t.b, scaled<T>(b, Binary::kMultiply, t.scale, dy, t.a));
+      break;
+    case Binary::kDivide:
+      if (wants_b) {  // -dy y / b
+        const Tensor times_y = scaled<T>(b, Binary::kMultiply, [](const Run&) { return -1.0; }, dy, t.y);
+        contribute_summed<T>(b, t.b, scaled<T>(b, Binary::kDivide, one, times_y, t.b));
+      }
+      if (wants_a) contribute_summed<T>(b, t.a, scaled<T>(b, Binary::kDivide, t.scale, dy, t.b));
+      break;
+  }
+}
+
+void binary(Site& site, Binary op, SlotNumber scale) {
+  Builder& b = site.b;
+  TwoTensors t{op, std::move(scale), site.tensor(0), site.tensor(1), {}};
+  if (t.a.dtype != b.dtype() || t.b.dtype != b.dtype()) site.fail("its inputs are not floating-point tensors");
+  const Dims sizes = broadcast(t.a.sizes, t.b.sizes);
+  t.y = b.fresh(sizes);
+  const Tensor& larger = t.a.sizes == sizes ? t.a : t.b;
+  if (larger.sizes == sizes && larger.dense()) t.y.strides = larger.strides;
+  if (!plain_rows(binary_loops(t.y, t.a, t.b))) {
+    t.a = b.contiguous(t.a);
+    t.b = b.contiguous(t.b);
+    t.y.strides = row_major(sizes);
+    if (!plain_rows(binary_loops(t.y, t.a, t.b))) site.fail("its inputs lie in memory in no way that rows can be made of");
+  }
+  typed(b.dtype(), [&]<typename T>() { emit_binary<T>(b, t); });
+  b.differentiable({t.a, t.b}, {t.y}, [&b, t] { typed(b.dtype(), [&]<typename T>() { binary_backward<T>(b, t); }); });
+  site.bind(t.y);
+}
+
+// Schema: input, other, alpha.
+template <Binary kOp>
+void add(Site& site) {
+  const SlotNumber alpha = site.slot_number(2);
+  if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, alpha);
+  const double sign = kOp == Binary::kAdd ? 1 : -1;
+  unary(site, Unary::kShift, [=, other = site.slot_number(1)](const Run& run) { return sign * alpha(run) * other(run); });
+}
+
+// Schema: input, other.
+template <Binary kOp>
+void multiply_or_divide(Site& site) {
+  if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, [](const Run&) { return 1.0; });
+  unary(site, Unary::kScale, [other = site.slot_number(1)](const Run& run) {
+    return kOp == Binary::kMultiply ? other(run) : 1 / other(run);
+  });
+}
+
+// ---- Dropout ----
+
+// Schema: input, p, train. The mask is that of every other way to run: counted in row-major order.
+void dropout(Site& site) {
+  Builder& b = site.b;
+  if (!site.flag(2) || (!site.hyper(1) && site.number(1) == 0)) return site.bind(site.tensor(0));
+  const Tensor x = b.contiguous(site.tensor(0));
+  const Tensor mask = b.fresh(x.sizes), y = b.fresh(x.sizes);
+  const SlotNumber rate = site.slot_number(1);
+  const std::uint32_t node = b.random_key(site.position());
+  const std::int64_t n = x.numel();
+  typed(b.dtype(), [&]<typename T>() {
+    b.emit({x, mask, y}, [=](const Run& run) {
+      fill_dropout_mask(run.at<T>(mask), static_cast<std::size_t>(n), rate(run), run.random.key, node, run.random.step);
+      multiply(1, run.at<T>(x), run.at<T>(mask), run.at<T>(y), n, false);
+    });
+    b.differentiable({x}, {y}, [=, &b] {
+      const auto given = b.gradient(y);
+      if (!given) return;
+      const Builder::Part dx = b.contribute(x);
+      b.emit({*given, mask, dx.tensor}, [=, dy = *given](const Run& run) {
+        multiply(1, run.at<T>(dy), run.at<T>(mask), run.at<T>(dx.tensor), n, dx.add);
+      });
+    });
+  });
+  site.bind(y);
+}
+
+}  // namespace
+
+std::vector<NamedCompiler> pointwise_ops() {
+  std::vector<NamedCompiler> ops = {{"aten::gelu", gelu},
+                                    {"aten::elu", elu},
+                                    {"aten::leaky_relu", with_number<Unary::kLeakyRelu>},
+                                    {"aten::add.Tensor", add<Binary::kAdd>},
+                                    {"aten::add.Scalar", add<Binary::kAdd>},
+                                    {"aten::sub.Tensor", add<Binary::kSubtract>},
+                                    {"aten::sub.Scalar", add<Binary::kSubtract>},
+                                    {"aten::mul.Tensor", multiply_or_divide<Binary::kMultiply>},
+                                    {"aten::mul.Scalar", multiply_or_divide<Binary::kMultiply>},
+                                    {"aten::div.Tensor", multiply_or_divide<Binary::kDivide>},
+                                    {"aten::div.Scalar", multiply_or_divide<Binary::kDivide>},
+                                    {"aten::dropout", dropout}};
+  const std::vector<NamedCompiler> plain_ones = {
+      {"aten::relu", plain<Unary::kRelu>},       {"aten::tanh", plain<Unary::kTanh>}, {"aten::sigmoid", plain<Unary::kSigmoid>},
+      {"aten::silu", plain<Unary::kSilu>},       {"aten::exp", plain<Unary::kExp>},   {"aten::sqrt", plain<Unary::kSqrt>},
+      {"aten::square", plain<Unary::kSquare>}};
+  ops.insert(ops.end(), plain_ones.begin(), plain_ones.end());
+  return ops;
+}
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,17 @@
+#pragma once
+/// The few ops on numbers that sizes are computed with: Node::op "number::...".
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+
+namespace hfta::fusion {
+
+using Number = std::variant<std::int64_t, double, bool>;
+
+/// What "number::add" and its like give, as Python would. Throws Error{kConfig} for an op that is none of them;
+/// "number::size", "number::numel" and "number::stride", which look at tensors, are their callers'.
+[[nodiscard]] Number number_of(const std::string& op, std::span<const Number> args);
+
+}  // namespace hfta::fusion

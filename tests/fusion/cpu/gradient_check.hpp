@@ -1,0 +1,64 @@
+#pragma once
+// Compiled graphs in double, judged by finite differences of their own loss, and by what a slow reference says of their
+// output.
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+#include "fusion/cpu/compile.hpp"
+
+namespace hfta::fusion::cpu::testing {
+
+/// A small graph whose inputs are trained weights, so that every gradient is checked.
+class SmallGraph {
+ public:
+  /// A weight with values in (-1, 1).
+  ValueId weight(const std::string& name, Shape shape, bool trained = true) {
+    const ValueId id = value(shape, DType::kFloat64);
+    graph.weights.push_back({name, shape, DType::kFloat64, {}, trained, id, nullptr, {}});
+    CountedRandom random(17, Stream::kDropout, graph.weights.size());
+    std::vector<double> values(static_cast<std::size_t>(elements_of(shape, 1)));
+    for (double& v : values) v = 2 * random.uniform() - 1;
+    weights.push_back(std::move(values));
+    return id;
+  }
+  /// One call; `args` complete, as the op's schema has them. Its first output.
+  ValueId call(const std::string& op, std::vector<Arg> args, std::size_t outputs = 1) {
+    Node node{op, std::move(args), {}, op, "here"};
+    for (std::size_t o = 0; o < outputs; ++o) node.outputs.push_back(value({}, DType::kFloat64));
+    graph.nodes.push_back(node);
+    graph.output = node.outputs.front();
+    return graph.output;
+  }
+
+  Graph graph;
+  std::vector<std::vector<double>> weights;  ///< Values, by Graph::weights.
+  std::vector<double> hypers;
+
+ private:
+  ValueId value(Shape shape, DType dtype) {
+    graph.values.push_back({"v" + std::to_string(graph.values.size()), std::move(shape), dtype});
+    return static_cast<ValueId>(graph.values.size()) - 1;
+  }
+};
+
+struct Outcome {
+  double loss = 0;
+  Dims sizes;
+  std::vector<double> output;                  ///< Row-major.
+  std::vector<std::vector<double>> gradients;  ///< By weight; empty where there is none.
+};
+
+/// Mean squared error against a target of sines. Runs the plan twice in one arena, which must give equal bits:
+/// no kernel may read what it has not written.
+[[nodiscard]] Outcome run_training(const SmallGraph& small);
+
+/// Every gradient (of at most 40 elements a weight) against central differences; fails the test where one is off.
+void check_gradients(const SmallGraph& small, double tolerance = 1e-6);
+
+}  // namespace hfta::fusion::cpu::testing
