@@ -20,6 +20,7 @@ from peers import ROOT, Contestant, Failed, Race, Server, chosen, contestants
 
 WORK = ROOT / "build" / "bench"
 DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
+FAR_BEHIND = 0.15  # of the fastest one's rate
 
 
 @dataclass
@@ -103,11 +104,12 @@ class Memory:
 
 
 def in_turn(entries: list[Entry], rounds: int, window: float) -> None:
-    for r in range(rounds + 1):
-        for entry in entries:
-            result = entry.server.measure(window)
-            if r > 0:  # the first finds the pace
-                entry.rounds.append(result)
+    """The first round finds everyone's pace and is not counted; who is far behind is then measured once."""
+    rates = [e.server.width * r["steps"] / r["wall_s"] for e in entries for r in [e.server.measure(window)]]
+    for r in range(rounds):
+        for entry, rate in zip(entries, rates):
+            if r == 0 or rate > FAR_BEHIND * max(rates):
+                entry.rounds.append(entry.server.measure(window))
 
 
 def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results: dict[str, Any]) -> None:

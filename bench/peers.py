@@ -16,7 +16,6 @@ from protocol import rates  # noqa: E402
 CONVOLUTIONS = {"W2", "W4", "dcgan-g", "dcgan-d", "mobilenet"}
 ATTENTION = {"W5", "transformer", "bert"}
 JAX = {"W1", "W2", "W3", "W4", "W5", "pointnet-seg", "dcgan-g", "dcgan-d", "transformer", "bert"}
-HFTA = {"W1", "W2", "W3", "W4", "W5"}
 
 # Freed memory is kept: without it whatever works breadth first pays for page faults at every step.
 TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:glibc.malloc.top_pad=268435456"
@@ -30,12 +29,12 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        return f"{self.family}:{self.variant}" if self.variant else self.family
+        return self.family if self.family == "ours" and not self.variant else f"{self.family}:{self.variant or 'plain'}"
 
     @property
     def serial(self) -> bool:
         """Trains one trial, or one a core: its rate is the same at every width."""
-        return self.family in ("torch", "processes")
+        return self.family in ("torch", "processes") or "serial" in self.variant.split("+") and self.family == "jax"
 
 
 @dataclass(frozen=True)
@@ -58,10 +57,10 @@ def contestants(race: Race) -> list[Contestant]:
     name = race.workload
     torch = ["", "fused", "fused+compiled"]
     vmap = ["", "compiled"] if race.cuda else ["", "slots", "compiled"]
-    jax = ["", "scan"]
+    jax = ["serial", "scan+serial", "", "scan"]
     if name in CONVOLUTIONS:
         torch += ["fused+channels_last"] + ["fused+channels_last+compiled"]
-        jax += ["scan+im2col", "scan+map"]
+        jax += ["im2col+serial", "im2col", "scan+im2col"]
     if name in ATTENTION:
         torch += ["fused+math"]
         vmap = [f"{v}+math".lstrip("+") for v in vmap]
@@ -73,8 +72,8 @@ def contestants(race: Race) -> list[Contestant]:
     everyone += [Contestant("vmap", v) for v in vmap]
     if name in JAX:
         everyone += [Contestant("jax", v) for v in jax]
-    if name in HFTA and race.hfta:
-        everyone.append(Contestant("hfta"))
+    if race.hfta:
+        everyone += [Contestant("hfta", v) for v in ("", *(["math"] * (name in ATTENTION)))]
     return [*everyone, Contestant("ours")]
 
 

@@ -14,7 +14,7 @@ import models
 
 SEED = 1
 
-LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+LOSSES: dict[str, Callable[..., Tensor]] = {
     "cross_entropy": F.cross_entropy,
     "mse": F.mse_loss,
     "bce_with_logits": F.binary_cross_entropy_with_logits,

@@ -1,5 +1,5 @@
 """All trials in JAX: jit(vmap(value_and_grad)) with Adam by hand. Variants, joined by `+`: scan (eight steps a call),
-im2col (convolutions as matrix products), map (lax.map: slot after slot inside the compiled step, in place of vmap)."""
+im2col (convolutions as matrix products), serial (one trial: what JAX does without fusing)."""
 
 import argparse
 import json
@@ -49,10 +49,6 @@ class Jax(Peer):
             return p, m, v, s, value
 
         across = jax.vmap(one, in_axes=(0, 0, 0, 0, 0, None, None, None))
-        if "map" in variant:
-            def across(p: Tree, m: Tree, v: Tree, s: Tree, lr: Array, t: Array, x: Array, y: Array):
-                return lax.map(lambda slot: one(*slot, t, x, y), (p, m, v, s, lr))
-
         lr = jnp.asarray(rates(args.width), jnp.float32)
 
         def step(carry, batch):
