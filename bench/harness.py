@@ -20,7 +20,7 @@ from peers import ROOT, Contestant, Failed, Race, Server, chosen, contestants
 
 WORK = ROOT / "build" / "bench"
 DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
-FAR_BEHIND = 0.15  # of the fastest one's rate
+FAR_BEHIND = 0.5  # of the fastest one's rate
 
 
 @dataclass
@@ -104,11 +104,13 @@ class Memory:
 
 
 def in_turn(entries: list[Entry], rounds: int, window: float) -> None:
-    """The first round finds everyone's pace and is not counted; who is far behind is then measured once."""
-    rates = [e.server.width * r["steps"] / r["wall_s"] for e in entries for r in [e.server.measure(window)]]
+    """The first round finds everyone's pace and is not counted. Who is far behind, and cannot even take one step in the
+    window, is then measured once."""
+    paces = [entry.server.measure(window) for entry in entries]
+    rates = [e.server.width * p["steps"] / p["wall_s"] for e, p in zip(entries, paces)]
     for r in range(rounds):
-        for entry, rate in zip(entries, rates):
-            if r == 0 or rate > FAR_BEHIND * max(rates):
+        for entry, pace, rate in zip(entries, paces, rates):
+            if r == 0 or pace["wall_s"] < 4 * window or rate > FAR_BEHIND * max(rates):
                 entry.rounds.append(entry.server.measure(window))
 
 
