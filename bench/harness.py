@@ -1,0 +1,201 @@
+"""Races hfta-tune's arrays against everyone else: bench/README.md says how it measures."""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from check import check
+from peers import ROOT, Contestant, Failed, Race, Server, chosen, contestants
+
+WORK = ROOT / "build" / "bench"
+DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
+FAR_BEHIND = 0.5  # of the fastest one's rate
+
+
+@dataclass
+class Entry:
+    """What is known of one contestant at one width."""
+
+    server: Server
+    facts: dict[str, Any]
+    rounds: list[dict[str, float]] = field(default_factory=list)
+
+    def as_json(self, race: Race, batch: int, width: int) -> dict[str, Any]:
+        contestant = self.server.contestant
+        rate = [self.server.width * batch * r["steps"] / r["wall_s"] for r in self.rounds]
+        return {
+            "workload": race.workload, "width": width, "peer": contestant.name, "serial": contestant.serial,
+            "trials": self.server.width, "threads": race.threads, "device": race.device,
+            "samples_per_s": {"median": statistics.median(rate), "min": min(rate), "max": max(rate)},
+            "ms_per_step": 1e3 * statistics.median(r["wall_s"] / r["steps"] for r in self.rounds),
+            "rounds": self.rounds, **self.facts,
+        }
+
+
+def prepared(race: Race) -> dict[str, Any]:
+    """The workload's facts; its files are written where the code that makes them has changed."""
+    sources = b"".join((ROOT / "bench" / name).read_bytes() for name in ("models.py", "workloads.py"))
+    stamp = hashlib.sha256(sources).hexdigest()
+    noted = race.folder / "stamp"
+    if not noted.exists() or noted.read_text() != stamp:
+        say(f"{race.workload}: preparing")
+        (race.folder / "reference.json").unlink(missing_ok=True)
+        subprocess.run([sys.executable, str(ROOT / "bench" / "workloads.py"), str(race.folder.parent), race.workload],
+                       check=True)
+        noted.write_text(stamp)
+    return json.loads((race.folder / "workload.json").read_text())
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def available_memory() -> int:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+
+
+@contextmanager
+def started(contestant: Contestant, race: Race, width: int, skipped: list[dict[str, Any]]) -> Iterator[Entry | None]:
+    """The peer at work, or None and why in `skipped`."""
+    log = race.folder / f"{contestant.name.replace(':', '-')}.log"
+    begin = time.monotonic()
+    try:
+        server = Server(contestant, race, width, log)
+    except Failed as failure:
+        say(f"  {contestant.name}: {failure}")
+        skipped.append({"workload": race.workload, "width": width, "peer": contestant.name, "why": str(failure)})
+        yield None
+        return
+    facts = {k: v for k, v in server.ready.items() if k != "losses"}
+    verdict = check(race, server.width, server.ready["losses"])
+    facts |= {"ready_s": time.monotonic() - begin, "check": verdict.as_json()}
+    say(f"  {contestant.name} is ready after {facts['ready_s']:.1f} s, losses within {verdict.first:.1e}"
+        + (" WRONG" if verdict.wrong else ""))
+    entry = Entry(server, facts)
+    try:
+        yield entry
+    finally:
+        facts |= server.quit()
+
+
+class Memory:
+    """Keeps from starting what would not fit, by what it took at the width before."""
+
+    def __init__(self) -> None:
+        self.per_slot: dict[str, float] = {}
+
+    def fits(self, contestant: Contestant, width: int) -> bool:
+        return 1.3 * self.per_slot.get(contestant.name, 0) * width < available_memory()
+
+    def note(self, entry: Entry, width: int) -> None:
+        self.per_slot[entry.server.contestant.name] = entry.facts.get("rss_peak", 0) / width
+
+
+def in_turn(entries: list[Entry], rounds: int, window: float) -> None:
+    """The first round finds everyone's pace and is not counted. Who is far behind, and cannot even take one step in the
+    window, is then measured once."""
+    paces = [entry.server.measure(window) for entry in entries]
+    rates = [e.server.width * p["steps"] / p["wall_s"] for e, p in zip(entries, paces)]
+    for r in range(rounds):
+        for entry, pace, rate in zip(entries, paces, rates):
+            if r == 0 or pace["wall_s"] < 4 * window or rate > FAR_BEHIND * max(rates):
+                entry.rounds.append(entry.server.measure(window))
+
+
+def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results: dict[str, Any]) -> None:
+    facts = prepared(race)
+    everyone = chosen(contestants(race), args.peers)
+    memory = Memory()
+    at_once = race.threads if not race.cuda else 4
+    with ExitStack() as for_all:
+        serial: list[Entry] = []
+        for c in (c for c in everyone if c.serial):
+            entry = for_all.enter_context(started(c, race, at_once if c.family == "processes" else 1, results["skipped"]))
+            serial += [entry] if entry else []
+        for width in widths:
+            say(f"{race.workload}, {width} wide:")
+            with ExitStack() as here:
+                entries = [Entry(e.server, dict(e.facts)) for e in serial]
+                for c in (c for c in everyone if not c.serial):
+                    if not memory.fits(c, width):
+                        say(f"  {c.name}: too little memory")
+                        results["skipped"].append({"workload": race.workload, "width": width, "peer": c.name,
+                                                   "why": "too little memory"})
+                        continue
+                    entry = here.enter_context(started(c, race, width, results["skipped"]))
+                    entries += [entry] if entry else []
+                in_turn(entries, args.rounds, args.window)
+            for entry in entries:
+                if not entry.server.contestant.serial:
+                    memory.note(entry, width)
+                results["results"].append(entry.as_json(race, facts["batch"], width))
+            args.output.write_text(json.dumps(results, indent=1))
+            show(results["results"][-len(entries):])
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    print(f"{'workload':9}{'B':>4} {'peer':34}{'samples/s':>12}{'min':>12}{'max':>12}{'ms/step':>10}{'RSS MiB':>9}")
+    for row in sorted(rows, key=lambda r: -r["samples_per_s"]["median"]):
+        rate = row["samples_per_s"]
+        print(f"{row['workload']:9}{row['width']:>4} {row['peer']:34}{rate['median']:>12,.0f}{rate['min']:>12,.0f}"
+              f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row.get('rss_peak', row['rss']) / 2**20:>9.0f}"
+              + ("  WRONG" if row["check"]["wrong"] else ""), flush=True)
+
+
+def machine() -> dict[str, Any]:
+    model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())
+    return {"cpu": model, "cores": os.cpu_count(), "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "kernel": platform.release(), "python": platform.python_version(), "load_before": os.getloadavg()[0]}
+
+
+def commit() -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], text=True, capture_output=True)
+    return done.stdout.strip()
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="with commas between; bench/workloads.py has them")
+    parser.add_argument("--peers", default="", help="families (torch, processes, vmap, jax, hfta, ours) or full names")
+    parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
+    parser.add_argument("--threads", type=int, default=1, choices=(1, 2))
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--window", type=float, default=0.4, help="seconds that each is measured in a round")
+    parser.add_argument("--hfta", type=Path, help="a clone of UofT-EcoSystem/hfta; without it HFTA is not raced")
+    parser.add_argument("--binary", type=Path, default=Race.binary, help="hfta_bench_step")
+    parser.add_argument("--output", type=Path)
+    args = parser.parse_args()
+    if args.output is None:
+        args.output = ROOT / "bench" / "results" / f"{args.device}-{args.threads}.json"
+    return args
+
+
+def main() -> None:
+    args = parsed()
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    results: dict[str, Any] = {
+        "machine": machine(), "commit": commit(), "began": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "settings": {k: str(v) for k, v in vars(args).items()}, "results": [], "skipped": [],
+    }
+    for workload in args.workloads.split(","):
+        widths = args.widths or DEFAULT_WIDTHS.get(workload, "1,4,8,16,32")
+        race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary)
+        race_widths(race, [int(w) for w in widths.split(",")], args, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Who is raced, and how each is started."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "bench" / "peers"
+sys.path.insert(0, str(SCRIPTS))
+from protocol import rates  # noqa: E402
+
+CONVOLUTIONS = {"W2", "W4", "dcgan-g", "dcgan-d", "mobilenet"}
+ATTENTION = {"W5", "transformer", "bert"}
+JAX = {"W1", "W2", "W3", "W4", "W5", "pointnet-seg", "dcgan-g", "dcgan-d", "transformer", "bert"}
+
+# Freed memory is kept: without it whatever works breadth first pays for page faults at every step.
+TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:glibc.malloc.top_pad=268435456"
+            ":glibc.malloc.hugetlb=1")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    family: str  # "torch", "processes", "vmap", "jax", "hfta", "ours"
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.family if self.family == "ours" and not self.variant else f"{self.family}:{self.variant or 'plain'}"
+
+    @property
+    def serial(self) -> bool:
+        """Trains one trial, or one a core: its rate is the same at every width."""
+        return self.family in ("torch", "processes") or "serial" in self.variant.split("+") and self.family == "jax"
+
+
+@dataclass(frozen=True)
+class Race:
+    """What is the same for all who are raced at once."""
+
+    workload: str
+    folder: Path
+    threads: int
+    device: str
+    hfta: Path | None = None
+    binary: Path = ROOT / "build/release/bin/hfta_bench_step"
+
+    @property
+    def cuda(self) -> bool:
+        return self.device.startswith("cuda")
+
+
+def contestants(race: Race) -> list[Contestant]:
+    name = race.workload
+    torch = ["", "fused", "fused+compiled"]
+    vmap = ["", "compiled"] if race.cuda else ["", "slots", "compiled"]
+    jax = ["serial", "scan+serial", "", "scan"]
+    if name in CONVOLUTIONS:
+        torch += ["fused+channels_last"] + ["fused+channels_last+compiled"]
+        jax += ["im2col+serial", "im2col", "scan+im2col"]
+    if name in ATTENTION:
+        torch += ["fused+math"]
+        vmap = [f"{v}+math".lstrip("+") for v in vmap]
+    if race.cuda:
+        torch += ["fused+graphs"]
+    everyone = [Contestant("torch", v) for v in torch]
+    if race.threads > 1 or race.cuda:
+        everyone += [Contestant("processes", v) for v in ("fused", *(["fused+channels_last"] * (name in CONVOLUTIONS)))]
+    everyone += [Contestant("vmap", v) for v in vmap]
+    if name in JAX:
+        everyone += [Contestant("jax", v) for v in jax]
+    if race.hfta:
+        everyone += [Contestant("hfta", v) for v in ("", *(["math"] * (name in ATTENTION)))]
+    return [*everyone, Contestant("ours")]
+
+
+def chosen(everyone: list[Contestant], wanted: str) -> list[Contestant]:
+    """`wanted`: families and full names, with commas between; "" for all."""
+    words = set(filter(None, wanted.split(",")))
+    return [c for c in everyone if not words or c.family in words or c.name in words]
+
+
+def command(contestant: Contestant, race: Race, width: int) -> list[str]:
+    pinned = ["taskset", "-c", "0"] if race.threads == 1 and not race.cuda else []
+    if contestant.family == "ours":
+        facts = json.loads((race.folder / "workload.json").read_text())
+        return [*pinned, str(race.binary), "--model", str(race.folder / "model.pt2"), "--data",
+                str(race.folder / "data.npz"), "--batch", str(facts["batch"]), "--loss", facts["loss"], "--threads",
+                str(race.threads), "--device", race.device, "--rates", ",".join(map(repr, rates(width))),
+                "--lowering", contestant.variant or "auto"]
+    script = {"torch": "torch_eager", "jax": "jax_peer", "hfta": "hfta_peer"}.get(contestant.family, contestant.family)
+    line = [*pinned, sys.executable, str(SCRIPTS / f"{script}.py"), "--folder", str(race.folder), "--workload",
+            race.workload, "--variant", contestant.variant, "--width", str(width), "--threads", str(race.threads),
+            "--device", race.device]
+    return line + (["--hfta", str(race.hfta)] if contestant.family == "hfta" else [])
+
+
+def environment(race: Race) -> dict[str, str]:
+    settings = {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    if not race.cuda:
+        settings["JAX_PLATFORMS"] = "cpu"
+        if race.threads == 1:
+            settings["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    return {**os.environ, **settings}
+
+
+class Failed(Exception):
+    """The peer ended without an answer; its last words."""
+
+
+class Server:
+    """One peer's process."""
+
+    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path) -> None:
+        self.contestant, self.width, self.log = contestant, width, log
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(command(contestant, race, width), env=environment(race), text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        try:
+            self.ready = self.answer()
+        except Failed:
+            self.process.wait()
+            raise
+
+    def answer(self) -> dict[str, Any]:
+        line = self.process.stdout.readline()
+        if not line:
+            words = self.log.read_text().strip().splitlines()
+            raise Failed(words[-1][:300] if words else f"exit code {self.process.wait()}")
+        return json.loads(line)
+
+    def measure(self, seconds: float) -> dict[str, float]:
+        print(f"measure {seconds}", file=self.process.stdin, flush=True)
+        return self.answer()
+
+    def quit(self) -> dict[str, Any]:
+        try:
+            print("quit", file=self.process.stdin, flush=True)
+            return self.answer()
+        except (Failed, BrokenPipeError):
+            return {}
+        finally:
+            self.process.stdin.close()
+            self.process.wait()

@@ -1,0 +1,160 @@
+"""A whole study, start-up counted: 32 random trials of ten epochs by hfta-tune, and by Optuna with PyTorch.
+
+The same network, space, batch size and number of trials; every epoch is validated; both keep an SQLite file. Processes
+are timed from outside, in turn, each time from nothing: hfta-tune remembers no lowering from the time before.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness import ROOT, commit, machine, say
+from peers import TUNABLES
+
+CONFIG = """
+study: bench
+storage: {folder}/study.db
+seed: 1
+method: random
+run_cap: {trials}
+metric: {{name: val_accuracy, goal: maximize}}
+parameters:
+  lr: {{distribution: log_uniform_values, min: 1.0e-4, max: 1.0e-1}}
+  weight_decay: {{distribution: log_uniform_values, min: 1.0e-6, max: 1.0e-2}}
+model:
+  layers:
+{layers}
+data: {{{data}, batch_size: 64, validation: 0.2}}
+train:
+  epochs: {epochs}
+  loss: cross_entropy
+  optimizer: {{name: adam, lr: "${{lr}}", weight_decay: "${{weight_decay}}"}}
+"""
+
+LAYERS = {
+    "mlp": ["flatten", "linear: [64, 128]", "relu", "linear: [128, 64]", "relu", "linear: [64, 10]"],
+    "cnn": ["conv2d: {in_channels: 1, out_channels: 16, kernel_size: 3, padding: 1}", "relu", "max_pool2d: 2",
+            "conv2d: {in_channels: 16, out_channels: 32, kernel_size: 3, padding: 1}", "relu", "max_pool2d: 2",
+            "flatten", "linear: [1568, 10]"],
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    model: str
+    trials: int
+    epochs: int
+    data: Path  # .npz
+    binary: Path
+
+    def config(self, folder: Path) -> str:
+        layers = "\n".join(f"    - {{{layer}}}" if ":" in layer else f"    - {layer}" for layer in LAYERS[self.model])
+        data = "name: digits" if self.model == "mlp" else f"train: {self.data}"
+        return CONFIG.format(folder=folder, trials=self.trials, epochs=self.epochs, layers=layers, data=data)
+
+
+def ours(study: Study, threads: int, folder: Path) -> list[list[str]]:
+    (folder / "study.yaml").write_text(study.config(folder))
+    return [pinned(threads, [str(study.binary), str(folder / "study.yaml")])]
+
+
+def optuna(*flags: str, processes: int = 1) -> Callable[[Study, int, Path], list[list[str]]]:
+    def commands(study: Study, threads: int, folder: Path) -> list[list[str]]:
+        script = str(ROOT / "bench" / "peers" / "optuna_study.py")
+        line = [sys.executable, script, study.model, str(study.data), str(folder / "study.db"), "--epochs",
+                str(study.epochs), "--trials", str(study.trials // processes), "--threads", str(threads // processes)]
+        layout = ["--channels-last"] if study.model == "cnn" else []
+        return [pinned(threads, [*line, *layout, *flags, "--worker", str(i)]) for i in range(processes)]
+
+    return commands
+
+
+def pinned(threads: int, command: list[str]) -> list[str]:
+    return ["taskset", "-c", "0", *command] if threads == 1 else command
+
+
+WAYS: dict[str, Callable[[Study, int, Path], list[list[str]]]] = {
+    "hfta-tune": ours,
+    "optuna": optuna(),
+    "optuna, every epoch stored": optuna("--report"),
+    "optuna, a process per core": optuna(processes=2),
+}
+
+
+def seconds(way: str, study: Study, threads: int) -> float:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        commands = WAYS[way](study, threads, folder)
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "HFTA_CACHE": str(folder / "cache")}
+        if way != "hfta-tune":  # which sees to its own malloc
+            environment["GLIBC_TUNABLES"] = TUNABLES
+        with (folder / "log").open("w") as log:
+            begin = time.perf_counter()
+            running = [subprocess.Popen(c, env=environment, stdout=log, stderr=log, cwd=folder) for c in commands]
+            codes = [process.wait() for process in running]
+            taken = time.perf_counter() - begin
+        if any(codes):
+            raise SystemExit(f"bench/study: {way} failed:\n{(folder / 'log').read_text()[-2000:]}")
+        return taken
+
+
+def race(study: Study, threads: int, repeats: int) -> dict[str, object]:
+    ways = [way for way in WAYS if threads > 1 or "process" not in way]
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for repeat in range(repeats + 1):
+        for way in ways:
+            taken = seconds(way, study, threads)
+            if repeat > 0:  # the first reads files into the cache
+                times[way].append(taken)
+    medians = {way: statistics.median(t) for way, t in times.items()}
+    for way, t in times.items():
+        print(f"{study.model} {threads} threads  {way:28} {medians[way]:7.2f} s ({min(t):.2f} to {max(t):.2f})"
+              f"  {medians[way] / medians['hfta-tune']:6.2f} x hfta-tune's", flush=True)
+    return {"model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs, "seconds": times,
+            "median": medians, "ratio": {way: m / medians["hfta-tune"] for way, m in medians.items()}}
+
+
+def write_data(folder: Path) -> dict[str, Path]:
+    """The digits as hfta-tune has them, and as many random images of 28x28."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = np.loadtxt(ROOT / "data" / "digits.csv", delimiter=",", skiprows=1)
+    labels = table[:, 64].astype(np.int64)
+    np.savez(folder / "mlp.npz", x=(table[:, :64] / 16).astype(np.float32).reshape(-1, 1, 8, 8), y=labels)
+    images = np.random.default_rng(1).standard_normal((len(labels), 1, 28, 28), np.float32)
+    np.savez(folder / "cnn.npz", x=images, y=labels)
+    return {model: folder / f"{model}.npz" for model in LAYERS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench/study", description=__doc__)
+    parser.add_argument("--models", default="mlp,cnn")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--trials", type=int, default=32)
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--binary", type=Path, default=ROOT / "build/release/bin/hfta-tune")
+    parser.add_argument("--output", type=Path, default=ROOT / "bench/results/study.json")
+    args = parser.parse_args()
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    data = write_data(ROOT / "build" / "bench" / "study")
+    results: dict[str, object] = {"machine": machine(), "commit": commit(), "studies": []}
+    for model in args.models.split(","):
+        for threads in map(int, args.threads.split(",")):
+            say(f"{model}, {threads} threads")
+            study = Study(model, args.trials, args.epochs, data[model], args.binary)
+            results["studies"].append(race(study, threads, args.repeats))
+            args.output.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
