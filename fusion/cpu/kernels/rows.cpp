@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "fusion/cpu/kernels/exp.hpp"
 #include "fusion/cpu/kernels/wide.hpp"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kBlock = 64;  // rows summed up by themselves, so that long sums keep their digits
 constexpr std::int64_t kLanes = 16;
+constexpr std::int64_t kIgnored = -100;  // PyTorch's ignore_index
 
 template <typename T>
 inline __attribute__((always_inline)) void bias_rows(T* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -76,84 +78,84 @@ inline __attribute__((always_inline)) void mask_sum(T* dy, const T* y, std::int6
   }
 }
 
-// Lanes keep the order of summation the same whatever the vector width.
+// Sixteen numbers side by side: one order of summation, whatever the vector width.
 template <typename T>
 struct Lanes {
-  T at[kLanes];
-  [[nodiscard]] T sum() const {
-    T total = 0;
-    for (const T v : at) total += v;
-    return total;
-  }
+  typedef T Vector __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T))));  // NOLINT(modernize-use-using)
 };
 
-// exp(x - largest) into `out` (null: not kept), and their sum.
 template <typename T>
-inline __attribute__((always_inline)) T exponentials(const T* row, std::int64_t n, T largest, T* out) {
-  Lanes<T> sums = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) {
-      const T e = vector_exp(row[i + l] - largest);
-      if (out != nullptr) out[i + l] = e;
-      sums.at[l] += e;
-    }
-  }
-  T total = sums.sum();
-  for (; i < n; ++i) {
-    const T e = vector_exp(row[i] - largest);
-    if (out != nullptr) out[i] = e;
-    total += e;
-  }
-  return total;
+inline __attribute__((always_inline)) const typename Lanes<T>::Vector& lanes_at(const T* p) {
+  return *reinterpret_cast<const typename Lanes<T>::Vector*>(p);
+}
+
+// All lanes as one number, halves together: as few steps after one another as can be.
+template <typename T, typename Join>
+inline __attribute__((always_inline)) T folded(const typename Lanes<T>::Vector& v, Join join) {
+  T half[8];
+  for (int l = 0; l < 8; ++l) half[l] = join(v[l], v[l + 8]);
+  for (int l = 0; l < 4; ++l) half[l] = join(half[l], half[l + 4]);
+  for (int l = 0; l < 2; ++l) half[l] = join(half[l], half[l + 2]);
+  return join(half[0], half[1]);
+}
+
+// What follows takes rows of whole groups of lanes; padded_row() makes them.
+template <typename T>
+inline __attribute__((always_inline)) void padded_row(const T* row, std::int64_t n, std::int64_t padded, T* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = row[i];
+  for (std::int64_t i = n; i < padded; ++i) out[i] = -std::numeric_limits<T>::infinity();
 }
 
 template <typename T>
-inline __attribute__((always_inline)) T sum_of(const T* row, std::int64_t n) {
-  Lanes<T> sums = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) sums.at[l] += row[i + l];
-  }
-  T total = sums.sum();
-  for (; i < n; ++i) total += row[i];
-  return total;
+inline __attribute__((always_inline)) T sum_of(const T* row, std::int64_t padded) {
+  typename Lanes<T>::Vector sums = {};
+  for (std::int64_t i = 0; i < padded; i += kLanes) sums += lanes_at(row + i);
+  return folded<T>(sums, [](T a, T b) { return a + b; });
 }
 
 template <typename T>
-inline __attribute__((always_inline)) T largest_of(const T* row, std::int64_t n) {
-  T at[kLanes];
-  for (T& v : at) v = row[0];
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) at[l] = row[i + l] > at[l] ? row[i + l] : at[l];
+inline __attribute__((always_inline)) T largest_of(const T* row, std::int64_t padded) {
+  typename Lanes<T>::Vector at = lanes_at(row);
+  for (std::int64_t i = kLanes; i < padded; i += kLanes) {
+    const typename Lanes<T>::Vector& next = lanes_at(row + i);
+    at = next > at ? next : at;
   }
-  T largest = at[0];
-  for (const T v : at) largest = v > largest ? v : largest;
-  for (; i < n; ++i) largest = row[i] > largest ? row[i] : largest;
-  return largest;
+  return folded<T>(at, [](T a, T b) { return b > a ? b : a; });
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void exponentials(T* row, std::int64_t padded, T largest) {
+  for (std::int64_t i = 0; i < padded; ++i) row[i] = vector_exp(row[i] - largest);
 }
 
 template <typename T>
 inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits, const std::int64_t* classes_of,
                                                                 std::int64_t rows, std::int64_t classes,
-                                                                double smoothing, T* gradient) {
+                                                                double smoothing, T* scratch, T* gradient) {
   double loss = 0;
-  const double share = 1.0 / static_cast<double>(rows);
+  const std::int64_t counted = rows - std::count(classes_of, classes_of + rows, kIgnored);
+  const double share = 1.0 / static_cast<double>(counted);
   const double each = smoothing / static_cast<double>(classes);
+  const std::int64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* const row = logits + r * classes;
-    T* const out = gradient == nullptr ? nullptr : gradient + r * classes;
     const std::int64_t wanted = classes_of[r];
+    if (wanted == kIgnored) {
+      if (gradient != nullptr) std::fill_n(gradient + r * classes, classes, T{0});
+      continue;
+    }
     if (wanted < 0 || wanted >= classes) return std::numeric_limits<double>::quiet_NaN();
-    const T largest = largest_of(row, classes);
-    const T total = exponentials(row, classes, largest, out);
+    padded_row(row, classes, padded, scratch);
+    const T largest = largest_of(scratch, padded);
+    exponentials(scratch, padded, largest);
+    const T total = sum_of(scratch, padded);
     const double log_total = std::log(static_cast<double>(total)) + static_cast<double>(largest);
     loss += log_total - (1 - smoothing) * static_cast<double>(row[wanted]);
-    if (smoothing != 0) loss -= each * static_cast<double>(sum_of(row, classes));
-    if (out == nullptr) continue;
+    if (smoothing != 0) loss -= each * std::accumulate(row, row + classes, 0.0);
+    if (gradient == nullptr) continue;
+    T* __restrict out = gradient + r * classes;
     const T scale = static_cast<T>(share / static_cast<double>(total)), less = static_cast<T>(each * share);
-    for (std::int64_t c = 0; c < classes; ++c) out[c] = out[c] * scale - less;
+    for (std::int64_t c = 0; c < classes; ++c) out[c] = scratch[c] * scale - less;
     out[wanted] -= static_cast<T>((1 - smoothing) * share);
   }
   return loss * share;
@@ -178,12 +180,12 @@ HFTA_WIDE void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::i
   mask_sum(dy, y, ld, rows, columns, sums, add);
 }
 HFTA_WIDE double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows,
-                               std::int64_t classes, double smoothing, float* gradient) {
-  return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, gradient);
+                               std::int64_t classes, double smoothing, float* scratch, float* gradient) {
+  return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient);
 }
 HFTA_WIDE double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows,
-                               std::int64_t classes, double smoothing, double* gradient) {
-  return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, gradient);
+                               std::int64_t classes, double smoothing, double* scratch, double* gradient) {
+  return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient);
 }
 
 }  // namespace hfta::fusion::cpu

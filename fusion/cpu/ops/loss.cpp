@@ -25,9 +25,10 @@ Tensor cross_entropy_loss(Builder& b, const Tensor& output) {
   typed(b.dtype(), [&]<typename T>() {
     const bool wanted = b.training() && b.wants_gradient(logits);
     const Tensor gradient = wanted ? b.contribute(logits).tensor : Tensor{};
-    b.emit({logits, target, gradient}, [=](const Run& run) {
+    const Tensor scratch = b.fresh({classes / 16 * 16 + 16});
+    b.emit({logits, target, scratch, gradient}, [=](const Run& run) {
       *run.loss = cross_entropy(run.at<T>(logits), run.at<std::int64_t>(target), rows, classes, run.smoothing,
-                                wanted ? run.at<T>(gradient) : nullptr);
+                                run.at<T>(scratch), wanted ? run.at<T>(gradient) : nullptr);
     });
   });
   return target;

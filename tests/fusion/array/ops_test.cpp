@@ -1,9 +1,12 @@
 // Every op with a rule, in every way it can run for several slots: as each slot alone, and never minding the
 // neighbours.
 #include <limits>
+#include <set>
 
 #include "catch_after_torch.hpp"
+#include "fusion/array/compiled.hpp"
 #include "fusion/array/program.hpp"
+#include "fusion/cpu/ops.hpp"
 #include "op_cases.hpp"
 
 namespace hfta::fusion::testing {
@@ -15,9 +18,10 @@ void admit_all(Array& array, const Model& model) {
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, b));
 }
 
-// The case's ways to run: one for each candidate of its rule.
+// The case's ways to run: one for each candidate of its rule, and compiled.
 std::vector<Lowering> ways(const Model& model) {
   std::vector<Lowering> all = {chunked(kWidth)};
+  if (can_compile(model.graph, model.recipe, at::kCPU)) all.push_back(compiled());
   for (const auto& [family, names] : choosable_families(model.graph)) {
     for (const std::string& name : names) all.push_back(chunked(kWidth, {{family, name}}));
   }
@@ -33,18 +37,19 @@ void compare_with_alone(const Model& model, const Lowering& lowering) {
   admit_all(wide, model);
   for (int step = 0; step < 2; ++step) {
     const std::vector<double> expected = step_all(alone, model.batch), found = step_all(wide, model.batch);
+    const bool one_chunk = wide.chunks() == 1;
     const auto together = wide.gradients(0);
     for (int b = 0; b < kWidth; ++b) {
       CAPTURE(step, b);
-      const auto single = alone.gradients(b);
+      const auto single = alone.gradients(b), of_slot = one_chunk ? together : wide.gradients(b);
       CHECK(found[static_cast<std::size_t>(b)] == Approx(expected[static_cast<std::size_t>(b)]).epsilon(1e-12));
       for (std::size_t w = 0; step == 0 && w < together.size(); ++w) {
         CAPTURE(together[w].first);
-        const at::Tensor found_gradient = together[w].second, expected_gradient = single[w].second;
+        const at::Tensor found_gradient = of_slot[w].second, expected_gradient = single[w].second;
         REQUIRE(found_gradient.defined() == expected_gradient.defined());
         if (!found_gradient.defined()) continue;
         const double scale = std::max(1.0, expected_gradient.norm().item<double>());
-        CHECK((found_gradient.select(0, b) - expected_gradient.select(0, 0)).norm().item<double>() <= 1e-12 * scale);
+        CHECK((found_gradient.select(0, one_chunk ? b : 0) - expected_gradient.select(0, 0)).norm().item<double>() <= 1e-12 * scale);
       }
     }
   }
@@ -81,6 +86,18 @@ TEST_CASE("every rule is for an op that LibTorch has") {
     const auto op = c10::Dispatcher::singleton().findSchema(
         {rule.op.substr(0, dot), dot == std::string::npos ? "" : rule.op.substr(dot + 1)});
     CHECK(op.has_value());
+  }
+}
+
+TEST_CASE("every op that has a compiler is tried compiled") {
+  std::set<std::string> tried;
+  for (const OpCase& op_case : op_cases()) {
+    const Model model = model_of(op_case);
+    if (can_compile(model.graph, model.recipe, at::kCPU)) tried.insert(op_case.op);
+  }
+  for (const std::string& op : cpu::compiled_ops()) {
+    CAPTURE(op);
+    CHECK(tried.contains(op));
   }
 }
 
