@@ -79,6 +79,14 @@ struct PartitionPlan {
   std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
 };
 
+/// One way to run a partition's arrays, as it was timed.
+struct MeasuredWay {
+  std::string lowering;           ///< "compiled, 2 x 1 threads"
+  double slot_step_seconds = 0;   ///< A training step of an array of the planned width, by its slots.
+  double samples_per_second = 0;  ///< Trial-samples.
+  bool chosen = false;            ///< The fastest, which arrays of that width will run by.
+};
+
 /// Makes arrays on one device. Trials whose partition keys are equal can share an array.
 class Trainer {
  public:
@@ -88,6 +96,9 @@ class Trainer {
   /// Equal for trials that fit in one array; readable, like "hidden=64"; "" if nothing changes shapes.
   [[nodiscard]] virtual std::string partition(const trials::Params& params) const = 0;
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
+  /// Times every way to run on the real data, at the width that plan() gives, whatever it costs; ends early when `pause`
+  /// says true. Arrays that are opened later, on this machine, run by the fastest.
+  [[nodiscard]] virtual std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) = 0;
   /// The model files that checked, planned and opened tasks name, in the order in which they were met.
   [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;
   /// Has arrays of a partition run as an earlier run of the study did (its ArrayInfo::choices_json), instead of

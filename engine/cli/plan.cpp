@@ -30,7 +30,8 @@ Usage plan_usage() {
   usage.about =
       "What would run: space, partitions with width and memory, lowerings. Trains nothing, creates nothing.\n";
   usage.options.add_options()("format", boost::program_options::value<std::string>()->value_name("table|json"),
-                              "table unless told");
+                              "table unless told")(
+      "measure", "time every way to run each partition on the real data, and remember the fastest");
   add_override_options(usage.options);
   usage.positional = {"CONFIG.yaml"};
   return usage;
@@ -41,6 +42,7 @@ struct Partition {
   int trials = 0;
   trials::Params example;
   PartitionPlan plan;
+  std::vector<MeasuredWay> ways = {};
 };
 
 struct Plan {
@@ -132,6 +134,28 @@ std::string partition_table(const Plan& plan) {
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
 
+std::string ways_table(const Plan& plan) {
+  std::string out;
+  for (const Partition& p : plan.partitions) {
+    if (p.ways.empty()) continue;
+    std::vector<std::vector<std::string>> rows;
+    for (const MeasuredWay& way : p.ways) {
+      rows.push_back({way.lowering, fmt::format("{:.4f}", 1000 * way.slot_step_seconds),
+                      fmt::format("{:.0f}", way.samples_per_second), way.chosen ? "chosen" : ""});
+    }
+    out += fmt::format("\n{}, one training step:\n", p.name.empty() ? "every trial" : printable(p.name));
+    out += in_columns({"way to run", "ms/trial", "trial-samples/s", ""}, rows);
+  }
+  return out;
+}
+
+void measure_ways(Plan& plan, Trainer& trainer) {
+  for (Partition& p : plan.partitions) {
+    tell(fmt::format("measuring {} ...", p.name.empty() ? "how to run" : printable(p.name)));
+    p.ways = trainer.measure(p.example, never);
+  }
+}
+
 // Partitions mostly agree on their lowerings: each op once, with the partitions named where they differ.
 std::string lowering_table(const Plan& plan) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> by_op;
@@ -195,7 +219,7 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
     out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
   }
-  return out + lowering_table(plan);
+  return out + lowering_table(plan) + ways_table(plan);
 }
 
 ordered_json to_json(const trials::ParamValue& value) {
@@ -230,6 +254,13 @@ ordered_json partition_json(const Partition& p) {
   ordered_json lowerings = ordered_json::object();
   for (const auto& [op, lowering] : p.plan.lowerings) lowerings[op] = lowering;
   const bool known = p.plan.bytes_per_slot > 0;
+  ordered_json ways = ordered_json::array();
+  for (const MeasuredWay& way : p.ways) {
+    ways.push_back({{"lowering", way.lowering},
+                    {"slot_step_s", way.slot_step_seconds},
+                    {"samples_per_s", way.samples_per_second},
+                    {"chosen", way.chosen}});
+  }
   return {{"partition", p.name},
           {"trials", p.trials},
           {"width", p.plan.width},
@@ -238,7 +269,8 @@ ordered_json partition_json(const Partition& p) {
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
           {"bytes_per_slot", known ? ordered_json(p.plan.bytes_per_slot) : ordered_json(nullptr)},
           {"bytes", known ? ordered_json(p.plan.bytes_per_slot * p.plan.width) : ordered_json(nullptr)},
-          {"lowerings", std::move(lowerings)}};
+          {"lowerings", std::move(lowerings)},
+          {"measured", std::move(ways)}};
 }
 
 ordered_json model_json(const ModelFacts& model) {
@@ -279,12 +311,14 @@ int plan_command(const Words& words) {
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "json"});
   const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
-  // What is remembered on this machine is shown; but a folder for it is not made for the sake of a plan.
+  // What is remembered on this machine is shown; but a folder for it is not made for the sake of a plan alone.
+  const bool measures = arguments.has("measure");
   const std::filesystem::path cache = cache_folder();
   std::error_code ignored;
-  const Fleet fleet =
-      make_fleet(config, std::filesystem::is_directory(cache, ignored) ? cache : std::filesystem::path());
-  const Plan plan = make_plan(config, fleet);
+  const bool keeps = measures || std::filesystem::is_directory(cache, ignored);
+  const Fleet fleet = make_fleet(config, keeps ? cache : std::filesystem::path());
+  Plan plan = make_plan(config, fleet);
+  if (measures) measure_ways(plan, *fleet.trainers.front());
   print(format == "json" ? plan_json(config, plan) : plan_table(config, plan));
   return 0;
 }

@@ -216,6 +216,25 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
   return kept;
 }
 
+std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, const Pause& pause) {
+  constexpr double kPlenty = 1e12;  // slot steps that are said to follow, so that nothing is left out
+  const PreparedTask task = prepare(params);
+  return translated(options_.label, [&] {
+    const ChoiceKey key = key_of(graph_key(task), planned_width(task));
+    const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause};
+    const KeptChoices kept{
+        key, fusion::measure(task.graph, task.spec.recipe, *on_device(task).train, options, device(), clock_), kPlenty};
+    if (!pause()) cache_.remember(kept);
+    std::vector<MeasuredWay> ways;
+    const fusion::Measured& best = kept.choices.best_for(key.width);
+    for (const fusion::Measured& way : kept.choices.candidates) {
+      const double seconds = step_seconds(way, key.width) / key.width;
+      ways.push_back({way.lowering.to_text(), seconds, task.spec.recipe.batch_size / seconds, &way == &best});
+    }
+    return ways;
+  });
+}
+
 const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
                                              double expected_epochs, const Pause& pause) {
   const std::string graph = graph_key(task);

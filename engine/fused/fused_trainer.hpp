@@ -37,6 +37,7 @@ class FusedTrainer final : public Trainer {
   void check(const trials::Params& params) override;
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,

@@ -67,6 +67,9 @@ class OwningTrainer final : public Trainer {
     return trainer_.partition(params);
   }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override { return trainer_.plan(params); }
+  [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override {
+    return trainer_.measure(params, pause);
+  }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return trainer_.models(); }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
     return trainer_.recall(partition, choices_json);

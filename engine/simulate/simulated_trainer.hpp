@@ -23,6 +23,7 @@ class SimulatedTrainer final : public Trainer {
   void check(const trials::Params& /*params*/) override {}
   [[nodiscard]] std::string partition(const trials::Params& params) const override { return config_.partition(params); }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override { return {}; }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return {}; }
   [[nodiscard]] std::string recall(const std::string& /*partition*/, const std::string& /*choices_json*/) override {
     return "";

@@ -79,7 +79,11 @@ class CompiledModel::Borrowed {
 
 CompiledModel::CompiledModel(const Reading& training, const Reading& evaluation, const Recipe& recipe,
                              const SlotStore& store)
-    : training_(training), evaluation_(evaluation), recipe_(recipe), store_(store) {
+    : training_(training),
+      evaluation_(evaluation),
+      recipe_(recipe),
+      store_(store),
+      two_states_(state_names(recipe.optimizer).size() > 1) {
   const std::int64_t n = training.graph.fixed_batch > 0 ? training.graph.fixed_batch : recipe.batch_size;
   for (const bool trains : {true, false}) static_cast<void>(plan_for(trains, n));
 }
@@ -113,14 +117,13 @@ void CompiledModel::update(const cpu::Plan& plan, Workspace& workspace, int row,
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   std::vector<SlotRow<T>>& rows = workspace.rows<T>();
   rows.clear();
-  const bool two = state_names(recipe_.optimizer).size() > 1;
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (!plan.gradients[i].defined()) continue;
     const std::int64_t n = plan.weights[i].numel();
     const auto state = [&](std::size_t s) { return store_.state(i, s).template data_ptr<T>() + row * n; };
     rows.push_back({reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.weights[i].buffer)]),
                     reinterpret_cast<const T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]), state(0),
-                    two ? state(1) : nullptr, static_cast<std::size_t>(n)});
+                    two_states_ ? state(1) : nullptr, static_cast<std::size_t>(n)});
   }
   step_slot(recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
 }

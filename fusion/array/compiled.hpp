@@ -53,6 +53,7 @@ class CompiledModel {
   const Reading& evaluation_;
   Recipe recipe_;
   const SlotStore& store_;
+  bool two_states_;  ///< Of the optimizer.
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::Plan>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;

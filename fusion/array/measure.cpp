@@ -31,8 +31,16 @@ std::int64_t waves(const Lowering& lowering, int width) {
   return (chunks + lowering.workers - 1) / lowering.workers;
 }
 
-double step_seconds(const Measured& candidate, int width) {
-  return static_cast<double>(waves(candidate.lowering, width)) * candidate.wave_seconds;
+// Epochs run a chunk's steps one after another, so short ones are timed several at a time: waking a thread would cost
+// as much as the step.
+constexpr int kRepeats = 3;
+int steps_at_a_time(double wave_seconds) {
+  return static_cast<int>(std::clamp(1e-3 / std::max(wave_seconds, 1e-9), 1.0, 8.0));
+}
+
+// What timing a candidate of that speed costs: a warm-up, and the repeats.
+double seconds_to_time(double wave_seconds) {
+  return wave_seconds * (1 + kRepeats * steps_at_a_time(wave_seconds));
 }
 
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
@@ -51,30 +59,37 @@ class Probe {
 
   [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
 
-  [[nodiscard]] Measured time(const Lowering& lowering, int repeats) const {
+  [[nodiscard]] Measured time(const Lowering& lowering) const {
     const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
     Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_);
     SlotInit init;
     init.hyper.optimizer.lr = 0;
     for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
     for (int b = 0; b < array.width(); ++b) array.admit(b, init);
-    const std::vector<double> rates(static_cast<std::size_t>(lowering.chunk), 0.0);
-    double best = std::numeric_limits<double>::infinity();
-    for (int r = 0; r <= repeats; ++r) {  // the first warms up: kernels are made and memory is touched
-      const double begin = clock_.seconds();
-      Batch batch{{samples_}};
-      if (array.shares_layers()) array.prepare(batch.parts[0], true);
-      array.for_each_chunk([&](int k) {
-        at::Tensor losses = at::zeros({lowering.chunk}, at::TensorOptions().dtype(at::kDouble).device(device_));
-        array.step(k, batch, rates, losses);
-        static_cast<void>(losses.sum().item<double>());
-      });
-      if (r > 0) best = std::min(best, clock_.seconds() - begin);
-    }
+    int steps = 1;
+    double best = wave(array, steps);  // the first warms up: kernels are made and memory is touched
+    if (!array.shares_layers()) steps = steps_at_a_time(best);
+    best = std::numeric_limits<double>::infinity();
+    for (int r = 0; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
     return {lowering, best};
   }
 
  private:
+  // Seconds in which every chunk makes that many steps.
+  [[nodiscard]] double wave(Array& array, int steps) const {
+    const std::vector<double> rates(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
+    const double begin = clock_.seconds();
+    Batch batch{{samples_}};
+    if (array.shares_layers()) array.prepare(batch.parts[0], true);
+    array.for_each_chunk([&](int k) {
+      const auto options = at::TensorOptions().dtype(at::kDouble).device(device_);
+      at::Tensor losses = at::zeros({array.slots_per_chunk()}, options);
+      for (int s = 0; s < steps; ++s) array.step(k, batch, rates, losses);
+      static_cast<void>(losses.sum().item<double>());  // waits for the device
+    });
+    return clock_.seconds() - begin;
+  }
+
   Graph graph_;
   const Recipe& recipe_;
   const MeasureOptions& options_;
@@ -85,6 +100,10 @@ class Probe {
 };
 
 }  // namespace
+
+double step_seconds(const Measured& candidate, int width) {
+  return static_cast<double>(waves(candidate.lowering, width)) * candidate.wave_seconds;
+}
 
 const Measured& MeasuredChoices::best_for(int width) const {
   return *std::min_element(candidates.begin(), candidates.end(), [&](const Measured& a, const Measured& b) {
@@ -133,7 +152,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   // A way that the model cannot go, or that does not fit in memory, is no candidate.
   const auto try_out = [&](const Lowering& lowering) {
     try {
-      choices.candidates.push_back(probe.time(lowering, 3));
+      choices.candidates.push_back(probe.time(lowering));
       return true;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kConfig) throw;
@@ -143,7 +162,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   };
   std::size_t next = 0;
   while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
-  if (choices.candidates.empty()) choices.candidates.push_back(probe.time(plans[next], 3));  // or say why not
+  if (choices.candidates.empty()) choices.candidates.push_back(probe.time(plans[next]));  // or say why not
   const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
   const auto affordable = [&](double guess) {
     const bool enough = probe.spent() + guess < budget && !(options.stop && options.stop());
@@ -153,8 +172,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
   for (std::size_t i = next + 1; i < plans.size(); ++i) {
     // Slots that run together take at most about as long as they would in turn.
     const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
-    const double guess = 4 * growth * choices.candidates.front().wave_seconds;
-    if (affordable(guess)) try_out(plans[i]);
+    if (affordable(seconds_to_time(growth * choices.candidates.front().wave_seconds))) try_out(plans[i]);
   }
   const Measured base = choices.best_for(options.width);
   Lowering current = base.lowering;
@@ -163,7 +181,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
     for (std::size_t i = 1; current.chunk > 1 && i < names.size(); ++i) {
       Lowering other = current;
       other.families[family] = names[i];
-      if (!affordable(4 * current_seconds)) continue;
+      if (!affordable(seconds_to_time(current_seconds))) continue;
       if (try_out(other) && choices.candidates.back().wave_seconds < current_seconds) {
         current = other;
         current_seconds = choices.candidates.back().wave_seconds;

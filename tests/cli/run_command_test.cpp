@@ -358,6 +358,16 @@ TEST_CASE("a store that cannot be used is left alone") {
   CHECK(place.names() == Names{"digits.db", "digits.yaml"});
 }
 
+TEST_CASE("plan --measure shows every way to run and what it takes") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  const Finished table = place.run({"plan", "digits.yaml", "--measure"});
+  CHECK(table.code == 0);
+  CHECK_THAT(table.out, Catch::Contains("pretended") && Catch::Contains("chosen") && Catch::Contains("2.0000"));
+  const json plan = json::parse(place.run({"plan", "digits.yaml", "--measure", "--format", "json"}).out);
+  CHECK(plan["partitions"][0]["measured"][0]["samples_per_s"] == 16000);
+}
+
 TEST_CASE("plan says what would run, and creates nothing") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);

@@ -67,6 +67,13 @@ void permute(Site& site) { site.bind(site.tensor(0).permuted(site.ints(1))); }
 
 void same(Site& site) { site.bind(site.tensor(0)); }
 
+// Schema: input, dtype, non_blocking, copy, memory_format.
+void to_dtype(Site& site) {
+  const auto* dtype = std::get_if<DType>(&site.node().args.at(1));
+  if (dtype == nullptr || *dtype != site.tensor(0).dtype) site.fail("only to the same dtype");
+  same(site);
+}
+
 void contiguous(Site& site) { site.bind(site.b.contiguous(site.tensor(0))); }
 
 }  // namespace
@@ -75,7 +82,7 @@ std::vector<NamedCompiler> shape_ops() {
   return {{"aten::view", view},           {"aten::reshape", view},           {"aten::_unsafe_view", view},
           {"aten::flatten.using_ints", flatten}, {"aten::unsqueeze", unsqueeze}, {"aten::transpose.int", transpose},
           {"aten::t", t},                 {"aten::permute", permute},        {"aten::alias", same},
-          {"aten::contiguous", contiguous}};
+          {"aten::to.dtype", to_dtype},   {"aten::contiguous", contiguous}};
 }
 
 }  // namespace hfta::fusion::cpu

@@ -50,6 +50,9 @@ class PretendedTrainer final : public Trainer {
   void check(const trials::Params& params) override;
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
+  [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override {
+    return {{"pretended", 0.001, 16000, true}, {"slower", 0.002, 8000, false}};
+  }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,

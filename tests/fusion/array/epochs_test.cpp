@@ -81,11 +81,12 @@ TEST_CASE("in float64, 100 steps are equal to 1e-9 at widths 1, 4 and 16") {
     check_close(curves(s, 16, 20, 4, chunked(4)), expected, 1e-9);
     check_close(curves(s, 16, 20, 16, chunked(16)), expected, 1e-9);
     check_close(curves(s, 16, 20, 16, chunked(2, {}, 2)), expected, 1e-9);
+    check_close(curves(s, 16, 20, 16, chunked(kCompiled, {}, 2)), expected, 1e-9);
   }
 }
 
 TEST_CASE("slots at different epochs keep their curves") {
-  const int chunk = GENERATE(1, 2, 4);
+  const int chunk = GENERATE(kCompiled, 1, 2, 4);
   for (const Setting& s : {conv_setting(DType::kFloat32), mlp_setting(DType::kFloat32)}) {
     INFO(s.model.name << ", chunk " << chunk);
     const EpochOptions options;

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -121,16 +122,13 @@ inline std::vector<double> step_all(Array& array, const Batch& batch) {
   return losses;
 }
 
-inline Lowering compiled(int workers = 1) {
-  Lowering lowering;
-  lowering.compiled = true;
-  lowering.workers = workers;
-  return lowering;
-}
+/// In the place of a chunk's width: one slot at a time by compiled kernels.
+inline constexpr int kCompiled = 0;
 
 inline Lowering chunked(int chunk, std::map<std::string, std::string> families = {}, int workers = 1) {
   Lowering lowering;
-  lowering.chunk = chunk;
+  lowering.compiled = chunk == kCompiled;
+  lowering.chunk = std::max(chunk, 1);
   lowering.families = std::move(families);
   lowering.workers = workers;
   return lowering;

@@ -21,7 +21,7 @@ void admit_all(Array& array, const Model& model) {
 // The case's ways to run: one for each candidate of its rule, and compiled.
 std::vector<Lowering> ways(const Model& model) {
   std::vector<Lowering> all = {chunked(kWidth)};
-  if (can_compile(model.graph, model.recipe, at::kCPU)) all.push_back(compiled());
+  if (can_compile(model.graph, model.recipe, at::kCPU)) all.push_back(chunked(kCompiled));
   for (const auto& [family, names] : choosable_families(model.graph)) {
     for (const std::string& name : names) all.push_back(chunked(kWidth, {{family, name}}));
   }

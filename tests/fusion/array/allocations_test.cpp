@@ -1,0 +1,65 @@
+// A steady step of a compiled model takes no memory: allocations are counted where glibc gives them out.
+#include <malloc.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "catch_after_torch.hpp"
+#include "fusion/epochs.hpp"
+#include "models.hpp"
+
+namespace {
+std::atomic<long> allocations = 0;
+}  // namespace
+
+// glibc's own names for what is interposed here.
+extern "C" {
+void* __libc_malloc(std::size_t size);                         // NOLINT(bugprone-reserved-identifier)
+void* __libc_memalign(std::size_t alignment, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(std::size_t size) {
+  ++allocations;
+  return __libc_malloc(size);
+}
+int posix_memalign(void** place, std::size_t alignment, std::size_t size) {
+  ++allocations;
+  *place = __libc_memalign(alignment, size);
+  return *place == nullptr ? ENOMEM : 0;
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  ++allocations;
+  return __libc_memalign(alignment, size);
+}
+}
+
+namespace hfta::fusion::testing {
+namespace {
+
+// Allocations of the third epoch of that many steps.
+long allocations_of_epoch(std::int64_t steps) {
+  Model model = mlp(DType::kFloat32, OptimizerKind::kAdam);
+  const std::int64_t n = steps * model.recipe.batch_size;
+  const DeviceData data{{counted_normal({n, 3, 4}, DType::kFloat32, 31)}, counted_labels(n, 4, 32), n};
+  Array array(model.graph, model.recipe, chunked(kCompiled, {}, 2), 3, 5, at::kCPU);
+  for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
+  const Epochs epochs(model.recipe, {}, data, nullptr);
+  for (int e = 0; e < 2; ++e) static_cast<void>(epochs.run(array));
+  const long before = allocations;
+  static_cast<void>(epochs.run(array));
+  return allocations - before;
+}
+
+}  // namespace
+
+TEST_CASE("memory is counted") {
+  const long before = allocations;
+  const at::Tensor made = at::empty({16});
+  CHECK(allocations > before);
+}
+
+TEST_CASE("a longer epoch takes no more memory from the system than a short one") {
+  CHECK(allocations_of_epoch(200) == allocations_of_epoch(10));
+}
+
+}  // namespace hfta::fusion::testing
