@@ -89,8 +89,17 @@ void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
 }
 
 Tensor Builder::contiguous(const Tensor& t) {
-  if (t.contiguous()) return t;
+  Dims order(t.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  return in_order(t, order);
+}
+
+Tensor Builder::in_order(const Tensor& t, std::span<const std::int64_t> order) {
+  const Tensor ordered = t.permuted(order);
+  if (ordered.contiguous()) return t;
   Tensor copy = fresh(t.sizes, t.dtype);
+  const Dims strides = row_major(ordered.sizes);
+  for (std::size_t d = 0; d < order.size(); ++d) copy.strides[static_cast<std::size_t>(order[d])] = strides[d];
   emit({t, copy}, copy_kernel(t, copy, false));
   differentiable({t}, {copy}, [this, t, copy] {
     const auto dy = gradient(copy);

@@ -50,6 +50,9 @@ class Builder {
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
   /// The value row-major: itself, or a copy, whose gradient flows back.
   [[nodiscard]] Tensor contiguous(const Tensor& t);
+  /// The value with its dimensions lying in memory in this order, without gaps: itself, or a copy, whose gradient flows
+  /// back.
+  [[nodiscard]] Tensor in_order(const Tensor& t, std::span<const std::int64_t> order);
 
   // ---- Gradients ----
 

@@ -58,6 +58,7 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> linear_ops();
 [[nodiscard]] std::vector<NamedCompiler> pointwise_ops();
 [[nodiscard]] std::vector<NamedCompiler> shape_ops();
+[[nodiscard]] std::vector<NamedCompiler> conv_ops();
 
 /// Emits the mean loss of `output` against a target that it returns: int64 classes for cross_entropy, else of output's
 /// sizes. When training, its gradient too.

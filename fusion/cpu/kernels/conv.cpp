@@ -1,0 +1,154 @@
+#include "fusion/cpu/kernels/conv.hpp"
+
+#include <algorithm>
+
+#include "fusion/cpu/kernels/rows.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+// A panel of the weights, 64 outputs by all taps of a block of inputs, is read again for every few pixels: with at most
+// 1152 rows, 288 KiB of float, it stays in the second cache.
+constexpr std::int64_t kPanel = 64, kRows = 1152;
+
+std::int64_t block_of(std::int64_t inputs, std::int64_t taps) {
+  const std::int64_t block = std::max<std::int64_t>(kRows / taps / 16 * 16, 16);
+  return inputs <= block * 3 / 2 ? inputs : block;
+}
+
+}  // namespace
+
+template <typename T>
+TapProduct<T>::TapProduct(const ConvShape& s, bool backward, bool add)
+    : g_(backward ? backward_taps(s) : forward_taps(s)),
+      n_(s.n),
+      groups_(s.groups),
+      elements_(s.taps()),
+      inputs_((backward ? s.o : s.c) / s.groups),
+      outputs_((backward ? s.c : s.o) / s.groups),
+      panel_(std::min(kPanel, outputs_)),
+      block_(block_of(inputs_, elements_)),
+      at_once_(images_at_once(s)),
+      backward_(backward),
+      add_(add),
+      patches_(!backward && worth_patches(s)),
+      source_(g_, at_once_, inputs_ * groups_, groups_ == 1 ? block_ : inputs_ * groups_, patches_) {
+  make_kernels();
+  piece_size_ = elements_ * block_ * panel_;
+  pieces_ = groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
+  if (at_once_ >= n_) pieces_ = 1;  // each is used at once
+}
+
+template <typename T>
+void TapProduct<T>::make_kernels() {
+  std::int64_t taps = 0;
+  for (const Phase& phase : g_.phases) {
+    PhaseKernels kernels;
+    kernels.first_tap = taps;
+    for (const Tap& tap : phase.taps) {
+      const auto at = static_cast<unsigned long long>(taps++ - kernels.first_tap) *
+                      static_cast<unsigned long long>(block_ * panel_) * sizeof(T);
+      kernels.elements.push_back(tap.element);
+      if (patches_ && kernels.elements.size() > 1) continue;  // all taps are one product
+      kernels.weights.push_back(at);
+      kernels.sources.push_back(patches_ ? 0 : static_cast<unsigned long long>(source_.offset(tap)) * sizeof(T));
+    }
+    for (const bool narrow : {false, true}) {
+      for (const bool shorter : {false, true}) {
+        for (const bool adds : {false, true}) {
+          const std::int64_t columns = narrow ? outputs_ % panel_ : panel_;
+          const std::int64_t depth = (shorter ? inputs_ % block_ : block_) * (patches_ ? elements_ : 1);
+          if (columns == 0 || depth == 0 || phase.taps.empty()) continue;
+          kernels.micro[narrow][shorter][adds] =
+              batch_reduce_kernel<T>({.rows = phase.count[1],
+                                      .columns = columns,
+                                      .depth = depth,
+                                      .lda = panel_,
+                                      .ldb = source_.strides().pixel * (patches_ ? 1 : g_.source_step[1]),
+                                      .ldc = outputs_ * groups_ * g_.result_step[1],
+                                      .add = adds});
+        }
+      }
+    }
+    phases_.push_back(std::move(kernels));
+  }
+}
+
+template <typename T>
+std::int64_t TapProduct<T>::scratch() const {
+  return pieces_ * piece_size_ + turning_scratch(elements_, panel_) + source_.scratch();
+}
+
+template <typename T>
+void TapProduct<T>::operator()(const Call& call) const {
+  T* const turning = call.scratch + pieces_ * piece_size_;
+  T* const copies = turning + turning_scratch(elements_, panel_);
+  const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_;
+  const T* const source = source_.prepare(from, call.images, copies);
+  T* place = call.scratch;
+  Piece piece;
+  for (piece.group = 0; piece.group < groups_; ++piece.group) {
+    for (piece.panel = 0; piece.panel < outputs_; piece.panel += panel_) {
+      for (piece.block = 0; piece.block < inputs_; piece.block += block_) {
+        if (call.first == 0) turn(piece, call.weight, place, turning);
+        apply(piece, call, source, place);
+        if (pieces_ > 1) place += piece_size_;
+      }
+    }
+  }
+}
+
+template <typename T>
+void TapProduct<T>::turn(const Piece& piece, const T* weight, T* to, T* scratch) const {
+  Turning turning{.k = std::min(block_, inputs_ - piece.block),
+                  .columns = std::min(panel_, outputs_ - piece.panel),
+                  .ld = panel_,
+                  .stride = (backward_ ? outputs_ : inputs_) * elements_,
+                  .elements = elements_,
+                  .tap_stride = block_ * panel_};
+  const T* const group = weight + piece.group * inputs_ * outputs_ * elements_;
+  const T* const from = backward_ ? group + (piece.block * outputs_ + piece.panel) * elements_
+                                  : group + (piece.panel * inputs_ + piece.block) * elements_;
+  for (const PhaseKernels& phase : phases_) {
+    turn_weights(turning, !backward_, phase.elements.data(), static_cast<std::int64_t>(phase.elements.size()), from,
+                 to + phase.first_tap * block_ * panel_, scratch);
+  }
+}
+
+template <typename T>
+void TapProduct<T>::apply(const Piece& piece, const Call& call, const T* source, const T* weights) const {
+  const bool narrow = outputs_ - piece.panel < panel_, shorter = inputs_ - piece.block < block_;
+  const bool adds = add_ || piece.block > 0, last = piece.block + block_ >= inputs_;
+  const std::int64_t width = std::min(panel_, outputs_ - piece.panel), all = outputs_ * groups_;
+  const std::int64_t channel = piece.group * outputs_ + piece.panel;
+  const Source::Strides& strides = source_.strides();
+  const T* const block =
+      source + (groups_ == 1 ? piece.block / block_ * strides.block : piece.group * inputs_ + piece.block);
+  const T* const bias = call.bias == nullptr ? nullptr : call.bias + channel;
+  for (std::int64_t i = 0; i < call.images; ++i) {
+    T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * all + channel;
+    for (std::size_t p = 0; p < phases_.size(); ++p) {
+      const Phase& phase = g_.phases[p];
+      const PhaseKernels& kernels = phases_[p];
+      const unsigned long long count = kernels.sources.size();
+      const T* const panel = weights + kernels.first_tap * block_ * panel_;
+      const BatchReduceKernel<T> micro = kernels.micro[narrow][shorter][adds];
+      for (std::int64_t h = 0; h < phase.count[0]; ++h) {
+        T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * all;
+        const std::int64_t ld = g_.result_step[1] * all;
+        if (count > 0) {
+          micro(panel, block + i * strides.image + h * strides.row, row, &count, kernels.weights.data(),
+                kernels.sources.data());
+        } else if (!adds) {
+          for (std::int64_t w = 0; w < phase.count[1]; ++w) std::fill_n(row + w * ld, width, T{0});
+        }
+        if (last && (bias != nullptr || call.relu)) add_bias(row, ld, phase.count[1], width, bias, call.relu);
+      }
+    }
+  }
+}
+
+template class TapProduct<float>;
+template class TapProduct<double>;
+
+}  // namespace hfta::fusion::cpu

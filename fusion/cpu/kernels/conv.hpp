@@ -1,0 +1,90 @@
+#pragma once
+/// The data passes of a convolution: each result pixel is a sum over taps of a source pixel times a matrix of weights.
+
+#include <vector>
+
+#include "fusion/cpu/kernels/batch_reduce.hpp"
+#include "fusion/cpu/kernels/conv_geometry.hpp"
+#include "fusion/cpu/kernels/conv_layout.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// Source pixels, channels last, as kernels read them: where they lie, or copied with a border, or as patches.
+class Source {
+ public:
+  /// Elements from one block of channels, image, row, pixel, tap to the next.
+  struct Strides {
+    std::int64_t block = 0, image = 0, row = 0, pixel = 0;
+  };
+
+  /// `block`: channels that a kernel reads of a pixel, of all `channels`; blocks are kept apart where that helps.
+  Source(TapGeometry geometry, std::int64_t images, std::int64_t channels, std::int64_t block, bool patches);
+
+  [[nodiscard]] const Strides& strides() const { return strides_; }
+  [[nodiscard]] std::int64_t scratch() const { return copies_ + bordered_; }
+  /// Offset of a tap from the pixel's place; unless they are patches.
+  [[nodiscard]] std::int64_t offset(const Tap& tap) const { return tap.at[0] * row_ + tap.at[1] * strides_.pixel; }
+  /// The first pixel that kernels read.
+  template <typename T>
+  [[nodiscard]] const T* prepare(const T* from, std::int64_t images, T* scratch) const;
+
+ private:
+  TapGeometry g_;
+  std::int64_t images_, channels_, block_;
+  bool patches_, copied_;
+  std::vector<Stretch> stretches_;
+  Strides strides_;
+  std::int64_t row_ = 0;                    // of the bordered source
+  std::int64_t copies_ = 0, bordered_ = 0;  // elements of scratch
+};
+
+/// Few channels: a product with patches, whose depth is all taps' channels, beats one for each tap.
+[[nodiscard]] bool worth_patches(const ConvShape& shape);
+
+/// y from x, or the gradient of x from that of y. T: float, double. Immutable; many threads may call one.
+template <typename T>
+class TapProduct {
+ public:
+  /// `backward`: the gradient's. `add`: results are added to what is there. Throws Error{kConfig} where LIBXSMM makes
+  /// no kernels for this processor.
+  TapProduct(const ConvShape& shape, bool backward, bool add);
+
+  [[nodiscard]] std::int64_t scratch() const;
+
+  struct Call {
+    std::int64_t first = 0,
+                 images = 0;    ///< Of the batch; steps of images_at_once(), from 0 on: weights are turned then.
+    const T* source = nullptr;  ///< The whole batch's.
+    const T* weight = nullptr;  ///< [O, C / groups, kernel].
+    T* result = nullptr;        ///< The whole batch's.
+    T* scratch = nullptr;       ///< The same in all calls of a batch.
+    const T* bias = nullptr;    ///< May be null.
+    bool relu = false;
+  };
+  void operator()(const Call& call) const;
+
+ private:
+  struct PhaseKernels {
+    BatchReduceKernel<T> micro[2][2][2] = {};          // [narrow panel][short block][adds]
+    std::vector<unsigned long long> weights, sources;  // offsets in bytes, by tap
+    std::vector<std::int64_t> elements;
+    std::int64_t first_tap = 0;
+  };
+  struct Piece {  // of the weights: a group's panel of outputs times a block of inputs
+    std::int64_t group = 0, panel = 0, block = 0;
+  };
+  void make_kernels();
+  void turn(const Piece& piece, const T* weight, T* to, T* scratch) const;
+  void apply(const Piece& piece, const Call& call, const T* source, const T* weights) const;
+
+  TapGeometry g_;
+  std::int64_t n_, groups_, elements_;
+  std::int64_t inputs_, outputs_;  // of a group
+  std::int64_t panel_, block_, at_once_;
+  bool backward_, add_, patches_;
+  Source source_;
+  std::vector<PhaseKernels> phases_;
+  std::int64_t piece_size_ = 0, pieces_ = 0;
+};
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,48 @@
+#pragma once
+/// The gradient of a convolution's weights: for each tap a product of what it saw of x with the gradient of y.
+
+#include <vector>
+
+#include "fusion/cpu/kernels/conv.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// T: float, double. Immutable; many threads may call one.
+template <typename T>
+class WeightGradient {
+ public:
+  /// `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
+  WeightGradient(const ConvShape& shape, bool add);
+
+  [[nodiscard]] std::int64_t scratch() const;
+
+  struct Call {
+    std::int64_t first = 0, images = 0;  ///< Of the batch; steps of images_at_once(), from 0 to the end.
+    const T* x = nullptr;                ///< The whole batch's.
+    const T* dy = nullptr;               ///< The whole batch's.
+    T* dweight = nullptr;                ///< [O, C / groups, kernel]; written by the last call.
+    T* scratch = nullptr;                ///< The same in all calls of a batch.
+  };
+  void operator()(const Call& call) const;
+
+ private:
+  struct Piece {  // of the weights: a group's panel of outputs times a block of inputs
+    std::int64_t group = 0, panel = 0, block = 0;
+  };
+  void sum_up(const Piece& piece, const T* x, const T* dy, bool add, std::int64_t images, T* sums) const;
+  void turn(const Piece& piece, const T* sums, T* dweight, T* scratch) const;
+
+  TapGeometry g_;
+  std::int64_t n_, groups_, elements_;
+  std::int64_t inputs_, outputs_;  // of a group
+  std::int64_t panel_, block_, at_once_;
+  bool add_, patches_, packed_;
+  Source source_;
+  std::int64_t rows_ = 1;      // of pixels that a call reduces
+  std::int64_t dy_pixel_ = 0;  // elements from one pixel of dy's panel to the next
+  std::int64_t piece_size_ = 0, pieces_ = 0;
+  BatchReduceKernel<T> micro_[2][2][2] = {};  // [narrow panel][short block][adds]
+  std::vector<unsigned long long> x_, dy_;    // offsets in bytes of each row, from the first image of a call
+};
+
+}  // namespace hfta::fusion::cpu

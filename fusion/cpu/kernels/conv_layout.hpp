@@ -1,0 +1,42 @@
+#pragma once
+/// Rearranging images and weights for convolutions.
+
+#include "fusion/cpu/kernels/conv_geometry.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// Elements that may be read, and in copied patches written, past the last: copies go by whole vectors.
+constexpr std::int64_t kSlack = 16;
+
+/// `to` [bordered, block] = channels [first, first + block) of an image `from` [g.source, channels], zeros around it.
+template <typename T>
+void copy_bordered(const TapGeometry& g, std::int64_t channels, std::int64_t first, std::int64_t block, const T* from,
+                   T* to);
+
+/// What a result pixel sees of the source, as stretches of memory: taps that are neighbours lie behind one another.
+struct Stretch {
+  std::int64_t at = 0, count = 0;  ///< Elements, from the pixel's place in the bordered source.
+};
+[[nodiscard]] std::vector<Stretch> patch_stretches(const TapGeometry& g, std::int64_t channels);
+/// `to` [images, result, taps, channels]: for each result pixel what the taps of the only phase see of `from` [images,
+/// g.bordered, channels].
+template <typename T>
+void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
+                  std::int64_t channels, const T* from, T* to);
+
+/// `to` [taps, k, ld]: for tap t, row i, column j (of `columns` <= ld) the element taps[t].element of `from`'s
+/// [columns, k, elements] (`outputs_first`) or [k, columns, elements], whose leading dimension is `stride`. `scratch`:
+/// turning_scratch() elements.
+struct Turning {
+  std::int64_t k = 0, columns = 0, ld = 0;
+  std::int64_t stride = 0;      ///< Of `from`'s leading dimension, elements.
+  std::int64_t elements = 0;    ///< Of a kernel: height * width.
+  std::int64_t tap_stride = 0;  ///< Of `to`, elements.
+};
+void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t* elements, std::int64_t taps,
+                  const float* from, float* to, float* scratch);
+void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t* elements, std::int64_t taps,
+                  const double* from, double* to, double* scratch);
+[[nodiscard]] std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns);
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,157 @@
+// Compiled convolutions: outputs against loops over every element, gradients against finite differences.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "float_check.hpp"
+
+namespace hfta::fusion::cpu::testing {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+struct Case {
+  std::int64_t n, c, h, w, o, kh, kw;
+  Ints stride = {1, 1}, padding = {0, 0}, dilation = {1, 1};
+  std::int64_t groups = 1;
+};
+
+SmallGraph graph_of(const Case& k, bool relu) {
+  SmallGraph small;
+  const ValueId x = small.weight("x", {k.n, k.c, k.h, k.w}), w = small.weight("w", {k.o, k.c / k.groups, k.kh, k.kw}),
+                bias = small.weight("bias", {k.o});
+  const ValueId y = small.call("aten::conv2d", {x, w, bias, k.stride, k.padding, k.dilation, k.groups});
+  if (relu) small.call("aten::relu", {y});
+  return small;
+}
+
+// Row-major, as ATen has it.
+std::vector<double> slow(const Case& k, const std::vector<std::vector<double>>& weights) {
+  const std::int64_t oh = (k.h + 2 * k.padding[0] - k.dilation[0] * (k.kh - 1) - 1) / k.stride[0] + 1;
+  const std::int64_t ow = (k.w + 2 * k.padding[1] - k.dilation[1] * (k.kw - 1) - 1) / k.stride[1] + 1;
+  const std::int64_t per_group = k.c / k.groups;
+  std::vector<double> y;
+  const auto pixel = [&](std::int64_t n, std::int64_t o, std::int64_t i, std::int64_t j) {
+    double sum = weights[2][static_cast<std::size_t>(o)];
+    for (std::int64_t c = 0; c < per_group; ++c) {
+      for (std::int64_t kh = 0; kh < k.kh; ++kh) {
+        for (std::int64_t kw = 0; kw < k.kw; ++kw) {
+          const std::int64_t h = i * k.stride[0] - k.padding[0] + kh * k.dilation[0];
+          const std::int64_t w = j * k.stride[1] - k.padding[1] + kw * k.dilation[1];
+          if (h < 0 || h >= k.h || w < 0 || w >= k.w) continue;
+          const std::int64_t channel = o / (k.o / k.groups) * per_group + c;
+          sum += weights[0][static_cast<std::size_t>(((n * k.c + channel) * k.h + h) * k.w + w)] *
+                 weights[1][static_cast<std::size_t>(((o * per_group + c) * k.kh + kh) * k.kw + kw)];
+        }
+      }
+    }
+    return sum;
+  };
+  for (std::int64_t n = 0; n < k.n; ++n) {
+    for (std::int64_t o = 0; o < k.o; ++o) {
+      for (std::int64_t i = 0; i < oh; ++i) {
+        for (std::int64_t j = 0; j < ow; ++j) y.push_back(pixel(n, o, i, j));
+      }
+    }
+  }
+  return y;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {2, 1, 9, 9, 16, 3, 3, {1, 1}, {1, 1}},              // few channels
+      {3, 3, 8, 7, 5, 3, 3, {2, 2}, {1, 1}},               //
+      {2, 8, 5, 6, 17, 5, 3, {1, 1}, {2, 0}},              //
+      {2, 9, 6, 6, 4, 3, 3, {1, 1}, {1, 1}},               // many
+      {3, 16, 7, 5, 32, 3, 3, {1, 1}, {1, 1}},             //
+      {2, 70, 4, 4, 130, 3, 3, {1, 1}, {1, 1}},            // more than a panel
+      {1, 200, 3, 3, 65, 3, 3, {1, 1}, {1, 1}},            // more than a block of inputs
+      {40, 20, 2, 2, 24, 3, 3, {1, 1}, {1, 1}},            // all images at once
+      {300, 9, 1, 1, 9, 3, 3, {1, 1}, {1, 1}},             // and not
+      {2, 12, 9, 9, 13, 3, 3, {2, 2}, {1, 1}},             // strides
+      {2, 12, 8, 9, 13, 3, 2, {3, 2}, {0, 1}},             //
+      {2, 10, 9, 8, 11, 1, 1, {2, 2}, {0, 0}},             // pixels that nobody sees
+      {2, 10, 7, 8, 11, 2, 2, {3, 3}, {0, 0}},             //
+      {2, 10, 7, 8, 11, 1, 1, {1, 1}, {0, 0}},             // joined pixels
+      {3, 10, 7, 1, 11, 1, 1, {1, 1}, {1, 2}},             // 1x1 with a border
+      {2, 9, 9, 9, 10, 3, 3, {1, 1}, {2, 2}, {2, 2}},      // dilations
+      {2, 9, 9, 9, 10, 3, 2, {2, 1}, {1, 3}, {3, 2}},      //
+      {2, 3, 9, 9, 10, 3, 2, {2, 1}, {1, 3}, {3, 2}},      //
+      {2, 9, 4, 4, 10, 2, 2, {1, 1}, {3, 3}},              // a border wider than the kernel
+      {2, 12, 6, 6, 8, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2},   // groups
+      {2, 6, 6, 6, 9, 3, 3, {2, 2}, {1, 1}, {1, 1}, 3},    //
+      {2, 10, 5, 5, 20, 1, 1, {1, 1}, {0, 0}, {1, 1}, 5},  //
+      {2, 7, 6, 6, 7, 3, 3, {1, 1}, {1, 1}, {1, 1}, 7},    // depthwise
+      {2, 100, 6, 5, 100, 3, 3, {2, 2}, {1, 1}, {1, 1}, 100},
+      {2, 7, 6, 6, 14, 3, 3, {1, 1}, {1, 1}, {1, 1}, 7},
+      {2, 7, 9, 9, 7, 5, 3, {3, 2}, {2, 1}, {1, 2}, 7},
+  };
+  return all;
+}
+
+std::string text(const Case& k) {
+  return std::to_string(k.n) + "x" + std::to_string(k.c) + "x" + std::to_string(k.h) + "x" + std::to_string(k.w) +
+         " -> " + std::to_string(k.o) + ", kernel " + std::to_string(k.kh) + "x" + std::to_string(k.kw) + ", groups " +
+         std::to_string(k.groups);
+}
+
+}  // namespace
+
+TEST_CASE("convolutions: output and gradients") {
+  for (const Case& k : cases()) {
+    CAPTURE(text(k));
+    const SmallGraph small = graph_of(k, false);
+    const Outcome outcome = run_training(small);
+    const std::vector<double> wanted = slow(k, small.weights);
+    REQUIRE(outcome.output.size() == wanted.size());
+    double off = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) off = std::max(off, std::abs(outcome.output[i] - wanted[i]));
+    CHECK(off < 1e-11);
+    check_gradients(small);
+  }
+}
+
+TEST_CASE("convolutions in float") {
+  for (const Case& k : cases()) {
+    CAPTURE(text(k));
+    check_float(graph_of(k, false));
+  }
+}
+
+TEST_CASE("a relu behind a convolution is part of it") {
+  const SmallGraph small = graph_of({2, 9, 6, 6, 20, 3, 3, {1, 1}, {1, 1}}, true);
+  const Outcome outcome = run_training(small);
+  std::vector<double> wanted = slow({2, 9, 6, 6, 20, 3, 3, {1, 1}, {1, 1}}, small.weights);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    CHECK(outcome.output[i] == Approx(std::max(wanted[i], 0.0)).margin(1e-12));
+  check_gradients(small);
+}
+
+TEST_CASE("a chain of convolutions with a value and weights used twice") {
+  SmallGraph small;
+  const ValueId x = small.weight("x", {2, 9, 5, 5}), w = small.weight("w", {9, 9, 3, 3}),
+                bias = small.weight("bias", {9});
+  const Ints one = {1, 1};
+  const ValueId first = small.call("aten::conv2d", {x, w, bias, one, one, one, std::int64_t{1}});
+  const ValueId active = small.call("aten::relu", {first});
+  const ValueId second =
+      small.call("aten::conv2d", {active, w, std::monostate{}, one, std::string("same"), one, std::int64_t{1}});
+  small.call("aten::add.Tensor", {second, active, 1.0});
+  check_gradients(small);
+}
+
+TEST_CASE("convolutions of lines") {
+  for (const std::int64_t groups : {1, 3}) {
+    SmallGraph small;
+    const ValueId x = small.weight("x", {2, 12, 9}), w = small.weight("w", {6, 12 / groups, 3}),
+                  bias = small.weight("bias", {6});
+    small.call("aten::conv1d", {x, w, bias, Ints{2}, Ints{1}, Ints{1}, groups});
+    const Outcome outcome = run_training(small);
+    const Case k{2, 12, 1, 9, 6, 1, 3, {1, 2}, {0, 1}, {1, 1}, groups};
+    const std::vector<double> wanted = slow(k, small.weights);
+    REQUIRE(outcome.sizes == Dims{2, 6, 5});
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(outcome.output[i] == Approx(wanted[i]).margin(1e-12));
+    check_gradients(small);
+  }
+}
+
+}  // namespace hfta::fusion::cpu::testing
