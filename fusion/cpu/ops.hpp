@@ -57,7 +57,19 @@ struct NamedCompiler {
 };
 [[nodiscard]] std::vector<NamedCompiler> linear_ops();
 [[nodiscard]] std::vector<NamedCompiler> pointwise_ops();
-[[nodiscard]] std::vector<NamedCompiler> shape_ops();
+[[nodiscard]] std::vector<NamedCompiler> shape_ops();   ///< Views.
+[[nodiscard]] std::vector<NamedCompiler> select_ops();  ///< Views.
+[[nodiscard]] std::vector<NamedCompiler> join_ops();
+[[nodiscard]] std::vector<NamedCompiler> norm_ops();
+[[nodiscard]] std::vector<NamedCompiler> embedding_ops();
+
+/// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
+[[nodiscard]] bool overwrites(const std::string& op);
+/// The op that gives the same as a value of its own: "aten::relu". Others are themselves.
+[[nodiscard]] std::string out_of_place(const std::string& op);
+/// Whether the memory that an overwriting node writes into is seen by anybody but through the node's output: it is read
+/// afterwards, or by way of a view, or belongs to a weight or an input.
+[[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);
 
 /// Emits the mean loss of `output` against a target that it returns: int64 classes for cross_entropy, else of output's
 /// sizes. When training, its gradient too.

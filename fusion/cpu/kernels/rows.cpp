@@ -4,14 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include "fusion/cpu/kernels/exp.hpp"
+#include "fusion/cpu/kernels/lanes.hpp"
 #include "fusion/cpu/kernels/wide.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 64;  // rows summed up by themselves, so that long sums keep their digits
-constexpr std::int64_t kLanes = 16;
 
 template <typename T>
 inline __attribute__((always_inline)) void bias_rows(T* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -74,64 +73,6 @@ inline __attribute__((always_inline)) void mask_sum(T* dy, const T* y, std::int6
   } else if (y != nullptr) {
     mask_rows(dy, y, ld, rows, columns);
   }
-}
-
-// Lanes keep the order of summation the same whatever the vector width.
-template <typename T>
-struct Lanes {
-  T at[kLanes];
-  [[nodiscard]] T sum() const {
-    T total = 0;
-    for (const T v : at) total += v;
-    return total;
-  }
-};
-
-// exp(x - largest) into `out` (null: not kept), and their sum.
-template <typename T>
-inline __attribute__((always_inline)) T exponentials(const T* row, std::int64_t n, T largest, T* out) {
-  Lanes<T> sums = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) {
-      const T e = vector_exp(row[i + l] - largest);
-      if (out != nullptr) out[i + l] = e;
-      sums.at[l] += e;
-    }
-  }
-  T total = sums.sum();
-  for (; i < n; ++i) {
-    const T e = vector_exp(row[i] - largest);
-    if (out != nullptr) out[i] = e;
-    total += e;
-  }
-  return total;
-}
-
-template <typename T>
-inline __attribute__((always_inline)) T sum_of(const T* row, std::int64_t n) {
-  Lanes<T> sums = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) sums.at[l] += row[i + l];
-  }
-  T total = sums.sum();
-  for (; i < n; ++i) total += row[i];
-  return total;
-}
-
-template <typename T>
-inline __attribute__((always_inline)) T largest_of(const T* row, std::int64_t n) {
-  T at[kLanes];
-  for (T& v : at) v = row[0];
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t l = 0; l < kLanes; ++l) at[l] = row[i + l] > at[l] ? row[i + l] : at[l];
-  }
-  T largest = at[0];
-  for (const T v : at) largest = v > largest ? v : largest;
-  for (; i < n; ++i) largest = row[i] > largest ? row[i] : largest;
-  return largest;
 }
 
 template <typename T>

@@ -33,6 +33,9 @@ void view(Site& site) {
   view_as(site, sizes);
 }
 
+// Schema: input, other.
+void reshape_as(Site& site) { view_as(site, site.tensor(1).sizes); }
+
 // Schema: input, start_dim, end_dim.
 void flatten(Site& site) {
   const Tensor x = site.tensor(0);
@@ -67,15 +70,21 @@ void permute(Site& site) { site.bind(site.tensor(0).permuted(site.ints(1))); }
 
 void same(Site& site) { site.bind(site.tensor(0)); }
 
-void contiguous(Site& site) { site.bind(site.b.contiguous(site.tensor(0))); }
-
 }  // namespace
 
 std::vector<NamedCompiler> shape_ops() {
-  return {{"aten::view", view},           {"aten::reshape", view},           {"aten::_unsafe_view", view},
-          {"aten::flatten.using_ints", flatten}, {"aten::unsqueeze", unsqueeze}, {"aten::transpose.int", transpose},
-          {"aten::t", t},                 {"aten::permute", permute},        {"aten::alias", same},
-          {"aten::contiguous", contiguous}};
+  return {{"aten::view", view},
+          {"aten::reshape", view},
+          {"aten::_unsafe_view", view},
+          {"aten::flatten.using_ints", flatten},
+          {"aten::unsqueeze", unsqueeze},
+          {"aten::transpose.int", transpose},
+          {"aten::t", t},
+          {"aten::permute", permute},
+          {"aten::alias", same},
+          {"aten::contiguous", same},  // whoever needs another order asks for it
+          {"aten::view_as", reshape_as},
+          {"aten::reshape_as", reshape_as}};
 }
 
 }  // namespace hfta::fusion::cpu
