@@ -12,8 +12,7 @@ namespace hfta::fusion::cpu {
 /// A node while it is compiled: its arguments, which are complete and stand as the op's schema has them.
 class Site {
  public:
-  Site(Builder& builder, std::size_t node)
-      : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
+  Site(Builder& builder, std::size_t node) : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
 
   Builder& b;
 
@@ -62,6 +61,9 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> join_ops();
 [[nodiscard]] std::vector<NamedCompiler> norm_ops();
 [[nodiscard]] std::vector<NamedCompiler> embedding_ops();
+[[nodiscard]] std::vector<NamedCompiler> softmax_ops();
+[[nodiscard]] std::vector<NamedCompiler> matmul_ops();
+[[nodiscard]] std::vector<NamedCompiler> attention_ops();
 
 /// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
 [[nodiscard]] bool overwrites(const std::string& op);
