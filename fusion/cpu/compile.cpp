@@ -44,8 +44,9 @@ void compile_nodes(Builder& b) {
       continue;
     }
     if (graph.nodes[i].no_gradient) site.fail("it runs without gradients");
-    const Compile compile = find_compiler(graph.nodes[i].op);
+    const Compile compile = find_compiler(out_of_place(graph.nodes[i].op));
     if (compile == nullptr) site.fail("it has no compiler");
+    if (overwrites(graph.nodes[i].op) && seen_later(graph, i)) site.fail("it writes what is read elsewhere");
     compile(site);
   }
   if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");

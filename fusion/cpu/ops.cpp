@@ -13,7 +13,8 @@ namespace {
 const std::unordered_map<std::string, Compile>& table() {
   static const std::unordered_map<std::string, Compile> all = [] {
     std::unordered_map<std::string, Compile> map;
-    for (auto* family : {&linear_ops, &pointwise_ops, &shape_ops, &conv_ops}) {
+    for (auto* family : {&linear_ops, &pointwise_ops, &shape_ops, &select_ops, &join_ops, &conv_ops, &norm_ops, &embedding_ops,
+                         &softmax_ops, &matmul_ops, &attention_ops}) {
       for (const NamedCompiler& op : (*family)()) map.emplace(op.op, op.compile);
     }
     return map;
@@ -40,7 +41,8 @@ std::vector<std::string> compiled_ops() {
 }
 
 void Site::fail(const std::string& what) const {
-  throw Error(ErrorKind::kConfig, fmt::format("{}: {}: {}: cannot be compiled: {}", call_.where, call_.path, call_.op, what));
+  throw Error(ErrorKind::kConfig,
+              fmt::format("{}: {}: {}: cannot be compiled: {}", call_.where, call_.path, call_.op, what));
 }
 
 Tensor Site::tensor(std::size_t i) const {
@@ -105,7 +107,8 @@ std::optional<int> Site::hyper(std::size_t i) const {
 }
 
 std::function<double(const Run&)> Site::slot_number(std::size_t i) const {
-  if (const auto own = hyper(i)) return [at = static_cast<std::size_t>(*own)](const Run& run) { return run.hypers[at]; };
+  if (const auto own = hyper(i))
+    return [at = static_cast<std::size_t>(*own)](const Run& run) { return run.hypers[at]; };
   return [value = number(i)](const Run&) { return value; };
 }
 

@@ -12,8 +12,7 @@ namespace hfta::fusion::cpu {
 /// A node while it is compiled: its arguments, which are complete and stand as the op's schema has them.
 class Site {
  public:
-  Site(Builder& builder, std::size_t node)
-      : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
+  Site(Builder& builder, std::size_t node) : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
 
   Builder& b;
 
@@ -57,8 +56,23 @@ struct NamedCompiler {
 };
 [[nodiscard]] std::vector<NamedCompiler> linear_ops();
 [[nodiscard]] std::vector<NamedCompiler> pointwise_ops();
-[[nodiscard]] std::vector<NamedCompiler> shape_ops();
+[[nodiscard]] std::vector<NamedCompiler> shape_ops();   ///< Views.
+[[nodiscard]] std::vector<NamedCompiler> select_ops();  ///< Views.
 [[nodiscard]] std::vector<NamedCompiler> conv_ops();
+[[nodiscard]] std::vector<NamedCompiler> join_ops();
+[[nodiscard]] std::vector<NamedCompiler> norm_ops();
+[[nodiscard]] std::vector<NamedCompiler> embedding_ops();
+[[nodiscard]] std::vector<NamedCompiler> softmax_ops();
+[[nodiscard]] std::vector<NamedCompiler> matmul_ops();
+[[nodiscard]] std::vector<NamedCompiler> attention_ops();
+
+/// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
+[[nodiscard]] bool overwrites(const std::string& op);
+/// The op that gives the same as a value of its own: "aten::relu". Others are themselves.
+[[nodiscard]] std::string out_of_place(const std::string& op);
+/// Whether the memory that an overwriting node writes into is seen by anybody but through the node's output: it is read
+/// afterwards, or by way of a view, or belongs to a weight or an input.
+[[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);
 
 /// Emits the mean loss of `output` against a target that it returns: int64 classes for cross_entropy, else of output's
 /// sizes. When training, its gradient too.

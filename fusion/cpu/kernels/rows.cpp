@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
-#include "fusion/cpu/kernels/exp.hpp"
+#include "fusion/cpu/kernels/lanes.hpp"
 #include "fusion/cpu/kernels/wide.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 64;  // rows summed up by themselves, so that long sums keep their digits
-constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kIgnored = -100;  // PyTorch's ignore_index
 
 template <typename T>
@@ -78,56 +76,6 @@ inline __attribute__((always_inline)) void mask_sum(T* dy, const T* y, std::int6
   }
 }
 
-// Sixteen numbers side by side: one order of summation, whatever the vector width.
-template <typename T>
-struct Lanes {
-  typedef T Vector __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T))));  // NOLINT(modernize-use-using)
-};
-
-template <typename T>
-inline __attribute__((always_inline)) const typename Lanes<T>::Vector& lanes_at(const T* p) {
-  return *reinterpret_cast<const typename Lanes<T>::Vector*>(p);
-}
-
-// All lanes as one number, halves together: as few steps after one another as can be.
-template <typename T, typename Join>
-inline __attribute__((always_inline)) T folded(const typename Lanes<T>::Vector& v, Join join) {
-  T half[8];
-  for (int l = 0; l < 8; ++l) half[l] = join(v[l], v[l + 8]);
-  for (int l = 0; l < 4; ++l) half[l] = join(half[l], half[l + 4]);
-  for (int l = 0; l < 2; ++l) half[l] = join(half[l], half[l + 2]);
-  return join(half[0], half[1]);
-}
-
-// What follows takes rows of whole groups of lanes; padded_row() makes them.
-template <typename T>
-inline __attribute__((always_inline)) void padded_row(const T* row, std::int64_t n, std::int64_t padded, T* out) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = row[i];
-  for (std::int64_t i = n; i < padded; ++i) out[i] = -std::numeric_limits<T>::infinity();
-}
-
-template <typename T>
-inline __attribute__((always_inline)) T sum_of(const T* row, std::int64_t padded) {
-  typename Lanes<T>::Vector sums = {};
-  for (std::int64_t i = 0; i < padded; i += kLanes) sums += lanes_at(row + i);
-  return folded<T>(sums, [](T a, T b) { return a + b; });
-}
-
-template <typename T>
-inline __attribute__((always_inline)) T largest_of(const T* row, std::int64_t padded) {
-  typename Lanes<T>::Vector at = lanes_at(row);
-  for (std::int64_t i = kLanes; i < padded; i += kLanes) {
-    const typename Lanes<T>::Vector& next = lanes_at(row + i);
-    at = next > at ? next : at;
-  }
-  return folded<T>(at, [](T a, T b) { return b > a ? b : a; });
-}
-
-template <typename T>
-inline __attribute__((always_inline)) void exponentials(T* row, std::int64_t padded, T largest) {
-  for (std::int64_t i = 0; i < padded; ++i) row[i] = vector_exp(row[i] - largest);
-}
-
 template <typename T>
 inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits, const std::int64_t* classes_of,
                                                                 std::int64_t rows, std::int64_t classes,
@@ -136,7 +84,6 @@ inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits,
   const std::int64_t counted = rows - std::count(classes_of, classes_of + rows, kIgnored);
   const double share = 1.0 / static_cast<double>(counted);
   const double each = smoothing / static_cast<double>(classes);
-  const std::int64_t padded = (classes + kLanes - 1) / kLanes * kLanes;
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* const row = logits + r * classes;
     const std::int64_t wanted = classes_of[r];
@@ -144,14 +91,15 @@ inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits,
       if (gradient != nullptr) std::fill_n(gradient + r * classes, classes, T{0});
       continue;
     }
-    if (wanted < 0 || wanted >= classes) return std::numeric_limits<double>::quiet_NaN();
-    padded_row(row, classes, padded, scratch);
-    const T largest = largest_of(scratch, padded);
-    exponentials(scratch, padded, largest);
-    const T total = sum_of(scratch, padded);
+    if (wanted < 0 || wanted >= classes) {
+      if (gradient != nullptr) std::fill_n(gradient, rows * classes, std::numeric_limits<T>::quiet_NaN());
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    const T largest = largest_of(row, classes);
+    const T total = exponentials(row, classes, largest, scratch);
     const double log_total = std::log(static_cast<double>(total)) + static_cast<double>(largest);
     loss += log_total - (1 - smoothing) * static_cast<double>(row[wanted]);
-    if (smoothing != 0) loss -= each * std::accumulate(row, row + classes, 0.0);
+    if (smoothing != 0) loss -= each * static_cast<double>(sum_of(row, classes));
     if (gradient == nullptr) continue;
     T* __restrict out = gradient + r * classes;
     const T scale = static_cast<T>(share / static_cast<double>(total)), less = static_cast<T>(each * share);

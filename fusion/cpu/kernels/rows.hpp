@@ -18,7 +18,7 @@ void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t row
 
 /// Of `rows` rows of logits [classes], mean cross entropy as PyTorch has it with label smoothing. `gradient` (null: not
 /// wanted), of the mean, has logits' layout. Rows of class -100 do not count; another that is none makes the loss NaN.
-/// `scratch` has room for `classes`, rounded up to whole groups of 16.
+/// `scratch` has room for `classes`.
 [[nodiscard]] double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows,
                                    std::int64_t classes, double smoothing, float* scratch, float* gradient);
 [[nodiscard]] double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows,

@@ -68,6 +68,7 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
 
 Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
   if (from.dtype == DType::kInt64) return typed_copy<std::int64_t>(from, to, add);
+  if (from.dtype == DType::kBool) return typed_copy<std::uint8_t>(from, to, add);
   return typed(from.dtype, [&]<typename T>() { return typed_copy<T>(from, to, add); });
 }
 

@@ -32,4 +32,7 @@ void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Ten
   return node.outputs.at(0);
 }
 
+/// x + factor y, which broadcast. In ops/pointwise.cpp.
+[[nodiscard]] Tensor added(Site& site, const Tensor& x, const Tensor& y, double factor);
+
 }  // namespace hfta::fusion::cpu

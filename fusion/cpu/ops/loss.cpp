@@ -25,7 +25,7 @@ Tensor cross_entropy_loss(Builder& b, const Tensor& output) {
   typed(b.dtype(), [&]<typename T>() {
     const bool wanted = b.training() && b.wants_gradient(logits);
     const Tensor gradient = wanted ? b.contribute(logits).tensor : Tensor{};
-    const Tensor scratch = b.fresh({classes / 16 * 16 + 16});
+    const Tensor scratch = b.fresh({classes});
     b.emit({logits, target, scratch, gradient}, [=](const Run& run) {
       *run.loss = cross_entropy(run.at<T>(logits), run.at<std::int64_t>(target), rows, classes, run.smoothing,
                                 run.at<T>(scratch), wanted ? run.at<T>(gradient) : nullptr);

@@ -100,9 +100,8 @@ void contribute_summed(Builder& b, const Tensor& input, const Tensor& whole) {
   if (rows) {
     const Builder::Part part = b.contribute(input);
     const std::int64_t m = whole.numel() / n;
-    b.emit({whole, part.tensor}, [=](const Run& run) {
-      mask_and_sum(run.at<T>(whole), nullptr, n, m, n, run.at<T>(part.tensor), part.add);
-    });
+    b.emit({whole, part.tensor},
+           [=](const Run& run) { mask_and_sum(run.at<T>(whole), nullptr, n, m, n, run.at<T>(part.tensor), part.add); });
     return;
   }
   const Tensor sum = b.fresh(input.sizes);
@@ -120,7 +119,8 @@ void emit_binary(Builder& b, const TwoTensors& t) {
     T* const y = run.at<T>(t.y);
     const T* const p = run.at<T>(t.a);
     const T* const q = run.at<T>(t.b);
-    for_each_row(loops, [&](const std::int64_t* at) { combine(t.op, scale, p + at[1], sa, q + at[2], sb, y + at[0], n); });
+    for_each_row(loops,
+                 [&](const std::int64_t* at) { combine(t.op, scale, p + at[1], sa, q + at[2], sb, y + at[0], n); });
   });
 }
 
@@ -144,7 +144,9 @@ void binary_backward(Builder& b, const TwoTensors& t) {
     Tensor out = b.fresh(dy.sizes);
     out.strides = dy.strides;
     const std::int64_t n = dy.numel();
-    b.emit({dy, out}, [=](const Run& run) { multiply(factor(run), run.at<T>(dy), static_cast<const T*>(nullptr), run.at<T>(out), n, false); });
+    b.emit({dy, out}, [=](const Run& run) {
+      multiply(factor(run), run.at<T>(dy), static_cast<const T*>(nullptr), run.at<T>(out), n, false);
+    });
     return out;
   };
   switch (t.op) {
@@ -162,7 +164,8 @@ void binary_backward(Builder& b, const TwoTensors& t) {
       break;
     case Binary::kDivide:
       if (wants_b) {  // -dy y / b
-        const Tensor times_y = scaled<T>(b, Binary::kMultiply, [](const Run&) { return -1.0; }, dy, t.y);
+        const Tensor times_y = scaled<T>(
+            b, Binary::kMultiply, [](const Run&) { return -1.0; }, dy, t.y);
         contribute_summed<T>(b, t.b, scaled<T>(b, Binary::kDivide, one, times_y, t.b));
       }
       if (wants_a) contribute_summed<T>(b, t.a, scaled<T>(b, Binary::kDivide, t.scale, dy, t.b));
@@ -170,9 +173,8 @@ void binary_backward(Builder& b, const TwoTensors& t) {
   }
 }
 
-void binary(Site& site, Binary op, SlotNumber scale) {
+Tensor combined(Site& site, TwoTensors t) {
   Builder& b = site.b;
-  TwoTensors t{op, std::move(scale), site.tensor(0), site.tensor(1), {}};
   if (t.a.dtype != b.dtype() || t.b.dtype != b.dtype()) site.fail("its inputs are not floating-point tensors");
   const Dims sizes = broadcast(t.a.sizes, t.b.sizes);
   t.y = b.fresh(sizes);
@@ -182,11 +184,16 @@ void binary(Site& site, Binary op, SlotNumber scale) {
     t.a = b.contiguous(t.a);
     t.b = b.contiguous(t.b);
     t.y.strides = row_major(sizes);
-    if (!plain_rows(binary_loops(t.y, t.a, t.b))) site.fail("its inputs lie in memory in no way that rows can be made of");
+    if (!plain_rows(binary_loops(t.y, t.a, t.b)))
+      site.fail("its inputs lie in memory in no way that rows can be made of");
   }
   typed(b.dtype(), [&]<typename T>() { emit_binary<T>(b, t); });
   b.differentiable({t.a, t.b}, {t.y}, [&b, t] { typed(b.dtype(), [&]<typename T>() { binary_backward<T>(b, t); }); });
-  site.bind(t.y);
+  return t.y;
+}
+
+void binary(Site& site, Binary op, SlotNumber scale) {
+  site.bind(combined(site, {op, std::move(scale), site.tensor(0), site.tensor(1), {}}));
 }
 
 // Schema: input, other, alpha.
@@ -195,7 +202,8 @@ void add(Site& site) {
   const SlotNumber alpha = site.slot_number(2);
   if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, alpha);
   const double sign = kOp == Binary::kAdd ? 1 : -1;
-  unary(site, Unary::kShift, [=, other = site.slot_number(1)](const Run& run) { return sign * alpha(run) * other(run); });
+  unary(site, Unary::kShift,
+        [=, other = site.slot_number(1)](const Run& run) { return sign * alpha(run) * other(run); });
 }
 
 // Schema: input, other.
@@ -237,6 +245,10 @@ void dropout(Site& site) {
 
 }  // namespace
 
+Tensor added(Site& site, const Tensor& x, const Tensor& y, double factor) {
+  return combined(site, {Binary::kAdd, [factor](const Run&) { return factor; }, x, y, {}});
+}
+
 std::vector<NamedCompiler> pointwise_ops() {
   std::vector<NamedCompiler> ops = {{"aten::gelu", gelu},
                                     {"aten::elu", elu},
@@ -251,8 +263,9 @@ std::vector<NamedCompiler> pointwise_ops() {
                                     {"aten::div.Scalar", multiply_or_divide<Binary::kDivide>},
                                     {"aten::dropout", dropout}};
   const std::vector<NamedCompiler> plain_ones = {
-      {"aten::relu", plain<Unary::kRelu>},       {"aten::tanh", plain<Unary::kTanh>}, {"aten::sigmoid", plain<Unary::kSigmoid>},
-      {"aten::silu", plain<Unary::kSilu>},       {"aten::exp", plain<Unary::kExp>},   {"aten::sqrt", plain<Unary::kSqrt>},
+      {"aten::relu", plain<Unary::kRelu>},       {"aten::tanh", plain<Unary::kTanh>},
+      {"aten::sigmoid", plain<Unary::kSigmoid>}, {"aten::silu", plain<Unary::kSilu>},
+      {"aten::exp", plain<Unary::kExp>},         {"aten::sqrt", plain<Unary::kSqrt>},
       {"aten::square", plain<Unary::kSquare>}};
   ops.insert(ops.end(), plain_ones.begin(), plain_ones.end());
   return ops;

@@ -33,6 +33,9 @@ void view(Site& site) {
   view_as(site, sizes);
 }
 
+// Schema: input, other.
+void reshape_as(Site& site) { view_as(site, site.tensor(1).sizes); }
+
 // Schema: input, start_dim, end_dim.
 void flatten(Site& site) {
   const Tensor x = site.tensor(0);
@@ -74,15 +77,22 @@ void to_dtype(Site& site) {
   same(site);
 }
 
-void contiguous(Site& site) { site.bind(site.b.contiguous(site.tensor(0))); }
-
 }  // namespace
 
 std::vector<NamedCompiler> shape_ops() {
-  return {{"aten::view", view},           {"aten::reshape", view},           {"aten::_unsafe_view", view},
-          {"aten::flatten.using_ints", flatten}, {"aten::unsqueeze", unsqueeze}, {"aten::transpose.int", transpose},
-          {"aten::t", t},                 {"aten::permute", permute},        {"aten::alias", same},
-          {"aten::to.dtype", to_dtype},   {"aten::contiguous", contiguous}};
+  return {{"aten::view", view},
+          {"aten::reshape", view},
+          {"aten::_unsafe_view", view},
+          {"aten::flatten.using_ints", flatten},
+          {"aten::unsqueeze", unsqueeze},
+          {"aten::transpose.int", transpose},
+          {"aten::t", t},
+          {"aten::permute", permute},
+          {"aten::alias", same},
+          {"aten::to.dtype", to_dtype},
+          {"aten::contiguous", same},  // whoever needs another order asks for it
+          {"aten::view_as", reshape_as},
+          {"aten::reshape_as", reshape_as}};
 }
 
 }  // namespace hfta::fusion::cpu

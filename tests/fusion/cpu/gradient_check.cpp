@@ -1,8 +1,7 @@
 #include "gradient_check.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -18,35 +17,50 @@ std::vector<int> positions(const Graph& graph) {
 }
 
 // Elements in row-major order of the tensor.
+template <typename T>
 std::vector<double> read(const Tensor& t, const std::byte* buffer) {
   std::vector<double> out;
-  const auto* const base = reinterpret_cast<const double*>(buffer) + t.offset;
+  const auto* const base = reinterpret_cast<const T*>(buffer) + t.offset;
   Dims at(t.sizes.size(), 0);
   for (std::int64_t i = 0; i < t.numel(); ++i) {
     std::int64_t place = 0;
     for (std::size_t d = 0; d < at.size(); ++d) place += at[d] * t.strides[d];
-    out.push_back(base[place]);
+    out.push_back(static_cast<double>(base[place]));
     for (std::size_t d = at.size(); d-- > 0 && ++at[d] == t.sizes[d];) at[d] = 0;
   }
   return out;
 }
 
-Outcome run_once(const Plan& plan, Arena& arena, std::vector<std::vector<double>> weights,
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<double>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) reinterpret_cast<T*>(bytes.data())[i] = static_cast<T>(values[i]);
+  return bytes;
+}
+
+template <typename T = double>
+Outcome run_once(const Plan& plan, Arena& arena, const std::vector<std::vector<double>>& weights,
                  const std::vector<double>& hypers) {
   const std::span<std::byte*> buffers = arena.bind(plan);
+  std::vector<std::vector<std::byte>> held;
   for (std::size_t w = 0; w < weights.size(); ++w) {
-    buffers[static_cast<std::size_t>(plan.weights[w].buffer)] = reinterpret_cast<std::byte*>(weights[w].data());
+    const DType dtype = plan.weights[w].dtype;
+    held.push_back(dtype == DType::kInt64  ? bytes_of<std::int64_t>(weights[w])
+                   : dtype == DType::kBool ? bytes_of<bool>(weights[w])
+                                           : bytes_of<T>(weights[w]));
+    buffers[static_cast<std::size_t>(plan.weights[w].buffer)] = held.back().data();
   }
-  auto* const target = reinterpret_cast<double*>(buffers[static_cast<std::size_t>(plan.target.buffer)]);
-  for (std::int64_t i = 0; i < plan.target.numel(); ++i) target[i] = std::sin(static_cast<double>(i));
+  auto* const target = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.target.buffer)]);
+  for (std::int64_t i = 0; i < plan.target.numel(); ++i) target[i] = static_cast<T>(std::sin(static_cast<double>(i)));
   Outcome out;
   const Run run{buffers, hypers, kRandom, 0, &out.loss};
   for (const Kernel& kernel : plan.kernels) kernel(run);
   out.sizes = plan.output.sizes;
-  out.output = read(plan.output, buffers[static_cast<std::size_t>(plan.output.buffer)]);
+  out.output = read<T>(plan.output, buffers[static_cast<std::size_t>(plan.output.buffer)]);
   for (const Tensor& gradient : plan.gradients) {
     out.gradients.emplace_back();
-    if (gradient.defined()) out.gradients.back() = read(gradient, buffers[static_cast<std::size_t>(gradient.buffer)]);
+    if (gradient.defined())
+      out.gradients.back() = read<T>(gradient, buffers[static_cast<std::size_t>(gradient.buffer)]);
   }
   return out;
 }
@@ -70,6 +84,32 @@ Outcome run_training(const SmallGraph& small) {
   CHECK(first.output == second.output);
   CHECK(first.gradients == second.gradients);
   return first;
+}
+
+Outcome run_in_float(const SmallGraph& small) {
+  SmallGraph single = small;
+  for (Value& value : single.graph.values) value.dtype = value.dtype == DType::kFloat64 ? DType::kFloat32 : value.dtype;
+  for (Weight& weight : single.graph.weights) {
+    weight.dtype = weight.dtype == DType::kFloat64 ? DType::kFloat32 : weight.dtype;
+  }
+  const Plan plan = compile_training(single.graph, positions(single.graph), Loss::kMse, DType::kFloat32, 1);
+  Arena arena;
+  return run_once<float>(plan, arena, single.weights, single.hypers);
+}
+
+void check_float(const SmallGraph& small, double tolerance) {
+  const Outcome exact = run_training(small), found = run_in_float(small);
+  const auto compare = [&](const std::vector<double>& a, const std::vector<double>& b) {
+    REQUIRE(a.size() == b.size());
+    double largest = 0, worst = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      largest = std::max(largest, std::abs(a[i]));
+      worst = std::max(worst, std::abs(a[i] - b[i]));
+    }
+    CHECK(worst <= tolerance * largest);
+  };
+  compare(exact.output, found.output);
+  for (std::size_t w = 0; w < exact.gradients.size(); ++w) compare(exact.gradients[w], found.gradients[w]);
 }
 
 void check_gradients(const SmallGraph& small, double tolerance) {

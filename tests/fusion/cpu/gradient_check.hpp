@@ -27,6 +27,14 @@ class SmallGraph {
     weights.push_back(std::move(values));
     return id;
   }
+  /// A weight that is not trained, of another dtype: indices, masks.
+  ValueId constant(const std::string& name, Shape shape, DType dtype, std::vector<double> values) {
+    const ValueId id = weight(name, std::move(shape), false);
+    graph.weights.back().dtype = dtype;
+    graph.values[static_cast<std::size_t>(id)].dtype = dtype;
+    weights.back() = std::move(values);
+    return id;
+  }
   /// One call; `args` complete, as the op's schema has them. Its first output.
   ValueId call(const std::string& op, std::vector<Arg> args, std::size_t outputs = 1) {
     Node node{op, std::move(args), {}, op, "here"};
@@ -35,6 +43,8 @@ class SmallGraph {
     graph.output = node.outputs.front();
     return graph.output;
   }
+  /// Output o of the last call.
+  [[nodiscard]] ValueId output(std::size_t o) const { return graph.nodes.back().outputs.at(o); }
 
   Graph graph;
   std::vector<std::vector<double>> weights;  ///< Values, by Graph::weights.
@@ -57,6 +67,11 @@ struct Outcome {
 /// Mean squared error against a target of sines. Runs the plan twice in one arena, which must give equal bits:
 /// no kernel may read what it has not written.
 [[nodiscard]] Outcome run_training(const SmallGraph& small);
+
+/// The same with every tensor in float.
+[[nodiscard]] Outcome run_in_float(const SmallGraph& small);
+/// Outputs and gradients in float against those in double, relative to the largest element; fails the test.
+void check_float(const SmallGraph& small, double tolerance = 1e-5);
 
 /// Every gradient (of at most 40 elements a weight) against central differences; fails the test where one is off.
 void check_gradients(const SmallGraph& small, double tolerance = 1e-6);

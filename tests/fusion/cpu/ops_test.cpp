@@ -1,6 +1,5 @@
 // Compiled ops by themselves: gradients against finite differences, outputs against slow references.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 
 #include "gradient_check.hpp"
@@ -55,7 +54,9 @@ TEST_CASE("ops of two tensors, broadcast either way") {
       const ValueId x = small.weight("x", {3, 4, 5}), y = small.weight("y", other);
       for (double& v : small.weights[1]) v += v < 0 ? -1 : 1;  // no divisions by little
       const bool sums = op[0] == 'a' || op[0] == 's';
-      const auto args = [&](ValueId a, ValueId b) { return sums ? std::vector<Arg>{a, b, 1.5} : std::vector<Arg>{a, b}; };
+      const auto args = [&](ValueId a, ValueId b) {
+        return sums ? std::vector<Arg>{a, b, 1.5} : std::vector<Arg>{a, b};
+      };
       const ValueId first = small.call(std::string("aten::") + op + ".Tensor", args(x, y));
       small.call("aten::mul.Tensor", {first, x});
       check_gradients(small);

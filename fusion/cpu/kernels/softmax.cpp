@@ -1,0 +1,115 @@
+#include "fusion/cpu/kernels/softmax.hpp"
+
+#include <cmath>
+
+#include "fusion/cpu/kernels/lanes.hpp"
+#include "fusion/cpu/kernels/wide.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+// Infinities that leave no number (a row that sees nothing) give NaN, as torch's do.
+template <typename T>
+inline __attribute__((always_inline)) void softmax_row(const T* x, T* y, std::int64_t n) {
+  const T scale = T{1} / exponentials(x, n, largest_of(x, n), y);
+  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void forward(const T* x, T* y, std::int64_t rows, std::int64_t n, bool log) {
+  for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    if (!log) {
+      softmax_row(x, y, n);
+      continue;
+    }
+    const T largest = largest_of(x, n);
+    const T log_total = std::log(exponentials(x, n, largest, static_cast<T*>(nullptr)));
+    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - largest - log_total;
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n,
+                                                    bool log, bool add) {
+  for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+    if (log) {
+      const T total = sum_of(dy, n);
+      for (std::int64_t i = 0; i < n; ++i) dx[i] = (add ? dx[i] : T{0}) + (dy[i] - vector_exp(y[i]) * total);
+    } else {
+      const T along = sum_over<T>(
+          n, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * y[i]; });
+      for (std::int64_t i = 0; i < n; ++i) dx[i] = (add ? dx[i] : T{0}) + y[i] * (dy[i] - along);
+    }
+  }
+}
+
+// Elements that are not seen become -infinity, so that every row is as long as the others: whole vectors.
+template <typename T>
+inline __attribute__((always_inline)) void weights(T* scores, std::int64_t rows, std::int64_t n,
+                                                   const ScoreMask<T>& mask) {
+  const T scale = mask.scale;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    T* const row = scores + r * n;
+    if (mask.causal) {
+      for (std::int64_t i = 0; i < n; ++i) row[i] = i <= r ? row[i] * scale : T{-INFINITY};
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) row[i] *= scale;
+    }
+    if (mask.added != nullptr) {
+      const T* const added = mask.added + r * mask.row_step;
+      for (std::int64_t i = 0; i < n; ++i) row[i] += added[i * mask.step];
+    }
+    if (mask.seen != nullptr) {
+      const std::uint8_t* const seen = mask.seen + r * mask.row_step;
+      for (std::int64_t i = 0; i < n; ++i) row[i] = seen[i * mask.step] != 0 ? row[i] : T{-INFINITY};
+    }
+    softmax_row(row, row, n);
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, const T* kept, T scale, std::int64_t rows,
+                                                            std::int64_t n) {
+  for (std::int64_t r = 0; r < rows; ++r, d += n, w += n) {
+    if (kept != nullptr) {
+      for (std::int64_t i = 0; i < n; ++i) d[i] *= kept[i];
+      kept += n;
+    }
+    const T along = sum_over<T>(
+        n, [=](std::int64_t i) __attribute__((always_inline)) { return d[i] * w[i]; });
+    for (std::int64_t i = 0; i < n; ++i) d[i] = w[i] * (d[i] - along) * scale;
+  }
+}
+
+}  // namespace
+
+HFTA_WIDE void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
+  forward(x, y, rows, n, log);
+}
+HFTA_WIDE void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
+  forward(x, y, rows, n, log);
+}
+HFTA_WIDE void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n,
+                                     bool log, bool add) {
+  backward(dy, y, dx, rows, n, log, add);
+}
+HFTA_WIDE void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n,
+                                     bool log, bool add) {
+  backward(dy, y, dx, rows, n, log, add);
+}
+HFTA_WIDE void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask) {
+  weights(scores, rows, n, mask);
+}
+HFTA_WIDE void attention_weights(double* scores, std::int64_t rows, std::int64_t n, const ScoreMask<double>& mask) {
+  weights(scores, rows, n, mask);
+}
+HFTA_WIDE void attention_weights_backward(float* d, const float* w, const float* kept, float scale, std::int64_t rows,
+                                          std::int64_t n) {
+  weights_backward(d, w, kept, scale, rows, n);
+}
+HFTA_WIDE void attention_weights_backward(double* d, const double* w, const double* kept, double scale,
+                                          std::int64_t rows, std::int64_t n) {
+  weights_backward(d, w, kept, scale, rows, n);
+}
+
+}  // namespace hfta::fusion::cpu

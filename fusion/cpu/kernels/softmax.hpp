@@ -1,0 +1,39 @@
+#pragma once
+/// Softmax of the rows of a matrix without gaps.
+
+#include <cstdint>
+
+namespace hfta::fusion::cpu {
+
+/// y = softmax(x), or its logarithm. y may be x. A NaN stays in its row.
+void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log);
+void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log);
+
+/// dx = or += the gradient. dx may be dy unless `add`.
+void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n, bool log,
+                           bool add);
+void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n, bool log,
+                           bool add);
+
+/// What is done to the scores of one attention head before their softmax.
+template <typename T>
+struct ScoreMask {
+  T scale = 1;
+  bool causal = false;                 ///< Row r sees elements 0 to r.
+  const T* added = nullptr;            ///< Or null. Its element (r, c) is at r row_step + c step.
+  const std::uint8_t* seen = nullptr;  ///< Likewise: where it is 0 the weight is 0.
+  std::int64_t row_step = 0, step = 0;
+};
+
+/// scores = softmax(scale scores + mask), in place.
+void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask);
+void attention_weights(double* scores, std::int64_t rows, std::int64_t n, const ScoreMask<double>& mask);
+
+/// d = scale times the gradient with respect to the scores, of weights w and their gradient d (times `kept`, the
+/// dropout mask; null: none), in place.
+void attention_weights_backward(float* d, const float* w, const float* kept, float scale, std::int64_t rows,
+                                std::int64_t n);
+void attention_weights_backward(double* d, const double* w, const double* kept, double scale, std::int64_t rows,
+                                std::int64_t n);
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,51 @@
+#pragma once
+/// Products of matrices that lie in memory as views do, many at once.
+
+#include <optional>
+#include <vector>
+
+#include "fusion/cpu/builder.hpp"
+#include "fusion/cpu/kernels/gemm.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// How the last two dimensions of a tensor lie: rows, or columns, one behind another.
+struct MatrixLayout {
+  bool transposed = false;
+  std::int64_t ld = 0;
+};
+/// Nothing if neither (a gap between elements, or one that is repeated).
+[[nodiscard]] std::optional<MatrixLayout> layout_of(const Tensor& t);
+/// The tensor, or a copy whose matrices Gemm can read and write.
+[[nodiscard]] Tensor as_matrices(Builder& b, const Tensor& t);
+/// Where each matrix begins, in elements; row-major in the leading dimensions.
+[[nodiscard]] Dims places_of(const Tensor& t);
+
+/// C [..., M, N] = or += A [..., M, K] B [..., K, N], for tensors of as_matrices(). Equal leading sizes.
+template <typename T>
+class BatchedProduct {
+ public:
+  BatchedProduct(const Tensor& a, const Tensor& b, const Tensor& c, bool add);
+
+  [[nodiscard]] std::int64_t scratch() const { return gemm_.scratch(); }
+  /// Matrix `i` of each, row-major in the leading dimensions.
+  void operator()(std::size_t i, const T* a, const T* b, T* c, T* scratch) const {
+    const T* const left = (swapped_ ? b + places_[i].b : a + places_[i].a);
+    const T* const right = (swapped_ ? a + places_[i].a : b + places_[i].b);
+    gemm_(left, right, c + places_[i].c, scratch);
+  }
+  [[nodiscard]] std::size_t count() const { return places_.size(); }
+
+ private:
+  struct Places {
+    std::int64_t a, b, c;
+  };
+  bool swapped_;  // C lies transposed, and so is computed: C^T = B^T A^T
+  Gemm<T> gemm_;
+  std::vector<Places> places_;
+};
+
+/// Emits it.
+void emit_products(Builder& builder, const Tensor& a, const Tensor& b, const Tensor& c, bool add);
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,232 @@
+// Parts of tensors, and tensors put together. Parts are views; putting together copies.
+#include <algorithm>
+#include <numeric>
+
+#include "fusion/cpu/kernels/strided.hpp"
+#include "fusion/cpu/ops/common.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+std::int64_t counted_from_front(std::int64_t at, std::int64_t size) { return at < 0 ? at + size : at; }
+
+// ---- Parts ----
+
+// Binds the node's outputs to stretches of a dimension, one behind another.
+void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& counts) {
+  if (std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != x.size(dim)) site.fail("its sizes do not fit");
+  if (counts.size() != site.node().outputs.size()) site.fail("it has another number of outputs than parts");
+  std::int64_t begin = 0;
+  for (std::size_t o = 0; o < counts.size(); ++o) {
+    site.bind(x.sliced(dim, begin, counts[o]), o);
+    begin += counts[o];
+  }
+}
+
+void bind_stretches_of(Site& site, std::int64_t length, std::int64_t dim) {
+  const Tensor x = site.tensor(0);
+  Dims counts;
+  for (std::int64_t left = x.size(dim); left > 0; left -= counts.back()) counts.push_back(std::min(length, left));
+  bind_stretches(site, x, dim, counts);
+}
+
+// Schema: input, chunks, dim.
+void chunk(Site& site) {
+  const std::int64_t chunks = site.integer(1), dim = site.integer(2), size = site.tensor(0).size(dim);
+  bind_stretches_of(site, std::max<std::int64_t>(1, (size + chunks - 1) / chunks), dim);
+}
+
+// Schema: input, split_size, dim.
+void split(Site& site) { bind_stretches_of(site, std::max<std::int64_t>(1, site.integer(1)), site.integer(2)); }
+
+// Schema: input, split_sizes, dim.
+void split_with_sizes(Site& site) { bind_stretches(site, site.tensor(0), site.integer(2), site.ints(1)); }
+
+// Schema: input, dim.
+void unbind(Site& site) {
+  const Tensor x = site.tensor(0);
+  const std::int64_t dim = site.integer(1);
+  for (std::size_t o = 0; o < site.node().outputs.size(); ++o) {
+    site.bind(x.selected(dim, static_cast<std::int64_t>(o)), o);
+  }
+}
+
+// Schema: input, dim, index.
+void select(Site& site) {
+  const Tensor x = site.tensor(0);
+  const std::int64_t dim = site.integer(1), at = counted_from_front(site.integer(2), x.size(dim));
+  if (at < 0 || at >= x.size(dim)) site.fail("its index is out of range");
+  site.bind(x.selected(dim, at));
+}
+
+// Schema: input, dim, start, end, step.
+void slice(Site& site) {
+  const Tensor x = site.tensor(0);
+  const std::int64_t dim = site.integer(1), size = x.size(dim), step = site.integer(4);
+  const auto bound = [&](std::size_t i, std::int64_t fallback) {
+    const std::int64_t at = site.is_none(i) ? fallback : counted_from_front(site.integer(i), size);
+    return std::clamp<std::int64_t>(at, 0, size);
+  };
+  const std::int64_t begin = bound(2, 0), end = std::max(begin, bound(3, size));
+  site.bind(x.sliced(dim, begin, (end - begin + step - 1) / step, step));
+}
+
+// Schema: input, dim, start, length.
+void narrow(Site& site) {
+  const Tensor x = site.tensor(0);
+  const std::int64_t dim = site.integer(1), begin = counted_from_front(site.integer(2), x.size(dim));
+  if (begin < 0 || begin + site.integer(3) > x.size(dim)) site.fail("its stretch is out of range");
+  site.bind(x.sliced(dim, begin, site.integer(3)));
+}
+
+// ---- The same elements with other dimensions ----
+
+Tensor squeezed(const Tensor& x, const Dims& dims) {
+  Tensor out = x;
+  out.sizes.clear();
+  out.strides.clear();
+  for (std::size_t d = 0; d < x.sizes.size(); ++d) {
+    const bool named = std::any_of(dims.begin(), dims.end(), [&](std::int64_t given) { return x.index(given) == d; });
+    if (named && x.sizes[d] == 1) continue;
+    out.sizes.push_back(x.sizes[d]);
+    out.strides.push_back(x.strides[d]);
+  }
+  return out;
+}
+
+// Schema: input.
+void squeeze(Site& site) {
+  Dims all(site.tensor(0).sizes.size());
+  std::iota(all.begin(), all.end(), 0);
+  site.bind(squeezed(site.tensor(0), all));
+}
+
+// Schema: input, dim.
+void squeeze_dim(Site& site) { site.bind(squeezed(site.tensor(0), {site.integer(1)})); }
+void squeeze_dims(Site& site) { site.bind(squeezed(site.tensor(0), site.ints(1))); }
+
+// Schema: input, source, destination.
+void movedim(Site& site) {
+  const Tensor x = site.tensor(0);
+  Dims order(x.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto from = static_cast<std::ptrdiff_t>(x.index(site.integer(1)));
+  const auto to = static_cast<std::ptrdiff_t>(x.index(site.integer(2)));
+  order.erase(order.begin() + from);
+  order.insert(order.begin() + to, from);
+  site.bind(x.permuted(order));
+}
+
+// Schema: input, dim, sizes; one size may be -1.
+void unflatten(Site& site) {
+  const Tensor x = site.tensor(0);
+  const std::size_t at = x.index(site.integer(1));
+  Dims parts = site.ints(2);
+  const auto open = std::find(parts.begin(), parts.end(), -1);
+  if (open != parts.end()) {
+    *open = 1;
+    *open = x.sizes[at] / std::max<std::int64_t>(product(parts), 1);
+  }
+  if (product(parts) != x.sizes[at]) site.fail("its sizes do not fit");
+  Tensor out = x;
+  const auto place = static_cast<std::ptrdiff_t>(at);
+  Dims strides = row_major(parts);
+  for (std::int64_t& stride : strides) stride *= x.strides[at];
+  out.sizes.erase(out.sizes.begin() + place);
+  out.strides.erase(out.strides.begin() + place);
+  out.sizes.insert(out.sizes.begin() + place, parts.begin(), parts.end());
+  out.strides.insert(out.strides.begin() + place, strides.begin(), strides.end());
+  site.bind(out);
+}
+
+// Schema: input, size; -1 leaves a size as it is.
+void expand(Site& site) {
+  const Tensor x = site.tensor(0);
+  Dims sizes = site.ints(1);
+  if (sizes.size() < x.sizes.size()) site.fail("its sizes do not fit");
+  const std::size_t missing = sizes.size() - x.sizes.size();
+  for (std::size_t d = 0; d < x.sizes.size(); ++d) {
+    std::int64_t& size = sizes[d + missing];
+    if (size == -1) size = x.sizes[d];
+    if (size != x.sizes[d] && x.sizes[d] != 1) site.fail("its sizes do not fit");
+  }
+  site.bind(x.expanded(sizes));
+}
+
+// Schema: input, other.
+void expand_as(Site& site) { site.bind(site.tensor(0).expanded(site.tensor(1).sizes)); }
+
+void same(Site& site) { site.bind(site.tensor(0)); }
+
+// ---- Putting together ----
+
+void join(Site& site, const std::vector<Tensor>& parts, std::int64_t dim) {
+  Builder& b = site.b;
+  Dims sizes = parts.front().sizes;
+  const std::size_t at = parts.front().index(dim);
+  sizes[at] = 0;
+  for (const Tensor& part : parts) {
+    if (part.dtype != parts.front().dtype || part.dim() != parts.front().dim()) site.fail("its inputs are not alike");
+    sizes[at] += part.sizes[at];
+  }
+  const Tensor whole = b.fresh(sizes, parts.front().dtype);
+  std::vector<Tensor> places;
+  for (std::int64_t begin = 0; const Tensor& part : parts) {
+    places.push_back(whole.sliced(static_cast<std::int64_t>(at), begin, part.sizes[at]));
+    if (places.back().sizes != part.sizes) site.fail("its inputs' sizes do not fit");
+    b.emit({part, whole}, copy_kernel(part, places.back(), false));
+    begin += part.sizes[at];
+  }
+  b.differentiable(parts, {whole}, [&b, parts, places] {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto dy = b.gradient(places[i]);
+      if (dy && b.wants_gradient(parts[i])) b.contribute(parts[i], *dy);
+    }
+  });
+  site.bind(whole);
+}
+
+// Schema: tensors, dim.
+void cat(Site& site) {
+  std::vector<Tensor> parts = site.tensors(0);
+  std::erase_if(parts, [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; });  // as torch leaves them out
+  if (parts.empty()) site.fail("it has no inputs");
+  join(site, parts, site.integer(1));
+}
+
+// Schema: tensors, dim.
+void stack(Site& site) {
+  std::vector<Tensor> parts = site.tensors(0);
+  if (parts.empty()) site.fail("it has no inputs");
+  const std::int64_t at = counted_from_front(site.integer(1), parts.front().dim() + 1);
+  for (Tensor& part : parts) {
+    part.sizes.insert(part.sizes.begin() + at, 1);
+    part.strides.insert(part.strides.begin() + at, 0);
+  }
+  join(site, parts, at);
+}
+
+}  // namespace
+
+std::vector<NamedCompiler> select_ops() {
+  return {{"aten::chunk", chunk},
+          {"aten::split.Tensor", split},
+          {"aten::split.sizes", split_with_sizes},
+          {"aten::split_with_sizes", split_with_sizes},
+          {"aten::unbind.int", unbind},
+          {"aten::select.int", select},
+          {"aten::slice.Tensor", slice},
+          {"aten::narrow", narrow},
+          {"aten::squeeze", squeeze},
+          {"aten::squeeze.dim", squeeze_dim},
+          {"aten::squeeze.dims", squeeze_dims},
+          {"aten::movedim.int", movedim},
+          {"aten::unflatten.int", unflatten},
+          {"aten::expand", expand},
+          {"aten::expand_as", expand_as},
+          {"aten::clone", same}};  // nothing is ever overwritten, so a copy may be the same memory
+}
+
+std::vector<NamedCompiler> join_ops() { return {{"aten::cat", cat}, {"aten::stack", stack}}; }
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,146 @@
+// Views, joins, and ops that overwrite their input.
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "gradient_check.hpp"
+
+namespace hfta::fusion::cpu::testing {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+constexpr auto whole(std::int64_t n) { return n; }
+
+struct ViewCase {
+  std::string op;
+  std::vector<Arg> args;  // behind the input [4, 1, 6]
+  Dims sizes;
+  double third;  // element 2 of the result where the input counts from 0
+};
+
+const std::vector<ViewCase>& view_cases() {
+  static const std::vector<ViewCase> cases = {
+      {"aten::select.int", {whole(0), whole(-1)}, {1, 6}, 20},
+      {"aten::select.int", {whole(2), whole(1)}, {4, 1}, 13},
+      {"aten::slice.Tensor", {whole(2), whole(1), whole(100), whole(2)}, {4, 1, 3}, 5},
+      {"aten::slice.Tensor", {whole(0), whole(-2), {}, whole(1)}, {2, 1, 6}, 14},
+      {"aten::slice.Tensor", {whole(0), {}, {}, whole(1)}, {4, 1, 6}, 2},
+      {"aten::narrow", {whole(2), whole(3), whole(2)}, {4, 1, 2}, 9},
+      {"aten::squeeze", {}, {4, 6}, 2},
+      {"aten::squeeze.dim", {whole(1)}, {4, 6}, 2},
+      {"aten::squeeze.dim", {whole(0)}, {4, 1, 6}, 2},
+      {"aten::squeeze.dims", {Ints{0, -2}}, {4, 6}, 2},
+      {"aten::movedim.int", {whole(2), whole(0)}, {6, 4, 1}, 12},
+      {"aten::unflatten.int", {whole(-1), Ints{2, -1}}, {4, 1, 2, 3}, 2},
+      {"aten::expand", {Ints{2, -1, 3, 6}, false}, {2, 4, 3, 6}, 2},
+      {"aten::clone", {Arg()}, {4, 1, 6}, 2},
+      {"aten::contiguous", {Arg()}, {4, 1, 6}, 2},
+  };
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("parts and other forms of a tensor") {
+  for (const ViewCase& view : view_cases()) {
+    CAPTURE(view.op, view.sizes);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {4, 1, 6});
+    std::vector<Arg> args = view.args;
+    args.insert(args.begin(), x);
+    const ValueId part = small.call(view.op, args);
+    small.call("aten::mul.Scalar", {part, 1.0});
+    SmallGraph counting = small;
+    for (std::size_t i = 0; i < 24; ++i) counting.weights[0][i] = static_cast<double>(i);
+    const Outcome outcome = run_training(counting);
+    CHECK(outcome.sizes == view.sizes);
+    CHECK(outcome.output.at(2) == view.third);
+    small.call("aten::mul.Tensor", {part, part});
+    check_gradients(small);
+  }
+}
+
+TEST_CASE("a tensor cut into pieces and put together in another order") {
+  struct Cut {
+    std::string op;
+    std::vector<Arg> args;
+    std::size_t parts;
+  };
+  for (const Cut& cut :
+       {Cut{"aten::chunk", {whole(4), whole(1)}, 4}, Cut{"aten::split.Tensor", {whole(3), whole(1)}, 3},
+        Cut{"aten::split_with_sizes", {Ints{1, 2, 4}, whole(-1)}, 3}}) {
+    CAPTURE(cut.op);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {3, 7});
+    std::vector<Arg> args = cut.args;
+    args.insert(args.begin(), x);
+    small.call(cut.op, args, cut.parts);
+    std::vector<ValueId> parts;
+    for (std::size_t o = cut.parts; o-- > 0;) parts.push_back(small.output(o));
+    parts.push_back(x);
+    const ValueId y = small.call("aten::cat", {parts, whole(-1)});
+    const Outcome outcome = run_training(small);
+    CHECK(outcome.sizes == Dims{3, 14});
+    CHECK(outcome.output[13] == small.weights[0][6]);
+    CHECK(outcome.output[14 + 7] == small.weights[0][7]);
+    small.call("aten::mul.Tensor", {y, y});
+    check_gradients(small);
+  }
+}
+
+TEST_CASE("unbind and stack") {
+  SmallGraph small;
+  const ValueId x = small.weight("x", {3, 2, 4});
+  small.call("aten::unbind.int", {x, whole(1)}, 2);
+  const std::vector<ValueId> parts = {small.output(1), small.output(0), small.output(1)};
+  const ValueId y = small.call("aten::stack", {parts, whole(-1)});
+  const Outcome outcome = run_training(small);
+  CHECK(outcome.sizes == Dims{3, 4, 3});
+  CHECK(outcome.output[0] == small.weights[0][4]);
+  CHECK(outcome.output[1] == small.weights[0][0]);
+  small.call("aten::mul.Tensor", {y, y});
+  check_gradients(small);
+}
+
+TEST_CASE("an op that overwrites what nobody else reads is as good as the plain one") {
+  SmallGraph small;
+  const ValueId x = small.weight("x", {3, 4});
+  const ValueId y = small.call("aten::mul.Scalar", {x, 2.0});
+  const ValueId flat = small.call("aten::view", {y, Ints{12}});
+  const ValueId active = small.call("aten::tanh_", {flat});
+  const ValueId sum = small.call("aten::add_.Tensor", {active, active, 0.5});
+  small.call("aten::mul_.Scalar", {sum, 3.0});
+  check_gradients(small);
+}
+
+TEST_CASE("an op that overwrites what others see is refused") {
+  const auto refused = [](const std::function<void(SmallGraph&, ValueId)>& make) {
+    SmallGraph small;
+    make(small, small.weight("x", {3, 4}));
+    CHECK_THROWS_AS(run_training(small), Error);
+  };
+  refused([](SmallGraph& g, ValueId x) { g.call("aten::relu_", {x}); });  // a weight
+  refused([](SmallGraph& g, ValueId x) {                                  // a view of one
+    const ValueId flat = g.call("aten::view", {x, Ints{12}});
+    g.call("aten::relu_", {flat});
+  });
+  refused([](SmallGraph& g, ValueId x) {  // read later
+    const ValueId y = g.call("aten::mul.Scalar", {x, 2.0});
+    const ValueId z = g.call("aten::relu_", {y});
+    g.call("aten::add.Tensor", {z, y, whole(1)});
+  });
+  refused([](SmallGraph& g, ValueId x) {  // read later through a view made before
+    const ValueId y = g.call("aten::mul.Scalar", {x, 2.0});
+    const ValueId row = g.call("aten::select.int", {y, whole(0), whole(0)});
+    const ValueId z = g.call("aten::relu_", {y});
+    g.call("aten::add.Tensor", {z, row, whole(1)});
+  });
+  refused([](SmallGraph& g, ValueId x) {  // what it is a view of is read later
+    const ValueId y = g.call("aten::mul.Scalar", {x, 2.0});
+    const ValueId row = g.call("aten::select.int", {y, whole(0), whole(0)});
+    g.call("aten::relu_", {row});
+    g.call("aten::mul.Tensor", {y, y});
+  });
+}
+
+}  // namespace hfta::fusion::cpu::testing
