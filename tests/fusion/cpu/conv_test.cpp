@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "float_check.hpp"
+#include "gradient_check.hpp"
 
 namespace hfta::fusion::cpu::testing {
 namespace {
