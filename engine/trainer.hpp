@@ -96,8 +96,8 @@ class Trainer {
   /// Equal for trials that fit in one array; readable, like "hidden=64"; "" if nothing changes shapes.
   [[nodiscard]] virtual std::string partition(const trials::Params& params) const = 0;
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
-  /// Times every way to run on the real data, at the width that plan() gives, whatever it costs; ends early when `pause`
-  /// says true. Arrays that are opened later, on this machine, run by the fastest.
+  /// Times every way to run on the real data, at the width that plan() gives, whatever it costs; ends early when
+  /// `pause` says true. Arrays that are opened later, on this machine, run by the fastest.
   [[nodiscard]] virtual std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) = 0;
   /// The model files that checked, planned and opened tasks name, in the order in which they were met.
   [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;

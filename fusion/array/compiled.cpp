@@ -21,7 +21,8 @@ void gather(const at::Tensor& all, const Samples& samples, const cpu::Tensor& wa
   const std::int64_t bytes = wanted.numel() * size_of(wanted.dtype);
   const bool fits = all.is_contiguous() && all.scalar_type() == scalar_type(wanted.dtype) && all.size(0) > 0 &&
                     static_cast<std::int64_t>(all.nbytes()) / all.size(0) * n == bytes;
-  if (!fits) throw Error(ErrorKind::kConfig, "data: found samples of another type or size than the compiled model takes");
+  if (!fits)
+    throw Error(ErrorKind::kConfig, "data: found samples of another type or size than the compiled model takes");
   const auto* const from = static_cast<const std::byte*>(all.data_ptr());
   const std::int64_t sample = bytes / std::max<std::int64_t>(n, 1);
   if (!samples.order.defined()) {
@@ -173,7 +174,8 @@ at::Tensor CompiledModel::predict(const CompiledSlot& slot, const Samples& sampl
   for (const cpu::Kernel& kernel : plan.kernels) kernel(run);
   const cpu::Tensor& output = plan.output;
   auto* const begin = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
-  return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype))).clone();
+  return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype)))
+      .clone();
 }
 
 bool can_compile(const Graph& graph, const Recipe& recipe, const at::Device& device) {

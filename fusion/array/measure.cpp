@@ -39,9 +39,7 @@ int steps_at_a_time(double wave_seconds) {
 }
 
 // What timing a candidate of that speed costs: a warm-up, and the repeats.
-double seconds_to_time(double wave_seconds) {
-  return wave_seconds * (1 + kRepeats * steps_at_a_time(wave_seconds));
-}
+double seconds_to_time(double wave_seconds) { return wave_seconds * (1 + kRepeats * steps_at_a_time(wave_seconds)); }
 
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
 class Probe {

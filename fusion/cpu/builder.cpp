@@ -155,10 +155,10 @@ Builder::Part Builder::contribute(const Tensor& input) {
 void Builder::contribute(const Tensor& input, const Tensor& part) {
   Buffer& own = buffer_of(input);
   const bool same = own.gradient < 0 && own.elements == buffer_of(part).elements && input.dense() &&
-                    input.strides == part.strides && input.offset == part.offset &&
-                    input.numel() == own.elements && !own.outside;
-  const bool taken = std::count_if(buffers_.begin(), buffers_.end(),
-                                   [&](const Buffer& b) { return b.gradient == part.buffer; }) > 1;
+                    input.strides == part.strides && input.offset == part.offset && input.numel() == own.elements &&
+                    !own.outside;
+  const bool taken =
+      std::count_if(buffers_.begin(), buffers_.end(), [&](const Buffer& b) { return b.gradient == part.buffer; }) > 1;
   if (same && !taken) {
     own.gradient = part.buffer;
     return;

@@ -85,8 +85,8 @@ class Builder {
     std::int64_t elements = 0;
     DType dtype = DType::kFloat32;
     bool outside = false;
-    bool wanted = false;      ///< Its gradient.
-    int gradient = -1;        ///< Buffer of its gradient.
+    bool wanted = false;             ///< Its gradient.
+    int gradient = -1;               ///< Buffer of its gradient.
     std::size_t begin = 0, end = 0;  ///< Kernels that touch it: [begin, end).
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "fusion/cpu/tensor.hpp"
 #include "fusion/cpu/kernels/counted_mask.hpp"
+#include "fusion/cpu/tensor.hpp"
 
 namespace hfta::fusion::cpu {
 

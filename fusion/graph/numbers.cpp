@@ -82,7 +82,8 @@ const std::unordered_map<std::string, Function>& functions() {
            return power(integer(a[0]), integer(a[1]));
          return std::pow(real(a[0]), real(a[1]));
        }},
-      {"neg", [](std::span<const Number> a) -> Number { return whole(a[0]) ? Number(-integer(a[0])) : Number(-real(a[0])); }},
+      {"neg",
+       [](std::span<const Number> a) -> Number { return whole(a[0]) ? Number(-integer(a[0])) : Number(-real(a[0])); }},
       {"abs",
        [](std::span<const Number> a) -> Number {
          return whole(a[0]) ? Number(std::abs(integer(a[0]))) : Number(std::abs(real(a[0])));

@@ -25,7 +25,8 @@ inline __attribute__((always_inline)) float vector_exp(float x) {
   // 2^n in two factors: n may be 128, which has no float of its own.
   const std::int32_t whole = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(kMagic);
   const std::int32_t half = whole >> 1;
-  const float first = std::bit_cast<float>((half + 127) << 23), second = std::bit_cast<float>((whole - half + 127) << 23);
+  const float first = std::bit_cast<float>((half + 127) << 23),
+              second = std::bit_cast<float>((whole - half + 127) << 23);
   const float y = p * first * second;
   return x < -87.3F ? 0.0F : x > 88.72F ? INFINITY : y;
 }

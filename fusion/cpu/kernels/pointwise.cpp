@@ -19,9 +19,12 @@ inline __attribute__((always_inline)) T tangent(T x) {  // through exp, as x/(1+
   const T square = x * x;
   if constexpr (sizeof(T) == 8) return std::tanh(x);
   // Cephes' tanhf: a polynomial where |x| < 0.625.
-  const T small = x + x * square *
-                          ((((T(-5.70498872745e-3) * square + T(2.06390887954e-2)) * square - T(5.37397155531e-2)) * square +
-                            T(1.33314422036e-1)) * square - T(3.33332819422e-1));
+  const T small =
+      x + x * square *
+              ((((T(-5.70498872745e-3) * square + T(2.06390887954e-2)) * square - T(5.37397155531e-2)) * square +
+                T(1.33314422036e-1)) *
+                   square -
+               T(3.33332819422e-1));
   const T magnitude = std::abs(x);
   const T large = T{1} - T{2} / (vector_exp(magnitude + magnitude) + T{1});
   return magnitude < T(0.625) ? small : x < T{0} ? -large : large;
@@ -111,21 +114,23 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
 template <typename T>
 inline __attribute__((always_inline)) void apply_typed(Unary op, double p, const T* __restrict x, T* __restrict y,
                                                        std::int64_t n) {
-  with_function<T>(op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
-  });
+  with_function<T>(
+      op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
+        for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+      });
 }
 
 template <typename T>
 inline __attribute__((always_inline)) void slope_typed(Unary op, double p, const T* x, const T* y, const T* dy, T* dx,
                                                        std::int64_t n, bool add) {
-  with_slope<T>(op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
-    if (add) {
-      for (std::int64_t i = 0; i < n; ++i) dx[i] += dy[i] * f(x[i], y[i]);
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * f(x[i], y[i]);
-    }
-  });
+  with_slope<T>(
+      op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
+        if (add) {
+          for (std::int64_t i = 0; i < n; ++i) dx[i] += dy[i] * f(x[i], y[i]);
+        } else {
+          for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * f(x[i], y[i]);
+        }
+      });
 }
 
 template <typename T, typename F>

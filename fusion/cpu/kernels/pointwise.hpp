@@ -5,7 +5,21 @@
 
 namespace hfta::fusion::cpu {
 
-enum class Unary { kRelu, kTanh, kSigmoid, kGelu, kGeluTanh, kSilu, kExp, kLeakyRelu, kElu, kScale, kShift, kSqrt, kSquare };
+enum class Unary {
+  kRelu,
+  kTanh,
+  kSigmoid,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kExp,
+  kLeakyRelu,
+  kElu,
+  kScale,
+  kShift,
+  kSqrt,
+  kSquare
+};
 enum class Binary { kAdd, kSubtract, kMultiply, kDivide };
 
 /// y = f(x); `p` is the op's own number (slope, alpha, factor).

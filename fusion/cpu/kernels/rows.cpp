@@ -10,7 +10,7 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // rows summed up by themselves, so that long sums keep their digits
+constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so that long sums keep their digits
 constexpr std::int64_t kIgnored = -100;  // PyTorch's ignore_index
 
 template <typename T>

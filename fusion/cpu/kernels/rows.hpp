@@ -9,8 +9,8 @@ namespace hfta::fusion::cpu {
 void add_bias(float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const float* bias, bool relu);
 void add_bias(double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const double* bias, bool relu);
 
-/// dy becomes 0 where y, the output of a relu, is 0 (`y` null: nowhere); then sums [columns] = or += the sums of dy over
-/// its rows (`sums` null: not wanted). dy and y have one leading dimension.
+/// dy becomes 0 where y, the output of a relu, is 0 (`y` null: nowhere); then sums [columns] = or += the sums of dy
+/// over its rows (`sums` null: not wanted). dy and y have one leading dimension.
 void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* sums,
                   bool add);
 void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* sums,

@@ -13,9 +13,8 @@ template <typename T>
 void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Tensor& result, const Product& product) {
   const auto gemm = std::make_shared<const Gemm<T>>(product);
   const Tensor scratch = b.fresh({gemm->scratch()});
-  b.emit({left, right, result, scratch}, [=](const Run& run) {
-    (*gemm)(run.at<T>(left), run.at<T>(right), run.at<T>(result), run.at<T>(scratch));
-  });
+  b.emit({left, right, result, scratch},
+         [=](const Run& run) { (*gemm)(run.at<T>(left), run.at<T>(right), run.at<T>(result), run.at<T>(scratch)); });
 }
 
 /// If all that happens to the node's first output is a relu, that node is fused with it: `relu` is true then, and the

@@ -47,9 +47,9 @@ void backward(Builder& b, const Linear& l) {
   }
   if (b.wants_gradient(l.weight)) {
     const Builder::Part dw = b.contribute(l.weight);
-    emit_product<T>(b, *dy, l.x, dw.tensor,
-                    {.m = l.out, .n = l.in, .k = l.m, .lda = l.out, .ldb = l.in, .ldc = l.in, .a_transposed = true,
-                     .add = dw.add});
+    emit_product<T>(
+        b, *dy, l.x, dw.tensor,
+        {.m = l.out, .n = l.in, .k = l.m, .lda = l.out, .ldb = l.in, .ldc = l.in, .a_transposed = true, .add = dw.add});
   }
   if (b.wants_gradient(l.x)) {
     const Builder::Part dx = b.contribute(l.x);

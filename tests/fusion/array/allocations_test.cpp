@@ -15,7 +15,7 @@ std::atomic<long> allocations = 0;
 
 // glibc's own names for what is interposed here.
 extern "C" {
-void* __libc_malloc(std::size_t size);                         // NOLINT(bugprone-reserved-identifier)
+void* __libc_malloc(std::size_t size);                           // NOLINT(bugprone-reserved-identifier)
 void* __libc_memalign(std::size_t alignment, std::size_t size);  // NOLINT(bugprone-reserved-identifier)
 
 void* malloc(std::size_t size) {

@@ -5,6 +5,7 @@
 
 #include "catch_after_torch.hpp"
 #include "fusion/array/rule.hpp"
+#include "fusion/cpu/ops.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -21,14 +22,26 @@ std::string op_table() {
          "relative to the tensor's norm; and no slot changes a bit when its neighbours turn NaN "
          "(tests/fusion/array/ops_test.cpp).\n"
          "Ops that are not here run through LibTorch's batching (functorch), or slot by slot where that has no way.\n\n"
+         "On a CPU, a model all of whose ops are marked *compiled* can also run as a step compiled for its graph: "
+         "kernels "
+         "of our\n"
+         "own and LIBXSMM's over one arena, slot by slot (fusion/cpu). That is one more way that is measured.\n\n"
          "Printed from the rules: `HFTA_WRITE_DOCS=1 build/release/tests/fusion/array/array_test 'the op table*'`.\n\n"
-         "| op | family | ways | parity |\n|---|---|---|---|\n";
+         "| op | family | ways | compiled | parity |\n|---|---|---|---|---|\n";
   for (const Rule& rule : all_rules()) {
     out << "| `" << rule.op << "` | " << rule.family << " | ";
     if (rule.candidates.empty()) out << (rule.dims.empty() ? "as it is" : "as it is, dimensions moved by one");
     for (std::size_t i = 0; i < rule.candidates.size(); ++i) out << (i > 0 ? ", " : "") << rule.candidates[i].name;
-    out << " | 1e-12 |\n";
+    out << " | " << (cpu::find_compiler(rule.op) != nullptr ? "compiled" : "") << " | 1e-12 |\n";
   }
+  out << "\nCompiled, too: ";
+  const char* separator = "";
+  for (const std::string& op : cpu::compiled_ops()) {
+    if (find_rule(op) != nullptr) continue;
+    out << separator << '`' << op << '`';
+    separator = ", ";
+  }
+  out << ".\n";
   return out.str();
 }
 

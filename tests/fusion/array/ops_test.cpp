@@ -1,12 +1,13 @@
 // Every op with a rule, in every way it can run for several slots: as each slot alone, and never minding the
 // neighbours.
+#include "fusion/cpu/ops.hpp"
+
 #include <limits>
 #include <set>
 
 #include "catch_after_torch.hpp"
 #include "fusion/array/compiled.hpp"
 #include "fusion/array/program.hpp"
-#include "fusion/cpu/ops.hpp"
 #include "op_cases.hpp"
 
 namespace hfta::fusion::testing {
@@ -49,7 +50,8 @@ void compare_with_alone(const Model& model, const Lowering& lowering) {
         REQUIRE(found_gradient.defined() == expected_gradient.defined());
         if (!found_gradient.defined()) continue;
         const double scale = std::max(1.0, expected_gradient.norm().item<double>());
-        CHECK((found_gradient.select(0, one_chunk ? b : 0) - expected_gradient.select(0, 0)).norm().item<double>() <= 1e-12 * scale);
+        CHECK((found_gradient.select(0, one_chunk ? b : 0) - expected_gradient.select(0, 0)).norm().item<double>() <=
+              1e-12 * scale);
       }
     }
   }

@@ -1,0 +1,236 @@
+#include "engine/cli/plan_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/report/columns.hpp"
+#include "engine/report/words.hpp"
+#include "search/scheduler.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::ordered_json;
+using trials::Distribution;
+using trials::DistributionKind;
+
+bool has_bounds(DistributionKind kind) {
+  return kind != DistributionKind::kConstant && kind != DistributionKind::kCategorical &&
+         kind != DistributionKind::kNormal && kind != DistributionKind::kQNormal &&
+         kind != DistributionKind::kLogNormal && kind != DistributionKind::kQLogNormal;
+}
+
+std::string values_text(const Distribution& d) {
+  if (!d.values.empty()) {
+    std::vector<std::string> words;
+    for (const trials::ParamValue& value : d.values) words.push_back(printable(trials::to_text(value)));
+    return join(words);
+  }
+  return has_bounds(d.kind) ? shortest(d.min) + " .. " + shortest(d.max)
+                            : "mu " + shortest(d.mu) + ", sigma " + shortest(d.sigma);
+}
+
+const char* method_name(Method method) {
+  switch (method) {
+    case Method::kGrid:
+      return "grid";
+    case Method::kRandom:
+      return "random";
+    case Method::kHyperband:
+      break;
+  }
+  return "hyperband";
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes <= 0) return "-";
+  return bytes < 1e9 ? fmt::format("{:.1f}", bytes / (1 << 20)) : fmt::format("{:.0f}", bytes / (1 << 20));
+}
+
+std::string space_table(const StudyConfig& config) {
+  std::vector<std::vector<std::string>> rows;
+  for (const trials::Parameter& p : config.space) {
+    rows.push_back({printable(p.name), trials::name_of(p.distribution.kind), values_text(p.distribution),
+                    config.shape_changing.contains(p.name) ? "shapes: splits trials into arrays" : "slots: fused"});
+  }
+  return in_columns({"parameter", "distribution", "values", "changes"}, rows);
+}
+
+std::string partition_table(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Partition& p : plan.partitions) {
+    const auto bytes = static_cast<double>(p.plan.bytes_per_slot);
+    rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials),
+                    std::to_string(p.plan.width), std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
+                    bytes_text(bytes), bytes_text(bytes * p.plan.width)});
+  }
+  return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
+}
+
+std::string ways_table(const Plan& plan) {
+  std::string out;
+  for (const Partition& p : plan.partitions) {
+    if (p.ways.empty()) continue;
+    std::vector<std::vector<std::string>> rows;
+    for (const MeasuredWay& way : p.ways) {
+      rows.push_back({way.lowering, fmt::format("{:.4f}", 1000 * way.slot_step_seconds),
+                      fmt::format("{:.0f}", way.samples_per_second), way.chosen ? "chosen" : ""});
+    }
+    out += fmt::format("\n{}, one training step:\n", p.name.empty() ? "every trial" : printable(p.name));
+    out += in_columns({"way to run", "ms/trial", "trial-samples/s", ""}, rows);
+  }
+  return out;
+}
+
+// Partitions mostly agree on their lowerings: each op once, with the partitions named where they differ.
+std::string lowering_table(const Plan& plan) {
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> by_op;
+  for (const Partition& p : plan.partitions) {
+    for (const auto& [op, lowering] : p.plan.lowerings) by_op[op][lowering].push_back(printable(p.name));
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [op, lowerings] : by_op) {
+    for (const auto& [lowering, names] : lowerings) {
+      rows.push_back({printable(op), printable(lowering), lowerings.size() > 1 ? join(names, "; ") : "all"});
+    }
+  }
+  return rows.empty() ? "" : "\n" + in_columns({"op", "lowering", "partitions"}, rows);
+}
+
+std::string rungs_text(const StudyConfig& config) {
+  if (config.method != Method::kHyperband) return "";
+  std::string text = "brackets of a pass (trials x epochs):";
+  for (const std::vector<search::Rung>& bracket : search::hyperband_brackets(config.hyperband)) {
+    std::vector<std::string> rungs;
+    for (const search::Rung& rung : bracket) rungs.push_back(fmt::format("{}x{}", rung.trials, rung.epochs));
+    text += " [" + join(rungs, " ") + "]";
+  }
+  return text + "\n";
+}
+
+// Model files that the partitions train, each once.
+std::vector<const ModelFacts*> models_of(const Plan& plan) {
+  std::vector<const ModelFacts*> models;
+  for (const Partition& p : plan.partitions) {
+    if (!p.plan.model) continue;
+    const bool known = std::any_of(models.begin(), models.end(),
+                                   [&](const ModelFacts* model) { return model->file == p.plan.model->file; });
+    if (!known) models.push_back(&*p.plan.model);
+  }
+  return models;
+}
+
+std::string models_text(const Plan& plan) {
+  std::string out;
+  for (const ModelFacts* model : models_of(plan)) {
+    out += fmt::format("model {}: exported by torch {}, inputs {}; ", printable(model->file),
+                       printable(model->torch_version), join(model->inputs));
+    out +=
+        model->fixed_batch == 0
+            ? "any batch size\n"
+            : fmt::format("batch size {} only, so that an epoch's last short batch is left out\n", model->fixed_batch);
+    for (const std::string& note : model->notes) out += "note: " + printable(note) + "\n";
+  }
+  return out;
+}
+
+ordered_json to_json(const trials::ParamValue& value) {
+  return std::visit(
+      [](const auto& v) -> ordered_json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) {
+          return nullptr;
+        } else {
+          return v;
+        }
+      },
+      value);
+}
+
+ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& p) {
+  const Distribution& d = p.distribution;
+  ordered_json json = {{"name", p.name}, {"distribution", trials::name_of(d.kind)}};
+  if (!d.values.empty()) {
+    for (const trials::ParamValue& value : d.values) json["values"].push_back(to_json(value));
+  } else if (has_bounds(d.kind)) {
+    json["min"] = d.min;
+    json["max"] = d.max;
+  } else {
+    json["mu"] = d.mu;
+    json["sigma"] = d.sigma;
+  }
+  json["fusible"] = !config.shape_changing.contains(p.name);
+  return json;
+}
+
+ordered_json partition_json(const Partition& p) {
+  ordered_json lowerings = ordered_json::object();
+  for (const auto& [op, lowering] : p.plan.lowerings) lowerings[op] = lowering;
+  const bool known = p.plan.bytes_per_slot > 0;
+  ordered_json ways = ordered_json::array();
+  for (const MeasuredWay& way : p.ways) {
+    ways.push_back({{"lowering", way.lowering},
+                    {"slot_step_s", way.slot_step_seconds},
+                    {"samples_per_s", way.samples_per_second},
+                    {"chosen", way.chosen}});
+  }
+  return {{"partition", p.name},
+          {"trials", p.trials},
+          {"width", p.plan.width},
+          {"parameters", p.plan.parameters},
+          {"frozen", p.plan.frozen},
+          {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
+          {"bytes_per_slot", known ? ordered_json(p.plan.bytes_per_slot) : ordered_json(nullptr)},
+          {"bytes", known ? ordered_json(p.plan.bytes_per_slot * p.plan.width) : ordered_json(nullptr)},
+          {"lowerings", std::move(lowerings)},
+          {"measured", std::move(ways)}};
+}
+
+ordered_json model_json(const ModelFacts& model) {
+  return {{"file", model.file},
+          {"torch_version", model.torch_version},
+          {"fingerprint", model.fingerprint},
+          {"inputs", model.inputs},
+          {"batch_size", model.fixed_batch > 0 ? ordered_json(model.fixed_batch) : ordered_json(nullptr)},
+          {"notes", model.notes}};
+}
+
+}  // namespace
+
+std::string plan_table(const StudyConfig& config, const Plan& plan) {
+  std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), method_name(config.method),
+                                name_of(config.goal), printable(config.metric));
+  out += plan.trials ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
+                                   plan.epochs.value_or(0), plan.max_epochs)
+                     : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
+  out += rungs_text(config) + models_text(plan) + fmt::format("devices: {}\n\n", join(plan.devices));
+  out += space_table(config) + "\n" + partition_table(plan);
+  if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
+    out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
+  }
+  return out + lowering_table(plan) + ways_table(plan);
+}
+
+std::string plan_json(const StudyConfig& config, const Plan& plan) {
+  ordered_json json = {{"study", config.study},
+                       {"method", method_name(config.method)},
+                       {"metric", config.metric},
+                       {"direction", name_of(config.goal)},
+                       {"trials", plan.trials ? ordered_json(*plan.trials) : ordered_json(nullptr)},
+                       {"trial_epochs", plan.epochs ? ordered_json(*plan.epochs) : ordered_json(nullptr)},
+                       {"max_epochs", plan.max_epochs},
+                       {"devices", plan.devices},
+                       {"drawn", plan.drawn}};
+  json["parameters"] = ordered_json::array();
+  for (const trials::Parameter& p : config.space) json["parameters"].push_back(parameter_json(config, p));
+  json["models"] = ordered_json::array();
+  for (const ModelFacts* model : models_of(plan)) json["models"].push_back(model_json(*model));
+  json["partitions"] = ordered_json::array();
+  for (const Partition& p : plan.partitions) json["partitions"].push_back(partition_json(p));
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace hfta::engine
