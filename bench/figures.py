@@ -84,8 +84,8 @@ def cell(row: Row | None) -> str:
     values = row["samples_per_s"]
     spread = 50 * (values["max"] - values["min"]) / values["median"]
     family, _, variant = row["peer"].partition(":")
-    name = f" ({variant})" if variant and variant != "plain" else ""
-    return f"{values['median']:,.0f} ± {spread:.0f} %{name if family not in ('processes', 'jax') else f' ({family}{name})'}"
+    words = [*([family] if row["serial"] else []), *([variant] if variant not in ("", "plain") else [])]
+    return f"{values['median']:,.0f} ± {spread:.0f} %" + (f" ({' '.join(words)})" if words else "")
 
 
 def table(groups: list[Group]) -> Iterable[str]:

@@ -57,10 +57,12 @@ def contestants(race: Race) -> list[Contestant]:
     name = race.workload
     torch = ["", "fused", "fused+compiled"]
     vmap = ["", "compiled"] if race.cuda else ["", "slots", "compiled"]
-    jax = ["serial", "scan+serial", "", "scan"]
+    jax = ["serial", ""]
     if name in CONVOLUTIONS:
         torch += ["fused+channels_last"] + ["fused+channels_last+compiled"]
         jax += ["im2col+serial", "im2col", "scan+im2col"]
+    if name not in CONVOLUTIONS or race.cuda:  # XLA's convolutions are five times slower inside a loop on a CPU
+        jax += ["scan+serial", "scan"]
     if name in ATTENTION:
         torch += ["fused+math"]
         vmap = [f"{v}+math".lstrip("+") for v in vmap]
