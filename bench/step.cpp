@@ -76,7 +76,9 @@ Lowering lowering_for(const Setting& setting, const Graph& graph, const Recipe& 
   options.width = static_cast<int>(setting.rates.size());
   options.threads = setting.threads;
   options.slot_steps = setting.lowering == "auto" ? kPlenty : 0;
-  return measure(graph, recipe, data, options, at::Device(setting.device), SystemClock()).best_for(options.width).lowering;
+  return measure(graph, recipe, data, options, at::Device(setting.device), SystemClock())
+      .best_for(options.width)
+      .lowering;
 }
 
 DeviceData batch_at(const DeviceData& data, std::int64_t batch, std::int64_t number) {
@@ -173,7 +175,8 @@ class Server {
 
   void serve() {
     std::string command;
-    for (double seconds = 0; std::cin >> command && command == "measure" && std::cin >> seconds;) tell(measured(seconds));
+    for (double seconds = 0; std::cin >> command && command == "measure" && std::cin >> seconds;)
+      tell(measured(seconds));
     tell({{"rss_peak", peak_resident_bytes()}});
   }
 
