@@ -56,7 +56,8 @@ def prepared(race: Race) -> dict[str, Any]:
     noted = race.folder / "stamp"
     if not noted.exists() or noted.read_text() != stamp:
         say(f"{race.workload}: preparing")
-        (race.folder / "reference.json").unlink(missing_ok=True)
+        for old in race.folder.glob("reference*.json"):
+            old.unlink()
         subprocess.run([sys.executable, str(ROOT / "bench" / "workloads.py"), str(race.folder.parent), race.workload],
                        check=True)
         noted.write_text(stamp)
