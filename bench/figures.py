@@ -2,8 +2,8 @@
 
     figures.py RESULTS.json... [--figures docs/figures]
 
-Prints Markdown tables and draws speedup-DEVICE-THREADS.svg and memory-DEVICE-THREADS.svg. A peer that did not train what
-it was asked to takes no part.
+Prints Markdown tables and draws speedup-DEVICE-THREADS.svg and memory-DEVICE-THREADS.svg. A peer that did not train
+what it was asked to takes no part.
 """
 
 import argparse

@@ -45,7 +45,8 @@ class Entry:
             "trials": self.server.width, "threads": race.threads, "device": race.device,
             "samples_per_s": {"median": statistics.median(rate), "min": min(rate), "max": max(rate)},
             "ms_per_step": 1e3 * statistics.median(r[clock] / r["steps"] for r in self.rounds),
-            "clock": clock, "others": statistics.median(r["others"] for r in self.rounds), "rounds": self.rounds, **self.facts,
+            "clock": clock, "others": statistics.median(r["others"] for r in self.rounds), "rounds": self.rounds,
+            **self.facts,
         }
 
 
@@ -150,7 +151,8 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
     with ExitStack() as for_all:
         serial: list[Entry] = []
         for c in (c for c in everyone if c.serial):
-            entry = for_all.enter_context(started(c, race, at_once if c.family == "processes" else 1, results["skipped"]))
+            trials = at_once if c.family == "processes" else 1
+            entry = for_all.enter_context(started(c, race, trials, results["skipped"]))
             serial += [entry] if entry else []
         for width in widths:
             say(f"{race.workload}, {width} wide:")
@@ -179,15 +181,16 @@ def show(rows: list[dict[str, Any]]) -> None:
         rate = row["samples_per_s"]
         print(f"{row['workload']:9}{row['width']:>4} {row['peer']:34}{rate['median']:>12,.0f}{rate['min']:>12,.0f}"
               f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row.get('rss_peak', row['rss']) / 2**20:>9.0f}"
-              + ("  WRONG" if row["check"]["wrong"] else "")
+              + f"  {row.get('lowering', '')}" + ("  WRONG" if row["check"]["wrong"] else "")
               + (f"  {row['others']:.0%} to others" if row["others"] > OTHERS else ""), flush=True)
 
 
 def machine() -> dict[str, Any]:
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())
-    return {"cpu": model, "cores": os.cpu_count(), "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-            "kernel": platform.release(), "python": platform.python_version(), "load_before": os.getloadavg()[0]}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": model, "cores": CORES, "memory_bytes": memory, "kernel": platform.release(),
+            "python": platform.python_version(), "load_before": os.getloadavg()[0]}
 
 
 def commit() -> str:
@@ -197,7 +200,7 @@ def commit() -> str:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
-    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="with commas between; bench/workloads.py has them")
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="by name; bench/workloads.py has them")
     parser.add_argument("--peers", default="", help="families (torch, processes, vmap, jax, hfta, ours) or full names")
     parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
     parser.add_argument("--threads", type=int, default=1, choices=(1, 2))

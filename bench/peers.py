@@ -101,7 +101,8 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
 
 
 def environment(race: Race) -> dict[str, str]:
-    settings = {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    settings = {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads),
+                "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     if not race.cuda:
         settings["JAX_PLATFORMS"] = "cpu"
         if race.threads == 1:
