@@ -147,11 +147,10 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
     facts = prepared(race)
     everyone = chosen(contestants(race), args.peers)
     memory = Memory()
-    at_once = race.threads if not race.cuda else 4
     with ExitStack() as for_all:
         serial: list[Entry] = []
         for c in (c for c in everyone if c.serial):
-            trials = at_once if c.family == "processes" else 1
+            trials = race.threads if c.family == "processes" else 1
             entry = for_all.enter_context(started(c, race, trials, results["skipped"]))
             serial += [entry] if entry else []
         for width in widths:
@@ -201,7 +200,7 @@ def commit() -> str:
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
     parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="by name; bench/workloads.py has them")
-    parser.add_argument("--peers", default="", help="families (torch, processes, vmap, jax, hfta, ours) or full names")
+    parser.add_argument("--peers", default="", help="families (torch, vmap, ours, ...) or full names (jax:scan)")
     parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
     parser.add_argument("--threads", type=int, default=1, choices=(1, 2))
     parser.add_argument("--device", default="cpu", help="cpu or cuda")

@@ -16,6 +16,7 @@ from protocol import rates  # noqa: E402
 CONVOLUTIONS = {"W2", "W4", "dcgan-g", "dcgan-d", "mobilenet"}
 ATTENTION = {"W5", "transformer", "bert"}
 JAX = {"W1", "W2", "W3", "W4", "W5", "pointnet-seg", "dcgan-g", "dcgan-d", "transformer", "bert"}
+SCRIPT_OF = {"torch": "torch_eager", "concurrent": "processes", "jax": "jax_peer", "hfta": "hfta_peer"}
 
 # Freed memory is kept: without it whatever works breadth first pays for page faults at every step.
 TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:glibc.malloc.top_pad=268435456"
@@ -24,7 +25,7 @@ TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:gli
 
 @dataclass(frozen=True)
 class Contestant:
-    family: str  # "torch", "processes", "vmap", "jax", "hfta", "ours"
+    family: str  # "torch", "processes", "concurrent", "vmap", "jax", "hfta", "ours"
     variant: str = ""
 
     @property
@@ -69,8 +70,11 @@ def contestants(race: Race) -> list[Contestant]:
     if race.cuda:
         torch += ["fused+graphs"]
     everyone = [Contestant("torch", v) for v in torch]
-    if race.threads > 1 or race.cuda:
-        everyone += [Contestant("processes", v) for v in ("fused", *(["fused+channels_last"] * (name in CONVOLUTIONS)))]
+    beside = ["fused+channels_last" if name in CONVOLUTIONS else "fused"]
+    if race.cuda:
+        everyone += [Contestant("concurrent", v) for v in beside]
+    elif race.threads > 1:
+        everyone += [Contestant("processes", v) for v in sorted({"fused", *beside})]
     everyone += [Contestant("vmap", v) for v in vmap]
     if name in JAX:
         everyone += [Contestant("jax", v) for v in jax]
@@ -93,7 +97,7 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
                 str(race.folder / "data.npz"), "--batch", str(facts["batch"]), "--loss", facts["loss"], "--threads",
                 str(race.threads), "--device", race.device, "--rates", ",".join(map(repr, rates(width))),
                 "--lowering", contestant.variant or "auto"]
-    script = {"torch": "torch_eager", "jax": "jax_peer", "hfta": "hfta_peer"}.get(contestant.family, contestant.family)
+    script = SCRIPT_OF.get(contestant.family, contestant.family)
     line = [*pinned, sys.executable, str(SCRIPTS / f"{script}.py"), "--folder", str(race.folder), "--workload",
             race.workload, "--variant", contestant.variant, "--width", str(width), "--threads", str(race.threads),
             "--device", race.device]
