@@ -75,12 +75,13 @@ def available_memory() -> int:
 
 
 @contextmanager
-def started(contestant: Contestant, race: Race, width: int, skipped: list[dict[str, Any]]) -> Iterator[Entry | None]:
+def started(contestant: Contestant, race: Race, width: int, limit: float,
+            skipped: list[dict[str, Any]]) -> Iterator[Entry | None]:
     """The peer at work, or None and why in `skipped`."""
     log = race.folder / f"{contestant.name.replace(':', '-')}.log"
     begin = time.monotonic()
     try:
-        server = Server(contestant, race, width, log)
+        server = Server(contestant, race, width, log, limit)
     except Failed as failure:
         say(f"  {contestant.name}: {failure}")
         skipped.append({"workload": race.workload, "width": width, "peer": contestant.name, "why": str(failure)})
@@ -151,7 +152,7 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
         serial: list[Entry] = []
         for c in (c for c in everyone if c.serial):
             trials = race.threads if c.family == "processes" else 1
-            entry = for_all.enter_context(started(c, race, trials, results["skipped"]))
+            entry = for_all.enter_context(started(c, race, trials, args.limit, results["skipped"]))
             serial += [entry] if entry else []
         for width in widths:
             say(f"{race.workload}, {width} wide:")
@@ -163,7 +164,7 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
                         results["skipped"].append({"workload": race.workload, "width": width, "peer": c.name,
                                                    "why": "too little memory"})
                         continue
-                    entry = here.enter_context(started(c, race, width, results["skipped"]))
+                    entry = here.enter_context(started(c, race, width, args.limit, results["skipped"]))
                     entries += [entry] if entry else []
                 in_turn(entries, args)
             for entry in entries:
@@ -207,6 +208,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--window", type=float, default=0.4, help="seconds that each is measured in a round")
     parser.add_argument("--tries", type=int, default=5, help="for a window in which others used the machine")
+    parser.add_argument("--limit", type=float, default=600, help="seconds in which a peer has to be ready")
     parser.add_argument("--hfta", type=Path, help="a clone of UofT-EcoSystem/hfta; without it HFTA is not raced")
     parser.add_argument("--binary", type=Path, default=Race.binary, help="hfta_bench_step")
     parser.add_argument("--output", type=Path)

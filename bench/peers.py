@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -121,11 +122,16 @@ class Failed(Exception):
 class Server:
     """One peer's process."""
 
-    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path) -> None:
+    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path, limit: float) -> None:
+        """Waits until it is ready, but no longer than `limit` seconds."""
         self.contestant, self.width, self.log = contestant, width, log
         with log.open("w") as errors:
             self.process = subprocess.Popen(command(contestant, race, width), env=environment(race), text=True,
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        if not select.select([self.process.stdout], [], [], limit)[0]:
+            self.process.kill()
+            self.process.wait()
+            raise Failed(f"not ready after {limit:.0f} s")
         try:
             self.ready = self.answer()
         except Failed:
