@@ -2,8 +2,8 @@
 
     figures.py RESULTS.json... [--figures docs/figures]
 
-Prints Markdown tables and draws speedup-DEVICE-THREADS.svg and memory-DEVICE-THREADS.svg. A peer that did not train what
-it was asked to takes no part.
+Prints Markdown tables and draws speedup-DEVICE-THREADS.svg and memory-DEVICE-THREADS.svg. A peer that did not train
+what it was asked to takes no part.
 """
 
 import argparse
@@ -84,8 +84,8 @@ def cell(row: Row | None) -> str:
     values = row["samples_per_s"]
     spread = 50 * (values["max"] - values["min"]) / values["median"]
     family, _, variant = row["peer"].partition(":")
-    name = f" ({variant})" if variant and variant != "plain" else ""
-    return f"{values['median']:,.0f} ± {spread:.0f} %{name if family not in ('processes', 'jax') else f' ({family}{name})'}"
+    words = [*([family] if row["serial"] else []), *([variant] if variant not in ("", "plain") else [])]
+    return f"{values['median']:,.0f} ± {spread:.0f} %" + (f" ({' '.join(words)})" if words else "")
 
 
 def table(groups: list[Group]) -> Iterable[str]:

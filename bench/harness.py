@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,9 @@ from peers import ROOT, Contestant, Failed, Race, Server, chosen, contestants
 WORK = ROOT / "build" / "bench"
 DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
 FAR_BEHIND = 0.5  # of the fastest one's rate
+CORES = os.cpu_count() or 1
+OTHERS = 0.05  # of all cores' time, that other processes may take in a window
+PAUSE = 1.0  # seconds
 
 
 @dataclass
@@ -33,13 +37,16 @@ class Entry:
 
     def as_json(self, race: Race, batch: int, width: int) -> dict[str, Any]:
         contestant = self.server.contestant
-        rate = [self.server.width * batch * r["steps"] / r["wall_s"] for r in self.rounds]
+        # One thread's own time is what the wall clock would show on an idle machine.
+        clock = "cpu_s" if race.threads == 1 and not race.cuda else "wall_s"
+        rate = [self.server.width * batch * r["steps"] / r[clock] for r in self.rounds]
         return {
             "workload": race.workload, "width": width, "peer": contestant.name, "serial": contestant.serial,
             "trials": self.server.width, "threads": race.threads, "device": race.device,
             "samples_per_s": {"median": statistics.median(rate), "min": min(rate), "max": max(rate)},
-            "ms_per_step": 1e3 * statistics.median(r["wall_s"] / r["steps"] for r in self.rounds),
-            "rounds": self.rounds, **self.facts,
+            "ms_per_step": 1e3 * statistics.median(r[clock] / r["steps"] for r in self.rounds),
+            "clock": clock, "others": statistics.median(r["others"] for r in self.rounds), "rounds": self.rounds,
+            **self.facts,
         }
 
 
@@ -50,7 +57,8 @@ def prepared(race: Race) -> dict[str, Any]:
     noted = race.folder / "stamp"
     if not noted.exists() or noted.read_text() != stamp:
         say(f"{race.workload}: preparing")
-        (race.folder / "reference.json").unlink(missing_ok=True)
+        for old in race.folder.glob("reference*.json"):
+            old.unlink()
         subprocess.run([sys.executable, str(ROOT / "bench" / "workloads.py"), str(race.folder.parent), race.workload],
                        check=True)
         noted.write_text(stamp)
@@ -67,12 +75,13 @@ def available_memory() -> int:
 
 
 @contextmanager
-def started(contestant: Contestant, race: Race, width: int, skipped: list[dict[str, Any]]) -> Iterator[Entry | None]:
+def started(contestant: Contestant, race: Race, width: int, limit: float,
+            skipped: list[dict[str, Any]]) -> Iterator[Entry | None]:
     """The peer at work, or None and why in `skipped`."""
     log = race.folder / f"{contestant.name.replace(':', '-')}.log"
     begin = time.monotonic()
     try:
-        server = Server(contestant, race, width, log)
+        server = Server(contestant, race, width, log, limit)
     except Failed as failure:
         say(f"  {contestant.name}: {failure}")
         skipped.append({"workload": race.workload, "width": width, "peer": contestant.name, "why": str(failure)})
@@ -103,26 +112,47 @@ class Memory:
         self.per_slot[entry.server.contestant.name] = entry.facts.get("rss_peak", 0) / width
 
 
-def in_turn(entries: list[Entry], rounds: int, window: float) -> None:
+def busy_seconds() -> float:
+    """Of all cores and processes, since the machine started."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def undisturbed(entry: Entry, args: argparse.Namespace) -> dict[str, float]:
+    """One window. If others took more than a little of the machine meanwhile, it is tried again; the least disturbed
+    counts."""
+    tries: list[dict[str, float]] = []
+    while len(tries) < args.tries:
+        before = busy_seconds()
+        result = entry.server.measure(args.window)
+        result["others"] = max(0.0, (busy_seconds() - before - result["cpu_s"]) / result["wall_s"] / CORES)
+        tries.append(result)
+        if result["others"] < OTHERS or result["wall_s"] > 4 * args.window:
+            break
+        time.sleep(PAUSE)
+    return min(tries, key=lambda r: r["others"])
+
+
+def in_turn(entries: list[Entry], args: argparse.Namespace) -> None:
     """The first round finds everyone's pace and is not counted. Who is far behind, and cannot even take one step in the
     window, is then measured once."""
-    paces = [entry.server.measure(window) for entry in entries]
+    paces = [entry.server.measure(args.window) for entry in entries]
     rates = [e.server.width * p["steps"] / p["wall_s"] for e, p in zip(entries, paces)]
-    for r in range(rounds):
+    for r in range(args.rounds):
         for entry, pace, rate in zip(entries, paces, rates):
-            if r == 0 or pace["wall_s"] < 4 * window or rate > FAR_BEHIND * max(rates):
-                entry.rounds.append(entry.server.measure(window))
+            if r == 0 or pace["wall_s"] < 4 * args.window or rate > FAR_BEHIND * max(rates):
+                entry.rounds.append(undisturbed(entry, args))
 
 
 def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results: dict[str, Any]) -> None:
     facts = prepared(race)
     everyone = chosen(contestants(race), args.peers)
     memory = Memory()
-    at_once = race.threads if not race.cuda else 4
     with ExitStack() as for_all:
         serial: list[Entry] = []
         for c in (c for c in everyone if c.serial):
-            entry = for_all.enter_context(started(c, race, at_once if c.family == "processes" else 1, results["skipped"]))
+            trials = race.threads if c.family == "processes" else 1
+            entry = for_all.enter_context(started(c, race, trials, args.limit, results["skipped"]))
             serial += [entry] if entry else []
         for width in widths:
             say(f"{race.workload}, {width} wide:")
@@ -134,9 +164,9 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
                         results["skipped"].append({"workload": race.workload, "width": width, "peer": c.name,
                                                    "why": "too little memory"})
                         continue
-                    entry = here.enter_context(started(c, race, width, results["skipped"]))
+                    entry = here.enter_context(started(c, race, width, args.limit, results["skipped"]))
                     entries += [entry] if entry else []
-                in_turn(entries, args.rounds, args.window)
+                in_turn(entries, args)
             for entry in entries:
                 if not entry.server.contestant.serial:
                     memory.note(entry, width)
@@ -151,14 +181,16 @@ def show(rows: list[dict[str, Any]]) -> None:
         rate = row["samples_per_s"]
         print(f"{row['workload']:9}{row['width']:>4} {row['peer']:34}{rate['median']:>12,.0f}{rate['min']:>12,.0f}"
               f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row.get('rss_peak', row['rss']) / 2**20:>9.0f}"
-              + ("  WRONG" if row["check"]["wrong"] else ""), flush=True)
+              + f"  {row.get('lowering', '')}" + ("  WRONG" if row["check"]["wrong"] else "")
+              + (f"  {row['others']:.0%} to others" if row["others"] > OTHERS else ""), flush=True)
 
 
 def machine() -> dict[str, Any]:
     model = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.machine())
-    return {"cpu": model, "cores": os.cpu_count(), "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-            "kernel": platform.release(), "python": platform.python_version(), "load_before": os.getloadavg()[0]}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": model, "cores": CORES, "memory_bytes": memory, "kernel": platform.release(),
+            "python": platform.python_version(), "load_before": os.getloadavg()[0]}
 
 
 def commit() -> str:
@@ -168,13 +200,15 @@ def commit() -> str:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
-    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="with commas between; bench/workloads.py has them")
-    parser.add_argument("--peers", default="", help="families (torch, processes, vmap, jax, hfta, ours) or full names")
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="by name; bench/workloads.py has them")
+    parser.add_argument("--peers", default="", help="families (torch, vmap, ours, ...) or full names (jax:scan)")
     parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
     parser.add_argument("--threads", type=int, default=1, choices=(1, 2))
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--window", type=float, default=0.4, help="seconds that each is measured in a round")
+    parser.add_argument("--tries", type=int, default=5, help="for a window in which others used the machine")
+    parser.add_argument("--limit", type=float, default=600, help="seconds in which a peer has to be ready")
     parser.add_argument("--hfta", type=Path, help="a clone of UofT-EcoSystem/hfta; without it HFTA is not raced")
     parser.add_argument("--binary", type=Path, default=Race.binary, help="hfta_bench_step")
     parser.add_argument("--output", type=Path)
@@ -185,6 +219,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # peers are told to quit
     args = parsed()
     args.output.parent.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from protocol import rates  # noqa: E402
 CONVOLUTIONS = {"W2", "W4", "dcgan-g", "dcgan-d", "mobilenet"}
 ATTENTION = {"W5", "transformer", "bert"}
 JAX = {"W1", "W2", "W3", "W4", "W5", "pointnet-seg", "dcgan-g", "dcgan-d", "transformer", "bert"}
+SCRIPT_OF = {"torch": "torch_eager", "concurrent": "processes", "jax": "jax_peer", "hfta": "hfta_peer"}
 
 # Freed memory is kept: without it whatever works breadth first pays for page faults at every step.
 TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:glibc.malloc.top_pad=268435456"
@@ -24,7 +26,7 @@ TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:gli
 
 @dataclass(frozen=True)
 class Contestant:
-    family: str  # "torch", "processes", "vmap", "jax", "hfta", "ours"
+    family: str  # "torch", "processes", "concurrent", "vmap", "jax", "hfta", "ours"
     variant: str = ""
 
     @property
@@ -57,18 +59,23 @@ def contestants(race: Race) -> list[Contestant]:
     name = race.workload
     torch = ["", "fused", "fused+compiled"]
     vmap = ["", "compiled"] if race.cuda else ["", "slots", "compiled"]
-    jax = ["serial", "scan+serial", "", "scan"]
+    jax = ["serial", ""]
     if name in CONVOLUTIONS:
         torch += ["fused+channels_last"] + ["fused+channels_last+compiled"]
         jax += ["im2col+serial", "im2col", "scan+im2col"]
+    if name not in CONVOLUTIONS or race.cuda:  # XLA's convolutions are five times slower inside a loop on a CPU
+        jax += ["scan+serial", "scan"]
     if name in ATTENTION:
         torch += ["fused+math"]
         vmap = [f"{v}+math".lstrip("+") for v in vmap]
     if race.cuda:
         torch += ["fused+graphs"]
     everyone = [Contestant("torch", v) for v in torch]
-    if race.threads > 1 or race.cuda:
-        everyone += [Contestant("processes", v) for v in ("fused", *(["fused+channels_last"] * (name in CONVOLUTIONS)))]
+    beside = ["fused+channels_last" if name in CONVOLUTIONS else "fused"]
+    if race.cuda:
+        everyone += [Contestant("concurrent", v) for v in beside]
+    elif race.threads > 1:
+        everyone += [Contestant("processes", v) for v in sorted({"fused", *beside})]
     everyone += [Contestant("vmap", v) for v in vmap]
     if name in JAX:
         everyone += [Contestant("jax", v) for v in jax]
@@ -91,7 +98,7 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
                 str(race.folder / "data.npz"), "--batch", str(facts["batch"]), "--loss", facts["loss"], "--threads",
                 str(race.threads), "--device", race.device, "--rates", ",".join(map(repr, rates(width))),
                 "--lowering", contestant.variant or "auto"]
-    script = {"torch": "torch_eager", "jax": "jax_peer", "hfta": "hfta_peer"}.get(contestant.family, contestant.family)
+    script = SCRIPT_OF.get(contestant.family, contestant.family)
     line = [*pinned, sys.executable, str(SCRIPTS / f"{script}.py"), "--folder", str(race.folder), "--workload",
             race.workload, "--variant", contestant.variant, "--width", str(width), "--threads", str(race.threads),
             "--device", race.device]
@@ -99,7 +106,8 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
 
 
 def environment(race: Race) -> dict[str, str]:
-    settings = {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    settings = {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads),
+                "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     if not race.cuda:
         settings["JAX_PLATFORMS"] = "cpu"
         if race.threads == 1:
@@ -114,11 +122,16 @@ class Failed(Exception):
 class Server:
     """One peer's process."""
 
-    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path) -> None:
+    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path, limit: float) -> None:
+        """Waits until it is ready, but no longer than `limit` seconds."""
         self.contestant, self.width, self.log = contestant, width, log
         with log.open("w") as errors:
             self.process = subprocess.Popen(command(contestant, race, width), env=environment(race), text=True,
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        if not select.select([self.process.stdout], [], [], limit)[0]:
+            self.process.kill()
+            self.process.wait()
+            raise Failed(f"not ready after {limit:.0f} s")
         try:
             self.ready = self.answer()
         except Failed:

@@ -7,13 +7,14 @@ are timed from outside, in turn, each time from nothing: hfta-tune remembers no 
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +92,18 @@ WAYS: dict[str, Callable[[Study, int, Path], list[list[str]]]] = {
 }
 
 
-def seconds(way: str, study: Study, threads: int) -> float:
+@dataclass(frozen=True)
+class Taken:
+    wall: float
+    cpu: float  # of all processes
+
+
+def children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def timed(way: str, study: Study, threads: int) -> Taken:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         commands = WAYS[way](study, threads, folder)
@@ -99,10 +111,10 @@ def seconds(way: str, study: Study, threads: int) -> float:
         if way != "hfta-tune":  # which sees to its own malloc
             environment["GLIBC_TUNABLES"] = TUNABLES
         with (folder / "log").open("w") as log:
-            begin = time.perf_counter()
+            begin, cpu = time.perf_counter(), children_cpu()
             running = [subprocess.Popen(c, env=environment, stdout=log, stderr=log, cwd=folder) for c in commands]
             codes = [process.wait() for process in running]
-            taken = time.perf_counter() - begin
+            taken = Taken(time.perf_counter() - begin, children_cpu() - cpu)
         if any(codes):
             raise SystemExit(f"bench/study: {way} failed:\n{(folder / 'log').read_text()[-2000:]}")
         return taken
@@ -110,18 +122,21 @@ def seconds(way: str, study: Study, threads: int) -> float:
 
 def race(study: Study, threads: int, repeats: int) -> dict[str, object]:
     ways = [way for way in WAYS if threads > 1 or "process" not in way]
-    times: dict[str, list[float]] = {way: [] for way in ways}
+    times: dict[str, list[Taken]] = {way: [] for way in ways}
     for repeat in range(repeats + 1):
         for way in ways:
-            taken = seconds(way, study, threads)
+            taken = timed(way, study, threads)
             if repeat > 0:  # the first reads files into the cache
                 times[way].append(taken)
-    medians = {way: statistics.median(t) for way, t in times.items()}
-    for way, t in times.items():
-        print(f"{study.model} {threads} threads  {way:28} {medians[way]:7.2f} s ({min(t):.2f} to {max(t):.2f})"
-              f"  {medians[way] / medians['hfta-tune']:6.2f} x hfta-tune's", flush=True)
-    return {"model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs, "seconds": times,
-            "median": medians, "ratio": {way: m / medians["hfta-tune"] for way, m in medians.items()}}
+    wall = {way: statistics.median(t.wall for t in taken) for way, taken in times.items()}
+    cpu = {way: statistics.median(t.cpu for t in taken) for way, taken in times.items()}
+    for way, taken in times.items():
+        spread = f"{min(t.wall for t in taken):.2f} to {max(t.wall for t in taken):.2f}"
+        print(f"{study.model} {threads} threads  {way:28} {wall[way]:7.2f} s ({spread}), {cpu[way]:7.2f} s of CPU;"
+              f" {wall[way] / wall['hfta-tune']:.2f} and {cpu[way] / cpu['hfta-tune']:.2f} x hfta-tune's", flush=True)
+    return {"model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs,
+            "runs": {way: [asdict(t) for t in taken] for way, taken in times.items()}, "wall_s": wall, "cpu_s": cpu,
+            "ratio": {way: seconds / wall["hfta-tune"] for way, seconds in wall.items()}}
 
 
 def write_data(folder: Path) -> dict[str, Path]:

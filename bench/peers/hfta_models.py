@@ -12,7 +12,8 @@ import torchvision
 from hfta.ops import get_hfta_op_for
 from torch import Tensor, nn
 
-IMAGES = (models.Cnn, models.ResNet18, models.DcganDiscriminator, torchvision.models.MobileNetV3)
+IMAGES = (models.Cnn, models.ResNet18, models.DcganGenerator, models.DcganDiscriminator,
+          torchvision.models.MobileNetV3)
 
 
 def arguments(m: nn.Module) -> dict[str, Any] | None:
@@ -93,7 +94,7 @@ def bert(self: models.Bert, tokens: Tensor) -> Tensor:
 
 
 def generator(self: models.DcganGenerator, noise: Tensor) -> Tensor:
-    return self.layers(noise.transpose(0, 1)[..., None, None]).transpose(0, 1)
+    return self.layers(noise[..., None, None]).transpose(0, 1)
 
 
 def discriminator(self: models.DcganDiscriminator, images: Tensor) -> Tensor:
@@ -136,4 +137,6 @@ def fuse(module: nn.Module, width: int) -> nn.Module:
 
 def spread(module: nn.Module, x: Tensor, width: int) -> Tensor:
     """The batch for every slot, where HFTA wants the slots."""
-    return x[:, None].repeat(1, width, 1, 1, 1) if isinstance(module, IMAGES) else x.repeat(width, *[1] * x.dim())
+    if isinstance(module, IMAGES):
+        return x[:, None].repeat(1, width, *[1] * (x.dim() - 1))
+    return x.repeat(width, *[1] * x.dim())

@@ -27,6 +27,8 @@ def adam(p: Array, g: Array, m: Array, v: Array, lr: Array, t: Array) -> tuple[A
 
 class Jax(Peer):
     def __init__(self, args: argparse.Namespace) -> None:
+        if args.device.startswith("cuda") and jax.default_backend() != "gpu":
+            raise RuntimeError(f"this JAX runs on {jax.default_backend()}; for a GPU install jax[cuda13] into .venv-bench")
         variant = set(filter(None, args.variant.split("+")))
         model, ops = MODELS[args.workload], Ops(im2col="im2col" in variant)
         facts = json.loads((args.folder / "workload.json").read_text())

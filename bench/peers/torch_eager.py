@@ -65,6 +65,7 @@ class Replayed:
         self.x, self.y = (t.clone() for t in peer.batches[0])
         weights = {k: v.clone() for k, v in peer.model.state_dict().items()}
         side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
                 peer.step(self.x, self.y)
