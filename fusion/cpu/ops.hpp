@@ -59,6 +59,8 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> pointwise_ops();
 [[nodiscard]] std::vector<NamedCompiler> shape_ops();
 [[nodiscard]] std::vector<NamedCompiler> conv_ops();
+[[nodiscard]] std::vector<NamedCompiler> pool_ops();
+[[nodiscard]] std::vector<NamedCompiler> batch_norm_ops();
 
 /// Emits the mean loss of `output` against a target that it returns: int64 classes for cross_entropy, else of output's
 /// sizes. When training, its gradient too.
