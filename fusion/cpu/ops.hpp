@@ -59,6 +59,8 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> shape_ops();   ///< Views.
 [[nodiscard]] std::vector<NamedCompiler> select_ops();  ///< Views.
 [[nodiscard]] std::vector<NamedCompiler> conv_ops();
+[[nodiscard]] std::vector<NamedCompiler> pool_ops();
+[[nodiscard]] std::vector<NamedCompiler> batch_norm_ops();
 [[nodiscard]] std::vector<NamedCompiler> join_ops();
 [[nodiscard]] std::vector<NamedCompiler> norm_ops();
 [[nodiscard]] std::vector<NamedCompiler> embedding_ops();

@@ -1,0 +1,195 @@
+#include "fusion/cpu/kernels/pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "fusion/cpu/kernels/wide.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+// Channels of a pixel that are worked on at once, through a window, in registers.
+template <typename T>
+struct Wide {
+  static constexpr std::int64_t kLanes = static_cast<std::int64_t>(64 / sizeof(T));
+  typedef T Values __attribute__((vector_size(64), aligned(sizeof(T))));  // NOLINT(modernize-use-using)
+  typedef std::uint16_t Places
+      __attribute__((vector_size(128 / sizeof(T)), aligned(2)));  // NOLINT(modernize-use-using)
+  static inline __attribute__((always_inline)) const Values& at(const T* p) {
+    return *reinterpret_cast<const Values*>(p);
+  }
+  static inline __attribute__((always_inline)) Values& at(T* p) { return *reinterpret_cast<Values*>(p); }
+};
+
+// The same for a single channel.
+template <typename T>
+struct Narrow {
+  static constexpr std::int64_t kLanes = 1;
+  using Values = T;
+  using Places = std::uint16_t;
+  static inline __attribute__((always_inline)) const Values& at(const T* p) { return *p; }
+  static inline __attribute__((always_inline)) Values& at(T* p) { return *p; }
+};
+
+struct Site {
+  std::int64_t rows, columns;          // of the window
+  std::int64_t row_step, column_step;  // elements
+};
+
+// visit(lanes, window, offset of its first element in the input, offset in the output) for every few channels.
+template <typename T, typename Visit>
+inline __attribute__((always_inline)) void for_each_window(const PoolShape& s, Visit visit) {
+  const std::int64_t c = s.channels, row = s.in[1] * c;
+  std::int64_t out = 0;
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    for (const Window& h : s.windows[0]) {
+      for (const Window& w : s.windows[1]) {
+        const Site site{h.count, w.count, s.step[0] * row, s.step[1] * c};
+        const T share = static_cast<T>(1.0 / (s.divisor != 0 ? s.divisor : static_cast<double>(h.divisor * w.divisor)));
+        const std::int64_t in = (n * s.in[0] + h.first) * row + w.first * c;
+        std::int64_t i = 0;
+        for (; i + Wide<T>::kLanes <= c; i += Wide<T>::kLanes) visit(Wide<T>(), site, in + i, out + i, share);
+        for (; i < c; ++i) visit(Narrow<T>(), site, in + i, out + i, share);
+        out += c;
+      }
+    }
+  }
+}
+
+template <typename T, bool kKept>
+inline __attribute__((always_inline)) void largest(const PoolShape& s, const T* x, T* y, std::uint16_t* where) {
+  for_each_window<T>(
+      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
+        using L = decltype(lanes);
+        using V = typename L::Values;
+        V best = V{} - std::numeric_limits<T>::infinity(), at = {}, place = {};
+        for (std::int64_t h = 0; h < site.rows; ++h) {
+          for (std::int64_t w = 0; w < site.columns; ++w) {
+            const V v = L::at(x + in + h * site.row_step + w * site.column_step);
+            const auto taken = (v > best) | (v != v);
+            best = taken ? v : best;
+            if constexpr (kKept) at = taken ? place : at;
+            if constexpr (kKept) place += T{1};
+          }
+        }
+        L::at(y + out) = best;
+        if constexpr (!kKept) {
+          return;
+        } else if constexpr (L::kLanes == 1) {
+          where[out] = static_cast<std::uint16_t>(at);
+        } else {
+          *reinterpret_cast<typename L::Places*>(where + out) = __builtin_convertvector(at, typename L::Places);
+        }
+      });
+}
+
+// Whether no input belongs to two windows, and whether each belongs to one.
+struct Cover {
+  bool disjoint = true, whole = true;
+};
+Cover cover_of(const PoolShape& s) {
+  Cover cover;
+  for (std::size_t d = 0; d < 2; ++d) {
+    std::int64_t end = 0;
+    for (const Window& w : s.windows[d]) {
+      cover.disjoint = cover.disjoint && w.first >= end;
+      cover.whole = cover.whole && w.first == end && (s.step[d] == 1 || w.count == 1);
+      end = w.count == 0 ? end : w.first + (w.count - 1) * s.step[d] + 1;
+    }
+    cover.whole = cover.whole && end == s.in[d];
+  }
+  return cover;
+}
+
+// Zeros where nothing will be written to; returns whether parts have to be added.
+template <typename T>
+bool prepare(const PoolShape& s, T* dx, bool add) {
+  const Cover cover = cover_of(s);
+  if (!add && !(cover.disjoint && cover.whole)) std::fill_n(dx, s.n * s.in[0] * s.in[1] * s.channels, T{0});
+  return add || !cover.disjoint;
+}
+
+template <typename T, bool kAdd>
+inline __attribute__((always_inline)) void scatter(const PoolShape& s, const T* dy, const std::uint16_t* where, T* dx) {
+  for_each_window<T>(
+      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
+        using L = decltype(lanes);
+        using V = typename L::Values;
+        const V gradient = L::at(dy + out);
+        V at = V{}, place = V{};
+        if constexpr (L::kLanes == 1) {
+          at = static_cast<T>(where[out]);
+        } else {
+          at = __builtin_convertvector(*reinterpret_cast<const typename L::Places*>(where + out), V);
+        }
+        for (std::int64_t h = 0; h < site.rows; ++h) {
+          for (std::int64_t w = 0; w < site.columns; ++w) {
+            T* const to = dx + in + h * site.row_step + w * site.column_step;
+            const V part = place == at ? gradient : V{};
+            L::at(to) = kAdd ? L::at(to) + part : part;
+            place += T{1};
+          }
+        }
+      });
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void means(const PoolShape& s, const T* x, T* y) {
+  for_each_window<T>(
+      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T share) __attribute__((always_inline)) {
+        using L = decltype(lanes);
+        typename L::Values sum = {};
+        for (std::int64_t h = 0; h < site.rows; ++h) {
+          for (std::int64_t w = 0; w < site.columns; ++w)
+            sum += L::at(x + in + h * site.row_step + w * site.column_step);
+        }
+        L::at(y + out) = sum * share;
+      });
+}
+
+template <typename T, bool kAdd>
+inline __attribute__((always_inline)) void spread(const PoolShape& s, const T* dy, T* dx) {
+  for_each_window<T>(
+      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T share) __attribute__((always_inline)) {
+        using L = decltype(lanes);
+        const typename L::Values part = L::at(dy + out) * share;
+        for (std::int64_t h = 0; h < site.rows; ++h) {
+          for (std::int64_t w = 0; w < site.columns; ++w) {
+            T* const to = dx + in + h * site.row_step + w * site.column_step;
+            L::at(to) = kAdd ? L::at(to) + part : part;
+          }
+        }
+      });
+}
+
+}  // namespace
+
+std::int64_t PoolShape::outputs() const {
+  return n * channels * static_cast<std::int64_t>(windows[0].size() * windows[1].size());
+}
+
+HFTA_WIDE void max_pool(const PoolShape& shape, const float* x, float* y, std::uint16_t* where) {
+  where == nullptr ? largest<float, false>(shape, x, y, where) : largest<float, true>(shape, x, y, where);
+}
+HFTA_WIDE void max_pool(const PoolShape& shape, const double* x, double* y, std::uint16_t* where) {
+  where == nullptr ? largest<double, false>(shape, x, y, where) : largest<double, true>(shape, x, y, where);
+}
+HFTA_WIDE void max_pool_backward(const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx,
+                                 bool add) {
+  prepare(shape, dx, add) ? scatter<float, true>(shape, dy, where, dx) : scatter<float, false>(shape, dy, where, dx);
+}
+HFTA_WIDE void max_pool_backward(const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx,
+                                 bool add) {
+  prepare(shape, dx, add) ? scatter<double, true>(shape, dy, where, dx) : scatter<double, false>(shape, dy, where, dx);
+}
+HFTA_WIDE void mean_pool(const PoolShape& shape, const float* x, float* y) { means(shape, x, y); }
+HFTA_WIDE void mean_pool(const PoolShape& shape, const double* x, double* y) { means(shape, x, y); }
+HFTA_WIDE void mean_pool_backward(const PoolShape& shape, const float* dy, float* dx, bool add) {
+  prepare(shape, dx, add) ? spread<float, true>(shape, dy, dx) : spread<float, false>(shape, dy, dx);
+}
+HFTA_WIDE void mean_pool_backward(const PoolShape& shape, const double* dy, double* dx, bool add) {
+  prepare(shape, dx, add) ? spread<double, true>(shape, dy, dx) : spread<double, false>(shape, dy, dx);
+}
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,217 @@
+// x [N, C, ...] normalised over all but C, which is last in memory; with a residual added and a relu behind it.
+#include "fusion/cpu/kernels/batch_norm.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fusion/cpu/ops/common.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+struct BatchNorm {
+  Tensor x, weight, bias, running_mean, running_var, residual, y;
+  bool batch = false;  // normalise by the batch's statistics
+  bool relu = false;
+  std::function<double(const Run&)> momentum, eps;
+  std::int64_t rows = 0, channels = 0;
+  Tensor mean, deviation, scale, shift;  // [C]; deviation: its inverse
+  Tensor sums, products;                 // [C], double
+};
+
+template <typename T>
+Normalisation<T> normalisation(const BatchNorm& n, const Run& run) {
+  return {run.at<T>(n.mean), run.at<T>(n.scale), run.at<T>(n.shift), n.relu};
+}
+
+// Mean, scale and shift of each channel, and the running statistics after this batch.
+template <typename T>
+void prepare(const BatchNorm& n, const Run& run) {
+  double* const mean = run.at<double>(n.sums);
+  double* const variance = run.at<double>(n.products);
+  const double eps = n.eps(run);
+  if (n.batch) column_statistics(run.at<T>(n.x), n.rows, n.channels, mean, variance);
+  if (n.batch && n.running_mean.defined()) {
+    const double momentum = n.momentum(run), unbiased = static_cast<double>(n.rows) / static_cast<double>(n.rows - 1);
+    T* const running_mean = run.at<T>(n.running_mean);
+    T* const running_var = run.at<T>(n.running_var);
+    for (std::int64_t c = 0; c < n.channels; ++c) {
+      running_mean[c] = static_cast<T>((1 - momentum) * static_cast<double>(running_mean[c]) + momentum * mean[c]);
+      running_var[c] =
+          static_cast<T>((1 - momentum) * static_cast<double>(running_var[c]) + momentum * variance[c] * unbiased);
+    }
+  }
+  for (std::int64_t c = 0; c < n.channels; ++c) {
+    const double var = n.batch ? variance[c] : static_cast<double>(run.at<T>(n.running_var)[c]);
+    const T deviation = static_cast<T>(1 / std::sqrt(var + eps));
+    run.at<T>(n.mean)[c] = n.batch ? static_cast<T>(mean[c]) : run.at<T>(n.running_mean)[c];
+    run.at<T>(n.deviation)[c] = deviation;
+    run.at<T>(n.scale)[c] = n.weight.defined() ? run.at<T>(n.weight)[c] * deviation : deviation;
+    run.at<T>(n.shift)[c] = n.bias.defined() ? run.at<T>(n.bias)[c] : T{0};
+  }
+}
+
+template <typename T>
+void forward(Builder& b, const BatchNorm& n) {
+  b.emit({n.x, n.weight, n.bias, n.running_mean, n.running_var, n.residual, n.y, n.mean, n.deviation, n.scale, n.shift,
+          n.sums, n.products},
+         [=](const Run& run) {
+           prepare<T>(n, run);
+           normalise(normalisation<T>(n, run), run.at<T>(n.x), n.residual.defined() ? run.at<T>(n.residual) : nullptr,
+                     n.rows, n.channels, run.at<T>(n.y));
+         });
+}
+
+// From the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
+template <typename T>
+void reduce(const BatchNorm& n, const Run& run, const Builder::Part& dweight, const Builder::Part& dbias, T* less,
+            T* slope) {
+  const double* const sums = run.at<double>(n.sums);
+  const double* const products = run.at<double>(n.products);
+  const double share = n.batch ? 1 / static_cast<double>(n.rows) : 0;
+  for (std::int64_t c = 0; c < n.channels; ++c) {
+    const auto deviation = static_cast<double>(run.at<T>(n.deviation)[c]);
+    if (dweight.tensor.defined()) {
+      T& to = run.at<T>(dweight.tensor)[c];
+      to = (dweight.add ? to : T{0}) + static_cast<T>(products[c] * deviation);
+    }
+    if (dbias.tensor.defined()) {
+      T& to = run.at<T>(dbias.tensor)[c];
+      to = (dbias.add ? to : T{0}) + static_cast<T>(sums[c]);
+    }
+    less[c] = static_cast<T>(sums[c] * share);
+    slope[c] = static_cast<T>(products[c] * share * deviation * deviation);
+  }
+}
+
+template <typename T>
+void backward(Builder& b, const BatchNorm& n) {
+  const auto given = b.gradient(n.y);
+  if (!given) return;
+  const Tensor dy = *given, less = b.fresh({n.channels}), slope = b.fresh({n.channels});
+  const bool wants_x = b.wants_gradient(n.x), residual = b.wants_gradient(n.residual);
+  const auto part = [&](const Tensor& t) { return b.wants_gradient(t) ? b.contribute(t) : Builder::Part{}; };
+  const Builder::Part dweight = part(n.weight), dbias = part(n.bias);
+  const bool by_output = n.relu && n.residual.defined();
+  b.emit({n.x, n.y, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope, dweight.tensor,
+          dbias.tensor},
+         [=](const Run& run) {
+           column_gradients(normalisation<T>(n, run), run.at<T>(n.x), by_output ? run.at<T>(n.y) : nullptr, n.rows,
+                            n.channels, run.at<T>(dy), run.at<double>(n.sums), run.at<double>(n.products));
+           reduce<T>(n, run, dweight, dbias, run.at<T>(less), run.at<T>(slope));
+         });
+  if (wants_x) {
+    // Nobody reads dy any more, but for the residual: the gradient of x takes its place.
+    const bool in_place = !residual && !b.gradient(n.x);
+    const Builder::Part dx = in_place ? Builder::Part{dy, false} : b.contribute(n.x);
+    b.emit({n.x, dy, dx.tensor, n.mean, n.scale, n.shift, less, slope}, [=](const Run& run) {
+      Normalisation<T> by = normalisation<T>(n, run);
+      by.relu = n.relu && !by_output;
+      normalise_backward(by, run.at<T>(less), run.at<T>(slope), run.at<T>(n.x), run.at<T>(dy), n.rows, n.channels,
+                         run.at<T>(dx.tensor), dx.add);
+    });
+    if (in_place) b.contribute(n.x, dy);
+  }
+  if (residual) b.contribute(n.residual, dy);
+}
+
+// C last in memory, the others in order.
+Dims channels_last(std::int64_t dims) {
+  Dims order = {0};
+  for (std::int64_t d = 2; d < dims; ++d) order.push_back(d);
+  order.push_back(1);
+  return order;
+}
+
+// If all that happens to `output` is that a tensor is added which is there already, that node; the tensor is `other`.
+std::optional<std::size_t> fused_addition(Site& site, const Dims& sizes, ValueId& other) {
+  Builder& b = site.b;
+  const auto reader = b.only_reader(site.output());
+  if (!reader) return std::nullopt;
+  const Node& node = b.graph().nodes[*reader];
+  const bool adds = node.op == "aten::add.Tensor" || (node.op == "aten::add_.Tensor" && !node.no_gradient);
+  if (!adds) return std::nullopt;
+  const Site addition(b, *reader);
+  if (addition.hyper(2) || addition.number(2) != 1) return std::nullopt;
+  const auto* first = std::get_if<ValueId>(&node.args.at(0));
+  const auto* second = std::get_if<ValueId>(&node.args.at(1));
+  if (first == nullptr || second == nullptr) return std::nullopt;
+  other = *first == site.output() ? *second : *first;
+  if (other == site.output() || !b.bound(other) || b.value(other).sizes != sizes) return std::nullopt;
+  return reader;
+}
+
+// Schema: input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled.
+void batch_norm(Site& site) {
+  Builder& b = site.b;
+  BatchNorm n;
+  const Tensor x = site.tensor(0);
+  if (x.dim() < 2 || x.numel() == 0) site.fail("its input has no channels");
+  const Dims order = channels_last(x.dim());
+  n.x = b.in_order(x, order);
+  const auto vector = [&](std::size_t i) { return site.is_none(i) ? Tensor{} : b.contiguous(site.tensor(i)); };
+  n.weight = vector(1);
+  n.bias = vector(2);
+  n.running_mean = vector(3);
+  n.running_var = vector(4);
+  n.batch = site.flag(5);
+  n.momentum = site.slot_number(6);
+  n.eps = site.slot_number(7);
+  n.channels = x.size(1);
+  n.rows = x.numel() / n.channels;
+  if (n.batch && n.rows == 1) site.fail("one value for each channel has no variance");
+  if (!n.batch && !n.running_mean.defined()) site.fail("it has no running statistics to normalise by");
+  for (Tensor* t : {&n.mean, &n.deviation, &n.scale, &n.shift}) *t = b.fresh({n.channels});
+  for (Tensor* t : {&n.sums, &n.products}) *t = b.fresh({n.channels}, DType::kFloat64);
+  const Tensor ordered = n.x.permuted(order);
+  Dims back(order.size());
+  for (std::size_t d = 0; d < order.size(); ++d)
+    back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
+  n.y = b.fresh(ordered.sizes).permuted(back);
+  ValueId output = kNoValue, other = kNoValue;
+  if (const auto addition = fused_addition(site, x.sizes, other)) {
+    n.residual = b.in_order(b.value(other), order);
+    Site behind(b, *addition);
+    b.fuse(*addition);
+    output = fused_relu(behind, n.relu);
+  } else {
+    output = fused_relu(site, n.relu);
+  }
+  typed(b.dtype(), [&]<typename T>() { forward<T>(b, n); });
+  b.differentiable({n.x, n.weight, n.bias, n.residual}, {n.y},
+                   [&b, n] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, n); }); });
+  b.bind(output, n.y);
+}
+
+// Schema: input, other, alpha. Counters of batches, which are written to where they are; anything else that nobody sees
+// the old value of.
+void add_in_place(Site& site) {
+  Builder& b = site.b;
+  const Tensor x = site.tensor(0);
+  if (!site.node().no_gradient) {
+    if (b.only_reader(std::get<ValueId>(site.node().args.at(0))) != site.position()) {
+      site.fail("the value that it changes has other readers");
+    }
+    return find_compiler("aten::add.Tensor")(site);
+  }
+  const auto& weights = b.graph().weights;
+  const bool counter =
+      x.dtype == DType::kInt64 && !b.wants_gradient(x) && site.is_number(1) &&
+      std::any_of(weights.begin(), weights.end(), [&](const Weight& w) { return b.value(w.value).buffer == x.buffer; });
+  if (!counter) site.fail("it runs without gradients");
+  const std::int64_t step = site.integer(1) * site.integer(2), n = x.numel();
+  if (!x.contiguous()) site.fail("the value that it changes has gaps");
+  b.emit({x}, [=](const Run& run) {
+    std::int64_t* const at = run.at<std::int64_t>(x);
+    for (std::int64_t i = 0; i < n; ++i) at[i] += step;
+  });
+  site.bind(x);
+}
+
+}  // namespace
+
+std::vector<NamedCompiler> batch_norm_ops() {
+  return {{"aten::batch_norm", batch_norm}, {"aten::add_.Tensor", add_in_place}};
+}
+
+}  // namespace hfta::fusion::cpu
