@@ -52,6 +52,27 @@ void turn(const Turning& s, bool outputs_first, const std::int64_t* elements, st
   }
 }
 
+template <typename T>
+inline __attribute__((always_inline)) void gather_patches(const TapGeometry& g, const std::vector<Stretch>& stretches,
+                                                          std::int64_t images, std::int64_t channels, const T* from,
+                                                          T* to) {
+  const Phase& phase = g.phases.front();
+  const std::int64_t image = g.bordered[0] * g.bordered[1] * channels;
+  for (std::int64_t i = 0; i < images; ++i) {
+    for (std::int64_t h = 0; h < phase.count[0]; ++h) {
+      const T* pixel = from + i * image + h * g.source_step[0] * g.bordered[1] * channels;
+      for (std::int64_t w = 0; w < phase.count[1]; ++w, pixel += g.source_step[1] * channels) {
+        for (const Stretch& s : stretches) {
+          for (std::int64_t c = 0; c < s.count; c += kSlack) {
+            std::memcpy(to + c, pixel + s.at + c, kSlack * sizeof(T));  // what is too much is overwritten by the next
+          }
+          to += s.count;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -86,24 +107,13 @@ std::vector<Stretch> patch_stretches(const TapGeometry& g, std::int64_t channels
   return stretches;
 }
 
-template <typename T>
-void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                  std::int64_t channels, const T* from, T* to) {
-  const Phase& phase = g.phases.front();
-  const std::int64_t image = g.bordered[0] * g.bordered[1] * channels;
-  for (std::int64_t i = 0; i < images; ++i) {
-    for (std::int64_t h = 0; h < phase.count[0]; ++h) {
-      const T* pixel = from + i * image + h * g.source_step[0] * g.bordered[1] * channels;
-      for (std::int64_t w = 0; w < phase.count[1]; ++w, pixel += g.source_step[1] * channels) {
-        for (const Stretch& s : stretches) {
-          for (std::int64_t c = 0; c < s.count; c += kSlack) {
-            std::memcpy(to + c, pixel + s.at + c, kSlack * sizeof(T));  // what is too much is overwritten by the next
-          }
-          to += s.count;
-        }
-      }
-    }
-  }
+HFTA_WIDE void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
+                            std::int64_t channels, const float* from, float* to) {
+  gather_patches(g, stretches, images, channels, from, to);
+}
+HFTA_WIDE void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
+                            std::int64_t channels, const double* from, double* to) {
+  gather_patches(g, stretches, images, channels, from, to);
 }
 
 std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns) { return kTurned * elements * columns; }
@@ -119,9 +129,5 @@ void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t
 
 template void copy_bordered(const TapGeometry&, std::int64_t, std::int64_t, std::int64_t, const float*, float*);
 template void copy_bordered(const TapGeometry&, std::int64_t, std::int64_t, std::int64_t, const double*, double*);
-template void copy_patches(const TapGeometry&, const std::vector<Stretch>&, std::int64_t, std::int64_t, const float*,
-                           float*);
-template void copy_patches(const TapGeometry&, const std::vector<Stretch>&, std::int64_t, std::int64_t, const double*,
-                           double*);
 
 }  // namespace hfta::fusion::cpu

@@ -40,7 +40,7 @@ const T* Source::prepare(const T* from, std::int64_t images, T* scratch) const {
     }
   }
   if (!patches_) return bordered;
-  copy_patches(g, stretches_, images, channels_, static_cast<const T*>(bordered), scratch);
+  copy_patches(g, stretches_, images, channels_, bordered, scratch);
   return scratch;
 }
 

@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "fusion/cpu/kernels/wide.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
+constexpr std::int64_t kChannels = 64;
+
 // Channels of a pixel that are worked on at once, through a window, in registers.
 template <typename T>
 struct Wide {
   static constexpr std::int64_t kLanes = static_cast<std::int64_t>(64 / sizeof(T));
-  typedef T Values __attribute__((vector_size(64), aligned(sizeof(T))));  // NOLINT(modernize-use-using)
+  typedef T Values __attribute__((vector_size(64), aligned(sizeof(T))));           // NOLINT(modernize-use-using)
+  using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // conversions are made by way of it
+  typedef Integer Integers __attribute__((vector_size(64)));                       // NOLINT(modernize-use-using)
   typedef std::uint16_t Places
       __attribute__((vector_size(128 / sizeof(T)), aligned(2)));  // NOLINT(modernize-use-using)
   static inline __attribute__((always_inline)) const Values& at(const T* p) {
@@ -57,31 +62,58 @@ inline __attribute__((always_inline)) void for_each_window(const PoolShape& s, V
   }
 }
 
+// Plain loops: of comparisons joined by "or" GCC makes better vectors than of vector types.
+template <typename T, bool kKept>
+inline __attribute__((always_inline)) void largest_of(const Site& site, std::int64_t width, const T* __restrict x,
+                                                      T* __restrict y, std::uint16_t* __restrict where) {
+  T best[kChannels], at[kChannels];
+  for (std::int64_t c = 0; c < width; ++c) best[c] = -std::numeric_limits<T>::infinity();
+  for (std::int64_t c = 0; c < width; ++c) at[c] = T{0};
+  T place = 0;
+  for (std::int64_t h = 0; h < site.rows; ++h) {
+    for (std::int64_t w = 0; w < site.columns; ++w, place += T{1}) {
+      const T* __restrict v = x + h * site.row_step + w * site.column_step;
+#pragma GCC unroll 1  // or 16 channels become 16 scalars
+      for (std::int64_t c = 0; c < width; ++c) {
+        const bool taken = (v[c] > best[c]) | (v[c] != v[c]);
+        best[c] = taken ? v[c] : best[c];
+        if constexpr (kKept) at[c] = taken ? place : at[c];
+      }
+    }
+  }
+  std::copy_n(best, width, y);
+  if constexpr (kKept) {
+    for (std::int64_t c = 0; c < width; ++c) where[c] = static_cast<std::uint16_t>(static_cast<std::int32_t>(at[c]));
+  }
+}
+
 template <typename T, bool kKept>
 inline __attribute__((always_inline)) void largest(const PoolShape& s, const T* x, T* y, std::uint16_t* where) {
-  for_each_window<T>(
-      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
-        using L = decltype(lanes);
-        using V = typename L::Values;
-        V best = V{} - std::numeric_limits<T>::infinity(), at = {}, place = {};
-        for (std::int64_t h = 0; h < site.rows; ++h) {
-          for (std::int64_t w = 0; w < site.columns; ++w) {
-            const V v = L::at(x + in + h * site.row_step + w * site.column_step);
-            const auto taken = (v > best) | (v != v);
-            best = taken ? v : best;
-            if constexpr (kKept) at = taken ? place : at;
-            if constexpr (kKept) place += T{1};
+  const std::int64_t channels = s.channels, row = s.in[1] * channels;
+  for (std::int64_t n = 0; n < s.n; ++n) {
+    for (const Window& h : s.windows[0]) {
+      for (const Window& w : s.windows[1]) {
+        const Site site{h.count, w.count, s.step[0] * row, s.step[1] * channels};
+        const T* const pixel = x + (n * s.in[0] + h.first) * row + w.first * channels;
+        for (std::int64_t c = 0; c < channels; c += kChannels) {
+          // Known widths stay in registers.
+          const std::int64_t width = std::min(kChannels, channels - c);
+          std::uint16_t* const places = kKept ? where + c : nullptr;
+          if (width == kChannels) {
+            largest_of<T, kKept>(site, kChannels, pixel + c, y + c, places);
+          } else if (width == 32) {
+            largest_of<T, kKept>(site, 32, pixel + c, y + c, places);
+          } else if (width == 16) {
+            largest_of<T, kKept>(site, 16, pixel + c, y + c, places);
+          } else {
+            largest_of<T, kKept>(site, width, pixel + c, y + c, places);
           }
         }
-        L::at(y + out) = best;
-        if constexpr (!kKept) {
-          return;
-        } else if constexpr (L::kLanes == 1) {
-          where[out] = static_cast<std::uint16_t>(at);
-        } else {
-          *reinterpret_cast<typename L::Places*>(where + out) = __builtin_convertvector(at, typename L::Places);
-        }
-      });
+        y += channels;
+        if constexpr (kKept) where += channels;
+      }
+    }
+  }
 }
 
 // Whether no input belongs to two windows, and whether each belongs to one.
@@ -121,7 +153,9 @@ inline __attribute__((always_inline)) void scatter(const PoolShape& s, const T* 
         if constexpr (L::kLanes == 1) {
           at = static_cast<T>(where[out]);
         } else {
-          at = __builtin_convertvector(*reinterpret_cast<const typename L::Places*>(where + out), V);
+          at = __builtin_convertvector(
+              __builtin_convertvector(*reinterpret_cast<const typename L::Places*>(where + out), typename L::Integers),
+              V);
         }
         for (std::int64_t h = 0; h < site.rows; ++h) {
           for (std::int64_t w = 0; w < site.columns; ++w) {
