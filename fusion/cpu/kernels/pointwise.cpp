@@ -43,7 +43,7 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
     case Unary::kSigmoid:
       return visit([](T x) { return sigmoid(x); });
     case Unary::kGelu:
-      return visit([](T x) { return x * T(0.5) * (T{1} + std::erf(x * T(0.70710678118654752440))); });
+      return visit([](T x) { return x * T(0.5) * (T{1} + vector_erf(x * T(0.70710678118654752440))); });
     case Unary::kGeluTanh:
       return visit([](T x) { return x * T(0.5) * (T{1} + tangent(tanh_argument(x))); });
     case Unary::kSilu:
@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
     case Unary::kGelu:
       return visit([](T x, T) {
         const T density = vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
-        return T(0.5) * (T{1} + std::erf(x * T(0.70710678118654752440))) + x * density;
+        return T(0.5) * (T{1} + vector_erf(x * T(0.70710678118654752440))) + x * density;
       });
     case Unary::kGeluTanh:
       return visit([](T x, T) {
