@@ -5,7 +5,34 @@
 
 namespace hfta::fusion::cpu {
 
-enum class Unary { kRelu, kTanh, kSigmoid, kGelu, kGeluTanh, kSilu, kExp, kLeakyRelu, kElu, kScale, kShift, kSqrt, kSquare };
+enum class Unary {
+  kRelu,
+  kTanh,
+  kSigmoid,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kExp,
+  kLeakyRelu,
+  kElu,
+  kScale,
+  kShift,
+  kSqrt,
+  kSquare,
+  kLog,
+  kAbs,
+  kReciprocal,
+  kReciprocalSqrt,
+  kPower,
+  kSoftplus,  ///< p: beta
+  kMish,
+  kHardsigmoid,
+  kHardswish,
+  kAtLeast,  ///< Not less than p; gradients pass where x is p.
+  kAtMost,
+  kOver,  ///< The same, but they do not pass there.
+  kUnder,
+};
 enum class Binary { kAdd, kSubtract, kMultiply, kDivide };
 
 /// y = f(x); `p` is the op's own number (slope, alpha, factor).
