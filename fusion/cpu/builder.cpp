@@ -76,6 +76,13 @@ Tensor Builder::fresh(Dims sizes, DType dtype) {
   return tensor;
 }
 
+Tensor Builder::constant(Dims sizes, DType dtype, std::vector<std::byte> bytes) {
+  Tensor tensor = fresh(std::move(sizes), dtype);
+  buffer_of(tensor).outside = true;
+  constants_.push_back({tensor.buffer, std::move(bytes)});
+  return tensor;
+}
+
 void Builder::touch(const Tensor& t) {
   if (!t.defined()) return;
   Buffer& buffer = buffer_of(t);
@@ -223,6 +230,7 @@ Plan Builder::finish(ValueId output, std::optional<Tensor> target) {
   plan.weights = weights_;
   plan.inputs = inputs_;
   if (target) plan.target = *target;
+  plan.constants = std::move(constants_);
   place(plan);
   plan.kernels = std::move(kernels_);
   return plan;

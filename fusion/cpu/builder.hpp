@@ -46,6 +46,8 @@ class Builder {
   /// A row-major buffer of its own.
   [[nodiscard]] Tensor fresh(Dims sizes, DType dtype);
   [[nodiscard]] Tensor fresh(Dims sizes) { return fresh(std::move(sizes), dtype_); }
+  /// A tensor that is known beforehand: the plan holds it. `bytes`: row-major.
+  [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
   /// The value row-major: itself, or a copy, whose gradient flows back.
@@ -107,6 +109,7 @@ class Builder {
   std::vector<Kernel> kernels_;
   std::vector<std::function<void()>> backward_;
   std::vector<Tensor> weights_, inputs_;
+  std::vector<Plan::Constant> constants_;
 };
 
 /// f.template operator()<float>() or <double>(), by dtype.

@@ -67,6 +67,9 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> softmax_ops();
 [[nodiscard]] std::vector<NamedCompiler> matmul_ops();
 [[nodiscard]] std::vector<NamedCompiler> attention_ops();
+[[nodiscard]] std::vector<NamedCompiler> reduce_ops();
+[[nodiscard]] std::vector<NamedCompiler> choose_ops();
+[[nodiscard]] std::vector<NamedCompiler> constant_ops();
 
 /// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
 [[nodiscard]] bool overwrites(const std::string& op);

@@ -24,6 +24,9 @@ std::span<std::byte*> Arena::bind(const Plan& plan) {
   for (std::size_t b = 0; b < plan.offsets.size(); ++b) {
     if (plan.offsets[b] != Plan::kOutside) buffers_[b] = memory_.get() + plan.offsets[b];
   }
+  for (const Plan::Constant& constant : plan.constants) {  // which no kernel writes to
+    buffers_[static_cast<std::size_t>(constant.buffer)] = const_cast<std::byte*>(constant.bytes.data());
+  }
   bound_ = &plan;
   return buffers_;
 }

@@ -34,19 +34,26 @@ struct Plan {
   static constexpr std::size_t kOutside = static_cast<std::size_t>(-1);
 
   std::vector<Kernel> kernels;
-  std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights.
+  std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights and constants.
   std::size_t arena_bytes = 0;
   std::vector<Tensor> weights;    ///< Graph::weights' order; their buffers are the caller's, row-major.
   std::vector<Tensor> gradients;  ///< Likewise; undefined where the loss does not depend on it, or nothing is trained.
   std::vector<Tensor> inputs;     ///< Graph::inputs' order: filled by the caller before the run, row-major.
-  Tensor target;                  ///< Likewise; undefined without a loss.
+  /// Tensors that were known when the plan was made, row-major; read only.
+  struct Constant {
+    int buffer = -1;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Constant> constants;
+  Tensor target;  ///< Likewise; undefined without a loss.
   Tensor output;
 };
 
 /// Memory that one thread runs plans in. It grows to the largest plan's arena and is kept.
 class Arena {
  public:
-  /// Base addresses of the plan's buffers, those of weights null; valid until another plan is bound.
+  /// Base addresses of the plan's buffers, those of weights null; valid until another plan is bound. The plan must
+  /// outlive that: its constants stay where they are.
   [[nodiscard]] std::span<std::byte*> bind(const Plan& plan);
 
  private:

@@ -22,45 +22,51 @@ inline __attribute__((always_inline)) void normalize(const NormShape& shape, con
     const T center = sum_of(from, n) * share;
     const T variance = sum_over<T>(
                            n,
-                           [=](std::int64_t i) __attribute__((always_inline)) {
-                             const T d = from[i] - center;
+                           [=](auto at) __attribute__((always_inline)) {
+                             const Lanes<T> d = at(from) - center;
                              return d * d;
                            }) *
                        share;
     const T scale = T{1} / std::sqrt(variance + static_cast<T>(eps));
     mean[r] = center;
     inverse[r] = scale;
-    const std::int64_t table = r % shape.groups * n;
-    if (weight != nullptr && bias != nullptr) {
-      const T* const w = weight + table;
-      const T* const b = bias + table;
-      for (std::int64_t i = 0; i < n; ++i) to[i] = (from[i] - center) * scale * w[i] + b[i];
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) to[i] = (from[i] - center) * scale;
-      for (std::int64_t i = 0; weight != nullptr && i < n; ++i) to[i] *= weight[table + i];
-      for (std::int64_t i = 0; bias != nullptr && i < n; ++i) to[i] += bias[table + i];
-    }
+    const std::int64_t table = shape.groups == 1 ? 0 : r % shape.groups * n;
+    for_each_stretch<T>(
+        n, [=](auto at) __attribute__((always_inline)) {
+          Lanes<T> v = (at(from) - center) * scale;
+          if (weight != nullptr) v *= at(weight + table);
+          if (bias != nullptr) v += at(bias + table);
+          at.store(to, v);
+        });
   }
 }
 
-// dx of a row: inverse (g - mean of g - xn mean of (g xn)), where g = dy weight and xn is the normalized x.
+// One row. dx is inverse (g - mean of g - xn mean of (g xn)), where g = dy weight and xn is the normalized x.
 template <typename T>
-inline __attribute__((always_inline)) void input_gradient(std::int64_t n, const T* dy, const T* x, const T* weight,
-                                                          T center, T scale, T* dx, bool add) {
-  const auto g = [=](std::int64_t i) __attribute__((always_inline)) {
-    return weight == nullptr ? dy[i] : dy[i] * weight[i];
+inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T* dy, const T* x, const T* weight,
+                                                        T center, T scale, const NormGradients<T>& to, T* dx, T* dw,
+                                                        T* db) {
+  const auto g = [=](auto at) __attribute__((always_inline)) {
+    return weight == nullptr ? at(dy) : at(dy) * at(weight);
   };
-  const auto normal = [=](std::int64_t i) __attribute__((always_inline)) { return (x[i] - center) * scale; };
+  const auto normal = [=](auto at) __attribute__((always_inline)) { return (at(x) - center) * scale; };
+  Lanes<T> plain_sums = {}, along_sums = {};
+  for_each_stretch<T>(
+      n, [&](auto at) __attribute__((always_inline)) {
+        const Lanes<T> d = at(dy), xn = normal(at), given = g(at);
+        plain_sums += given;
+        along_sums += given * xn;  // given is 0 where no element is
+        if (to.weight != nullptr) at.store(dw, at(dw) + d * xn);
+        if (to.bias != nullptr) at.store(db, at(db) + d);
+      });
+  if (dx == nullptr) return;
   const T share = T{1} / static_cast<T>(n);
-  const T plain = sum_over<T>(n, g) * share;
-  const T along = sum_over<T>(
-                      n, [=](std::int64_t i) __attribute__((always_inline)) { return g(i) * normal(i); }) *
-                  share;
-  if (add) {
-    for (std::int64_t i = 0; i < n; ++i) dx[i] += scale * (g(i) - plain - normal(i) * along);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) dx[i] = scale * (g(i) - plain - normal(i) * along);
-  }
+  const T plain = total_of<T>(plain_sums) * share, along = total_of<T>(along_sums) * share;
+  for_each_stretch<T>(
+      n, [&](auto at) __attribute__((always_inline)) {
+        const Lanes<T> d = scale * (g(at) - plain - normal(at) * along);
+        at.store(dx, to.add_x ? at(dx) + d : d);
+      });
 }
 
 template <typename T>
@@ -73,10 +79,9 @@ template <typename T>
 inline __attribute__((always_inline)) void backward(const NormShape& shape, const T* dy, const T* x, const T* weight,
                                                     const T* mean, const T* inverse, const NormGradients<T>& to) {
   const std::int64_t n = shape.n, table = shape.groups * n;
-  const bool sums = to.weight != nullptr || to.bias != nullptr;
   T* const dw = to.scratch;
   T* const db = to.scratch + table;
-  if (sums) std::fill_n(to.scratch, 2 * table, T{0});
+  std::fill_n(to.scratch, 2 * table, T{0});
   if (to.weight != nullptr && !to.add_weight) std::fill_n(to.weight, table, T{0});
   if (to.bias != nullptr && !to.add_bias) std::fill_n(to.bias, table, T{0});
   const auto empty = [&] {
@@ -84,24 +89,12 @@ inline __attribute__((always_inline)) void backward(const NormShape& shape, cons
     if (to.bias != nullptr) flush(db, table, to.bias);
   };
   for (std::int64_t r = 0; r < shape.rows; ++r) {
-    const std::int64_t at = r % shape.groups * n;
-    const T* const d = dy + r * n;
-    const T* const from = x + r * n;
-    const T center = mean[r], scale = inverse[r];
-    if (sums) {
-      T* __restrict const pw = dw + at;
-      T* __restrict const pb = db + at;
-      for (std::int64_t i = 0; i < n; ++i) {
-        pw[i] += d[i] * ((from[i] - center) * scale);
-        pb[i] += d[i];
-      }
-    }
-    if (to.x != nullptr) {
-      input_gradient(n, d, from, weight == nullptr ? nullptr : weight + at, center, scale, to.x + r * n, to.add_x);
-    }
-    if (sums && (r + 1) % (kBlock * shape.groups) == 0) empty();
+    const std::int64_t at = shape.groups == 1 ? 0 : r % shape.groups * n;
+    row_backward(n, dy + r * n, x + r * n, weight == nullptr ? nullptr : weight + at, mean[r], inverse[r], to,
+                 to.x == nullptr ? nullptr : to.x + r * n, dw + at, db + at);
+    if ((r + 1) % (kBlock * shape.groups) == 0) empty();
   }
-  if (sums) empty();
+  empty();
 }
 
 }  // namespace

@@ -35,6 +35,19 @@ inline __attribute__((always_inline)) T tanh_argument(T x) {
   return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
 }
 
+// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), where e = exp(x).
+template <typename T>
+inline __attribute__((always_inline)) T tanh_softplus(T x) {
+  const T e = vector_exp(x > T{20} ? T{20} : x), n = e * (e + T{2});
+  return x > T{20} ? T{1} : n / (n + T{2});
+}
+
+template <typename T>
+inline __attribute__((always_inline)) T hard_sigmoid(T x) {
+  const T shifted = x + T{3}, low = shifted < T{0} ? T{0} : shifted;
+  return (low > T{6} ? T{6} : low) / T{6};
+}
+
 // f(x) of each op, as a callable that the loops are made with.
 template <typename T, typename Visit>
 inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit visit) {
@@ -46,7 +59,7 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
     case Unary::kSigmoid:
       return visit([](T x) { return sigmoid(x); });
     case Unary::kGelu:
-      return visit([](T x) { return x * T(0.5) * (T{1} + std::erf(x * T(0.70710678118654752440))); });
+      return visit([](T x) { return x * T(0.5) * (T{1} + vector_erf(x * T(0.70710678118654752440))); });
     case Unary::kGeluTanh:
       return visit([](T x) { return x * T(0.5) * (T{1} + tangent(tanh_argument(x))); });
     case Unary::kSilu:
@@ -65,6 +78,30 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
       return visit([](T x) { return std::sqrt(x); });
     case Unary::kSquare:
       return visit([](T x) { return x * x; });
+    case Unary::kLog:
+      return visit([](T x) { return std::log(x); });
+    case Unary::kAbs:
+      return visit([](T x) { return std::abs(x); });
+    case Unary::kReciprocal:
+      return visit([](T x) { return T{1} / x; });
+    case Unary::kReciprocalSqrt:
+      return visit([](T x) { return T{1} / std::sqrt(x); });
+    case Unary::kPower:
+      return visit([p](T x) { return std::pow(x, p); });
+    case Unary::kSoftplus:  // a line from 20 on, as torch's threshold has it
+      return visit([p](T x) { return x * p > T{20} ? x : std::log1p(std::exp(x * p)) / p; });
+    case Unary::kMish:
+      return visit([](T x) { return x * tanh_softplus(x); });
+    case Unary::kHardsigmoid:
+      return visit([](T x) { return hard_sigmoid(x); });
+    case Unary::kHardswish:
+      return visit([](T x) { return x * hard_sigmoid(x); });
+    case Unary::kAtLeast:
+    case Unary::kOver:
+      return visit([p](T x) { return x < p ? p : x; });
+    case Unary::kAtMost:
+    case Unary::kUnder:
+      return visit([p](T x) { return x > p ? p : x; });
   }
 }
 
@@ -81,7 +118,7 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
     case Unary::kGelu:
       return visit([](T x, T) {
         const T density = vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
-        return T(0.5) * (T{1} + std::erf(x * T(0.70710678118654752440))) + x * density;
+        return T(0.5) * (T{1} + vector_erf(x * T(0.70710678118654752440))) + x * density;
       });
     case Unary::kGeluTanh:
       return visit([](T x, T) {
@@ -108,6 +145,35 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
       return visit([](T, T y) { return T(0.5) / y; });
     case Unary::kSquare:
       return visit([](T x, T) { return x + x; });
+    case Unary::kLog:
+      return visit([](T x, T) { return T{1} / x; });
+    case Unary::kAbs:
+      return visit([](T x, T) { return x > T{0} ? T{1} : x < T{0} ? T{-1} : T{0}; });
+    case Unary::kReciprocal:
+      return visit([](T, T y) { return -y * y; });
+    case Unary::kReciprocalSqrt:
+      return visit([](T, T y) { return T(-0.5) * y * y * y; });
+    case Unary::kPower:
+      return visit([p](T x, T) { return p == T{0} ? T{0} : p * std::pow(x, p - T{1}); });
+    case Unary::kSoftplus:
+      return visit([p](T x, T) { return x * p > T{20} ? T{1} : sigmoid(x * p); });
+    case Unary::kMish:
+      return visit([](T x, T) {
+        const T t = tanh_softplus(x);
+        return t + x * sigmoid(x) * (T{1} - t * t);
+      });
+    case Unary::kHardsigmoid:
+      return visit([](T x, T) { return x > T{-3} && x < T{3} ? T{1} / T{6} : T{0}; });
+    case Unary::kHardswish:
+      return visit([](T x, T) { return x <= T{-3} ? T{0} : x < T{3} ? x / T{3} + T(0.5) : T{1}; });
+    case Unary::kAtLeast:
+      return visit([p](T x, T) { return x >= p ? T{1} : T{0}; });
+    case Unary::kAtMost:
+      return visit([p](T x, T) { return x <= p ? T{1} : T{0}; });
+    case Unary::kOver:
+      return visit([p](T x, T) { return x > p ? T{1} : T{0}; });
+    case Unary::kUnder:
+      return visit([p](T x, T) { return x < p ? T{1} : T{0}; });
   }
 }
 

@@ -18,7 +18,20 @@ enum class Unary {
   kScale,
   kShift,
   kSqrt,
-  kSquare
+  kSquare,
+  kLog,
+  kAbs,
+  kReciprocal,
+  kReciprocalSqrt,
+  kPower,
+  kSoftplus,  ///< p: beta
+  kMish,
+  kHardsigmoid,
+  kHardswish,
+  kAtLeast,  ///< Not less than p; gradients pass where x is p.
+  kAtMost,
+  kOver,  ///< The same, but they do not pass there.
+  kUnder,
 };
 enum class Binary { kAdd, kSubtract, kMultiply, kDivide };
 

@@ -12,7 +12,8 @@ namespace {
 template <typename T>
 inline __attribute__((always_inline)) void softmax_row(const T* x, T* y, std::int64_t n) {
   const T scale = T{1} / exponentials(x, n, largest_of(x, n), y);
-  for (std::int64_t i = 0; i < n; ++i) y[i] *= scale;
+  for_each_stretch<T>(
+      n, [=](auto at) __attribute__((always_inline)) { at.store(y, at(y) * scale); });
 }
 
 template <typename T>
@@ -24,60 +25,68 @@ inline __attribute__((always_inline)) void forward(const T* x, T* y, std::int64_
     }
     const T largest = largest_of(x, n);
     const T log_total = std::log(exponentials(x, n, largest, static_cast<T*>(nullptr)));
-    for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] - largest - log_total;
+    for_each_stretch<T>(
+        n, [=](auto at) __attribute__((always_inline)) { at.store(y, at(x) - largest - log_total); });
   }
 }
 
+// The gradient of a row: y (dy - sum of dy y), or of the logarithm dy - exp(y) sum of dy.
 template <typename T>
 inline __attribute__((always_inline)) void backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n,
                                                     bool log, bool add) {
   for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-    if (log) {
-      const T total = sum_of(dy, n);
-      for (std::int64_t i = 0; i < n; ++i) dx[i] = (add ? dx[i] : T{0}) + (dy[i] - vector_exp(y[i]) * total);
-    } else {
-      const T along = sum_over<T>(
-          n, [=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * y[i]; });
-      for (std::int64_t i = 0; i < n; ++i) dx[i] = (add ? dx[i] : T{0}) + y[i] * (dy[i] - along);
-    }
+    const T total = log ? sum_of(dy, n)
+                        : sum_over<T>(
+                              n, [=](auto at) __attribute__((always_inline)) { return at(dy) * at(y); });
+    for_each_stretch<T>(
+        n, [=](auto at) __attribute__((always_inline)) {
+          const Lanes<T> d = log ? at(dy) - exp_of(at(y)) * total : at(y) * (at(dy) - total);
+          at.store(dx, add ? at(dx) + d : d);
+        });
   }
 }
 
 // Elements that are not seen become -infinity, so that every row is as long as the others: whole vectors.
 template <typename T>
+inline __attribute__((always_inline)) void mask_row(T* row, std::int64_t r, std::int64_t n, const ScoreMask<T>& mask) {
+  using Whole = typename VectorOf<T>::Whole;
+  for_each_stretch<T>(
+      n, [&](auto at) __attribute__((always_inline)) {
+        const Lanes<T> scaled = at(row) * mask.scale, never = Lanes<T>{} - T(INFINITY);
+        at.store(row, !mask.causal                                                   ? scaled
+                      : at.lane() + static_cast<Whole>(at.i) > static_cast<Whole>(r) ? never
+                                                                                     : scaled);
+      });
+  if (mask.added != nullptr) {
+    const T* const added = mask.added + r * mask.row_step;
+    for (std::int64_t i = 0; i < n; ++i) row[i] += added[i * mask.step];
+  }
+  if (mask.seen != nullptr) {
+    const std::uint8_t* const seen = mask.seen + r * mask.row_step;
+    for (std::int64_t i = 0; i < n; ++i) row[i] = seen[i * mask.step] != 0 ? row[i] : T{-INFINITY};
+  }
+}
+
+template <typename T>
 inline __attribute__((always_inline)) void weights(T* scores, std::int64_t rows, std::int64_t n,
                                                    const ScoreMask<T>& mask) {
-  const T scale = mask.scale;
   for (std::int64_t r = 0; r < rows; ++r) {
-    T* const row = scores + r * n;
-    if (mask.causal) {
-      for (std::int64_t i = 0; i < n; ++i) row[i] = i <= r ? row[i] * scale : T{-INFINITY};
-    } else {
-      for (std::int64_t i = 0; i < n; ++i) row[i] *= scale;
-    }
-    if (mask.added != nullptr) {
-      const T* const added = mask.added + r * mask.row_step;
-      for (std::int64_t i = 0; i < n; ++i) row[i] += added[i * mask.step];
-    }
-    if (mask.seen != nullptr) {
-      const std::uint8_t* const seen = mask.seen + r * mask.row_step;
-      for (std::int64_t i = 0; i < n; ++i) row[i] = seen[i * mask.step] != 0 ? row[i] : T{-INFINITY};
-    }
-    softmax_row(row, row, n);
+    mask_row(scores + r * n, r, n, mask);
+    softmax_row(scores + r * n, scores + r * n, n);
   }
 }
 
 template <typename T>
 inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, const T* kept, T scale, std::int64_t rows,
                                                             std::int64_t n) {
-  for (std::int64_t r = 0; r < rows; ++r, d += n, w += n) {
-    if (kept != nullptr) {
-      for (std::int64_t i = 0; i < n; ++i) d[i] *= kept[i];
-      kept += n;
-    }
+  for (std::int64_t r = 0; r < rows; ++r, d += n, w += n, kept += kept == nullptr ? 0 : n) {
+    const auto given = [=](auto at) __attribute__((always_inline)) {
+      return kept == nullptr ? at(d) : at(d) * at(kept);
+    };
     const T along = sum_over<T>(
-        n, [=](std::int64_t i) __attribute__((always_inline)) { return d[i] * w[i]; });
-    for (std::int64_t i = 0; i < n; ++i) d[i] = w[i] * (d[i] - along) * scale;
+        n, [=](auto at) __attribute__((always_inline)) { return given(at) * at(w); });
+    for_each_stretch<T>(
+        n, [=](auto at) __attribute__((always_inline)) { at.store(d, at(w) * (given(at) - along) * scale); });
   }
 }
 

@@ -36,16 +36,17 @@ void emit_unary(Builder& b, const OneTensor& u) {
   });
 }
 
-void unary(Site& site, Unary op, SlotNumber p) {
+Tensor mapped(Site& site, const Tensor& given, Unary op, SlotNumber p) {
   Builder& b = site.b;
-  const Tensor given = site.tensor(0);
   if (given.dtype != b.dtype()) site.fail("its input is no floating-point tensor");
   const Tensor x = given.dense() ? given : b.contiguous(given);
   Tensor y = b.fresh(x.sizes);
   y.strides = x.strides;
   typed(b.dtype(), [&]<typename T>() { emit_unary<T>(b, {op, std::move(p), x, y}); });
-  site.bind(y);
+  return y;
 }
+
+void unary(Site& site, Unary op, SlotNumber p) { site.bind(mapped(site, site.tensor(0), op, std::move(p))); }
 
 template <Unary kOp>
 void plain(Site& site) {
@@ -68,6 +69,46 @@ void gelu(Site& site) {
 void elu(Site& site) {
   if (site.number(2) != 1 || site.number(3) != 1) site.fail("only with scales of 1");
   with_number<Unary::kElu>(site);
+}
+
+// Schema: input.
+void negate(Site& site) {
+  unary(site, Unary::kScale, [](const Run&) { return -1.0; });
+}
+
+// Schema: input, exponent.
+void power(Site& site) {
+  const bool known = !site.hyper(1);
+  if (known && site.number(1) == 2) return plain<Unary::kSquare>(site);
+  if (known && site.number(1) == 0.5) return plain<Unary::kSqrt>(site);
+  with_number<Unary::kPower>(site);
+}
+
+// Schema: input, beta, threshold.
+void softplus(Site& site) {
+  if (site.number(2) != 20) site.fail("only with a threshold of 20");
+  with_number<Unary::kSoftplus>(site);
+}
+
+// Schema: input, min, max; either may be None.
+void clamp(Site& site) {
+  Tensor x = site.tensor(0);
+  if (!site.is_none(1)) x = mapped(site, x, Unary::kAtLeast, site.slot_number(1));
+  if (!site.is_none(2)) x = mapped(site, x, Unary::kAtMost, site.slot_number(2));
+  site.bind(x);
+}
+
+void between(Site& site, SlotNumber low, SlotNumber high) {
+  site.bind(mapped(site, mapped(site, site.tensor(0), Unary::kOver, std::move(low)), Unary::kUnder, std::move(high)));
+}
+
+// Schema: input, min_val, max_val.
+void hardtanh(Site& site) { between(site, site.slot_number(1), site.slot_number(2)); }
+
+// Schema: input.
+void relu6(Site& site) {
+  between(
+      site, [](const Run&) { return 0.0; }, [](const Run&) { return 6.0; });
 }
 
 // ---- Two tensors ----
@@ -262,11 +303,28 @@ std::vector<NamedCompiler> pointwise_ops() {
                                     {"aten::div.Tensor", multiply_or_divide<Binary::kDivide>},
                                     {"aten::div.Scalar", multiply_or_divide<Binary::kDivide>},
                                     {"aten::dropout", dropout}};
-  const std::vector<NamedCompiler> plain_ones = {
-      {"aten::relu", plain<Unary::kRelu>},       {"aten::tanh", plain<Unary::kTanh>},
-      {"aten::sigmoid", plain<Unary::kSigmoid>}, {"aten::silu", plain<Unary::kSilu>},
-      {"aten::exp", plain<Unary::kExp>},         {"aten::sqrt", plain<Unary::kSqrt>},
-      {"aten::square", plain<Unary::kSquare>}};
+  const std::vector<NamedCompiler> plain_ones = {{"aten::relu", plain<Unary::kRelu>},
+                                                 {"aten::tanh", plain<Unary::kTanh>},
+                                                 {"aten::sigmoid", plain<Unary::kSigmoid>},
+                                                 {"aten::silu", plain<Unary::kSilu>},
+                                                 {"aten::exp", plain<Unary::kExp>},
+                                                 {"aten::sqrt", plain<Unary::kSqrt>},
+                                                 {"aten::square", plain<Unary::kSquare>},
+                                                 {"aten::log", plain<Unary::kLog>},
+                                                 {"aten::abs", plain<Unary::kAbs>},
+                                                 {"aten::reciprocal", plain<Unary::kReciprocal>},
+                                                 {"aten::rsqrt", plain<Unary::kReciprocalSqrt>},
+                                                 {"aten::mish", plain<Unary::kMish>},
+                                                 {"aten::hardsigmoid", plain<Unary::kHardsigmoid>},
+                                                 {"aten::hardswish", plain<Unary::kHardswish>},
+                                                 {"aten::neg", negate},
+                                                 {"aten::pow.Tensor_Scalar", power},
+                                                 {"aten::softplus", softplus},
+                                                 {"aten::clamp", clamp},
+                                                 {"aten::clamp_min", with_number<Unary::kAtLeast>},
+                                                 {"aten::clamp_max", with_number<Unary::kAtMost>},
+                                                 {"aten::hardtanh", hardtanh},
+                                                 {"aten::relu6", relu6}};
   ops.insert(ops.end(), plain_ones.begin(), plain_ones.end());
   return ops;
 }

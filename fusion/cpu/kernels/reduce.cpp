@@ -1,0 +1,128 @@
+#include "fusion/cpu/kernels/reduce.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fusion/cpu/kernels/lanes.hpp"
+#include "fusion/cpu/kernels/wide.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so that long sums keep their digits
+constexpr std::int64_t kStretch = 4096;  // elements of a row likewise
+
+template <typename T>
+inline __attribute__((always_inline)) T sum_row(const T* x, std::int64_t n) {
+  T total = 0;
+  for (std::int64_t i = 0; i < n; i += kStretch) total += sum_of(x + i, std::min(kStretch, n - i));
+  return total;
+}
+
+// Columns of a matrix [n, inner].
+template <typename T>
+inline __attribute__((always_inline)) void sum_columns(const T* x, std::int64_t n, std::int64_t inner, T scale, T* y) {
+  for_each_stretch<T>(
+      inner, [=](auto at) __attribute__((always_inline)) {
+        Lanes<T> total = {};
+        for (std::int64_t r0 = 0; r0 < n; r0 += kBlock) {
+          Lanes<T> part = {};
+          const std::int64_t end = std::min(r0 + kBlock, n);
+          for (std::int64_t r = r0; r < end; ++r) part += at(x + r * inner);
+          total += part;
+        }
+        at.store(y, total * scale);
+      });
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void sum(const Fold& f, const T* x, double scale, T* y) {
+  for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, y += f.inner) {
+    if (f.inner == 1) {
+      *y = sum_row(x, f.n) * static_cast<T>(scale);
+    } else {
+      sum_columns(x, f.n, f.inner, static_cast<T>(scale), y);
+    }
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, double scale, T* x, bool add) {
+  const T s = static_cast<T>(scale);
+  for (std::int64_t o = 0; o < f.outer; ++o, y += f.inner) {
+    if (f.inner == 1) {
+      const T v = *y * s;
+      for (std::int64_t i = 0; i < f.n; ++i) x[i] = add ? x[i] + v : v;
+      x += f.n;
+      continue;
+    }
+    for (std::int64_t r = 0; r < f.n; ++r, x += f.inner) {
+      for_each_stretch<T>(
+          f.inner, [=](auto at) __attribute__((always_inline)) { at.store(x, add ? at(x) + at(y) * s : at(y) * s); });
+    }
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) bool exceeds(T v, T most) {
+  return v > most || (v != v && most == most);
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void max(const Fold& f, const T* x, T* y, std::int64_t* at) {
+  for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, y += f.inner) {
+    std::copy_n(x, f.inner, y);
+    if (at != nullptr) std::fill_n(at, f.inner, 0);
+    for (std::int64_t r = 1; r < f.n; ++r) {
+      const T* const row = x + r * f.inner;
+      for (std::int64_t i = 0; i < f.inner; ++i) {
+        const bool larger = exceeds(row[i], y[i]);
+        y[i] = larger ? row[i] : y[i];
+        if (at != nullptr) at[i] = larger ? r : at[i];
+      }
+    }
+    if (at != nullptr) at += f.inner;
+  }
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void max_backward(const Fold& f, const T* dy, const T* x, const T* y,
+                                                        const std::int64_t* at, T* dx, bool add) {
+  if (!add) std::fill_n(dx, f.outer * f.n * f.inner, T{0});
+  for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, dx += f.n * f.inner) {
+    for (std::int64_t i = 0; i < f.inner; ++i) {
+      const std::int64_t place = o * f.inner + i;
+      if (at != nullptr) {
+        dx[at[place] * f.inner + i] += dy[place];
+        continue;
+      }
+      std::int64_t equal = 0;
+      for (std::int64_t r = 0; r < f.n; ++r) equal += x[r * f.inner + i] == y[place];
+      const T share = dy[place] / static_cast<T>(equal);
+      for (std::int64_t r = 0; r < f.n; ++r) dx[r * f.inner + i] += x[r * f.inner + i] == y[place] ? share : T{0};
+    }
+  }
+}
+
+}  // namespace
+
+HFTA_WIDE void sum_fold(const Fold& fold, const float* x, double scale, float* y) { sum(fold, x, scale, y); }
+HFTA_WIDE void sum_fold(const Fold& fold, const double* x, double scale, double* y) { sum(fold, x, scale, y); }
+HFTA_WIDE void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add) {
+  spread(fold, y, scale, x, add);
+}
+HFTA_WIDE void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add) {
+  spread(fold, y, scale, x, add);
+}
+HFTA_WIDE void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at) { max(fold, x, y, at); }
+HFTA_WIDE void max_fold(const Fold& fold, const double* x, double* y, std::int64_t* at) { max(fold, x, y, at); }
+HFTA_WIDE void max_fold_backward(const Fold& fold, const float* dy, const float* x, const float* y,
+                                 const std::int64_t* at, float* dx, bool add) {
+  max_backward(fold, dy, x, y, at, dx, add);
+}
+HFTA_WIDE void max_fold_backward(const Fold& fold, const double* dy, const double* x, const double* y,
+                                 const std::int64_t* at, double* dx, bool add) {
+  max_backward(fold, dy, x, y, at, dx, add);
+}
+
+}  // namespace hfta::fusion::cpu
