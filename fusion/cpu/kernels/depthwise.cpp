@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/cpu/kernels/pack.hpp"
+#include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/kernels/wide.hpp"
 
 namespace hfta::fusion::cpu {
@@ -16,40 +17,35 @@ struct Row {
   const T* source;
   const T* weights;
   T* result;
-  const T* bias;
   const std::int64_t* sources;
   const std::int64_t* rows;  // of weights
   std::int64_t taps, pixels, channels, source_step, result_step;
-  bool add, relu;
+  bool add;
 };
 
 template <typename T>
-inline __attribute__((always_inline)) void sum_taps(const Row<T>& r, std::int64_t pixel, std::int64_t first,
-                                                    std::int64_t width) {
-  T sum[kChannels];
-  const T* const source = r.source + pixel * r.source_step + first;
-  T* __restrict result = r.result + pixel * r.result_step + first;
-  for (std::int64_t c = 0; c < width; ++c) sum[c] = r.add ? result[c] : T{0};
-  for (std::int64_t t = 0; t < r.taps; ++t) {
-    const T* __restrict v = source + r.sources[t];
-    const T* __restrict w = r.weights + r.rows[t] + first;
-    for (std::int64_t c = 0; c < width; ++c) sum[c] += v[c] * w[c];
+inline __attribute__((always_inline)) void add_tap(const T* source, std::int64_t source_step,
+                                                   const T* __restrict weights, std::int64_t pixels,
+                                                   std::int64_t channels, T* result, std::int64_t result_step) {
+  for (std::int64_t p = 0; p < pixels; ++p) {
+    const T* __restrict v = source + p * source_step;
+    T* __restrict y = result + p * result_step;
+    for (std::int64_t c = 0; c < channels; ++c) y[c] += v[c] * weights[c];
   }
-  if (r.bias != nullptr) {
-    for (std::int64_t c = 0; c < width; ++c) sum[c] += r.bias[first + c];
-  }
-  if (r.relu) {
-    for (std::int64_t c = 0; c < width; ++c) sum[c] = sum[c] < T{0} ? T{0} : sum[c];
-  }
-  for (std::int64_t c = 0; c < width; ++c) result[c] = sum[c];
 }
 
+// Tap by tap: the row stays in the first cache.
 template <typename T>
 inline __attribute__((always_inline)) void sum_row(const Row<T>& r) {
-  for (std::int64_t p = 0; p < r.pixels; ++p) {
-    std::int64_t c = 0;
-    for (; c + kChannels <= r.channels; c += kChannels) sum_taps(r, p, c, kChannels);
-    if (c < r.channels) sum_taps(r, p, c, r.channels - c);
+  if (!r.add) {
+    for (std::int64_t p = 0; p < r.pixels; ++p) {
+      T* __restrict y = r.result + p * r.result_step;
+      for (std::int64_t c = 0; c < r.channels; ++c) y[c] = T{0};
+    }
+  }
+  for (std::int64_t t = 0; t < r.taps; ++t) {
+    add_tap(r.source + r.sources[t], r.source_step, r.weights + r.rows[t], r.pixels, r.channels, r.result,
+            r.result_step);
   }
 }
 
@@ -120,9 +116,12 @@ void DepthwiseProduct<T>::operator()(const typename TapProduct<T>::Call& call) c
       const Phase& phase = g_.phases[p];
       for (std::int64_t h = 0; h < phase.count[0]; ++h) {
         T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * channels_;
-        row_of_sums(Row<T>{source + i * strides.image + h * strides.row, weights, row, call.bias, sources_[p].data(),
+        row_of_sums(Row<T>{source + i * strides.image + h * strides.row, weights, row, sources_[p].data(),
                            weights_[p].data(), static_cast<std::int64_t>(phase.taps.size()), phase.count[1], channels_,
-                           strides.pixel * g_.source_step[1], channels_ * g_.result_step[1], add_, call.relu});
+                           strides.pixel * g_.source_step[1], channels_ * g_.result_step[1], add_});
+        if (call.bias != nullptr || call.relu) {
+          add_bias(row, channels_ * g_.result_step[1], phase.count[1], channels_, call.bias, call.relu);
+        }
       }
     }
   }
