@@ -59,7 +59,7 @@ ConvShape joined_pixels(ConvShape s) {
 }
 
 std::int64_t images_at_once(const ConvShape& s) {
-  constexpr std::int64_t kPixels = 256;
+  constexpr std::int64_t kPixels = 512;
   const std::int64_t pixels = std::max<std::int64_t>(s.out[0] * s.out[1], 1);
   return std::clamp<std::int64_t>((kPixels + pixels - 1) / pixels, 1, std::max<std::int64_t>(s.n, 1));
 }

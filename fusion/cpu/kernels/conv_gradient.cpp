@@ -11,6 +11,9 @@ namespace {
 // first cache, the sums in the second.
 constexpr std::int64_t kPanel = 64, kBlock = 64, kPixels = 64;
 
+// Short rows: fewer channels and more columns at once are read less often.
+std::int64_t panel_of(const ConvShape& s) { return std::min(s.out[1] < 16 ? kPanel / 2 : kPanel, s.o / s.groups); }
+
 std::int64_t block_of(std::int64_t inputs) { return inputs <= kBlock * 3 / 2 ? inputs : kBlock; }
 
 std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }
@@ -25,7 +28,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
       elements_(s.taps()),
       inputs_(s.c / s.groups),
       outputs_(s.o / s.groups),
-      panel_(std::min(kPanel, outputs_)),
+      panel_(panel_of(s)),
       block_(block_of(inputs_)),
       at_once_(images_at_once(s)),
       add_(add),

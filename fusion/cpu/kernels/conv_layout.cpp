@@ -56,17 +56,24 @@ template <typename T>
 inline __attribute__((always_inline)) void gather_patches(const TapGeometry& g, const std::vector<Stretch>& stretches,
                                                           std::int64_t images, std::int64_t channels, const T* from,
                                                           T* to) {
+  const Stretch* const first = stretches.data();
+  const auto count = static_cast<std::int64_t>(stretches.size());
+  const std::int64_t step = g.source_step[1] * channels;
   const Phase& phase = g.phases.front();
   const std::int64_t image = g.bordered[0] * g.bordered[1] * channels;
   for (std::int64_t i = 0; i < images; ++i) {
     for (std::int64_t h = 0; h < phase.count[0]; ++h) {
       const T* pixel = from + i * image + h * g.source_step[0] * g.bordered[1] * channels;
-      for (std::int64_t w = 0; w < phase.count[1]; ++w, pixel += g.source_step[1] * channels) {
-        for (const Stretch& s : stretches) {
-          for (std::int64_t c = 0; c < s.count; c += kSlack) {
-            std::memcpy(to + c, pixel + s.at + c, kSlack * sizeof(T));  // what is too much is overwritten by the next
+      // What one copy writes too much the next overwrites.
+      for (std::int64_t w = 0; w < phase.count[1]; ++w, pixel += step) {
+        for (std::int64_t s = 0; s < count; ++s) {
+          const Stretch stretch = first[s];
+          const T* const source = pixel + stretch.at;
+          std::memcpy(to, source, kSlack * sizeof(T));
+          for (std::int64_t c = kSlack; c < stretch.count; c += kSlack) {
+            std::memcpy(to + c, source + c, kSlack * sizeof(T));
           }
-          to += s.count;
+          to += stretch.count;
         }
       }
     }

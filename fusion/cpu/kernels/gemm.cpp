@@ -17,11 +17,10 @@ constexpr std::int64_t kRows = 64, kColumns = 64, kDepth = 256;
 
 // LIBXSMM counts columns first, as BLAS does: our C^T = B^T A^T.
 template <typename T>
-auto micro_kernel(const Product& p, std::int64_t ldb, std::int64_t rows, std::int64_t columns, std::int64_t depth,
-                  bool add) {
+auto micro_kernel(const Product& p, std::int64_t rows, std::int64_t columns, std::int64_t depth, bool add) {
   const auto m = static_cast<libxsmm_blasint>(columns), n = static_cast<libxsmm_blasint>(rows),
              k = static_cast<libxsmm_blasint>(depth);
-  const auto lda = static_cast<libxsmm_blasint>(ldb), ldb_x = static_cast<libxsmm_blasint>(p.lda),
+  const auto lda = static_cast<libxsmm_blasint>(p.ldb), ldb_x = static_cast<libxsmm_blasint>(p.lda),
              ldc = static_cast<libxsmm_blasint>(p.ldc);
   const int flags = p.a_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
   const T alpha = 1, beta = add ? 1 : 0;
@@ -30,6 +29,17 @@ auto micro_kernel(const Product& p, std::int64_t ldb, std::int64_t rows, std::in
   } else {
     return libxsmm_dmmdispatch(m, n, k, &lda, &ldb_x, &ldc, &alpha, &beta, &flags, nullptr);
   }
+}
+
+// Rows that lie a multiple of 1 KiB apart share few sets of the first cache, and drive one another out.
+template <typename T>
+bool falls_together(std::int64_t ld) {
+  return ld * static_cast<std::int64_t>(sizeof(T)) % 1024 == 0;
+}
+
+template <typename T>
+void copy_block(const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, T* to, std::int64_t ldt) {
+  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * ld, columns, to + r * ldt);
 }
 
 }  // namespace
@@ -41,7 +51,9 @@ Gemm<T>::Gemm(const Product& product) : p_(product) {
   depth_ = p_.k <= kDepth * 3 / 2 ? p_.k : kDepth;
   // Panels cost a copy of B, which enough rows of A pay for; a transposed B has to be turned anyway.
   packed_ = p_.b_transposed || (p_.n > kColumns && p_.m >= 256);
-  scratch_ = packed_ ? p_.n * p_.k : 0;
+  tiled_ = !p_.a_transposed && falls_together<T>(p_.ldc);
+  blocked_ = p_.a_transposed && falls_together<T>(p_.lda) && p_.k > 16;
+  scratch_ = (packed_ ? p_.n * p_.k : 0) + (tiled_ ? rows_ * columns_ : 0) + (blocked_ ? rows_ * depth_ : 0);
   for (const bool short_rows : {false, true}) {
     for (const bool short_columns : {false, true}) {
       for (const bool short_depth : {false, true}) {
@@ -50,7 +62,11 @@ Gemm<T>::Gemm(const Product& product) : p_(product) {
           const std::int64_t columns = short_columns ? p_.n % columns_ : columns_;
           const std::int64_t depth = short_depth ? p_.k % depth_ : depth_;
           if (rows == 0 || columns == 0 || depth == 0) continue;
-          const Micro micro = micro_kernel<T>(p_, packed_ ? columns : p_.ldb, rows, columns, depth, adds);
+          Product block = p_;
+          if (packed_) block.ldb = columns;
+          if (tiled_) block.ldc = columns_;
+          if (blocked_) block.lda = rows_;
+          const Micro micro = micro_kernel<T>(block, rows, columns, depth, adds);
           if (micro == nullptr) {
             throw Error(ErrorKind::kConfig,
                         fmt::format("matrix product {} x {} x {}: LIBXSMM has no kernel for it on this processor", p_.m,
@@ -64,26 +80,56 @@ Gemm<T>::Gemm(const Product& product) : p_(product) {
 }
 
 template <typename T>
+const T* Gemm<T>::panel(const T* b, std::int64_t column, T* scratch) const {
+  if (!packed_) return b + column;
+  T* const place = scratch + column * p_.k;
+  const std::int64_t columns = std::min(columns_, p_.n - column);
+  pack_panel(p_.b_transposed ? b + column * p_.ldb : b + column, p_.ldb, p_.b_transposed, p_.k, columns, place);
+  return place;
+}
+
+template <typename T>
 void Gemm<T>::run(const T* a, const T* b, T* c, T* scratch, const Done* done) const {
+  if (p_.a_transposed) return run_transposed(a, b, c, scratch, done);
+  T* const tile = scratch + (packed_ ? p_.n * p_.k : 0);
   for (std::int64_t j = 0; j < p_.n; j += columns_) {
     const std::int64_t columns = std::min(columns_, p_.n - j);
-    const T* panel = b + j;
-    std::int64_t ldb = p_.ldb;
-    if (packed_) {
-      T* const place = scratch + j * p_.k;
-      pack_panel(p_.b_transposed ? b + j * p_.ldb : b + j, p_.ldb, p_.b_transposed, p_.k, columns, place);
-      panel = place;
-      ldb = columns;
-    }
+    const T* const part = panel(b, j, scratch);
+    const std::int64_t ldb = packed_ ? columns : p_.ldb;
     for (std::int64_t i = 0; i < p_.m; i += rows_) {
       const std::int64_t rows = std::min(rows_, p_.m - i);
       T* const corner = c + i * p_.ldc + j;
+      T* const out = tiled_ ? tile : corner;
+      if (tiled_ && p_.add) copy_block(corner, p_.ldc, rows, columns, tile, columns_);
       for (std::int64_t k = 0; k < p_.k; k += depth_) {
-        const bool adds = p_.add || k > 0;
-        const Micro micro = micro_[rows < rows_][columns < columns_][p_.k - k < depth_][adds];
-        micro(panel + k * ldb, p_.a_transposed ? a + k * p_.lda + i : a + i * p_.lda + k, corner);
+        const Micro micro = micro_[rows < rows_][columns < columns_][p_.k - k < depth_][p_.add || k > 0];
+        micro(part + k * ldb, a + i * p_.lda + k, out);
       }
-      if (done != nullptr) (*done)(corner, j, rows, columns);
+      if (done != nullptr) (*done)(out, tiled_ ? columns_ : p_.ldc, j, rows, columns);
+      if (tiled_) copy_block(tile, columns_, rows, columns, corner, p_.ldc);
+    }
+  }
+}
+
+// A's blocks are copied: rows that are a power of two apart would fall on one another in the cache.
+template <typename T>
+void Gemm<T>::run_transposed(const T* a, const T* b, T* c, T* scratch, const Done* done) const {
+  T* const block = scratch + (packed_ ? p_.n * p_.k : 0);
+  for (std::int64_t j = 0; packed_ && j < p_.n; j += columns_) static_cast<void>(panel(b, j, scratch));
+  for (std::int64_t i = 0; i < p_.m; i += rows_) {
+    const std::int64_t rows = std::min(rows_, p_.m - i);
+    for (std::int64_t k = 0; k < p_.k; k += depth_) {
+      const std::int64_t depth = std::min(depth_, p_.k - k);
+      if (blocked_) copy_block(a + k * p_.lda + i, p_.lda, depth, rows, block, rows_);
+      for (std::int64_t j = 0; j < p_.n; j += columns_) {
+        const std::int64_t columns = std::min(columns_, p_.n - j);
+        const T* const part = packed_ ? scratch + j * p_.k + k * columns : b + j + k * p_.ldb;
+        const Micro micro = micro_[rows < rows_][columns < columns_][depth < depth_][p_.add || k > 0];
+        micro(part, blocked_ ? block : a + k * p_.lda + i, c + i * p_.ldc + j);
+      }
+    }
+    for (std::int64_t j = 0; done != nullptr && j < p_.n; j += columns_) {
+      (*done)(c + i * p_.ldc + j, p_.ldc, j, rows, std::min(columns_, p_.n - j));
     }
   }
 }

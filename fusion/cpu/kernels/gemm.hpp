@@ -25,18 +25,23 @@ class Gemm {
   /// Elements of scratch memory that a call needs.
   [[nodiscard]] std::int64_t scratch() const { return scratch_; }
 
-  /// Called for each finished block of C, while it is in the cache: its corner, rows and columns. All rows of one range
-  /// of columns come in order before the next range.
-  using Done = std::function<void(T* corner, std::int64_t column, std::int64_t rows, std::int64_t columns)>;
+  /// Called for each finished block of C, while it is in the cache: its corner with a leading dimension, its first
+  /// column, rows and columns. What it changes is C's.
+  using Done =
+      std::function<void(T* corner, std::int64_t ld, std::int64_t column, std::int64_t rows, std::int64_t columns)>;
   void operator()(const T* a, const T* b, T* c, T* scratch) const { run(a, b, c, scratch, nullptr); }
   void operator()(const T* a, const T* b, T* c, T* scratch, const Done& done) const { run(a, b, c, scratch, &done); }
 
  private:
   using Micro = void (*)(const T* b, const T* a, T* c, ...);
   void run(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
+  void run_transposed(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
+  [[nodiscard]] const T* panel(const T* b, std::int64_t column, T* scratch) const;
 
   Product p_;
-  bool packed_ = false;
+  bool packed_ = false;   // B, in panels of columns_
+  bool tiled_ = false;    // C's blocks are made aside
+  bool blocked_ = false;  // A's blocks are copied
   std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
   std::int64_t scratch_ = 0;
   Micro micro_[2][2][2][2] = {};  // [short rows][short columns][short depth][adds]

@@ -2,15 +2,41 @@
 
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
 #include "fusion/cpu/builder.hpp"
+#include "fusion/cpu/kernels/pack.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
+// The two innermost loops are a transposition: images that come with channels first, or go so into a linear layer.
+bool turns(const Loops& loops) {
+  const std::size_t dims = loops.sizes.size();
+  return dims >= 2 && loops.strides[0][dims - 1] == 1 && loops.strides[1][dims - 2] == 1 &&
+         loops.strides[0][dims - 2] >= loops.sizes[dims - 1] && loops.strides[1][dims - 1] >= loops.sizes[dims - 2];
+}
+
+template <typename T>
+Kernel turning_copy(const Tensor& from, const Tensor& to, Loops loops) {
+  const std::size_t dims = loops.sizes.size();
+  const std::int64_t rows = loops.sizes[dims - 1], columns = loops.sizes[dims - 2];
+  const std::int64_t ld = loops.strides[1][dims - 1], ldt = loops.strides[0][dims - 2];
+  loops.sizes.back() = 1;
+  loops.sizes[dims - 2] = 1;
+  return [=](const Run& run) {
+    T* const y = run.at<T>(to);
+    const T* const x = run.at<T>(from);
+    for_each_row(loops, [&](const std::int64_t* at) { transpose(x + at[1], ld, rows, columns, y + at[0], ldt); });
+  };
+}
+
 template <typename T>
 Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
   const Loops loops = loops_over({to, from});
+  if constexpr (!std::is_same_v<T, std::int64_t>) {
+    if (!add && turns(loops)) return turning_copy<T>(from, to, loops);
+  }
   const std::int64_t count = loops.sizes.back(), out = loops.strides[0].back(), in = loops.strides[1].back();
   return [=](const Run& run) {
     T* const y = run.at<T>(to);

@@ -1,10 +1,12 @@
 // x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] -> [N, O, H', W'], channels last in memory.
 #include "fusion/cpu/kernels/conv.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "fusion/cpu/kernels/conv_gradient.hpp"
+#include "fusion/cpu/kernels/depthwise.hpp"
 #include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/common.hpp"
@@ -12,15 +14,23 @@
 namespace hfta::fusion::cpu {
 namespace {
 
+constexpr std::int64_t kImages[] = {0, 2, 3, 1}, kLines[] = {0, 2, 1};
+
+// `shape` is that of the convolution which a transposed one undoes: from y to x.
 struct Conv {
   Tensor x, weight, bias, y;
-  bool relu = false;
+  bool relu = false, transposed = false;
   ConvShape shape;
+
+  [[nodiscard]] std::int64_t channels() const { return transposed ? shape.c : shape.o; }  // of y
+  [[nodiscard]] std::int64_t pixels() const {                                             // of an image of y
+    return transposed ? shape.in[0] * shape.in[1] : shape.out[0] * shape.out[1];
+  }
 };
 
-template <typename T>
+template <typename T, typename Product>
 void forward(Builder& b, const Conv& c) {
-  const auto product = std::make_shared<const TapProduct<T>>(c.shape, false, false);
+  const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
   const Tensor scratch = b.fresh({product->scratch()});
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape);
   b.emit({c.x, c.weight, c.bias, c.y, scratch}, [=](const Run& run) {
@@ -38,7 +48,7 @@ void forward(Builder& b, const Conv& c) {
 }
 
 // All of an image's gradients at once, while it is in the cache.
-template <typename T>
+template <typename T, typename Product, typename Sums>
 void backward(Builder& b, const Conv& c) {
   const auto given = b.gradient(c.y);
   if (!given) return;
@@ -47,15 +57,15 @@ void backward(Builder& b, const Conv& c) {
   const Builder::Part db = wants_bias ? b.contribute(c.bias) : Builder::Part{};
   const Builder::Part dw = wants_weight ? b.contribute(c.weight) : Builder::Part{};
   const Builder::Part dx = wants_x ? b.contribute(c.x) : Builder::Part{};
-  const auto sums = wants_weight ? std::make_shared<const WeightGradient<T>>(c.shape, dw.add) : nullptr;
-  const auto product = wants_x ? std::make_shared<const TapProduct<T>>(c.shape, true, dx.add) : nullptr;
+  const auto sums = wants_weight ? std::make_shared<const Sums>(c.shape, dw.add) : nullptr;
+  const auto product = wants_x ? std::make_shared<const Product>(c.shape, !c.transposed, dx.add) : nullptr;
   const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch()}) : Tensor{};
   const Tensor scratch = wants_x ? b.fresh({product->scratch()}) : Tensor{};
-  const std::int64_t n = c.shape.n, step = images_at_once(c.shape), pixels = c.shape.out[0] * c.shape.out[1],
-                     channels = c.shape.o;
+  const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
   b.emit({c.x, c.weight, c.y, *given, db.tensor, dw.tensor, dx.tensor, sums_scratch, scratch},
          [=, t = *given](const Run& run) {
            T* const dy = run.at<T>(t);
+           const T* const x = run.at<T>(c.x);
            for (std::int64_t i = 0; i < n; i += step) {
              const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
              if (wants_bias || c.relu) {
@@ -65,8 +75,8 @@ void backward(Builder& b, const Conv& c) {
              if (wants_weight) {
                (*sums)({.first = i,
                         .images = images,
-                        .x = run.at<T>(c.x),
-                        .dy = dy,
+                        .x = c.transposed ? dy : x,
+                        .dy = c.transposed ? x : dy,
                         .dweight = run.at<T>(dw.tensor),
                         .scratch = run.at<T>(sums_scratch)});
              }
@@ -82,61 +92,108 @@ void backward(Builder& b, const Conv& c) {
          });
 }
 
-Pair pair_of(const Dims& sizes) { return {sizes.front(), sizes.back()}; }
+template <typename T, typename Product, typename Sums>
+void emit(Builder& b, const Conv& c) {
+  forward<T, Product>(b, c);
+  b.differentiable({c.x, c.weight, c.bias}, {c.y}, [&b, c] { backward<T, Product, Sums>(b, c); });
+}
 
-// Lines are images of one row.
-Pair line_of(const Dims& sizes, std::int64_t other) { return {other, sizes.front()}; }
-
-constexpr std::int64_t kImages[] = {0, 2, 3, 1}, kLines[] = {0, 2, 1};
-
-Tensor fresh_channels_last(Builder& b, const ConvShape& s, bool lines) {
-  if (lines) return b.fresh({s.n, s.out[1], s.o}).permuted(kLines);
+// The rest of every convolution: `out` are y's pixels.
+void finish(Site& site, Conv c, const Pair& out, bool lines) {
+  Builder& b = site.b;
+  const std::int64_t n = c.shape.n, channels = c.channels();
+  if (n * out[0] * out[1] * c.shape.in[0] * c.shape.in[1] == 0) site.fail("its output is empty");
   constexpr std::int64_t kBack[] = {0, 3, 1, 2};
-  return b.fresh({s.n, s.out[0], s.out[1], s.o}).permuted(kBack);
+  c.y =
+      lines ? b.fresh({n, out[1], channels}).permuted(kLines) : b.fresh({n, out[0], out[1], channels}).permuted(kBack);
+  c.shape = joined_pixels(c.shape);
+  const ValueId output = fused_relu(site, c.relu);
+  typed(b.dtype(), [&]<typename T>() {
+    if (is_depthwise(c.shape)) {
+      emit<T, DepthwiseProduct<T>, DepthwiseGradient<T>>(b, c);
+    } else {
+      emit<T, TapProduct<T>, WeightGradient<T>>(b, c);
+    }
+  });
+  b.bind(output, c.y);
+}
+
+template <bool kIsLines>
+Conv tensors(Site& site) {
+  Builder& b = site.b;
+  const std::span<const std::int64_t> order = kIsLines ? std::span<const std::int64_t>(kLines) : kImages;
+  if (site.tensor(0).sizes.size() != order.size()) site.fail("its input has no batch");
+  Conv c;
+  c.x = b.in_order(site.tensor(0), order);
+  c.weight = b.contiguous(site.tensor(1));
+  if (!site.is_none(2)) c.bias = b.contiguous(site.tensor(2));
+  c.shape.n = c.x.size(0);
+  c.shape.kernel = {kIsLines ? 1 : c.weight.size(-2), c.weight.size(-1)};
+  return c;
+}
+
+// Height and width; a line's height is `other`.
+template <bool kIsLines>
+Pair pair_of(const Site& site, std::size_t i, std::int64_t other) {
+  const Dims sizes = site.ints(i);
+  return {kIsLines ? other : sizes.front(), sizes.back()};
+}
+
+template <bool kIsLines>
+Pair pixels_of(const Tensor& x) {
+  return {kIsLines ? 1 : x.size(-2), x.size(-1)};
+}
+
+Pair same_padding(const Site& site, const ConvShape& s) {
+  Pair padding;
+  for (std::size_t d = 0; d < 2; ++d) {
+    const std::int64_t both = s.dilation[d] * (s.kernel[d] - 1);
+    if (both % 2 != 0) site.fail("padding 'same' of an even kernel");
+    padding[d] = both / 2;
+  }
+  return padding;
 }
 
 // Schema: input, weight, bias, stride, padding, dilation, groups.
 template <bool kIsLines>
 void conv(Site& site) {
-  Builder& b = site.b;
-  Conv c;
-  const std::span<const std::int64_t> order = kIsLines ? std::span<const std::int64_t>(kLines) : kImages;
-  if (site.tensor(0).sizes.size() != order.size()) site.fail("its input has no batch");
-  c.x = b.in_order(site.tensor(0), order);
-  c.weight = b.contiguous(site.tensor(1));
-  if (!site.is_none(2)) c.bias = b.contiguous(site.tensor(2));
-  const auto pair = [&](std::size_t i, std::int64_t other) {
-    return kIsLines ? line_of(site.ints(i), other) : pair_of(site.ints(i));
-  };
+  Conv c = tensors<kIsLines>(site);
   ConvShape& s = c.shape;
-  s.n = c.x.size(0);
   s.c = c.x.size(1);
   s.o = c.weight.size(0);
-  s.in = {kIsLines ? 1 : c.x.size(-2), c.x.size(-1)};
-  s.kernel = {kIsLines ? 1 : c.weight.size(-2), c.weight.size(-1)};
-  s.stride = pair(3, 1);
-  s.dilation = pair(5, 1);
+  s.in = pixels_of<kIsLines>(c.x);
+  s.stride = pair_of<kIsLines>(site, 3, 1);
+  s.dilation = pair_of<kIsLines>(site, 5, 1);
   s.groups = site.integer(6);
   if (const auto* how = std::get_if<std::string>(&site.node().args.at(4))) {
-    if (*how == "same") {
-      for (std::size_t d = 0; d < 2; ++d) {
-        const std::int64_t both = s.dilation[d] * (s.kernel[d] - 1);
-        if (both % 2 != 0) site.fail("padding 'same' of an even kernel");
-        s.padding[d] = both / 2;
-      }
-    }
+    if (*how == "same") s.padding = same_padding(site, s);
   } else {
-    s.padding = pair(4, 0);
+    s.padding = pair_of<kIsLines>(site, 4, 0);
   }
   s.out = conv_output(s);
-  if (s.n * s.out[0] * s.out[1] == 0) site.fail("its output is empty");
-  c.y = fresh_channels_last(b, s, kIsLines);
-  s = joined_pixels(s);
-  const ValueId output = fused_relu(site, c.relu);
-  typed(b.dtype(), [&]<typename T>() { forward<T>(b, c); });
-  b.differentiable({c.x, c.weight, c.bias}, {c.y},
-                   [&b, c] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, c); }); });
-  b.bind(output, c.y);
+  finish(site, c, s.out, kIsLines);
+}
+
+// Schema: input, weight [C, O / groups, kh, kw], bias, stride, padding, output_padding, groups, dilation.
+template <bool kIsLines>
+void conv_transpose(Site& site) {
+  Conv c = tensors<kIsLines>(site);
+  c.transposed = true;
+  ConvShape& s = c.shape;
+  s.groups = site.integer(6);
+  s.o = c.x.size(1);
+  s.c = c.weight.size(1) * s.groups;
+  s.out = pixels_of<kIsLines>(c.x);
+  s.stride = pair_of<kIsLines>(site, 3, 1);
+  s.padding = pair_of<kIsLines>(site, 4, 0);
+  s.dilation = pair_of<kIsLines>(site, 7, 1);
+  const Pair more = pair_of<kIsLines>(site, 5, 0);
+  for (std::size_t d = 0; d < 2; ++d) {
+    const std::int64_t reach = s.dilation[d] * (s.kernel[d] - 1) + 1;
+    s.in[d] = std::max<std::int64_t>((s.out[d] - 1) * s.stride[d] - 2 * s.padding[d] + reach + more[d], 0);
+  }
+  if (conv_output(s) != s.out) site.fail("its output padding is not smaller than its stride");
+  finish(site, c, s.in, kIsLines);
 }
 
 }  // namespace
@@ -145,7 +202,9 @@ std::vector<NamedCompiler> conv_ops() {
   return {{"aten::conv2d", conv<false>},
           {"aten::conv2d.padding", conv<false>},
           {"aten::conv1d", conv<true>},
-          {"aten::conv1d.padding", conv<true>}};
+          {"aten::conv1d.padding", conv<true>},
+          {"aten::conv_transpose2d.input", conv_transpose<false>},
+          {"aten::conv_transpose1d", conv_transpose<true>}};
 }
 
 }  // namespace hfta::fusion::cpu

@@ -26,8 +26,8 @@ void forward(Builder& b, const Linear& l) {
       (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch));
       return;
     }
-    const auto finish = [&](T* corner, std::int64_t column, std::int64_t rows, std::int64_t columns) {
-      add_bias(corner, l.out, rows, columns, bias == nullptr ? nullptr : bias + column, l.relu);
+    const auto finish = [&](T* corner, std::int64_t ld, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+      add_bias(corner, ld, rows, columns, bias == nullptr ? nullptr : bias + column, l.relu);
     };
     (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), std::cref(finish));
   });

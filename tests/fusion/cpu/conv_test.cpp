@@ -154,4 +154,46 @@ TEST_CASE("convolutions of lines") {
   }
 }
 
+TEST_CASE("transposed convolutions are the gradients of convolutions") {
+  struct Transposed {
+    std::int64_t n, c, h, w, o, kernel, stride, padding, more, dilation, groups;
+  };
+  for (const Transposed& k :
+       {Transposed{2, 70, 3, 4, 9, 4, 2, 1, 0, 1, 1}, Transposed{2, 9, 1, 1, 66, 4, 1, 0, 0, 1, 1},
+        Transposed{3, 10, 4, 3, 3, 3, 2, 1, 1, 1, 1}, Transposed{2, 6, 4, 4, 4, 2, 3, 0, 2, 2, 2},
+        Transposed{2, 5, 4, 4, 5, 3, 2, 1, 1, 1, 5}, Transposed{2, 5, 4, 4, 7, 1, 1, 0, 0, 1, 1}}) {
+    CAPTURE(k.c, k.o, k.kernel, k.stride, k.padding, k.groups);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {k.n, k.c, k.h, k.w}),
+                  w = small.weight("w", {k.c, k.o / k.groups, k.kernel, k.kernel}), bias = small.weight("bias", {k.o});
+    small.call("aten::conv_transpose2d.input", {x, w, bias, Ints{k.stride, k.stride}, Ints{k.padding, k.padding},
+                                                Ints{k.more, k.more}, k.groups, Ints{k.dilation, k.dilation}});
+    const Outcome outcome = run_training(small);
+    const std::int64_t reach = k.dilation * (k.kernel - 1) + 1 + k.more - 2 * k.padding;
+    const std::int64_t oh = (k.h - 1) * k.stride + reach, ow = (k.w - 1) * k.stride + reach;
+    REQUIRE(outcome.sizes == Dims{k.n, k.o, oh, ow});
+    std::vector<double> wanted(outcome.output.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      wanted[i] = small.weights[2][i / static_cast<std::size_t>(oh * ow) % static_cast<std::size_t>(k.o)];
+    const std::int64_t per_group = k.o / k.groups;
+    for (std::int64_t i = 0; i < k.n * k.c * k.h * k.w; ++i) {
+      const std::int64_t h = i / k.w % k.h, c = i / k.w / k.h % k.c, n = i / k.w / k.h / k.c;
+      for (std::int64_t j = 0; j < per_group * k.kernel * k.kernel; ++j) {
+        const std::int64_t to_h = h * k.stride - k.padding + j / k.kernel % k.kernel * k.dilation;
+        const std::int64_t to_w = i % k.w * k.stride - k.padding + j % k.kernel * k.dilation;
+        const std::int64_t o = c / (k.c / k.groups) * per_group + j / k.kernel / k.kernel;
+        if (to_h < 0 || to_h >= oh || to_w < 0 || to_w >= ow) continue;
+        wanted[static_cast<std::size_t>(((n * k.o + o) * oh + to_h) * ow + to_w)] +=
+            small.weights[0][static_cast<std::size_t>(i)] *
+            small.weights[1][static_cast<std::size_t>(c * per_group * k.kernel * k.kernel + j)];
+      }
+    }
+    double off = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) off = std::max(off, std::abs(outcome.output[i] - wanted[i]));
+    CHECK(off < 1e-11);
+    check_gradients(small);
+    check_float(small);
+  }
+}
+
 }  // namespace hfta::fusion::cpu::testing

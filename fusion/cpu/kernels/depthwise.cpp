@@ -1,0 +1,174 @@
+#include "fusion/cpu/kernels/depthwise.hpp"
+
+#include <algorithm>
+
+#include "fusion/cpu/kernels/pack.hpp"
+#include "fusion/cpu/kernels/rows.hpp"
+#include "fusion/cpu/kernels/wide.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+constexpr std::int64_t kChannels = 64;
+
+// A row of pixels: each a sum over taps. Offsets and steps in elements.
+template <typename T>
+struct Row {
+  const T* source;
+  const T* weights;
+  T* result;
+  const std::int64_t* sources;
+  const std::int64_t* rows;  // of weights
+  std::int64_t taps, pixels, channels, source_step, result_step;
+  bool add;
+};
+
+template <typename T>
+inline __attribute__((always_inline)) void add_tap(const T* source, std::int64_t source_step,
+                                                   const T* __restrict weights, std::int64_t pixels,
+                                                   std::int64_t channels, T* result, std::int64_t result_step) {
+  for (std::int64_t p = 0; p < pixels; ++p) {
+    const T* __restrict v = source + p * source_step;
+    T* __restrict y = result + p * result_step;
+    for (std::int64_t c = 0; c < channels; ++c) y[c] += v[c] * weights[c];
+  }
+}
+
+// Tap by tap: the row stays in the first cache.
+template <typename T>
+inline __attribute__((always_inline)) void sum_row(const Row<T>& r) {
+  if (!r.add) {
+    for (std::int64_t p = 0; p < r.pixels; ++p) {
+      T* __restrict y = r.result + p * r.result_step;
+      for (std::int64_t c = 0; c < r.channels; ++c) y[c] = T{0};
+    }
+  }
+  for (std::int64_t t = 0; t < r.taps; ++t) {
+    add_tap(r.source + r.sources[t], r.source_step, r.weights + r.rows[t], r.pixels, r.channels, r.result,
+            r.result_step);
+  }
+}
+
+HFTA_WIDE void row_of_sums(const Row<float>& row) { sum_row(row); }
+HFTA_WIDE void row_of_sums(const Row<double>& row) { sum_row(row); }
+
+// sums [channels] += x dy over a row of pixels.
+template <typename T>
+inline __attribute__((always_inline)) void sum_products(const T* x, std::int64_t step, const T* dy, std::int64_t pixels,
+                                                        std::int64_t channels, T* sums) {
+  for (std::int64_t c0 = 0; c0 < channels; c0 += kChannels) {
+    const std::int64_t width = std::min(kChannels, channels - c0);
+    T sum[kChannels] = {};
+    for (std::int64_t p = 0; p < pixels; ++p) {
+      const T* __restrict v = x + p * step + c0;
+      const T* __restrict d = dy + p * channels + c0;
+      for (std::int64_t c = 0; c < width; ++c) sum[c] += v[c] * d[c];
+    }
+    for (std::int64_t c = 0; c < width; ++c) sums[c0 + c] += sum[c];
+  }
+}
+
+HFTA_WIDE void row_of_products(const float* x, std::int64_t step, const float* dy, std::int64_t pixels,
+                               std::int64_t channels, float* sums) {
+  sum_products(x, step, dy, pixels, channels, sums);
+}
+HFTA_WIDE void row_of_products(const double* x, std::int64_t step, const double* dy, std::int64_t pixels,
+                               std::int64_t channels, double* sums) {
+  sum_products(x, step, dy, pixels, channels, sums);
+}
+
+}  // namespace
+
+bool is_depthwise(const ConvShape& s) { return s.groups > 1 && s.groups == s.c && s.groups == s.o; }
+
+template <typename T>
+DepthwiseProduct<T>::DepthwiseProduct(const ConvShape& s, bool backward, bool add)
+    : g_(backward ? backward_taps(s) : forward_taps(s)),
+      channels_(s.c),
+      elements_(s.taps()),
+      add_(add),
+      source_(g_, images_at_once(s), s.c, s.c, false) {
+  for (const Phase& phase : g_.phases) {
+    sources_.emplace_back();
+    weights_.emplace_back();
+    for (const Tap& tap : phase.taps) {
+      sources_.back().push_back(source_.offset(tap));
+      weights_.back().push_back(tap.element * channels_);
+    }
+  }
+}
+
+template <typename T>
+std::int64_t DepthwiseProduct<T>::scratch() const {
+  return elements_ * channels_ + source_.scratch();
+}
+
+template <typename T>
+void DepthwiseProduct<T>::operator()(const typename TapProduct<T>::Call& call) const {
+  T* const weights = call.scratch;
+  if (call.first == 0) transpose(call.weight, elements_, channels_, elements_, weights, channels_);
+  const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * channels_;
+  const T* const source = source_.prepare(from, call.images, weights + elements_ * channels_);
+  const Source::Strides& strides = source_.strides();
+  for (std::int64_t i = 0; i < call.images; ++i) {
+    T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * channels_;
+    for (std::size_t p = 0; p < g_.phases.size(); ++p) {
+      const Phase& phase = g_.phases[p];
+      for (std::int64_t h = 0; h < phase.count[0]; ++h) {
+        T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * channels_;
+        row_of_sums(Row<T>{source + i * strides.image + h * strides.row, weights, row, sources_[p].data(),
+                           weights_[p].data(), static_cast<std::int64_t>(phase.taps.size()), phase.count[1], channels_,
+                           strides.pixel * g_.source_step[1], channels_ * g_.result_step[1], add_});
+        if (call.bias != nullptr || call.relu) {
+          add_bias(row, channels_ * g_.result_step[1], phase.count[1], channels_, call.bias, call.relu);
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+DepthwiseGradient<T>::DepthwiseGradient(const ConvShape& s, bool add)
+    : g_(forward_taps(s)),
+      n_(s.n),
+      channels_(s.c),
+      elements_(s.taps()),
+      add_(add),
+      source_(g_, images_at_once(s), s.c, s.c, false) {}
+
+template <typename T>
+std::int64_t DepthwiseGradient<T>::scratch() const {
+  return 2 * elements_ * channels_ + source_.scratch();
+}
+
+template <typename T>
+void DepthwiseGradient<T>::operator()(const typename WeightGradient<T>::Call& call) const {
+  const std::int64_t all = elements_ * channels_;
+  T* const sums = call.scratch;
+  T* const turned = sums + all;
+  if (call.first == 0) std::fill_n(sums, all, T{0});
+  const T* const from = call.x + call.first * g_.source[0] * g_.source[1] * channels_;
+  const T* const x = source_.prepare(from, call.images, turned + all);
+  const T* dy = call.dy + call.first * g_.result[0] * g_.result[1] * channels_;
+  const Source::Strides& strides = source_.strides();
+  for (std::int64_t i = 0; i < call.images; ++i) {
+    for (std::int64_t h = 0; h < g_.result[0]; ++h, dy += g_.result[1] * channels_) {
+      const T* const row = x + i * strides.image + h * strides.row;
+      for (const Tap& tap : g_.phases.front().taps) {
+        row_of_products(row + source_.offset(tap), strides.pixel * g_.source_step[1], dy, g_.result[1], channels_,
+                        sums + tap.element * channels_);
+      }
+    }
+  }
+  if (call.first + call.images < n_) return;
+  if (!add_) return transpose(sums, channels_, elements_, channels_, call.dweight, elements_);
+  transpose(sums, channels_, elements_, channels_, turned, elements_);
+  for (std::int64_t j = 0; j < all; ++j) call.dweight[j] += turned[j];
+}
+
+template class DepthwiseProduct<float>;
+template class DepthwiseProduct<double>;
+template class DepthwiseGradient<float>;
+template class DepthwiseGradient<double>;
+
+}  // namespace hfta::fusion::cpu
