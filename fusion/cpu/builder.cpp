@@ -32,7 +32,8 @@ Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::i
       values_(graph.values.size()),
       numbers_(graph.values.size()),
       readers_(graph.values.size()),
-      fused_(graph.nodes.size(), false) {
+      fused_(graph.nodes.size(), false),
+      passes_on_(graph.nodes.size(), false) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const ValueId id : inputs_of(graph.nodes[i])) readers_[static_cast<std::size_t>(id)].push_back(i);
   }

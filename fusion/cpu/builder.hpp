@@ -40,6 +40,9 @@ class Builder {
   /// The node was compiled along with another one.
   void fuse(std::size_t node) { fused_[node] = true; }
   [[nodiscard]] bool fused(std::size_t node) const { return fused_[node]; }
+  /// What the node does was done before: its output is its first input.
+  void pass_on(std::size_t node) { passes_on_[node] = true; }
+  [[nodiscard]] bool passes_on(std::size_t node) const { return passes_on_[node]; }
 
   // ---- Memory and kernels ----
 
@@ -104,7 +107,7 @@ class Builder {
   std::vector<Tensor> values_;
   std::vector<std::optional<Number>> numbers_;
   std::vector<std::vector<std::size_t>> readers_;  ///< By value.
-  std::vector<bool> fused_;
+  std::vector<bool> fused_, passes_on_;
   std::vector<Buffer> buffers_;
   std::vector<Kernel> kernels_;
   std::vector<std::function<void()>> backward_;

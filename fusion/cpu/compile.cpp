@@ -39,6 +39,10 @@ void compile_nodes(Builder& b) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (b.fused(i)) continue;
     Site site(b, i);
+    if (b.passes_on(i)) {
+      site.bind(site.tensor(0));
+      continue;
+    }
     if (is_number_op(graph.nodes[i].op)) {
       compile_number(site);
       continue;

@@ -39,9 +39,9 @@ class Gemm {
   [[nodiscard]] const T* panel(const T* b, std::int64_t column, T* scratch) const;
 
   Product p_;
-  bool packed_ = false;   // B, in panels of columns_
-  bool tiled_ = false;    // C's blocks are made aside
-  bool blocked_ = false;  // A's blocks are copied
+  bool packed_ = false;                              // B, in panels of columns_
+  bool tiled_ = false;                               // C's blocks are made aside
+  bool blocked_ = false;                             // A's blocks are copied
   std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
   std::int64_t scratch_ = 0;
   Micro micro_[2][2][2][2] = {};  // [short rows][short columns][short depth][adds]

@@ -168,14 +168,15 @@ void batch_norm(Site& site) {
   for (std::size_t d = 0; d < order.size(); ++d)
     back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
   n.y = b.fresh(ordered.sizes).permuted(back);
-  ValueId output = kNoValue, other = kNoValue;
+  ValueId output = site.output(), other = kNoValue;
   if (const auto addition = fused_addition(site, x.sizes, other)) {
     n.residual = b.in_order(b.value(other), order);
     Site behind(b, *addition);
     b.fuse(*addition);
-    output = fused_relu(behind, n.relu);
+    output = behind.output();
+    n.relu = fused_relu(behind);
   } else {
-    output = fused_relu(site, n.relu);
+    n.relu = fused_relu(site);
   }
   typed(b.dtype(), [&]<typename T>() { forward<T>(b, n); });
   b.differentiable({n.x, n.weight, n.bias, n.residual}, {n.y},

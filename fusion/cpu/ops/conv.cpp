@@ -107,7 +107,7 @@ void finish(Site& site, Conv c, const Pair& out, bool lines) {
   c.y =
       lines ? b.fresh({n, out[1], channels}).permuted(kLines) : b.fresh({n, out[0], out[1], channels}).permuted(kBack);
   c.shape = joined_pixels(c.shape);
-  const ValueId output = fused_relu(site, c.relu);
+  c.relu = fused_relu(site);
   typed(b.dtype(), [&]<typename T>() {
     if (is_depthwise(c.shape)) {
       emit<T, DepthwiseProduct<T>, DepthwiseGradient<T>>(b, c);
@@ -115,7 +115,7 @@ void finish(Site& site, Conv c, const Pair& out, bool lines) {
       emit<T, TapProduct<T>, WeightGradient<T>>(b, c);
     }
   });
-  b.bind(output, c.y);
+  site.bind(c.y);
 }
 
 template <bool kIsLines>

@@ -68,11 +68,11 @@ void linear(Site& site) {
   Dims sizes = l.x.sizes;
   sizes.back() = l.out;
   l.y = b.fresh(sizes);
-  const ValueId output = fused_relu(site, l.relu);
+  l.relu = fused_relu(site);
   typed(b.dtype(), [&]<typename T>() { forward<T>(b, l); });
   b.differentiable({l.x, l.weight, l.bias}, {l.y},
                    [&b, l] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, l); }); });
-  b.bind(output, l.y);
+  site.bind(l.y);
 }
 
 }  // namespace
