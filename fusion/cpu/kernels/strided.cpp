@@ -34,7 +34,7 @@ Kernel turning_copy(const Tensor& from, const Tensor& to, Loops loops) {
 template <typename T>
 Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
   const Loops loops = loops_over({to, from});
-  if constexpr (!std::is_same_v<T, std::int64_t>) {
+  if constexpr (std::is_floating_point_v<T>) {
     if (!add && turns(loops)) return turning_copy<T>(from, to, loops);
   }
   const std::int64_t count = loops.sizes.back(), out = loops.strides[0].back(), in = loops.strides[1].back();
