@@ -21,4 +21,7 @@ void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Ten
 /// computes the relu's result, and the relu passes it on.
 [[nodiscard]] bool fused_relu(Site& site);
 
+/// x + factor y, which broadcast. In ops/pointwise.cpp.
+[[nodiscard]] Tensor added(Site& site, const Tensor& x, const Tensor& y, double factor);
+
 }  // namespace hfta::fusion::cpu
