@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "fusion/cpu/ops.hpp"
+#include "fusion/cpu/panels.hpp"
 #include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion::cpu {
@@ -61,9 +62,11 @@ void compile_nodes(Builder& b) {
 }  // namespace
 
 Plan compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype, std::int64_t n) {
-  Builder b(graph, index, dtype, n, true);
+  std::vector<int> positions = index;
+  const Graph cut = in_panels(graph, positions, n);
+  Builder b(cut, positions, dtype, n, true);
   compile_nodes(b);
-  const Tensor target = compile_loss(b, loss, b.value(graph.output));
+  const Tensor target = compile_loss(b, loss, b.value(cut.output));
   b.run_backward();
   return b.finish(graph.output, target);
 }

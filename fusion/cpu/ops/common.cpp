@@ -9,8 +9,8 @@ namespace {
 
 bool only_looks(const std::string& op) {
   constexpr std::array<std::string_view, 8> kViews = {
-      "aten::view",          "aten::reshape",       "aten::_unsafe_view", "aten::flatten.using_ints",
-      "aten::transpose.int", "aten::unsqueeze",     "aten::permute",      "aten::contiguous"};
+      "aten::view",          "aten::reshape",   "aten::_unsafe_view", "aten::flatten.using_ints",
+      "aten::transpose.int", "aten::unsqueeze", "aten::permute",      "aten::contiguous"};
   return std::find(kViews.begin(), kViews.end(), op) != kViews.end();
 }
 

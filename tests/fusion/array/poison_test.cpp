@@ -138,7 +138,7 @@ TEST_CASE("infinite gradients under clipping stay where they are") {
       for (int step = 0; step < 3; ++step) {
         for (int k = 0; k < array.chunks(); ++k) {
           Batch own{batch.parts, {}};
-          for (int b = array.first_slot(k); b < array.first_slot(k) + chunk; ++b)
+          for (int b = array.first_slot(k); b < array.first_slot(k) + array.slots_per_chunk(); ++b)
             own.part_of.push_back(poison && b % 2);
           static_cast<void>(step_chunk(array, k, own));
           for (const auto& [name, gradient] : array.gradients(k)) {
