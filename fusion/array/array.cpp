@@ -47,7 +47,9 @@ struct Array::Impl {
   int width;
   std::uint64_t study_seed;
   at::Device device;
-  Reading training, evaluation;
+  Reading alone;     // the training reading of one slot by itself
+  Reading training;  // the same with batch statistics that slots share
+  Reading evaluation;
   std::vector<bool> owned;
   SlotStore store;
   std::unique_ptr<Program> trainer, evaluator;
@@ -66,11 +68,12 @@ struct Array::Impl {
         width(w),
         study_seed(seed),
         device(d),
-        training(training_reading(graph)),
+        alone(training_reading(graph)),
+        training(alone),
         evaluation(evaluation_reading(graph)),
-        owned(owned_weights(training)),
+        owned(owned_weights(alone)),
         store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device) {
-    training = with_shared_statistics(std::move(training), owned);
+    training = with_shared_statistics(alone, owned);
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
     lower(lowering);
   }
@@ -80,8 +83,7 @@ struct Array::Impl {
       throw Error(ErrorKind::kConfig,
                   "lowering: found compiled in chunks or beside a CPU, wanted one slot at a time on a CPU");
     }
-    auto new_compiled =
-        wanted.compiled ? std::make_unique<CompiledModel>(training, evaluation, recipe, store) : nullptr;
+    auto new_compiled = wanted.compiled ? std::make_unique<CompiledModel>(alone, evaluation, recipe, store) : nullptr;
     auto new_trainer = std::make_unique<Program>(training, owned, wanted, device);
     auto new_evaluator = std::make_unique<Program>(evaluation, owned, wanted, device);
     trainer = std::move(new_trainer);

@@ -54,7 +54,9 @@ void compile_nodes(Builder& b) {
     const Compile compile = find_compiler(counts ? op : out_of_place(op));
     if (compile == nullptr) site.fail("it has no compiler");
     if (!counts && overwrites(op) && seen_later(graph, i)) site.fail("it writes what is read elsewhere");
+    const bool overwritten = !counts && overwrites(op);
     compile(site);
+    if (overwritten && b.value(site.output()).dtype != site.tensor(0).dtype) site.fail("it would change its dtype");
   }
   if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
 }

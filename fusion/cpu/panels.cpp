@@ -13,7 +13,7 @@ namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kPanelBytes = std::int64_t{512} << 10;  // half of a second cache
-constexpr std::int64_t kNarrowest = 32;                        // channels: below that products lose more than caches give
+constexpr std::int64_t kNarrowest = 32;  // channels: below that products lose more than caches give
 
 /// Positions of a chain's nodes, first to last.
 using Chain = std::vector<std::size_t>;
@@ -69,7 +69,8 @@ class Cutter {
     if (shape(y).empty()) return {};
     const std::int64_t wide = shape(y).back();
     const std::int64_t rows = elements_of(shape(y), n_) / std::max<std::int64_t>(wide, 1);
-    const std::int64_t width = panel(std::max<std::int64_t>(rows, 1), size_of(in_.values[static_cast<std::size_t>(y)].dtype));
+    const std::int64_t width =
+        panel(std::max<std::int64_t>(rows, 1), size_of(in_.values[static_cast<std::size_t>(y)].dtype));
     if (wide < 2 * width) return {};
     Chain chain = {i};
     ValueId value = y;
@@ -92,7 +93,8 @@ class Cutter {
     if (after.empty() || after.back() != wide) return false;
     if (node.op == "aten::batch_norm") return shape(input).size() == 2;
     if (node.op == "aten::flatten.using_ints") return true;
-    return node.op == "aten::view" || node.op == "aten::reshape" ? resized(node.args.at(1), wide, wide).has_value() : false;
+    return node.op == "aten::view" || node.op == "aten::reshape" ? resized(node.args.at(1), wide, wide).has_value()
+                                                                 : false;
   }
 
   // Whether it is a largest element or a mean over dimensions other than the last, of which nobody wants positions.

@@ -163,7 +163,7 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
         return t + x * sigmoid(x) * (T{1} - t * t);
       });
     case Unary::kHardsigmoid:
-      return visit([](T x, T) { return x > T{-3} && x < T{3} ? T{1} / T{6} : T{0}; });
+      return visit([](T x, T) { return x > T{-3} && x < T{3} ? T(1.0F / 6.0F) : T{0}; });  // a float's, as in ATen
     case Unary::kHardswish:
       return visit([](T x, T) { return x <= T{-3} ? T{0} : x < T{3} ? x / T{3} + T(0.5) : T{1}; });
     case Unary::kAtLeast:

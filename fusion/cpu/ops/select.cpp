@@ -12,12 +12,12 @@ std::int64_t counted_from_front(std::int64_t at, std::int64_t size) { return at 
 
 // ---- Parts ----
 
-// Binds the node's outputs to stretches of a dimension, one behind another.
+// Binds the node's outputs to stretches of a dimension, one behind another; the last ones may have no name.
 void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& counts) {
   if (std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != x.size(dim)) site.fail("its sizes do not fit");
-  if (counts.size() != site.node().outputs.size()) site.fail("it has another number of outputs than parts");
+  if (counts.size() < site.node().outputs.size()) site.fail("it has fewer parts than outputs");
   std::int64_t begin = 0;
-  for (std::size_t o = 0; o < counts.size(); ++o) {
+  for (std::size_t o = 0; o < site.node().outputs.size(); ++o) {
     site.bind(x.sliced(dim, begin, counts[o]), o);
     begin += counts[o];
   }

@@ -70,13 +70,6 @@ void permute(Site& site) { site.bind(site.tensor(0).permuted(site.ints(1))); }
 
 void same(Site& site) { site.bind(site.tensor(0)); }
 
-// Schema: input, dtype, non_blocking, copy, memory_format.
-void to_dtype(Site& site) {
-  const auto* dtype = std::get_if<DType>(&site.node().args.at(1));
-  if (dtype == nullptr || *dtype != site.tensor(0).dtype) site.fail("only to the same dtype");
-  same(site);
-}
-
 }  // namespace
 
 std::vector<NamedCompiler> shape_ops() {
@@ -89,7 +82,6 @@ std::vector<NamedCompiler> shape_ops() {
           {"aten::t", t},
           {"aten::permute", permute},
           {"aten::alias", same},
-          {"aten::to.dtype", to_dtype},
           {"aten::contiguous", same},  // whoever needs another order asks for it
           {"aten::view_as", reshape_as},
           {"aten::reshape_as", reshape_as}};

@@ -86,7 +86,7 @@ TEST_CASE("in float64, 100 steps are equal to 1e-9 at widths 1, 4 and 16") {
 }
 
 TEST_CASE("slots at different epochs keep their curves") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
   for (const Setting& s : {conv_setting(DType::kFloat32), mlp_setting(DType::kFloat32)}) {
     INFO(s.model.name << ", chunk " << chunk);
     const EpochOptions options;

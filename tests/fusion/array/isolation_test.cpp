@@ -47,7 +47,7 @@ StateBytes poisoned(const StateBytes& clean, float value) {
 }  // namespace
 
 TEST_CASE("neighbours that leave, arrive or turn NaN change no bit of a slot") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
   for (const Model& model : models()) {
     INFO(model.name << ", chunk " << chunk);
     const auto nothing = [](Array&, int) {};
@@ -95,7 +95,7 @@ TEST_CASE("clipping is by the slot's own norm") {
 }
 
 TEST_CASE("the same trial has the same bits in whichever slot") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
   for (const Model& model : models()) {
     INFO(model.name << ", chunk " << chunk);
     Array array(model.graph, model.recipe, chunked(chunk, {}, 2), kWidth, 5, at::kCPU);
@@ -106,7 +106,7 @@ TEST_CASE("the same trial has the same bits in whichever slot") {
 }
 
 TEST_CASE("a slot that moves to another array goes on bit for bit") {
-  const int chunk = GENERATE(kCompiled, 1, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 4);
   for (const Model& model : models()) {
     INFO(model.name << ", chunk " << chunk);
     const StateBytes expected = trained(model, chunk, 1, 6, [](Array&, int) {});

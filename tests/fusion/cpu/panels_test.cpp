@@ -1,9 +1,8 @@
 // Chains that are cut into panels of channels give what they give whole.
 #include "fusion/cpu/panels.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <numeric>
 
 #include "gradient_check.hpp"
