@@ -11,6 +11,7 @@
 #include "fusion/array/schema.hpp"
 #include "fusion/array/sharing.hpp"
 #include "fusion/cpu/compile.hpp"
+#include "fusion/cpu/kernels/flush.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -129,67 +130,73 @@ void CompiledModel::update(const cpu::Plan& plan, Workspace& workspace, int row,
   step_slot(recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
 }
 
+// Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
+std::span<std::byte*> CompiledModel::run(const cpu::Plan& plan, Workspace& workspace, const CompiledSlot& slot,
+                                         const Samples& samples, double* loss) const {
+  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+  bind(plan, buffers, slot.row);
+  const auto fill = [&](const at::Tensor& from, const cpu::Tensor& to) {
+    gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
+  };
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.inputs[i], plan.inputs[i]);
+  if (plan.target.defined()) fill(samples.target, plan.target);
+  const cpu::Run all{buffers, slot.hypers, slot.random, slot.smoothing, loss};
+  for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
+  return buffers;
+}
+
+std::vector<at::Tensor> CompiledModel::copied_gradients(const cpu::Plan& plan,
+                                                        std::span<std::byte* const> buffers) const {
+  std::vector<at::Tensor> gradients;
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!training_.graph.weights[i].trained) continue;
+    gradients.emplace_back();
+    if (!plan.gradients[i].defined()) continue;
+    gradients.back() = at::empty_like(store_.weight(i).narrow(0, 0, 1));
+    std::memcpy(gradients.back().data_ptr(), buffers[static_cast<std::size_t>(plan.gradients[i].buffer)],
+                gradients.back().nbytes());
+  }
+  return gradients;
+}
+
 double CompiledModel::step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
                            std::vector<at::Tensor>* gradients) {
   const cpu::Plan& plan = plan_for(true, samples.size());
-  Borrowed borrowed(*this);
-  Workspace& workspace = *borrowed;
-  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
-  bind(plan, buffers, slot.row);
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    gather(samples.inputs[i], samples, plan.inputs[i], buffers[static_cast<std::size_t>(plan.inputs[i].buffer)]);
-  }
-  gather(samples.target, samples, plan.target, buffers[static_cast<std::size_t>(plan.target.buffer)]);
+  const cpu::FlushDenormals flush;
+  Borrowed workspace(*this);
   double loss = 0;
-  const cpu::Run run{buffers, slot.hypers, slot.random, slot.smoothing, &loss};
-  for (const cpu::Kernel& kernel : plan.kernels) kernel(run);
-  if (gradients != nullptr) {
-    gradients->clear();
-    for (std::size_t i = 0; i < plan.weights.size(); ++i) {
-      if (!training_.graph.weights[i].trained) continue;
-      gradients->emplace_back();
-      if (!plan.gradients[i].defined()) continue;
-      const at::Tensor copy = at::empty_like(store_.weight(i).narrow(0, 0, 1));
-      std::memcpy(copy.data_ptr(), buffers[static_cast<std::size_t>(plan.gradients[i].buffer)], copy.nbytes());
-      gradients->back() = copy;
-    }
-  }
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, &loss);
+  if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
   if (recipe_.dtype == DType::kFloat64) {
-    update<double>(plan, workspace, slot.row, numbers);
+    update<double>(plan, *workspace, slot.row, numbers);
   } else {
-    update<float>(plan, workspace, slot.row, numbers);
+    update<float>(plan, *workspace, slot.row, numbers);
   }
   return loss;
 }
 
 at::Tensor CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
   const cpu::Plan& plan = plan_for(false, samples.size());
-  Borrowed borrowed(*this);
-  const std::span<std::byte*> buffers = (*borrowed).arena.bind(plan);
-  bind(plan, buffers, slot.row);
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    gather(samples.inputs[i], samples, plan.inputs[i], buffers[static_cast<std::size_t>(plan.inputs[i].buffer)]);
-  }
-  const cpu::Run run{buffers, slot.hypers, slot.random, slot.smoothing, nullptr};
-  for (const cpu::Kernel& kernel : plan.kernels) kernel(run);
+  const cpu::FlushDenormals flush;
+  Borrowed workspace(*this);
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, nullptr);
   const cpu::Tensor& output = plan.output;
   auto* const begin = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
   return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype)))
       .clone();
 }
 
-bool can_compile(const Graph& graph, const Recipe& recipe, const at::Device& device) {
-  if (!device.is_cpu()) return false;
+std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
     const Graph complete = with_complete_arguments(graph);
     const Reading training = training_reading(complete), evaluation = evaluation_reading(complete);
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
     static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.loss, recipe.dtype, n));
     static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
-    return true;
+    return "";
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
-    return false;
+    return error.what();
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fusion/array.hpp"
@@ -46,6 +47,10 @@ class CompiledModel {
   class Borrowed;
   const cpu::Plan& plan_for(bool training, std::int64_t n);
   void bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const;
+  std::span<std::byte*> run(const cpu::Plan& plan, Workspace& workspace, const CompiledSlot& slot,
+                            const Samples& samples, double* loss) const;
+  [[nodiscard]] std::vector<at::Tensor> copied_gradients(const cpu::Plan& plan,
+                                                         std::span<std::byte* const> buffers) const;
   template <typename T>
   void update(const cpu::Plan& plan, Workspace& workspace, int row, const SlotStep& numbers) const;
 
@@ -59,7 +64,7 @@ class CompiledModel {
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 
-/// Whether such arrays can be run so.
-[[nodiscard]] bool can_compile(const Graph& graph, const Recipe& recipe, const at::Device& device);
+/// Why arrays of the graph cannot be run so, naming an op and its place; "" if they can.
+[[nodiscard]] std::string why_not_compiled(const Graph& graph, const Recipe& recipe);
 
 }  // namespace hfta::fusion

@@ -115,7 +115,7 @@ std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& reci
                                           const at::Device& device) {
   const bool gpu = !device.is_cpu();
   std::vector<Lowering> alone = {with_chunk(1, options, gpu)};
-  if (can_compile(graph, recipe, device)) {
+  if (!gpu && why_not_compiled(graph, recipe).empty()) {
     alone.insert(alone.begin(), alone.front());
     alone.front().compiled = true;
     alone.front().threads_per_worker = 1;

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "fusion/array.hpp"
+#include "fusion/array/compiled.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 
@@ -86,6 +87,10 @@ class Curves {
     const json& slots = spec_.at("slots");
     Lowering lowering;
     lowering.chunk = spec_.at("chunk");
+    lowering.compiled = spec_.value("compiled", false);
+    if (lowering.compiled) {
+      if (const std::string why = why_not_compiled(graph_, recipe_); !why.empty()) return {{"refused", why}};
+    }
     lowering.channels_last = spec_.value("channels_last", false);
     for (const auto& [family, way] : spec_.value("families", json::object()).items()) lowering.families[family] = way;
     Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, at::kCPU);

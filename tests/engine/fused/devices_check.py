@@ -88,7 +88,7 @@ def gone(devices):
 
 
 def full(devices):
-    folder, remarks = devices.run(ONE, wanted=3, HFTA_FAULTS="file-written@20=full")
+    folder, remarks = devices.run(ONE, wanted=3, HFTA_FAULTS="file-written@6=full")
     one_line(remarks, "file-written")
     devices.run(ONE, folder)
     devices.check(folder)

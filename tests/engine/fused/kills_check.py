@@ -29,8 +29,9 @@ from study_check import CONV, Runs, study
 KEEP = 3
 # Of one thread: threads that wait for each other make times on a busy machine meaningless.
 OPTIONS = ("--set", f"keep={KEEP}", "--set", "array.threads=1")
+# Many steps of a wide layer: an epoch is long beside starting up.
 LONG_EPOCHS = (*OPTIONS, "--set", "data.batch_size=1", "--set", "run_cap=3", "--set", "hyperband.max_epochs=3",
-               "--set", "train.epochs=3")
+               "--set", "train.epochs=3", "--set", "parameters.hidden={values: [2048, 3072]}")
 STARTS = ("hfta-tune: running study", "hfta-tune: going on with study")
 EXPECTED_LINES = (*STARTS, "round ", "hfta-tune: stopping after this", "hfta-tune: stopped after")
 BETWEEN_PAGES = 0.15  # seconds; what a page holds is told within milliseconds, and pages come 0.2 s apart
@@ -344,7 +345,7 @@ def signals(world, arguments):
     for i in range(5):  # before training, or while lowering is measured
         folder = world.folder(expected.text)
         life = world.life(folder, expected.options, HFTA_CACHE=str(folder / "cache"))
-        time.sleep(0.2 * i)
+        time.sleep(0.15 * i)
         life.send(signal.SIGTERM)
         sent = time.monotonic()
         assert life.end() in (128 + signal.SIGTERM, -signal.SIGTERM), life.lines

@@ -103,7 +103,7 @@ void compare(const Model& model, const Lowering& lowering, double tolerance) {
 TEST_CASE("a slot of a wide array trains as it would alone") {
   const auto [dtype, tolerance] = GENERATE(table<DType, double>({{DType::kFloat32, 1e-5}, {DType::kFloat64, 1e-12}}));
   for (const Model& model : models(dtype)) {
-    const bool compiles = can_compile(model.graph, model.recipe, at::kCPU);
+    const bool compiles = why_not_compiled(model.graph, model.recipe).empty();
     CAPTURE(model.name);
     CHECK(compiles == !not_compiled().contains(model.name));
     if (compiles) compare(model, chunked(kCompiled, {}, 2), tolerance);
