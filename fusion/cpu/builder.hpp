@@ -76,6 +76,10 @@ class Builder {
     bool add = false;
   };
   [[nodiscard]] Part contribute(const Tensor& input);
+  /// The same, or an undefined tensor where nobody wants that gradient.
+  [[nodiscard]] Part contribute_if_wanted(const Tensor& input) {
+    return wants_gradient(input) ? contribute(input) : Part{};
+  }
   /// `gradient` as a part of the input's gradient, which it becomes itself if it is the first: nobody else may write
   /// to it afterwards.
   void contribute(const Tensor& input, const Tensor& gradient);

@@ -13,6 +13,13 @@ std::int64_t product(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+Dims inverse(std::span<const std::int64_t> order) {
+  Dims back(order.size());
+  for (std::size_t d = 0; d < order.size(); ++d)
+    back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
+  return back;
+}
+
 Dims row_major(const Dims& sizes) {
   Dims strides(sizes.size(), 1);
   for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<std::int64_t>(sizes[d], 1);

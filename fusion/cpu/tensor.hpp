@@ -42,6 +42,8 @@ struct Tensor {
   [[nodiscard]] Tensor expanded(const Dims& wanted) const;
 };
 
+/// The order that takes tensor.permuted(order) back.
+[[nodiscard]] Dims inverse(std::span<const std::int64_t> order);
 /// Strides of a row-major tensor.
 [[nodiscard]] Dims row_major(const Dims& sizes);
 [[nodiscard]] std::int64_t product(std::span<const std::int64_t> sizes);

@@ -148,12 +148,9 @@ Tensor result_of(Builder& b, const Tensor& q, const Dims& sizes, std::size_t inn
   const auto heads = order.begin() + static_cast<std::ptrdiff_t>(dims - 2 - std::min(inner, dims - 2));
   std::rotate(heads, order.end() - 2, order.end() - 1);  // L before heads
   std::stable_sort(order.begin(), heads + 1, [&](std::int64_t x, std::int64_t y) { return q.stride(x) > q.stride(y); });
-  Dims in_memory(dims), back(dims);
-  for (std::size_t d = 0; d < dims; ++d) {
-    in_memory[d] = sizes[static_cast<std::size_t>(order[d])];
-    back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
-  }
-  return b.fresh(in_memory).permuted(back);
+  Dims in_memory(dims);
+  for (std::size_t d = 0; d < dims; ++d) in_memory[d] = sizes[static_cast<std::size_t>(order[d])];
+  return b.fresh(in_memory).permuted(inverse(order));
 }
 
 void check(Site& site, const Attention& a) {

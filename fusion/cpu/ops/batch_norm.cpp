@@ -90,8 +90,7 @@ void backward(Builder& b, const BatchNorm& n) {
   if (!given) return;
   const Tensor dy = *given, less = b.fresh({n.channels}), slope = b.fresh({n.channels});
   const bool wants_x = b.wants_gradient(n.x), residual = b.wants_gradient(n.residual);
-  const auto part = [&](const Tensor& t) { return b.wants_gradient(t) ? b.contribute(t) : Builder::Part{}; };
-  const Builder::Part dweight = part(n.weight), dbias = part(n.bias);
+  const Builder::Part dweight = b.contribute_if_wanted(n.weight), dbias = b.contribute_if_wanted(n.bias);
   const bool by_output = n.relu && n.residual.defined();
   b.emit({n.x, n.y, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope, dweight.tensor,
           dbias.tensor},
@@ -164,10 +163,7 @@ void batch_norm(Site& site) {
   for (Tensor* t : {&n.mean, &n.deviation, &n.scale, &n.shift}) *t = b.fresh({n.channels});
   for (Tensor* t : {&n.sums, &n.products}) *t = b.fresh({n.channels}, DType::kFloat64);
   const Tensor ordered = n.x.permuted(order);
-  Dims back(order.size());
-  for (std::size_t d = 0; d < order.size(); ++d)
-    back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
-  n.y = b.fresh(ordered.sizes).permuted(back);
+  n.y = b.fresh(ordered.sizes).permuted(inverse(order));
   ValueId output = site.output(), other = kNoValue;
   if (const auto addition = fused_addition(site, x.sizes, other)) {
     n.residual = b.in_order(b.value(other), order);
@@ -184,17 +180,10 @@ void batch_norm(Site& site) {
   b.bind(output, n.y);
 }
 
-// Schema: input, other, alpha. Counters of batches, which are written to where they are; anything else that nobody sees
-// the old value of.
-void add_in_place(Site& site) {
+// Schema: input, other, alpha. Counters of batches, without gradients, which are written to where they are.
+void count(Site& site) {
   Builder& b = site.b;
   const Tensor x = site.tensor(0);
-  if (!site.node().no_gradient) {
-    if (b.only_reader(std::get<ValueId>(site.node().args.at(0))) != site.position()) {
-      site.fail("the value that it changes has other readers");
-    }
-    return find_compiler("aten::add.Tensor")(site);
-  }
   const auto& weights = b.graph().weights;
   const bool counter =
       x.dtype == DType::kInt64 && !b.wants_gradient(x) && site.is_number(1) &&
@@ -211,8 +200,6 @@ void add_in_place(Site& site) {
 
 }  // namespace
 
-std::vector<NamedCompiler> batch_norm_ops() {
-  return {{"aten::batch_norm", batch_norm}, {"aten::add_.Tensor", add_in_place}};
-}
+std::vector<NamedCompiler> batch_norm_ops() { return {{"aten::batch_norm", batch_norm}, {"aten::add_.Tensor", count}}; }
 
 }  // namespace hfta::fusion::cpu

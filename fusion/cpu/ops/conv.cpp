@@ -54,9 +54,8 @@ void backward(Builder& b, const Conv& c) {
   if (!given) return;
   const bool wants_bias = b.wants_gradient(c.bias), wants_weight = b.wants_gradient(c.weight),
              wants_x = b.wants_gradient(c.x);
-  const Builder::Part db = wants_bias ? b.contribute(c.bias) : Builder::Part{};
-  const Builder::Part dw = wants_weight ? b.contribute(c.weight) : Builder::Part{};
-  const Builder::Part dx = wants_x ? b.contribute(c.x) : Builder::Part{};
+  const Builder::Part db = b.contribute_if_wanted(c.bias), dw = b.contribute_if_wanted(c.weight),
+                      dx = b.contribute_if_wanted(c.x);
   const auto sums = wants_weight ? std::make_shared<const Sums>(c.shape, dw.add) : nullptr;
   const auto product = wants_x ? std::make_shared<const Product>(c.shape, !c.transposed, dx.add) : nullptr;
   const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch()}) : Tensor{};

@@ -39,7 +39,7 @@ void backward(Builder& b, const Linear& l) {
   if (!dy) return;
   const bool wants_bias = b.wants_gradient(l.bias);
   if (wants_bias || l.relu) {
-    const Builder::Part db = wants_bias ? b.contribute(l.bias) : Builder::Part{};
+    const Builder::Part db = b.contribute_if_wanted(l.bias);
     b.emit({*dy, l.y, db.tensor}, [=, dy = *dy](const Run& run) {
       mask_and_sum(run.at<T>(dy), l.relu ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
                    wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);

@@ -22,8 +22,8 @@ template <typename T>
 void backward(Builder& b, const Norm& l) {
   const auto dy = b.gradient(l.y);
   if (!dy) return;
-  const auto part = [&](const Tensor& t) { return b.wants_gradient(t) ? b.contribute(t) : Builder::Part{}; };
-  const Builder::Part dx = part(l.x), dw = part(l.weight), db = part(l.bias);
+  const Builder::Part dx = b.contribute_if_wanted(l.x), dw = b.contribute_if_wanted(l.weight),
+                      db = b.contribute_if_wanted(l.bias);
   const Tensor scratch = b.fresh({2 * l.shape.groups * l.shape.n});
   b.emit({*dy, l.x, l.weight, l.mean, l.inverse, dx.tensor, dw.tensor, db.tensor, scratch},
          [=, dy = *dy](const Run& run) {

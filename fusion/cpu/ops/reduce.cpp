@@ -54,15 +54,13 @@ Reduction reduction(Site& site, const Dims& dims) {
   if (r.x.dtype != b.dtype() || r.x.numel() == 0) site.fail("its input is no floating-point tensor, or empty");
   r.goes = dimensions(site, r.x, dims);
   if (!foldable(r.x, r.goes)) {  // those that go become the innermost
-    Dims order, back(r.x.sizes.size());
+    Dims order;
     for (const bool goes : {false, true}) {
       for (std::size_t d = 0; d < r.goes.size(); ++d) {
         if (r.goes[d] == goes) order.push_back(static_cast<std::int64_t>(d));
       }
     }
-    for (std::size_t d = 0; d < order.size(); ++d)
-      back[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
-    r.x = b.contiguous(r.x.permuted(order)).permuted(back);
+    r.x = b.contiguous(r.x.permuted(order)).permuted(inverse(order));
   }
   const auto order = in_memory(r.x);
   Dims kept(order.size()), back(order.size());
