@@ -86,8 +86,13 @@ def contestants(race: Race) -> list[Contestant]:
 
 def chosen(everyone: list[Contestant], wanted: str) -> list[Contestant]:
     """`wanted`: families and full names, with commas between; "" for all."""
-    words = set(filter(None, wanted.split(",")))
-    return [c for c in everyone if not words or c.family in words or c.name in words]
+    words = list(filter(None, wanted.split(",")))
+    if not words:
+        return everyone
+    named = [c for c in everyone if c.family in words or c.name in words]
+    # Variants that are raced only if asked for.
+    known = {c.name for c in everyone} | {c.family for c in everyone}
+    return named + [Contestant(*word.split(":", 1)) for word in words if word not in known and ":" in word]
 
 
 def command(contestant: Contestant, race: Race, width: int) -> list[str]:

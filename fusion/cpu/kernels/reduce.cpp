@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so that long sums keep their digits
 constexpr std::int64_t kStretch = 4096;  // elements of a row likewise
+constexpr std::int64_t kColumns = 64;
 
 template <typename T>
 inline __attribute__((always_inline)) T sum_row(const T* x, std::int64_t n) {
@@ -63,25 +64,41 @@ inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, dou
   }
 }
 
+// The largest of each of `width` columns, at most kColumns, of n rows that lie `step` apart; `at` may be null. Plain
+// loops: of comparisons joined by "or" GCC makes better vectors than of vector types.
 template <typename T>
-inline __attribute__((always_inline)) bool exceeds(T v, T most) {
-  return v > most || (v != v && most == most);
+inline __attribute__((always_inline)) void max_columns(const T* x, std::int64_t n, std::int64_t step,
+                                                       std::int64_t width, T* y, std::int64_t* at) {
+  using Whole = typename VectorOf<T>::Whole;
+  T most[kColumns];
+  Whole place[kColumns] = {};
+  std::copy_n(x, width, most);
+  for (std::int64_t r = 1; r < n; ++r) {
+    const T* __restrict row = x + r * step;
+#pragma GCC unroll 1  // or 16 columns become 16 scalars
+    for (std::int64_t c = 0; c < width; ++c) {
+      const bool larger = (row[c] > most[c]) | ((row[c] != row[c]) & (most[c] == most[c]));
+      most[c] = larger ? row[c] : most[c];
+      place[c] = larger ? static_cast<Whole>(r) : place[c];
+    }
+  }
+  std::copy_n(most, width, y);
+  if (at != nullptr) std::copy_n(place, width, at);
 }
 
 template <typename T>
 inline __attribute__((always_inline)) void max(const Fold& f, const T* x, T* y, std::int64_t* at) {
-  for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, y += f.inner) {
-    std::copy_n(x, f.inner, y);
-    if (at != nullptr) std::fill_n(at, f.inner, 0);
-    for (std::int64_t r = 1; r < f.n; ++r) {
-      const T* const row = x + r * f.inner;
-      for (std::int64_t i = 0; i < f.inner; ++i) {
-        const bool larger = exceeds(row[i], y[i]);
-        y[i] = larger ? row[i] : y[i];
-        if (at != nullptr) at[i] = larger ? r : at[i];
+  for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner) {
+    for (std::int64_t c = 0; c < f.inner; c += kColumns) {
+      const std::int64_t width = std::min(kColumns, f.inner - c);
+      if (width == kColumns) {  // a known width stays in registers
+        max_columns(x + c, f.n, f.inner, kColumns, y, at);
+      } else {
+        max_columns(x + c, f.n, f.inner, width, y, at);
       }
+      y += width;
+      if (at != nullptr) at += width;
     }
-    if (at != nullptr) at += f.inner;
   }
 }
 
