@@ -41,6 +41,22 @@ int steps_at_a_time(double wave_seconds) {
 // What timing a candidate of that speed costs: a warm-up, and the repeats.
 double seconds_to_time(double wave_seconds) { return wave_seconds * (1 + kRepeats * steps_at_a_time(wave_seconds)); }
 
+// Whether wider chunks are worth a try: not behind two that were no faster per slot than what was half as wide.
+class Widening {
+ public:
+  [[nodiscard]] bool given_up() const { return in_vain_ == 2; }
+  void note(const Measured& chunk) {
+    const double per_slot = chunk.wave_seconds / chunk.lowering.chunk;
+    in_vain_ = per_slot < kGain * last_ ? 0 : in_vain_ + 1;
+    last_ = per_slot;
+  }
+
+ private:
+  static constexpr double kGain = 0.97;
+  double last_ = std::numeric_limits<double>::infinity();
+  int in_vain_ = 0;
+};
+
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
 class Probe {
  public:
@@ -167,10 +183,14 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
     choices.complete = choices.complete && enough;
     return enough;
   };
+  Widening widening;
   for (std::size_t i = next + 1; i < plans.size(); ++i) {
+    const bool wider = plans[i].chunk > plans[i - 1].chunk;
+    if (wider && widening.given_up()) continue;
     // Slots that run together take at most about as long as they would in turn.
     const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
-    if (affordable(seconds_to_time(growth * choices.candidates.front().wave_seconds))) try_out(plans[i]);
+    if (!affordable(seconds_to_time(growth * choices.candidates.front().wave_seconds))) continue;
+    if (try_out(plans[i]) && wider) widening.note(choices.candidates.back());
   }
   const Measured base = choices.best_for(options.width);
   Lowering current = base.lowering;

@@ -16,6 +16,16 @@ class TickingClock final : public Clock {
   mutable double now_ = 0;
 };
 
+// One whose looks cost ever more: what is timed later seems slower.
+class TiringClock final : public Clock {
+ public:
+  [[nodiscard]] Utc utc() const override { return {}; }
+  [[nodiscard]] double seconds() const override { return now_ += tick_ *= 1.2; }
+
+ private:
+  mutable double now_ = 0, tick_ = 1e-6;
+};
+
 DeviceData data_of(const Model& model) {
   const Samples& samples = model.batch.parts[0];
   return {samples.inputs, samples.target, samples.target.size(0)};
@@ -55,6 +65,21 @@ TEST_CASE("measuring stays in its budget") {
   const MeasuredChoices none = measure(model.graph, model.recipe, data, {8, 2, 0, 0.02}, at::kCPU, clock);
   CHECK(none.how == "not measured");
   CHECK(none.best_for(8).lowering.chunk == 1);
+}
+
+TEST_CASE("chunks are widened as long as that helps") {
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  const auto widest = [&](const Clock& clock) {
+    int chunk = 0;
+    for (const Measured& one :
+         measure(model.graph, model.recipe, data_of(model), {32, 1, 1e9, 0.02}, at::kCPU, clock).candidates) {
+      chunk = std::max(chunk, one.lowering.chunk);
+    }
+    return chunk;
+  };
+  CHECK(widest(TickingClock()) == 32);
+  CHECK(widest(TiringClock()) < 32);
+  CHECK(widest(TiringClock()) >= 4);
 }
 
 TEST_CASE("every candidate trains the same") {
