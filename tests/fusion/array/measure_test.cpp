@@ -82,20 +82,28 @@ TEST_CASE("chunks are widened as long as that helps") {
   CHECK(widest(TiringClock()) >= 4);
 }
 
-TEST_CASE("every candidate trains the same") {
-  const Model model = conv_net(DType::kFloat64, OptimizerKind::kAdam);
+TEST_CASE("every candidate trains the same, and goes on from a saved slot bit for bit") {
+  const Model model =
+      GENERATE(conv_net(DType::kFloat64, OptimizerKind::kAdam), mlp(DType::kFloat64, OptimizerKind::kSgd));
   const MeasuredChoices all =
       measure(model.graph, model.recipe, data_of(model), {4, 2, 1e9, 0.02}, at::kCPU, TickingClock());
   std::vector<double> expected;
   for (const Measured& candidate : all.candidates) {
-    INFO(candidate.lowering.to_text());
+    INFO(model.name << ": " << candidate.lowering.to_text());
     Array array(model.graph, model.recipe, candidate.lowering, 3, 5, at::kCPU);
+    Array other(model.graph, model.recipe, candidate.lowering, 3, 5, at::kCPU);
     for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
-    std::vector<double> losses;
-    for (int s = 0; s < 5; ++s) losses = step_all(array, model.batch);
+    for (int s = 0; s < 3; ++s) step_all(array, model.batch);
+    for (int b = 0; b < 3; ++b) other.insert(2 - b, trial(model, b), array.extract(b));
+    std::vector<double> losses, resumed;
+    for (int s = 0; s < 2; ++s) losses = step_all(array, model.batch);
+    for (int s = 0; s < 2; ++s) resumed = step_all(other, model.batch);
     losses.resize(3);
     if (expected.empty()) expected = losses;
-    for (std::size_t b = 0; b < 3; ++b) CHECK(losses[b] == Approx(expected[b]).epsilon(1e-9));
+    for (std::size_t b = 0; b < 3; ++b) {
+      CHECK(losses[b] == Approx(expected[b]).epsilon(1e-9));
+      CHECK(resumed[2 - b] == losses[b]);
+    }
   }
 }
 
