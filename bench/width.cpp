@@ -63,9 +63,10 @@ void run(const Setting& setting, int repeats) {
   for (const int width : {1, 2, 3, 4, 8, 16, 32}) {
     const std::vector<trials::Params> some(trials.begin(), trials.begin() + width);
     std::vector<double> together, alone;
-    for (int r = 0; r < repeats; ++r) {
-      together.push_back(seconds_for(setting, some, width));
+    for (int r = 0; r < repeats; ++r) {  // who begins changes, so that neither is always the colder one
+      if (r % 2 == 0) together.push_back(seconds_for(setting, some, width));
       alone.push_back(seconds_for(setting, some, 1));
+      if (r % 2 != 0) together.push_back(seconds_for(setting, some, width));
     }
     fmt::print("{:>5} {:>12.3f} {:>14.3f} {:>8.2f}\n", width, median(together), median(alone),
                median(alone) / median(together));

@@ -128,6 +128,9 @@ class Array {
   [[nodiscard]] std::int64_t bytes_per_slot() const;
   /// Bytes of the weights that slots share.
   [[nodiscard]] std::int64_t shared_bytes() const;
+  /// Bytes that the array holds between steps: slots, empty ones too, what they share, and where compiled the
+  /// workspaces of its threads.
+  [[nodiscard]] std::int64_t held_bytes() const;
   /// How often the part that slots share was computed for training.
   [[nodiscard]] std::int64_t shared_runs() const;
   /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule.

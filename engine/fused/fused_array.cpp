@@ -13,6 +13,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
     : trainer_(trainer),
       data_(data),
       kept_(kept),
+      need_(memory_need(task.graph, task.spec.recipe)),
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
@@ -76,6 +77,11 @@ ArrayInfo FusedArray::info() const {
   for (const auto& [path, name] : array_.choices()) {
     if (lowering.chunk > 1) json["ops"][path] = name;
   }
+  const double epoch_seconds = kept_.choices.seconds_per_slot_step(array_.width()) * array_.width() *
+                               static_cast<double>(epochs_.steps_per_epoch());
+  json["predicted"] = {{"bytes", need_.total(array_.width(), trainer_.working(array_.width()))},
+                       {"training_seconds_per_round", epoch_seconds}};
+  json["held_bytes"] = array_.held_bytes();
   json["choices"] = to_json(kept_);
   return {array_.width(), lowering.chunk, lowering.workers * lowering.threads_per_worker, label_, json.dump()};
 }

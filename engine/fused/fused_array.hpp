@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/fused/fused_trainer.hpp"
+#include "engine/fused/memory.hpp"
 #include "fusion/array.hpp"
 
 namespace hfta::engine {
@@ -29,6 +30,7 @@ class FusedArray final : public TrainerArray {
   FusedTrainer& trainer_;
   const LoadedData& data_;
   KeptChoices kept_;
+  MemoryNeed need_;
   std::string label_;
   bool cpu_;
   fusion::Array array_;

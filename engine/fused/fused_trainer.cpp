@@ -12,6 +12,7 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
+#include "engine/fused/memory.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
@@ -28,39 +29,6 @@ std::string text_of(const fusion::DataSource& source) {
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", source.name, source.train.string(),
                      source.validation_file.string(), source.test_file.string(), source.validation.value_or(-1),
                      source.test.value_or(-1), join(source.x), source.y, source.target, join(source.features));
-}
-
-// Activations and gradients of a batch, counting every value of the graph once forward and once backward.
-std::int64_t activation_bytes(const fusion::Graph& graph, const fusion::Recipe& recipe) {
-  std::int64_t bytes = 0;
-  for (const fusion::Node& node : graph.nodes) {
-    for (const fusion::ValueId id : node.outputs) {
-      if (id == fusion::kNoValue) continue;
-      const fusion::Value& value = graph.values[static_cast<std::size_t>(id)];
-      if (!value.number)
-        bytes += 2 * fusion::size_of(value.dtype) * fusion::elements_of(value.shape, recipe.batch_size);
-    }
-  }
-  return bytes;
-}
-
-std::int64_t bytes_of(const fusion::Weight& weight) {
-  return fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
-}
-
-// What a slot has of its own: weights, gradients and optimizer state.
-std::int64_t slot_bytes(const fusion::Graph& graph, const fusion::Recipe& recipe) {
-  const int copies = recipe.optimizer == fusion::OptimizerKind::kSgd ? 3 : 4;
-  std::int64_t bytes = 0;
-  for (const fusion::Weight& weight : graph.weights) bytes += weight.trained ? copies * bytes_of(weight) : 0;
-  return bytes;
-}
-
-// What is held once for all slots.
-std::int64_t shared_bytes(const fusion::Graph& graph) {
-  std::int64_t bytes = 0;
-  for (const fusion::Weight& weight : graph.weights) bytes += weight.trained ? 0 : bytes_of(weight);
-  return bytes;
 }
 
 std::int64_t frozen_count(const fusion::Graph& graph, const std::vector<std::string>& parameters) {
@@ -170,16 +138,14 @@ std::string FusedTrainer::partition(const trials::Params& params) const { return
 int FusedTrainer::planned_width(const PreparedTask& task) const {
   const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
   if (options_.config.width) return std::min(*options_.config.width, std::max(1, trials));
-  const bool cpu = device().is_cpu();
-  const std::int64_t activations = activation_bytes(task.graph, task.spec.recipe);
-  // On a CPU only the slots at work hold activations.
-  const std::int64_t fixed = shared_bytes(task.graph) + (cpu ? threads() * activations : 0);
-  const std::int64_t per_slot =
-      std::max<std::int64_t>(1, slot_bytes(task.graph, task.spec.recipe) + (cpu ? 0 : activations));
-  const std::int64_t room = host_memory() / 2 / options_.sharers - fixed;
-  const int widest = std::clamp(trials, 1, cpu ? kWidestOnCpu : kWidestOnGpu);
-  return static_cast<int>(std::clamp<std::int64_t>(room / per_slot, 1, widest));
+  const int widest = std::clamp(trials, 1, device().is_cpu() ? kWidestOnCpu : kWidestOnGpu);
+  const std::int64_t room = host_memory() / 2 / options_.sharers;
+  const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
+  return static_cast<int>(std::min<std::int64_t>(need.most_slots(room, working(widest)), widest));
 }
+
+// On a CPU only the slots at work hold activations.
+int FusedTrainer::working(int width) const { return device().is_cpu() ? std::min(threads(), width) : width; }
 
 PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   const PreparedTask task = prepare(params);
@@ -190,7 +156,8 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
     plan.frozen = frozen_count(task.graph, models_.read(*task.spec.model_file).parameters());
     plan.model = models_.facts(*task.spec.model_file);
   }
-  plan.bytes_per_slot = slot_bytes(task.graph, task.spec.recipe) + activation_bytes(task.graph, task.spec.recipe);
+  const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
+  plan.bytes_per_slot = need.slot + need.activations;
   for (const auto& [op, where] : fusion::ops_without_rule(task.graph)) {
     plan.lowerings[op] = fmt::format("LibTorch's batching ({})", where);
   }

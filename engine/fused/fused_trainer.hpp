@@ -45,6 +45,8 @@ class FusedTrainer final : public Trainer {
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
+  /// Slots of an array that hold activations at a time.
+  [[nodiscard]] int working(int width) const;
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }

@@ -371,6 +371,11 @@ std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(
 
 std::int64_t Array::shared_bytes() const { return impl_->store.shared_bytes(); }
 
+std::int64_t Array::held_bytes() const {
+  return impl_->store.slots() * bytes_per_slot() + shared_bytes() +
+         (impl_->compiled != nullptr ? impl_->lowering.workers * impl_->compiled->workspace_bytes() : 0);
+}
+
 std::int64_t Array::shared_runs() const { return impl_->shared_runs; }
 
 std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->trainer->choices(); }

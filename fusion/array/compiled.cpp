@@ -104,6 +104,13 @@ const cpu::Plan& CompiledModel::plan_for(bool training, std::int64_t n) {
   return *plan;
 }
 
+std::int64_t CompiledModel::workspace_bytes() {
+  const std::lock_guard lock(mutex_);
+  std::size_t most = 0;
+  for (const auto& [key, plan] : plans_) most = std::max(most, plan->arena_bytes);
+  return static_cast<std::int64_t>(most);
+}
+
 void CompiledModel::bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const {
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     const at::Tensor& rows = store_.weight(i);

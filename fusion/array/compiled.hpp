@@ -41,6 +41,8 @@ class CompiledModel {
               std::vector<at::Tensor>* gradients);
   /// The output for the samples, [N, ...].
   [[nodiscard]] at::Tensor predict(const CompiledSlot& slot, const Samples& samples);
+  /// Bytes that one thread needs for the batch sizes met so far.
+  [[nodiscard]] std::int64_t workspace_bytes();
 
  private:
   struct Workspace;

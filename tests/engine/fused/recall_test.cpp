@@ -70,7 +70,7 @@ TEST_CASE("an array runs as it did in the study so far") {
   CHECK(place.trainer.open(params(16), 4, 0, never)->info().chunk == 1);  // another partition
   Place again;                                                            // what was recalled is recalled again
   CHECK(again.trainer.recall(partition, info.choices_json).empty());
-  CHECK(again.info().choices_json == info.choices_json);
+  CHECK(again.info(3).choices_json == info.choices_json);
 }
 
 TEST_CASE("what was chosen elsewhere is not used, and the user is told") {

@@ -1,0 +1,40 @@
+#include "engine/fused/memory.hpp"
+
+#include <algorithm>
+
+namespace hfta::engine {
+namespace {
+
+std::int64_t activations_of(const fusion::Graph& graph, std::int64_t batch) {
+  std::int64_t bytes = 0;
+  for (const fusion::Node& node : graph.nodes) {
+    for (const fusion::ValueId id : node.outputs) {
+      if (id == fusion::kNoValue) continue;
+      const fusion::Value& value = graph.values[static_cast<std::size_t>(id)];
+      if (!value.number) bytes += 2 * fusion::size_of(value.dtype) * fusion::elements_of(value.shape, batch);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t MemoryNeed::most_slots(std::int64_t room, int working) const {
+  const std::int64_t left = room - shared;
+  const std::int64_t all_at_work = left / std::max<std::int64_t>(1, slot + activations);
+  if (all_at_work < working) return std::max<std::int64_t>(1, all_at_work);
+  return (left - working * activations) / std::max<std::int64_t>(1, slot);
+}
+
+MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe) {
+  const int copies = recipe.optimizer == fusion::OptimizerKind::kSgd ? 3 : 4;
+  MemoryNeed need;
+  for (const fusion::Weight& weight : graph.weights) {
+    const std::int64_t bytes = fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
+    (weight.trained ? need.slot : need.shared) += weight.trained ? copies * bytes : bytes;
+  }
+  need.activations = activations_of(graph, recipe.batch_size);
+  return need;
+}
+
+}  // namespace hfta::engine
