@@ -372,8 +372,9 @@ std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(
 std::int64_t Array::shared_bytes() const { return impl_->store.shared_bytes(); }
 
 std::int64_t Array::held_bytes() const {
+  const std::int64_t at_work = std::min(impl_->lowering.workers, chunks());
   return impl_->store.slots() * bytes_per_slot() + shared_bytes() +
-         (impl_->compiled != nullptr ? impl_->lowering.workers * impl_->compiled->workspace_bytes() : 0);
+         (impl_->compiled != nullptr ? at_work * impl_->compiled->workspace_bytes() : 0);
 }
 
 std::int64_t Array::shared_runs() const { return impl_->shared_runs; }
