@@ -1,12 +1,13 @@
 // States that wait in memory: what the driver asks about them in every round must not grow with their number.
 
+#include "engine/driver/ledger.hpp"
+
 #include <catch2/catch.hpp>
 #include <map>
 #include <memory>
 #include <set>
 #include <utility>
 
-#include "engine/driver/ledger.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;

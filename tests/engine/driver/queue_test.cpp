@@ -1,5 +1,7 @@
 // Trials that wait for slots: whom the queue names, held against a plain walk through all of them.
 
+#include "engine/driver/queue.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "engine/driver/queue.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;
