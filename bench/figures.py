@@ -9,7 +9,7 @@ what it was asked to takes no part.
 import argparse
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,24 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 Row = dict[str, Any]
+FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
+
+
+@dataclass(frozen=True)
+class Line:
+    label: str
+    points: list[tuple[float, float]]
+    style: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Panel:
+    title: str
+    across: str  # what is counted along the axis, which is logarithmic
+    lines: list[Line]
+    ticks: list[int] = field(default_factory=list)  # none: powers of ten
+    up: str = ""
+    log_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,29 +115,44 @@ def table(groups: list[Group]) -> Iterable[str]:
         yield f"| {group.width} | " + " | ".join(cell(group.best(c)) for c in COLUMNS) + f" | {ratio} |"
 
 
-def draw(by_workload: dict[str, list[Group]], value: Callable[[Group, Column], float | None], label: str,
-         file: Path) -> None:
-    across = min(3, len(by_workload))
-    down = -(-len(by_workload) // across)
+def draw(panels: list[Panel], file: Path) -> None:
+    """Three panels a row; the first one's legend serves all that have the same lines."""
+    plt.rcParams["svg.hashsalt"] = "bench"  # the same bytes from the same numbers
+    file.parent.mkdir(parents=True, exist_ok=True)
+    across = min(3, len(panels))
+    down = -(-len(panels) // across)
     figure, axes = plt.subplots(down, across, figsize=(4 * across, 3.2 * down), squeeze=False, layout="constrained")
-    for axis in axes.flat[len(by_workload):]:
+    for axis in axes.flat[len(panels):]:
         axis.remove()
-    for axis, (workload, groups) in zip(axes.flat, by_workload.items()):
-        for column in COLUMNS:
-            points = [(g.width, v) for g in groups if (v := value(g, column)) is not None]
-            if points:
-                axis.plot(*zip(*points), label=column.title, **column.style)
-        widths = [g.width for g in groups]
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(widths, map(str, widths))
-        axis.set_yscale("log" if label.startswith("MiB") else "linear")
-        axis.set_title(workload)
-        axis.set_xlabel("trials side by side, B")
+    told: list[list[str]] = []
+    for axis, panel in zip(axes.flat, panels):
+        for line in panel.lines:
+            axis.plot(*zip(*line.points), label=line.label, **line.style)
+        axis.set_xscale("log", base=2 if panel.ticks else 10)
+        if panel.ticks:
+            axis.set_xticks(panel.ticks, map(str, panel.ticks))
+        axis.set_yscale("log" if panel.log_up else "linear")
+        axis.set_title(panel.title)
+        axis.set_xlabel(panel.across)
+        axis.set_ylabel(panel.up)
         axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel(label)
-    axes[0, 0].legend(fontsize="small")
+        labels = [line.label for line in panel.lines]
+        if not any(set(labels) <= set(earlier) for earlier in told):
+            axis.legend(fontsize="small")
+            told.append(labels)
     figure.savefig(file, metadata={"Date": None})
     plt.close(figure)
+
+
+def panels_of(by_workload: dict[str, list[Group]], value: Callable[[Group, Column], float | None],
+              label: str) -> list[Panel]:
+    panels = []
+    for workload, groups in by_workload.items():
+        lines = [Line(column.title, points, column.style) for column in COLUMNS
+                 if (points := [(g.width, v) for g in groups if (v := value(g, column)) is not None])]
+        panels.append(Panel(workload, "trials side by side, B", lines, [g.width for g in groups],
+                            label if not panels else "", label.startswith("MiB")))
+    return panels
 
 
 def grouped(rows: list[Row]) -> dict[str, list[Group]]:
@@ -132,10 +165,8 @@ def grouped(rows: list[Row]) -> dict[str, list[Group]]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench/figures.py", description=__doc__)
     parser.add_argument("results", type=Path, nargs="+")
-    parser.add_argument("--figures", type=Path, default=Path(__file__).resolve().parent.parent / "docs" / "figures")
+    parser.add_argument("--figures", type=Path, default=FIGURES)
     args = parser.parse_args()
-    args.figures.mkdir(parents=True, exist_ok=True)
-    plt.rcParams["svg.hashsalt"] = "bench"  # the same bytes from the same numbers
     settings: dict[tuple[str, int], list[Row]] = {}
     for file in args.results:
         for row in json.loads(file.read_text())["results"]:
@@ -143,8 +174,8 @@ def main() -> None:
     for (device, threads), rows in settings.items():
         by_workload = grouped(rows)
         name = f"{device}-{threads}"
-        draw(by_workload, Group.ratio, "speed-up over one by one", args.figures / f"speedup-{name}.svg")
-        draw(by_workload, Group.memory, "MiB for each trial", args.figures / f"memory-{name}.svg")
+        draw(panels_of(by_workload, Group.ratio, "speed-up over one by one"), args.figures / f"speedup-{name}.svg")
+        draw(panels_of(by_workload, Group.memory, "MiB for each trial"), args.figures / f"memory-{name}.svg")
         print(f"\n## {device}, {threads} thread{'s' * (threads > 1)}: samples of all trials per second")
         for workload, groups in by_workload.items():
             print(f"\n### {workload}\n\n" + "\n".join(table(groups)))

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by bench/run and bench/study: makes .venv-bench with what bench/requirements.txt names, and sets PYTHON.
+# Sourced by bench/run, bench/study and bench/growth: makes .venv-bench with what bench/requirements.txt names, and sets PYTHON.
 # A torch that scripts/quickstart has already put into .venv is borrowed: it is 4.7 GB.
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 BENCH_VENV=$ROOT/.venv-bench

@@ -94,7 +94,7 @@ std::vector<search::Verdict> Ledger::take_verdicts() {
 void Ledger::finish(int draw, trials::State state, const std::string& reason) {
   Entry& e = entry(draw);
   trials::Trial& t = trial(draw);
-  e.state.reset();
+  release(draw);
   e.best_state.reset();
   --counts_[static_cast<std::size_t>(t.state)];
   t.state = state;
@@ -105,7 +105,6 @@ void Ledger::finish(int draw, trials::State state, const std::string& reason) {
 }
 
 void Ledger::count_done(int draw) {
-  holding_.erase(draw);
   set_phase(draw, Phase::kDone);
   if (entry(draw).value && trial(draw).state != trials::State::kComplete) ranking_.erase(rank_of(draw));
 }
@@ -128,7 +127,7 @@ void Ledger::assign(int draw, std::string partition) {
 void Ledger::rest(int draw, Phase phase, HeldState state) {
   set_phase(draw, phase);
   entry(draw).state = std::move(state);
-  if (entry(draw).state) holding_.insert(draw);
+  hold(draw);
 }
 
 void Ledger::seat(int draw) {
@@ -137,8 +136,26 @@ void Ledger::seat(int draw) {
 }
 
 void Ledger::release(int draw) {
+  let_go(draw);
   entry(draw).state.reset();
-  holding_.erase(draw);
+}
+
+void Ledger::hold(int draw) {
+  const Entry& e = entry(draw);
+  let_go(draw);
+  if (!e.state) return;
+  const std::size_t bytes = e.state->size() + (e.best_state ? e.best_state->size() : 0);
+  holding_.emplace(draw, bytes);
+  held_bytes_ += bytes;
+  if (e.changed) unsaved_.insert(draw);
+}
+
+void Ledger::let_go(int draw) {
+  const auto held = holding_.find(draw);
+  if (held == holding_.end()) return;
+  held_bytes_ -= held->second;
+  holding_.erase(held);
+  unsaved_.erase(draw);
 }
 
 int Ledger::paused(const std::string& partition) const {

@@ -2,6 +2,7 @@
 /// What a run knows of its study's trials, in memory: one entry per draw, beside the sampler and the scheduler.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -86,8 +87,13 @@ class Ledger {
   /// Moves a trial that is not done to another phase. In no slot, it holds `state`.
   void rest(int draw, Phase phase, HeldState state);
   void seat(int draw);
-  /// Trials that hold a state in memory.
-  [[nodiscard]] const std::set<int>& holding() const { return holding_; }
+  /// Trials that hold a state in memory, with its bytes. Thousands may wait for a verdict: nobody goes through all of
+  /// them in every round.
+  [[nodiscard]] const std::map<int, std::size_t>& holding() const { return holding_; }
+  /// Of all of them.
+  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+  /// Those whose state is newer than its checkpoint, by draw. Each is told of once for each state.
+  [[nodiscard]] std::set<int> take_unsaved() { return std::exchange(unsaved_, {}); }
   /// Lets the state go that is on disk too.
   void release(int draw);
   /// Paused trials of a partition.
@@ -107,12 +113,19 @@ class Ledger {
   [[nodiscard]] std::optional<BestSoFar> best() const;
 
  private:
+  /// An epoch that the store has of a trial; `record` null: it has none.
+  struct Past {
+    int draw = 0;
+    const trials::EpochRecord* record = nullptr;
+  };
   void replay();
-  void replay_epoch(int epoch);
+  void replay(const Past& past);
   void settle_strangers();
   void take_value(int draw, int epoch, double value);
   void set_phase(int draw, Phase phase);
   void count_done(int draw);
+  void hold(int draw);
+  void let_go(int draw);
   [[nodiscard]] std::pair<double, int> rank_of(int draw) const;
 
   const StudyConfig& config_;
@@ -121,7 +134,9 @@ class Ledger {
   std::vector<trials::Trial> trials_;
   std::array<int, 5> counts_{};               ///< By trials::State.
   std::set<std::pair<double, int>> ranking_;  ///< Of trials that may still be the best: best first.
-  std::set<int> holding_;
+  std::map<int, std::size_t> holding_;        ///< Bytes by draw.
+  std::set<int> unsaved_;                     ///< Some of holding_.
+  std::size_t held_bytes_ = 0;
   std::map<std::string, int> paused_;  ///< By partition.
   std::int64_t epochs_ = 0;
   bool exhausted_ = false;

@@ -100,13 +100,17 @@ void Packer::fill(OpenArray& array, storage::Changes& changes) {
   }
 }
 
-// Devices share the partitions by the trial-epochs that wait in each.
+// Devices share the partitions by the trial-epochs that wait in each; ties go by name. Beside those that have an array,
+// only the richest without one can be chosen.
 std::string Packer::choose_partition() const {
+  std::map<std::string, int> devices;
+  for (const auto& array : arrays_) {
+    if (array && queue_.ready(array->partition()) > 0) ++devices[array->partition()];
+  }
+  for (const std::string& partition : queue_.richest(devices.size() + 1)) devices.try_emplace(partition, 0);
   std::string best;
   double most = -1;
-  for (const std::string& partition : queue_.partitions()) {
-    const auto here = std::count_if(arrays_.begin(), arrays_.end(),
-                                    [&](const auto& array) { return array && array->partition() == partition; });
+  for (const auto& [partition, here] : devices) {
     const double share = queue_.work(partition) / static_cast<double>(1 + here);
     if (share <= most) continue;
     most = share;
@@ -161,10 +165,7 @@ bool Packer::worth_leaving(const OpenArray& array) const {
   if (queue_.ready(array.partition()) > 0) return false;
   if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
   const int wanted = array.occupied() + std::max(1, (array.width() + 2) / 3);
-  const std::vector<std::string> others = queue_.partitions();
-  return std::any_of(others.begin(), others.end(), [&](const std::string& partition) {
-    return std::min(queue_.ready(partition), widest_) >= wanted;
-  });
+  return std::min(queue_.most_ready(), widest_) >= wanted;
 }
 
 void Packer::leave(std::size_t device) {

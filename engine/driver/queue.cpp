@@ -5,47 +5,63 @@ namespace hfta::engine {
 void ReadyQueue::push(int draw) {
   const Entry& entry = ledger_.entry(draw);
   Line& line = lines_[entry.partition];
-  (entry.recorded > 0 ? line.resumed : line.fresh).insert(draw);
-  ++total_;
+  if (line.size() > 0) strike(entry.partition, line);
+  const double epochs = ledger_.epochs_to_target(draw);  // stays the same while it waits
+  (entry.recorded > 0 ? line.resumed : line.fresh).emplace(draw, epochs);
+  line.work += epochs;
+  enter(entry.partition, line);
 }
 
 int ReadyQueue::front(const std::string& partition) const {
   const Line& line = lines_.at(partition);
-  return line.resumed.empty() ? *line.fresh.begin() : *line.resumed.begin();
+  return line.resumed.empty() ? line.fresh.begin()->first : line.resumed.begin()->first;
 }
 
 void ReadyQueue::take(int draw) {
   const std::string& partition = ledger_.entry(draw).partition;
   Line& line = lines_.at(partition);
-  if (line.resumed.erase(draw) == 0) line.fresh.erase(draw);
-  if (line.resumed.empty() && line.fresh.empty()) lines_.erase(partition);
-  --total_;
+  strike(partition, line);
+  std::map<int, double>& those = line.resumed.contains(draw) ? line.resumed : line.fresh;
+  const auto place = those.find(draw);
+  line.work -= place->second;
+  those.erase(place);
+  if (line.size() > 0) {
+    enter(partition, line);
+  } else {
+    lines_.erase(partition);
+  }
+}
+
+void ReadyQueue::enter(const std::string& partition, const Line& line) {
+  ranked_.emplace(-line.work, partition);
+  sizes_.insert(line.size());
+  total_ += line.size();
+  work_ += line.work;
+}
+
+void ReadyQueue::strike(const std::string& partition, const Line& line) {
+  ranked_.erase({-line.work, partition});
+  sizes_.erase(sizes_.find(line.size()));
+  total_ -= line.size();
+  work_ -= line.work;
 }
 
 int ReadyQueue::ready(const std::string& partition) const {
   const auto line = lines_.find(partition);
-  return line == lines_.end() ? 0 : static_cast<int>(line->second.resumed.size() + line->second.fresh.size());
+  return line == lines_.end() ? 0 : line->second.size();
 }
 
 double ReadyQueue::work(const std::string& partition) const {
   const auto line = lines_.find(partition);
-  if (line == lines_.end()) return 0;
-  double epochs = 0;
-  for (const int draw : line->second.resumed) epochs += ledger_.epochs_to_target(draw);
-  for (const int draw : line->second.fresh) epochs += ledger_.epochs_to_target(draw);
-  return epochs;
+  return line == lines_.end() ? 0 : line->second.work;
 }
 
-double ReadyQueue::work() const {
-  double epochs = 0;
-  for (const auto& [partition, line] : lines_) epochs += work(partition);
-  return epochs;
-}
-
-std::vector<std::string> ReadyQueue::partitions() const {
-  std::vector<std::string> all;
-  for (const auto& [partition, line] : lines_) all.push_back(partition);
-  return all;
+std::vector<std::string> ReadyQueue::richest(std::size_t count) const {
+  std::vector<std::string> names;
+  for (auto place = ranked_.begin(); place != ranked_.end() && names.size() < count; ++place) {
+    names.push_back(place->second);
+  }
+  return names;
 }
 
 }  // namespace hfta::engine

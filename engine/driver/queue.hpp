@@ -5,13 +5,15 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/driver/ledger.hpp"
 
 namespace hfta::engine {
 
-/// Within a partition, trials that were trained before come first, then the earlier draw.
+/// Within a partition, trials that were trained before come first, then the earlier draw. No question goes through all
+/// trials or all partitions: there may be thousands of either.
 class ReadyQueue {
  public:
   explicit ReadyQueue(Ledger& ledger) : ledger_(ledger) {}
@@ -22,21 +24,31 @@ class ReadyQueue {
   void take(int draw);
   [[nodiscard]] int ready(const std::string& partition) const;
   [[nodiscard]] int ready() const { return total_; }
-  /// Those with a trial ready, by name.
-  [[nodiscard]] std::vector<std::string> partitions() const;
+  /// Trials ready in the partition that has most of them.
+  [[nodiscard]] int most_ready() const { return sizes_.empty() ? 0 : *sizes_.rbegin(); }
+  /// The `count` partitions with most work, or all: most work first, ties by name.
+  [[nodiscard]] std::vector<std::string> richest(std::size_t count) const;
   /// Epochs to train before the trials' next decisions.
   [[nodiscard]] double work(const std::string& partition) const;
-  [[nodiscard]] double work() const;
+  [[nodiscard]] double work() const { return work_; }
   /// The first trial of the partition. REQUIRES ready(partition) > 0.
   [[nodiscard]] int front(const std::string& partition) const;
 
  private:
   struct Line {
-    std::set<int> resumed, fresh;
+    std::map<int, double> resumed, fresh;  ///< Epochs by draw.
+    double work = 0;
+    [[nodiscard]] int size() const { return static_cast<int>(resumed.size() + fresh.size()); }
   };
+  void enter(const std::string& partition, const Line& line);
+  void strike(const std::string& partition, const Line& line);
+
   Ledger& ledger_;
-  std::map<std::string, Line> lines_;
+  std::map<std::string, Line> lines_;                ///< None of them is empty.
+  std::set<std::pair<double, std::string>> ranked_;  ///< Less the work, of each line.
+  std::multiset<int> sizes_;                         ///< Of each line.
   int total_ = 0;
+  double work_ = 0;
 };
 
 }  // namespace hfta::engine

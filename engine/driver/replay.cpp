@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -31,39 +30,40 @@ void Ledger::restore(const std::vector<trials::Trial>& stored, const std::vector
   replay();
 }
 
+// In order of epoch, then of draw. Rungs fall due between epochs, as they did in the run, since nobody trains on before
+// the verdict. Only what there is is looked at: most trials end long before the longest one.
 void Ledger::replay() {
-  int last = 0;
+  std::map<int, std::vector<Past>> by_epoch;
   for (int draw = 0; draw < drawn(); ++draw) {
     const trials::Trial& t = trial(draw);
-    if (!t.epochs.empty()) last = std::max(last, t.epochs.back().epoch);
+    if (t.epochs.empty()) by_epoch[0].push_back({draw, nullptr});  // it may have failed before any
+    for (const trials::EpochRecord& record : t.epochs) by_epoch[record.epoch].push_back({draw, &record});
   }
-  for (int epoch = 0; epoch <= last; ++epoch) replay_epoch(epoch);
+  for (const auto& [epoch, those] : by_epoch) {
+    for (const Past& past : those) replay(past);
+    (void)take_verdicts();
+  }
   settle_strangers();
 }
 
-// Epoch 0 stands for what happened before any: trials that failed without a row. Rungs fall due between epochs, as
-// they did in the run, since nobody trains on before the verdict.
-void Ledger::replay_epoch(int epoch) {
-  for (int draw = 0; draw < drawn(); ++draw) {
-    const trials::Trial& t = trial(draw);
-    Entry& e = entry(draw);
-    const auto record = std::find_if(t.epochs.begin(), t.epochs.end(), [&](const auto& r) { return r.epoch == epoch; });
-    bool told = false;
-    if (record != t.epochs.end()) {
-      ++epochs_;
-      e.recorded = epoch;
-      const Measurement measured = measure(record->metrics, config_.metric, epoch);
-      told = !measured.failure.empty();
-      if (!told) take_value(draw, epoch, measured.value);
-      e.decision = strategy_.scheduler->report(draw, epoch, told ? std::numeric_limits<double>::quiet_NaN() : *e.value);
-    }
-    const int last = t.epochs.empty() ? 0 : t.epochs.back().epoch;
-    if (t.state == trials::State::kFail && epoch == last && !told) {
-      strategy_.scheduler->fail(draw);
-      e.decision = search::Decision::kStop;
-    }
+void Ledger::replay(const Past& past) {
+  const trials::Trial& t = trial(past.draw);
+  Entry& e = entry(past.draw);
+  bool told = false;
+  if (past.record != nullptr) {
+    ++epochs_;
+    e.recorded = past.record->epoch;
+    const Measurement measured = measure(past.record->metrics, config_.metric, e.recorded);
+    told = !measured.failure.empty();
+    if (!told) take_value(past.draw, e.recorded, measured.value);
+    e.decision =
+        strategy_.scheduler->report(past.draw, e.recorded, told ? std::numeric_limits<double>::quiet_NaN() : *e.value);
   }
-  (void)take_verdicts();
+  const int last = t.epochs.empty() ? 0 : t.epochs.back().epoch;
+  if (t.state == trials::State::kFail && e.recorded == last && !told) {
+    strategy_.scheduler->fail(past.draw);
+    e.decision = search::Decision::kStop;
+  }
 }
 
 // Another program may have ended one of our trials. The scheduler must not wait for it.

@@ -29,7 +29,7 @@ void Driver::Impl::save_if_due(std::size_t device) {
 // States of trials that wait, and of those in the slots of these devices, which must not be at work.
 void Driver::Impl::save(const std::vector<std::size_t>& those) {
   const double start = seams.clock.seconds();
-  for (const int draw : ledger.holding()) {
+  for (const int draw : ledger.take_unsaved()) {
     keeper.save(ledger.entry(draw), ledger.trial(draw).number, ledger.entry(draw).state, page);
   }
   for (const std::size_t device : those) {
@@ -46,15 +46,9 @@ void Driver::Impl::save(const std::vector<std::size_t>& those) {
 
 // Those that wait longest go to disk: the latest draws come last in every queue.
 void Driver::Impl::spill() {
-  std::size_t bytes = 0;
-  for (const int draw : ledger.holding()) {
-    const Entry& entry = ledger.entry(draw);
-    bytes += entry.state->size() + (entry.best_state ? entry.best_state->size() : 0);
-  }
-  while (bytes > seams.state_memory && !ledger.holding().empty()) {
-    const int draw = *ledger.holding().rbegin();
+  while (ledger.held_bytes() > seams.state_memory) {
+    const int draw = ledger.holding().rbegin()->first;
     Entry& entry = ledger.entry(draw);
-    bytes -= entry.state->size() + (entry.best_state ? entry.best_state->size() : 0);
     keeper.save(entry, ledger.trial(draw).number, entry.state, page);
     entry.best_state.reset();
     ledger.release(draw);

@@ -9,7 +9,7 @@ namespace hfta::storage::testing {
 namespace {
 
 struct Plan {
-  int count = 0, fail_at = 0, code = SQLITE_OK;
+  int count = 0, reads = 0, fail_at = 0, code = SQLITE_OK;
   bool for_ever = false;
   std::function<void(int)> observer;
 
@@ -37,7 +37,10 @@ sqlite3_file* inner(sqlite3_file* file) { return mine(file)->inner(); }
 const sqlite3_io_methods* of(sqlite3_file* file) { return inner(file)->pMethods; }
 
 int close(sqlite3_file* f) { return of(f)->xClose(inner(f)); }
-int read(sqlite3_file* f, void* to, int n, sqlite3_int64 at) { return of(f)->xRead(inner(f), to, n, at); }
+int read(sqlite3_file* f, void* to, int n, sqlite3_int64 at) {
+  ++plan.reads;
+  return of(f)->xRead(inner(f), to, n, at);
+}
 int write(sqlite3_file* f, const void* from, int n, sqlite3_int64 at) {
   const int code = plan.step();
   return code != SQLITE_OK ? code : of(f)->xWrite(inner(f), from, n, at);
@@ -106,5 +109,6 @@ void FaultyDisk::observe(std::function<void(int)> observer) {
 }
 
 int FaultyDisk::changes() const { return plan.count; }
+int FaultyDisk::reads() const { return plan.reads; }
 
 }  // namespace hfta::storage::testing

@@ -21,6 +21,8 @@ class FaultyDisk {
   void observe(std::function<void(int)> observer);
   /// Changes since the last fail_at or observe.
   [[nodiscard]] int changes() const;
+  /// Reads since then; of a file that another connection has changed, as many as pages are looked at.
+  [[nodiscard]] int reads() const;
 };
 
 }  // namespace hfta::storage::testing
