@@ -51,8 +51,9 @@ inline __attribute__((always_inline)) void philox_lanes(std::uint32_t first, std
   }
   for (const bool second : {false, true}) {
     const Words even = zipped(c0, c2, second), odd = zipped(c1, c3, second);
-    out[2 * second] = zipped(even, odd, false);
-    out[2 * second + 1] = zipped(even, odd, true);
+    Words* const pair = second ? out + 2 : out;
+    pair[0] = zipped(even, odd, false);
+    pair[1] = zipped(even, odd, true);
   }
 }
 
