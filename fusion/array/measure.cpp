@@ -31,15 +31,15 @@ std::int64_t waves(const Lowering& lowering, int width) {
   return (chunks + lowering.workers - 1) / lowering.workers;
 }
 
-// Epochs run a chunk's steps one after another, so short ones are timed several at a time: waking a thread would cost
-// as much as the step.
+// Epochs run a chunk's steps one after another, so short ones are timed many at a time: waking a thread would cost as
+// much as the step.
 constexpr int kRepeats = 3;
 int steps_at_a_time(double wave_seconds) {
-  return static_cast<int>(std::clamp(1e-3 / std::max(wave_seconds, 1e-9), 1.0, 8.0));
+  return static_cast<int>(std::clamp(2e-3 / std::max(wave_seconds, 1e-9), 1.0, 32.0));
 }
 
-// What timing a candidate of that speed costs: a warm-up, and the repeats.
-double seconds_to_time(double wave_seconds) { return wave_seconds * (1 + kRepeats * steps_at_a_time(wave_seconds)); }
+// What timing a candidate of that speed costs: two to begin with, and the repeats.
+double seconds_to_time(double wave_seconds) { return wave_seconds * (2 + kRepeats * steps_at_a_time(wave_seconds)); }
 
 // Whether wider chunks are worth a try: not behind two that were no faster per slot than what was half as wide.
 class Widening {
@@ -80,11 +80,10 @@ class Probe {
     init.hyper.optimizer.lr = 0;
     for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
     for (int b = 0; b < array.width(); ++b) array.admit(b, init);
-    int steps = 1;
-    double best = wave(array, steps);  // the first warms up: kernels are made and memory is touched
-    if (!array.shares_layers()) steps = steps_at_a_time(best);
-    best = std::numeric_limits<double>::infinity();
-    for (int r = 0; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
+    static_cast<void>(wave(array, 1));  // warms up: kernels are made and memory is touched
+    double best = wave(array, 1);       // so only the second tells how many to time at once
+    const int steps = array.shares_layers() ? 1 : steps_at_a_time(best);
+    for (int r = steps > 1 ? 0 : 1; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
     return {lowering, best};
   }
 

@@ -16,7 +16,7 @@ inline __attribute__((always_inline)) void transpose_block(const float* from, st
   for (int i = 0; i < 16; ++i) rows[i] = *reinterpret_cast<const Lanes*>(from + i * ld);
   for (int round = 0; round < 4; ++round) {
     Lanes next[16];
-    for (int i = 0; i < 8; ++i) {
+    for (std::size_t i = 0; i < 8; ++i) {
       next[2 * i] =
           __builtin_shufflevector(rows[i], rows[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
       next[2 * i + 1] =

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <type_traits>
 
-#include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/kernels/pack.hpp"
 
 namespace hfta::fusion::cpu {
@@ -95,7 +94,8 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
 Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
   if (from.dtype == DType::kInt64) return typed_copy<std::int64_t>(from, to, add);
   if (from.dtype == DType::kBool) return typed_copy<std::uint8_t>(from, to, add);
-  return typed(from.dtype, [&]<typename T>() { return typed_copy<T>(from, to, add); });
+  if (from.dtype == DType::kFloat64) return typed_copy<double>(from, to, add);
+  return typed_copy<float>(from, to, add);
 }
 
 }  // namespace hfta::fusion::cpu

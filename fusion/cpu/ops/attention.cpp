@@ -92,7 +92,7 @@ template <typename T>
 void backward(Builder& b, const Attention& a) {
   const auto given = b.gradient(a.y);
   if (!given) return;
-  const Tensor dy = *given;
+  const Tensor& dy = *given;
   const Builder::Part dv = gradient_part(b, a, a.v), dq = gradient_part(b, a, a.q), dk = gradient_part(b, a, a.k);
   const Tensor d = scratch_head(b, a), dropped = a.drops ? scratch_head(b, a) : a.weights;
   const auto to_weights = std::make_shared<const BatchedProduct<T>>(dy, a.v.transposed(-1, -2), d, false);

@@ -88,7 +88,8 @@ template <typename T>
 void backward(Builder& b, const BatchNorm& n) {
   const auto given = b.gradient(n.y);
   if (!given) return;
-  const Tensor dy = *given, less = b.fresh({n.channels}), slope = b.fresh({n.channels});
+  const Tensor& dy = *given;
+  const Tensor less = b.fresh({n.channels}), slope = b.fresh({n.channels});
   const bool wants_x = b.wants_gradient(n.x), residual = b.wants_gradient(n.residual);
   const Builder::Part dweight = b.contribute_if_wanted(n.weight), dbias = b.contribute_if_wanted(n.bias);
   const bool by_output = n.relu && n.residual.defined();

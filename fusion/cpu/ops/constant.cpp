@@ -117,7 +117,7 @@ Tensor constant_of(Builder& b, const Dims& sizes, DType dtype, const std::vector
 Tensor elementwise(Site& site, DType dtype, const Tensor& x, const Tensor& y, std::function<double(double, double)> f) {
   if (!known(dtype) || !known(x.dtype) || !known(y.dtype)) site.fail("a dtype that nothing is known of");
   const Dims sizes = broadcast(x.sizes, y.sizes);
-  const Tensor out = site.b.fresh(sizes, dtype);
+  Tensor out = site.b.fresh(sizes, dtype);
   const Loops loops = loops_over({out, x.expanded(sizes), y.expanded(sizes)});
   const auto memory = [](const Run& run, const Tensor& t) {
     return run.buffers[static_cast<std::size_t>(t.buffer)] + t.offset * size_of(t.dtype);

@@ -20,7 +20,7 @@ Tensor cross_entropy_loss(Builder& b, const Tensor& output) {
   const Tensor logits = b.contiguous(output.permuted(order));
   Dims positions = logits.sizes;
   positions.pop_back();
-  const Tensor target = b.fresh(positions, DType::kInt64);
+  Tensor target = b.fresh(positions, DType::kInt64);
   const std::int64_t classes = logits.sizes.back(), rows = logits.numel() / classes;
   typed(b.dtype(), [&]<typename T>() {
     const bool wanted = b.training() && b.wants_gradient(logits);
@@ -50,7 +50,7 @@ struct LogisticError {
 template <template <typename> class Error_>
 Tensor elementwise_loss(Builder& b, const Tensor& given) {
   const Tensor output = b.contiguous(given);
-  const Tensor target = b.fresh(output.sizes);
+  Tensor target = b.fresh(output.sizes);
   typed(b.dtype(), [&]<typename T>() {
     const bool wanted = b.training() && b.wants_gradient(output);
     const Tensor gradient = wanted ? b.contribute(output).tensor : Tensor{};

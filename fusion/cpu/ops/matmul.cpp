@@ -26,7 +26,7 @@ Tensor product(Site& site, const Tensor& left, const Tensor& right) {
   Dims sizes = broadcast(leading(x), leading(y));
   sizes.push_back(x.size(-2));
   sizes.push_back(y.size(-1));
-  const Tensor result = b.fresh(sizes);
+  Tensor result = b.fresh(sizes);
   Tensor out = result;
   if (y.dim() == 2 && x.dim() > 2) {
     x = b.contiguous(x);

@@ -28,7 +28,7 @@ void emit_unary(Builder& b, const OneTensor& u) {
   b.differentiable({u.x}, {u.y}, [&b, u, n] {
     const auto given = b.gradient(u.y);
     if (!given) return;
-    const Tensor dy = *given;
+    const Tensor& dy = *given;
     const Builder::Part dx = b.contribute(u.x);
     b.emit({u.x, u.y, dy, dx.tensor}, [=](const Run& run) {
       apply_slope(u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), run.at<T>(dy), run.at<T>(dx.tensor), n, dx.add);
@@ -178,7 +178,7 @@ template <typename T>
 void binary_backward(Builder& b, const TwoTensors& t) {
   const auto given = b.gradient(t.y);
   if (!given) return;
-  const Tensor dy = *given;
+  const Tensor& dy = *given;
   const bool wants_a = b.wants_gradient(t.a), wants_b = b.wants_gradient(t.b);
   const SlotNumber one = [](const Run&) { return 1.0; };
   const auto times = [&](const SlotNumber& factor) {
