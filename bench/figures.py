@@ -53,8 +53,8 @@ def of_family(family: str) -> Callable[[Row], bool]:
 
 
 COLUMNS = [
-    Column("PyTorch, one by one", lambda row: row["peer"] == "torch:plain", {"color": "0.6", "linestyle": ":"}),
-    Column("best one by one", lambda row: row["serial"], {"color": "0.3", "linestyle": "--"}),
+    Column("PyTorch, one by one", lambda row: row["peer"] == "torch:plain", {"color": "0.6", "linestyle": ":", "marker": "."}),
+    Column("best one by one", lambda row: row["serial"], {"color": "0.3", "linestyle": "--", "marker": "."}),
     Column("best vmap", of_family("vmap"), {"color": "tab:orange", "marker": "s"}),
     Column("best JAX", of_family("jax"), {"color": "tab:green", "marker": "^"}),
     Column("HFTA", of_family("hfta"), {"color": "tab:purple", "marker": "v"}),
