@@ -16,7 +16,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
-             trainer.device()),
+             trainer.device(), trainer.graphs()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch},
@@ -76,6 +76,8 @@ ArrayInfo FusedArray::info() const {
   for (const auto& [path, name] : array_.choices()) {
     if (lowering.chunk > 1) json["ops"][path] = name;
   }
+  const fusion::StepCounts steps = array_.step_counts();
+  if (!steps.why_eager.empty()) json["not_captured"] = steps.why_eager;
   json["choices"] = to_json(kept_);
   return {array_.width(), lowering.chunk, lowering.workers * lowering.threads_per_worker, label_, json.dump()};
 }

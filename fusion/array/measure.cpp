@@ -17,11 +17,14 @@ bool has_images(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "aten::conv2d"; });
 }
 
+constexpr int kMostOnGpu = 4;
+
 Lowering with_chunk(int chunk, const MeasureOptions& options, bool gpu) {
   Lowering lowering;
   lowering.chunk = chunk;
   const int chunks = (options.width + chunk - 1) / chunk;
-  lowering.workers = gpu ? 1 : std::max(1, std::min(options.threads, chunks));
+  // On a GPU each chunk has a stream of its own, and a thread to keep it filled.
+  lowering.workers = std::max(1, std::min({options.threads, chunks, gpu ? kMostOnGpu : chunks}));
   lowering.threads_per_worker = gpu ? 1 : std::max(1, options.threads / lowering.workers);
   return lowering;
 }
@@ -34,6 +37,7 @@ std::int64_t waves(const Lowering& lowering, int width) {
 // Epochs run a chunk's steps one after another, so short ones are timed several at a time: waking a thread would cost
 // as much as the step.
 constexpr int kRepeats = 3;
+constexpr int kWarmUps = 3;  // on a GPU, behind the first
 int steps_at_a_time(double wave_seconds) {
   return static_cast<int>(std::clamp(1e-3 / std::max(wave_seconds, 1e-9), 1.0, 8.0));
 }
@@ -59,13 +63,14 @@ class Probe {
 
   [[nodiscard]] Measured time(const Lowering& lowering) const {
     const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
-    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_);
+    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_, options_.graphs);
     SlotInit init;
     init.hyper.optimizer.lr = 0;
     for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
     for (int b = 0; b < array.width(); ++b) array.admit(b, init);
     int steps = 1;
     double best = wave(array, steps);  // the first warms up: kernels are made and memory is touched
+    for (int w = 0; w < kWarmUps && !device_.is_cpu(); ++w) best = wave(array, steps);  // and graphs are captured
     if (!array.shares_layers()) steps = steps_at_a_time(best);
     best = std::numeric_limits<double>::infinity();
     for (int r = 0; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
@@ -80,8 +85,7 @@ class Probe {
     Batch batch{{samples_}};
     if (array.shares_layers()) array.prepare(batch.parts[0], true);
     array.for_each_chunk([&](int k) {
-      const auto options = at::TensorOptions().dtype(at::kDouble).device(device_);
-      at::Tensor losses = at::zeros({array.slots_per_chunk()}, options);
+      at::Tensor losses = array.fresh_losses(k);
       for (int s = 0; s < steps; ++s) array.step(k, batch, rates, losses);
       static_cast<void>(losses.sum().item<double>());  // waits for the device
     });
