@@ -3,8 +3,10 @@
 import argparse
 import hashlib
 import json
+import math
 import os
 import platform
+import re
 import signal
 import statistics
 import subprocess
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from check import check
-from peers import ROOT, Contestant, Failed, Race, Server, chosen, contestants
+from peers import ROOT, SHORT, Contestant, Failed, Race, Server, chosen, contestants, mps
 
 WORK = ROOT / "build" / "bench"
 DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
@@ -74,14 +76,18 @@ def available_memory() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
 
 
+def launched(contestant: Contestant, race: Race, width: int) -> Server:
+    return Server(contestant, race, width, race.folder / f"{contestant.name.replace(':', '-')}.log")
+
+
 @contextmanager
-def started(contestant: Contestant, race: Race, width: int, limit: float,
-            skipped: list[dict[str, Any]]) -> Iterator[Entry | None]:
-    """The peer at work, or None and why in `skipped`."""
-    log = race.folder / f"{contestant.name.replace(':', '-')}.log"
+def started(contestant: Contestant, race: Race, width: int, limit: float, skipped: list[dict[str, Any]],
+            server: Server | None = None) -> Iterator[Entry | None]:
+    """The peer at work, or None and why in `skipped`. `server`: one that was launched before."""
     begin = time.monotonic()
     try:
-        server = Server(contestant, race, width, log, limit)
+        server = server or launched(contestant, race, width)
+        server.wait(limit)
     except Failed as failure:
         say(f"  {contestant.name}: {failure}")
         skipped.append({"workload": race.workload, "width": width, "peer": contestant.name, "why": str(failure)})
@@ -144,28 +150,38 @@ def in_turn(entries: list[Entry], args: argparse.Namespace) -> None:
                 entry.rounds.append(undisturbed(entry, args))
 
 
+def enter_all(stack: ExitStack, some: list[tuple[Contestant, int]], race: Race, args: argparse.Namespace,
+              results: dict[str, Any]) -> list[Entry]:
+    """Those of (contestant, trials) that get ready: one after another, or, where the GPU does the work, at once."""
+    servers = [launched(c, race, trials) if race.cuda else None for c, trials in some]
+    entries = [stack.enter_context(started(c, race, trials, min(args.limit, args.deadline - time.monotonic()),
+                                           results["skipped"], server))
+               for (c, trials), server in zip(some, servers)]
+    return [e for e in entries if e]
+
+
 def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results: dict[str, Any]) -> None:
     facts = prepared(race)
     everyone = chosen(contestants(race), args.peers)
     memory = Memory()
     with ExitStack() as for_all:
-        serial: list[Entry] = []
-        for c in (c for c in everyone if c.serial):
-            trials = race.threads if c.family == "processes" else 1
-            entry = for_all.enter_context(started(c, race, trials, args.limit, results["skipped"]))
-            serial += [entry] if entry else []
+        for_all.enter_context(mps(race, any("mps" in c.variant.split("+") for c in everyone)))
+        alone = [(c, race.threads if c.family == "processes" else 1) for c in everyone if c.serial]
+        serial = enter_all(for_all, alone, race, args, results)
         for width in widths:
+            if time.monotonic() > args.deadline:
+                say(f"{race.workload}, {width} wide: no time is left")
+                results["skipped"].append({"workload": race.workload, "width": width, "why": "no time was left"})
+                continue
             say(f"{race.workload}, {width} wide:")
             with ExitStack() as here:
                 entries = [Entry(e.server, dict(e.facts)) for e in serial]
-                for c in (c for c in everyone if not c.serial):
-                    if not memory.fits(c, width):
-                        say(f"  {c.name}: too little memory")
-                        results["skipped"].append({"workload": race.workload, "width": width, "peer": c.name,
-                                                   "why": "too little memory"})
-                        continue
-                    entry = here.enter_context(started(c, race, width, args.limit, results["skipped"]))
-                    entries += [entry] if entry else []
+                together = [c for c in everyone if not c.serial]
+                for c in (c for c in together if not memory.fits(c, width)):
+                    say(f"  {c.name}: too little memory")
+                    results["skipped"].append({"workload": race.workload, "width": width, "peer": c.name,
+                                               "why": "too little memory"})
+                entries += enter_all(here, [(c, width) for c in together if memory.fits(c, width)], race, args, results)
                 in_turn(entries, args)
             for entry in entries:
                 if not entry.server.contestant.serial:
@@ -193,7 +209,21 @@ def machine() -> dict[str, Any]:
             "python": platform.python_version(), "load_before": os.getloadavg()[0]}
 
 
+def gpu() -> dict[str, Any]:
+    """Of the first one, as the driver names it; nothing where there is none."""
+    try:
+        line = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+                              text=True, capture_output=True, check=True).stdout.splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return {}
+    name, memory, driver = (word.strip() for word in line.split(","))
+    return {"gpu": name, "gpu_memory": memory, "driver": driver}
+
+
 def commit() -> str:
+    noted = ROOT / "COMMIT"  # where this was carried without its repository
+    if noted.exists():
+        return noted.read_text().strip()
     done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], text=True, capture_output=True)
     return done.stdout.strip()
 
@@ -203,18 +233,24 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="by name; bench/workloads.py has them")
     parser.add_argument("--peers", default="", help="families (torch, vmap, ours, ...) or full names (jax:scan)")
     parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
-    parser.add_argument("--threads", type=int, default=1, choices=(1, 2))
+    parser.add_argument("--threads", type=int, default=1, help="cores; on a GPU chunks of ours that run side by side")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--window", type=float, default=0.4, help="seconds that each is measured in a round")
     parser.add_argument("--tries", type=int, default=5, help="for a window in which others used the machine")
+    parser.add_argument("--short", action="store_true", help="with --device cuda: only who may win, and starts quickly")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="after which no other width is begun")
     parser.add_argument("--limit", type=float, default=600, help="seconds in which a peer has to be ready")
     parser.add_argument("--hfta", type=Path, help="a clone of UofT-EcoSystem/hfta; without it HFTA is not raced")
     parser.add_argument("--binary", type=Path, default=Race.binary, help="hfta_bench_step")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
+    args.deadline = time.monotonic() + args.seconds
+    if args.short:
+        args.peers = args.peers or SHORT
     if args.output is None:
-        args.output = ROOT / "bench" / "results" / f"{args.device}-{args.threads}.json"
+        name = re.sub("[^a-z0-9]+", "-", gpu().get("gpu", "cuda").lower()) if args.device != "cpu" else "cpu"
+        args.output = ROOT / "bench" / "results" / f"{name}-{args.threads}.json"
     return args
 
 
@@ -223,7 +259,7 @@ def main() -> None:
     args = parsed()
     args.output.parent.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {
-        "machine": machine(), "commit": commit(), "began": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "machine": machine() | (gpu() if args.device != "cpu" else {}), "commit": commit(), "began": time.strftime("%Y-%m-%d %H:%M:%S"),
         "settings": {k: str(v) for k, v in vars(args).items()}, "results": [], "skipped": [],
     }
     for workload in args.workloads.split(","):

@@ -3,8 +3,11 @@
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,11 +72,13 @@ def contestants(race: Race) -> list[Contestant]:
         torch += ["fused+math"]
         vmap = [f"{v}+math".lstrip("+") for v in vmap]
     if race.cuda:
-        torch += ["fused+graphs"]
+        torch += ["fused+graphs"] + ["fused+channels_last+graphs"] * (name in CONVOLUTIONS)
+        vmap += ["graphs" if name not in ATTENTION else "math+graphs"]
     everyone = [Contestant("torch", v) for v in torch]
     beside = ["fused+channels_last" if name in CONVOLUTIONS else "fused"]
     if race.cuda:
-        everyone += [Contestant("concurrent", v) for v in beside]
+        ways = ["", "+graphs"] + ["+graphs+mps"] * (shutil.which("nvidia-cuda-mps-control") is not None)
+        everyone += [Contestant("concurrent", v + way) for v in beside for way in ways]
     elif race.threads > 1:
         everyone += [Contestant("processes", v) for v in sorted({"fused", *beside})]
     everyone += [Contestant("vmap", v) for v in vmap]
@@ -82,6 +87,11 @@ def contestants(race: Race) -> list[Contestant]:
     if race.hfta:
         everyone += [Contestant("hfta", v) for v in ("", *(["math"] * (name in ATTENTION)))]
     return [*everyone, Contestant("ours")]
+
+
+# What a short race on a GPU is between: those that may win, and start within seconds.
+SHORT = ("torch:fused,torch:fused+graphs,torch:fused+channels_last+graphs,concurrent:fused+graphs,"
+         "concurrent:fused+channels_last+graphs,vmap:graphs,vmap:math+graphs,jax:plain,jax:scan,hfta,ours")
 
 
 def chosen(everyone: list[Contestant], wanted: str) -> list[Contestant]:
@@ -110,14 +120,36 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
     return line + (["--hfta", str(race.hfta)] if contestant.family == "hfta" else [])
 
 
-def environment(race: Race) -> dict[str, str]:
-    settings = {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads),
+def environment(race: Race, contestant: Contestant) -> dict[str, str]:
+    settings = {} if "mps" not in contestant.variant.split("+") else {"CUDA_MPS_PIPE_DIRECTORY": str(mps_folder(race))}
+    settings |= {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads),
                 "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    if not race.cuda:
+    if race.cuda:
+        settings["JAX_DEFAULT_MATMUL_PRECISION"] = "float32"  # else XLA multiplies in tf32
+    else:
         settings["JAX_PLATFORMS"] = "cpu"
         if race.threads == 1:
             settings["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     return {**os.environ, **settings}
+
+
+def mps_folder(race: Race) -> Path:
+    return race.folder.parent / "mps"
+
+
+@contextmanager
+def mps(race: Race, wanted: bool) -> Iterator[None]:
+    """NVIDIA's multi-process service, for those peers alone that are told of it."""
+    if not wanted:
+        yield
+        return
+    mps_folder(race).mkdir(parents=True, exist_ok=True)
+    told = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(mps_folder(race)), "CUDA_MPS_LOG_DIRECTORY": str(mps_folder(race))}
+    subprocess.run(["nvidia-cuda-mps-control", "-d"], env=told, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nvidia-cuda-mps-control"], env=told, input="quit\n", text=True, check=False)
 
 
 class Failed(Exception):
@@ -127,13 +159,16 @@ class Failed(Exception):
 class Server:
     """One peer's process."""
 
-    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path, limit: float) -> None:
-        """Waits until it is ready, but no longer than `limit` seconds."""
+    def __init__(self, contestant: Contestant, race: Race, width: int, log: Path) -> None:
+        """Starts it, and waits for nothing."""
         self.contestant, self.width, self.log = contestant, width, log
         with log.open("w") as errors:
-            self.process = subprocess.Popen(command(contestant, race, width), env=environment(race), text=True,
+            self.process = subprocess.Popen(command(contestant, race, width), env=environment(race, contestant), text=True,
                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
-        if not select.select([self.process.stdout], [], [], limit)[0]:
+
+    def wait(self, limit: float) -> None:
+        """Until it is ready, but no longer than `limit` seconds."""
+        if not select.select([self.process.stdout], [], [], max(0.0, limit))[0]:
             self.process.kill()
             self.process.wait()
             raise Failed(f"not ready after {limit:.0f} s")

@@ -23,6 +23,7 @@
 #include "fusion/array.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/exported.hpp"
+#include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
 
 namespace hfta::fusion {
@@ -76,6 +77,7 @@ Lowering lowering_for(const Setting& setting, const Graph& graph, const Recipe& 
   options.width = static_cast<int>(setting.rates.size());
   options.threads = setting.threads;
   options.slot_steps = setting.lowering == "auto" ? kPlenty : 0;
+  options.graphs = cuda_graphs(at::Device(setting.device)).backend;
   return measure(graph, recipe, data, options, at::Device(setting.device), SystemClock())
       .best_for(options.width)
       .lowering;
@@ -105,7 +107,8 @@ class Trained {
         recipe_(recipe),
         options_(in_order(graph)),
         data_(data),
-        array_(graph, recipe, lowering, static_cast<int>(setting.rates.size()), 0, at::Device(setting.device)),
+        array_(graph, recipe, lowering, static_cast<int>(setting.rates.size()), 0, at::Device(setting.device),
+               cuda_graphs(at::Device(setting.device)).backend),
         epochs_(recipe, options_, data, nullptr) {
     for (std::size_t b = 0; b < setting.rates.size(); ++b) {
       SlotInit init;
@@ -130,6 +133,7 @@ class Trained {
   [[nodiscard]] std::int64_t steps_per_epoch() const { return epochs_.steps_per_epoch(); }
   [[nodiscard]] std::int64_t bytes_per_slot() const { return array_.bytes_per_slot(); }
   [[nodiscard]] std::string lowering() const { return array_.lowering().to_text(); }
+  [[nodiscard]] StepCounts counts() const { return array_.step_counts(); }
 
  private:
   const Setting& setting_;
@@ -177,7 +181,13 @@ class Server {
     std::string command;
     for (double seconds = 0; std::cin >> command && command == "measure" && std::cin >> seconds;)
       tell(measured(seconds));
-    tell({{"rss_peak", peak_resident_bytes()}});
+    const StepCounts counts = trained_.counts();
+    tell({{"rss_peak", peak_resident_bytes()},
+          {"graphs",
+           {{"captured", counts.captured},
+            {"replayed", counts.replayed},
+            {"eager", counts.eager},
+            {"why_eager", counts.why_eager}}}});
   }
 
  private:
@@ -236,6 +246,11 @@ Setting setting_of(int argc, char** argv) {
   po::store(po::parse_command_line(argc, argv, options), values);
   po::notify(values);
   setting.rates = numbers_in(rates);
+  if (setting.device == "cuda") setting.device = "cuda:0";
+  if (setting.device != "cpu" && cuda_devices() == 0) {
+    throw Error(ErrorKind::kDevice,
+                fmt::format("--device: found {}, but this machine has no GPU that LibTorch can use", setting.device));
+  }
   return setting;
 }
 

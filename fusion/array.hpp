@@ -18,6 +18,7 @@
 #include "fusion/graph.hpp"
 #include "fusion/lowering.hpp"
 #include "fusion/recipe.hpp"
+#include "fusion/step_graph.hpp"
 
 namespace hfta::fusion {
 
@@ -70,8 +71,11 @@ struct Batch {
 
 class Array {
  public:
-  /// `device`: "cpu", "cuda:0". Slots are empty. Throws Error{kConfig} if the graph has an op that cannot be run so.
-  Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device);
+  /// `device`: "cpu", "cuda:0". Slots are empty. `graphs`: with it steps are captured and replayed where they can be
+  /// (fusion/step_graph.hpp); cuda_graphs() makes one. Throws Error{kConfig} if the graph has an op that cannot be run
+  /// so.
+  Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
+        std::shared_ptr<GraphBackend> graphs = nullptr);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -100,8 +104,9 @@ class Array {
   [[nodiscard]] int first_slot(int chunk) const;
   /// Slots that run together, c; padding beyond width counts.
   [[nodiscard]] int slots_per_chunk() const;
-  /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done. The
-  /// first exception is rethrown.
+  /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done (on a GPU:
+  /// asked for; each chunk has its stream, and the caller's goes on behind all of them). The first exception is
+  /// rethrown.
   void for_each_chunk(const std::function<void(int chunk)>& work);
 
   /// Whether slots compute layers alike (a frozen backbone), so that chunks with the same samples had better share
@@ -114,6 +119,9 @@ class Array {
   /// `losses`, [c] float64 on the device, the sum over the batch's samples of each slot's loss before the step (empty
   /// slots: any value). Call from for_each_chunk, or from one thread at a time.
   void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses);
+  /// [c] float64 zeros on the device for a chunk's `losses`: where steps are captured in the same memory each time, as
+  /// a graph is made for each place. So the last one given for the chunk is zero again, too.
+  [[nodiscard]] at::Tensor fresh_losses(int chunk);
   /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
   /// Notes that an occupied slot stops inside its epoch: SlotProgress::epoch_step and epoch_loss.
@@ -133,6 +141,8 @@ class Array {
   [[nodiscard]] std::int64_t held_bytes() const;
   /// How often the part that slots share was computed for training.
   [[nodiscard]] std::int64_t shared_runs() const;
+  /// Steps since the last resize() or lower() that were made on the device's own numbers; none on a plain CPU.
+  [[nodiscard]] StepCounts step_counts() const;
   /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
 

@@ -4,12 +4,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/lowering.hpp"
+#include "fusion/step_graph.hpp"
 
 namespace hfta::fusion {
 
@@ -36,10 +38,11 @@ struct MeasuredChoices {
 
 struct MeasureOptions {
   int width = 1;                    ///< Widest array that will be opened.
-  int threads = 1;                  ///< Cores to use.
+  int threads = 1;                  ///< Cores to use; on a GPU chunks that may be under way side by side.
   double slot_steps = 0;            ///< Training steps of single slots that are expected to follow.
   double budget_share = 0.02;       ///< Of the predicted time of those steps, spent on measuring at most.
   std::function<bool()> stop = {};  ///< Asked between candidates: true ends measuring with what there is.
+  std::shared_ptr<GraphBackend> graphs = nullptr;  ///< As the arrays that follow will have it.
 };
 
 /// Candidates for the graph on that device, most promising first: on a CPU compiled, if it can be; each slot by itself

@@ -12,9 +12,10 @@ from protocol import arguments, rates, tell
 
 def start(args: Any, rate: float, threads: int) -> subprocess.Popen[str]:
     script = Path(__file__).with_name("torch_eager.py")
+    variant = "+".join(word for word in args.variant.split("+") if word != "mps")  # whose service is in the environment
     return subprocess.Popen(
         [sys.executable, str(script), "--folder", str(args.folder), "--workload", args.workload, "--variant",
-         args.variant, "--threads", str(threads), "--device", args.device, "--rate", str(rate)],
+         variant, "--threads", str(threads), "--device", args.device, "--rate", str(rate)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -17,6 +17,7 @@ def set_up(args: argparse.Namespace) -> None:
     torch.set_num_threads(args.threads)
     torch.set_flush_denormal(True)
     torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = False  # float32 is what everyone is raced in
 
 
 def initial_model(args: argparse.Namespace) -> nn.Module:

@@ -1,6 +1,6 @@
 """All trials in one vmap: torch.func.functional_call in the forward, ordinary autograd behind it, Adam by hand with a
 rate per slot. Variants, joined by `+`: math (attention written out), compiled (forward with its backward, and Adam, as
-two graphs), slots (torch's fused Adam, slot by slot)."""
+two graphs), slots (torch's fused Adam, slot by slot), graphs (the whole step as one CUDA graph)."""
 
 import argparse
 from typing import Any
@@ -36,6 +36,7 @@ class Vmap(Peer):
         self.device, self.width = args.device, args.width
         variant = set(filter(None, args.variant.split("+")))
         self.math, self.slots = "math" in variant, "slots" in variant
+        self.graph: torch.cuda.CUDAGraph | None = None
         self.batches = torch_setup.batches(args)
         model = torch_setup.initial_model(args)
         loss = workloads.LOSSES[workloads.ALL[args.workload].loss]
@@ -61,6 +62,48 @@ class Vmap(Peer):
         self.second = [torch.zeros_like(p) for p in values]
         self.rates = torch.tensor(rates(args.width), device=args.device)
         self.at = 0
+        self.steps = torch.zeros((), dtype=torch.float64, device=args.device)  # taken, as a graph counts them
+        if "graphs" in variant:
+            self.capture()
+
+    def capture(self) -> None:
+        """Records a step on memory of its own for samples. What the warm-up trained is undone."""
+        values = [*self.params.values(), *self.buffers.values(), *self.first, *self.second, self.steps]
+        before = [v.detach().clone() for v in values]
+        self.x, self.y = (t.clone() for t in self.batches[0])
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side), torch_setup.attention(self.math):
+            for _ in range(3):
+                self.recorded_step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph), torch_setup.attention(self.math):
+            self.recorded = self.recorded_step()
+        with torch.no_grad():
+            for value, old in zip(values, before):
+                value.copy_(old)
+        self.graph = graph
+
+    def recorded_step(self) -> Tensor:
+        for p in self.params.values():
+            p.grad = None
+        loss = self.losses(self.params, self.buffers, self.x, self.y)
+        loss.sum().backward()
+        with torch.no_grad():
+            self.steps += 1
+            params = list(self.params.values())
+            scaled = (-self.rates / (1 - BETA1**self.steps)).to(self.rates.dtype)
+            shaped = [scaled.view(-1, *[1] * (p.dim() - 1)) for p in params]
+            root2 = (1 - BETA2**self.steps).sqrt().to(self.rates.dtype)
+            self.adam(params, [p.grad for p in params], self.first, self.second, shaped, root2)
+        return loss.detach()
+
+    def replayed_step(self, x: Tensor, y: Tensor) -> Tensor:
+        self.x.copy_(x)
+        self.y.copy_(y)
+        self.graph.replay()
+        return self.recorded.clone()
 
     def update(self) -> None:
         if self.slots:
@@ -85,6 +128,9 @@ class Vmap(Peer):
             for _ in range(steps):
                 x, y = self.batches[self.at % len(self.batches)]
                 self.at += 1
+                if self.graph is not None:
+                    losses.append(self.replayed_step(x, y))
+                    continue
                 for p in self.params.values():
                     p.grad = None
                 loss = self.losses(self.params, self.buffers, x, y)

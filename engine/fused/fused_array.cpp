@@ -17,7 +17,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
-             trainer.device()),
+             trainer.device(), trainer.graphs()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch},
@@ -82,6 +82,8 @@ ArrayInfo FusedArray::info() const {
   json["predicted"] = {{"bytes", need_.total(array_.width(), trainer_.working(array_.width()))},
                        {"training_seconds_per_round", epoch_seconds}};
   json["held_bytes"] = array_.held_bytes();
+  const fusion::StepCounts steps = array_.step_counts();
+  if (!steps.why_eager.empty()) json["not_captured"] = steps.why_eager;
   json["choices"] = to_json(kept_);
   return {array_.width(), lowering.chunk, lowering.workers * lowering.threads_per_worker, label_, json.dump()};
 }

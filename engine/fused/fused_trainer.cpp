@@ -3,7 +3,6 @@
 #include <c10/core/Device.h>
 #include <fmt/format.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
+#include "fusion/gpu.hpp"
 #include "fusion/runnable.hpp"
 
 namespace hfta::engine {
@@ -60,14 +60,14 @@ std::string graph_key(const PreparedTask& task) {
                      name_of(recipe.loss), recipe.batch_size, hash.value());
 }
 
-std::int64_t host_memory() {
-  return static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(::sysconf(_SC_PAGE_SIZE));
-}
-
 }  // namespace
 
 FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock)
-    : options_(options), files_(files), clock_(clock), cache_(files, options.cache) {}
+    : options_(options),
+      cuda_graphs_(fusion::cuda_graphs(device())),
+      files_(files),
+      clock_(clock),
+      cache_(files, options.cache) {}
 
 int FusedTrainer::threads() const {
   const int all = options_.config.threads.value_or(static_cast<int>(std::thread::hardware_concurrency()));
@@ -139,7 +139,7 @@ int FusedTrainer::planned_width(const PreparedTask& task) const {
   const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
   if (options_.config.width) return std::min(*options_.config.width, std::max(1, trials));
   const int widest = std::clamp(trials, 1, device().is_cpu() ? kWidestOnCpu : kWidestOnGpu);
-  const std::int64_t room = host_memory() / 2 / options_.sharers;
+  const std::int64_t room = fusion::device_memory(device()) / 2 / options_.sharers;
   const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
   return static_cast<int>(std::min<std::int64_t>(need.most_slots(room, working(widest)), widest));
 }
@@ -177,7 +177,7 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
       nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps)) return *known;
-  const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause};
+  const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause, graphs()};
   KeptChoices kept{key, fusion::measure(task.graph, recipe, *data.train, options, device(), clock_), slot_steps};
   if (!pause()) cache_.remember(kept);  // else it was cut short
   return kept;
@@ -188,7 +188,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
   const PreparedTask task = prepare(params);
   return translated(options_.label, [&] {
     const ChoiceKey key = key_of(graph_key(task), planned_width(task));
-    const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause};
+    const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause, graphs()};
     const KeptChoices kept{
         key, fusion::measure(task.graph, task.spec.recipe, *on_device(task).train, options, device(), clock_), kPlenty};
     if (!pause()) cache_.remember(kept);

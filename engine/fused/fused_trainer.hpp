@@ -14,6 +14,7 @@
 #include "engine/fused/model_files.hpp"
 #include "engine/module.hpp"
 #include "fusion/epochs.hpp"
+#include "fusion/gpu.hpp"
 
 namespace hfta::engine {
 
@@ -50,6 +51,8 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
+  /// For arrays on device(); null where steps are not captured.
+  [[nodiscard]] const std::shared_ptr<fusion::GraphBackend>& graphs() const { return cuda_graphs_.backend; }
 
  private:
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
@@ -66,6 +69,7 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] int threads() const;
 
   TrainerOptions options_;
+  fusion::CudaGraphs cuda_graphs_;
   Files& files_;
   const Clock& clock_;
   ChoiceCache cache_;

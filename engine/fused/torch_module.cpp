@@ -1,7 +1,4 @@
 // What libhfta_torch.so exports: see engine/module.hpp.
-#include <ATen/Context.h>
-#include <ATen/detail/CUDAHooksInterface.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <torch/version.h>
 
@@ -10,16 +7,10 @@
 #include "base/error.hpp"
 #include "engine/fused/fused_trainer.hpp"
 #include "engine/module.hpp"
+#include "fusion/gpu.hpp"
 
 namespace hfta::engine {
 namespace {
-
-// libtorch_cuda costs hundreds of megabytes: it is loaded only where the driver says that there is a GPU.
-int cuda_devices() {
-  if (::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr) return 0;
-  if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) return 0;
-  return at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
-}
 
 std::vector<std::string> cuda_names(int count) {
   std::vector<std::string> names;
@@ -30,7 +21,7 @@ std::vector<std::string> cuda_names(int count) {
 // What one word stands for. The machine is asked for GPUs only where it matters.
 std::vector<std::string> resolved(const std::string& wanted) {
   if (wanted == "cpu") return {"cpu"};
-  const std::vector<std::string> found = cuda_names(cuda_devices());
+  const std::vector<std::string> found = cuda_names(fusion::cuda_devices());
   if (wanted == "auto") return {found.empty() ? "cpu" : found.front()};
   if (found.empty()) {
     throw Error(ErrorKind::kDevice,

@@ -9,7 +9,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "fusion/array/chunk.hpp"
 #include "fusion/array/compiled.hpp"
+#include "fusion/array/lanes.hpp"
+#include "fusion/array/live_step.hpp"
 #include "fusion/array/loss.hpp"
 #include "fusion/array/optimizer.hpp"
 #include "fusion/array/program.hpp"
@@ -28,14 +31,6 @@ struct Slot {
   SlotProgress progress;
 };
 
-// What a chunk reads at every step, made once: views of its rows as autograd's leaves.
-struct Chunk {
-  std::vector<at::Tensor> leaves;          // Graph::weights' order; [c, ...], or [...] where c is 1
-  std::vector<std::size_t> trained;        // indices into leaves
-  std::vector<ParameterSlots> parameters;  // of `trained`; gradient filled in per step
-  std::vector<at::Tensor> kept_gradients;
-};
-
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 
 }  // namespace
@@ -47,6 +42,7 @@ struct Array::Impl {
   int width;
   std::uint64_t study_seed;
   at::Device device;
+  std::shared_ptr<GraphBackend> graphs;
   Reading alone;     // the training reading of one slot by itself
   Reading training;  // the same with batch statistics that slots share
   Reading evaluation;
@@ -57,17 +53,21 @@ struct Array::Impl {
   std::unique_ptr<Workers> workers;
   std::vector<Slot> slots;
   std::vector<Chunk> chunks;
+  std::optional<Lanes> lanes;
+  std::optional<LiveModel> live;                      // where steps are made by LiveStep
+  std::vector<std::unique_ptr<LiveStep>> live_steps;  // then, by chunk
   std::vector<double> default_hypers;
   bool keep_gradients = false;
   std::atomic<std::int64_t> shared_runs = 0;
 
-  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& d)
+  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& d, std::shared_ptr<GraphBackend> gs)
       : graph(with_complete_arguments(std::move(g))),
         recipe(std::move(r)),
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
         device(d),
+        graphs(std::move(gs)),
         alone(training_reading(graph)),
         training(alone),
         evaluation(evaluation_reading(graph)),
@@ -75,6 +75,10 @@ struct Array::Impl {
         store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device) {
     training = with_shared_statistics(alone, owned);
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
+    if (!device.is_cpu()) {  // float32 is what was asked for; LibTorch keeps this for the whole process
+      at::globalContext().setAllowTF32CuDNN(false);
+      at::globalContext().setAllowTF32CuBLAS(false);
+    }
     lower(lowering);
   }
 
@@ -97,34 +101,26 @@ struct Array::Impl {
     const int rows = padded(width, lowering.chunk);
     if (rows != store.slots()) store.resize(rows);
     slots.resize(static_cast<std::size_t>(rows));
+    live_steps.clear();
     chunks.clear();
-    for (int first = 0; first < rows; first += lowering.chunk) chunks.push_back(make_chunk(first));
+    for (int first = 0; first < rows; first += lowering.chunk) {
+      chunks.emplace_back(graph, owned, store, recipe.optimizer, first, lowering.chunk);
+    }
+    lanes.emplace(device, static_cast<int>(chunks.size()), graphs.get());
+    make_live_steps();
     const int wanted = std::max(1, std::min<int>(lowering.workers, static_cast<int>(chunks.size())));
     workers = std::make_unique<Workers>(wanted, lowering.threads_per_worker);
   }
 
-  Chunk make_chunk(int first) const {
-    Chunk chunk;
-    const std::size_t states = state_names(recipe.optimizer).size();
-    for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-      if (!owned[i]) {
-        chunk.leaves.push_back(store.weight(i));
-        continue;
-      }
-      const at::Tensor rows = store.weight(i).narrow(0, first, lowering.chunk);
-      at::Tensor leaf = (lowering.chunk == 1 ? rows.select(0, 0) : rows).detach();
-      if (graph.weights[i].trained) {
-        leaf.requires_grad_(true);
-        chunk.trained.push_back(i);
-        ParameterSlots p;
-        p.weight = rows;
-        p.first = store.state(i, 0).narrow(0, first, lowering.chunk);
-        if (states > 1) p.second = store.state(i, 1).narrow(0, first, lowering.chunk);
-        chunk.parameters.push_back(std::move(p));
-      }
-      chunk.leaves.push_back(std::move(leaf));
+  // On a GPU, or where graphs are to be made, numbers of a step lie on the device.
+  void make_live_steps() {
+    live.reset();
+    if (compiled != nullptr || (device.is_cpu() && graphs == nullptr) || !has_live_kernels(device)) return;
+    live.emplace(LiveModel{*trainer, recipe, lowering.chunk, static_cast<int>(graph.hypers.size()), device,
+                           trainer->why_not_replayed(), shared_runs});
+    for (std::size_t k = 0; k < chunks.size(); ++k) {
+      live_steps.push_back(std::make_unique<LiveStep>(*live, chunks[k], lanes->of_chunk(static_cast<int>(k))));
     }
-    return chunk;
   }
 
   Slot& slot(int index) {
@@ -223,21 +219,34 @@ struct Array::Impl {
     ++slot.progress.step;
   }
 
-  void update(Chunk& chunk, std::span<Slot> members, std::span<const double> rates) {
-    std::vector<SlotStep> steps;
-    for (std::size_t i = 0; i < members.size(); ++i) steps.push_back(numbers_of(members[i], rates[i]));
-    std::vector<ParameterSlots> reached;  // a weight that the loss does not depend on has no gradient and stays
-    chunk.kept_gradients.assign(chunk.trained.size(), at::Tensor());
-    for (std::size_t k = 0; k < chunk.trained.size(); ++k) {
-      at::Tensor& leaf = chunk.leaves[chunk.trained[k]];
-      if (!leaf.grad().defined()) continue;
-      ParameterSlots p = chunk.parameters[k];
-      p.gradient = leaf.grad().contiguous().view(p.weight.sizes());
-      if (keep_gradients) chunk.kept_gradients[k] = p.gradient.clone();
-      leaf.mutable_grad().reset();
-      reached.push_back(std::move(p));
+  void step_live(int chunk, const Batch& batch, std::span<const double> rates, const at::Tensor& losses) {
+    const Lane::Turn turn(lanes->of_chunk(chunk));
+    std::vector<LiveSlot> numbers;
+    for (const Slot& s : slots_of(chunk)) {
+      numbers.push_back(
+          {numbers_of(s, rates[numbers.size()]), random_of(s), hypers_of(s), s.init.hyper.label_smoothing});
     }
+    live_steps[static_cast<std::size_t>(chunk)]->run(batch, numbers, losses, keep_gradients);
+  }
+
+  void step_plain(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
+    const at::AutoGradMode record(true);
+    std::vector<double> smoothing;
+    std::vector<SlotStep> steps;
+    for (const Slot& s : slots_of(chunk)) {
+      smoothing.push_back(s.init.hyper.label_smoothing);
+      steps.push_back(numbers_of(s, rates[steps.size()]));
+    }
+    const at::Tensor output = forward(chunk, batch);
+    const at::Tensor loss = slot_loss(recipe.loss, output, targets(batch), wide(), smoothing);
+    if (!loss.requires_grad()) {
+      throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+    }
+    // The sum, not the mean: a slot's gradient is that of its own loss, unscaled.
+    (wide() > 0 ? loss.sum() : loss).backward();
+    std::vector<ParameterSlots> reached = chunks[static_cast<std::size_t>(chunk)].take_gradients(keep_gradients);
     fusion::step(recipe.optimizer, reached, steps);
+    losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
   }
 };
 
@@ -253,9 +262,9 @@ at::Tensor Samples::of(const at::Tensor& all) const {
 }
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-             const at::Device& device)
-    : impl_(std::make_unique<Impl>(std::move(graph), std::move(recipe), std::move(lowering), width, study_seed,
-                                   device)) {}
+             const at::Device& device, std::shared_ptr<GraphBackend> graphs)
+    : impl_(std::make_unique<Impl>(std::move(graph), std::move(recipe), std::move(lowering), width, study_seed, device,
+                                   std::move(graphs))) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
@@ -306,38 +315,65 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
     const auto members = impl_->slots_of(k);
     if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
   }
-  impl_->workers->run(static_cast<int>(busy.size()), [&](int i) { work(busy[static_cast<std::size_t>(i)]); });
+  impl_->lanes->fork();
+  try {
+    impl_->workers->run(static_cast<int>(busy.size()), [&](int i) {
+      const int chunk = busy[static_cast<std::size_t>(i)];
+      const auto on_lane = Lanes::on(impl_->lanes->of_chunk(chunk));
+      work(chunk);
+    });
+  } catch (...) {
+    impl_->lanes->join();
+    throw;
+  }
+  impl_->lanes->join();
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
   if (impl_->compiled != nullptr) return impl_->step_compiled(chunk, batch, rates[0], losses);
-  const at::AutoGradMode record(true);
-  Chunk& own = impl_->chunks.at(static_cast<std::size_t>(chunk));
-  const std::span<Slot> members = impl_->slots_of(chunk);
-  std::vector<double> smoothing;
-  for (const Slot& s : members) smoothing.push_back(s.init.hyper.label_smoothing);
-  const at::Tensor output = impl_->forward(chunk, batch);
-  const at::Tensor loss = slot_loss(impl_->recipe.loss, output, impl_->targets(batch), impl_->wide(), smoothing);
-  if (!loss.requires_grad()) {
-    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+  if (impl_->live) {
+    impl_->step_live(chunk, batch, rates, losses);
+  } else {
+    impl_->step_plain(chunk, batch, rates, losses);
   }
-  // The sum, not the mean: a slot's gradient is that of its own loss, unscaled.
-  (impl_->wide() > 0 ? loss.sum() : loss).backward();
-  impl_->update(own, members, rates);
-  for (Slot& s : members) s.progress.step += s.occupied ? 1 : 0;
-  losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
+  for (Slot& s : impl_->slots_of(chunk)) s.progress.step += s.occupied ? 1 : 0;
+}
+
+at::Tensor Array::fresh_losses(int chunk) {
+  if (impl_->live) {
+    const Lane::Turn turn(impl_->lanes->of_chunk(chunk));
+    return impl_->live_steps.at(static_cast<std::size_t>(chunk))->fresh_losses();
+  }
+  return at::zeros({slots_per_chunk()}, at::TensorOptions().dtype(at::kDouble).device(impl_->device));
+}
+
+StepCounts Array::step_counts() const {
+  StepCounts all;
+  for (const auto& step : impl_->live_steps) {
+    const StepCounts& counts = step->counts();
+    all.captured += counts.captured;
+    all.replayed += counts.replayed;
+    all.eager += counts.eager;
+    if (all.why_eager.empty()) all.why_eager = counts.why_eager;
+  }
+  return all;
 }
 
 at::Tensor Array::predict(int chunk, const Samples& samples) {
   if (impl_->compiled != nullptr) return impl_->compiled->predict(impl_->compiled_slot(chunk), samples);
   const at::NoGradGuard no_gradients;
+  const Lane::Turn turn(impl_->lanes->of_chunk(chunk));
   const std::shared_ptr<const Flow> shared = impl_->share(samples, false);
   const Flow* const part = shared.get();
   return impl_->run(chunk, *impl_->evaluator,
                     std::vector<const Flow*>(static_cast<std::size_t>(slots_per_chunk()), part));
 }
 
-bool Array::shares_layers() const { return impl_->compiled == nullptr && impl_->trainer->shares_layers(); }
+// Where steps are captured, one chunk by itself had better compute what its slots share within the step.
+bool Array::shares_layers() const {
+  if (impl_->compiled != nullptr || (impl_->live && chunks() == 1)) return false;
+  return impl_->trainer->shares_layers();
+}
 
 void Array::prepare(Samples& samples, bool training) {
   if (samples.shared == nullptr) impl_->workers->run_alone([&] { samples.shared = impl_->share(samples, training); });

@@ -12,8 +12,8 @@ namespace hfta::fusion {
 
 /// Dropout masks with values 0 or 1 / (1 - rate), each slot with its own rate. `sizes`: of one slot; the result has a
 /// leading [c] if call.slots() is not 0. Made where `like` lies, of its dtype.
-[[nodiscard]] at::Tensor counted_masks(const Call& call, std::vector<std::int64_t> sizes,
-                                       const std::vector<double>& rates, const at::TensorOptions& like);
+[[nodiscard]] at::Tensor counted_masks(const Call& call, std::vector<std::int64_t> sizes, const SlotNumbers& rates,
+                                       const at::TensorOptions& like);
 
 /// Uniform in [0, 1), alike.
 [[nodiscard]] at::Tensor counted_uniform(const Call& call, std::vector<std::int64_t> sizes,
@@ -25,7 +25,7 @@ namespace hfta::fusion {
 
 /// One number per slot, [c, 1, ...] to stand beside values of `dim` dimensions; a number without dimensions for one
 /// slot.
-[[nodiscard]] at::Tensor beside(const std::vector<double>& per_slot, const Call& call, std::int64_t dim,
+[[nodiscard]] at::Tensor beside(const SlotNumbers& per_slot, const Call& call, std::int64_t dim,
                                 const at::TensorOptions& like);
 
 /// Sizes of one slot's part of a value.

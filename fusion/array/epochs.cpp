@@ -94,7 +94,7 @@ class Epochs::Run {
     for (int b = first_; b < end; ++b) {
       if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
     }
-    losses_ = at::zeros({array.slots_per_chunk()}, at::kDouble).to(epochs.train_.target.device());
+    losses_ = array.fresh_losses(chunk);
     rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
     meet();
   }

@@ -16,28 +16,27 @@ at::Tensor like_output(const at::Tensor& target, const at::Tensor& output) {
   return target.dim() == output.dim() ? target : target.reshape(output.sizes());
 }
 
-at::Tensor per_slot_vector(std::span<const double> values, const at::Tensor& like) {
-  const at::Tensor host = at::empty({static_cast<std::int64_t>(values.size())}, at::kDouble);
-  std::copy(values.begin(), values.end(), host.data_ptr<double>());
-  return host.to(like.options());
-}
-
 // PyTorch's definition: (1 - e) * nll + e / K * sum over classes of -log p, averaged over every position.
-at::Tensor wide_cross_entropy(const at::Tensor& output, const at::Tensor& target, std::span<const double> smoothing) {
+at::Tensor wide_cross_entropy(const at::Tensor& output, const at::Tensor& target, const SlotNumbers& smoothing) {
   const at::Tensor log_p = at::log_softmax(output, 2);
   const at::Tensor nll = -log_p.gather(2, target.unsqueeze(2)).flatten(1).mean(1);
-  if (std::all_of(smoothing.begin(), smoothing.end(), [](double e) { return e == 0; })) return nll;
-  const at::Tensor e = per_slot_vector(smoothing, output);
-  return (1 - e) * nll - e * log_p.flatten(1).mean(1);
+  if (smoothing.all([](double e) { return e == 0; })) return nll;
+  const at::Tensor e = smoothing.as(output.options());
+  // A slot without smoothing must not see the mean, which may be infinite.
+  return (1 - e) * nll - at::where(e.gt(0), e * log_p.flatten(1).mean(1), 0.0);
+}
+
+at::Tensor cross_entropy(const at::Tensor& output, const at::Tensor& target, const SlotNumbers& smoothing) {
+  if (!smoothing.is_known()) return wide_cross_entropy(output.unsqueeze(0), target.unsqueeze(0), smoothing).squeeze(0);
+  return at::cross_entropy_loss(output, target, {}, at::Reduction::Mean, -100, smoothing.known().at(0));
 }
 
 }  // namespace
 
 at::Tensor slot_loss(Loss loss, const at::Tensor& output, const at::Tensor& target, int slots,
-                     std::span<const double> smoothing) {
+                     const SlotNumbers& smoothing) {
   if (loss == Loss::kCrossEntropy) {
-    if (slots > 0) return wide_cross_entropy(output, target, smoothing);
-    return at::cross_entropy_loss(output, target, {}, at::Reduction::Mean, -100, smoothing.empty() ? 0 : smoothing[0]);
+    return slots > 0 ? wide_cross_entropy(output, target, smoothing) : cross_entropy(output, target, smoothing);
   }
   const at::Tensor wanted = like_output(target, output);
   const at::Tensor each = loss == Loss::kMse

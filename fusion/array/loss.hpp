@@ -5,19 +5,20 @@
 
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "fusion/array/slot_numbers.hpp"
 #include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
 
 /// The mean loss of each slot over its batch, [c]; for one slot (`slots` 0) a scalar.
 /// output: [c, N, ...] or [N, ...]; target: [c, N, ...] or [N, ...], class indices for cross_entropy, else of output's
-/// shape. `smoothing`: label smoothing per slot (cross_entropy). A slot's loss never touches another's.
+/// shape. `smoothing`: label smoothing per slot (cross_entropy; one number where `slots` is 0). A slot's loss never
+/// touches another's.
 [[nodiscard]] at::Tensor slot_loss(Loss loss, const at::Tensor& output, const at::Tensor& target, int slots,
-                                   std::span<const double> smoothing);
+                                   const SlotNumbers& smoothing);
 
 /// Running sums over a whole set, from which metrics are computed by their own definitions: the loss without label
 /// smoothing (which is a means of training, and would make slots incomparable), r2 as scikit-learn's uniform average.

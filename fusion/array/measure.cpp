@@ -17,11 +17,14 @@ bool has_images(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "aten::conv2d"; });
 }
 
+constexpr int kMostOnGpu = 4;
+
 Lowering with_chunk(int chunk, const MeasureOptions& options, bool gpu) {
   Lowering lowering;
   lowering.chunk = chunk;
   const int chunks = (options.width + chunk - 1) / chunk;
-  lowering.workers = gpu ? 1 : std::max(1, std::min(options.threads, chunks));
+  // On a GPU each chunk has a stream of its own, and a thread to keep it filled.
+  lowering.workers = std::max(1, std::min({options.threads, chunks, gpu ? kMostOnGpu : chunks}));
   lowering.threads_per_worker = gpu ? 1 : std::max(1, options.threads / lowering.workers);
   return lowering;
 }
@@ -34,6 +37,7 @@ std::int64_t waves(const Lowering& lowering, int width) {
 // Epochs run a chunk's steps one after another, so short ones are timed many at a time: waking a thread would cost as
 // much as the step.
 constexpr int kRepeats = 3;
+constexpr int kWarmUps = 3;  // on a GPU, behind the first
 int steps_at_a_time(double wave_seconds) {
   return static_cast<int>(std::clamp(2e-3 / std::max(wave_seconds, 1e-9), 1.0, 32.0));
 }
@@ -75,13 +79,14 @@ class Probe {
 
   [[nodiscard]] Measured time(const Lowering& lowering) const {
     const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
-    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_);
+    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_, options_.graphs);
     SlotInit init;
     init.hyper.optimizer.lr = 0;
     for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
     for (int b = 0; b < array.width(); ++b) array.admit(b, init);
     static_cast<void>(wave(array, 1));  // warms up: kernels are made and memory is touched
-    double best = wave(array, 1);       // so only the second tells how many to time at once
+    for (int w = 0; w < kWarmUps && !device_.is_cpu(); ++w) static_cast<void>(wave(array, 1));  // graphs are captured
+    double best = wave(array, 1);  // so only now it tells how many to time at once
     const int steps = array.shares_layers() ? 1 : steps_at_a_time(best);
     for (int r = steps > 1 ? 0 : 1; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
     return {lowering, best};
@@ -95,8 +100,7 @@ class Probe {
     Batch batch{{samples_}};
     if (array.shares_layers()) array.prepare(batch.parts[0], true);
     array.for_each_chunk([&](int k) {
-      const auto options = at::TensorOptions().dtype(at::kDouble).device(device_);
-      at::Tensor losses = at::zeros({array.slots_per_chunk()}, options);
+      at::Tensor losses = array.fresh_losses(k);
       for (int s = 0; s < steps; ++s) array.step(k, batch, rates, losses);
       static_cast<void>(losses.sum().item<double>());  // waits for the device
     });

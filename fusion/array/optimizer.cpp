@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fusion/array/on_gpu.hpp"
 #include "fusion/cpu/kernels/optimizer.hpp"
 
 namespace hfta::fusion {
@@ -132,7 +131,6 @@ void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, st
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
   if (parameters.empty()) return;
   const at::Tensor& weight = parameters.front().weight;
-  if (has_gpu_kernels(weight)) return step_on_gpu(kind, parameters, slots, clip_factors(parameters, slots));
   if (!weight.is_cpu()) return step_reference(kind, parameters, slots);
   if (weight.scalar_type() == at::kDouble) return step_on_cpu<double>(kind, parameters, slots);
   step_on_cpu<float>(kind, parameters, slots);

@@ -269,6 +269,26 @@ Flow Program::aligned(const Instruction& instruction, const Flow& values, int sl
   });
 }
 
+std::string Program::why_not_replayed() const {
+  for (const auto* part : {&first_, &second_}) {
+    for (const Instruction& instruction : *part) {
+      const Node& node = graph_.nodes[instruction.node];
+      const Rule* rule = instruction.rule;
+      const bool by_rule =
+          rule != nullptr && rule->reads_hypers &&
+          (instruction.candidate == nullptr ? rule->solo != nullptr : instruction.candidate->run != nullptr);
+      if (has_hyper(node) && !by_rule) return fmt::format("{} takes a searched number from the host", node.op);
+      if (instruction.number) continue;
+      for (const ValueId id : node.outputs) {
+        if (id != kNoValue && graph_.values[static_cast<std::size_t>(id)].number) {
+          return fmt::format("{} gives the host a number of the data", node.op);
+        }
+      }
+    }
+  }
+  return "";
+}
+
 bool Program::shares_layers() const {
   return std::any_of(first_.begin(), first_.end(), [&](const Instruction& instruction) {
     const Node& node = graph_.nodes[instruction.node];

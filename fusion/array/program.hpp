@@ -36,6 +36,9 @@ class Program {
   [[nodiscard]] at::Tensor run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
                                const RunContext& context) const;
 
+  /// Why runs with RunContext::live cannot be noted once and then replayed (fusion/step_graph.hpp): the op that takes a
+  /// number from the host that differs between trials, or gives the host one of the data. "" if they can.
+  [[nodiscard]] std::string why_not_replayed() const;
   /// Whether share() runs layers, rather than rearranging samples.
   [[nodiscard]] bool shares_layers() const;
   /// Candidate names this program uses, by node path; ops without a rule by their own name.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "fusion/array/layout.hpp"
+#include "fusion/array/live_kernels.hpp"
 #include "fusion/array/rules.hpp"
 #include "fusion/array/slot_store.hpp"
 
@@ -62,15 +63,16 @@ std::optional<at::ScalarType> Call::dtype(std::size_t i) const {
   return dtype == nullptr ? std::nullopt : std::optional(scalar_type(*dtype));
 }
 
-std::vector<double> Call::per_slot(std::size_t i) const {
+SlotNumbers Call::per_slot(std::size_t i) const {
   if (const auto* ref = std::get_if<HyperRef>(&arg(i))) {
+    if (context_.live != nullptr) return SlotNumbers(context_.live->numbers().hyper(ref->index));
     std::vector<double> out;
     for (const std::vector<double>& hypers : context_.graph_hypers) {
       out.push_back(hypers.at(static_cast<std::size_t>(ref->index)));
     }
     return out;
   }
-  return std::vector<double>(context_.graph_hypers.size(), number(i));
+  return std::vector<double>(context_.members(), number(i));
 }
 
 const std::vector<Rule>& all_rules() {

@@ -14,10 +14,13 @@
 #include <vector>
 
 #include "fusion/array/boxed.hpp"
+#include "fusion/array/slot_numbers.hpp"
 #include "fusion/cpu/kernels/counted_mask.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion {
+
+class LiveKernels;
 
 /// One run of a graph for a chunk of slots.
 struct RunContext {
@@ -25,6 +28,11 @@ struct RunContext {
   std::span<const SlotRandom> random;                 ///< max(1, slots)
   std::span<const std::vector<double>> graph_hypers;  ///< Per slot: Graph::hypers' values.
   at::Device device = at::kCPU;
+  /// Where `random` and `graph_hypers` are read when the work is done, by rules that can; null: nowhere.
+  const LiveKernels* live = nullptr;
+
+  /// max(1, slots)
+  [[nodiscard]] std::size_t members() const { return static_cast<std::size_t>(slots > 0 ? slots : 1); }
 };
 
 /// A node with its arguments at hand; they are complete and stand as the op's schema has them.
@@ -54,7 +62,7 @@ class Call {
   [[nodiscard]] bool flag(std::size_t i) const { return std::get<bool>(arg(i)); }
   [[nodiscard]] std::optional<at::ScalarType> dtype(std::size_t i) const;
   /// Argument i of every slot, whether it is one literal for all or a per-slot hyperparameter.
-  [[nodiscard]] std::vector<double> per_slot(std::size_t i) const;
+  [[nodiscard]] SlotNumbers per_slot(std::size_t i) const;
 
  private:
   [[nodiscard]] const Arg& arg(std::size_t i) const { return node_.args.at(i); }

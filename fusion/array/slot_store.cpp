@@ -1,6 +1,7 @@
 #include "fusion/array/slot_store.hpp"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,6 +55,17 @@ at::Tensor first_values(const Weight& weight, CountedRandom random) {
   }
   if (weight.init.zero_row >= 0) values.select(0, weight.init.zero_row).zero_();
   return values;
+}
+
+// Memory from which, and to which, a GPU copies beside its other work.
+at::Tensor staging(const at::Tensor& like, const at::Device& device) {
+  return at::empty(like.sizes(), like.options().device(at::kCPU).pinned_memory(!device.is_cpu()));
+}
+
+void wait_for(const at::Device& device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
 }
 
 }  // namespace
@@ -135,9 +147,15 @@ void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t tri
 std::vector<std::byte> SlotStore::save(int slot, const std::map<std::string, std::string>& counters) const {
   std::vector<at::Tensor> rows;  // keep host copies alive until the bytes are written
   std::vector<TensorView> views;
-  for (const auto& [name, dtype, tensor] : named()) {
-    rows.push_back(tensor.select(0, slot).cpu().contiguous());
-    const at::Tensor& row = rows.back();
+  const auto all = named();
+  for (const auto& [name, dtype, tensor] : all) {
+    const at::Tensor row = tensor.select(0, slot);
+    rows.push_back(device_.is_cpu() ? row.contiguous() : staging(row, device_).copy_(row, /*non_blocking=*/true));
+  }
+  wait_for(device_);  // once for all of them
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [name, dtype, tensor] = all[i];
+    const at::Tensor& row = rows[i];
     views.push_back({name,
                      safetensors_name(dtype),
                      row.sizes().vec(),
@@ -167,11 +185,11 @@ std::map<std::string, std::string> SlotStore::load(int slot, std::span<const std
     sources.push_back(&*found);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const at::Tensor row = at::empty(sources[i]->shape, all[i].tensor.options().device(at::kCPU));
+    const at::Tensor there = all[i].tensor.select(0, slot), row = staging(there, device_);
     if (!sources[i]->bytes.empty()) {
       std::memcpy(row.data_ptr(), sources[i]->bytes.data(), sources[i]->bytes.size());
     }
-    all[i].tensor.select(0, slot).copy_(row);
+    there.copy_(row, /*non_blocking=*/true);
   }
   return file.metadata;
 }

@@ -1,4 +1,4 @@
-// Stands in for slot_kernels.cu where the build has no nvcc.
+// Stands in for the kernels where the build has no nvcc.
 #include "base/error.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
@@ -13,11 +13,19 @@ namespace {
 
 bool built() { return false; }
 
-void sgd(const SlotRows<float>&, const SgdNumbers<float>*, const unsigned char*, void*) { absent(); }
-void sgd(const SlotRows<double>&, const SgdNumbers<double>*, const unsigned char*, void*) { absent(); }
-void adam(const SlotRows<float>&, const AdamNumbers<float>*, const unsigned char*, void*) { absent(); }
-void adam(const SlotRows<double>&, const AdamNumbers<double>*, const unsigned char*, void*) { absent(); }
-void dropout_masks(float*, std::size_t, int, const MaskSource*, std::uint32_t, void*) { absent(); }
-void dropout_masks(double*, std::size_t, int, const MaskSource*, std::uint32_t, void*) { absent(); }
+std::size_t clip_workspace(const std::size_t*, int, int) { absent(); }
+void clip_factors(const SlotParameters<float>&, const double*, double*, double*, void*) { absent(); }
+void clip_factors(const SlotParameters<double>&, const double*, double*, double*, void*) { absent(); }
+void sgd(const SlotParameters<float>&, const StepNumbers<SgdNumbers<float>>&, void*) { absent(); }
+void sgd(const SlotParameters<double>&, const StepNumbers<SgdNumbers<double>>&, void*) { absent(); }
+void adam(const SlotParameters<float>&, const StepNumbers<AdamNumbers<float>>&, void*) { absent(); }
+void adam(const SlotParameters<double>&, const StepNumbers<AdamNumbers<double>>&, void*) { absent(); }
+void dropout_masks(float*, const Draw&, const Rates&, void*) { absent(); }
+void dropout_masks(double*, const Draw&, const Rates&, void*) { absent(); }
+void uniforms(float*, const Draw&, void*) { absent(); }
+void uniforms(double*, const Draw&, void*) { absent(); }
+void normals(float*, const Draw&, void*) { absent(); }
+void normals(double*, const Draw&, void*) { absent(); }
+void batch_indices(std::int64_t*, std::size_t, const std::int64_t*, const std::int64_t*, void*) { absent(); }
 
 }  // namespace hfta::fusion::cuda

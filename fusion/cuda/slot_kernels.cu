@@ -1,113 +1,199 @@
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <string>
-
-#include "base/error.hpp"
-#include "base/philox.hpp"
+// The optimizer: all parameters of all slots in one launch, or in a few where they are very many.
+#include "fusion/cuda/launch.cuh"
 #include "fusion/cuda/slot_kernels.hpp"
 
 namespace hfta::fusion::cuda {
 namespace {
 
-constexpr unsigned kThreads = 256;
-constexpr std::size_t kMostBlocks = 4096;  // of one slot; the rest by striding
+constexpr int kRows = 80;                // of a launch: the table has to fit into 4 KiB of kernel arguments
+constexpr std::size_t kElements = 2048;  // of a block
 
-// Grid: x over elements, y over slots, so that a block reads one slot's numbers.
+// Parameters by value: so they are part of the launch, and nothing has to be copied to the device before it.
 template <typename T>
-__global__ void sgd_kernel(SlotRows<T> rows, const SgdNumbers<T>* numbers, const unsigned char* occupied) {
-  const int slot = static_cast<int>(blockIdx.y);
-  if (occupied[slot] == 0) return;
-  const SgdNumbers<T> k = numbers[slot];
-  const std::size_t base = slot * rows.n;
-  for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < rows.n; i += gridDim.x * blockDim.x) {
+struct Table {
+  SlotRows<T> rows[kRows];
+  unsigned first_block[kRows + 1];
+  int count;
+};
+
+unsigned blocks_of(std::size_t n) { return static_cast<unsigned>((n + kElements - 1) / kElements); }
+
+// Calls launch(table, block in front of it) for the parameters, kRows at a time.
+template <typename T, typename Launch>
+void in_tables(const SlotParameters<T>& parameters, Launch launch) {
+  unsigned before = 0;
+  for (int begin = 0; begin < parameters.count; begin += kRows) {
+    Table<T> table{};
+    table.count = std::min(kRows, parameters.count - begin);
+    for (int k = 0; k < table.count; ++k) {
+      table.rows[k] = parameters.rows[begin + k];
+      table.first_block[k + 1] = table.first_block[k] + blocks_of(table.rows[k].n);
+    }
+    const unsigned blocks = table.first_block[table.count];
+    if (blocks > 0) launch(table, dim3(blocks, static_cast<unsigned>(parameters.slots), 1), before);
+    before += blocks;
+  }
+}
+
+// The parameter and the elements of it, counted over all slots, that a block works on.
+template <typename T>
+struct Share {
+  int row;
+  std::size_t begin, end;
+
+  __device__ explicit Share(const Table<T>& table) {
+    int low = 0, high = table.count - 1;  // the last row that begins at or before this block
+    while (low < high) {
+      const int middle = (low + high + 1) / 2;
+      if (table.first_block[middle] <= blockIdx.x) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    row = low;
+    const std::size_t n = table.rows[row].n, at = (blockIdx.x - table.first_block[row]) * kElements;
+    begin = blockIdx.y * n + at;
+    end = begin + (n - at < kElements ? n - at : kElements);
+  }
+};
+
+template <typename T>
+__global__ void sgd_kernel(const __grid_constant__ Table<T> table, StepNumbers<SgdNumbers<T>> step) {
+  if (step.occupied[blockIdx.y] == 0) return;
+  SgdNumbers<T> k = step.numbers[blockIdx.y];
+  k.scale = static_cast<T>(step.factors[blockIdx.y]);
+  const Share<T> share(table);
+  const SlotRows<T> row = table.rows[share.row];
+  T* __restrict__ weight = row.weight;
+  T* __restrict__ buffer = row.first;
+  const T* __restrict__ gradient = row.gradient;
+  for (std::size_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
     if (k.momentum == T{0}) {
-      plain_sgd_element(rows.weight[base + i], rows.gradient[base + i], k);
+      plain_sgd_element(weight[i], gradient[i], k);
     } else {
-      sgd_element(rows.weight[base + i], rows.gradient[base + i], rows.first[base + i], k);
+      sgd_element(weight[i], gradient[i], buffer[i], k);
     }
   }
 }
 
 template <typename T>
-__global__ void adam_kernel(SlotRows<T> rows, const AdamNumbers<T>* numbers, const unsigned char* occupied) {
-  const int slot = static_cast<int>(blockIdx.y);
-  if (occupied[slot] == 0) return;
-  const AdamNumbers<T> k = numbers[slot];
-  const std::size_t base = slot * rows.n;
-  for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < rows.n; i += gridDim.x * blockDim.x) {
-    adam_element(rows.weight[base + i], rows.gradient[base + i], rows.first[base + i], rows.second[base + i], k);
+__global__ void adam_kernel(const __grid_constant__ Table<T> table, StepNumbers<AdamNumbers<T>> step) {
+  if (step.occupied[blockIdx.y] == 0) return;
+  AdamNumbers<T> k = step.numbers[blockIdx.y];
+  k.scale = static_cast<T>(step.factors[blockIdx.y]);
+  const Share<T> share(table);
+  const SlotRows<T> row = table.rows[share.row];
+  T* __restrict__ weight = row.weight;
+  T* __restrict__ first = row.first;
+  T* __restrict__ second = row.second;
+  const T* __restrict__ gradient = row.gradient;
+  for (std::size_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
+    adam_element(weight[i], gradient[i], first[i], second[i], k);
   }
 }
 
-// One thread makes one Philox block: four neighbouring elements.
-template <typename T>
-__global__ void mask_kernel(T* out, std::size_t n, const MaskSource* sources, std::uint32_t node) {
-  const int slot = static_cast<int>(blockIdx.y);
-  const MaskSource source = sources[slot];
-  const T scale = source.keep > 0 ? static_cast<T>(1.0 / source.keep) : T{0};
-  const auto limit = static_cast<std::uint64_t>(source.keep * 4294967296.0);
-  T* row = out + slot * n;
-  for (std::size_t block = blockIdx.x * blockDim.x + threadIdx.x; block * 4 < n; block += gridDim.x * blockDim.x) {
-    std::uint32_t counter[4] = {static_cast<std::uint32_t>(block), node, static_cast<std::uint32_t>(source.step),
-                                static_cast<std::uint32_t>(source.step >> 32)};
-    philox_rounds(counter, static_cast<std::uint32_t>(source.key), static_cast<std::uint32_t>(source.key >> 32));
-    for (std::size_t j = 0; j < 4 && block * 4 + j < n; ++j) row[block * 4 + j] = counter[j] < limit ? scale : T{0};
+// The block's threads' values, in a fixed order; thread 0 has the sum.
+__device__ double sum_of_block(double value) {
+  __shared__ double sums[kThreads];
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
   }
+  return sums[0];
 }
 
-dim3 grid_for(std::size_t work, int slots) {
-  const std::size_t blocks = std::max<std::size_t>(1, std::min(kMostBlocks, (work + kThreads - 1) / kThreads));
-  return {static_cast<unsigned>(blocks), static_cast<unsigned>(slots), 1};
+// partial[slot][block]: of that block's elements.
+template <typename T>
+__global__ void squares_kernel(const __grid_constant__ Table<T> table, const double* clip_norms, double* partial,
+                               unsigned before, std::size_t all_blocks) {
+  if (clip_norms[blockIdx.y] < 0) return;
+  const Share<T> share(table);
+  const T* __restrict__ gradient = table.rows[share.row].gradient;
+  double squares = 0;
+  for (std::size_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
+    const double g = static_cast<double>(gradient[i]);
+    squares += g * g;
+  }
+  const double sum = sum_of_block(squares);
+  if (threadIdx.x == 0) partial[blockIdx.y * all_blocks + before + blockIdx.x] = sum;
 }
 
-void check_launch(const char* kernel) {
-  const cudaError_t error = cudaGetLastError();
-  if (error == cudaSuccess) return;
-  throw Error(ErrorKind::kDevice, std::string("CUDA kernel ") + kernel + ": " + cudaGetErrorString(error));
+__global__ void factors_kernel(const double* partial, std::size_t blocks, const double* clip_norms, double* factors) {
+  const unsigned slot = blockIdx.x;
+  if (clip_norms[slot] < 0) {
+    if (threadIdx.x == 0) factors[slot] = 1;
+    return;
+  }
+  double squares = 0;
+  for (std::size_t i = threadIdx.x; i < blocks; i += kThreads) squares += partial[slot * blocks + i];
+  const double sum = sum_of_block(squares);
+  if (threadIdx.x == 0) factors[slot] = clip_factor(clip_norms[slot], sum);
 }
 
 template <typename T>
-void launch_sgd(const SlotRows<T>& rows, const SgdNumbers<T>* numbers, const unsigned char* occupied, void* stream) {
-  sgd_kernel<<<grid_for(rows.n, rows.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(rows, numbers, occupied);
-  check_launch("sgd");
+void launch_factors(const SlotParameters<T>& parameters, const double* clip_norms, double* workspace, double* factors,
+                    cudaStream_t stream) {
+  std::size_t all_blocks = 0;
+  for (int k = 0; k < parameters.count; ++k) all_blocks += blocks_of(parameters.rows[k].n);
+  in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned before) {
+    squares_kernel<T><<<grid, kThreads, 0, stream>>>(table, clip_norms, workspace, before, all_blocks);
+    check_launch("squares of gradients");
+  });
+  factors_kernel<<<static_cast<unsigned>(parameters.slots), kThreads, 0, stream>>>(workspace, all_blocks, clip_norms,
+                                                                                   factors);
+  check_launch("clipping factors");
 }
 
 template <typename T>
-void launch_adam(const SlotRows<T>& rows, const AdamNumbers<T>* numbers, const unsigned char* occupied, void* stream) {
-  adam_kernel<<<grid_for(rows.n, rows.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(rows, numbers,
-                                                                                                occupied);
-  check_launch("adam");
+void launch_sgd(const SlotParameters<T>& parameters, const StepNumbers<SgdNumbers<T>>& step, cudaStream_t stream) {
+  in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
+    sgd_kernel<T><<<grid, kThreads, 0, stream>>>(table, step);
+    check_launch("sgd");
+  });
 }
 
 template <typename T>
-void launch_masks(T* out, std::size_t n, int slots, const MaskSource* sources, std::uint32_t node, void* stream) {
-  mask_kernel<<<grid_for((n + 3) / 4, slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, n, sources, node);
-  check_launch("dropout masks");
+void launch_adam(const SlotParameters<T>& parameters, const StepNumbers<AdamNumbers<T>>& step, cudaStream_t stream) {
+  in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
+    adam_kernel<T><<<grid, kThreads, 0, stream>>>(table, step);
+    check_launch("adam");
+  });
 }
 
 }  // namespace
 
+static_assert(sizeof(Table<double>) <= 4096 - 128, "kernel arguments take at most 4 KiB");
+
 bool built() { return true; }
 
-void sgd(const SlotRows<float>& rows, const SgdNumbers<float>* numbers, const unsigned char* occupied, void* stream) {
-  launch_sgd(rows, numbers, occupied, stream);
+std::size_t clip_workspace(const std::size_t* n, int count, int slots) {
+  std::size_t blocks = 0;
+  for (int k = 0; k < count; ++k) blocks += blocks_of(n[k]);
+  return blocks * static_cast<std::size_t>(slots);
 }
-void sgd(const SlotRows<double>& rows, const SgdNumbers<double>* numbers, const unsigned char* occupied, void* stream) {
-  launch_sgd(rows, numbers, occupied, stream);
+
+void clip_factors(const SlotParameters<float>& parameters, const double* clip_norms, double* workspace, double* factors,
+                  void* stream) {
+  launch_factors(parameters, clip_norms, workspace, factors, static_cast<cudaStream_t>(stream));
 }
-void adam(const SlotRows<float>& rows, const AdamNumbers<float>* numbers, const unsigned char* occupied, void* stream) {
-  launch_adam(rows, numbers, occupied, stream);
+void clip_factors(const SlotParameters<double>& parameters, const double* clip_norms, double* workspace,
+                  double* factors, void* stream) {
+  launch_factors(parameters, clip_norms, workspace, factors, static_cast<cudaStream_t>(stream));
 }
-void adam(const SlotRows<double>& rows, const AdamNumbers<double>* numbers, const unsigned char* occupied,
-          void* stream) {
-  launch_adam(rows, numbers, occupied, stream);
+void sgd(const SlotParameters<float>& parameters, const StepNumbers<SgdNumbers<float>>& numbers, void* stream) {
+  launch_sgd(parameters, numbers, static_cast<cudaStream_t>(stream));
 }
-void dropout_masks(float* out, std::size_t n, int slots, const MaskSource* sources, std::uint32_t node, void* stream) {
-  launch_masks(out, n, slots, sources, node, stream);
+void sgd(const SlotParameters<double>& parameters, const StepNumbers<SgdNumbers<double>>& numbers, void* stream) {
+  launch_sgd(parameters, numbers, static_cast<cudaStream_t>(stream));
 }
-void dropout_masks(double* out, std::size_t n, int slots, const MaskSource* sources, std::uint32_t node, void* stream) {
-  launch_masks(out, n, slots, sources, node, stream);
+void adam(const SlotParameters<float>& parameters, const StepNumbers<AdamNumbers<float>>& numbers, void* stream) {
+  launch_adam(parameters, numbers, static_cast<cudaStream_t>(stream));
+}
+void adam(const SlotParameters<double>& parameters, const StepNumbers<AdamNumbers<double>>& numbers, void* stream) {
+  launch_adam(parameters, numbers, static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace hfta::fusion::cuda

@@ -1,13 +1,16 @@
 #pragma once
-/// CUDA kernels where LibTorch has no good form: the many-slot optimizer and counted dropout. Without torch; C++17.
+/// CUDA kernels where LibTorch has no good form: the many-slot optimizer with clipping, counted randomness, a batch's
+/// indices. Without torch; C++17.
 ///
 /// A build without nvcc links no_cuda.cpp instead: built() is then false and the rest must not be called. Everything is
-/// asynchronous on `stream` (a cudaStream_t); pointers are to device memory. Each throws Error{kDevice} if the launch
+/// asynchronous on `stream` (a cudaStream_t) and reads its numbers from device memory when it runs, so that it can be
+/// part of a CUDA graph; pointers are to device memory unless said otherwise. Each throws Error{kDevice} if the launch
 /// fails.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "fusion/cpu/kernels/counted_mask.hpp"
 #include "fusion/cpu/kernels/optimizer_rule.hpp"
 
 namespace hfta::fusion::cuda {
@@ -23,24 +26,67 @@ struct SlotRows {
   T* first;
   T* second;
   std::size_t n;
+};
+
+/// All parameters of all slots. Few launches whatever their number. `rows` is a host array of `count`, and read before
+/// the call returns.
+template <typename T>
+struct SlotParameters {
+  const SlotRows<T>* rows;
+  int count;
   int slots;
 };
 
-/// One step of every slot b with occupied[b] != 0; numbers[b] are its own. Equal to the CPU's loops up to contraction.
-void sgd(const SlotRows<float>& rows, const SgdNumbers<float>* numbers, const unsigned char* occupied, void* stream);
-void sgd(const SlotRows<double>& rows, const SgdNumbers<double>* numbers, const unsigned char* occupied, void* stream);
-void adam(const SlotRows<float>& rows, const AdamNumbers<float>* numbers, const unsigned char* occupied, void* stream);
-void adam(const SlotRows<double>& rows, const AdamNumbers<double>* numbers, const unsigned char* occupied,
-          void* stream);
-
-/// What one slot's mask depends on; as fill_dropout_mask.
-struct MaskSource {
-  std::uint64_t key, step;
-  double keep;  ///< 1 - p, in 0..1
+/// Numbers of a step by slot.
+template <typename Numbers>
+struct StepNumbers {
+  const Numbers* numbers;         ///< [slots]; `scale` is not read
+  const unsigned char* occupied;  ///< [slots]; 0: the slot's rows stay as they are
+  const double* factors;          ///< [slots]: on gradients; of clip_factors
 };
 
-/// out: [slots, n]; out[b] is bit for bit what fill_dropout_mask gives for sources[b].
-void dropout_masks(float* out, std::size_t n, int slots, const MaskSource* sources, std::uint32_t node, void* stream);
-void dropout_masks(double* out, std::size_t n, int slots, const MaskSource* sources, std::uint32_t node, void* stream);
+/// Doubles of workspace that clip_factors wants: `slots` of `n[count]` elements each.
+std::size_t clip_workspace(const std::size_t* n, int count, int slots);
+
+/// factors[b] = clip_factor(clip_norms[b], squares of b's gradients), 1 where clip_norms[b] is negative: such a slot's
+/// gradients are not read. Sums in double and in a fixed order. `workspace`: clip_workspace doubles.
+void clip_factors(const SlotParameters<float>& parameters, const double* clip_norms, double* workspace, double* factors,
+                  void* stream);
+void clip_factors(const SlotParameters<double>& parameters, const double* clip_norms, double* workspace,
+                  double* factors, void* stream);
+
+/// One step of every occupied slot. Equal to the CPU's loops, element by element.
+void sgd(const SlotParameters<float>& parameters, const StepNumbers<SgdNumbers<float>>& numbers, void* stream);
+void sgd(const SlotParameters<double>& parameters, const StepNumbers<SgdNumbers<double>>& numbers, void* stream);
+void adam(const SlotParameters<float>& parameters, const StepNumbers<AdamNumbers<float>>& numbers, void* stream);
+void adam(const SlotParameters<double>& parameters, const StepNumbers<AdamNumbers<double>>& numbers, void* stream);
+
+/// Where a kernel draws: out is [slots, n], and slot b's part a function of (random[b], node, element) alone.
+struct Draw {
+  const SlotRandom* random;
+  int slots;
+  std::size_t n;
+  std::uint32_t node;
+};
+
+/// What dropout's rate is of each slot: rates[b], or `rate` where `rates` is null.
+struct Rates {
+  const double* rates;
+  double rate;
+};
+
+/// out[b] is bit for bit what fill_dropout_mask gives.
+void dropout_masks(float* out, const Draw& draw, const Rates& rates, void* stream);
+void dropout_masks(double* out, const Draw& draw, const Rates& rates, void* stream);
+/// out[b] is bit for bit what fill_uniform gives.
+void uniforms(float* out, const Draw& draw, void* stream);
+void uniforms(double* out, const Draw& draw, void* stream);
+/// out[b] is what fill_normal gives, but for the rounding of log and cos.
+void normals(float* out, const Draw& draw, void* stream);
+void normals(double* out, const Draw& draw, void* stream);
+
+/// out[i] = order[*begin + i], or *begin + i where `order` is null; i < n.
+void batch_indices(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin,
+                   void* stream);
 
 }  // namespace hfta::fusion::cuda

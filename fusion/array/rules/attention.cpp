@@ -13,7 +13,7 @@ namespace {
 // Schema: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
 struct Attention {
   at::Tensor query, key, value, mask;
-  std::vector<double> rates;
+  SlotNumbers rates;
   bool causal;
   std::optional<double> scale;
   bool grouped_queries;
@@ -29,7 +29,7 @@ struct Attention {
         grouped_queries(call.flag(7)) {}
 
   [[nodiscard]] bool drops() const {
-    return std::any_of(rates.begin(), rates.end(), [](double p) { return p > 0; });
+    return !rates.all([](double p) { return p <= 0; });
   }
 };
 

@@ -12,10 +12,17 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
+constexpr double kAlpha = 1.7580993408473766;  // Klambauer et al. 2017, section 3
+
 // ---- dropout: input, p, train ----
 
-bool does_nothing(const Call& call, const std::vector<double>& rates) {
-  return !call.flag(2) || std::all_of(rates.begin(), rates.end(), [](double p) { return p <= 0; });
+bool does_nothing(const Call& call, const SlotNumbers& rates) {
+  return !call.flag(2) || rates.all([](double p) { return p <= 0; });
+}
+
+double alpha_scale(double p) { return p < 1 ? 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p)) : 0; }
+at::Tensor alpha_scale(const at::Tensor& p) {
+  return at::where(p.lt(1), ((kAlpha * kAlpha * p + 1) * (1 - p)).sqrt().reciprocal(), 0.0);
 }
 
 // Whole channels: one number for all of [N, C, ...]'s trailing dimensions.
@@ -28,26 +35,21 @@ std::vector<std::int64_t> mask_sizes(const at::Tensor& x, const Call& call, bool
 template <bool kChannels, bool kInPlace>
 Tensors dropout(const Call& call) {
   at::Tensor x = call.tensor(0);
-  const std::vector<double> rates = call.per_slot(1);
+  const SlotNumbers rates = call.per_slot(1);
   if (does_nothing(call, rates)) return {x};
   const at::Tensor mask = counted_masks(call, mask_sizes(x, call, kChannels), rates, x.options());
   return {kInPlace ? x.mul_(mask) : x * mask};
 }
 
-// Self-normalizing networks (Klambauer et al. 2017, section 3): dropped values are set to the activation's lowest, and
+// Self-normalizing networks: dropped values are set to the activation's lowest, and
 // mean and variance are kept.
 template <bool kChannels, bool kInPlace>
 Tensors alpha_dropout(const Call& call) {
-  constexpr double kAlpha = 1.7580993408473766;
   at::Tensor x = call.tensor(0);
-  const std::vector<double> rates = call.per_slot(1);
+  const SlotNumbers rates = call.per_slot(1);
   if (does_nothing(call, rates)) return {x};
-  std::vector<double> scale, shift;
-  for (const double p : rates) {
-    const double a = p < 1 ? 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p)) : 0;
-    scale.push_back(a);
-    shift.push_back(kAlpha * a * p);
-  }
+  const SlotNumbers scale = rates.map([](const auto& p) { return alpha_scale(p); });
+  const SlotNumbers shift = rates.map([](const auto& p) { return kAlpha * alpha_scale(p) * p; });
   const at::Tensor kept = counted_masks(call, mask_sizes(x, call, kChannels), rates, x.options()).gt(0).to(x.dtype());
   const at::Tensor a = beside(scale, call, x.dim(), x.options()), b = beside(shift, call, x.dim(), x.options());
   const at::Tensor factor = kept * a, added = (kept - 1) * (kAlpha * a) + b;

@@ -66,7 +66,7 @@ struct Layers {
   std::vector<at::Tensor> initial, weights;
   bool biases, bidirectional, batch_first;
   std::int64_t count;
-  std::vector<double> rates;
+  SlotNumbers rates;
   std::int64_t lead;  // dimensions in front of a slot's own
 
   Layers(const Call& call, Kind k)
@@ -78,11 +78,11 @@ struct Layers {
         bidirectional(call.flag(7)),
         batch_first(call.flag(8)),
         count(call.integer(4)),
-        rates(call.flag(6) ? call.per_slot(5) : std::vector<double>(call.context().random.size(), 0.0)),
+        rates(call.flag(6) ? call.per_slot(5) : std::vector<double>(call.context().members(), 0.0)),
         lead(call.slots() > 0 ? 1 : 0) {}
 
   [[nodiscard]] bool drops() const {
-    return count > 1 && std::any_of(rates.begin(), rates.end(), [](double p) { return p > 0; });
+    return count > 1 && !rates.all([](double p) { return p <= 0; });
   }
   [[nodiscard]] std::int64_t directions() const { return bidirectional ? 2 : 1; }
   [[nodiscard]] std::size_t per_direction() const { return biases ? 4 : 2; }

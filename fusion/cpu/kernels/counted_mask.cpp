@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "base/random.hpp"
 #include "fusion/cpu/kernels/wide.hpp"
@@ -111,6 +112,25 @@ HFTA_WIDE void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::u
 
 HFTA_WIDE void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
   fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<double>(word) * 0x1p-32; });
+}
+
+namespace {
+
+template <typename T>
+void normals(T* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  std::vector<double> uniform(2 * n);
+  fill_uniform(uniform.data(), uniform.size(), key, node, step);
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<T>(normal_of(uniform[2 * i], uniform[2 * i + 1]));
+}
+
+}  // namespace
+
+void fill_normal(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  normals(out, n, key, node, step);
+}
+
+void fill_normal(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  normals(out, n, key, node, step);
 }
 
 }  // namespace hfta::fusion

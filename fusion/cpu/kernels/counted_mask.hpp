@@ -1,9 +1,12 @@
 #pragma once
 /// Random numbers of a slot that are counted, not drawn: functions of (key, node, step, element), never of slot, width
-/// or neighbours.
+/// or neighbours. C++17 (nvcc).
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/both.hpp"
 
 namespace hfta::fusion {
 
@@ -25,5 +28,15 @@ void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, 
 /// The same u_i themselves, uniform in [0, 1): 32 bits in double, 24 in float.
 void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
+
+/// A standard normal number of two uniform ones (Box-Muller).
+HFTA_BOTH double normal_of(double first, double second) {
+  const double radius = std::sqrt(-2 * std::log(1 - first));  // 1 - u is never zero
+  return radius * std::cos(2 * 3.141592653589793 * second);
+}
+
+/// Standard normal numbers: out[i] of u_2i and u_(2i+1), in double.
+void fill_normal(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
+void fill_normal(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 
 }  // namespace hfta::fusion

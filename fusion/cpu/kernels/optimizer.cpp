@@ -87,33 +87,54 @@ HFTA_WIDE void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& num
 HFTA_WIDE void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers) { adam(row, numbers); }
 
 template <typename T>
+double factor_for(std::span<const SlotRow<T>> rows, double clip_norm) {
+  if (clip_norm < 0) return 1;
+  double total = 0;
+  for (const SlotRow<T>& row : rows) total += sum_of_squares(row);
+  return clip_factor(clip_norm, total);
+}
+
+template <typename T>
+void step_rows(std::span<const SlotRow<T>> rows, SgdNumbers<T> numbers, double clip_norm) {
+  numbers.scale = static_cast<T>(factor_for(rows, clip_norm));
+  for (const SlotRow<T>& row : rows) sgd_row(row, numbers);
+}
+
+template <typename T>
+void step_rows(std::span<const SlotRow<T>> rows, AdamNumbers<T> numbers, double clip_norm) {
+  numbers.scale = static_cast<T>(factor_for(rows, clip_norm));
+  for (const SlotRow<T>& row : rows) adam_row(row, numbers);
+}
+
+template <typename T>
 void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const SlotStep& slot) {
-  double factor = 1;
-  if (slot.clip_norm) {
-    double total = 0;
-    for (const SlotRow<T>& row : rows) total += sum_of_squares(row);
-    factor = clip_factor(*slot.clip_norm, total);
-  }
+  const double clip_norm = slot.clip_norm.value_or(-1);
   if (kind == OptimizerKind::kSgd) {
-    const SgdNumbers<T> numbers = sgd_numbers<T>(slot, factor);
-    for (const SlotRow<T>& row : rows) sgd_row(row, numbers);
+    step_rows(rows, sgd_numbers<T>(slot, 1), clip_norm);
   } else {
-    const AdamNumbers<T> numbers = adam_numbers<T>(slot, factor, kind == OptimizerKind::kAdamW);
-    for (const SlotRow<T>& row : rows) adam_row(row, numbers);
+    step_rows(rows, adam_numbers<T>(slot, 1, kind == OptimizerKind::kAdamW), clip_norm);
   }
 }
 
 }  // namespace
-
-double clip_factor(double clip_norm, double squares) {
-  return std::isnan(squares) ? squares : std::min(1.0, clip_norm / (std::sqrt(squares) + 1e-6));
-}
 
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const SlotStep& slot) {
   step_rows(kind, rows, slot);
 }
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const SlotStep& slot) {
   step_rows(kind, rows, slot);
+}
+void step_slot(std::span<const SlotRow<float>> rows, SgdNumbers<float> numbers, double clip_norm) {
+  step_rows(rows, numbers, clip_norm);
+}
+void step_slot(std::span<const SlotRow<double>> rows, SgdNumbers<double> numbers, double clip_norm) {
+  step_rows(rows, numbers, clip_norm);
+}
+void step_slot(std::span<const SlotRow<float>> rows, AdamNumbers<float> numbers, double clip_norm) {
+  step_rows(rows, numbers, clip_norm);
+}
+void step_slot(std::span<const SlotRow<double>> rows, AdamNumbers<double> numbers, double clip_norm) {
+  step_rows(rows, numbers, clip_norm);
 }
 
 }  // namespace hfta::fusion

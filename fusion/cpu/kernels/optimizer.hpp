@@ -43,12 +43,14 @@ template <typename T>
 template <typename T>
 [[nodiscard]] AdamNumbers<T> adam_numbers(const SlotStep& slot, double factor, bool decoupled_decay);
 
-/// torch.nn.utils.clip_grad_norm_'s factor for a gradient whose elements' squares sum to `squares`. A NaN norm makes
-/// the slot's own update NaN, as in PyTorch.
-[[nodiscard]] double clip_factor(double clip_norm, double squares);
-
 /// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped.
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const SlotStep& slot);
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const SlotStep& slot);
+
+/// The same with numbers at hand, of which `scale` is not read. `clip_norm`: negative for none.
+void step_slot(std::span<const SlotRow<float>> rows, SgdNumbers<float> numbers, double clip_norm);
+void step_slot(std::span<const SlotRow<double>> rows, SgdNumbers<double> numbers, double clip_norm);
+void step_slot(std::span<const SlotRow<float>> rows, AdamNumbers<float> numbers, double clip_norm);
+void step_slot(std::span<const SlotRow<double>> rows, AdamNumbers<double> numbers, double clip_norm);
 
 }  // namespace hfta::fusion

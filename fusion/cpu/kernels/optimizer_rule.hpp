@@ -26,6 +26,14 @@ struct AdamNumbers {
   T scale;
 };
 
+/// torch.nn.utils.clip_grad_norm_'s factor for a gradient whose elements' squares sum to `squares`. A NaN norm makes
+/// the slot's own update NaN, as in PyTorch.
+HFTA_BOTH double clip_factor(double clip_norm, double squares) {
+  if (std::isnan(squares)) return squares;
+  const double factor = clip_norm / (std::sqrt(squares) + 1e-6);
+  return factor < 1.0 ? factor : 1.0;
+}
+
 template <typename T>
 HFTA_BOTH void sgd_element(T& weight, T gradient, T& buffer, const SgdNumbers<T>& k) {
   const T d = std::fma(k.decay, weight, gradient * k.scale);

@@ -1,8 +1,9 @@
 // The CUDA kernels against the CPU's loops. Without kernels in the build their absence is told; without a GPU the
 // comparisons end as passed with a warning, and `[gpu]` names them for machines that have one.
+#include "fusion/gpu.hpp"
+
 #include "catch_after_torch.hpp"
-#include "fusion/array/on_gpu.hpp"
-#include "fusion/cpu/kernels/counted_mask.hpp"
+#include "fusion/array/live_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "models.hpp"
 
@@ -10,7 +11,7 @@ namespace hfta::fusion::testing {
 namespace {
 
 bool gpu_is_there() {
-  if (cuda::built() && at::hasCUDA()) return true;
+  if (cuda::built() && cuda_devices() > 0) return true;
   WARN("no GPU, or a build without kernels: nothing was compared");
   return false;
 }
@@ -19,33 +20,58 @@ bool gpu_is_there() {
 
 TEST_CASE("a build without kernels says so") {
   if (cuda::built()) return;
-  CHECK_THROWS_WITH(cuda::dropout_masks(static_cast<float*>(nullptr), 0, 0, nullptr, 0, nullptr),
+  CHECK_THROWS_WITH(cuda::dropout_masks(static_cast<float*>(nullptr), {}, {}, nullptr),
                     Catch::Contains("HFTA_CUDA=ON"));
 }
 
-TEST_CASE("tensors of a CPU never go to the kernels") { CHECK_FALSE(has_gpu_kernels(at::zeros({2, 2}))); }
+TEST_CASE("a GPU has kernels where the build has them") {
+  CHECK(has_live_kernels(at::kCPU));
+  CHECK(has_live_kernels(at::Device(at::kCUDA, 0)) == cuda::built());
+}
 
-TEST_CASE("masks on a GPU are the host's, bit for bit", "[gpu]") {
+TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
   if (!gpu_is_there()) return;
+  const at::Device gpu(at::kCUDA, 0);
+  LiveNumbers host(OptimizerKind::kSgd, at::kFloat, 3, 1, at::kCPU), device(OptimizerKind::kSgd, at::kFloat, 3, 1, gpu);
   const std::vector<double> rates = {0.0, 0.3, 1.0};
-  const std::vector<SlotRandom> random = {{1, 2}, {3, std::uint64_t{1} << 40}, {5, 6}};
-  const at::Tensor mask = at::empty({3, 7, 11}, at::TensorOptions().device(at::kCUDA).dtype(at::kFloat));
-  fill_masks_on_gpu(mask, rates, random, 4);
-  for (std::size_t b = 0; b < rates.size(); ++b) {
-    const at::Tensor expected = at::empty({7, 11}, at::kFloat);
-    fill_dropout_mask(expected.data_ptr<float>(), 77, rates[b], random[b].key, 4, random[b].step);
-    CHECK(mask.select(0, static_cast<std::int64_t>(b)).cpu().equal(expected));
+  std::vector<LiveSlot> slots(3);
+  for (std::size_t b = 0; b < 3; ++b) slots[b] = {{}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}, 0};
+  host.set(slots, 5);
+  device.set(slots, 5);
+  const LiveKernels here(host, nullptr), there(device, nullptr);
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    const at::Tensor expected = at::empty({3, 7, 11}, at::TensorOptions().dtype(type));
+    const at::Tensor found = at::empty({3, 7, 11}, at::TensorOptions().dtype(type).device(gpu));
+    here.fill_masks(expected, SlotNumbers(host.hyper(0)), 4);
+    there.fill_masks(found, SlotNumbers(device.hyper(0)), 4);
+    CHECK(found.cpu().equal(expected));
+    here.fill_masks(expected, std::vector<double>(3, 0.6), 5);
+    there.fill_masks(found, std::vector<double>(3, 0.6), 5);
+    CHECK(found.cpu().equal(expected));
+    here.fill_uniforms(expected, 6);
+    there.fill_uniforms(found, 6);
+    CHECK(found.cpu().equal(expected));
+    here.fill_normals(expected, 7);
+    there.fill_normals(found, 7);
+    CHECK(relative_difference(found.cpu(), expected) < (type == at::kFloat ? 1e-7 : 1e-15));
   }
+  const at::Tensor order = at::arange(20, at::kLong).flip(0), indices = at::empty({4}, order.options().device(gpu));
+  there.fill_indices(indices, order.cuda());
+  CHECK(indices.cpu().equal(order.slice(0, 5, 9)));
 }
 
 TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
   if (!gpu_is_there()) return;
   const auto kind = GENERATE(OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW);
   const int chunk = GENERATE(1, 4);
+  const bool captured = GENERATE(false, true);
+  const CudaGraphs graphs = captured ? cuda_graphs(at::Device(at::kCUDA, 0)) : CudaGraphs{};
+  INFO(graphs.why_none);
+  REQUIRE((graphs.backend != nullptr) == captured);
   for (Model model : {conv_net(DType::kFloat64, kind), mlp(DType::kFloat64, kind)}) {
     INFO(model.name << ", chunk " << chunk);
     Array host(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
-    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, at::Device(at::kCUDA, 0));
+    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, at::Device(at::kCUDA, 0), graphs.backend);
     for (int b = 0; b < 4; ++b) {
       SlotInit init = trial(model, b);
       if (b == 3) init.hyper.clip_norm = 0.1;
@@ -58,13 +84,18 @@ TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
     for (int s = 0; s < 10; ++s) {
       const std::vector<double> expected = step_all(host, model.batch);
       for (int k = 0; k < device.chunks(); ++k) {
-        const at::Tensor loss = step_chunk(device, k, there);
+        at::Tensor sums = device.fresh_losses(k);
+        device.step(k, there, rates_of(device, k), sums);
+        const at::Tensor loss = (sums / static_cast<double>(there.parts[0].size())).cpu();
         for (std::int64_t i = 0; i < loss.numel(); ++i) {
           const auto slot = static_cast<std::size_t>(device.first_slot(k) + i);
           CHECK(loss.data_ptr<double>()[i] == Approx(expected[slot]).epsilon(1e-9));
         }
       }
     }
+    INFO(device.step_counts().why_eager);
+    CHECK(device.step_counts().captured == (captured ? device.chunks() : 0));
+    CHECK(device.step_counts().replayed == (captured ? 8 * device.chunks() : 0));
   }
 }
 

@@ -1,0 +1,121 @@
+// Counted randomness, and the indices of a batch.
+#include "base/philox.hpp"
+#include "fusion/cuda/launch.cuh"
+#include "fusion/cuda/slot_kernels.hpp"
+
+namespace hfta::fusion::cuda {
+namespace {
+
+// Calls of(slot, block, words) for every Philox block of this thread's.
+template <typename Of>
+__device__ void for_blocks(const Draw& draw, std::size_t blocks, Of of) {
+  const unsigned slot = blockIdx.y;
+  const SlotRandom source = draw.random[slot];
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kThreads;
+  for (std::size_t block = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x; block < blocks;
+       block += stride) {
+    std::uint32_t words[4] = {static_cast<std::uint32_t>(block), draw.node, static_cast<std::uint32_t>(source.step),
+                              static_cast<std::uint32_t>(source.step >> 32)};
+    philox_rounds(words, static_cast<std::uint32_t>(source.key), static_cast<std::uint32_t>(source.key >> 32));
+    of(slot, block, words);
+  }
+}
+
+__host__ __device__ inline std::size_t blocks_of(std::size_t n, std::size_t per_block) {
+  return (n + per_block - 1) / per_block;
+}
+
+// One thread makes one Philox block: four neighbouring elements.
+template <typename T>
+__global__ void mask_kernel(T* out, Draw draw, Rates rates) {
+  const double p = rates.rates != nullptr ? rates.rates[blockIdx.y] : rates.rate;
+  const double keep = p <= 0 ? 1.0 : p >= 1 ? 0.0 : 1.0 - p;
+  const T scale = keep > 0 ? static_cast<T>(1.0 / keep) : T{0};
+  const auto limit = static_cast<std::uint64_t>(keep * 4294967296.0);
+  for_blocks(draw, blocks_of(draw.n, 4), [&](unsigned slot, std::size_t block, const std::uint32_t(&words)[4]) {
+    T* row = out + slot * draw.n;
+    for (std::size_t j = 0; j < 4 && block * 4 + j < draw.n; ++j) {
+      row[block * 4 + j] = words[j] < limit ? scale : T{0};
+    }
+  });
+}
+
+__device__ inline void set_uniform(float& out, std::uint32_t word) { out = static_cast<float>(word >> 8) * 0x1p-24F; }
+__device__ inline void set_uniform(double& out, std::uint32_t word) { out = static_cast<double>(word) * 0x1p-32; }
+
+template <typename T>
+__global__ void uniform_kernel(T* out, Draw draw) {
+  for_blocks(draw, blocks_of(draw.n, 4), [&](unsigned slot, std::size_t block, const std::uint32_t(&words)[4]) {
+    T* row = out + slot * draw.n;
+    for (std::size_t j = 0; j < 4 && block * 4 + j < draw.n; ++j) set_uniform(row[block * 4 + j], words[j]);
+  });
+}
+
+// Two words to an element.
+template <typename T>
+__global__ void normal_kernel(T* out, Draw draw) {
+  for_blocks(draw, blocks_of(draw.n, 2), [&](unsigned slot, std::size_t block, const std::uint32_t(&words)[4]) {
+    T* row = out + slot * draw.n;
+    for (std::size_t j = 0; j < 2 && block * 2 + j < draw.n; ++j) {
+      double first = 0, second = 0;
+      set_uniform(first, words[2 * j]);
+      set_uniform(second, words[2 * j + 1]);
+      row[block * 2 + j] = static_cast<T>(normal_of(first, second));
+    }
+  });
+}
+
+__global__ void indices_kernel(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin) {
+  const std::int64_t from = *begin;
+  const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kThreads;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += stride) {
+    const std::int64_t at = from + static_cast<std::int64_t>(i);
+    out[i] = order != nullptr ? order[at] : at;
+  }
+}
+
+template <typename T>
+void launch_masks(T* out, const Draw& draw, const Rates& rates, void* stream) {
+  if (draw.n == 0) return;
+  mask_kernel<T><<<grid_for(blocks_of(draw.n, 4), draw.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      out, draw, rates);
+  check_launch("dropout masks");
+}
+
+template <typename T>
+void launch_uniforms(T* out, const Draw& draw, void* stream) {
+  if (draw.n == 0) return;
+  uniform_kernel<T>
+      <<<grid_for(blocks_of(draw.n, 4), draw.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, draw);
+  check_launch("uniform numbers");
+}
+
+template <typename T>
+void launch_normals(T* out, const Draw& draw, void* stream) {
+  if (draw.n == 0) return;
+  normal_kernel<T>
+      <<<grid_for(blocks_of(draw.n, 2), draw.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, draw);
+  check_launch("normal numbers");
+}
+
+}  // namespace
+
+void dropout_masks(float* out, const Draw& draw, const Rates& rates, void* stream) {
+  launch_masks(out, draw, rates, stream);
+}
+void dropout_masks(double* out, const Draw& draw, const Rates& rates, void* stream) {
+  launch_masks(out, draw, rates, stream);
+}
+void uniforms(float* out, const Draw& draw, void* stream) { launch_uniforms(out, draw, stream); }
+void uniforms(double* out, const Draw& draw, void* stream) { launch_uniforms(out, draw, stream); }
+void normals(float* out, const Draw& draw, void* stream) { launch_normals(out, draw, stream); }
+void normals(double* out, const Draw& draw, void* stream) { launch_normals(out, draw, stream); }
+
+void batch_indices(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin,
+                   void* stream) {
+  if (n == 0) return;
+  indices_kernel<<<grid_for(n, 1), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, n, order, begin);
+  check_launch("batch indices");
+}
+
+}  // namespace hfta::fusion::cuda

@@ -1,0 +1,14 @@
+#pragma once
+/// What libhfta_cuda_graphs.so exports.
+
+#include "fusion/step_graph.hpp"
+
+namespace hfta::fusion::cuda {
+
+inline constexpr const char* kGraphModule = "libhfta_cuda_graphs.so";
+inline constexpr const char* kMakeGraphBackend = "hfta_make_cuda_graphs";
+
+/// Under that name: makes a backend, which the caller owns.
+using MakeGraphBackend = GraphBackend*();
+
+}  // namespace hfta::fusion::cuda
