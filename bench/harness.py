@@ -266,6 +266,7 @@ def main() -> None:
         widths = args.widths or DEFAULT_WIDTHS.get(workload, "1,4,8,16,32")
         race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary)
         race_widths(race, [int(w) for w in widths.split(",")], args, results)
+        args.output.write_text(json.dumps(results, indent=1))  # also where there was no time for any
 
 
 if __name__ == "__main__":
