@@ -53,7 +53,8 @@ def of_family(family: str) -> Callable[[Row], bool]:
 
 
 COLUMNS = [
-    Column("PyTorch, one by one", lambda row: row["peer"] == "torch:plain", {"color": "0.6", "linestyle": ":", "marker": "."}),
+    Column("PyTorch, one by one", lambda row: row["peer"] == "torch:plain",
+           {"color": "0.6", "linestyle": ":", "marker": "."}),
     Column("best one by one", lambda row: row["serial"], {"color": "0.3", "linestyle": "--", "marker": "."}),
     Column("best vmap", of_family("vmap"), {"color": "tab:orange", "marker": "s"}),
     Column("best JAX", of_family("jax"), {"color": "tab:green", "marker": "^"}),
@@ -117,7 +118,7 @@ def table(groups: list[Group]) -> Iterable[str]:
 
 def draw(panels: list[Panel], file: Path) -> None:
     """Three panels a row; the first one's legend serves all that have the same lines."""
-    plt.rcParams |= {"svg.hashsalt": "bench", "svg.fonttype": "none"}  # the same bytes from the same numbers; text as text
+    plt.rcParams |= {"svg.hashsalt": "bench", "svg.fonttype": "none"}  # the same bytes each time; text as text
     file.parent.mkdir(parents=True, exist_ok=True)
     across = min(3, len(panels))
     down = -(-len(panels) // across)

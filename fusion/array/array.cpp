@@ -239,11 +239,7 @@ struct Array::Impl {
     }
     const at::Tensor output = forward(chunk, batch);
     const at::Tensor loss = slot_loss(recipe.loss, output, targets(batch), wide(), smoothing);
-    if (!loss.requires_grad()) {
-      throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
-    }
-    // The sum, not the mean: a slot's gradient is that of its own loss, unscaled.
-    (wide() > 0 ? loss.sum() : loss).backward();
+    backward(loss);
     std::vector<ParameterSlots> reached = chunks[static_cast<std::size_t>(chunk)].take_gradients(keep_gradients);
     fusion::step(recipe.optimizer, reached, steps);
     losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));

@@ -15,11 +15,6 @@ void* current_stream(const at::Device& device) {
   return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
 }
 
-template <typename T>
-T* row_of(const at::Tensor& t, std::size_t slot, std::size_t n) {
-  return t.data_ptr<T>() + slot * n;
-}
-
 std::size_t elements_per_slot(const at::Tensor& t, int slots) {
   return static_cast<std::size_t>(t.numel() / std::max(slots, 1));
 }
@@ -41,12 +36,7 @@ void step_rows(const std::vector<ParameterSlots>& parameters, const LiveNumbers&
   std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < static_cast<std::size_t>(live.slots()); ++b) {
     if (live.occupied()[b] == 0) continue;
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      const ParameterSlots& p = parameters[k];
-      const std::size_t n = elements_per_slot(p.weight, live.slots());
-      rows[k] = {row_of<T>(p.weight, b, n), row_of<T>(p.gradient, b, n), row_of<T>(p.first, b, n),
-                 p.second.defined() ? row_of<T>(p.second, b, n) : nullptr, n};
-    }
+    for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
     step_slot(std::span<const SlotRow<T>>(rows), live.numbers<Numbers>()[b], live.clip_norms()[b]);
   }
 }
@@ -63,19 +53,6 @@ std::vector<cuda::SlotRows<T>> rows_of(const std::vector<ParameterSlots>& parame
   return rows;
 }
 
-void start(const cuda::SlotParameters<float>& p, const cuda::StepNumbers<SgdNumbers<float>>& n, void* stream) {
-  cuda::sgd(p, n, stream);
-}
-void start(const cuda::SlotParameters<double>& p, const cuda::StepNumbers<SgdNumbers<double>>& n, void* stream) {
-  cuda::sgd(p, n, stream);
-}
-void start(const cuda::SlotParameters<float>& p, const cuda::StepNumbers<AdamNumbers<float>>& n, void* stream) {
-  cuda::adam(p, n, stream);
-}
-void start(const cuda::SlotParameters<double>& p, const cuda::StepNumbers<AdamNumbers<double>>& n, void* stream) {
-  cuda::adam(p, n, stream);
-}
-
 // `workspace`: doubles, of clip_factors and behind them the factors.
 template <typename T, typename Numbers>
 void step_on_gpu(const std::vector<ParameterSlots>& parameters, const LiveNumbers& live, const at::Tensor& workspace) {
@@ -84,7 +61,12 @@ void step_on_gpu(const std::vector<ParameterSlots>& parameters, const LiveNumber
   void* const stream = current_stream(workspace.device());
   double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
   cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
-  start(all, cuda::StepNumbers<Numbers>{live.numbers<Numbers>(), live.occupied(), factors}, stream);
+  const cuda::StepNumbers<Numbers> numbers{live.numbers<Numbers>(), live.occupied(), factors};
+  if constexpr (std::is_same_v<Numbers, SgdNumbers<T>>) {
+    cuda::sgd(all, numbers, stream);
+  } else {
+    cuda::adam(all, numbers, stream);
+  }
 }
 
 // step<T, Numbers>() for the kind and type at hand.
@@ -107,52 +89,48 @@ void LiveKernels::launch(const std::function<void()>& kernel) const {
   lane_->launch(kernel);
 }
 
-void LiveKernels::fill_masks(const at::Tensor& out, const SlotNumbers& rates, std::uint32_t node) const {
+// `on_gpu(to, draw, stream)`, or `on_cpu(row, n, slot)` for every slot's part of `out`.
+template <typename OnGpu, typename OnCpu>
+void LiveKernels::fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, OnCpu on_cpu) const {
   const int slots = numbers_.slots();
   const std::size_t n = elements_per_slot(out, slots);
-  const LiveNumbers& live = numbers_;
-  const at::Tensor by_slot = rates.is_one() ? at::Tensor() : rates.as(out.options().dtype(at::kDouble));
-  const double one = rates.is_one() ? rates.known().front() : 0;
-  launch([=, &live] {
-    const double* each = by_slot.defined() ? by_slot.const_data_ptr<double>() : nullptr;
+  const cuda::Draw draw{numbers_.random(), slots, n, node};
+  launch([=] {
     typed(out, [&](auto* to) {
-      if (out.is_cuda()) {
-        return cuda::dropout_masks(to, {live.random(), slots, n, node}, {each, one}, current_stream(out.device()));
-      }
-      for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) {
-        const SlotRandom& random = live.random()[b];
-        fill_dropout_mask(to + b * n, n, each != nullptr ? each[b] : one, random.key, node, random.step);
-      }
+      if (out.is_cuda()) return on_gpu(to, draw, current_stream(out.device()));
+      for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) on_cpu(to + b * n, n, b);
     });
   });
+}
+
+void LiveKernels::fill_masks(const at::Tensor& out, const SlotNumbers& rates, std::uint32_t node) const {
+  const at::Tensor by_slot = rates.is_one() ? at::Tensor() : rates.as(out.options().dtype(at::kDouble));
+  const double one = rates.is_one() ? rates.known().front() : 0;
+  const auto each = [by_slot] { return by_slot.defined() ? by_slot.const_data_ptr<double>() : nullptr; };
+  const SlotRandom* const random = numbers_.random();
+  fill(
+      out, node,
+      [=](auto* to, const cuda::Draw& draw, void* stream) {
+        cuda::dropout_masks(to, draw, {each(), one}, stream);
+      },
+      [=](auto* row, std::size_t n, std::size_t b) {
+        const double rate = by_slot.defined() ? each()[b] : one;
+        fill_dropout_mask(row, n, rate, random[b].key, node, random[b].step);
+      });
 }
 
 void LiveKernels::fill_uniforms(const at::Tensor& out, std::uint32_t node) const {
-  const int slots = numbers_.slots();
-  const std::size_t n = elements_per_slot(out, slots);
-  const LiveNumbers& live = numbers_;
-  launch([=, &live] {
-    typed(out, [&](auto* to) {
-      if (out.is_cuda()) return cuda::uniforms(to, {live.random(), slots, n, node}, current_stream(out.device()));
-      for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) {
-        fill_uniform(to + b * n, n, live.random()[b].key, node, live.random()[b].step);
-      }
-    });
-  });
+  const SlotRandom* const random = numbers_.random();
+  fill(
+      out, node, [](auto* to, const cuda::Draw& draw, void* stream) { cuda::uniforms(to, draw, stream); },
+      [=](auto* row, std::size_t n, std::size_t b) { fill_uniform(row, n, random[b].key, node, random[b].step); });
 }
 
 void LiveKernels::fill_normals(const at::Tensor& out, std::uint32_t node) const {
-  const int slots = numbers_.slots();
-  const std::size_t n = elements_per_slot(out, slots);
-  const LiveNumbers& live = numbers_;
-  launch([=, &live] {
-    typed(out, [&](auto* to) {
-      if (out.is_cuda()) return cuda::normals(to, {live.random(), slots, n, node}, current_stream(out.device()));
-      for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) {
-        fill_normal(to + b * n, n, live.random()[b].key, node, live.random()[b].step);
-      }
-    });
-  });
+  const SlotRandom* const random = numbers_.random();
+  fill(
+      out, node, [](auto* to, const cuda::Draw& draw, void* stream) { cuda::normals(to, draw, stream); },
+      [=](auto* row, std::size_t n, std::size_t b) { fill_normal(row, n, random[b].key, node, random[b].step); });
 }
 
 void LiveKernels::fill_indices(const at::Tensor& out, const at::Tensor& order) const {

@@ -37,6 +37,8 @@ class LiveKernels {
 
  private:
   void launch(const std::function<void()>& kernel) const;
+  template <typename OnGpu, typename OnCpu>
+  void fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, OnCpu on_cpu) const;
 
   const LiveNumbers& numbers_;
   GraphLane* lane_;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/error.hpp"
 #include "fusion/array/layout.hpp"
 #include "fusion/array/loss.hpp"
 
@@ -92,11 +91,7 @@ void LiveStep::step(const Batch& batch, const at::Tensor& losses, bool keep) {
   const at::AutoGradMode record(true);
   chunk_.drop_gradients();
   const at::Tensor loss = loss_of(batch);
-  if (!loss.requires_grad()) {
-    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
-  }
-  // The sum, not the mean: a slot's gradient is that of its own loss, unscaled.
-  (loss.dim() > 0 ? loss.sum() : loss).backward();
+  backward(loss);
   kernels_.step(chunk_.take_gradients(keep));
   losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
 }

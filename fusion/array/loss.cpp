@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
+
 namespace hfta::fusion {
 namespace {
 
@@ -43,6 +45,13 @@ at::Tensor slot_loss(Loss loss, const at::Tensor& output, const at::Tensor& targ
                               ? at::mse_loss(output, wanted, at::Reduction::None)
                               : at::binary_cross_entropy_with_logits(output, wanted, {}, {}, at::Reduction::None);
   return slots > 0 ? each.flatten(1).mean(1) : each.mean();
+}
+
+void backward(const at::Tensor& loss) {
+  if (!loss.requires_grad()) {
+    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+  }
+  (loss.dim() > 0 ? loss.sum() : loss).backward();  // the sum, not the mean
 }
 
 MetricSums::MetricSums(const Recipe& recipe, int slots) : recipe_(recipe), slots_(slots) {}

@@ -20,6 +20,10 @@ namespace hfta::fusion {
 [[nodiscard]] at::Tensor slot_loss(Loss loss, const at::Tensor& output, const at::Tensor& target, int slots,
                                    const SlotNumbers& smoothing);
 
+/// Has autograd fill the gradients of slot_loss's result, each slot's of its own loss, unscaled. Throws Error{kConfig}
+/// if nothing trained has a part in it.
+void backward(const at::Tensor& loss);
+
 /// Running sums over a whole set, from which metrics are computed by their own definitions: the loss without label
 /// smoothing (which is a means of training, and would make slots incomparable), r2 as scikit-learn's uniform average.
 class MetricSums {

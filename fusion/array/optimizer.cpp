@@ -81,14 +81,6 @@ void adam_reference(ParameterSlots& p, const at::Tensor& gradient, std::span<con
 }
 
 template <typename T>
-SlotRow<T> row_of(const ParameterSlots& p, std::size_t slot) {
-  const std::int64_t n = p.weight.numel() / p.weight.size(0);
-  const std::int64_t at = static_cast<std::int64_t>(slot) * n;
-  const auto row = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<T>() + at : nullptr; };
-  return {row(p.weight), row(p.gradient), row(p.first), row(p.second), static_cast<std::size_t>(n)};
-}
-
-template <typename T>
 void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
   std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < slots.size(); ++b) {

@@ -18,6 +18,15 @@ struct ParameterSlots {
   at::Tensor first, second;  ///< sgd: momentum buffer, none; adam, adamw: exp_avg, exp_avg_sq.
 };
 
+/// One slot's row of a parameter on a CPU; of what is undefined null.
+template <typename T>
+[[nodiscard]] SlotRow<T> row_of(const ParameterSlots& p, std::size_t slot) {
+  const std::int64_t n = p.weight.numel() / p.weight.size(0);
+  const std::int64_t at = static_cast<std::int64_t>(slot) * n;
+  const auto row = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<T>() + at : nullptr; };
+  return {row(p.weight), row(p.gradient), row(p.first), row(p.second), static_cast<std::size_t>(n)};
+}
+
 /// Names of the state tensors of that kind, as torch.optim's state_dict has them.
 [[nodiscard]] std::vector<const char*> state_names(OptimizerKind kind);
 

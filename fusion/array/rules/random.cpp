@@ -41,8 +41,7 @@ Tensors dropout(const Call& call) {
   return {kInPlace ? x.mul_(mask) : x * mask};
 }
 
-// Self-normalizing networks: dropped values are set to the activation's lowest, and
-// mean and variance are kept.
+// Self-normalizing networks: dropped values are set to the activation's lowest, and mean and variance are kept.
 template <bool kChannels, bool kInPlace>
 Tensors alpha_dropout(const Call& call) {
   at::Tensor x = call.tensor(0);

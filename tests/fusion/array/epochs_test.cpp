@@ -2,26 +2,15 @@
 #include "fusion/epochs.hpp"
 
 #include "catch_after_torch.hpp"
-#include "models.hpp"
+#include "setting.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
 
 constexpr std::int64_t kSamples = 25;  // the last batch of 6 is one sample short of nothing: 25 = 4 * 6 + 1
 
-struct Setting {
-  Model model;
-  DeviceData train, validation;
-};
-
 Setting setting(Model model, std::int64_t classes, const Shape& input) {
-  Shape shape = input;
-  shape.insert(shape.begin(), kSamples);
-  const DType dtype = model.recipe.dtype;
-  model.recipe.epochs = 10;
-  return {std::move(model),
-          {{counted_normal(shape, dtype, 21)}, counted_labels(kSamples, classes, 22), kSamples},
-          {{counted_normal(shape, dtype, 23)}, counted_labels(kSamples, classes, 24), kSamples}};
+  return random_setting(std::move(model), classes, input, {kSamples, 10, 21});
 }
 
 SlotInit scheduled(const Model& model, int b) {

@@ -7,8 +7,7 @@
 #include "base/error.hpp"
 #include "catch_after_torch.hpp"
 #include "fusion/array/progress.hpp"
-#include "fusion/epochs.hpp"
-#include "models.hpp"
+#include "setting.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -16,19 +15,8 @@ namespace {
 constexpr std::int64_t kSamples = 19;  // 4 steps an epoch, the last of one sample
 constexpr int kWidth = 4, kEpochs = 2;
 
-struct Setting {
-  Model model;
-  DeviceData train, validation;
-};
-
 Setting setting(Model model, std::int64_t classes, const Shape& input) {
-  Shape shape = input;
-  shape.insert(shape.begin(), kSamples);
-  const DType dtype = model.recipe.dtype;
-  model.recipe.epochs = kEpochs;
-  return {std::move(model),
-          {{counted_normal(shape, dtype, 31)}, counted_labels(kSamples, classes, 32), kSamples},
-          {{counted_normal(shape, dtype, 33)}, counted_labels(kSamples, classes, 34), kSamples}};
+  return random_setting(std::move(model), classes, input, {kSamples, kEpochs, 31});
 }
 
 std::vector<LayerSpec> convolution_and_head() {

@@ -6,8 +6,7 @@
 
 #include "catch_after_torch.hpp"
 #include "fusion/data/safetensors.hpp"
-#include "fusion/epochs.hpp"
-#include "models.hpp"
+#include "setting.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -15,19 +14,8 @@ namespace {
 constexpr std::int64_t kSamples = 19;
 constexpr int kWidth = 5, kEpochs = 3;
 
-struct Setting {
-  Model model;
-  DeviceData train, validation;
-};
-
 Setting setting(Model model, std::int64_t classes, const Shape& input) {
-  Shape shape = input;
-  shape.insert(shape.begin(), kSamples);
-  const DType dtype = model.recipe.dtype;
-  model.recipe.epochs = kEpochs;
-  return {std::move(model),
-          {{counted_normal(shape, dtype, 41)}, counted_labels(kSamples, classes, 42), kSamples},
-          {{counted_normal(shape, dtype, 43)}, counted_labels(kSamples, classes, 44), kSamples}};
+  return random_setting(std::move(model), classes, input, {kSamples, kEpochs, 41});
 }
 
 // Fills the floating-point tensors whose names begin so.

@@ -6,9 +6,9 @@
 #include "catch_after_torch.hpp"
 #include "fusion/array/program.hpp"
 #include "fusion/array/schema.hpp"
-#include "fusion/epochs.hpp"
 #include "op_cases.hpp"
 #include "recording_graphs.hpp"
+#include "setting.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -17,19 +17,8 @@ constexpr std::int64_t kSamples = 25;  // 4 steps of 6 samples and one of 1
 constexpr int kWidth = 4;
 constexpr int kNever = std::numeric_limits<int>::max();
 
-struct Setting {
-  Model model;
-  DeviceData train, validation;
-};
-
 Setting setting(Model model, std::int64_t classes, const Shape& input) {
-  Shape shape = input;
-  shape.insert(shape.begin(), kSamples);
-  const DType dtype = model.recipe.dtype;
-  model.recipe.epochs = 12;
-  return {std::move(model),
-          {{counted_normal(shape, dtype, 41)}, counted_labels(kSamples, classes, 42), kSamples},
-          {{counted_normal(shape, dtype, 43)}, counted_labels(kSamples, classes, 44), kSamples}};
+  return random_setting(std::move(model), classes, input, {kSamples, 12, 41});
 }
 
 Model with_dropouts(OptimizerKind kind, DType dtype) {
