@@ -86,10 +86,12 @@ class Group:
     def memory(self, column: Column) -> float | None:
         """MiB of a slot: all that the process grew by behind its imports."""
         row = self.best(column)
-        if row is None or row["serial"]:
+        if row is None:
             return None
         if "device_bytes" in row:
             return row["device_bytes"] / row["trials"] / 2**20
+        if "rss_peak" not in row:
+            return None
         return (row["rss_peak"] - row["rss_start"]) / row["trials"] / 2**20
 
 
@@ -108,12 +110,13 @@ def cell(row: Row | None) -> str:
 
 
 def table(groups: list[Group]) -> Iterable[str]:
-    yield "| B | " + " | ".join(c.title for c in COLUMNS) + " | hfta-tune / best peer |"
-    yield "|---" * (len(COLUMNS) + 2) + "|"
+    yield "| B | " + " | ".join(c.title for c in COLUMNS) + " | hfta-tune / best peer | MiB a trial: PyTorch | hfta-tune |"
+    yield "|---" * (len(COLUMNS) + 4) + "|"
     for group in groups:
         ours, best = group.best(OURS), group.best_peer()
         ratio = f"**{rate(ours) / rate(best):.2f}** ({best['peer']})" if ours and best else ""
-        yield f"| {group.width} | " + " | ".join(cell(group.best(c)) for c in COLUMNS) + f" | {ratio} |"
+        memory = " | ".join(f"{m:.1f}" if (m := group.memory(c)) else "" for c in (COLUMNS[0], OURS))
+        yield f"| {group.width} | " + " | ".join(cell(group.best(c)) for c in COLUMNS) + f" | {ratio} | {memory} |"
 
 
 def draw(panels: list[Panel], file: Path) -> None:

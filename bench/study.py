@@ -134,7 +134,7 @@ def race(study: Study, threads: int, repeats: int) -> dict[str, object]:
         spread = f"{min(t.wall for t in taken):.2f} to {max(t.wall for t in taken):.2f}"
         print(f"{study.model} {threads} threads  {way:28} {wall[way]:7.2f} s ({spread}), {cpu[way]:7.2f} s of CPU;"
               f" {wall[way] / wall['hfta-tune']:.2f} and {cpu[way] / cpu['hfta-tune']:.2f} x hfta-tune's", flush=True)
-    return {"model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs,
+    return {"machine": machine(), "commit": commit(), "model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs,
             "runs": {way: [asdict(t) for t in taken] for way, taken in times.items()}, "wall_s": wall, "cpu_s": cpu,
             "ratio": {way: seconds / wall["hfta-tune"] for way, seconds in wall.items()}}
 
@@ -159,16 +159,20 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--binary", type=Path, default=ROOT / "build/release/bin/hfta-tune")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/study.json")
+    parser.add_argument("--add", action="store_true", help="keep what the output has of other studies")
     args = parser.parse_args()
     args.output.parent.mkdir(parents=True, exist_ok=True)
     data = write_data(ROOT / "build" / "bench" / "study")
-    results: dict[str, object] = {"machine": machine(), "commit": commit(), "studies": []}
+    studies: list[dict[str, object]] = []
+    if args.add and args.output.exists():
+        studies = json.loads(args.output.read_text())["studies"]
     for model in args.models.split(","):
         for threads in map(int, args.threads.split(",")):
             say(f"{model}, {threads} threads")
             study = Study(model, args.trials, args.epochs, data[model], args.binary)
-            results["studies"].append(race(study, threads, args.repeats))
-            args.output.write_text(json.dumps(results, indent=1))
+            studies = [s for s in studies if (s["model"], s["threads"]) != (model, threads)]
+            studies.append(race(study, threads, args.repeats))
+            args.output.write_text(json.dumps({"studies": studies}, indent=1))
 
 
 if __name__ == "__main__":
