@@ -189,15 +189,6 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
                 results["results"].append(entry.as_json(race, facts["batch"], width))
             args.output.write_text(json.dumps(results, indent=1))
             show(results["results"][-len(entries):])
-    note_at_end(serial, race, results)
-
-
-def note_at_end(serial: list[Entry], race: Race, results: dict[str, Any]) -> None:
-    """What those of all widths told when they quit belongs to every width."""
-    for entry in serial:
-        for row in results["results"]:
-            if row["workload"] == race.workload and row["peer"] == entry.server.contestant.name:
-                row |= {k: v for k, v in entry.facts.items() if k not in row}
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -205,7 +196,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     for row in sorted(rows, key=lambda r: -r["samples_per_s"]["median"]):
         rate = row["samples_per_s"]
         print(f"{row['workload']:9}{row['width']:>4} {row['peer']:34}{rate['median']:>12,.0f}{rate['min']:>12,.0f}"
-              f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row.get('rss_peak', row['rss']) / 2**20:>9.0f}"
+              f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row['rss'] / 2**20:>9.0f}"
               + f"  {row.get('lowering', '')}" + ("  WRONG" if row["check"]["wrong"] else "")
               + (f"  {row['others']:.0%} to others" if row["others"] > OTHERS else ""), flush=True)
 
