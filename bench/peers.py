@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -196,5 +196,6 @@ class Server:
         except (Failed, BrokenPipeError):
             return {}
         finally:
-            self.process.stdin.close()
+            with suppress(BrokenPipeError):  # where the peer was told to end otherwise
+                self.process.stdin.close()
             self.process.wait()
