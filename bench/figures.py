@@ -62,6 +62,7 @@ COLUMNS = [
     Column("hfta-tune", lambda row: row["peer"] == "ours", {"color": "tab:blue", "marker": "o", "linewidth": 2}),
 ]
 OURS = COLUMNS[-1]
+OURS_SERIAL = Column("hfta-tune, one by one", lambda row: row["peer"] == "ours:serial", {})
 
 
 class Group:
@@ -84,13 +85,13 @@ class Group:
         return rate(row) / rate(plain) if row and plain else None
 
     def memory(self, column: Column) -> float | None:
-        """MiB of a slot: all that the process grew by behind its imports."""
+        """MiB of a slot: what the process has grown by, behind its imports, when it trains."""
         row = self.best(column)
-        if row is None or row["serial"]:
+        if row is None:
             return None
         if "device_bytes" in row:
             return row["device_bytes"] / row["trials"] / 2**20
-        return (row["rss_peak"] - row["rss_start"]) / row["trials"] / 2**20
+        return (row["rss"] - row["rss_start"]) / row["trials"] / 2**20
 
 
 def rate(row: Row) -> float:
@@ -114,6 +115,28 @@ def table(groups: list[Group]) -> Iterable[str]:
         ours, best = group.best(OURS), group.best_peer()
         ratio = f"**{rate(ours) / rate(best):.2f}** ({best['peer']})" if ours and best else ""
         yield f"| {group.width} | " + " | ".join(cell(group.best(c)) for c in COLUMNS) + f" | {ratio} |"
+
+
+def at_best(rows: Iterable[Row | None]) -> Row | None:
+    return max((row for row in rows if row), key=rate, default=None)
+
+
+def summary(by_workload: dict[str, list[Group]]) -> Iterable[str]:
+    """A line for each workload, everyone at the width that suits them best; memory at hfta-tune's."""
+    yield ("| workload | PyTorch, one by one | best peer, at its best B | hfta-tune, at its best B | to PyTorch |"
+           " to the best peer | to itself, one by one | MiB a trial: PyTorch | hfta-tune |")
+    yield "|---" * 9 + "|"
+    for workload, groups in by_workload.items():
+        plain, peer = at_best(g.best(COLUMNS[0]) for g in groups), at_best(g.best_peer() for g in groups)
+        ours = at_best(g.best(OURS) for g in groups)
+        if not (plain and peer and ours):
+            continue
+        own = [rate(mine) / rate(alone) for g in groups if (mine := g.best(OURS)) and (alone := g.best(OURS_SERIAL))]
+        there = next(g for g in groups if g.width == ours["width"])
+        memory = " | ".join(f"{there.memory(c):.0f}" for c in (COLUMNS[0], OURS))
+        yield (f"| {workload} | {rate(plain):,.0f} | {rate(peer):,.0f} ({peer['peer']}, B={peer['width']}) |"
+               f" {cell(ours)} (B={ours['width']}) | {rate(ours) / rate(plain):.1f} |"
+               f" **{rate(ours) / rate(peer):.2f}** | {f'{min(own):.2f} to {max(own):.2f}' if own else ''} | {memory} |")
 
 
 def draw(panels: list[Panel], file: Path) -> None:
@@ -160,7 +183,8 @@ def grouped(rows: list[Row]) -> dict[str, list[Group]]:
     by_width: dict[str, dict[int, list[Row]]] = {}
     for row in rows:
         by_width.setdefault(row["workload"], {}).setdefault(row["width"], []).append(row)
-    return {workload: [Group(widths[w]) for w in sorted(widths)] for workload, widths in by_width.items()}
+    in_order = sorted(by_width.items(), key=lambda item: (not item[0].startswith("W"), item[0]))
+    return {workload: [Group(widths[w]) for w in sorted(widths)] for workload, widths in in_order}
 
 
 def main() -> None:
@@ -175,9 +199,11 @@ def main() -> None:
     for (device, threads), rows in settings.items():
         by_workload = grouped(rows)
         name = f"{device}-{threads}"
-        draw(panels_of(by_workload, Group.ratio, "speed-up over one by one"), args.figures / f"speedup-{name}.svg")
-        draw(panels_of(by_workload, Group.memory, "MiB for each trial"), args.figures / f"memory-{name}.svg")
+        raced = {workload: groups for workload, groups in by_workload.items() if len(groups) > 1}
+        draw(panels_of(raced, Group.ratio, "speed-up over one by one"), args.figures / f"speedup-{name}.svg")
+        draw(panels_of(raced, Group.memory, "MiB for each trial"), args.figures / f"memory-{name}.svg")
         print(f"\n## {device}, {threads} thread{'s' * (threads > 1)}: samples of all trials per second")
+        print("\n" + "\n".join(summary(by_workload)))
         for workload, groups in by_workload.items():
             print(f"\n### {workload}\n\n" + "\n".join(table(groups)))
 

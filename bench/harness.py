@@ -196,7 +196,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     for row in sorted(rows, key=lambda r: -r["samples_per_s"]["median"]):
         rate = row["samples_per_s"]
         print(f"{row['workload']:9}{row['width']:>4} {row['peer']:34}{rate['median']:>12,.0f}{rate['min']:>12,.0f}"
-              f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row.get('rss_peak', row['rss']) / 2**20:>9.0f}"
+              f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row['rss'] / 2**20:>9.0f}"
               + f"  {row.get('lowering', '')}" + ("  WRONG" if row["check"]["wrong"] else "")
               + (f"  {row['others']:.0%} to others" if row["others"] > OTHERS else ""), flush=True)
 
@@ -244,6 +244,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--hfta", type=Path, help="a clone of UofT-EcoSystem/hfta; without it HFTA is not raced")
     parser.add_argument("--binary", type=Path, default=Race.binary, help="hfta_bench_step")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--add", action="store_true", help="keep what the output has of other workloads and widths")
     args = parser.parse_args()
     args.deadline = time.monotonic() + args.seconds
     if args.short:
@@ -254,18 +255,30 @@ def parsed() -> argparse.Namespace:
     return args
 
 
+def before(args: argparse.Namespace, plan: dict[str, list[int]]) -> dict[str, Any]:
+    """What the output has of workloads and widths that are not raced now; nothing unless it is asked for."""
+    if not args.add or not args.output.exists():
+        return {"runs": [], "results": [], "skipped": []}
+    results = json.loads(args.output.read_text())
+    for kind in ("results", "skipped"):
+        results[kind] = [row for row in results[kind] if row["width"] not in plan.get(row["workload"], [])]
+    return results
+
+
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # peers are told to quit
     args = parsed()
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Any] = {
-        "machine": machine() | (gpu() if args.device != "cpu" else {}), "commit": commit(), "began": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "settings": {k: str(v) for k, v in vars(args).items()}, "results": [], "skipped": [],
-    }
-    for workload in args.workloads.split(","):
-        widths = args.widths or DEFAULT_WIDTHS.get(workload, "1,4,8,16,32")
+    plan = {workload: [int(w) for w in (args.widths or DEFAULT_WIDTHS.get(workload, "1,4,8,16,32")).split(",")]
+            for workload in args.workloads.split(",")}
+    results = before(args, plan)
+    results["runs"].append({
+        "machine": machine() | (gpu() if args.device != "cpu" else {}), "commit": commit(),
+        "began": time.strftime("%Y-%m-%d %H:%M:%S"), "settings": {k: str(v) for k, v in vars(args).items()},
+    })
+    for workload, widths in plan.items():
         race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary)
-        race_widths(race, [int(w) for w in widths.split(",")], args, results)
+        race_widths(race, widths, args, results)
         args.output.write_text(json.dumps(results, indent=1))  # also where there was no time for any
 
 

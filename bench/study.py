@@ -1,10 +1,11 @@
-"""A whole study, start-up counted: 32 random trials of ten epochs by hfta-tune, and by Optuna with PyTorch.
+"""A whole study, start-up counted: 32 random trials of ten epochs by hfta-tune, and by Optuna and Ray Tune with PyTorch.
 
 The same network, space, batch size and number of trials; every epoch is validated; both keep an SQLite file. Processes
 are timed from outside, in turn, each time from nothing: hfta-tune remembers no lowering from the time before.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import resource
@@ -69,13 +70,14 @@ def ours(study: Study, threads: int, folder: Path) -> list[list[str]]:
     return [pinned(threads, [str(study.binary), str(folder / "study.yaml")])]
 
 
-def optuna(*flags: str, processes: int = 1) -> Callable[[Study, int, Path], list[list[str]]]:
+def peer(name: str, *flags: str, processes: int = 1) -> Callable[[Study, int, Path], list[list[str]]]:
     def commands(study: Study, threads: int, folder: Path) -> list[list[str]]:
-        script = str(ROOT / "bench" / "peers" / "optuna_study.py")
-        line = [sys.executable, script, study.model, str(study.data), str(folder / "study.db"), "--epochs",
+        script = str(ROOT / "bench" / "peers" / f"{name}_study.py")
+        line = [sys.executable, script, study.model, str(study.data), str(folder / f"{name}.db"), "--epochs",
                 str(study.epochs), "--trials", str(study.trials // processes), "--threads", str(threads // processes)]
         layout = ["--channels-last"] if study.model == "cnn" else []
-        return [pinned(threads, [*line, *layout, *flags, "--worker", str(i)]) for i in range(processes)]
+        worker = [["--worker", str(i)] if processes > 1 else [] for i in range(processes)]
+        return [pinned(threads, [*line, *layout, *flags, *w]) for w in worker]
 
     return commands
 
@@ -86,10 +88,18 @@ def pinned(threads: int, command: list[str]) -> list[str]:
 
 WAYS: dict[str, Callable[[Study, int, Path], list[list[str]]]] = {
     "hfta-tune": ours,
-    "optuna": optuna(),
-    "optuna, every epoch stored": optuna("--report"),
-    "optuna, a process per core": optuna(processes=2),
+    "optuna": peer("optuna"),
+    "optuna, every epoch stored": peer("optuna", "--report"),
+    "optuna, a process per core": peer("optuna", processes=2),
+    "ray": peer("ray"),
 }
+
+
+def raced(threads: int) -> list[str]:
+    without = {"optuna, a process per core"} if threads == 1 else set()
+    if importlib.util.find_spec("ray") is None:
+        without.add("ray")
+    return [way for way in WAYS if way not in without]
 
 
 @dataclass(frozen=True)
@@ -121,7 +131,7 @@ def timed(way: str, study: Study, threads: int) -> Taken:
 
 
 def race(study: Study, threads: int, repeats: int) -> dict[str, object]:
-    ways = [way for way in WAYS if threads > 1 or "process" not in way]
+    ways = raced(threads)
     times: dict[str, list[Taken]] = {way: [] for way in ways}
     for repeat in range(repeats + 1):
         for way in ways:
@@ -134,7 +144,7 @@ def race(study: Study, threads: int, repeats: int) -> dict[str, object]:
         spread = f"{min(t.wall for t in taken):.2f} to {max(t.wall for t in taken):.2f}"
         print(f"{study.model} {threads} threads  {way:28} {wall[way]:7.2f} s ({spread}), {cpu[way]:7.2f} s of CPU;"
               f" {wall[way] / wall['hfta-tune']:.2f} and {cpu[way] / cpu['hfta-tune']:.2f} x hfta-tune's", flush=True)
-    return {"model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs,
+    return {"machine": machine(), "commit": commit(), "model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs,
             "runs": {way: [asdict(t) for t in taken] for way, taken in times.items()}, "wall_s": wall, "cpu_s": cpu,
             "ratio": {way: seconds / wall["hfta-tune"] for way, seconds in wall.items()}}
 
@@ -159,16 +169,20 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--binary", type=Path, default=ROOT / "build/release/bin/hfta-tune")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/study.json")
+    parser.add_argument("--add", action="store_true", help="keep what the output has of other studies")
     args = parser.parse_args()
     args.output.parent.mkdir(parents=True, exist_ok=True)
     data = write_data(ROOT / "build" / "bench" / "study")
-    results: dict[str, object] = {"machine": machine(), "commit": commit(), "studies": []}
+    studies: list[dict[str, object]] = []
+    if args.add and args.output.exists():
+        studies = json.loads(args.output.read_text())["studies"]
     for model in args.models.split(","):
         for threads in map(int, args.threads.split(",")):
             say(f"{model}, {threads} threads")
             study = Study(model, args.trials, args.epochs, data[model], args.binary)
-            results["studies"].append(race(study, threads, args.repeats))
-            args.output.write_text(json.dumps(results, indent=1))
+            studies = [s for s in studies if (s["model"], s["threads"]) != (model, threads)]
+            studies.append(race(study, threads, args.repeats))
+            args.output.write_text(json.dumps({"studies": studies}, indent=1))
 
 
 if __name__ == "__main__":

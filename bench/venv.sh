@@ -13,5 +13,7 @@ if [[ ! -e $BENCH_VENV/ready || $ROOT/bench/requirements.txt -nt $BENCH_VENV/rea
     echo "$borrowed" >"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/borrowed.pth"
   fi
   "$PYTHON" -m pip install --quiet --disable-pip-version-check -r "$ROOT/bench/requirements.txt"
+  "$PYTHON" -m pip install --quiet --disable-pip-version-check "ray[tune]==2.60.0" ||
+    echo "bench: Ray does not install here, so it is not raced" >&2
   touch "$BENCH_VENV/ready"
 fi

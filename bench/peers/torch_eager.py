@@ -12,6 +12,10 @@ import workloads
 from protocol import Peer, rates, serve
 
 
+def channels_last(t: Tensor) -> Tensor:
+    return t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t
+
+
 class Eager(Peer):
     def __init__(self, args: argparse.Namespace) -> None:
         torch_setup.set_up(args)
@@ -26,7 +30,7 @@ class Eager(Peer):
         self.model = torch_setup.initial_model(args)
         if "channels_last" in variant:
             self.model = self.model.to(memory_format=torch.channels_last)
-            self.batches = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in self.batches]
+            self.batches = [(channels_last(x), channels_last(y)) for x, y in self.batches]
         graphs = "graphs" in variant
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=args.rate or rates(1)[0],
                                           fused="fused" in variant, capturable=graphs)

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <limits>
@@ -74,6 +75,10 @@ class Probe {
     for (const at::Tensor& input : data.inputs) samples_.inputs.push_back(input.slice(0, 0, n));
     samples_.target = data.target.slice(0, 0, n);
   }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  // Wide candidates work in more memory than the chosen one may ever need, and malloc would keep it.
+  ~Probe() { malloc_trim(0); }
 
   [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "fusion/array/schema.hpp"
+#include "fusion/array/split_products.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -192,7 +193,7 @@ bool draws(const Node& node) {
 Reading training_reading(const Graph& graph) {
   Reading reading{graph, std::vector<int>(graph.nodes.size())};
   std::iota(reading.index.begin(), reading.index.end(), 0);
-  return pruned(std::move(reading));
+  return pruned(with_split_products(std::move(reading)));
 }
 
 Reading evaluation_reading(const Graph& graph) {
@@ -217,7 +218,7 @@ Reading evaluation_reading(const Graph& graph) {
     reading.index.push_back(static_cast<int>(i));
   }
   reading.graph.output = stands_for[static_cast<std::size_t>(graph.output)];
-  return pruned(std::move(reading));
+  return pruned(with_split_products(std::move(reading)));
 }
 
 }  // namespace hfta::fusion

@@ -13,12 +13,13 @@ struct Linear {
   Tensor x, weight, bias, y;  // x [M, in], y [M, out] as matrices
   bool relu = false;
   std::int64_t m = 0, in = 0, out = 0;
+  std::int64_t ldw = 0;  // a weight may be some columns of a larger one
 };
 
 template <typename T>
 void forward(Builder& b, const Linear& l) {
   const auto gemm = std::make_shared<const Gemm<T>>(
-      Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.in, .ldc = l.out, .b_transposed = true});
+      Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true});
   const Tensor scratch = b.fresh({gemm->scratch()});
   b.emit({l.x, l.weight, l.bias, l.y, scratch}, [=](const Run& run) {
     const T* const bias = l.bias.defined() ? run.at<T>(l.bias) : nullptr;
@@ -47,21 +48,30 @@ void backward(Builder& b, const Linear& l) {
   }
   if (b.wants_gradient(l.weight)) {
     const Builder::Part dw = b.contribute(l.weight);
-    emit_product<T>(
-        b, *dy, l.x, dw.tensor,
-        {.m = l.out, .n = l.in, .k = l.m, .lda = l.out, .ldb = l.in, .ldc = l.in, .a_transposed = true, .add = dw.add});
+    emit_product<T>(b, *dy, l.x, dw.tensor,
+                    {.m = l.out,
+                     .n = l.in,
+                     .k = l.m,
+                     .lda = l.out,
+                     .ldb = l.in,
+                     .ldc = l.ldw,
+                     .a_transposed = true,
+                     .add = dw.add});
   }
   if (b.wants_gradient(l.x)) {
     const Builder::Part dx = b.contribute(l.x);
     emit_product<T>(b, *dy, l.weight, dx.tensor,
-                    {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.in, .ldc = l.in, .add = dx.add});
+                    {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.ldw, .ldc = l.in, .add = dx.add});
   }
 }
 
 // Schema: input, weight, bias.
 void linear(Site& site) {
   Builder& b = site.b;
-  Linear l{b.contiguous(site.tensor(0)), b.contiguous(site.tensor(1)), site.tensor(2), {}};
+  const Tensor weight = site.tensor(1);
+  const bool in_rows = weight.strides[1] == 1 && weight.strides[0] >= weight.size(1);
+  Linear l{b.contiguous(site.tensor(0)), in_rows ? weight : b.contiguous(weight), site.tensor(2), {}};
+  l.ldw = l.weight.strides[0];
   l.in = l.x.size(-1);
   l.out = l.weight.size(0);
   l.m = l.x.numel() / l.in;

@@ -35,6 +35,35 @@ TEST_CASE("a linear layer is a product") {
   check_gradients(small);
 }
 
+TEST_CASE("linear layers by columns and by rows of a weight, by its transpose, by one row for all") {
+  struct Part {
+    const char* name;
+    std::string op;
+    std::vector<Arg> args;  // behind the weight
+    std::int64_t in;
+  };
+  const auto slice = [](std::int64_t dim, std::int64_t begin, std::int64_t end, std::int64_t step) {
+    return std::vector<Arg>{dim, begin, end, step};
+  };
+  for (const Part& part :
+       {Part{"columns", "aten::slice.Tensor", slice(1, 2, 6, 1), 4},
+        Part{"every second column", "aten::slice.Tensor", slice(1, 0, 6, 2), 3},
+        Part{"rows", "aten::slice.Tensor", slice(0, 1, 3, 1), 6}, Part{"transposed", "aten::t", {}, 6},
+        Part{"one row", "aten::expand", {Ints{5, 6}, false}, 6}}) {
+    CAPTURE(part.name);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {7, part.in});
+    const ValueId w = small.weight("w", part.op == "aten::expand" ? Shape{1, 6} : Shape{6, 6});
+    std::vector<Arg> args = part.args;
+    args.insert(args.begin(), w);
+    const ValueId piece = small.call(part.op, args);
+    const ValueId y = small.call("aten::linear", {x, piece, {}});
+    small.call("aten::mul.Tensor", {y, y});
+    check_gradients(small);
+    check_float(small);
+  }
+}
+
 TEST_CASE("elementwise ops") {
   for (const char* op : {"relu", "tanh", "sigmoid", "silu", "exp", "square"}) {
     CAPTURE(op);
