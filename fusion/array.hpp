@@ -72,8 +72,9 @@ struct Batch {
 class Array {
  public:
   /// `device`: "cpu", "cuda:0". Slots are empty. `graphs`: with it steps are captured and replayed where they can be
-  /// (fusion/step_graph.hpp); cuda_graphs() makes one. Throws Error{kConfig} if the graph has an op that cannot be run
-  /// so.
+  /// (fusion/step_graph.hpp); cuda_graphs() makes one. Whether GPUs may use TF32 is one setting of the process: that of
+  /// the last array made. Throws Error{kConfig} if the graph has an op that cannot be run so, or the recipe a precision
+  /// that its dtype or the lowering does not have.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
         std::shared_ptr<GraphBackend> graphs = nullptr);
   ~Array();

@@ -15,10 +15,21 @@ enum class OptimizerKind { kSgd, kAdam, kAdamW };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
 
-[[nodiscard]] const char* name_of(Loss loss);           ///< "cross_entropy", "mse", "bce_with_logits"
-[[nodiscard]] const char* name_of(OptimizerKind kind);  ///< "sgd", "adam", "adamw"
-[[nodiscard]] const char* name_of(ScheduleKind kind);   ///< "constant", "step", "cosine", "linear"
-[[nodiscard]] const char* name_of(Metric metric);       ///< "loss", "accuracy", "mse", "mae", "r2"
+/// How precisely a float32 model is computed. Weights, gradients, optimizer state, running statistics, losses and
+/// metrics are float32 in any case.
+enum class Precision {
+  kFloat32,
+  kTf32,  ///< Products and convolutions on a GPU may round what they multiply to TF32; on a CPU the same as kFloat32.
+  /// The forward runs as under torch.autocast(device, torch.bfloat16), without its cache. No loss is scaled: bfloat16
+  /// has float32's range, so that small gradients do not vanish.
+  kBfloat16,
+};
+
+[[nodiscard]] const char* name_of(Loss loss);            ///< "cross_entropy", "mse", "bce_with_logits"
+[[nodiscard]] const char* name_of(OptimizerKind kind);   ///< "sgd", "adam", "adamw"
+[[nodiscard]] const char* name_of(ScheduleKind kind);    ///< "constant", "step", "cosine", "linear"
+[[nodiscard]] const char* name_of(Metric metric);        ///< "loss", "accuracy", "mse", "mae", "r2"
+[[nodiscard]] const char* name_of(Precision precision);  ///< "float32", "tf32", "bfloat16"
 
 /// Numbers of the optimizer; PyTorch's names, defaults and update rules (torch.optim 2.11). All per slot.
 struct OptimizerHyper {
@@ -65,6 +76,7 @@ struct Recipe {
   Loss loss = Loss::kCrossEntropy;
   OptimizerKind optimizer = OptimizerKind::kSgd;
   DType dtype = DType::kFloat32;
+  Precision precision = Precision::kFloat32;  ///< float64 has no other.
   int batch_size = 1;
   int epochs = 1;
   std::vector<Metric> metrics;  ///< Beside the loss, which is always taken.

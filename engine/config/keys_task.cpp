@@ -168,6 +168,13 @@ std::vector<Key> train_keys() {
        .choices = {"float32", "float64"},
        .searched = shape,
        .sentence = "Number type of weights and inputs."},
+      {.path = "train.precision",
+       .type = KeyType::kChoice,
+       .fallback = "float32",
+       .choices = {"float32", "tf32", "bfloat16"},
+       .sentence = "How precisely a float32 model is computed; its weights, optimizer state, loss and metrics stay "
+                   "float32. `bfloat16`: the forward as under torch.autocast; no loss scaling is needed. `tf32`: "
+                   "products and convolutions on a GPU; on a CPU the same as `float32`."},
       {.path = "train.seed",
        .type = KeyType::kInteger,
        .fallback = "the trial's number",

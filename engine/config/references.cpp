@@ -84,8 +84,8 @@ class Finder {
       return;  // unknown key: the reader says so
     if (row == nullptr || row->searched == Searched::kNo) {
       const std::string wanted = row == nullptr ? "a plain value" : wanted_text(*row);
-      const char* why = path == "train.epochs" ? "all trials of a study share the length of a training"
-                                               : "${name} can stand under model, data and train";
+      const char* why = path.starts_with("train.") ? "all trials of a study share it"
+                                                   : "${name} can stand under model, data and train";
       fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", printable(node.text), wanted, why));
     }
     use(node, path, row->searched == Searched::kPerSlot);

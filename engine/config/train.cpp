@@ -12,6 +12,7 @@ namespace {
 using fusion::Loss;
 using fusion::Metric;
 using fusion::OptimizerKind;
+using fusion::Precision;
 using fusion::ScheduleKind;
 
 // The value whose name_of() is that word; the table of keys has seen to it that there is one.
@@ -83,6 +84,19 @@ void read_betas(Reader& optimizer, fusion::OptimizerHyper& hyper) {
   hyper.beta2 = beta(1, "beta2");
 }
 
+// Recorded only where it is not the default: a study that was begun before there was the key still is what it was.
+void read_precision(Reader& train, fusion::Recipe& recipe) {
+  const Node* node = train.find("precision");
+  if (node == nullptr) return;
+  const std::string word = train.site("precision").word(*node);
+  recipe.precision = named(word, {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16});
+  if (recipe.precision == Precision::kFloat32) return;
+  if (recipe.dtype == fusion::DType::kFloat64) {
+    train.fail("precision", fmt::format("found {} with dtype float64, wanted float32", word));
+  }
+  train.record("precision", word);
+}
+
 }  // namespace
 
 void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task) {
@@ -152,6 +166,7 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   task.hyper.clip_norm = train.optional_number("clip_norm");
   task.recipe.dtype = train.word("dtype") == "float64" ? fusion::DType::kFloat64 : fusion::DType::kFloat32;
   if (task.model_file) task.model_file->import.dtype = task.recipe.dtype;
+  read_precision(train, task.recipe);
   if (const auto seed = train.optional_integer("seed")) task.seed = static_cast<std::uint64_t>(*seed);
   task.recipe.metrics = read_metrics(train, task.recipe.loss);
 }

@@ -12,8 +12,8 @@ namespace hfta::engine {
 /// What a choice depends on.
 struct ChoiceKey {
   std::string device, library;  ///< Device and CPU model; LibTorch's version.
-  std::string graph;            ///< Dtype, optimizer, loss, batch size, and a hash of the graph's signature.
-  int width = 0;                ///< For which lowerings were measured.
+  std::string graph;  ///< Dtype and precision, optimizer, loss, batch size, and a hash of the graph's signature.
+  int width = 0;      ///< For which lowerings were measured.
   int threads = 0;
   bool operator==(const ChoiceKey&) const = default;
   [[nodiscard]] std::string to_text() const;

@@ -51,13 +51,19 @@ fusion::Graph graph_of_layers(const TaskSpec& spec, const fusion::Dataset& data)
   return fusion::build_graph(spec.layers, input, spec.recipe.dtype);
 }
 
+// "float32"; "float32 in bfloat16". Stores that were written when there was one precision say nothing of it.
+std::string type_of(const fusion::Recipe& recipe) {
+  const std::string dtype = name_of(recipe.dtype);
+  return recipe.precision == fusion::Precision::kFloat32 ? dtype : dtype + " in " + name_of(recipe.precision);
+}
+
 // What of a task choices depend on; the graph's signature would be long.
 std::string graph_key(const PreparedTask& task) {
   const fusion::Recipe& recipe = task.spec.recipe;
   Fnv1a hash;
   hash.add(task.graph.signature());
-  return fmt::format("{}|{}|{}|batch {}|{:016x}", name_of(recipe.dtype), name_of(recipe.optimizer),
-                     name_of(recipe.loss), recipe.batch_size, hash.value());
+  return fmt::format("{}|{}|{}|batch {}|{:016x}", type_of(recipe), name_of(recipe.optimizer), name_of(recipe.loss),
+                     recipe.batch_size, hash.value());
 }
 
 }  // namespace

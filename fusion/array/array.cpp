@@ -75,9 +75,13 @@ struct Array::Impl {
         store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device) {
     training = with_shared_statistics(alone, owned);
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
-    if (!device.is_cpu()) {  // float32 is what was asked for; LibTorch keeps this for the whole process
-      at::globalContext().setAllowTF32CuDNN(false);
-      at::globalContext().setAllowTF32CuBLAS(false);
+    if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
+      throw Error(ErrorKind::kConfig,
+                  fmt::format("precision: found {} with dtype float64, wanted float32", name_of(recipe.precision)));
+    }
+    if (!device.is_cpu()) {  // LibTorch keeps this for the whole process
+      at::globalContext().setAllowTF32CuDNN(recipe.precision == Precision::kTf32);
+      at::globalContext().setAllowTF32CuBLAS(recipe.precision == Precision::kTf32);
     }
     lower(lowering);
   }
@@ -88,8 +92,8 @@ struct Array::Impl {
                   "lowering: found compiled in chunks or beside a CPU, wanted one slot at a time on a CPU");
     }
     auto new_compiled = wanted.compiled ? std::make_unique<CompiledModel>(alone, evaluation, recipe, store) : nullptr;
-    auto new_trainer = std::make_unique<Program>(training, owned, wanted, device);
-    auto new_evaluator = std::make_unique<Program>(evaluation, owned, wanted, device);
+    auto new_trainer = std::make_unique<Program>(training, owned, wanted, device, recipe.precision);
+    auto new_evaluator = std::make_unique<Program>(evaluation, owned, wanted, device, recipe.precision);
     trainer = std::move(new_trainer);
     evaluator = std::move(new_evaluator);
     compiled = std::move(new_compiled);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "fusion/array/autocast.hpp"
 #include "fusion/array/schema.hpp"
 #include "fusion/array/slot_store.hpp"
 
@@ -105,7 +106,7 @@ std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<cons
   return out;
 }
 
-BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)) {
+BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)), device_(device.type()) {
   const std::vector<c10::Argument>& schema = op_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const c10::TypePtr type = bare(schema[i].real_type());
@@ -151,7 +152,7 @@ Flow BoxedOp::call(std::span<const c10::IValue> values, std::span<const double> 
   for (const auto& [i, ids] : optional_tensors_) stack[i] = optional_list_of(ids, values, change);
   for (const auto& [i, sizes] : sizes_) stack[i] = resolve(sizes, values);
   for (const auto& [i, index] : hypers_) stack[i] = hypers[static_cast<std::size_t>(index)];
-  op_.callBoxed(&stack);
+  call_boxed(op_, device_, stack);
   Flow outputs;
   for (c10::IValue& value : stack) {
     if (!value.isTensorList()) {

@@ -36,6 +36,13 @@ void gather(const at::Tensor& all, const Samples& samples, const cpu::Tensor& wa
   }
 }
 
+void check_precision(const Recipe& recipe) {
+  if (recipe.precision != Precision::kBfloat16) return;
+  throw Error(ErrorKind::kConfig,
+              "lowering: found compiled with precision bfloat16, wanted float32 or tf32: kernels are compiled for "
+              "float32 and float64");
+}
+
 }  // namespace
 
 // What one thread works with.
@@ -86,6 +93,7 @@ CompiledModel::CompiledModel(const Reading& training, const Reading& evaluation,
       recipe_(recipe),
       store_(store),
       two_states_(state_names(recipe.optimizer).size() > 1) {
+  check_precision(recipe);
   const std::int64_t n = training.graph.fixed_batch > 0 ? training.graph.fixed_batch : recipe.batch_size;
   for (const bool trains : {true, false}) static_cast<void>(plan_for(trains, n));
 }
@@ -195,6 +203,7 @@ at::Tensor CompiledModel::predict(const CompiledSlot& slot, const Samples& sampl
 
 std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
+    check_precision(recipe);
     const Graph complete = with_complete_arguments(graph);
     const Reading training = training_reading(complete), evaluation = evaluation_reading(complete);
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;

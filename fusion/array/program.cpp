@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "fusion/array.hpp"
+#include "fusion/array/autocast.hpp"
 #include "fusion/array/layout.hpp"
 #include "fusion/array/numbers.hpp"
 #include "fusion/array/schema.hpp"
@@ -45,9 +46,12 @@ void store(Flow outputs, const Node& node, Flow& values) {
 
 }  // namespace
 
-Program::Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device)
+Program::Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
+                 Precision precision)
     : graph_(std::move(reading.graph)),
       index_(std::move(reading.index)),
+      device_(device),
+      precision_(precision),
       channels_last_(lowering.channels_last),
       owned_(owned),
       sharing_(sharing_of({graph_, index_}, owned)) {
@@ -162,6 +166,7 @@ void Program::find_lifetimes() {
 
 Flow Program::share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const {
   const at::NoGradGuard no_gradients;
+  const Autocast lower(precision_, device_);
   Flow values(graph_.values.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!owned_[i]) values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
@@ -205,13 +210,16 @@ Flow Program::joined(std::span<const Flow* const> shared, int slots) const {
 
 at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
                         const RunContext& context) const {
+  const Autocast lower(precision_, device_);
   Flow values = joined(shared, context.slots);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
   }
   for (const Instruction& instruction : second_) execute(instruction, values, context);
   const auto output = static_cast<std::size_t>(graph_.output);
-  const at::Tensor result = values[output].toTensor();
+  at::Tensor result = values[output].toTensor();
+  // Losses and metrics are sums over many numbers: they begin in float32.
+  if (precision_ == Precision::kBfloat16 && result.scalar_type() == at::kBFloat16) result = result.to(at::kFloat);
   return context.slots > 0 && !own_[output] ? with_slots(result, context.slots) : result;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 /// A reading of a graph made ready to run: ops looked up, literals converted, candidates picked, lifetimes known.
 ///
-/// It runs in two parts: what all slots compute alike of some samples, once; and the rest, for one slot or for c.
+/// It runs in two parts: what all slots compute alike of some samples, once; and the rest, for one slot or for c. Both
+/// run in the precision that it was made for, and nothing else does.
 
 #include <ATen/core/Tensor.h>
 
@@ -17,6 +18,7 @@
 #include "fusion/array/rule.hpp"
 #include "fusion/array/sharing.hpp"
 #include "fusion/lowering.hpp"
+#include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
 
@@ -25,14 +27,16 @@ class Program {
  public:
   /// `owned`: by weight, whether slots have their own. Throws Error{kConfig} naming the op and where it comes from if
   /// it cannot be run c = lowering.chunk slots wide.
-  Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device);
+  Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
+          Precision precision = Precision::kFloat32);
 
   /// The part that slots share, without gradients. `weights` in the graph's order, of which it reads those
   /// that slots share; `inputs` likewise. Only what the other part reads is kept.
   [[nodiscard]] Flow share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
 
   /// The rest. `shared`: of share(); one for all slots, or one per slot. `weights` in the graph's order, owned ones
-  /// with a leading [c] if context.slots is not 0. The output has a leading [c] then, too. Records autograd if enabled.
+  /// with a leading [c] if context.slots is not 0. The output has a leading [c] then, too; it is float32
+  /// where the precision would have left it in bfloat16. Records autograd if enabled.
   [[nodiscard]] at::Tensor run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
                                const RunContext& context) const;
 
@@ -68,6 +72,8 @@ class Program {
 
   Graph graph_;
   std::vector<int> index_;
+  at::Device device_;
+  Precision precision_;
   bool channels_last_;
   std::vector<bool> owned_;
   Sharing sharing_;

@@ -62,14 +62,21 @@ Reading with_shared_statistics(Reading reading, const std::vector<bool>& owned) 
     std::vector<std::int64_t> dims = {0};
     const auto rank = static_cast<std::int64_t>(graph.values[static_cast<std::size_t>(x)].shape.size());
     for (std::int64_t d = 2; d < rank; ++d) dims.push_back(d);
-    const Shape& shape = graph.values[static_cast<std::size_t>(std::get<ValueId>(node.args[3]))].shape;
-    const auto fresh = [&](const char* name) {
-      out.graph.values.push_back({node.path + name, shape, graph.values[static_cast<std::size_t>(x)].dtype, false});
+    const Value running_mean = graph.values[static_cast<std::size_t>(std::get<ValueId>(node.args[3]))];
+    const auto fresh = [&](const char* name, const Shape& shape) {
+      out.graph.values.push_back({node.path + name, shape, running_mean.dtype, false});
       return static_cast<ValueId>(out.graph.values.size() - 1);
     };
-    const ValueId variance = fresh(".batch_var"), mean = fresh(".batch_mean");
-    Node statistics{
-        "aten::var_mean.correction", {x, dims, std::int64_t{1}, false}, {variance, mean}, node.path, node.where, true};
+    // Statistics are taken in the running ones' type, as batch_norm does: x may come in a lower precision.
+    const ValueId exact = fresh(".exact", graph.values[static_cast<std::size_t>(x)].shape);
+    add({"aten::to.dtype", {x, running_mean.dtype, false, false, {}}, {exact}, node.path, node.where, true}, index);
+    const ValueId variance = fresh(".batch_var", running_mean.shape), mean = fresh(".batch_mean", running_mean.shape);
+    Node statistics{"aten::var_mean.correction",
+                    {exact, dims, std::int64_t{1}, false},
+                    {variance, mean},
+                    node.path,
+                    node.where,
+                    true};
     add(std::move(statistics), index);
     for (const auto& [running, now] : {std::pair{node.args[3], mean}, std::pair{node.args[4], variance}}) {
       add({"aten::lerp_.Scalar", {running, now, node.args[6]}, {kNoValue}, node.path, node.where, true}, index);

@@ -87,6 +87,18 @@ const char* name_of(Metric metric) {
   return "?";
 }
 
+const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::kFloat32:
+      return "float32";
+    case Precision::kTf32:
+      return "tf32";
+    case Precision::kBfloat16:
+      return "bfloat16";
+  }
+  return "?";
+}
+
 OptimizerHyper default_hyper(OptimizerKind kind) {
   OptimizerHyper hyper;
   if (kind == OptimizerKind::kAdamW) hyper.weight_decay = 1e-2;

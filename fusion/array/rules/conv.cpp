@@ -2,6 +2,7 @@
 // Transposed ones have weight [c, C, O/groups, kernel...].
 #include <ATen/ATen.h>
 
+#include "fusion/array/autocast.hpp"
 #include "fusion/array/layout.hpp"
 #include "fusion/array/rules.hpp"
 
@@ -18,7 +19,7 @@ struct Conv {
   // conv1d to conv3d: input, weight, bias, stride, padding, dilation, groups; transposed: input, weight, bias, stride,
   // padding, output_padding, groups, dilation.
   Conv(const Call& c, bool is_transposed)
-      : x(c.tensor(0)),
+      : x(as_multiplied(c.tensor(0))),
         weight(c.tensor(1)),
         bias(c.tensor(2)),
         stride(c.ints(3)),
@@ -31,7 +32,8 @@ struct Conv {
 
   [[nodiscard]] at::Tensor run(const at::Tensor& input, const at::Tensor& w, const at::Tensor& b,
                                std::int64_t group_count) const {
-    return at::convolution(input, w, b, stride, padding, dilation, transposed, output_padding, group_count);
+    return at::convolution(input, as_multiplied(w), as_multiplied(b), stride, padding, dilation, transposed,
+                           output_padding, group_count);
   }
 
   // A layer that slots share sees their samples as one batch.

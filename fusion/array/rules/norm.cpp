@@ -24,8 +24,10 @@ std::vector<at::Tensor> folded(const Call& call) {
   return {slots_out_of_channels(y, x.size(0))};
 }
 
-// weight and bias [c, shape...], spread to stand beside x from dimension `first` on.
-at::Tensor affine(at::Tensor y, const at::Tensor& weight, const at::Tensor& bias, std::int64_t first) {
+// weight and bias [c, shape...], spread to stand beside x from dimension `first` on. Of y's type, as the ops with
+// weights of their own give it: beside a y in bfloat16 weights may be float32.
+at::Tensor affine(const at::Tensor& normal, const at::Tensor& weight, const at::Tensor& bias, std::int64_t first) {
+  at::Tensor y = normal;
   const auto spread = [&](const at::Tensor& t) {
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(y.dim()), 1);
     for (std::int64_t d = 0; d < t.dim(); ++d) {
@@ -35,7 +37,7 @@ at::Tensor affine(at::Tensor y, const at::Tensor& weight, const at::Tensor& bias
   };
   if (weight.defined()) y = y * spread(weight);
   if (bias.defined()) y = y + spread(bias);
-  return y;
+  return y.to(normal.scalar_type());
 }
 
 // Schema: input, normalized_shape, weight, bias, eps.

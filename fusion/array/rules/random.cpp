@@ -84,8 +84,9 @@ Tensors of_like(const Call& call) {
   return {kDraw(call, slot_sizes(call.tensor(0), call), like_options(call, 1))};
 }
 
+// Never in bfloat16, whose steps are too coarse to be compared with a probability.
 at::Tensor uniform_beside(const at::Tensor& x, const Call& call) {
-  const auto type = x.scalar_type() == at::kFloat ? at::kFloat : at::kDouble;
+  const auto type = x.is_floating_point() && x.scalar_type() != at::kDouble ? at::kFloat : at::kDouble;
   return counted_uniform(call, slot_sizes(x, call), x.options().dtype(type));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "fusion/array/autocast.hpp"
 #include "fusion/array/counted.hpp"
 #include "fusion/array/rules.hpp"
 
@@ -25,8 +26,11 @@ struct State {
 // x [N, F] times the transpose of w [G, F], or both with a leading [c].
 at::Tensor product(const at::Tensor& x, const at::Tensor& w, const at::Tensor& bias) {
   const at::Tensor y = at::matmul(x, w.transpose(-2, -1));
-  return bias.defined() ? y + bias.unsqueeze(-2) : y;
+  return bias.defined() ? y + as_multiplied(bias).unsqueeze(-2) : y;
 }
+
+// An output in the type that ATen's layer gives it under autocast: a GRU on a CPU keeps its first state's.
+at::Tensor as_given(Kind kind, const at::Tensor& t) { return kind == Kind::kGru && t.is_cpu() ? t : as_multiplied(t); }
 
 // One step, by the equations of torch.nn.LSTM, GRU and RNN. `projected`: the input's part of the gates.
 State advance(Kind kind, const at::Tensor& projected, const State& state, const Direction& d) {
@@ -130,9 +134,10 @@ std::vector<at::Tensor> run_layers(const Call& call, const Layers& layers) {
     }
     x = x * masks.select(layers.lead, layer);
   }
+  x = as_given(layers.kind, x);
   if (batched && layers.batch_first) x = x.transpose(time, time + 1);
   const auto finish = [&](const std::vector<at::Tensor>& states) {
-    const at::Tensor all = at::stack(states, layers.lead);
+    const at::Tensor all = as_given(layers.kind, at::stack(states, layers.lead));
     return batched ? all : all.squeeze(layers.lead + 1);
   };
   std::vector<at::Tensor> out = {batched ? x : x.squeeze(time + 1), finish(last_h)};

@@ -227,7 +227,10 @@ TEST_CASE("references") {
       {{{kHidden, "{values: [\"${lr}\"]}"}}, "s.yaml:10: parameters.hidden.values.0: found '${lr}', wanted ..."},
       {{{"epochs: 4", "epochs: \"${hidden}\""}},
        "s.yaml:20: train.epochs: found '${hidden}', wanted an integer from 1 to 1000000: all trials of a study share "
-       "the length of a training"},
+       "it"},
+      {{{"epochs: 4", "epochs: 4\n  precision: \"${hidden}\""}},
+       "s.yaml:21: train.precision: found '${hidden}', wanted one of float32, tf32, bfloat16: all trials of a study "
+       "share it"},
       {{{"{dropout: \"${drop}\"}", "{\"${drop}\": 1}"}},
        "s.yaml:15: model.layers.2: found the key '${drop}', wanted a word: ${name} stands for values only"},
       {{{kLr, "{min: -1.0, max: 1.0}"}},

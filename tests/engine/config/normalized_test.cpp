@@ -31,6 +31,7 @@ TEST_CASE("what decides nothing makes no difference") {
             {"lr: ${lr}", "lr: \"${lr}\""}},
            {{"  epochs: 4", "  dtype: float32\n  epochs: 4\n  metrics: [accuracy]"}},
            {{"batch_size: 64", "shuffle: true, drop_last: false, batch_size: 64"}},
+           {{"  epochs: 4", "  precision: float32\n  epochs: 4"}},
            {{"max: 1.0}", "max: 1}"}},
            {{"method: random", "method: random\nhyperband: {eta: 4}"}},
        }) {
@@ -55,10 +56,14 @@ TEST_CASE("differences are told by key path") {
       {{{"goal: maximize", "goal: maximize, select: best"}}, {"metric.select: found best, the study has last"}},
       {{{"  epochs: 4", "  epochs: 5\n  clip_norm: 1"}},
        {"train.clip_norm: found 1.0, the study has nothing", "train.epochs: found 5, the study has 4"}},
+      {{{"  epochs: 4", "  precision: bfloat16\n  epochs: 4"}},
+       {"train.precision: found bfloat16, the study has nothing"}},
   };
   for (const Case& c : cases) CHECK(differences(c.changes) == c.lines);
   CHECK(differences({}, {{"train.epochs", "3"}}) == std::vector<std::string>{"train.epochs: found 3, the study has 4"});
   CHECK_THROWS_AS(config_differences("{", "{}"), Error);
+  // A study that was begun before there was a choice of precision still is what it was.
+  CHECK(parsed(kSample).normalized.find("precision") == std::string::npos);
 }
 
 TEST_CASE("the order of parameters decides draws") {

@@ -93,6 +93,7 @@ TEST_CASE("everything of the optimizer, the schedule and the rest of train") {
   CHECK(sgd.hyper.schedule.start_factor == 0.1);
   CHECK(sgd.hyper.clip_norm == 2.0);
   CHECK(sgd.recipe.dtype == fusion::DType::kFloat64);
+  CHECK(sgd.recipe.precision == fusion::Precision::kFloat32);
   CHECK(sgd.seed == 7u);
   CHECK(sgd.hyper.label_smoothing == 0.1);
 
@@ -105,6 +106,23 @@ TEST_CASE("everything of the optimizer, the schedule and the rest of train") {
   CHECK(adam.hyper.optimizer.weight_decay == 0);
   CHECK(adam.hyper.schedule.end_factor == 0.5);
   CHECK(adam.hyper.schedule.total_iters == 7);
+}
+
+TEST_CASE("a precision is for all trials, and float64 has none but its own") {
+  const auto with = [](const std::string& lines) { return changed({{"epochs: 4", "epochs: 4\n  " + lines}}); };
+  for (const auto precision : {fusion::Precision::kFloat32, fusion::Precision::kTf32, fusion::Precision::kBfloat16}) {
+    const std::string name = name_of(precision);
+    CHECK(parsed(with("precision: " + name)).task(kParams).recipe.precision == precision);
+    const std::string beside_float64 = with("dtype: float64\n  precision: " + name);
+    if (precision == fusion::Precision::kFloat32) {
+      CHECK(parsed(beside_float64).task(kParams).recipe.precision == precision);
+    } else {
+      CHECK(message_of(beside_float64) ==
+            "s.yaml:22: train.precision: found " + name + " with dtype float64, wanted float32");
+    }
+  }
+  CHECK(message_of(with("precision: float16")) ==
+        "s.yaml:21: train.precision: found 'float16', wanted one of float32, tf32, bfloat16; did you mean 'bfloat16'?");
 }
 
 TEST_CASE("which parameters split arrays is told from where they stand") {

@@ -100,6 +100,20 @@ TEST_CASE("what was chosen elsewhere is not used, and the user is told") {
   }
 }
 
+TEST_CASE("choices are of one precision") {
+  const auto key_in = [](const std::string& precision) {
+    const auto kept = recorded_choices(Place({{"train.precision", precision}}).info().choices_json);
+    REQUIRE(kept);
+    CHECK(kept->choices.candidates.front().lowering.compiled == (precision != "bfloat16"));
+    return kept->key;
+  };
+  const auto plain = recorded_choices(Place().info().choices_json);
+  CHECK(key_in("float32") == plain->key);  // whose text is that of stores from before there was a choice
+  CHECK(plain->key.graph.starts_with("float32|sgd|"));
+  CHECK(key_in("tf32").graph.starts_with("float32 in tf32|sgd|"));
+  CHECK(key_in("bfloat16").graph.starts_with("float32 in bfloat16|sgd|"));
+}
+
 TEST_CASE("an array's epoch pauses and goes on") {
   Place place;
   const auto array = place.trainer.open(params(8), 2, 0, never);

@@ -2,6 +2,8 @@
 // comparisons end as passed with a warning, and `[gpu]` names them for machines that have one.
 #include "fusion/gpu.hpp"
 
+#include <ATen/Context.h>
+
 #include "catch_after_torch.hpp"
 #include "fusion/array/live_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
@@ -14,6 +16,25 @@ bool gpu_is_there() {
   if (cuda::built() && cuda_devices() > 0) return true;
   WARN("no GPU, or a build without kernels: nothing was compared");
   return false;
+}
+
+// The same steps on both; losses within a relative tolerance.
+void compare_steps(Array& host, Array& device, const Batch& batch, int steps, double tolerance) {
+  Batch there = batch;
+  for (at::Tensor& input : there.parts[0].inputs) input = input.cuda();
+  there.parts[0].target = there.parts[0].target.cuda();
+  for (int s = 0; s < steps; ++s) {
+    const std::vector<double> expected = step_all(host, batch);
+    for (int k = 0; k < device.chunks(); ++k) {
+      at::Tensor sums = device.fresh_losses(k);
+      device.step(k, there, rates_of(device, k), sums);
+      const at::Tensor loss = (sums / static_cast<double>(there.parts[0].size())).cpu();
+      for (std::int64_t i = 0; i < loss.numel(); ++i) {
+        const auto slot = static_cast<std::size_t>(device.first_slot(k) + i);
+        CHECK(loss.data_ptr<double>()[i] == Approx(expected[slot]).epsilon(tolerance));
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -60,6 +81,29 @@ TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
   CHECK(indices.cpu().equal(order.slice(0, 5, 9)));
 }
 
+TEST_CASE("an array on a GPU trains in a lower precision nearly as a CPU in float32", "[gpu]") {
+  if (!gpu_is_there()) return;
+  const at::Device gpu(at::kCUDA, 0);
+  const auto precision = GENERATE(Precision::kTf32, Precision::kBfloat16);
+  const int chunk = GENERATE(1, 4);
+  const CudaGraphs graphs = cuda_graphs(gpu);
+  REQUIRE(graphs.backend != nullptr);
+  for (Model model : {conv_net(DType::kFloat32, OptimizerKind::kSgd), mlp(DType::kFloat32, OptimizerKind::kAdamW)}) {
+    INFO(model.name << ", " << name_of(precision) << ", chunk " << chunk);
+    Array host(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
+    model.recipe.precision = precision;
+    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, gpu, graphs.backend);
+    CHECK(at::globalContext().allowTF32CuBLAS() == (precision == Precision::kTf32));
+    for (int b = 0; b < 4; ++b) {
+      host.admit(b, trial(model, b));
+      device.admit(b, trial(model, b));
+    }
+    compare_steps(host, device, model.batch, 6, 0.03);
+    INFO(device.step_counts().why_eager);
+    CHECK(device.step_counts().replayed == 4 * device.chunks());
+  }
+}
+
 TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
   if (!gpu_is_there()) return;
   const auto kind = GENERATE(OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW);
@@ -78,21 +122,7 @@ TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
       host.admit(b, init);
       device.admit(b, init);
     }
-    Batch there = model.batch;
-    for (at::Tensor& input : there.parts[0].inputs) input = input.cuda();
-    there.parts[0].target = there.parts[0].target.cuda();
-    for (int s = 0; s < 10; ++s) {
-      const std::vector<double> expected = step_all(host, model.batch);
-      for (int k = 0; k < device.chunks(); ++k) {
-        at::Tensor sums = device.fresh_losses(k);
-        device.step(k, there, rates_of(device, k), sums);
-        const at::Tensor loss = (sums / static_cast<double>(there.parts[0].size())).cpu();
-        for (std::int64_t i = 0; i < loss.numel(); ++i) {
-          const auto slot = static_cast<std::size_t>(device.first_slot(k) + i);
-          CHECK(loss.data_ptr<double>()[i] == Approx(expected[slot]).epsilon(1e-9));
-        }
-      }
-    }
+    compare_steps(host, device, model.batch, 10, 1e-9);
     INFO(device.step_counts().why_eager);
     CHECK(device.step_counts().captured == (captured ? device.chunks() : 0));
     CHECK(device.step_counts().replayed == (captured ? 8 * device.chunks() : 0));

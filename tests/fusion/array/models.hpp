@@ -77,6 +77,12 @@ inline Model mlp(DType dtype, OptimizerKind optimizer) {
                     {3, 4}, 4, dtype, optimizer);
 }
 
+inline Model in_bfloat16(Model model) {
+  model.name += " in bfloat16";
+  model.recipe.precision = Precision::kBfloat16;
+  return model;
+}
+
 /// Slot b's trial: seed 100 + b and numbers that differ from slot to slot.
 inline SlotInit trial(const Model& model, int b) {
   SlotInit init;

@@ -236,9 +236,11 @@ OpCase pointwise(const Rule& rule) {
 
 // A graph under construction.
 struct Builder {
-  Model model;
+  DType floats;
+  bool rounded;  // what is of slots and samples, to bfloat16
+  Model model = {};
   std::uint64_t seed = 50;
-  Samples samples;
+  Samples samples = {};
 
   [[nodiscard]] Graph& graph() { return model.graph; }
 
@@ -255,16 +257,14 @@ struct Builder {
 
   ValueId add_weight(const Shape& shape, bool trained, bool positive) {
     const std::string name = "w" + std::to_string(graph().weights.size());
-    Weight w{
-        name,    shape, DType::kFloat64, {Init::Kind::kNormal, 0.5, -1}, trained, value(name, shape, DType::kFloat64),
-        nullptr, {}};
+    Weight w{name, shape, floats, {Init::Kind::kNormal, 0.5, -1}, trained, value(name, shape, floats), nullptr, {}};
     if (positive) w.init = {Init::Kind::kOnes, 0, -1};
     graph().weights.push_back(std::move(w));
     return graph().weights.back().value;
   }
 
-  ValueId node(const std::string& op, std::vector<Arg> args, const Shape& shape, DType dtype = DType::kFloat64) {
-    const ValueId out = value(op, shape, dtype);
+  ValueId node(const std::string& op, std::vector<Arg> args, const Shape& shape) {
+    const ValueId out = value(op, shape, floats);
     graph().nodes.push_back({op, std::move(args), {out}, op, "case", false, {}});
     return out;
   }
@@ -288,31 +288,14 @@ struct Builder {
       case From::kPositive:
         break;
     }
-    const ValueId x = input(t.shape, DType::kFloat64, testing::counted_normal(sizes, DType::kFloat64, seed++));
-    const ValueId own = node("aten::mul.Tensor", {x, add_weight({}, true, false)}, t.shape);
-    return t.from == From::kPositive ? node("aten::softplus", {own}, t.shape) : own;
+    const ValueId x = input(t.shape, floats, testing::counted_normal(sizes, floats, seed++));
+    ValueId own = node("aten::mul.Tensor", {x, add_weight({}, true, false)}, t.shape);
+    if (t.from == From::kPositive) own = node("aten::softplus", {own}, t.shape);
+    return rounded ? node("aten::to.dtype", {own, DType::kBFloat16}, t.shape) : own;
   }
 };
 
-}  // namespace
-
-std::vector<OpCase> op_cases() {
-  std::vector<OpCase> cases;
-  add_convolutions(cases);
-  add_layers(cases);
-  add_attention_and_recurrence(cases);
-  add_shapes(cases);
-  add_random(cases);
-  std::set<std::string> written;
-  for (const OpCase& c : cases) written.insert(c.op);
-  for (const Rule& rule : all_rules()) {
-    if (!written.contains(rule.op)) cases.push_back(pointwise(rule));
-  }
-  return cases;
-}
-
-Model model_of(const OpCase& op_case) {
-  Builder builder;
+Model built(const OpCase& op_case, Builder builder) {
   builder.model.name = op_case.op + " " + op_case.note;
   Graph& graph = builder.graph();
   std::vector<Arg> args;
@@ -331,13 +314,13 @@ Model model_of(const OpCase& op_case) {
   Node call{op_case.op, std::move(args), {}, "op", "case", false, {}};
   const std::size_t returned = op.schema().returns().size();
   for (std::size_t o = 0; o < std::max<std::size_t>(returned, 1); ++o) {
-    call.outputs.push_back(builder.value("y" + std::to_string(o), {}, DType::kFloat64));
+    call.outputs.push_back(builder.value("y" + std::to_string(o), {}, builder.floats));
   }
   graph.nodes.push_back(call);
   // Outputs of any kind, joined in one number per slot; the last weight gives a gradient where the op has none.
   ValueId sum = builder.add_weight({}, true, false);
   for (const ValueId y : call.outputs) {
-    const ValueId real = builder.node("aten::to.dtype", {y, DType::kFloat64}, {});
+    const ValueId real = builder.node("aten::to.dtype", {y, builder.floats}, {});
     const ValueId spread = builder.node("aten::tanh", {real}, {});
     const ValueId total = builder.node("aten::sum", {spread}, {});
     sum = builder.node("aten::add.Tensor", {sum, total}, {});
@@ -346,11 +329,34 @@ Model model_of(const OpCase& op_case) {
       "aten::expand", {builder.node("aten::unsqueeze", {sum, std::int64_t{0}}, {1}), std::vector<std::int64_t>{4}},
       {kBatch});
   builder.model.recipe.loss = Loss::kMse;
-  builder.model.recipe.dtype = DType::kFloat64;
+  builder.model.recipe.dtype = builder.floats;
   builder.model.recipe.batch_size = 4;
-  builder.samples.target = at::zeros({4}, at::kDouble);
+  builder.samples.target = at::zeros({4}, builder.floats == DType::kFloat64 ? at::kDouble : at::kFloat);
   builder.model.batch.parts = {builder.samples};
   return builder.model;
+}
+
+}  // namespace
+
+std::vector<OpCase> op_cases() {
+  std::vector<OpCase> cases;
+  add_convolutions(cases);
+  add_layers(cases);
+  add_attention_and_recurrence(cases);
+  add_shapes(cases);
+  add_random(cases);
+  std::set<std::string> written;
+  for (const OpCase& c : cases) written.insert(c.op);
+  for (const Rule& rule : all_rules()) {
+    if (!written.contains(rule.op)) cases.push_back(pointwise(rule));
+  }
+  return cases;
+}
+
+Model model_of(const OpCase& op_case) { return built(op_case, {DType::kFloat64, false}); }
+
+Model model_in_bfloat16_of(const OpCase& op_case, bool rounded) {
+  return in_bfloat16(built(op_case, {DType::kFloat32, rounded}));
 }
 
 }  // namespace hfta::fusion::testing

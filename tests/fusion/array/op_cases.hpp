@@ -43,4 +43,8 @@ struct OpCase {
 /// The case as a model with mean squared error against zero; three slots' hyperparameters come from trial().
 [[nodiscard]] Model model_of(const OpCase& op_case);
 
+/// The same in float32, with the precision bfloat16. `rounded`: what is of slots and samples comes to the op in
+/// bfloat16, as a product would leave it, beside weights in float32.
+[[nodiscard]] Model model_in_bfloat16_of(const OpCase& op_case, bool rounded);
+
 }  // namespace hfta::fusion::testing

@@ -3,7 +3,8 @@
 usage: parity_check.py FOLDER     (FOLDER as parity_dump wrote it)
 
 One step: loss, every gradient and every updated weight within 1e-5 of the tensor's norm in float32 (1e-9 in float64).
-100 steps in float64: losses and final weights within 1e-9. Exits 1 and names what differs.
+100 steps in float64: losses and final weights within 1e-9. One step in bfloat16: loss and gradients within 2e-2 of
+those under torch.autocast, and nearer to them than to those in float32. Exits 1 and names what differs.
 """
 
 import json
@@ -55,17 +56,51 @@ def difference(a, b):
     return (a.double() - b.double()).norm().item() / (norm or 1.0)
 
 
-def check(path):
-    model_name, optimizer_name, dtype_name, _ = path.stem.split("-")
-    meta, tensors = read(path)
-    exact = dtype_name == "float64"
-    net = (conv_net if model_name == "conv" else mlp)().to(torch.float64 if exact else torch.float32).train()
+def loaded(model_name, dtype, tensors):
+    """The model with the weights it began with, and those by their names in the array."""
+    net = (conv_net if model_name == "conv" else mlp)().to(dtype).train()
     names = {f"layers.{key}": value for key, value in net.state_dict(keep_vars=True).items()}
     names.pop("layers.1.num_batches_tracked", None)
     names.pop("layers.5.num_batches_tracked", None)
     with torch.no_grad():
         for name, weight in names.items():
             weight.copy_(tensors["init." + name])
+    return net, names
+
+
+def check_bfloat16(path):
+    model_name = path.stem.split("-")[0]
+    meta, tensors = read(path)
+    loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(meta["label_smoothing"]))
+    found, failures = {}, []
+    for lower in (False, True):
+        net, names = loaded(model_name, torch.float32, tensors)
+        with torch.autocast("cpu", torch.bfloat16, enabled=lower):
+            loss = loss_of(net(tensors["x"][:6]), tensors["y"][:6])
+        loss.backward()
+        found[lower] = {name: weight.grad for name, weight in names.items() if weight.grad is not None}
+        found[lower]["loss"] = loss.detach()
+    # A bias in front of a batch norm has a gradient of zero: what is there is rounding.
+    names = [name for name, exact in found[False].items() if exact.double().norm() > 1e-6]
+    ours = {name: tensors["losses"][0] if name == "loss" else tensors["grad." + name] for name in names}
+    near = {name: difference(ours[name], found[True][name]) for name in names}
+    far = {name: difference(ours[name], found[False][name]) for name in names}
+    for name in names:
+        if not near[name] <= 2e-2:
+            failures.append(f"{path.stem}: {name}: off by {near[name]:.2e} of its norm, wanted 2e-02")
+    if not sum(near.values()) < 0.5 * sum(far.values()):
+        failures.append(f"{path.stem}: found it as near to float32 as to torch.autocast, wanted it nearer to the latter")
+    print(f"{path.stem:28s} to torch.autocast {max(near.values()):.1e}, to float32 {max(far.values()):.1e}")
+    return failures
+
+
+def check(path):
+    model_name, optimizer_name, dtype_name, _ = path.stem.split("-")
+    if dtype_name == "bfloat16":
+        return check_bfloat16(path)
+    meta, tensors = read(path)
+    exact = dtype_name == "float64"
+    net, names = loaded(model_name, torch.float64 if exact else torch.float32, tensors)
     loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(meta["label_smoothing"]))
     step = optimizer(optimizer_name, net.parameters(), meta)
     worst, failures, rounding_only = {}, [], set()
@@ -110,8 +145,8 @@ def main():
     failures = [failure for path in paths for failure in check(path)]
     for failure in failures:
         print("FAIL", failure)
-    if len(paths) != 24:
-        sys.exit(f"found {len(paths)} cases, wanted 24")
+    if len(paths) != 28:
+        sys.exit(f"found {len(paths)} cases, wanted 28")
     sys.exit(1 if failures else 0)
 
 

@@ -1,5 +1,5 @@
 // Writes what fused arrays computed, for parity_check.py to follow step by step in PyTorch.
-//   parity_dump FOLDER  ->  FOLDER/<model>-<optimizer>-<dtype>-<chunk>.safetensors
+//   parity_dump FOLDER  ->  FOLDER/<model>-<optimizer>-<dtype, or bfloat16>-<chunk>.safetensors
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -99,6 +99,11 @@ int main(int argc, char** argv) {
         dump(mlp(dtype, kind), "mlp" + suffix, chunk, argv[1]);
       }
     }
+  }
+  for (const int chunk : {1, 4}) {
+    const std::string suffix = "-sgd-bfloat16-" + std::to_string(chunk);
+    dump(in_bfloat16(conv_net(DType::kFloat32, OptimizerKind::kSgd)), "conv" + suffix, chunk, argv[1]);
+    dump(in_bfloat16(mlp(DType::kFloat32, OptimizerKind::kSgd)), "mlp" + suffix, chunk, argv[1]);
   }
   return EXIT_SUCCESS;
 }

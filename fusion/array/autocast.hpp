@@ -1,0 +1,38 @@
+#pragma once
+/// bfloat16 where it does no harm: LibTorch's own choice, op by op.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// While it lives, ops that this thread calls on `device` run as under torch.autocast(device, torch.bfloat16,
+/// cache_enabled=False), if `precision` is kBfloat16; else nothing changes. For a forward: its backward finds the types
+/// that it needs by itself.
+class Autocast {
+ public:
+  Autocast(Precision precision, const at::Device& device);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  bool on_;
+  at::DeviceType device_;
+  bool enabled_ = false, cache_ = false;  // as they were
+  at::ScalarType dtype_ = at::kFloat;
+};
+
+/// As autocast hands it to a matrix product or a convolution: bfloat16 while an Autocast is on, unless it is float64 or
+/// of whole numbers. For calls that LibTorch leaves off that list on some device: at::convolution on a CPU.
+[[nodiscard]] at::Tensor as_multiplied(const at::Tensor& t);
+
+/// op.callBoxed, for arguments on `device`; where an Autocast is on, the op's types are chosen before anything else is
+/// done. Under functorch's batching LibTorch would take some ops apart first (addmm: a product, and a sum), and choose
+/// for the parts.
+void call_boxed(const c10::OperatorHandle& op, at::DeviceType device, torch::jit::Stack& stack);
+
+}  // namespace hfta::fusion
