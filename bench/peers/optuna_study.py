@@ -4,6 +4,7 @@
 """
 
 import argparse
+import time
 
 import optuna
 import torch
@@ -27,8 +28,12 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     data = load(args.data)
+    created = args.storage.with_suffix(".created")  # Optuna's processes must not make one file's tables at a time
+    while args.worker and not created.exists():
+        time.sleep(0.01)
     study = optuna.create_study(study_name="bench", storage=f"sqlite:///{args.storage}", direction="maximize",
                                 sampler=optuna.samplers.RandomSampler(seed=args.worker), load_if_exists=True)
+    created.touch()
     study.optimize(lambda trial: objective(trial, args, data), n_trials=args.trials)
     if not args.worker:
         print(f"{len(study.trials)} trials, best {study.best_value:.4f}")
