@@ -51,8 +51,9 @@ struct MeasureOptions {
                                                         const MeasureOptions& options, const at::Device& device);
 
 /// Measures candidates until the budget is spent, then other forms of each op family in the best of them. Chunks are
-/// widened as long as that makes slots faster. The first candidate is always timed; with no work ahead (slot_steps 0)
-/// nothing is, and the first candidate stands as "not measured".
+/// widened as long as that makes slots faster; what is close to the fastest, and the first candidate, are timed a
+/// second time if the budget allows, and the better time counts. The first candidate is always timed; with no work
+/// ahead (slot_steps 0) nothing is, and the first candidate stands as "not measured".
 [[nodiscard]] MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data,
                                       const MeasureOptions& options, const at::Device& device, const Clock& clock);
 

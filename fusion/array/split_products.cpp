@@ -81,8 +81,7 @@ class Splitter {
     if (node.op != "aten::conv1d" && node.op != "aten::conv2d" && node.op != "aten::conv3d") return 0;
     const Shape& weight = shape(std::get<ValueId>(node.args[1]));
     const bool pointwise = std::all_of(weight.begin() + 2, weight.end(), [](auto n) { return n == 1; }) &&
-                           all_are(node.args[3], 1) && all_are(node.args[4], 0) &&
-                           node.args[6] == Arg(std::int64_t{1});
+                           all_are(node.args[3], 1) && all_are(node.args[4], 0) && node.args[6] == Arg(std::int64_t{1});
     const bool batched = shape(std::get<ValueId>(node.args[0])).size() == weight.size();
     return pointwise && batched ? weight.size() - 1 : 0;
   }

@@ -17,13 +17,13 @@ constexpr std::int64_t kSamples = 3;
 // A concatenation of inputs, some of them repeated first, and a product over its channels.
 struct Case {
   std::string name;
-  std::string repeat;           // "aten::expand", "aten::repeat"
-  std::vector<Shape> small;     // of the inputs
-  std::vector<Shape> large;     // what each is repeated to
-  std::int64_t dim;             // of the channels
-  std::string product;          // "aten::linear", "aten::conv1d"
-  std::size_t products;         // there are afterwards
-  std::size_t repeated = 1;     // products of something that was repeated
+  std::string repeat;        // "aten::expand", "aten::repeat"
+  std::vector<Shape> small;  // of the inputs
+  std::vector<Shape> large;  // what each is repeated to
+  std::int64_t dim;          // of the channels
+  std::string product;       // "aten::linear", "aten::conv1d"
+  std::size_t products;      // there are afterwards
+  std::size_t repeated = 1;  // products of something that was repeated
 };
 
 class Written {
@@ -142,19 +142,49 @@ std::vector<at::Tensor> answers(const Reading& reading, int slots) {
 
 TEST_CASE("a product over repeated channels becomes a sum, with the same values and gradients") {
   const Case c = GENERATE(values<Case>({
-      {"a cloud's features beside its points'", "aten::expand", {{kBatch, 1, 20}, {kBatch, 7, 4}},
-       {{kBatch, 7, 20}, {kBatch, 7, 4}}, -1, "aten::linear", 2},
-      {"the same by repeat and a convolution", "aten::repeat", {{kBatch, 20, 1}, {kBatch, 4, 7}},
-       {{kBatch, 20, 7}, {kBatch, 4, 7}}, 1, "aten::conv1d", 2},
-      {"a condition beside an image", "aten::expand", {{kBatch, 3, 4, 5}, {kBatch, 16, 1, 1}},
-       {{kBatch, 3, 4, 5}, {kBatch, 16, 4, 5}}, 1, "aten::conv2d", 2},
-      {"pairs", "aten::expand", {{kBatch, 6, 1, 16}, {kBatch, 1, 6, 16}}, {{kBatch, 6, 6, 16}, {kBatch, 6, 6, 16}}, 3,
-       "aten::linear", 2, 2},
-      {"one thing for all samples, of lower rank", "aten::expand", {{16}, {kBatch, 8}}, {{kBatch, 16}, {kBatch, 8}}, -1,
-       "aten::linear", 2},
-      {"neighbours that are not repeated stay together", "aten::expand",
+      {"a cloud's features beside its points'",
+       "aten::expand",
+       {{kBatch, 1, 20}, {kBatch, 7, 4}},
+       {{kBatch, 7, 20}, {kBatch, 7, 4}},
+       -1,
+       "aten::linear",
+       2},
+      {"the same by repeat and a convolution",
+       "aten::repeat",
+       {{kBatch, 20, 1}, {kBatch, 4, 7}},
+       {{kBatch, 20, 7}, {kBatch, 4, 7}},
+       1,
+       "aten::conv1d",
+       2},
+      {"a condition beside an image",
+       "aten::expand",
+       {{kBatch, 3, 4, 5}, {kBatch, 16, 1, 1}},
+       {{kBatch, 3, 4, 5}, {kBatch, 16, 4, 5}},
+       1,
+       "aten::conv2d",
+       2},
+      {"pairs",
+       "aten::expand",
+       {{kBatch, 6, 1, 16}, {kBatch, 1, 6, 16}},
+       {{kBatch, 6, 6, 16}, {kBatch, 6, 6, 16}},
+       3,
+       "aten::linear",
+       2,
+       2},
+      {"one thing for all samples, of lower rank",
+       "aten::expand",
+       {{16}, {kBatch, 8}},
+       {{kBatch, 16}, {kBatch, 8}},
+       -1,
+       "aten::linear",
+       2},
+      {"neighbours that are not repeated stay together",
+       "aten::expand",
        {{kBatch, 7, 2}, {kBatch, 7, 3}, {kBatch, 1, 17}, {kBatch, 7, 4}},
-       {{kBatch, 7, 2}, {kBatch, 7, 3}, {kBatch, 7, 17}, {kBatch, 7, 4}}, 2, "aten::linear", 3},
+       {{kBatch, 7, 2}, {kBatch, 7, 3}, {kBatch, 7, 17}, {kBatch, 7, 4}},
+       2,
+       "aten::linear",
+       3},
   }));
   INFO(c.name);
   const Reading whole = whole_reading(graph_of(c)), split = with_split_products(whole);
@@ -178,16 +208,41 @@ TEST_CASE("a product over repeated channels becomes a sum, with the same values 
 
 TEST_CASE("a product stays whole where splitting it wins nothing") {
   const Case c = GENERATE(values<Case>({
-      {"nothing is repeated", "", {{kBatch, 7, 20}, {kBatch, 7, 4}}, {{kBatch, 7, 20}, {kBatch, 7, 4}}, -1,
-       "aten::linear", 1},
-      {"few channels are", "aten::expand", {{kBatch, 1, 15}, {kBatch, 7, 4}}, {{kBatch, 7, 15}, {kBatch, 7, 4}}, -1,
-       "aten::linear", 1},
-      {"all are, over the same dimension", "aten::expand", {{kBatch, 1, 20}, {kBatch, 1, 20}},
-       {{kBatch, 7, 20}, {kBatch, 7, 20}}, -1, "aten::linear", 1},
-      {"joined over another dimension", "aten::expand", {{kBatch, 1, 20}, {kBatch, 7, 20}},
-       {{kBatch, 7, 20}, {kBatch, 7, 20}}, 1, "aten::linear", 1},
-      {"repeated more than once along a dimension that is there", "aten::repeat", {{kBatch, 2, 20}, {kBatch, 4, 3}},
-       {{kBatch, 4, 20}, {kBatch, 4, 3}}, -1, "aten::linear", 1},
+      {"nothing is repeated",
+       "",
+       {{kBatch, 7, 20}, {kBatch, 7, 4}},
+       {{kBatch, 7, 20}, {kBatch, 7, 4}},
+       -1,
+       "aten::linear",
+       1},
+      {"few channels are",
+       "aten::expand",
+       {{kBatch, 1, 15}, {kBatch, 7, 4}},
+       {{kBatch, 7, 15}, {kBatch, 7, 4}},
+       -1,
+       "aten::linear",
+       1},
+      {"all are, over the same dimension",
+       "aten::expand",
+       {{kBatch, 1, 20}, {kBatch, 1, 20}},
+       {{kBatch, 7, 20}, {kBatch, 7, 20}},
+       -1,
+       "aten::linear",
+       1},
+      {"joined over another dimension",
+       "aten::expand",
+       {{kBatch, 1, 20}, {kBatch, 7, 20}},
+       {{kBatch, 7, 20}, {kBatch, 7, 20}},
+       1,
+       "aten::linear",
+       1},
+      {"repeated more than once along a dimension that is there",
+       "aten::repeat",
+       {{kBatch, 2, 20}, {kBatch, 4, 3}},
+       {{kBatch, 4, 20}, {kBatch, 4, 3}},
+       -1,
+       "aten::linear",
+       1},
   }));
   INFO(c.name);
   const Reading whole = whole_reading(graph_of(c));
@@ -195,8 +250,8 @@ TEST_CASE("a product stays whole where splitting it wins nothing") {
 }
 
 TEST_CASE("a product stays whole where what it reads is written in between, or is no pointwise one") {
-  const Case c{"", "aten::expand", {{kBatch, 16, 1}, {kBatch, 4, 7}}, {{kBatch, 16, 7}, {kBatch, 4, 7}}, 1,
-               "aten::conv1d", 2};
+  const Case c{
+      "", "aten::expand", {{kBatch, 16, 1}, {kBatch, 4, 7}}, {{kBatch, 16, 7}, {kBatch, 4, 7}}, 1, "aten::conv1d", 2};
   Graph graph = graph_of(c);
   REQUIRE(nodes_of(with_split_products(whole_reading(graph)), c.product).size() == 2);
   SECTION("the repeated one, behind the concatenation") {
@@ -212,9 +267,7 @@ TEST_CASE("a product stays whole where what it reads is written in between, or i
     const ValueId joined = std::get<ValueId>(graph.nodes.back().args[0]);
     graph.nodes.insert(graph.nodes.end() - 1, {"aten::mul_.Scalar", {joined, 2.0}, {kNoValue}, "", ""});
   }
-  SECTION("padded: at the edge the repeated ones differ") {
-    graph.nodes.back().args[4] = std::vector<std::int64_t>{1};
-  }
+  SECTION("padded: at the edge the repeated ones differ") { graph.nodes.back().args[4] = std::vector<std::int64_t>{1}; }
   SECTION("strided") { graph.nodes.back().args[3] = std::vector<std::int64_t>{2}; }
   SECTION("computed without gradients") { graph.nodes.back().no_gradient = true; }
   graph = with_complete_arguments(graph);
@@ -222,8 +275,8 @@ TEST_CASE("a product stays whole where what it reads is written in between, or i
 }
 
 TEST_CASE("what is written in place before it is repeated does not keep a product whole") {
-  const Case c{"", "aten::expand", {{kBatch, 1, 16}, {kBatch, 7, 4}}, {{kBatch, 7, 16}, {kBatch, 7, 4}}, -1,
-               "aten::linear", 2};
+  const Case c{
+      "", "aten::expand", {{kBatch, 1, 16}, {kBatch, 7, 4}}, {{kBatch, 7, 16}, {kBatch, 7, 4}}, -1, "aten::linear", 2};
   Graph graph = graph_of(c);
   graph.nodes.insert(graph.nodes.begin(), {"aten::relu_", {graph.inputs[0]}, {kNoValue}, "", ""});
   CHECK(nodes_of(with_split_products(whole_reading(with_complete_arguments(graph))), c.product).size() == 2);
