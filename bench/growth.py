@@ -157,10 +157,12 @@ def raced(workload: str, widths: list[int], args: argparse.Namespace) -> list[di
 
 
 def server_of(race: Race, width: int, limit: float) -> Server:
+    server = Server(Contestant("ours"), race, width, race.folder / f"growth-{width}.log")
     try:
-        return Server(Contestant("ours"), race, width, race.folder / f"growth-{width}.log", limit)
+        server.wait(limit)
     except Failed as failure:
         raise SystemExit(f"bench/growth: {race.workload}, {width} wide: {failure}") from failure
+    return server
 
 
 def curves_of(studies: list[Study], rows: list[dict[str, Any]]) -> list[Curve]:

@@ -255,6 +255,11 @@ def parsed() -> argparse.Namespace:
     return args
 
 
+def settings(args: argparse.Namespace) -> dict[str, str]:
+    """As they were asked for, without where things lie on this machine."""
+    return {k: str(v) for k, v in vars(args).items() if not isinstance(v, Path) and k != "deadline"}
+
+
 def before(args: argparse.Namespace, plan: dict[str, list[int]]) -> dict[str, Any]:
     """What the output has of workloads and widths that are not raced now; nothing unless it is asked for."""
     if not args.add or not args.output.exists():
@@ -274,7 +279,7 @@ def main() -> None:
     results = before(args, plan)
     results["runs"].append({
         "machine": machine() | (gpu() if args.device != "cpu" else {}), "commit": commit(),
-        "began": time.strftime("%Y-%m-%d %H:%M:%S"), "settings": {k: str(v) for k, v in vars(args).items()},
+        "began": time.strftime("%Y-%m-%d %H:%M:%S"), "settings": settings(args),
     })
     for workload, widths in plan.items():
         race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary)

@@ -144,7 +144,8 @@ def mps(race: Race, wanted: bool) -> Iterator[None]:
         yield
         return
     mps_folder(race).mkdir(parents=True, exist_ok=True)
-    told = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(mps_folder(race)), "CUDA_MPS_LOG_DIRECTORY": str(mps_folder(race))}
+    folder = str(mps_folder(race))
+    told = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
     subprocess.run(["nvidia-cuda-mps-control", "-d"], env=told, check=True)
     try:
         yield
@@ -163,8 +164,9 @@ class Server:
         """Starts it, and waits for nothing."""
         self.contestant, self.width, self.log = contestant, width, log
         with log.open("w") as errors:
-            self.process = subprocess.Popen(command(contestant, race, width), env=environment(race, contestant), text=True,
-                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+            self.process = subprocess.Popen(
+                command(contestant, race, width), env=environment(race, contestant), text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
 
     def wait(self, limit: float) -> None:
         """Until it is ready, but no longer than `limit` seconds."""

@@ -144,9 +144,9 @@ def race(study: Study, threads: int, repeats: int) -> dict[str, object]:
         spread = f"{min(t.wall for t in taken):.2f} to {max(t.wall for t in taken):.2f}"
         print(f"{study.model} {threads} threads  {way:28} {wall[way]:7.2f} s ({spread}), {cpu[way]:7.2f} s of CPU;"
               f" {wall[way] / wall['hfta-tune']:.2f} and {cpu[way] / cpu['hfta-tune']:.2f} x hfta-tune's", flush=True)
-    return {"machine": machine(), "commit": commit(), "model": study.model, "threads": threads, "trials": study.trials, "epochs": study.epochs,
-            "runs": {way: [asdict(t) for t in taken] for way, taken in times.items()}, "wall_s": wall, "cpu_s": cpu,
-            "ratio": {way: seconds / wall["hfta-tune"] for way, seconds in wall.items()}}
+    return {"machine": machine(), "commit": commit(), "model": study.model, "threads": threads, "trials": study.trials,
+            "epochs": study.epochs, "runs": {way: [asdict(t) for t in taken] for way, taken in times.items()},
+            "wall_s": wall, "cpu_s": cpu, "ratio": {way: seconds / wall["hfta-tune"] for way, seconds in wall.items()}}
 
 
 def write_data(folder: Path) -> dict[str, Path]:

@@ -15,9 +15,7 @@ from study_training import LR, WEIGHT_DECAY, Data, arguments, load, train
 def objective(trial: optuna.Trial, args: argparse.Namespace, data: Data) -> float:
     lr = trial.suggest_float("lr", *LR, log=True)
     weight_decay = trial.suggest_float("weight_decay", *WEIGHT_DECAY, log=True)
-    if args.report:
-        return train(args, data, trial.number, lr, weight_decay, trial.report)
-    return train(args, data, trial.number, lr, weight_decay)
+    return train(args, data, trial.number, lr, weight_decay, trial.report if args.report else None)
 
 
 def main() -> None:

@@ -27,14 +27,16 @@ def trial(config: dict[str, Any], args: argparse.Namespace, data: Data) -> None:
 
 def main() -> None:
     args = arguments().parse_args()
-    ray.init(num_cpus=args.threads, include_dashboard=False, log_to_driver=False, _temp_dir=str(args.storage.resolve()) + ".tmp",
+    storage = str(args.storage.resolve())
+    ray.init(num_cpus=args.threads, include_dashboard=False, log_to_driver=False, _temp_dir=storage + ".tmp",
              runtime_env={"env_vars": {"PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}})
-    space = {"lr": tune.loguniform(*LR), "weight_decay": tune.loguniform(*WEIGHT_DECAY), "seed": tune.randint(0, 1 << 31)}
+    trainable = tune.with_parameters(functools.partial(trial, args=args), data=load(args.data))
     results = tune.Tuner(
-        tune.with_resources(tune.with_parameters(functools.partial(trial, args=args), data=load(args.data)), {"cpu": 1}),
-        param_space=space,
+        tune.with_resources(trainable, {"cpu": 1}),
+        param_space={"lr": tune.loguniform(*LR), "weight_decay": tune.loguniform(*WEIGHT_DECAY),
+                     "seed": tune.randint(0, 1 << 31)},
         tune_config=tune.TuneConfig(num_samples=args.trials, metric="val_accuracy", mode="max", reuse_actors=True),
-        run_config=tune.RunConfig(storage_path=str(args.storage.resolve()), verbose=0),
+        run_config=tune.RunConfig(storage_path=storage, verbose=0),
     ).fit()
     if results.errors:
         raise SystemExit(f"{len(results.errors)} trials failed: {results.errors[0]}")

@@ -124,6 +124,96 @@ class Probe {
   Samples samples_;
 };
 
+// Finds what each candidate takes, as long as the budget lasts.
+class Contest {
+ public:
+  Contest(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+          const at::Device& device, const Clock& clock)
+      : options_(options), probe_(graph, recipe, data, options, device, clock) {}
+
+  MeasuredChoices run(const Graph& graph, const std::vector<Lowering>& plans) {
+    time_chunks(plans);
+    time_families(graph);
+    if (choices_.candidates.size() > 1) time_again();
+    return std::move(choices_);
+  }
+
+ private:
+  // A way that the model cannot go, or that does not fit in memory, is no candidate.
+  [[nodiscard]] std::optional<Measured> timed(const Lowering& lowering) const {
+    try {
+      return probe_.time(lowering);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+    } catch (const c10::Error&) {
+    }
+    return std::nullopt;
+  }
+
+  bool try_out(const Lowering& lowering) {
+    const std::optional<Measured> found = timed(lowering);
+    if (found) choices_.candidates.push_back(*found);
+    return found.has_value();
+  }
+
+  [[nodiscard]] bool in_budget(double guess) const {
+    return probe_.spent() + guess < budget_ && !(options_.stop && options_.stop());
+  }
+
+  bool affordable(double guess) {
+    const bool enough = in_budget(guess);
+    choices_.complete = choices_.complete && enough;
+    return enough;
+  }
+
+  void time_chunks(const std::vector<Lowering>& plans) {
+    std::size_t next = 0;
+    while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
+    if (choices_.candidates.empty()) choices_.candidates.push_back(probe_.time(plans[next]));  // or say why not
+    budget_ = options_.budget_share * options_.slot_steps * choices_.seconds_per_slot_step(options_.width);
+    Widening widening;
+    for (std::size_t i = next + 1; i < plans.size(); ++i) {
+      const bool wider = plans[i].chunk > plans[i - 1].chunk;
+      if (wider && widening.given_up()) continue;
+      // Slots that run together take at most about as long as they would in turn.
+      const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
+      if (!affordable(seconds_to_time(growth * choices_.candidates.front().wave_seconds))) continue;
+      if (try_out(plans[i]) && wider) widening.note(choices_.candidates.back());
+    }
+  }
+
+  // Each family's ways in turn, beside the best ones found before.
+  void time_families(const Graph& graph) {
+    Measured current = choices_.best_for(options_.width);
+    for (const auto& [family, names] : choosable_families(graph)) {
+      for (std::size_t i = 1; current.lowering.chunk > 1 && i < names.size(); ++i) {
+        Lowering other = current.lowering;
+        other.families[family] = names[i];
+        if (!affordable(seconds_to_time(current.wave_seconds)) || !try_out(other)) continue;
+        if (choices_.candidates.back().wave_seconds < current.wave_seconds) current = choices_.candidates.back();
+      }
+    }
+  }
+
+  // Others who had the machine for a moment must not decide: what may win is timed once more. The first candidate does
+  // as a rule, whatever it seemed to take.
+  void time_again() {
+    const double close = kClose * step_seconds(choices_.best_for(options_.width), options_.width);
+    for (Measured& candidate : choices_.candidates) {
+      const bool may_win =
+          &candidate == &choices_.candidates.front() || step_seconds(candidate, options_.width) <= close;
+      if (!may_win || !in_budget(seconds_to_time(candidate.wave_seconds))) continue;
+      const std::optional<Measured> again = timed(candidate.lowering);
+      if (again) candidate.wave_seconds = std::min(candidate.wave_seconds, again->wave_seconds);
+    }
+  }
+
+  const MeasureOptions& options_;
+  Probe probe_;
+  MeasuredChoices choices_{{}, "measured", true};
+  double budget_ = 0;  // seconds
+};
+
 }  // namespace
 
 double step_seconds(const Measured& candidate, int width) {
@@ -172,69 +262,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
                         const at::Device& device, const Clock& clock) {
   const std::vector<Lowering> plans = lowering_candidates(graph, recipe, options, device);
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
-  const Probe probe(graph, recipe, data, options, device, clock);
-  MeasuredChoices choices{{}, "measured", true};
-  // A way that the model cannot go, or that does not fit in memory, is no candidate.
-  const auto timed = [&](const Lowering& lowering) -> std::optional<Measured> {
-    try {
-      return probe.time(lowering);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kConfig) throw;
-    } catch (const c10::Error&) {
-    }
-    return std::nullopt;
-  };
-  const auto try_out = [&](const Lowering& lowering) {
-    const std::optional<Measured> found = timed(lowering);
-    if (found) choices.candidates.push_back(*found);
-    return found.has_value();
-  };
-  std::size_t next = 0;
-  while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
-  if (choices.candidates.empty()) choices.candidates.push_back(probe.time(plans[next]));  // or say why not
-  const double budget = options.budget_share * options.slot_steps * choices.seconds_per_slot_step(options.width);
-  const auto in_budget = [&](double guess) {
-    return probe.spent() + guess < budget && !(options.stop && options.stop());
-  };
-  const auto affordable = [&](double guess) {
-    const bool enough = in_budget(guess);
-    choices.complete = choices.complete && enough;
-    return enough;
-  };
-  Widening widening;
-  for (std::size_t i = next + 1; i < plans.size(); ++i) {
-    const bool wider = plans[i].chunk > plans[i - 1].chunk;
-    if (wider && widening.given_up()) continue;
-    // Slots that run together take at most about as long as they would in turn.
-    const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
-    if (!affordable(seconds_to_time(growth * choices.candidates.front().wave_seconds))) continue;
-    if (try_out(plans[i]) && wider) widening.note(choices.candidates.back());
-  }
-  const Measured base = choices.best_for(options.width);
-  Lowering current = base.lowering;
-  double current_seconds = base.wave_seconds;
-  for (const auto& [family, names] : choosable_families(graph)) {
-    for (std::size_t i = 1; current.chunk > 1 && i < names.size(); ++i) {
-      Lowering other = current;
-      other.families[family] = names[i];
-      if (!affordable(seconds_to_time(current_seconds))) continue;
-      if (try_out(other) && choices.candidates.back().wave_seconds < current_seconds) {
-        current = other;
-        current_seconds = choices.candidates.back().wave_seconds;
-      }
-    }
-  }
-  // Others who had the machine for a moment must not decide: what may win is timed once more. The first candidate
-  // does as a rule, whatever it seemed to take.
-  const double close = kClose * step_seconds(choices.best_for(options.width), options.width);
-  for (std::size_t i = 0; i < choices.candidates.size() && choices.candidates.size() > 1; ++i) {
-    Measured& candidate = choices.candidates[i];
-    if (i > 0 && step_seconds(candidate, options.width) > close) continue;
-    if (!in_budget(seconds_to_time(candidate.wave_seconds))) continue;
-    const std::optional<Measured> again = timed(candidate.lowering);
-    if (again) candidate.wave_seconds = std::min(candidate.wave_seconds, again->wave_seconds);
-  }
-  return choices;
+  return Contest(graph, recipe, data, options, device, clock).run(graph, plans);
 }
 
 }  // namespace hfta::fusion

@@ -109,31 +109,29 @@ struct Floored {
 };
 
 Floored find_floored(const Graph& graph) {
-  std::vector<int> maker(graph.values.size(), -1), uses(graph.values.size(), 0);
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    for (const ValueId id : inputs_of(graph.nodes[i])) ++uses[static_cast<std::size_t>(id)];
-    for (const ValueId id : graph.nodes[i].outputs) {
-      if (id != kNoValue) maker[static_cast<std::size_t>(id)] = static_cast<int>(i);
-    }
+  const std::vector<std::size_t> makers = makers_of(graph);
+  std::vector<int> uses(graph.values.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const ValueId id : inputs_of(node)) ++uses[static_cast<std::size_t>(id)];
   }
-  const auto only_maker = [&](const Arg& arg) -> int {
+  const auto only_maker = [&](const Arg& arg) {
     const auto* id = std::get_if<ValueId>(&arg);
-    return id != nullptr && uses[static_cast<std::size_t>(*id)] == 1 ? maker[static_cast<std::size_t>(*id)] : -1;
+    return id != nullptr && uses[static_cast<std::size_t>(*id)] == 1 ? makers[static_cast<std::size_t>(*id)] : kNobody;
   };
   Floored found;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (node.op != "aten::floor" && node.op != "aten::floor_") continue;
-    const int sum = only_maker(node.args[0]);
-    if (sum < 0) continue;
-    const Node& add = graph.nodes[static_cast<std::size_t>(sum)];
+    const std::size_t sum = only_maker(node.args[0]);
+    if (sum == kNobody) continue;
+    const Node& add = graph.nodes[sum];
     if (add.op != "aten::add.Tensor" && add.op != "aten::add_.Tensor" && add.op != "aten::add.Scalar") continue;
     for (const std::size_t side : {0, 1}) {
-      const int uniform = only_maker(add.args[side]);
-      if (uniform < 0) continue;
-      const std::string& op = graph.nodes[static_cast<std::size_t>(uniform)].op;
+      const std::size_t uniform = only_maker(add.args[side]);
+      if (uniform == kNobody) continue;
+      const std::string& op = graph.nodes[uniform].op;
       if (op != "aten::rand" && op != "aten::rand_like") continue;
-      found.uniform.insert(static_cast<std::size_t>(uniform));
+      found.uniform.insert(uniform);
       found.floor.insert(i);
     }
   }

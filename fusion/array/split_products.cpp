@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "fusion/array/schema.hpp"
+#include "fusion/cpu/tensor.hpp"
+#include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -26,15 +28,6 @@ bool all_are(const Arg& arg, std::int64_t wanted) {
   return numbers != nullptr && std::all_of(numbers->begin(), numbers->end(), [&](auto n) { return n == wanted; });
 }
 
-Shape broadcast(const Shape& a, const Shape& b) {
-  Shape out = a.size() < b.size() ? b : a;
-  const Shape& other = a.size() < b.size() ? a : b;
-  for (std::size_t d = 1; d <= other.size(); ++d) {
-    if (out[out.size() - d] == 1) out[out.size() - d] = other[other.size() - d];
-  }
-  return out;
-}
-
 bool repeats(const std::string& op) {
   static const std::set<std::string> names = {"aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::repeat",
                                               "aten::tile"};
@@ -44,13 +37,7 @@ bool repeats(const std::string& op) {
 class Splitter {
  public:
   explicit Splitter(Reading reading)
-      : in_(std::move(reading)), makers_(in_.graph.values.size(), kNobody), values_(in_.graph.values) {
-    for (std::size_t i = 0; i < nodes().size(); ++i) {
-      for (const ValueId id : nodes()[i].outputs) {
-        if (id != kNoValue) makers_[static_cast<std::size_t>(id)] = i;
-      }
-    }
-  }
+      : in_(std::move(reading)), makers_(makers_of(in_.graph)), values_(in_.graph.values) {}
 
   Reading run() {
     for (std::size_t i = 0; i < nodes().size(); ++i) {
@@ -67,12 +54,11 @@ class Splitter {
   }
 
  private:
-  static constexpr std::size_t kNobody = -1;
-
   [[nodiscard]] const std::vector<Node>& nodes() const { return in_.graph.nodes; }
   [[nodiscard]] const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const Shape& shape(ValueId id) const { return value(id).shape; }
   [[nodiscard]] std::size_t maker(ValueId id) const { return makers_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Node* made_by(ValueId id) const { return maker(id) == kNobody ? nullptr : &nodes()[maker(id)]; }
 
   // How many dimensions before the end of the input the channels are that the node sums over; 0: it is no such product.
   // They are dimension 1 of its weight.
@@ -97,8 +83,9 @@ class Splitter {
 
   // What the value is repeated from, if its channels are not and it is worth it.
   [[nodiscard]] std::optional<ValueId> source_of(ValueId id, std::size_t channels, bool same_rank) const {
-    if (maker(id) == kNobody || !repeats(nodes()[maker(id)].op)) return std::nullopt;
-    const ValueId source = std::get<ValueId>(nodes()[maker(id)].args[0]);
+    const Node* repetition = made_by(id);
+    if (repetition == nullptr || !repeats(repetition->op)) return std::nullopt;
+    const ValueId source = std::get<ValueId>(repetition->args[0]);
     const Shape &small = shape(source), &large = shape(id);
     if (small.size() < channels || (same_rank && small.size() != large.size())) return std::nullopt;
     if (small[small.size() - channels] < kFewestChannels) return std::nullopt;
@@ -116,22 +103,37 @@ class Splitter {
     const std::size_t channels = channels_from_end(node);
     if (channels == 0) return {};
     const ValueId x = std::get<ValueId>(node.args[0]);
-    if (maker(x) == kNobody) return {};
-    const std::size_t at = maker(x);
-    const Node& joined = nodes()[at];
+    const Node* joined = made_by(x);
+    if (joined == nullptr || joined->op != "aten::cat" || joined->no_gradient != node.no_gradient) return {};
     const auto rank = static_cast<std::int64_t>(shape(x).size());
-    if (joined.op != "aten::cat" || joined.no_gradient != node.no_gradient || !untouched(x, at, i)) return {};
-    if ((std::get<std::int64_t>(joined.args[1]) + rank) % rank != rank - static_cast<std::int64_t>(channels)) return {};
-    std::vector<Part> parts;
-    for (const ValueId id : std::get<std::vector<ValueId>>(joined.args[0])) {
+    if ((std::get<std::int64_t>(joined->args[1]) + rank) % rank != rank - static_cast<std::int64_t>(channels))
+      return {};
+    const auto& joined_values = std::get<std::vector<ValueId>>(joined->args[0]);
+    std::vector<std::optional<ValueId>> sources;
+    for (const ValueId id : joined_values) {
       if (value(id).dtype != value(x).dtype || shape(id).size() != shape(x).size()) return {};
-      const auto source = source_of(id, channels, node.op != "aten::linear");
-      const bool repeated = source && nodes()[maker(id)].no_gradient == node.no_gradient &&
-                            untouched(*source, maker(id), i) && untouched(id, maker(id), at);
-      if (!repeated && !untouched(id, at, i)) return {};
+      sources.push_back(source_of(id, channels, node.op != "aten::linear"));
+      if (sources.back() && made_by(id)->no_gradient != node.no_gradient) sources.back().reset();
+    }
+    const bool some =
+        std::any_of(sources.begin(), sources.end(), [](const auto& source) { return source.has_value(); });
+    if (!some || !untouched(x, maker(x), i)) return {};
+    return parts_of(i, joined_values, sources);
+  }
+
+  // The same of what is joined there; `sources`: of which each may be repeated.
+  [[nodiscard]] std::vector<Part> parts_of(std::size_t i, const std::vector<ValueId>& joined,
+                                           const std::vector<std::optional<ValueId>>& sources) const {
+    const std::size_t channels = channels_from_end(nodes()[i]);
+    const ValueId x = std::get<ValueId>(nodes()[i].args[0]);
+    std::vector<Part> parts;
+    for (std::size_t k = 0; k < joined.size(); ++k) {
+      const ValueId id = joined[k];
+      const bool repeated = sources[k] && untouched(*sources[k], maker(id), i) && untouched(id, maker(id), maker(x));
+      if (!repeated && !untouched(id, maker(x), i)) return {};
       const std::int64_t width = shape(id)[shape(id).size() - channels];
       if (repeated || parts.empty() || parts.back().repeated) {
-        parts.push_back({{repeated ? *source : id}, width, repeated});
+        parts.push_back({{repeated ? *sources[k] : id}, width, repeated});
       } else {
         parts.back().values.push_back(id);
         parts.back().channels += width;
@@ -194,7 +196,7 @@ class Splitter {
       sizes[sizes.size() - channels] = shape(weight)[0];
       const ValueId product = add_call(node, index, node.op.c_str(), std::move(args), std::move(sizes));
       sum = sum ? add_call(node, index, "aten::add.Tensor", {*sum, product, std::int64_t{1}},
-                           broadcast(shape(*sum), shape(product)))
+                           cpu::broadcast(shape(*sum), shape(product)))
                 : product;
     }
     out_.back().outputs = node.outputs;

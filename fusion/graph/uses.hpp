@@ -1,6 +1,7 @@
 #pragma once
 /// What a call reads, told from its arguments alone.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,20 @@ void for_each_value(AnyArg& arg, Visit visit) {
   std::vector<ValueId> out;
   for (const Arg& arg : node.args) for_each_value(arg, [&](ValueId id) { out.push_back(id); });
   return out;
+}
+
+inline constexpr std::size_t kNobody = -1;
+
+/// By value: the position of the call that makes it, the last one where several name it as theirs; `kNobody`: no call
+/// does (a weight, an input).
+[[nodiscard]] inline std::vector<std::size_t> makers_of(const Graph& graph) {
+  std::vector<std::size_t> makers(graph.values.size(), kNobody);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    for (const ValueId id : graph.nodes[i].outputs) {
+      if (id != kNoValue) makers[static_cast<std::size_t>(id)] = i;
+    }
+  }
+  return makers;
 }
 
 }  // namespace hfta::fusion

@@ -254,19 +254,13 @@ TEST_CASE("a product stays whole where what it reads is written in between, or i
       "", "aten::expand", {{kBatch, 16, 1}, {kBatch, 4, 7}}, {{kBatch, 16, 7}, {kBatch, 4, 7}}, 1, "aten::conv1d", 2};
   Graph graph = graph_of(c);
   REQUIRE(nodes_of(with_split_products(whole_reading(graph)), c.product).size() == 2);
-  SECTION("the repeated one, behind the concatenation") {
-    graph.nodes.insert(graph.nodes.end() - 1, {"aten::mul_.Scalar", {graph.inputs[0], 2.0}, {kNoValue}, "", ""});
-  }
-  SECTION("the repeated one, before the concatenation") {
-    graph.nodes.insert(graph.nodes.end() - 2, {"aten::mul_.Scalar", {graph.inputs[0], 2.0}, {kNoValue}, "", ""});
-  }
-  SECTION("the other one") {
-    graph.nodes.insert(graph.nodes.end() - 1, {"aten::mul_.Scalar", {graph.inputs[1], 2.0}, {kNoValue}, "", ""});
-  }
-  SECTION("the concatenation") {
-    const ValueId joined = std::get<ValueId>(graph.nodes.back().args[0]);
-    graph.nodes.insert(graph.nodes.end() - 1, {"aten::mul_.Scalar", {joined, 2.0}, {kNoValue}, "", ""});
-  }
+  const auto double_before = [&](int nodes_from_end, ValueId id) {
+    graph.nodes.insert(graph.nodes.end() - nodes_from_end, {"aten::mul_.Scalar", {id, 2.0}, {kNoValue}, "", ""});
+  };
+  SECTION("the repeated one, behind the concatenation") { double_before(1, graph.inputs[0]); }
+  SECTION("the repeated one, before the concatenation") { double_before(2, graph.inputs[0]); }
+  SECTION("the other one") { double_before(1, graph.inputs[1]); }
+  SECTION("the concatenation") { double_before(1, std::get<ValueId>(graph.nodes.back().args[0])); }
   SECTION("padded: at the edge the repeated ones differ") { graph.nodes.back().args[4] = std::vector<std::int64_t>{1}; }
   SECTION("strided") { graph.nodes.back().args[3] = std::vector<std::int64_t>{2}; }
   SECTION("computed without gradients") { graph.nodes.back().no_gradient = true; }
