@@ -25,7 +25,7 @@ WORK = ROOT / "build" / "bench"
 DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
 FAR_BEHIND = 0.5  # of the fastest one's rate
 CORES = os.cpu_count() or 1
-OTHERS = 0.05  # of all cores' time, that other processes may take in a window
+OTHERS = 0.05  # of all cores' time, that other processes and machines may take in a window
 PAUSE = 1.0  # seconds
 
 
@@ -119,9 +119,10 @@ class Memory:
 
 
 def busy_seconds() -> float:
-    """Of all cores and processes, since the machine started."""
-    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    """Of all cores and processes, since the machine started; what a hypervisor gave to other machines as well."""
+    cpu = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, cpu)
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def undisturbed(entry: Entry, args: argparse.Namespace) -> dict[str, float]:
@@ -224,8 +225,12 @@ def commit() -> str:
     noted = ROOT / "COMMIT"  # where this was carried without its repository
     if noted.exists():
         return noted.read_text().strip()
-    done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], text=True, capture_output=True)
-    return done.stdout.strip()
+    def git(*words: str) -> str:
+        return subprocess.run(["git", "-C", str(ROOT), *words], text=True, capture_output=True).stdout.strip()
+
+    # Results and what is drawn of them change while they are measured.
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results", ":!docs")
+    return git("describe", "--always") + ("-dirty" if changed else "")
 
 
 def parsed() -> argparse.Namespace:

@@ -122,8 +122,9 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
 
 def environment(race: Race, contestant: Contestant) -> dict[str, str]:
     settings = {} if "mps" not in contestant.variant.split("+") else {"CUDA_MPS_PIPE_DIRECTORY": str(mps_folder(race))}
-    settings |= {"GLIBC_TUNABLES": TUNABLES, "OMP_NUM_THREADS": str(race.threads),
-                "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    settings |= {"OMP_NUM_THREADS": str(race.threads), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    if contestant.family != "ours":  # which sees to its own malloc, as hfta-tune does
+        settings["GLIBC_TUNABLES"] = TUNABLES
     if race.cuda:
         settings["JAX_DEFAULT_MATMUL_PRECISION"] = "float32"  # else XLA multiplies in tf32
     else:
