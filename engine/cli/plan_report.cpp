@@ -63,10 +63,10 @@ std::string space_table(const StudyConfig& config) {
 std::string partition_table(const Plan& plan) {
   std::vector<std::vector<std::string>> rows;
   for (const Partition& p : plan.partitions) {
-    const auto bytes = static_cast<double>(p.plan.bytes_per_slot);
     rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials),
                     std::to_string(p.plan.width), std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
-                    bytes_text(bytes), bytes_text(bytes * p.plan.width)});
+                    bytes_text(static_cast<double>(p.plan.bytes_per_slot)),
+                    bytes_text(static_cast<double>(p.plan.bytes))});
   }
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
@@ -184,7 +184,7 @@ ordered_json partition_json(const Partition& p) {
           {"frozen", p.plan.frozen},
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
           {"bytes_per_slot", known ? ordered_json(p.plan.bytes_per_slot) : ordered_json(nullptr)},
-          {"bytes", known ? ordered_json(p.plan.bytes_per_slot * p.plan.width) : ordered_json(nullptr)},
+          {"bytes", known ? ordered_json(p.plan.bytes) : ordered_json(nullptr)},
           {"lowerings", std::move(lowerings)},
           {"measured", std::move(ways)}};
 }

@@ -164,6 +164,7 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   }
   const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
   plan.bytes_per_slot = need.slot + need.activations;
+  plan.bytes = need.total(plan.width, working(plan.width));
   for (const auto& [op, where] : fusion::ops_without_rule(task.graph)) {
     plan.lowerings[op] = fmt::format("LibTorch's batching ({})", where);
   }
