@@ -76,7 +76,7 @@ struct PartitionPlan {
   std::int64_t frozen = 0;                       ///< Parameters that are not trained, held once for all trials.
   std::optional<ModelFacts> model;               ///< If it came from a file.
   std::int64_t bytes_per_slot = 0;               ///< Predicted, of a slot at work; 0: unknown.
-  std::int64_t bytes = 0;                        ///< Predicted, of the array; on a CPU few slots are at work at a time.
+  std::function<std::int64_t(int width)> bytes;  ///< Predicted, of so many slots: few work at a time on a CPU.
   std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
 };
 

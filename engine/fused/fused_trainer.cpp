@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "base/error.hpp"
@@ -164,7 +165,9 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   }
   const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
   plan.bytes_per_slot = need.slot + need.activations;
-  plan.bytes = need.total(plan.width, working(plan.width));
+  plan.bytes = [need, at_once = working(std::numeric_limits<int>::max())](int width) {
+    return need.total(width, std::min(width, at_once));
+  };
   for (const auto& [op, where] : fusion::ops_without_rule(task.graph)) {
     plan.lowerings[op] = fmt::format("LibTorch's batching ({})", where);
   }

@@ -194,7 +194,7 @@ PartitionPlan PretendedTrainer::plan(const trials::Params& params) {
   plan.width = world_.width;
   plan.parameters = static_cast<std::int64_t>(params.size()) * 100;
   plan.bytes_per_slot = 1 << 20;
-  plan.bytes = plan.width * plan.bytes_per_slot;
+  plan.bytes = [](int width) { return std::int64_t{width} << 20; };
   plan.lowerings = {{"layers.0", "loop"}};
   return plan;
 }
