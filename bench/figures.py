@@ -8,6 +8,7 @@ what it was asked to takes no part.
 
 import argparse
 import json
+import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 Row = dict[str, Any]
+CALM = 0.05  # of the machine, that others may have had
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 
 
@@ -98,6 +100,18 @@ def rate(row: Row) -> float:
     return row["samples_per_s"]["median"]
 
 
+def ratio_by_round(row: Row, other: Row) -> float:
+    """The median of what they are in turn, so that a machine that is slow for a while is so for both; rounds in which
+    somebody else had it are left out, unless all are such."""
+    pairs = list(zip(row["rounds"], other["rounds"]))
+    calm = [pair for pair in pairs if all(one["others"] < CALM for one in pair)]
+
+    def pace(of: Row, one: dict[str, float]) -> float:
+        return of["trials"] * one["steps"] / one[of["clock"]]
+
+    return statistics.median(pace(row, a) / pace(other, b) for a, b in calm or pairs)
+
+
 def cell(row: Row | None) -> str:
     if row is None:
         return ""
@@ -131,12 +145,14 @@ def summary(by_workload: dict[str, list[Group]]) -> Iterable[str]:
         ours = at_best(g.best(OURS) for g in groups)
         if not (plain and peer and ours):
             continue
-        own = [rate(mine) / rate(alone) for g in groups if (mine := g.best(OURS)) and (alone := g.best(OURS_SERIAL))]
+        own = [ratio_by_round(mine, alone) for g in groups
+               if (mine := g.best(OURS)) and (alone := g.best(OURS_SERIAL))]
         there = next(g for g in groups if g.width == ours["width"])
         memory = " | ".join(f"{there.memory(c):.0f}" for c in (COLUMNS[0], OURS))
+        to_itself = f"{min(own):.2f} to {max(own):.2f}" if own else ""
         yield (f"| {workload} | {rate(plain):,.0f} | {rate(peer):,.0f} ({peer['peer']}, B={peer['width']}) |"
                f" {cell(ours)} (B={ours['width']}) | {rate(ours) / rate(plain):.1f} |"
-               f" **{rate(ours) / rate(peer):.2f}** | {f'{min(own):.2f} to {max(own):.2f}' if own else ''} | {memory} |")
+               f" **{rate(ours) / rate(peer):.2f}** | {to_itself} | {memory} |")
 
 
 def draw(panels: list[Panel], file: Path) -> None:
