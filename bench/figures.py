@@ -19,8 +19,9 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
+from harness import OTHERS  # noqa: E402
+
 Row = dict[str, Any]
-CALM = 0.05  # of the machine, that others may have had
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 
 
@@ -104,7 +105,7 @@ def ratio_by_round(row: Row, other: Row) -> float:
     """The median of what they are in turn, so that a machine that is slow for a while is so for both; rounds in which
     somebody else had it are left out, unless all are such."""
     pairs = list(zip(row["rounds"], other["rounds"]))
-    calm = [pair for pair in pairs if all(one["others"] < CALM for one in pair)]
+    calm = [pair for pair in pairs if all(one["others"] < OTHERS for one in pair)]
 
     def pace(of: Row, one: dict[str, float]) -> float:
         return of["trials"] * one["steps"] / one[of["clock"]]

@@ -225,6 +225,7 @@ def commit() -> str:
     noted = ROOT / "COMMIT"  # where this was carried without its repository
     if noted.exists():
         return noted.read_text().strip()
+
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(ROOT), *words], text=True, capture_output=True).stdout.strip()
 

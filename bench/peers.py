@@ -144,9 +144,9 @@ def mps(race: Race, wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    mps_folder(race).mkdir(parents=True, exist_ok=True)
-    folder = str(mps_folder(race))
-    told = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+    folder = mps_folder(race)
+    folder.mkdir(parents=True, exist_ok=True)
+    told = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(folder), "CUDA_MPS_LOG_DIRECTORY": str(folder)}
     subprocess.run(["nvidia-cuda-mps-control", "-d"], env=told, check=True)
     try:
         yield

@@ -81,10 +81,12 @@ class Splitter {
                         [&](const Node& node) { return own.any(written_by(node)); });
   }
 
-  // What the value is repeated from, if its channels are not and it is worth it.
-  [[nodiscard]] std::optional<ValueId> source_of(ValueId id, std::size_t channels, bool same_rank) const {
+  // What the value is repeated from, if its channels are not and it is worth it for the product.
+  [[nodiscard]] std::optional<ValueId> source_of(ValueId id, std::size_t channels, const Node& product) const {
     const Node* repetition = made_by(id);
     if (repetition == nullptr || !repeats(repetition->op)) return std::nullopt;
+    if (repetition->no_gradient != product.no_gradient) return std::nullopt;
+    const bool same_rank = product.op != "aten::linear";
     const ValueId source = std::get<ValueId>(repetition->args[0]);
     const Shape &small = shape(source), &large = shape(id);
     if (small.size() < channels || (same_rank && small.size() != large.size())) return std::nullopt;
@@ -112,8 +114,7 @@ class Splitter {
     std::vector<std::optional<ValueId>> sources;
     for (const ValueId id : joined_values) {
       if (value(id).dtype != value(x).dtype || shape(id).size() != shape(x).size()) return {};
-      sources.push_back(source_of(id, channels, node.op != "aten::linear"));
-      if (sources.back() && made_by(id)->no_gradient != node.no_gradient) sources.back().reset();
+      sources.push_back(source_of(id, channels, node));
     }
     const bool some =
         std::any_of(sources.begin(), sources.end(), [](const auto& source) { return source.has_value(); });

@@ -1,5 +1,5 @@
 #pragma once
-/// What a call reads, told from its arguments alone.
+/// What calls read and make, told from their arguments and outputs alone.
 
 #include <cstddef>
 #include <string>

@@ -147,13 +147,18 @@ class World(Runs):
             life.process.wait()
 
 
+def has_arrays(database):
+    """No: the process ended before it had made its tables."""
+    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'hfta_arrays'"
+    return database.execute(query).fetchone() == (1,)
+
+
 def partitions_in(store):
     """Of the arrays so far; also while a process writes."""
     if not store.exists():
         return set()
     with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=30)) as database:
-        found = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if "hfta_arrays" not in found:
+        if not has_arrays(database):
             return set()
         return {name for name, in database.execute("SELECT DISTINCT partition FROM hfta_arrays")}
 
@@ -180,8 +185,7 @@ class Left:
 
     def read(self, store):
         with contextlib.closing(sqlite3.connect(store)) as database:
-            found = {name for name, in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if "hfta_arrays" not in found:
+            if not has_arrays(database):
                 return
         self.tables = read_tables(store)
 
