@@ -14,6 +14,12 @@ if(HFTA_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${HFTA_CCACHE}")
 endif()
 
+# What is built carries the run path that it will be installed with. Left to itself CMake pads the build tree's with colons
+# so that it can be rewritten in place, and an empty element of a run path is the current folder: the loader would run a
+# library that lies where the program was started. tests/cli/loaded_from_test.cpp looks at every binary.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
 option(HFTA_STATIC_PACKAGES "Link SQLite, yaml-cpp and Boost statically, for binaries carried to other machines" OFF)
 if(HFTA_STATIC_PACKAGES)
   set(Boost_USE_STATIC_LIBS ON)
