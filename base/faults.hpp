@@ -14,7 +14,7 @@ class Faults {
  public:
   Faults() = default;
   /// `orders`: "place=kill", "place@3=kill" (the third time it is reached), "place=fail", "place@3=memory"; several
-  /// behind commas. kill: SIGKILL; fail: Error{kDevice}; full: Error{kStorage}; memory: Error{kMemory}. Throws
+  /// behind commas. kill: SIGKILL; stop: SIGSTOP, and on from there after SIGCONT; fail: Error{kDevice}; full: Error{kStorage}; memory: Error{kMemory}. Throws
   /// Error{kConfig} for anything else.
   explicit Faults(const std::string& orders);
 

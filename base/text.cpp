@@ -29,6 +29,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   std::size_t best_distance = word.size() / 3 + 2;  // more edits than this is another word, not a typo
   for (const std::string& candidate : candidates) {
+    const std::size_t longer = std::max(word.size(), candidate.size()),
+                      shorter = std::min(word.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;  // each character more is an edit
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best = candidate;
@@ -41,7 +44,16 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "; did you mean '" + near + "'?";
-  return candidates.empty() ? std::string() : "; valid: " + join(candidates);
+  constexpr std::size_t kMostListed = 40;
+  std::vector<std::string> listed;
+  for (const std::string& candidate : candidates) {
+    if (listed.size() == kMostListed) break;
+    listed.push_back(excerpt(candidate));
+  }
+  if (candidates.size() > listed.size()) {
+    listed.push_back("and " + std::to_string(candidates.size() - listed.size()) + " more");
+  }
+  return listed.empty() ? std::string() : "; valid: " + join(listed);
 }
 
 std::string shortest(double value) {
@@ -79,6 +91,12 @@ std::string printable(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string excerpt(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return printable(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;  // not within a character
+  return printable(text.substr(0, most)) + "... (" + std::to_string(text.size()) + " bytes)";
 }
 
 }  // namespace hfta

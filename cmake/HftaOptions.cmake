@@ -15,6 +15,12 @@ if(HFTA_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${HFTA_CCACHE}")
 endif()
 
+# What is built carries the run path that it will be installed with. Left to itself CMake pads the build tree's with colons
+# so that it can be rewritten in place, and an empty element of a run path is the current folder: the loader would run a
+# library that lies where the program was started. tests/cli/loaded_from_test.cpp looks at every binary.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
 option(HFTA_STATIC_PACKAGES "Link SQLite, yaml-cpp and Boost statically, for binaries carried to other machines" OFF)
 if(HFTA_STATIC_PACKAGES)
   set(Boost_USE_STATIC_LIBS ON)
@@ -34,13 +40,17 @@ endif()
 # Warnings are errors, less -Wrestrict, which g++ 12 raises for any `"text" + string` (GCC bug 105651); products of the
 # arithmetic must not depend on how the compiler contracts a*b+c.
 add_library(hfta_options INTERFACE)
-target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                                              -Wno-sign-conversion -Werror -ffp-contract=off>
-                                              $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                              -Wno-sign-conversion -Werror -Wno-restrict>
+                                              $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 # torch ships fmt 12 headers that shadow Debian's: header-only use keeps either one from needing a library.
 target_link_libraries(hfta_options INTERFACE fmt::fmt-header-only Threads::Threads)
 target_include_directories(hfta_options INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>")
-if(HFTA_SANITIZE STREQUAL "address")
+if(HFTA_FUZZ)
+  target_compile_options(hfta_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
+elseif(HFTA_SANITIZE STREQUAL "address")
   target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "thread")

@@ -68,6 +68,9 @@ CREATE TABLE hfta_leases (
 CREATE TRIGGER hfta_forget_lease AFTER DELETE ON studies BEGIN
   DELETE FROM hfta_leases WHERE study_name = old.study_name;
 END;
+)sql",
+                                       R"sql(
+CREATE TABLE hfta_home (id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), path TEXT NOT NULL);
 )sql"};
 static_assert(std::size(kMigrations) == kSchemaVersion - 1);
 

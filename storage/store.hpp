@@ -107,6 +107,10 @@ class Store {
   enum class Mode { kCreate, kReadWrite, kReadOnly };
   static Store open(const std::filesystem::path& path, Mode mode);
 
+  /// The file, wherever `path` was a link to. A file with several names (hard links, bind mounts) is opened by the one
+  /// by which a study of it was last run, as long as that names it still; a copy is another file. Absolute.
+  [[nodiscard]] const std::filesystem::path& path() const;
+
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;

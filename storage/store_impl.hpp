@@ -2,13 +2,16 @@
 /// What a Store holds. Private to storage/.
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/optuna_encoding.hpp"
+#include "storage/schema.hpp"
 #include "storage/sqlite.hpp"
 #include "storage/store.hpp"
 
@@ -16,6 +19,10 @@ namespace hfta::storage {
 
 struct Store::Impl {
   Impl(const std::filesystem::path& path, Mode mode);
+  /// What opening does to the file: tables that are missing are made, a write-ahead log is left.
+  void prepare(Mode mode);
+  /// The name by which this file was run, if that is not the one it was opened by and still names it.
+  [[nodiscard]] std::optional<std::filesystem::path> other_home();
 
   /// Optuna's trial_ids of a study, by trial number, as far as they were needed: Optuna has no index over numbers.
   struct KnownStudy {
@@ -44,6 +51,7 @@ struct Store::Impl {
   void check_lease(const std::string& study);
 
   Connection connection;
+  Contents contents;  ///< When it was opened.
   std::map<std::string, KnownStudy> known_studies;
   const Faults* faults = nullptr;
   std::map<std::string, Lease> held;  ///< By study.

@@ -100,9 +100,9 @@ Faults faults_from_environment() {
 int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atomic<int>& stop) {
   SystemClock clock;
   const Faults faults = faults_from_environment();
-  SystemFiles files(faults);
+  SystemFiles files(faults, store.path().parent_path());
   store.use(faults);
-  const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
+  const fs::path folder = storage::checkpoint_folder(store.path(), config.study);
   storage::Checkpoints running(files, folder / "running");
   storage::Checkpoints finished(files, folder / "finished");
   ProgressView view(clock);
@@ -136,7 +136,9 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   std::optional<Store> store;
   std::optional<storage::StudyRecord> stored;
   std::optional<StudyLease> lease;
-  const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
+  const auto take = [&] {
+    lease.emplace(*store, config.study, storage::checkpoint_folder(store->path(), config.study), clock);
+  };
   if (has_store(config.storage)) {
     store = Store::open(config.storage, Store::Mode::kReadWrite);
     stored = store->find(config.study);
@@ -144,12 +146,12 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
     if (is_finished(*store, config, next)) return finish(*store, config, any_complete(*store, config));
-    lease.emplace(*store, config.study, folder, clock);
+    take();
   }
   Fleet fleet = make_fleet(config, cache_folder());
   if (stop.load() != 0) return 128 + stop.load();
   if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
-  if (!lease) lease.emplace(*store, config.study, folder, clock);
+  if (!lease) take();
   const std::vector<ModelFacts> models = fleet.trainers.front()->models();
   // Another process may have begun the study, or raised its cap, before this one had the lease.
   stored = store->find(config.study);

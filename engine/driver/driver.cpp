@@ -42,7 +42,17 @@ int next_array(storage::Store& store, const std::string& study) {
 
 Driver::Driver(const StudyConfig& config, const Seams& seams) : impl_(std::make_unique<Impl>(config, seams)) {}
 Driver::~Driver() = default;
-Outcome Driver::run() { return impl_->run(); }
+
+// Whoever takes a study over removes files under the hands of a holder that was stopped: its next file operation fails
+// and says "No such file". What is wrong then is not the storage.
+Outcome Driver::run() {
+  try {
+    return impl_->run();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kStorage) impl_->recorder.check_held();
+    throw;
+  }
+}
 
 Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
     : config(study_config),

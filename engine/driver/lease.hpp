@@ -21,7 +21,7 @@ struct Heartbeat {
 /// raises the number: what the earlier holder's store then tries to write changes nothing, see storage::Store::hold().
 class StudyLease {
  public:
-  /// Takes the study, making the folder where it is absent; afterwards `store` writes to it by this lease alone.
+  /// Takes the study, making the folder (below that of the store's file) where it is absent; afterwards `store` writes to it by this lease alone.
   /// A holder that is dead on this host, or has let go, is followed at once. Any other is watched: as soon as its beat
   /// moves, throws Error{kBusy} naming its process and host; one whose beat stands still for all beats is taken over
   /// from. So this blocks for at most a period or so where the study is being run, for Heartbeat::beats periods where

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "base/error.hpp"
 #include "engine/driver/widths.hpp"
@@ -46,7 +48,7 @@ void Packer::reopen(std::size_t device, int id, const std::string& partition, in
         id, partition, width,
         trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition), calls_.pause));
     for (const auto& [slot, draw] : trials) {
-      arrays_[device]->start(slot, draw, keeper_.restore(ledger_.entry(draw), ledger_.trial(draw).number), ledger_);
+      seat(*arrays_[device], slot, draw);
       queue_.take(draw);
     }
   } catch (const Error& error) {
@@ -92,11 +94,32 @@ void Packer::fill(OpenArray& array, storage::Changes& changes) {
        slot = array.free_slot()) {
     const int draw = queue_.front(array.partition());
     trials::Trial& trial = ledger_.trial(draw);
-    array.start(slot, draw, keeper_.restore(ledger_.entry(draw), trial.number), ledger_);
+    seat(array, slot, draw);
     queue_.take(draw);
     if (trial.started) continue;
     trial.started = clock_.utc();
     changes.started.emplace_back(trial.number, *trial.started);
+  }
+}
+
+// A state that the trial's model cannot take (of other shapes, say) belongs to another history, whole as its file may
+// be: the trial goes on from the one before it, or begins anew.
+void Packer::seat(OpenArray& array, int slot, int draw) {
+  Entry& entry = ledger_.entry(draw);
+  const int number = ledger_.trial(draw).number;
+  for (;;) {
+    const HeldState state = keeper_.restore(entry, number);
+    try {
+      array.start(slot, draw, state, ledger_);
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kStorage || !state) throw;
+      const std::optional<std::filesystem::path> file = keeper_.discard(entry, number);
+      if (!file) throw;
+      calls_.note(fmt::format("trial {}: {} does not fit its model ({}); it goes on from the state before that", number,
+                              file->string(), error.what()));
+      ledger_.release(draw);
+    }
   }
 }
 

@@ -62,6 +62,7 @@ class Packer {
 
  private:
   void fill(OpenArray& array, storage::Changes& changes);
+  void seat(OpenArray& array, int slot, int draw);
   void try_to_open(std::size_t device, storage::Changes& changes);
   void fit(std::size_t device, storage::Changes& changes);
   void leave(std::size_t device);

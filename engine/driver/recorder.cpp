@@ -133,6 +133,15 @@ std::vector<int> Recorder::add_trials(const std::vector<trials::Params>& params,
   return numbers;
 }
 
+void Recorder::check_held() {
+  const std::lock_guard guard(impl_->store_mutex);
+  try {
+    impl_->places.store.check_held(impl_->study);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kBusy) throw;
+  }
+}
+
 bool Recorder::failed() const { return impl_->has_failed; }
 bool Recorder::saving() const { return impl_->saves; }
 double Recorder::saving_seconds() const { return impl_->last_saving_seconds; }

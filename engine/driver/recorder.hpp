@@ -62,6 +62,10 @@ class Recorder {
   /// Store::add_trials, at once. Throws as that and as add().
   [[nodiscard]] std::vector<int> add_trials(const std::vector<trials::Params>& params, trials::UtcTime when);
 
+  /// Throws Error{kBusy} if the study was taken over from this run; where that cannot be asked, nothing. From any
+  /// thread.
+  void check_held();
+
   /// A page could not be written; add() says why. From any thread.
   [[nodiscard]] bool failed() const;
   /// States are on their way to disk.

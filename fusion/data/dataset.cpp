@@ -92,8 +92,9 @@ Dataset from_pair(const fs::path& path, const DataSource& source, const Uses& us
 
 Dataset from_archive(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
   const auto names = source.x.empty() ? std::vector<std::string>{"x"} : source.x;
+  Allowance allowance(fs::file_size(path));
   return from_arrays(names, source.y.empty() ? "y" : source.y, uses, place,
-                     [&](const std::string& name, Use use) { return read_npz(path, name, use, place); });
+                     [&](const std::string& name, Use use) { return read_npz(path, name, use, allowance, place); });
 }
 
 void make_integers(Field& field) {

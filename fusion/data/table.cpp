@@ -22,7 +22,7 @@ std::size_t column_index(const std::vector<std::string>& header, const std::stri
   if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
   const bool single = header.size() == 1 && header[0].find_first_of(";\t") != std::string::npos;
   fail_at(place, fmt::format("found no column '{}'{}", printable(name),
-                             single ? "; columns are separated by commas" : printable(suggestion(name, header))));
+                             single ? "; columns are separated by commas" : suggestion(name, header)));
 }
 
 std::vector<std::string> read_header(CsvReader& reader, const std::string& place) {
@@ -33,7 +33,7 @@ std::vector<std::string> read_header(CsvReader& reader, const std::string& place
   for (const std::string& field : record.fields) {
     header.emplace_back(trimmed(field));
     if (!seen.insert(header.back()).second) {
-      fail_at(place, fmt::format("found the column '{}' twice", printable(header.back())));
+      fail_at(place, fmt::format("found the column '{}' twice", excerpt(header.back())));
     }
   }
   return header;
@@ -61,8 +61,8 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
   // Beyond 2^53 a double no longer tells whole numbers apart.
   const bool whole = std::floor(value) == value && std::abs(value) <= 0x1.0p53;
   if (!read || (use != Use::kNumbers && !whole) || (use == Use::kLabels && value < 0)) {
-    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, printable(header[column]),
-                               printable(record.fields[column]), wanted_text(use)));
+    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, excerpt(header[column]),
+                               excerpt(record.fields[column]), wanted_text(use)));
   }
   return value;
 }

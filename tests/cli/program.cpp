@@ -102,6 +102,21 @@ bool Program::wait_for(const std::string& text) {
   return false;
 }
 
+bool Program::wait_stopped() {
+  while (now() - began_ < 60) {
+    int status = 0;
+    const pid_t changed = ::waitpid(pid_, &status, WNOHANG | WUNTRACED);
+    if (changed == pid_ && WIFSTOPPED(status)) return true;
+    if (changed == pid_) {
+      reaped_ = true;
+      status_ = status;
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
 Finished Program::wait() {
   if (!reaped_) ::waitpid(pid_, &status_, 0);
   reaped_ = true;

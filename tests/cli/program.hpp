@@ -35,6 +35,8 @@ class Program {
   /// Waits until standard error holds `text`; false if the process ends first, or after 60 s.
   [[nodiscard]] bool wait_for(const std::string& text);
   [[nodiscard]] Finished wait();
+  /// Waits until the process has stopped itself (HFTA_FAULTS: stop); false if it ends instead, or after 60 s.
+  [[nodiscard]] bool wait_stopped();
 
  private:
   [[nodiscard]] bool ended();

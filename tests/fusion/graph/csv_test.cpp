@@ -131,5 +131,30 @@ TEST_CASE("columns come in the order asked for, text in others is left alone", "
   CHECK(table.targets == std::vector<double>{3, 6});
 }
 
+TEST_CASE("a message echoes little of a file, and no file makes a table of a million columns", "[csv]") {
+  const TemporaryFolder folder;
+  const std::string longest(3'000'000, 'x'), commas(3'000'000, ',');
+  std::string many = "c0";
+  for (int i = 1; i < 5000; ++i) many += ",c" + std::to_string(i);
+  const std::pair<std::string, const char*> cases[] = {
+      {"a,y\n" + longest + ",1\n", "xxx... (3000000 bytes)', wanted a number"},
+      {"a," + longest + "\n1,1\n", "found no column 'y'; valid: a, xxxx"},
+      {longest + "," + longest + ",y\n1,1\n", "' twice"},
+      {many + "\n", "found no column 'y'"},
+      {commas + "\n", "found more than 1000000 columns"},
+      {"a,y\n" + commas + "\n", "found more than 1000000 columns"}};
+  for (const auto& [text, words] : cases) {
+    INFO(words);
+    std::string message;
+    try {
+      (void)read_table(folder.write("t.csv", text), {"y", {}}, "t");
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    CHECK_THAT(message, Catch::Contains(words));
+    CHECK(message.size() < 1000);
+  }
+}
+
 }  // namespace
 }  // namespace hfta::fusion::test
