@@ -37,6 +37,7 @@ struct TaskSpec {
   bool drop_last = false;
   fusion::Recipe recipe;
   fusion::SlotHyper hyper;            ///< `graph` is filled when the graph is built.
+  std::string schedule_where;         ///< train.schedule's place, for messages: "s.yaml:12".
   std::optional<std::uint64_t> seed;  ///< train.seed; unset: the trial's number.
 };
 

@@ -34,7 +34,7 @@ constexpr const char* kHelp =
     "  --help                        this text; every command has its own\n\n"
     "hfta-tune run --help shows the options of a run.\n\n"
     "exit codes: 0 ok; 1 the study ended and no trial is COMPLETE; 2 usage or config; 3 storage; 4 device;\n"
-    "  5 internal; 6 another process runs the study; 130, 143 interrupted, can go on\n";
+    "  5 internal; 6 another process runs the study; 129, 130, 138, 143 interrupted (128 + signal), can go on\n";
 
 struct Command {
   std::string name;

@@ -128,7 +128,7 @@ std::string models_text(const Plan& plan) {
   std::string out;
   for (const ModelFacts* model : models_of(plan)) {
     out += fmt::format("model {}: exported by torch {}, inputs {}; ", printable(model->file),
-                       printable(model->torch_version), join(model->inputs));
+                       printable(model->torch_version), printable(join(model->inputs)));
     out +=
         model->fixed_batch == 0
             ? "any batch size\n"

@@ -167,6 +167,19 @@ bool needs_two_samples(const Graph& graph) {
   });
 }
 
+void check_warmup(const TaskSpec& spec, std::int64_t n) {
+  const fusion::Schedule& schedule = spec.hyper.schedule;
+  const std::int64_t batch = spec.recipe.batch_size;
+  const std::int64_t steps = spec.drop_last ? n / batch : (n + batch - 1) / batch;
+  const auto all = static_cast<double>(spec.recipe.epochs) * static_cast<double>(steps);
+  if (!schedule.per_step || schedule.warmup == 0 || schedule.warmup < all) return;
+  fail(spec.schedule_where,
+       fmt::format(
+           "train.schedule.warmup: found {} steps, wanted fewer than the {} of training ({} epochs of {} steps), "
+           "or the schedule never begins",
+           shortest(schedule.warmup), shortest(all), spec.recipe.epochs, steps));
+}
+
 void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
   const std::int64_t batch = spec.recipe.batch_size;
   if (graph.fixed_batch > 0 && batch != graph.fixed_batch) {
@@ -211,6 +224,7 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
   if (splits.validation) check_part(*splits.validation, "validation");
   if (splits.test) check_part(*splits.test, "test");
   check_batch(spec, graph, splits.train.size);
+  check_warmup(spec, splits.train.size);
 }
 
 }  // namespace hfta::engine

@@ -121,9 +121,11 @@ Dataset load_file(const fs::path& path, const DataSource& source, const Uses& us
   const std::string extension = lower_extension(path);
   if (extension == ".npz") return from_archive(path, source, uses, place);
   if (extension == ".npy") return from_pair(path, source, uses, place);
-  if (extension == ".csv") return from_table(path, source, uses, place);
-  fail_at(place, fmt::format("found a file of kind '{}', wanted .npz, .npy, .csv or a folder of .npy files",
-                             printable(extension)));
+  if (is_table(path)) return from_table(path, source, uses, place);
+  fail_at(place,
+          fmt::format("found a file of kind '{}', wanted .npz, .npy, .csv, .tsv (or one of these two with .gz) or "
+                      "a folder of .npy files",
+                      printable(extension)));
 }
 
 // 8x8 pixels of 0..16, as images in 0..1.

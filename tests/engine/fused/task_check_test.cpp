@@ -97,6 +97,30 @@ TEST_CASE("a last batch of one under batch norm is refused, as in PyTorch") {
   }
 }
 
+TEST_CASE("a warm-up in steps must end before training does") {
+  const auto [per_step, warmup, drop_last, message] = GENERATE(table<bool, double, bool, std::string>({
+      {true, 8, false, ""},
+      {true, 9, false, "found 9 steps, wanted fewer than the 9 of training (3 epochs of 3 steps)"},
+      {true, 5, true, ""},
+      {true, 6, true, "found 6 steps, wanted fewer than the 6 of training (3 epochs of 2 steps)"},
+      {true, 0, false, ""},
+      {false, 9, false, ""},  // epochs: the config has said so
+  }));
+  TaskSpec task = spec(fusion::Loss::kCrossEntropy, 3);
+  task.drop_last = drop_last;
+  task.recipe.epochs = 3;
+  task.hyper.schedule.per_step = per_step;
+  task.hyper.schedule.warmup = warmup;
+  task.schedule_where = "c.yaml:7";
+  const fusion::Splits splits = labelled({0, 1, 0, 1, 0, 1, 0});
+  if (message.empty()) {
+    CHECK_NOTHROW(check_task(task, net(2, false), splits));
+  } else {
+    CHECK_THROWS_WITH(check_task(task, net(2, false), splits),
+                      Catch::StartsWith("c.yaml:7: train.schedule.warmup: ") && Catch::Contains(message));
+  }
+}
+
 namespace {
 
 // Token ids [N, 3] looked up in a table of 5 rows, and a mask; what lies between them and the output does not matter.
