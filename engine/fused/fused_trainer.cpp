@@ -32,6 +32,28 @@ std::string text_of(const fusion::DataSource& source) {
                      source.test.value_or(-1), join(source.x), source.y, source.target, join(source.features));
 }
 
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// More threads than a few per core only wait for one another; thousands take minutes to start.
+void check_threads(const StudyConfig& config) {
+  constexpr int kMostPerCore = 8;
+  if (!config.threads || *config.threads <= kMostPerCore * cores()) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
+                          *config.threads, kMostPerCore * cores(), kMostPerCore, cores()));
+}
+
+// What slots own whatever they do: weights, gradients and optimizer state.
+void check_width(const StudyConfig& config, const MemoryNeed& need, int width, std::int64_t memory) {
+  if (!config.width || need.slot <= (memory - need.shared) / std::max(width, 1)) return;
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format("array.width: found {}, wanted auto or at most {}: a trial's weights, gradients and optimizer "
+                  "state take {} bytes of the device's {}",
+                  width, std::max<std::int64_t>(1, (memory - need.shared) / std::max<std::int64_t>(need.slot, 1)),
+                  need.slot, memory));
+}
+
 std::int64_t frozen_count(const fusion::Graph& graph, const std::vector<std::string>& parameters) {
   std::int64_t count = 0;
   for (const fusion::Weight& weight : graph.weights) {
@@ -77,7 +99,7 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
       cache_(files, options.cache) {}
 
 int FusedTrainer::threads() const {
-  const int all = options_.config.threads.value_or(static_cast<int>(std::thread::hardware_concurrency()));
+  const int all = options_.config.threads.value_or(cores());
   return std::max(1, all / options_.sharers);
 }
 
@@ -123,6 +145,9 @@ void FusedTrainer::check(const trials::Params& params) {
   const PreparedTask task = prepare(params);
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
+  check_threads(options_.config);
+  check_width(options_.config, memory_need(task.graph, task.spec.recipe), planned_width(task),
+              fusion::device_memory(device()));
   graphs_.try_emplace(partition(params), graph_key(task));
   if (task.spec.model_file) check_model(task, splits.train.size);
 }
@@ -226,6 +251,12 @@ const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std
 std::string FusedTrainer::recall(const std::string& partition, const std::string& choices_json) {
   std::optional<KeptChoices> kept = recorded_choices(choices_json);
   if (!kept) return "";
+  if (const std::string number = beyond_bounds(*kept); !number.empty()) {
+    return fmt::format(
+        "{}{}{}: the store says that the study ran with {}, which no run chooses: ways to run are measured "
+        "anew",
+        options_.label, partition.empty() ? "" : ", ", partition, number);
+  }
   const auto graph = graphs_.find(partition);  // one that was not met yet is compared when its array is opened
   const ChoiceKey now = key_of(graph == graphs_.end() ? "" : graph->second, kept->key.width);
   const std::string difference = difference_of(kept->key, now);

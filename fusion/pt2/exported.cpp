@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/hash.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/batch.hpp"
@@ -14,6 +15,7 @@
 #include "fusion/pt2/translate.hpp"
 #include "fusion/pt2/version.hpp"
 #include "fusion/pt2/warnings.hpp"
+#include "fusion/verify.hpp"
 
 namespace hfta::fusion {
 
@@ -42,6 +44,14 @@ std::string fingerprint_of(const pt2::Archive& archive, std::span<const std::byt
     hash.add(fmt::format("{} {} {:08x}\n", member, archive.size_of(member), archive.checksum_of(member)));
   }
   return fmt::format("{:016x}", hash.value());
+}
+
+void verify_at(const Graph& graph, const std::string& place) {
+  try {
+    verify(graph);
+  } catch (const Error& error) {
+    throw Error(error.kind(), place + ": " + error.what());
+  }
 }
 
 std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs) {
@@ -91,6 +101,7 @@ std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archiv
   const auto constants = pt2::read_weights(archive, fmt::format("data/constants/{}_constants_config.json", model));
   pt2::Parameters parameters = pt2::parameters_from(signature, weights, constants, archive.name());
   impl->translation = pt2::translate(program, signature, parameters, batch);
+  verify_at(impl->translation.graph, archive.name());
   impl->inputs = batch.inputs;
   impl->warnings = pt2::warnings_of(impl->translation.graph);
   impl->state = std::move(parameters.state);
