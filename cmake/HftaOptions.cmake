@@ -10,7 +10,8 @@ endif()
 
 find_program(HFTA_CCACHE ccache)
 if(HFTA_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${HFTA_CCACHE}")
+  # What ccache wants to be told before it caches files that use a precompiled header (its manual, "Precompiled headers").
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${HFTA_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${HFTA_CCACHE}")
 endif()
 
@@ -59,4 +60,26 @@ function(hfta_library name)
   target_compile_features(hfta_${name} PUBLIC cxx_std_20)
   target_link_libraries(hfta_${name} PUBLIC $<BUILD_INTERFACE:hfta_options> Threads::Threads ${LIB_DEPENDS}
                                      PRIVATE ${LIB_PRIVATE_DEPENDS})
+endfunction()
+
+# hfta_precompile_aten(TARGETS...): the targets' sources start from the precompiled <ATen/ATen.h> of hfta_aten, which is
+# parsed once (30 s, 390 MB) instead of once per file (20 s each). Sources still include what they use.
+function(hfta_precompile_aten)
+  if(NOT TARGET hfta_aten)
+    file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/hfta_aten.cpp" CONTENT "// Nothing but its precompiled header.\n")
+    add_library(hfta_aten OBJECT "${CMAKE_BINARY_DIR}/hfta_aten.cpp")
+    target_link_libraries(hfta_aten PRIVATE hfta_options hfta_torch)
+    target_precompile_headers(hfta_aten PRIVATE <ATen/ATen.h>)
+    target_compile_options(hfta_aten PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  endif()
+  foreach(target IN LISTS ARGN)
+    # One header serves libraries and programs only if both are compiled with -fPIC; CMake gives programs -fPIE.
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+    target_precompile_headers(${target} REUSE_FROM hfta_aten)
+  endforeach()
 endfunction()
