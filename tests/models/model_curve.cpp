@@ -2,6 +2,7 @@
 // PyTorch.
 //   model_curve SPEC.json  ->  JSON on standard output
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <cstring>
 #include <fstream>
@@ -124,7 +125,7 @@ class Curves {
     };
     Samples out;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-      out.inputs.push_back(take("x" + std::to_string(i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
+      out.inputs.push_back(take(fmt::format("x{}", i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
     }
     out.target = take("y", nullptr);
     if (at::isFloatingType(out.target.scalar_type())) {
