@@ -85,6 +85,12 @@ struct Changes {
   [[nodiscard]] bool empty() const;
 };
 
+/// A trial that another program has added and nobody has begun, as Optuna's enqueue_trial does: WAITING.
+struct EnqueuedTrial {
+  int number = 0;
+  trials::Params params;  ///< What it is to be tried with; the rest is the sampler's to choose.
+};
+
 /// The right of one process to run a study.
 struct Lease {
   std::int64_t fence = 0;  ///< From 1; raised by one whenever somebody takes the study.
@@ -129,6 +135,15 @@ class Store {
   /// give, is our bug.
   std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params,
                               trials::UtcTime when);
+  /// Trials that wait to be begun, by number, less those that we drew. What stands for no value is given as text.
+  [[nodiscard]] std::vector<EnqueuedTrial> enqueued(const std::string& study);
+  /// Makes a waiting trial ours: RUNNING with `params`, its draw the next one; or, where `failure` says why it cannot
+  /// be tried, FAIL. One transaction. False, and nothing is written, if it waits no more: another program was first.
+  [[nodiscard]] bool claim(const std::string& study, int number, const trials::Params& params, trials::UtcTime when,
+                           const std::string& failure);
+  /// Whether another connection has written to the file since the last call; true the first time. Costs next to
+  /// nothing.
+  [[nodiscard]] bool changed_outside();
   /// Every trial with its epochs, by number; one snapshot. For trials that Optuna's programs ran, the epochs are the
   /// steps at which they reported, and the only metric is the study's.
   [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study);

@@ -45,6 +45,8 @@ struct Store::Impl {
   /// For writing, inside a transaction.
   KnownStudy& known(const std::string& name);
   [[nodiscard]] std::int64_t trial_id(KnownStudy& study, int number);
+  /// Enters a trial under the next draw, with its parameters. Inside a transaction.
+  void add_draw(KnownStudy& study, std::int64_t trial_id, const trials::Params& params);
 
   [[nodiscard]] std::optional<Lease> find_lease(const std::string& study);
   /// Throws Error{kBusy} if this object holds the study by a lease that is not the store's any more.
@@ -54,7 +56,8 @@ struct Store::Impl {
   Contents contents;  ///< When it was opened.
   std::map<std::string, KnownStudy> known_studies;
   const Faults* faults = nullptr;
-  std::map<std::string, Lease> held;  ///< By study.
+  std::optional<std::int64_t> seen_version;  ///< SQLite's data_version, as changed_outside() saw it last.
+  std::map<std::string, Lease> held;         ///< By study.
 };
 
 template <typename Read>

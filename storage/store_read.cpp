@@ -106,13 +106,16 @@ void Builder::read_values() {
 
 void Builder::read_reasons() {
   Query query = open(
-      "SELECT t.trial_id, h.reason, h.exact_json FROM trials t JOIN hfta_trials h ON h.trial_id = t.trial_id"
+      "SELECT t.trial_id, h.reason, h.exact_json, EXISTS (SELECT 1 FROM trial_system_attributes a"
+      " WHERE a.trial_id = t.trial_id AND a.\"key\" = 'hfta:enqueued') FROM trials t JOIN hfta_trials h ON h.trial_id "
+      "= t.trial_id"
       " WHERE t.study_id = ?1 ORDER BY t.trial_id");
   query.bind(study_);
   while (query.next()) {
     Trial* trial = seek(query);
     if (trial == nullptr) continue;
     trial->reason = query.text(1);
+    trial->enqueued = query.integer(3) != 0;
     if (query.is_null(2)) continue;
     const nlohmann::json exact = parse(query.view(2), "exact_json");
     for (const auto& [name, value] : exact.items()) {

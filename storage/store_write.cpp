@@ -222,12 +222,25 @@ void Store::update(const StudyRecord& study) {
   transaction.commit();
 }
 
+void Store::Impl::add_draw(KnownStudy& study, std::int64_t trial_id, const Params& params) {
+  int draw = 0;
+  {
+    Query last = connection.query("SELECT coalesce(max(draw) + 1, 0) FROM hfta_trials WHERE study_id = ?1");
+    if (last.bind(study.id).next()) draw = last.small(0);
+  }
+  ExactParams exact;
+  add_params(connection, study.distributions, trial_id, params, exact);
+  connection.query("INSERT INTO hfta_trials (trial_id, study_id, draw, exact_json) VALUES (?1, ?2, ?3, ?4)")
+      .bind(trial_id, study.id, draw, exact.text())
+      .run();
+}
+
 std::vector<int> Store::add_trials(const std::string& study, const std::vector<Params>& params, trials::UtcTime when) {
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
   impl_->check_lease(study);
   Impl::KnownStudy& known = impl_->known(study);
-  int number = 0, draw = 0;
+  int number = 0;
   {
     // Optuna's rule for numbers, under the write lock: how many trials of the study have lower ids. The last one tells,
     // so that a study's thousandth batch costs what its first did.
@@ -235,20 +248,13 @@ std::vector<int> Store::add_trials(const std::string& study, const std::vector<P
         "SELECT coalesce(number + 1, (SELECT count(*) FROM trials WHERE study_id = ?1)) FROM trials"
         " WHERE study_id = ?1 ORDER BY trial_id DESC LIMIT 1");
     if (last.bind(known.id).next()) number = last.small(0);
-    Query draws = connection.query("SELECT coalesce(max(draw) + 1, 0) FROM hfta_trials WHERE study_id = ?1");
-    if (draws.bind(known.id).next()) draw = draws.small(0);
   }
   std::vector<int> numbers;
   for (const Params& trial : params) {
     connection.query("INSERT INTO trials (number, study_id, state, datetime_start) VALUES (?1, ?2, 'RUNNING', ?3)")
         .bind(number, known.id, utc_text(when))
         .run();
-    const std::int64_t id = connection.last_id();
-    ExactParams exact;
-    add_params(connection, known.distributions, id, trial, exact);
-    connection.query("INSERT INTO hfta_trials (trial_id, study_id, draw, exact_json) VALUES (?1, ?2, ?3, ?4)")
-        .bind(id, known.id, draw++, exact.text())
-        .run();
+    impl_->add_draw(known, connection.last_id(), trial);
     numbers.push_back(number++);
   }
   transaction.commit();

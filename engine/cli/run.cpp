@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "base/faults.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "engine/cli/activity.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/places.hpp"
@@ -70,6 +72,9 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
 int finish(Store& store, const StudyConfig& config, bool any_complete) {
   const ReportInput input = read_report(store, config.study);
   print(report_table(input, kTopTrials));
+  const auto waiting = std::count_if(input.trials.begin(), input.trials.end(),
+                                     [](const auto& t) { return t.state == trials::State::kWaiting; });
+  if (waiting > 0) tell(fmt::format("{} enqueued, for which run_cap has no room; --trials raises it", waiting));
   if (any_complete) return 0;
   const auto failed =
       std::find_if(input.trials.begin(), input.trials.end(), [](const auto& t) { return !t.reason.empty(); });
@@ -105,9 +110,15 @@ int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atom
   const fs::path folder = storage::checkpoint_folder(store.path(), config.study);
   storage::Checkpoints running(files, folder / "running");
   storage::Checkpoints finished(files, folder / "finished");
-  ProgressView view(clock);
+  std::deque<Activity> activities;  // they do not move
+  std::vector<std::unique_ptr<Trainer>> watching;
   std::vector<Trainer*> trainers;
-  for (const auto& trainer : fleet.trainers) trainers.push_back(trainer.get());
+  for (std::size_t i = 0; i < fleet.trainers.size(); ++i) {
+    activities.emplace_back(i < fleet.devices.size() ? fleet.devices[i] : "a device", clock);
+    watching.push_back(watched(*fleet.trainers[i], activities.back()));
+    trainers.push_back(watching.back().get());
+  }
+  ProgressView view(clock, activities);
   const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
   Seams seams{store, trainers, *workers, clock, running, finished, view, stop, faults};
   seams.state_memory = physical_memory() / 4;

@@ -17,7 +17,6 @@ using search::Decision;
 using trials::State;
 
 constexpr int kDrawChunk = 256;
-constexpr int kMostTries = 6;             // to add trials to a store that is locked, of ten seconds each
 constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
@@ -38,6 +37,11 @@ int next_array(storage::Store& store, const std::string& study) {
   return next;
 }
 
+Seams with_clock(const Seams& all, Clock& clock) {
+  return {all.store, all.trainers, all.workers,       clock,           all.running, all.finished, all.progress,
+          all.stop,  all.faults,   all.record_beside, all.state_memory};
+}
+
 }  // namespace
 
 Driver::Driver(const StudyConfig& config, const Seams& seams) : impl_(std::make_unique<Impl>(config, seams)) {}
@@ -56,8 +60,9 @@ Outcome Driver::run() {
 
 Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
     : config(study_config),
-      seams(all),
-      recorder({all.store, all.running, all.finished, all.progress, all.clock, all.faults, all.record_beside},
+      clock(all.clock),
+      seams(with_clock(all, clock)),
+      recorder({all.store, all.running, all.finished, all.progress, clock, all.faults, all.record_beside},
                config.study),
       ledger(config, find_study(all.store, config.study).run_caps),
       queue(ledger),
@@ -68,9 +73,9 @@ Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
              }),
       packer(
           all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
-          all.clock,
-          {[this] { return draw_more(); },
-           [this](int draw, const std::string& reason) { finish(draw, State::kFail, reason); },
+          clock,
+          {[this] { return draw_more(); }, [this](int draw) { return enter(draw); },
+           [this](int draw, const std::string& reason) { give_up(draw, reason); },
            [this](const std::string& line) { page.notes.push_back(line); }, [this] { return seams.stop.load() != 0; }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
@@ -88,7 +93,11 @@ Outcome Driver::Impl::run() {
   go_on();
   rate.add(seams.clock.seconds(), ledger.epochs());
   for (;;) {
-    if (seams.stop.load() == 0) launch();
+    if (seams.stop.load() == 0) {
+      take_enqueued();
+      launch();
+      enter_ahead();
+    }
     turn_page();
     if (!any_busy()) break;
     take(seams.workers.wait());
@@ -120,7 +129,7 @@ void Driver::Impl::end() {
 void Driver::Impl::go_on() {
   ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
+    if (is_whole(draw)) ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
   }
   keeper.begin(ledger);
   recall();
@@ -163,7 +172,9 @@ void Driver::Impl::recall() {
     latest[array.partition] = array.choices_json;
   }
   std::map<std::string, int> example;  // a draw of each
-  for (int draw = 0; draw < ledger.drawn(); ++draw) example.emplace(ledger.entry(draw).partition, draw);
+  for (int draw = 0; draw < ledger.drawn(); ++draw) {
+    if (is_whole(draw)) example.emplace(ledger.entry(draw).partition, draw);
+  }
   std::set<std::string> told;
   for (const auto& [partition, choices] : latest) {
     if (!example.contains(partition)) continue;
@@ -175,21 +186,10 @@ void Driver::Impl::recall() {
   }
 }
 
-// Trials need numbers from the store, so this waits while another program locks it; training that is under way goes on.
 bool Driver::Impl::draw_more() {
-  std::vector<trials::Params> params = ledger.ask(kDrawChunk);
-  if (params.empty()) return false;
-  std::vector<int> numbers;
-  for (int tries = 1; numbers.empty(); ++tries) {
-    try {
-      numbers = recorder.add_trials(params, seams.clock.utc());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kLocked || tries >= kMostTries) throw;
-      if (seams.stop.load() != 0) return false;
-    }
-  }
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    const int draw = ledger.add(numbers.at(i), std::move(params[i]));
+  const int first = ledger.drawn();
+  if (ledger.plan(kDrawChunk) == 0) return false;
+  for (int draw = first; draw < ledger.drawn(); ++draw) {
     ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
     queue.push(draw);
   }

@@ -72,12 +72,12 @@ void Packer::prepare(std::size_t device, storage::Changes& changes) {
   while (!array) {
     while (queue_.ready() < ahead() && calls_.draw_more()) {
     }
-    if (queue_.ready() == 0) return;
-    try_to_open(device, changes);
+    if (queue_.ready() == 0 || !try_to_open(device, changes)) return;
   }
 }
 
-// Hyperband's rungs wait for all of a bracket, so its trials are drawn at once; others as arrays need them.
+// Hyperband's rungs wait for all of a bracket, so its trials are planned at once; others as arrays need them. The store
+// knows of a trial when it gets a slot: until then an enqueued one may come before it.
 int Packer::ahead() const {
   if (ledger_.scheduler().capacity()) return std::numeric_limits<int>::max();
   return kAhead * widest_ * static_cast<int>(trainers_.size());
@@ -90,6 +90,8 @@ void Packer::supply(const std::string& partition, int wanted) {
 
 void Packer::fill(OpenArray& array, storage::Changes& changes) {
   supply(array.partition(), array.width() - array.occupied());
+  const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
+  if (coming <= 0 || !calls_.enter(queue_.last_of(array.partition(), coming))) return;
   for (int slot = array.free_slot(); slot != OpenArray::kEmpty && queue_.ready(array.partition()) > 0;
        slot = array.free_slot()) {
     const int draw = queue_.front(array.partition());
@@ -150,7 +152,8 @@ int Packer::parts_for(const std::string& partition) const {
   return std::max(1, static_cast<int>(std::lround(idle * share)));
 }
 
-void Packer::try_to_open(std::size_t device, storage::Changes& changes) {
+// False: not now.
+bool Packer::try_to_open(std::size_t device, storage::Changes& changes) {
   const std::string partition = choose_partition();
   const int most = limit(device, partition, queue_.front(partition));
   const int parts = parts_for(partition);
@@ -158,17 +161,23 @@ void Packer::try_to_open(std::size_t device, storage::Changes& changes) {
   const int waiting = queue_.ready(partition);
   const int width = ledger_.can_draw() ? std::min(most, waiting) : even_width(waiting, most, parts);
   const int first = queue_.front(partition);
+  if (!calls_.enter(first)) return false;
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
         trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition), calls_.pause));
     fill(*arrays_[device], changes);
+    if (arrays_[device]->occupied() == 0) {
+      arrays_[device].reset();
+      return false;
+    }
     ++next_array_;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     lose(device);
     halve(device, first, width, error.what());
   }
+  return true;
 }
 
 void Packer::fit(std::size_t device, storage::Changes& changes) {

@@ -33,6 +33,8 @@ class ReadyQueue {
   [[nodiscard]] double work() const { return work_; }
   /// The first trial of the partition. REQUIRES ready(partition) > 0.
   [[nodiscard]] int front(const std::string& partition) const;
+  /// The latest draw among the first `count` trials of the partition. REQUIRES 0 < count <= ready(partition).
+  [[nodiscard]] int last_of(const std::string& partition, int count) const;
 
  private:
   struct Line {

@@ -142,6 +142,23 @@ void Recorder::check_held() {
   }
 }
 
+std::optional<std::vector<storage::EnqueuedTrial>> Recorder::enqueued() {
+  const std::unique_lock guard(impl_->store_mutex, std::try_to_lock);
+  if (!guard.owns_lock() || !impl_->places.store.changed_outside()) return std::nullopt;
+  return impl_->places.store.enqueued(impl_->study);
+}
+
+bool Recorder::claim(int number, const trials::Params& params, trials::UtcTime when, const std::string& failure) {
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->rethrow();
+  }
+  const std::lock_guard guard(impl_->store_mutex);
+  const bool ours = impl_->places.store.claim(impl_->study, number, params, when, failure);
+  impl_->places.faults.reach("trial-claimed");
+  return ours;
+}
+
 bool Recorder::failed() const { return impl_->has_failed; }
 bool Recorder::saving() const { return impl_->saves; }
 double Recorder::saving_seconds() const { return impl_->last_saving_seconds; }

@@ -2,6 +2,7 @@
 /// Writes what a run brings, in the order in which it happened, beside training.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,11 @@ class Recorder {
   void flush(bool hurry = false);
   /// Store::add_trials, at once. Throws as that and as add().
   [[nodiscard]] std::vector<int> add_trials(const std::vector<trials::Params>& params, trials::UtcTime when);
+  /// Store::enqueued where another program has written to the store since the last look; nullopt where none has, or
+  /// where the store is at work and cannot be asked now. Throws as that.
+  [[nodiscard]] std::optional<std::vector<storage::EnqueuedTrial>> enqueued();
+  /// Store::claim, at once. Throws as that and as add().
+  [[nodiscard]] bool claim(int number, const trials::Params& params, trials::UtcTime when, const std::string& failure);
 
   /// Throws Error{kBusy} if the study was taken over from this run; where that cannot be asked, nothing. From any
   /// thread.
