@@ -31,6 +31,7 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(yaml-cpp REQUIRED)
+find_package(ZLIB REQUIRED)  # .csv.gz, also in tests
 find_package(Boost REQUIRED COMPONENTS program_options)
 if(HFTA_STATIC_PACKAGES)
   find_library(HFTA_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a REQUIRED)  # Debian's package file names only the shared one

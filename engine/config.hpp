@@ -26,6 +26,9 @@ struct ModelFile {
   std::string name;  ///< As the config has it: relative to its folder, or absolute.
   std::filesystem::path file;
   fusion::ImportOptions import;
+  std::string evaluation_name;  ///< As `name`; "": evaluation has no file of its own.
+  std::filesystem::path evaluation_file;
+  bool evaluation_by_training = false;  ///< model.evaluation: training_graph
 };
 
 /// One trial's task with every ${name} replaced: what is trained, on what, and how.

@@ -12,11 +12,13 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
+#include "engine/fused/inputs.hpp"
 #include "engine/fused/memory.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
 #include "fusion/gpu.hpp"
+#include "fusion/modes.hpp"
 #include "fusion/runnable.hpp"
 
 namespace hfta::engine {
@@ -132,6 +134,7 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   if (task.spec.model_file) {
     task.graph = models_.graph(*task.spec.model_file);
     task.input_types = input_types(task.graph);
+    task.spec.data.x = in_input_order(task.spec, task.graph);
     if (task.graph.fixed_batch > 0) task.spec.drop_last = true;
   } else {
     task.graph = graph_of_layers(task.spec, load(task.spec, {}).host.train);
@@ -149,12 +152,40 @@ void FusedTrainer::check(const trials::Params& params) {
   check_width(options_.config, memory_need(task.graph, task.spec.recipe), planned_width(task),
               fusion::device_memory(device()));
   graphs_.try_emplace(partition(params), graph_key(task));
-  if (task.spec.model_file) check_model(task, splits.train.size);
+  if (task.spec.model_file) {
+    if (splits.validation || splits.test) check_evaluation(task);
+    check_model(task, splits.train.size);
+  }
+}
+
+// Trials that are only trained have nothing to doubt.
+void FusedTrainer::check_evaluation(const PreparedTask& task) const {
+  const ModelFile& model = *task.spec.model_file;
+  const std::string place = model.import.where + ".evaluation: ";
+  if (model.evaluation_by_training) {
+    const std::string drawn = fusion::drawn_in_evaluation(task.graph);
+    if (drawn.empty()) return;
+    throw Error(ErrorKind::kConfig, place + "found training_graph, wanted the file of model.eval(): " + drawn);
+  }
+  const std::string doubt = fusion::doubt_of_evaluation(task.graph);
+  if (doubt.empty()) return;
+  if (task.graph.evaluation != nullptr) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}{}: found a graph that {}; wanted an export of model.eval()", place,
+                                                printable(model.evaluation_name), doubt));
+  }
+  throw Error(ErrorKind::kConfig,
+              fmt::format("{}found nothing, wanted the file of model.eval() (examples/pytorch/export_both.py): the "
+                          "training graph does not say what evaluation computes: {}. If evaluation is this graph with "
+                          "dropout off and random tensors at their mean: evaluation: training_graph",
+                          place, doubt));
 }
 
 void FusedTrainer::check_model(const PreparedTask& task, std::int64_t samples) {
   if (runnable_.insert(task.graph.signature()).second) {
     translated(options_.label, [&] { fusion::check_runnable(task.graph, device()); });
+  }
+  if (const std::string pairs = told_by_order(task.spec, task.graph); !pairs.empty()) {
+    models_.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
   }
   if (task.graph.fixed_batch == 0) return;
   const std::int64_t left = samples % task.graph.fixed_batch;
@@ -187,6 +218,9 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   if (task.spec.model_file) {
     plan.frozen = frozen_count(task.graph, models_.read(*task.spec.model_file).parameters());
     plan.model = models_.facts(*task.spec.model_file);
+    if (!task.spec.model_file->evaluation_name.empty()) {
+      plan.evaluation = models_.evaluation_facts(*task.spec.model_file);
+    }
   }
   const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
   plan.bytes_per_slot = need.slot + need.activations;
