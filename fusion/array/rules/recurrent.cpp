@@ -146,12 +146,14 @@ std::vector<at::Tensor> run_layers(const Call& call, const Layers& layers) {
   return out;
 }
 
-// Whether this CPU can run at::lstm in bfloat16, forward and backward. ATen hands the layer to oneDNN without asking;
-// oneDNN has none without AVX-512 (or with ONEDNN_MAX_CPU_ISA below it), and throws. So it is tried once.
+// Whether this CPU can run at::lstm in bfloat16, forward and backward. Under autocast ATen hands a float32 layer to
+// oneDNN without asking; oneDNN has none without AVX-512 (or with ONEDNN_MAX_CPU_ISA below it), and throws. So it is
+// tried once.
 bool cpu_has_bfloat16_lstm() {
   static const bool has = [] {
-    const auto ones = [](std::vector<std::int64_t> sizes) { return at::ones(sizes, at::kBFloat16); };
+    const auto ones = [](std::vector<std::int64_t> sizes) { return at::ones(sizes, at::kFloat); };
     const at::AutoGradMode record(true);
+    const Autocast lower(Precision::kBfloat16, at::kCPU);
     try {
       const at::Tensor x = ones({1, 1, 1}).requires_grad_(true), state = ones({1, 1, 1});
       const std::vector<at::Tensor> weights = {ones({4, 1}), ones({4, 1}), ones({4}), ones({4})};
