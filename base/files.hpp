@@ -22,8 +22,8 @@ class Files {
   [[nodiscard]] virtual std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) = 0;
   /// A regular file is there.
   [[nodiscard]] virtual bool exists(const std::filesystem::path& path) = 0;
-  /// Replaces `path`, a file or nothing, so that after a crash it holds either the old bytes or the new, never a mixture: temporary file,
-  /// fsync, rename, fsync of the folder. Missing parent folders are made.
+  /// Replaces `path`, a file or nothing, so that after a crash it holds either the old bytes or the new, never a
+  /// mixture: temporary file, fsync, rename, fsync of the folder. Missing parent folders are made.
   virtual void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) = 0;
   /// Absent is no error.
   virtual void remove(const std::filesystem::path& path) = 0;

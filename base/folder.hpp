@@ -49,8 +49,8 @@ class Folder {
   /// A regular file, opened with `flags` (O_RDONLY or O_WRONLY). nullopt if there is none of that name; throws if it is
   /// a link, a folder, a pipe or a device.
   [[nodiscard]] std::optional<Descriptor> file(const std::string& name, int flags) const;
-  /// A new file for writing, readable as the umask allows: its name is `prefix` (cut where names have to be shorter) and
-  /// 16 random characters.
+  /// A new file for writing, readable as the umask allows: its name is `prefix` (cut where names have to be shorter)
+  /// and 16 random characters.
   [[nodiscard]] std::pair<std::string, Descriptor> new_file(const std::string& prefix) const;
 
   /// True for a regular file that is no link.

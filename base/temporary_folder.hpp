@@ -8,8 +8,8 @@
 
 namespace hfta {
 
-/// In memory where that is possible, removed with everything in it when this goes; one whose process was killed, when the
-/// next of its name is made.
+/// In memory where that is possible, removed with everything in it when this goes; one whose process was killed, when
+/// the next of its name is made.
 class TemporaryFolder {
  public:
   /// Throws Error{kStorage} if it cannot be made. `name`: how its name begins, for who finds it after a crash.

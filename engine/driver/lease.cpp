@@ -119,7 +119,7 @@ class StudyLease::Beat {
     thread_.join();
     try {
       folder_->remove(name_);  // its name is this attempt's alone
-    } catch (const Error&) {  // it stays, unlocked: whoever takes the study next removes it
+    } catch (const Error&) {   // it stays, unlocked: whoever takes the study next removes it
     }
   }
   Beat(const Beat&) = delete;

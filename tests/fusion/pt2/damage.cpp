@@ -1,5 +1,5 @@
-// Damages archives and imports them: pt2_damage SECONDS [SEED]. Every seed is one archive, damaged in one way; what comes
-// of it must be a graph or an Error{kConfig}. With a seed only that one runs.
+// Damages archives and imports them: pt2_damage SECONDS [SEED]. Every seed is one archive, damaged in one way; what
+// comes of it must be a graph or an Error{kConfig}. With a seed only that one runs.
 
 #include <fmt/format.h>
 
