@@ -1,5 +1,6 @@
 #include "storage/store.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ void check_can_be_made(const fs::path& path, const fs::path& folder) {
     refuse(path, fmt::format("cannot be created: its name has {} bytes, wanted at most {}", name.size(),
                              NAME_MAX - kJournalEnding));
   }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     refuse(path, fmt::format("cannot be created: the folder {} cannot be written to: {}", printable(folder.string()),
                              std::strerror(errno)));
   }

@@ -1,6 +1,8 @@
 // hfta-tune: dispatches to a command and turns errors into exit codes.
 
+#include <fcntl.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -97,6 +99,15 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+// Where one is closed, the next file to be opened would take its number, and get what is told to the user.
+void keep_standard_streams() {
+  for (int number = ::open("/dev/null", O_RDWR); number >= 0; number = ::open("/dev/null", O_RDWR)) {
+    if (number <= STDERR_FILENO) continue;
+    ::close(number);
+    return;
+  }
+}
+
 int run(const Words& words) {
   try {
     return dispatch(words);
@@ -130,6 +141,7 @@ const std::vector<std::string>& command_names() {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  hfta::engine::keep_standard_streams();
   hfta::engine::keep_freed_memory();
   return hfta::engine::run({argv + 1, argv + argc});
 }

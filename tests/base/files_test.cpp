@@ -141,7 +141,8 @@ TEST_CASE("Failures name the path and the reason") {
   CHECK(has(failure(folder, [&] { (void)files.read(folder, 10); }), "cannot read: Is a directory"));
   CHECK(has(failure(folder, [&] { files.write_atomically(folder, bytes_of("x")); }), "cannot rename to: "));
   CHECK(has(failure(file, [&] { files.write_atomically(file / "below", bytes_of("x")); }), "Not a directory"));
-  CHECK(has(failure(file, [&] { files.write_atomically(file / "far/below", bytes_of("x")); }), "Not a directory"));
+  CHECK(has(failure(file, [&] { files.write_atomically(file / "far/below", bytes_of("x")); }),
+            "found a file, wanted a folder"));
   CHECK(has(failure(folder, [&] { files.remove(folder); }), "cannot remove: Is a directory"));
   CHECK(has(failure(file, [&] { (void)files.list(file); }), "Not a directory"));
   CHECK(files.list(scratch.path()) == std::vector<std::string>{"file"});  // and nothing was left behind

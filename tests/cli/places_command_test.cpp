@@ -45,10 +45,12 @@ json whole_results() {
   return results(place, "digits.db");
 }
 
-// A study that was killed after a few rounds, with states on disk.
+// A study that was stopped after a few rounds, with the states of all that is unfinished on disk.
 void begin_study(const Workplace& place, const std::string& store = "digits.db") {
-  Program program(place.options({{"HFTA_FAULTS", "state-saved@3=kill"}}), run_in(store));
-  REQUIRE(program.wait().code == 128 + SIGKILL);
+  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "30"}}), run_in(store));
+  REQUIRE(program.wait_for("round 3:"));
+  program.signal(SIGTERM);
+  REQUIRE(program.wait().code == 128 + SIGTERM);
 }
 
 std::vector<fs::path> checkpoints(const Workplace& place) {
@@ -235,11 +237,28 @@ TEST_CASE("a linked folder of states is refused, and nothing behind it is touche
   }
 }
 
+TEST_CASE("closed or broken standard streams change nothing, and no file takes their place") {
+  const json expected = whole_results();
+  for (const char* streams : {"<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full", "2>&1 | head -c 1"}) {
+    CAPTURE(streams);
+    const Workplace place;
+    place.write("digits.yaml", kHyperband);
+    Program::Options options = place.options();
+    options.environment.emplace_back("TERM", "");
+    const std::string program = options.program.string();
+    options.program = "/bin/sh";
+    Program shell(options, {"-c", "'" + program + "' digits.yaml " + streams});
+    CHECK(shell.wait().code == 0);
+    CHECK((results(place, "digits.db") == expected));
+    CHECK(place.names() == std::vector<std::string>{"digits.db", "digits.db.hfta", "digits.yaml"});
+  }
+}
+
 TEST_CASE("a study's files are as private as the umask says") {
   const mode_t before = ::umask(077);
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_FAULTS", "state-saved@3=stop"}}), {"digits.yaml"});
+  Program program(place.options({{"HFTA_FAULTS", "file-written@1=stop"}}), {"digits.yaml"});
   const bool stopped = program.wait_stopped();
   ::umask(before);
   REQUIRE(stopped);
