@@ -1,5 +1,8 @@
 #include "fusion/cpu/compile.hpp"
 
+#include <set>
+#include <string>
+
 #include "base/error.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/panels.hpp"
@@ -16,23 +19,53 @@ void compile_number(Site& site) {
   } else if (node.op == "number::numel") {
     b.bind_number(site.output(), site.tensor(0).numel());
   } else if (node.op == "number::stride") {
-    b.bind_number(site.output(), row_major(site.tensor(0).sizes)[site.tensor(0).index(site.integer(1))]);
+    const Tensor x = site.tensor(0);
+    b.bind_number(site.output(), row_major(x.sizes)[x.index(site.integer(1))]);
   } else {
     std::vector<Number> args;
-    for (const Arg& arg : node.args) {
-      if (const auto* id = std::get_if<ValueId>(&arg)) {
-        if (!b.number(*id)) site.fail("a number is not known beforehand");
-        args.push_back(*b.number(*id));
-      } else if (const auto* whole = std::get_if<std::int64_t>(&arg)) {
-        args.emplace_back(*whole);
-      } else if (const auto* flag = std::get_if<bool>(&arg)) {
-        args.emplace_back(*flag);
-      } else {
-        args.emplace_back(std::get<double>(arg));
-      }
+    for (std::size_t i = 0; i < node.args.size(); ++i) args.push_back(site.literal(i));
+    try {
+      b.bind_number(site.output(), number_of(node.op, args));
+    } catch (const Error& error) {
+      site.fail(error.what());
     }
-    b.bind_number(site.output(), number_of(node.op, args));
   }
+}
+
+bool only_moves(const std::string& op) {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    for (auto* family : {&shape_ops, &select_ops, &join_ops, &constant_ops}) {
+      for (const NamedCompiler& compiler : (*family)()) all.insert(compiler.op);
+    }
+    return all;
+  }();
+  return names.contains(op);
+}
+
+// Kernels have at least one element to work on; LibTorch knows what becomes of none.
+void refuse_empty(Site& site) {
+  for (const ValueId id : inputs_of(site.node())) {
+    if (site.b.bound(id) && site.b.value(id).numel() == 0) site.fail("an input of it is empty");
+  }
+}
+
+void compile_op(Site& site) {
+  const Graph& graph = site.b.graph();
+  const Node& node = site.node();
+  const bool counts = node.no_gradient && node.op == "aten::add_.Tensor";  // num_batches_tracked
+  if (node.no_gradient && !counts) site.fail("it runs without gradients");
+  const std::string op = counts ? node.op : out_of_place(node.op);
+  const Compile compile = find_compiler(op);
+  if (compile == nullptr) site.fail("it has no compiler");
+  if (!counts && overwrites(node.op) && seen_later(graph, site.position()))
+    site.fail("it writes what is read elsewhere");
+  if (!only_moves(op)) refuse_empty(site);
+  compile(site);
+  if (counts || !overwrites(node.op)) return;
+  const Tensor &before = site.tensor(0), &after = site.b.value(site.output());
+  if (after.dtype != before.dtype) site.fail("it would change its dtype");
+  if (after.sizes != before.sizes) site.fail("it would change its sizes");
 }
 
 void compile_nodes(Builder& b) {
@@ -44,19 +77,15 @@ void compile_nodes(Builder& b) {
       site.bind(site.tensor(0));
       continue;
     }
-    if (is_number_op(graph.nodes[i].op)) {
-      compile_number(site);
-      continue;
+    try {
+      if (is_number_op(graph.nodes[i].op)) {
+        compile_number(site);
+      } else {
+        compile_op(site);
+      }
+    } catch (const ShapeError& error) {
+      site.fail(error.what());
     }
-    const std::string& op = graph.nodes[i].op;
-    const bool counts = graph.nodes[i].no_gradient && op == "aten::add_.Tensor";  // num_batches_tracked
-    if (graph.nodes[i].no_gradient && !counts) site.fail("it runs without gradients");
-    const Compile compile = find_compiler(counts ? op : out_of_place(op));
-    if (compile == nullptr) site.fail("it has no compiler");
-    if (!counts && overwrites(op) && seen_later(graph, i)) site.fail("it writes what is read elsewhere");
-    const bool overwritten = !counts && overwrites(op);
-    compile(site);
-    if (overwritten && b.value(site.output()).dtype != site.tensor(0).dtype) site.fail("it would change its dtype");
   }
   if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
 }

@@ -1,16 +1,47 @@
 #include "fusion/cpu/tensor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <functional>
-#include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/checked.hpp"
 
 namespace hfta::fusion::cpu {
 
+namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;  // beyond any memory; sums of bytes of them fit 64 bits
+
+std::string text_of(std::span<const std::int64_t> sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+
+}  // namespace
+
 std::int64_t product(std::span<const std::int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+  std::int64_t elements = 1;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) throw ShapeError(fmt::format("found a negative size in {}", text_of(sizes)));
+    const std::optional<std::int64_t> more = checked_mul(elements, size);
+    if (!more || *more > kMostElements)
+      throw ShapeError(fmt::format("found sizes {}, beyond any memory", text_of(sizes)));
+    elements = *more;
+  }
+  return elements;
+}
+
+Dims inferred(Dims wanted, std::int64_t elements) {
+  const auto open = std::find(wanted.begin(), wanted.end(), -1);
+  const Dims given = wanted;
+  if (open != wanted.end()) {
+    *open = 1;
+    const std::int64_t rest = product(wanted);
+    if (rest == 0) throw ShapeError(fmt::format("found sizes {}, in which -1 may be anything", text_of(given)));
+    *open = elements / rest;
+  }
+  if (product(wanted) == elements) return wanted;
+  throw ShapeError(fmt::format("found sizes {} for {} elements", text_of(given), elements));
 }
 
 Dims inverse(std::span<const std::int64_t> order) {
@@ -21,6 +52,7 @@ Dims inverse(std::span<const std::int64_t> order) {
 }
 
 Dims row_major(const Dims& sizes) {
+  static_cast<void>(product(sizes));  // so that no stride leaves 64 bits
   Dims strides(sizes.size(), 1);
   for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<std::int64_t>(sizes[d], 1);
   return strides;
@@ -52,8 +84,20 @@ bool Tensor::dense() const {
   return true;
 }
 
+std::size_t Tensor::index(std::int64_t d) const {
+  if (d < -dim() || d >= dim()) {
+    throw ShapeError(fmt::format("found dimension {} of a tensor of {} dimensions", d, dim()));
+  }
+  return static_cast<std::size_t>(d < 0 ? d + dim() : d);
+}
+
 Tensor Tensor::permuted(std::span<const std::int64_t> order) const {
   Tensor out = *this;
+  std::vector<bool> seen(sizes.size(), false);
+  for (const std::int64_t d : order) seen[index(d)] = true;
+  if (order.size() != sizes.size() || std::find(seen.begin(), seen.end(), false) != seen.end()) {
+    throw ShapeError(fmt::format("found the order {} for {} dimensions", text_of(order), dim()));
+  }
   for (std::size_t d = 0; d < order.size(); ++d) {
     out.sizes[d] = size(order[d]);
     out.strides[d] = stride(order[d]);
@@ -71,6 +115,13 @@ Tensor Tensor::transposed(std::int64_t a, std::int64_t b) const {
 Tensor Tensor::sliced(std::int64_t d, std::int64_t begin, std::int64_t count, std::int64_t step) const {
   Tensor out = *this;
   const std::size_t at = index(d);
+  const bool inside = begin >= 0 && count >= 0 && step >= 1 && begin <= sizes[at] &&
+                      (count == 0 || (begin < sizes[at] && count - 1 <= (sizes[at] - 1 - begin) / step));
+  if (!inside) {
+    throw ShapeError(
+        fmt::format("found {} elements from {} on in steps of {}, of a size of {}", count, begin, step, sizes[at]));
+  }
+  step = count > 1 ? step : 1;  // a stride is a distance in memory, which a step beyond the end is not
   out.offset += begin * strides[at];
   out.sizes[at] = count;
   out.strides[at] *= step;
@@ -85,7 +136,20 @@ Tensor Tensor::selected(std::int64_t d, std::int64_t at) const {
   return out;
 }
 
+void Tensor::insert(std::int64_t d) {
+  if (d < -dim() - 1 || d > dim()) {
+    throw ShapeError(fmt::format("found dimension {} for a new one among {}", d, dim() + 1));
+  }
+  const std::int64_t at = d < 0 ? d + dim() + 1 : d;
+  sizes.insert(sizes.begin() + at, 1);
+  strides.insert(strides.begin() + at, 0);
+}
+
 Tensor Tensor::expanded(const Dims& wanted) const {
+  static_cast<void>(product(wanted));
+  if (wanted.size() < sizes.size()) {
+    throw ShapeError(fmt::format("found sizes {}, wanted such that repeat {}", text_of(wanted), text_of(sizes)));
+  }
   Tensor out = *this;
   out.sizes = wanted;
   out.strides.assign(wanted.size(), 0);
@@ -94,7 +158,7 @@ Tensor Tensor::expanded(const Dims& wanted) const {
     if (sizes[d] == wanted[d + missing]) {
       out.strides[d + missing] = strides[d];
     } else if (sizes[d] != 1) {
-      throw Error(ErrorKind::kInternal, "expand: found sizes that do not broadcast");
+      throw ShapeError(fmt::format("found sizes {}, which do not repeat to {}", text_of(sizes), text_of(wanted)));
     }
   }
   return out;
@@ -105,7 +169,11 @@ Dims broadcast(const Dims& a, const Dims& b) {
   for (const Dims* sizes : {&a, &b}) {
     const std::size_t missing = out.size() - sizes->size();
     for (std::size_t d = 0; d < sizes->size(); ++d) {
-      if ((*sizes)[d] != 1) out[d + missing] = (*sizes)[d];
+      std::int64_t& size = out[d + missing];
+      if ((*sizes)[d] == 1 || (*sizes)[d] == size) continue;
+      if (size != 1)
+        throw ShapeError(fmt::format("found sizes {} and {}, which do not broadcast", text_of(a), text_of(b)));
+      size = (*sizes)[d];
     }
   }
   return out;

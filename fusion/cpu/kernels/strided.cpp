@@ -1,5 +1,7 @@
 #include "fusion/cpu/kernels/strided.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
@@ -59,6 +61,7 @@ Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
 // The order of dimensions is that of the first tensor's memory, so that it is walked forwards.
 Loops loops_over(const std::vector<Tensor>& tensors) {
   const Tensor& first = tensors.front();
+  if (first.sizes.size() > kMostLoops) throw ShapeError(fmt::format("found a tensor of {} dimensions", first.dim()));
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < first.sizes.size(); ++d) {
     if (first.sizes[d] != 1) order.push_back(d);
@@ -95,7 +98,8 @@ Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
   if (from.dtype == DType::kInt64) return typed_copy<std::int64_t>(from, to, add);
   if (from.dtype == DType::kBool) return typed_copy<std::uint8_t>(from, to, add);
   if (from.dtype == DType::kFloat64) return typed_copy<double>(from, to, add);
-  return typed_copy<float>(from, to, add);
+  if (from.dtype == DType::kFloat32) return typed_copy<float>(from, to, add);
+  throw ShapeError(fmt::format("found a tensor of {}, for which nothing is compiled", name_of(from.dtype)));
 }
 
 }  // namespace hfta::fusion::cpu
