@@ -124,20 +124,21 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   graphs_.try_emplace(partition(params), graph_key(task));
-  if (task.spec.model_file) check_model(task, splits.train.size);
+  if (task.spec.model_file) check_model(task, splits.train);
 }
 
-void FusedTrainer::check_model(const PreparedTask& task, std::int64_t samples) {
+void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& data) {
   if (runnable_.insert(task.graph.signature()).second) {
-    translated(options_.label, [&] { fusion::check_runnable(task.graph, device()); });
+    translated(options_.label,
+               [&] { fusion::check_runnable(task.graph, task.spec.recipe, task.spec.hyper, data, device()); });
   }
   if (task.graph.fixed_batch == 0) return;
-  const std::int64_t left = samples % task.graph.fixed_batch;
+  const std::int64_t left = data.size % task.graph.fixed_batch;
   if (left == 0) return;
   models_.note(*task.spec.model_file,
                fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
                            "out",
-                           task.graph.fixed_batch, left, samples));
+                           task.graph.fixed_batch, left, data.size));
 }
 
 std::string FusedTrainer::partition(const trials::Params& params) const { return options_.config.partition(params); }
