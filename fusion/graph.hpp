@@ -116,6 +116,18 @@ struct Hyper {
   double value = 0;  ///< This trial's.
 };
 
+/// Which batch sizes a graph may run with, where that is not any.
+struct BatchLimits {
+  std::int64_t smallest = 0;
+  /// In terms of N, "(N % 2) == 0", as graph/condition.hpp reads them: for other batches the model may have been
+  /// another.
+  std::vector<std::string> conditions;
+
+  /// The limit that a batch of `n` breaks, in words: "at least 2 samples", "(N % 2) == 0"; "": none.
+  [[nodiscard]] std::string broken_by(std::int64_t n) const;
+  [[nodiscard]] bool allow(std::int64_t n) const { return broken_by(n).empty(); }
+};
+
 /// A model. Training and evaluation are two readings of the same graph: in evaluation dropout is the identity and
 /// batch norm uses its running statistics.
 struct Graph {
@@ -127,6 +139,7 @@ struct Graph {
   ValueId output = 0;
   std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
   std::int64_t largest_batch = 0;  ///< 0: no limit.
+  BatchLimits limits;              ///< Further ones.
 
   /// Text that two graphs share exactly if they can train side by side in one array: everything but `hypers`' values,
   /// `where` and stored values.

@@ -184,8 +184,9 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
   const LoadedData& data = on_device(task);
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(
-      recipe, {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch}, *data.train,
-      nullptr);
+      recipe,
+      {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits},
+      *data.train, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps)) return *known;
   const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause, graphs()};

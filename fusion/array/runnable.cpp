@@ -13,10 +13,13 @@
 namespace hfta::fusion {
 namespace {
 
-// Two samples, so that a dimension of the batch is not taken for one of size 1.
+// Two samples, so that a dimension of the batch is not taken for one of size 1; more where the graph wants more.
 std::int64_t samples_wanted(const Graph& graph, const Recipe& recipe, const Dataset& data) {
   if (graph.fixed_batch > 0) return graph.fixed_batch;
-  return std::min<std::int64_t>({2, recipe.batch_size, data.size});
+  const std::int64_t most = std::min<std::int64_t>(recipe.batch_size, data.size);
+  std::int64_t n = std::min<std::int64_t>(2, most);
+  while (n < most && !graph.limits.allow(n)) ++n;
+  return n;
 }
 
 // Repeated where there are fewer.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "fusion/pt2/arguments.hpp"
+#include "fusion/pt2/guards.hpp"
 #include "fusion/pt2/ops.hpp"
 #include "fusion/pt2/prune.hpp"
 
@@ -67,6 +68,7 @@ class Translator {
     add_weights();
     graph().fixed_batch = batch_.fixed;
     graph().largest_batch = batch_.largest;
+    graph().limits = {batch_.smallest, guards_from(program_, batch_)};
     drop_unused(graph(), out_.output_values);
     return std::move(out_);
   }
