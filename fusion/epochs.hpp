@@ -44,6 +44,9 @@ struct EpochOptions {
   std::int64_t fixed_batch =
       0;  ///< Graph::fixed_batch: short batches are left out of training and filled up in evaluation.
   std::int64_t largest_batch = 0;  ///< Graph::largest_batch
+  /// Graph::limits. Training's batches are the caller's to choose within them; in evaluation what breaks them is filled
+  /// up.
+  BatchLimits limits = {};
 };
 
 /// Runs whole epochs. Each slot is at its own epoch: slots at the same one share their batches, others gather theirs.
@@ -78,6 +81,7 @@ class Epochs {
   [[nodiscard]] Orders orders_for(const Array& array) const;
   [[nodiscard]] Samples samples_in(const at::Tensor& order) const;
   [[nodiscard]] std::int64_t evaluation_batch() const;
+  [[nodiscard]] std::int64_t filled_up(std::int64_t n) const;
   [[nodiscard]] std::vector<Samples> evaluation_samples(const DeviceData& data) const;
   [[nodiscard]] std::vector<ChunkMetrics> evaluate_chunks(Array& array, const DeviceData& data,
                                                           const std::function<bool(int chunk)>& wanted) const;

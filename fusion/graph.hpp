@@ -118,6 +118,18 @@ struct Hyper {
   double value = 0;  ///< This trial's.
 };
 
+/// Which batch sizes a graph may run with, where that is not any.
+struct BatchLimits {
+  std::int64_t smallest = 0;
+  /// In terms of N, "(N % 2) == 0", as graph/condition.hpp reads them: for other batches the model may have been
+  /// another.
+  std::vector<std::string> conditions;
+
+  /// The limit that a batch of `n` breaks, in words: "at least 2 samples", "(N % 2) == 0"; "": none.
+  [[nodiscard]] std::string broken_by(std::int64_t n) const;
+  [[nodiscard]] bool allow(std::int64_t n) const { return broken_by(n).empty(); }
+};
+
 /// A model. Training and evaluation are two readings of the same graph (in evaluation dropout is the identity and batch
 /// norm uses its running statistics), unless evaluation has a graph of its own.
 struct Graph {
@@ -129,6 +141,7 @@ struct Graph {
   ValueId output = 0;
   std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
   std::int64_t largest_batch = 0;  ///< 0: no limit.
+  BatchLimits limits;              ///< Further ones.
   /// What evaluation computes, as it stands; null: a reading of this graph. It has the same weights, inputs and hypers
   /// in the same order, each with values of its own, and an output of the same shape.
   std::shared_ptr<const Graph> evaluation = nullptr;

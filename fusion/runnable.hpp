@@ -1,13 +1,17 @@
 #pragma once
-/// Whether a graph can be trained at all, without its weights.
+/// Whether a graph can be trained at all.
 
 #include <c10/core/Device.h>
 
-#include "fusion/graph.hpp"
+#include "fusion/array.hpp"
+#include "fusion/dataset.hpp"
 
 namespace hfta::fusion {
 
-/// Throws what Array's constructor would: Error{kConfig} if the graph has an op that cannot be run on the device.
-void check_runnable(const Graph& graph, const c10::Device& device);
+/// Makes one training step of one slot and one evaluation, on the first samples of `data`, as few as tell something,
+/// and throws the slot away: whatever training would refuse for its sizes, arguments or ops is refused here. Throws
+/// Error{kConfig} with the line of the model's source, or Error{kMemory}, Error{kDevice}.
+void check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
+                    const c10::Device& device);
 
 }  // namespace hfta::fusion

@@ -20,7 +20,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
              trainer.device(), trainer.graphs()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
-               task.graph.largest_batch},
+               task.graph.largest_batch, task.graph.limits},
               *data.train, data.validation ? &*data.validation : nullptr) {}
 
 fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) {

@@ -154,7 +154,7 @@ void FusedTrainer::check(const trials::Params& params) {
   graphs_.try_emplace(partition(params), graph_key(task));
   if (task.spec.model_file) {
     if (splits.validation || splits.test) check_evaluation(task);
-    check_model(task, splits.train.size);
+    check_model(task, splits.train);
   }
 }
 
@@ -180,20 +180,21 @@ void FusedTrainer::check_evaluation(const PreparedTask& task) const {
                           place, doubt));
 }
 
-void FusedTrainer::check_model(const PreparedTask& task, std::int64_t samples) {
+void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& data) {
   if (runnable_.insert(task.graph.signature()).second) {
-    translated(options_.label, [&] { fusion::check_runnable(task.graph, device()); });
+    translated(options_.label,
+               [&] { fusion::check_runnable(task.graph, task.spec.recipe, task.spec.hyper, data, device()); });
   }
   if (const std::string pairs = told_by_order(task.spec, task.graph); !pairs.empty()) {
     models_.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
   }
   if (task.graph.fixed_batch == 0) return;
-  const std::int64_t left = samples % task.graph.fixed_batch;
+  const std::int64_t left = data.size % task.graph.fixed_batch;
   if (left == 0) return;
   models_.note(*task.spec.model_file,
                fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
                            "out",
-                           task.graph.fixed_batch, left, samples));
+                           task.graph.fixed_batch, left, data.size));
 }
 
 std::string FusedTrainer::partition(const trials::Params& params) const { return options_.config.partition(params); }
@@ -242,8 +243,9 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
   const LoadedData& data = on_device(task);
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(
-      recipe, {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch}, *data.train,
-      nullptr);
+      recipe,
+      {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits},
+      *data.train, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps)) return *known;
   const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause, graphs()};

@@ -58,7 +58,7 @@ class FusedTrainer final : public Trainer {
   /// That the graph says what validation and test compute.
   void check_evaluation(const PreparedTask& task) const;
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
-  void check_model(const PreparedTask& task, std::int64_t samples);
+  void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
   [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,

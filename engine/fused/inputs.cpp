@@ -32,11 +32,12 @@ std::vector<std::string> in_input_order(const TaskSpec& spec, const fusion::Grap
   }
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (x[i] == names[i] || std::count(names.begin(), names.end(), x[i]) == 0) continue;
-    throw Error(ErrorKind::kConfig,
-                fmt::format("{}: data.x: found '{}' in the place of input '{}' of the model, which has another input of "
-                            "that name; wanted the names of all inputs (then their order is free), or at each place the "
-                            "array of the input there: {}",
-                            spec.data.where, printable(x[i]), printable(names[i]), printable(join(names))));
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("{}: data.x: found '{}' in the place of input '{}' of the model, which has another input of "
+                    "that name; wanted the names of all inputs (then their order is free), or at each place the "
+                    "array of the input there: {}",
+                    spec.data.where, printable(x[i]), printable(names[i]), printable(join(names))));
   }
   return x;
 }

@@ -14,8 +14,8 @@ namespace hfta::engine {
 /// and has the name of another.
 [[nodiscard]] std::vector<std::string> in_input_order(const TaskSpec& spec, const fusion::Graph& graph);
 
-/// "ids for 'input_ids', mask for 'attention_mask'" where arrays go by their order and another would fit as well: inputs
-/// of one shape and type. Else "".
+/// "ids for 'input_ids', mask for 'attention_mask'" where arrays go by their order and another would fit as well:
+/// inputs of one shape and type. Else "".
 [[nodiscard]] std::string told_by_order(const TaskSpec& spec, const fusion::Graph& graph);
 
 }  // namespace hfta::engine

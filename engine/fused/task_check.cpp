@@ -196,6 +196,20 @@ void check_warmup(const TaskSpec& spec, std::int64_t n) {
            shortest(schedule.warmup), shortest(all), spec.recipe.epochs, steps));
 }
 
+// Exporting writes down one way through the model, and for which batches it is that.
+void check_limits(const TaskSpec& spec, const Graph& graph, std::int64_t batch, std::int64_t last) {
+  if (const std::string limit = graph.limits.broken_by(batch); !limit.empty()) {
+    fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted {}, for which {} was exported", batch,
+                                      printable(limit), model_name(spec)));
+  }
+  const std::string limit = spec.drop_last ? "" : graph.limits.broken_by(last);
+  if (limit.empty()) return;
+  fail(spec.data.where,
+       fmt::format("data.batch_size: found {}, which leaves a last batch of {}, wanted {}, for which {} "
+                   "was exported; set drop_last: true or another batch_size",
+                   batch, last, printable(limit), model_name(spec)));
+}
+
 void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
   const std::int64_t batch = spec.recipe.batch_size;
   if (batch < 1) fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted a number from 1 on", batch));
@@ -214,6 +228,7 @@ void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
                                       graph.fixed_batch > 0 ? "" : " with drop_last", n));
   }
   const std::int64_t last = n % batch == 0 ? batch : n % batch;
+  check_limits(spec, graph, batch, last);
   if (last == 1 && !(spec.drop_last && n > 1 && batch > 1) && needs_two_samples(graph)) {
     fail(spec.data.where, fmt::format("data.batch_size: found {}, which leaves a last batch of one sample of {} under "
                                       "batch norm; set drop_last: true or another batch_size",

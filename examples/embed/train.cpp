@@ -43,7 +43,9 @@ static void train(const Graph& graph) {
   for (int i = 0; i < width; ++i) array.admit(i, {.seed = 1, .hyper = {.optimizer = {.lr = rates[i]}}});
 
   const DeviceData data = to_device(noise(graph, 512), graph, recipe, at::kCPU);
-  const Epochs epochs(recipe, {.fixed_batch = graph.fixed_batch, .largest_batch = graph.largest_batch}, data, nullptr);
+  const Epochs epochs(recipe,
+                      {.fixed_batch = graph.fixed_batch, .largest_batch = graph.largest_batch, .limits = graph.limits},
+                      data, nullptr);
   std::vector<std::string> curves(rates.size());
   for (int epoch = 0; epoch < recipe.epochs; ++epoch) {
     for (const EpochResult& it : epochs.run(array))

@@ -18,15 +18,23 @@ std::int64_t Epochs::evaluation_batch() const {
       std::max<std::int64_t>(1, train_.inputs.front().numel() / std::max<std::int64_t>(1, train_.size));
   const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
   const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
-  return options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
+  const std::int64_t allowed = options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
+  return options_.limits.allow(allowed) ? allowed : recipe_.batch_size;
 }
 
-// In order; the last one is filled up with its last sample where the batch is fixed.
+// The next batch size from n on that the graph takes.
+std::int64_t Epochs::filled_up(std::int64_t n) const {
+  if (options_.fixed_batch > 0) return options_.fixed_batch;
+  while (n < evaluation_batch() && !options_.limits.allow(n)) ++n;
+  return n;
+}
+
+// In order; the last one is filled up with its last sample where the graph does not take so few.
 std::vector<Samples> Epochs::evaluation_samples(const DeviceData& data) const {
   std::vector<Samples> all;
   for (std::int64_t begin = 0; begin < data.size; begin += evaluation_batch()) {
     const std::int64_t end = std::min(begin + evaluation_batch(), data.size);
-    const std::int64_t missing = options_.fixed_batch > 0 ? options_.fixed_batch - (end - begin) : 0;
+    const std::int64_t missing = filled_up(end - begin) - (end - begin);
     Samples samples;
     for (const at::Tensor& input : data.inputs) {
       at::Tensor rows = input.slice(0, begin, end);

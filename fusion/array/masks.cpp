@@ -16,15 +16,16 @@ namespace {
 
 /// What is known of a value at the means of all masks.
 struct Known {
-  bool uniform = false;          ///< Every element is `factor`; else: `factor` times what it is without masks.
+  bool uniform = false;  ///< Every element is `factor`; else: `factor` times what it is without masks.
   double factor = 1;
-  std::set<std::size_t> drawn;   ///< The calls whose masks are in it.
+  std::set<std::size_t> drawn;  ///< The calls whose masks are in it.
 };
 
 // Calls that move elements, or change their type, and leave the numbers alone.
 constexpr std::array<std::string_view, 20> kRearranging = {
-    "view",  "reshape",  "expand",     "expand_as", "unsqueeze", "squeeze", "to",     "type_as", "clone",   "detach",
-    "alias", "_to_copy", "contiguous", "permute",   "transpose", "flatten", "view_as", "float",  "lift_fresh_copy", "_unsafe_view"};
+    "view",      "reshape", "expand",  "expand_as", "unsqueeze",       "squeeze",     "to",
+    "type_as",   "clone",   "detach",  "alias",     "_to_copy",        "contiguous",  "permute",
+    "transpose", "flatten", "view_as", "float",     "lift_fresh_copy", "_unsafe_view"};
 
 // Makers of constants, and the position of the number; -1: ones.
 constexpr std::array<std::pair<std::string_view, int>, 6> kConstants = {
@@ -41,7 +42,8 @@ std::string_view bare(const Node& node) {
 
 class Masks {
  public:
-  explicit Masks(const Graph& graph) : graph_(graph), aliases_(graph), makers_(makers_of(graph)), floored_(find_floored(graph)) {}
+  explicit Masks(const Graph& graph)
+      : graph_(graph), aliases_(graph), makers_(makers_of(graph)), floored_(find_floored(graph)) {}
 
   std::set<std::size_t> run() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) visit(i);

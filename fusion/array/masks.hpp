@@ -18,8 +18,8 @@ struct Floored {
 [[nodiscard]] Floored find_floored(const Graph& graph);
 
 /// Positions of the calls that draw a mask of which nothing is left at its mean: bernoulli(p), floor(p + uniform), that
-/// only ever multiplies, what it multiplied divided by p. Stochastic depth and inverted dropout, where evaluation is the
-/// identity as it is in the modules that turn them off.
+/// only ever multiplies, what it multiplied divided by p. Stochastic depth and inverted dropout, where evaluation is
+/// the identity as it is in the modules that turn them off.
 [[nodiscard]] std::set<std::size_t> inverted_dropout(const Graph& graph);
 
 }  // namespace hfta::fusion

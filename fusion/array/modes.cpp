@@ -94,8 +94,8 @@ class Writes {
     const ValueId set = aliases_.set_of(weight.value);
     return adds_one(node, set) && std::all_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& other) {
              const std::vector<ValueId> inputs = inputs_of(other);
-             const bool reads = std::any_of(inputs.begin(), inputs.end(),
-                                            [&](ValueId id) { return aliases_.set_of(id) == set; });
+             const bool reads =
+                 std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) { return aliases_.set_of(id) == set; });
              return !reads || adds_one(other, set);
            });
   }

@@ -13,6 +13,7 @@
 #include "fusion/array/layout.hpp"
 #include "fusion/array/numbers.hpp"
 #include "fusion/array/schema.hpp"
+#include "fusion/array/torch_error.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -225,11 +226,12 @@ at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at:
 
 void Program::execute(const Instruction& instruction, Flow& values, const RunContext& context) const {
   const Node& node = graph_.nodes[instruction.node];
-  if (node.no_gradient) {
-    const at::NoGradGuard no_gradients;
+  try {
+    const at::AutoGradMode gradients(at::GradMode::is_enabled() && !node.no_gradient);
     store(outputs_of(instruction, values, context), node, values);
-  } else {
-    store(outputs_of(instruction, values, context), node, values);
+  } catch (const c10::Error& error) {
+    if (fault_of(error) != TorchFault::kCall) throw;
+    fail_at(node, first_line(error));
   }
   for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
 }

@@ -18,7 +18,8 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 Dims with_batch(const Shape& shape, std::int64_t n) {
   Dims sizes = shape;
   for (std::int64_t& size : sizes) {
-    if (size < 0 && __builtin_mul_overflow(-size, n, &size)) throw Misfit("found sizes beyond what a machine can hold");
+    if (size < 0 && __builtin_mul_overflow(-size, n, &size))
+      throw ShapeError("found sizes beyond what a machine can hold");
   }
   return sizes;
 }
@@ -66,7 +67,7 @@ std::optional<std::size_t> Builder::only_reader(ValueId id) const {
 
 Tensor Builder::fresh(Dims sizes, DType dtype) {
   Tensor tensor;
-  static_cast<void>(elements(sizes));
+  static_cast<void>(product(sizes));
   tensor.buffer = static_cast<int>(buffers_.size());
   tensor.strides = row_major(sizes);
   tensor.sizes = std::move(sizes);
@@ -84,7 +85,7 @@ Tensor Builder::fresh(Dims sizes, DType dtype) {
 Tensor Builder::constant(Dims sizes, DType dtype, std::vector<std::byte> bytes) {
   Tensor tensor = fresh(std::move(sizes), dtype);
   if (static_cast<std::int64_t>(bytes.size()) != tensor.numel() * size_of(dtype)) {
-    throw Misfit("found a constant " + to_text(tensor.sizes) + " of another size than its bytes");
+    throw ShapeError("found a constant " + to_text(tensor.sizes) + " of another size than its bytes");
   }
   buffer_of(tensor).outside = true;
   constants_.push_back({tensor.buffer, std::move(bytes)});
@@ -111,7 +112,7 @@ void Builder::check_within(const Tensor& t) const {
             !__builtin_add_overflow(last, reach, &last);
   }
   if (!sound || last >= std::max<std::int64_t>(buffer.elements, 1)) {
-    throw Misfit("found a tensor " + to_text(t.sizes) + " that reaches beyond its memory");
+    throw ShapeError("found a tensor " + to_text(t.sizes) + " that reaches beyond its memory");
   }
 }
 

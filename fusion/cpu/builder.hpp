@@ -53,7 +53,7 @@ class Builder {
   [[nodiscard]] Tensor fresh(Dims sizes) { return fresh(std::move(sizes), dtype_); }
   /// A tensor that is known beforehand: the plan holds it. `bytes`: row-major.
   [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
-  /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws Misfit if one
+  /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
   /// The value row-major: itself, or a copy, whose gradient flows back.

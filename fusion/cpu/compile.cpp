@@ -1,6 +1,8 @@
 #include "fusion/cpu/compile.hpp"
 
+#include <set>
 #include <stdexcept>
+#include <string>
 #include <variant>
 
 #include "base/error.hpp"
@@ -19,21 +21,11 @@ void compile_number(Site& site) {
   } else if (node.op == "number::numel") {
     b.bind_number(site.output(), site.tensor(0).numel());
   } else if (node.op == "number::stride") {
-    b.bind_number(site.output(), row_major(site.tensor(0).sizes)[site.tensor(0).index(site.integer(1))]);
+    const Tensor x = site.tensor(0);
+    b.bind_number(site.output(), row_major(x.sizes)[x.index(site.integer(1))]);
   } else {
     std::vector<Number> args;
-    for (const Arg& arg : node.args) {
-      if (const auto* id = std::get_if<ValueId>(&arg)) {
-        if (!b.number(*id)) site.fail("a number is not known beforehand");
-        args.push_back(*b.number(*id));
-      } else if (const auto* whole = std::get_if<std::int64_t>(&arg)) {
-        args.emplace_back(*whole);
-      } else if (const auto* flag = std::get_if<bool>(&arg)) {
-        args.emplace_back(*flag);
-      } else {
-        args.emplace_back(std::get<double>(arg));
-      }
-    }
+    for (std::size_t i = 0; i < node.args.size(); ++i) args.push_back(site.literal(i));
     try {
       b.bind_number(site.output(), number_of(node.op, args));
     } catch (const Error& error) {
@@ -47,8 +39,8 @@ template <typename Work>
 void at_node(const Site& site, Work work) {
   try {
     work();
-  } catch (const Misfit& misfit) {
-    site.fail(misfit.what());
+  } catch (const ShapeError& error) {
+    site.fail(error.what());
   } catch (const std::out_of_range&) {
     site.fail("it has fewer arguments or outputs than the op");
   } catch (const std::bad_variant_access&) {
@@ -56,20 +48,41 @@ void at_node(const Site& site, Work work) {
   }
 }
 
-void compile_node(Builder& b, Site& site) {
-  const std::string& op = site.node().op;
-  const bool counts = site.node().no_gradient && op == "aten::add_.Tensor";  // num_batches_tracked
-  if (site.node().no_gradient && !counts) site.fail("it runs without gradients");
-  const Compile compile = find_compiler(counts ? op : out_of_place(op));
+bool only_moves(const std::string& op) {
+  static const std::set<std::string> names = [] {
+    std::set<std::string> all;
+    for (auto* family : {&shape_ops, &select_ops, &join_ops, &constant_ops}) {
+      for (const NamedCompiler& compiler : (*family)()) all.insert(compiler.op);
+    }
+    return all;
+  }();
+  return names.contains(op);
+}
+
+// Kernels have at least one element to work on; LibTorch knows what becomes of none.
+void refuse_empty(Site& site) {
+  for (const ValueId id : inputs_of(site.node())) {
+    if (site.b.bound(id) && site.b.value(id).numel() == 0) site.fail("an input of it is empty");
+  }
+}
+
+void compile_op(Site& site) {
+  const Graph& graph = site.b.graph();
+  const Node& node = site.node();
+  const bool counts = node.no_gradient && node.op == "aten::add_.Tensor";  // num_batches_tracked
+  if (node.no_gradient && !counts) site.fail("it runs without gradients");
+  const std::string op = counts ? node.op : out_of_place(node.op);
+  const Compile compile = find_compiler(op);
   if (compile == nullptr) site.fail("it has no compiler");
-  const bool overwritten = !counts && overwrites(op);
-  if (overwritten && seen_later(b.graph(), site.position())) site.fail("it writes what is read elsewhere");
+  if (!counts && overwrites(node.op) && seen_later(graph, site.position()))
+    site.fail("it writes what is read elsewhere");
+  if (!only_moves(op)) refuse_empty(site);
   compile(site);
-  if (!overwritten || site.output() == kNoValue) return;
-  const Tensor& result = b.value(site.output());
-  const Tensor first = site.tensor(0);
-  if (result.dtype != first.dtype) site.fail("it would change its dtype");
-  if (result.defined() && result.sizes != first.sizes) site.fail("it would change its sizes");
+  if (counts || !overwrites(node.op) || site.output() == kNoValue) return;
+  const Tensor before = site.tensor(0);
+  const Tensor& after = site.b.value(site.output());
+  if (after.dtype != before.dtype) site.fail("it would change its dtype");
+  if (after.defined() && after.sizes != before.sizes) site.fail("it would change its sizes");
 }
 
 void compile_nodes(Builder& b) {
@@ -81,7 +94,7 @@ void compile_nodes(Builder& b) {
       site.bind(site.tensor(0));
       continue;
     }
-    at_node(site, [&] { is_number_op(site.node().op) ? compile_number(site) : compile_node(b, site); });
+    at_node(site, [&] { is_number_op(site.node().op) ? compile_number(site) : compile_op(site); });
   }
   if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
 }
@@ -91,8 +104,8 @@ template <typename Work>
 Plan checked(Work work) {
   try {
     return work();
-  } catch (const Misfit& misfit) {
-    throw Error(ErrorKind::kConfig, std::string("model: cannot be compiled: ") + misfit.what());
+  } catch (const ShapeError& error) {
+    throw Error(ErrorKind::kConfig, std::string("model: cannot be compiled: ") + error.what());
   }
 }
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 
 namespace hfta::fusion::cpu {
@@ -25,6 +27,11 @@ const std::unordered_map<std::string, Compile>& table() {
 
 double real(const Number& number) {
   return std::visit([](auto x) { return static_cast<double>(x); }, number);
+}
+
+std::optional<std::int64_t> whole(const Number& number) {
+  if (const auto* value = std::get_if<double>(&number)) return exact_integer(*value);
+  return std::visit([](auto x) { return static_cast<std::int64_t>(x); }, number);
 }
 
 }  // namespace
@@ -86,17 +93,22 @@ bool Site::is_number(std::size_t i) const {
   return std::holds_alternative<double>(arg) || std::holds_alternative<std::int64_t>(arg);
 }
 
-double Site::number(std::size_t i) const {
+Number Site::literal(std::size_t i) const {
   const Arg& arg = call_.args.at(i);
-  if (const auto* id = std::get_if<ValueId>(&arg)) {
-    if (b.number(*id)) return real(*b.number(*id));
-  }
-  if (const auto* whole = std::get_if<std::int64_t>(&arg)) return static_cast<double>(*whole);
+  if (const auto* id = std::get_if<ValueId>(&arg); id != nullptr && b.number(*id)) return *b.number(*id);
+  if (const auto* integer = std::get_if<std::int64_t>(&arg)) return *integer;
   if (const auto* value = std::get_if<double>(&arg)) return *value;
+  if (const auto* flag = std::get_if<bool>(&arg)) return *flag;
   fail(fmt::format("argument {} is no number that is known beforehand", i));
 }
 
-std::int64_t Site::integer(std::size_t i) const { return static_cast<std::int64_t>(number(i)); }
+double Site::number(std::size_t i) const { return real(literal(i)); }
+
+std::int64_t Site::integer(std::size_t i) const {
+  const std::optional<std::int64_t> value = whole(literal(i));
+  if (!value) fail(fmt::format("argument {} is {}, wanted an integer", i, number(i)));
+  return *value;
+}
 
 bool Site::flag(std::size_t i) const {
   const auto* flag = std::get_if<bool>(&call_.args.at(i));
@@ -111,7 +123,9 @@ Dims Site::ints(std::size_t i) const {
     Dims out;
     for (const Size& size : *sizes) {
       if (size.value != kNoValue && !b.number(size.value)) fail(fmt::format("argument {} is not known beforehand", i));
-      out.push_back(size.value == kNoValue ? size.number : static_cast<std::int64_t>(real(*b.number(size.value))));
+      const std::optional<std::int64_t> number = size.value == kNoValue ? size.number : whole(*b.number(size.value));
+      if (!number) fail(fmt::format("argument {} is {}, wanted an integer", i, real(*b.number(size.value))));
+      out.push_back(*number);
     }
     return out;
   }

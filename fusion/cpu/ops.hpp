@@ -31,7 +31,10 @@ class Site {
   /// Whether argument i is a number rather than a tensor.
   [[nodiscard]] bool is_number(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i) const;
+  /// Exactly as it was written or computed: never by way of a double. Fails for fractions.
   [[nodiscard]] std::int64_t integer(std::size_t i) const;
+  /// Argument i as an element of a tensor.
+  [[nodiscard]] Number literal(std::size_t i) const;
   [[nodiscard]] bool flag(std::size_t i) const;
   [[nodiscard]] Dims ints(std::size_t i) const;
   /// Position in Graph::hypers if argument i is a number that may differ between slots.

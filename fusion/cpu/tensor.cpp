@@ -3,23 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
+#include <string>
 #include <utility>
+
+#include "base/checked.hpp"
 
 namespace hfta::fusion::cpu {
 
-std::int64_t product(std::span<const std::int64_t> sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
+namespace {
 
-std::int64_t elements(std::span<const std::int64_t> sizes) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  // beyond any memory; their bytes fit 64 bits
+
+}  // namespace
+
+std::string to_text(std::span<const std::int64_t> sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+
+std::int64_t product(std::span<const std::int64_t> sizes) {
   std::int64_t all = 1, largest = 1;  // largest: as if no size were 0, since others count on products of sizes
   for (const std::int64_t size : sizes) {
     const std::int64_t counted = std::max<std::int64_t>(size, 1);
-    if (size < 0 || counted > kMost / largest) {
-      throw Misfit(fmt::format("found sizes {}, wanted none below 0 and what a machine can hold", to_text(sizes)));
+    if (size < 0 || counted > kMostElements / largest) {
+      throw ShapeError(fmt::format("found sizes {}, wanted none below 0 and what a machine can hold", to_text(sizes)));
     }
     all *= size;
     largest *= counted;
@@ -27,7 +31,18 @@ std::int64_t elements(std::span<const std::int64_t> sizes) {
   return all;
 }
 
-std::string to_text(std::span<const std::int64_t> sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
+Dims inferred(Dims wanted, std::int64_t elements) {
+  const auto open = std::find(wanted.begin(), wanted.end(), -1);
+  const Dims given = wanted;
+  if (open != wanted.end()) {
+    *open = 1;
+    const std::int64_t rest = product(wanted);
+    if (rest == 0) throw ShapeError(fmt::format("found sizes {}, in which -1 may be anything", to_text(given)));
+    *open = elements / rest;
+  }
+  if (product(wanted) == elements) return wanted;
+  throw ShapeError(fmt::format("found sizes {} for {} elements", to_text(given), elements));
+}
 
 Dims inverse(std::span<const std::int64_t> order) {
   Dims back(order.size());
@@ -37,6 +52,7 @@ Dims inverse(std::span<const std::int64_t> order) {
 }
 
 Dims row_major(const Dims& sizes) {
+  static_cast<void>(product(sizes));  // so that no stride leaves 64 bits
   Dims strides(sizes.size(), 1);
   for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<std::int64_t>(sizes[d], 1);
   return strides;
@@ -44,7 +60,7 @@ Dims row_major(const Dims& sizes) {
 
 std::size_t Tensor::index(std::int64_t d) const {
   if (d < -dim() || d >= dim()) {
-    throw Misfit(fmt::format("found dimension {} of a tensor {}, which has {}", d, to_text(sizes), dim()));
+    throw ShapeError(fmt::format("found dimension {} of a tensor {}, which has {}", d, to_text(sizes), dim()));
   }
   return static_cast<std::size_t>(d < 0 ? d + dim() : d);
 }
@@ -80,7 +96,7 @@ Tensor Tensor::permuted(std::span<const std::int64_t> order) const {
   std::vector<bool> taken(sizes.size(), false);
   for (const std::int64_t d : order) taken[index(d)] = true;
   if (order.size() != sizes.size() || std::find(taken.begin(), taken.end(), false) != taken.end()) {
-    throw Misfit(
+    throw ShapeError(
         fmt::format("found the order {} for a tensor {}, wanted each dimension once", to_text(order), to_text(sizes)));
   }
   for (std::size_t d = 0; d < order.size(); ++d) {
@@ -100,11 +116,11 @@ Tensor Tensor::transposed(std::int64_t a, std::int64_t b) const {
 Tensor Tensor::sliced(std::int64_t d, std::int64_t begin, std::int64_t count, std::int64_t step) const {
   Tensor out = *this;
   const std::size_t at = index(d);
-  const bool within = begin >= 0 && begin <= sizes[at] && count >= 0 && step >= 1 &&
+  const bool inside = begin >= 0 && count >= 0 && step >= 1 && begin <= sizes[at] &&
                       (count == 0 || (begin < sizes[at] && count - 1 <= (sizes[at] - 1 - begin) / step));
-  if (!within) {
-    throw Misfit(fmt::format("found {} elements from {} on in steps of {} along dimension {} of a tensor {}", count,
-                             begin, step, d, to_text(sizes)));
+  if (!inside) {
+    throw ShapeError(
+        fmt::format("found {} elements from {} on in steps of {}, of a size of {}", count, begin, step, sizes[at]));
   }
   out.offset += begin * strides[at];
   out.sizes[at] = count;
@@ -120,21 +136,29 @@ Tensor Tensor::selected(std::int64_t d, std::int64_t at) const {
   return out;
 }
 
+void Tensor::insert(std::int64_t d) {
+  if (d < -dim() - 1 || d > dim()) {
+    throw ShapeError(fmt::format("found dimension {} for a new one among {}", d, dim() + 1));
+  }
+  const std::int64_t at = d < 0 ? d + dim() + 1 : d;
+  sizes.insert(sizes.begin() + at, 1);
+  strides.insert(strides.begin() + at, 0);
+}
+
 Tensor Tensor::expanded(const Dims& wanted) const {
+  static_cast<void>(product(wanted));
+  if (wanted.size() < sizes.size()) {
+    throw ShapeError(fmt::format("found sizes {}, wanted such that repeat {}", to_text(wanted), to_text(sizes)));
+  }
   Tensor out = *this;
   out.sizes = wanted;
   out.strides.assign(wanted.size(), 0);
-  static_cast<void>(elements(wanted));
-  const auto fail = [&] {
-    throw Misfit(fmt::format("found a tensor {}, which does not broadcast to {}", to_text(sizes), to_text(wanted)));
-  };
-  if (wanted.size() < sizes.size()) fail();
   const std::size_t missing = wanted.size() - sizes.size();
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == wanted[d + missing]) {
       out.strides[d + missing] = strides[d];
     } else if (sizes[d] != 1) {
-      fail();
+      throw ShapeError(fmt::format("found sizes {}, which do not repeat to {}", to_text(sizes), to_text(wanted)));
     }
   }
   return out;
@@ -147,7 +171,7 @@ Dims broadcast(const Dims& a, const Dims& b) {
     for (std::size_t d = 0; d < sizes->size(); ++d) {
       std::int64_t& size = out[d + missing];
       if (size != 1 && (*sizes)[d] != 1 && (*sizes)[d] != size) {
-        throw Misfit(fmt::format("found tensors {} and {}, which do not broadcast", to_text(a), to_text(b)));
+        throw ShapeError(fmt::format("found tensors {} and {}, which do not broadcast", to_text(a), to_text(b)));
       }
       if ((*sizes)[d] != 1) size = (*sizes)[d];
     }

@@ -1,23 +1,25 @@
 #pragma once
-/// Where a value lives while a compiled step runs.
+/// Where a value lives while a compiled step runs. Every function here that is given sizes or dimensions throws
+/// ShapeError where they do not fit.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion::cpu {
 
 using Dims = std::vector<std::int64_t>;
 
-/// Sizes, dimensions or dtypes that do not go together; the node that has them is named by who compiles it.
-class Misfit : public std::invalid_argument {
+/// Sizes or a dimension that no tensor here can have. Kind kConfig: graphs come from files. What it says has no place;
+/// whoever compiles the op knows that.
+class ShapeError : public Error {
  public:
-  using std::invalid_argument::invalid_argument;
+  explicit ShapeError(const std::string& what) : Error(ErrorKind::kConfig, what) {}
 };
 
 /// A strided view of a buffer. Sizes are the model's own, N included; the order in memory is free (images lie channels
@@ -37,16 +39,17 @@ struct Tensor {
   [[nodiscard]] bool contiguous() const;
   /// Every element of a gapless stretch of memory exactly once, in whatever order.
   [[nodiscard]] bool dense() const;
-  /// Position of a dimension that may count from the end. Throws Misfit if there is none.
+  /// Position of a dimension that may count from the end.
   [[nodiscard]] std::size_t index(std::int64_t d) const;
 
-  /// These throw Misfit where the tensor has no such dimensions or elements.
   [[nodiscard]] Tensor permuted(std::span<const std::int64_t> order) const;
   [[nodiscard]] Tensor transposed(std::int64_t a, std::int64_t b) const;
-  /// Elements begin, begin + step, ... of a dimension.
+  /// `count` elements begin, begin + step, ... of a dimension.
   [[nodiscard]] Tensor sliced(std::int64_t d, std::int64_t begin, std::int64_t count, std::int64_t step = 1) const;
   /// One element of a dimension, which disappears.
   [[nodiscard]] Tensor selected(std::int64_t d, std::int64_t at) const;
+  /// Gives it one more dimension, of size 1, at the position `d` of the result, which may count from its end.
+  void insert(std::int64_t d);
   /// Repeated to `wanted` sizes as broadcasting does.
   [[nodiscard]] Tensor expanded(const Dims& wanted) const;
 };
@@ -55,10 +58,11 @@ struct Tensor {
 [[nodiscard]] Dims inverse(std::span<const std::int64_t> order);
 /// Strides of a row-major tensor.
 [[nodiscard]] Dims row_major(const Dims& sizes);
+/// Number of elements, 0 included. Negative sizes, and more elements than any machine holds, do not fit.
 [[nodiscard]] std::int64_t product(std::span<const std::int64_t> sizes);
-/// Elements of a tensor of such sizes. Throws Misfit for negative ones, and for more than any machine holds.
-[[nodiscard]] std::int64_t elements(std::span<const std::int64_t> sizes);
-/// Sizes that both broadcast to. Throws Misfit if there are none.
+/// `wanted` with the -1 that it may have once replaced, so that it holds `elements`, as ATen's view has it.
+[[nodiscard]] Dims inferred(Dims wanted, std::int64_t elements);
+/// Sizes that both broadcast to.
 [[nodiscard]] Dims broadcast(const Dims& a, const Dims& b);
 /// "[3, 4]"
 [[nodiscard]] std::string to_text(std::span<const std::int64_t> sizes);

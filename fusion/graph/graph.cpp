@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "base/text.hpp"
+#include "fusion/graph/condition.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -128,6 +130,13 @@ std::int64_t elements_of(const Shape& shape, std::int64_t n) {
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) elements *= size < 0 ? -size * n : size;
   return elements;
+}
+
+std::string BatchLimits::broken_by(std::int64_t n) const {
+  if (n < smallest) return fmt::format("at least {} samples", smallest);
+  const auto broken = std::find_if(conditions.begin(), conditions.end(),
+                                   [&](const std::string& condition) { return !holds(condition, n); });
+  return broken == conditions.end() ? "" : *broken;
 }
 
 std::string Graph::signature() const {

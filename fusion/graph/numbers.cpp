@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 
 namespace hfta::fusion {
@@ -22,40 +24,29 @@ std::int64_t integer(const Number& v) {
   return std::visit([](auto x) { return static_cast<std::int64_t>(x); }, v);
 }
 
-[[noreturn]] void too_large() { throw Error(ErrorKind::kConfig, "found a number of sizes beyond 64 bits"); }
+[[noreturn]] void fail(const std::string& what) { throw Error(ErrorKind::kConfig, what); }
 
-std::int64_t sum(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  if (__builtin_add_overflow(a, b, &out)) too_large();
-  return out;
+std::int64_t fitting(std::optional<std::int64_t> result) {
+  if (!result) fail("found arithmetic on sizes that leaves 64 bits");
+  return *result;
 }
 
-std::int64_t difference(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  if (__builtin_sub_overflow(a, b, &out)) too_large();
-  return out;
+template <typename T>
+T not_zero(T divisor) {
+  if (divisor == 0) fail("found a division of sizes by zero");
+  return divisor;
 }
 
-std::int64_t product(std::int64_t a, std::int64_t b) {
-  std::int64_t out = 0;
-  if (__builtin_mul_overflow(a, b, &out)) too_large();
-  return out;
-}
-
-std::int64_t whole_of(double x) {
-  constexpr double kBeyond = 9223372036854775808.0;
-  if (!(x >= -kBeyond && x < kBeyond)) too_large();
-  return static_cast<std::int64_t>(x);
-}
-
+/// Of integers as integers, of anything else as doubles.
 template <typename Integers, typename Reals>
 auto arithmetic(Integers integers, Reals reals) {
   return [=](std::span<const Number> a) -> Number {
-    if (whole(a[0]) && whole(a[1])) return integers(integer(a[0]), integer(a[1]));
+    if (whole(a[0]) && whole(a[1])) return fitting(integers(integer(a[0]), integer(a[1])));
     return reals(real(a[0]), real(a[1]));
   };
 }
 
+// Integers are compared as such: doubles would hold neighbours beyond 2^53 for equal.
 template <typename Compare>
 auto comparison(Compare compare) {
   return [=](std::span<const Number> a) -> Number {
@@ -63,60 +54,55 @@ auto comparison(Compare compare) {
   };
 }
 
-template <typename Round>
-auto rounding(Round round) {
+// One of the two as it is, the first where they are equal.
+template <typename Better>
+auto choice(Better better) {
   return [=](std::span<const Number> a) -> Number {
-    return whole(a[0]) ? a[0] : Number(whole_of(round(std::get<double>(a[0]))));
+    const bool second =
+        whole(a[0]) && whole(a[1]) ? better(integer(a[1]), integer(a[0])) : better(real(a[1]), real(a[0]));
+    return a[second ? 1 : 0];
   };
 }
 
-std::int64_t not_zero(std::int64_t divisor) {
-  if (divisor == 0) throw Error(ErrorKind::kConfig, "model: found a division of sizes by zero");
-  return divisor;
+template <typename Round>
+auto rounding(Round round) {
+  return [=](std::span<const Number> a) -> Number {
+    if (whole(a[0])) return integer(a[0]);
+    const std::optional<std::int64_t> rounded = exact_integer(round(std::get<double>(a[0])));
+    if (!rounded) fail(fmt::format("found {} where a size is rounded", std::get<double>(a[0])));
+    return *rounded;
+  };
 }
 
-// Python's: rounds down, and the remainder has the divisor's sign.
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  if (not_zero(b) == -1) return difference(0, a);
-  const std::int64_t q = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
-}
-
-std::int64_t power(std::int64_t base, std::int64_t exponent) {
-  std::int64_t out = 1;
-  for (; exponent > 0; --exponent) out = product(out, base);
-  return out;
+Number power(const Number& base, const Number& exponent) {
+  const bool integers = whole(base) && whole(exponent) && integer(exponent) >= 0;
+  if (integers) return fitting(checked_power(integer(base), integer(exponent)));
+  return std::pow(real(base), real(exponent));
 }
 
 using Function = std::function<Number(std::span<const Number>)>;
 
 const std::unordered_map<std::string, Function>& functions() {
   static const std::unordered_map<std::string, Function> table = {
-      {"add", arithmetic(sum, std::plus<double>())},
-      {"sub", arithmetic(difference, std::minus<double>())},
-      {"mul", arithmetic(product, std::multiplies<double>())},
-      {"floordiv", arithmetic(floor_divide, [](double a, double b) { return std::floor(a / b); })},
-      {"mod", arithmetic([](std::int64_t a, std::int64_t b) { return b == -1 ? 0 : a - floor_divide(a, b) * b; },
-                         [](double a, double b) { return a - std::floor(a / b) * b; })},
-      {"min", arithmetic([](std::int64_t a, std::int64_t b) { return std::min(a, b); },
-                         [](double a, double b) { return std::min(a, b); })},
-      {"max", arithmetic([](std::int64_t a, std::int64_t b) { return std::max(a, b); },
-                         [](double a, double b) { return std::max(a, b); })},
-      {"truediv", [](std::span<const Number> a) -> Number { return real(a[0]) / real(a[1]); }},
-      {"pow",
-       [](std::span<const Number> a) -> Number {
-         if (whole(a[0]) && whole(a[1]) && integer(a[1]) >= 0 && integer(a[1]) < 63)
-           return power(integer(a[0]), integer(a[1]));
-         return std::pow(real(a[0]), real(a[1]));
-       }},
+      {"add", arithmetic(checked_add, std::plus<double>())},
+      {"sub", arithmetic(checked_sub, std::minus<double>())},
+      {"mul", arithmetic(checked_mul, std::multiplies<double>())},
+      {"floordiv", arithmetic([](std::int64_t a, std::int64_t b) { return floor_divide(a, not_zero(b)); },
+                              [](double a, double b) { return std::floor(a / not_zero(b)); })},
+      {"mod", arithmetic([](std::int64_t a, std::int64_t b) { return floor_remainder(a, not_zero(b)); },
+                         [](double a, double b) { return a - std::floor(a / not_zero(b)) * b; })},
+      {"min", choice(std::less<>())},
+      {"max", choice(std::greater<>())},
+      {"truediv", [](std::span<const Number> a) -> Number { return real(a[0]) / not_zero(real(a[1])); }},
+      {"pow", [](std::span<const Number> a) { return power(a[0], a[1]); }},
       {"neg",
        [](std::span<const Number> a) -> Number {
-         return whole(a[0]) ? Number(difference(0, integer(a[0]))) : Number(-real(a[0]));
+         return whole(a[0]) ? Number(fitting(checked_sub(0, integer(a[0])))) : Number(-real(a[0]));
        }},
       {"abs",
        [](std::span<const Number> a) -> Number {
-         return whole(a[0]) ? Number(integer(a[0]) < 0 ? difference(0, integer(a[0])) : integer(a[0]))
-                            : Number(std::abs(real(a[0])));
+         if (!whole(a[0])) return std::abs(real(a[0]));
+         return integer(a[0]) < 0 ? fitting(checked_sub(0, integer(a[0]))) : integer(a[0]);
        }},
       {"eq", comparison(std::equal_to<>())},
       {"ne", comparison(std::not_equal_to<>())},
@@ -150,9 +136,9 @@ std::size_t arity_of(const std::string& name) {
 Number number_of(const std::string& op, std::span<const Number> args) {
   const std::string name = op.substr(std::string("number::").size());
   const auto found = functions().find(name);
-  if (found == functions().end()) throw Error(ErrorKind::kConfig, "this op on numbers is not known");
+  if (found == functions().end()) fail("this op on numbers is not known");
   if (args.size() != arity_of(name)) {
-    throw Error(ErrorKind::kConfig, fmt::format("found {} arguments, wanted {}", args.size(), arity_of(name)));
+    fail(fmt::format("found {} arguments, wanted {}", args.size(), arity_of(name)));
   }
   return found->second(args);
 }

@@ -12,13 +12,24 @@ namespace {
 // What torch writes for "no upper bound" where it writes a number at all.
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;
 
-std::int64_t upper_bound(const Reader& program, const std::string& symbol) {
-  if (!program.has("range_constraints") || !program["range_constraints"].has(symbol)) return 0;
+/// 0: no bound.
+struct Bounds {
+  std::int64_t least = 0, most = 0;
+};
+
+Bounds bounds_of(const Reader& program, const std::string& symbol) {
+  Bounds bounds;
+  if (!program.has("range_constraints") || !program["range_constraints"].has(symbol)) return bounds;
   const Reader range = program["range_constraints"][symbol];
-  if (!range.has("max_val")) return 0;
-  const std::int64_t most = range["max_val"].integer();
-  if (most < 1) range.fail(fmt::format("found batches of at most {}", most));
-  return most < kUnlimited ? most : 0;
+  if (range.has("min_val")) bounds.least = range["min_val"].integer();
+  if (bounds.least < 2) bounds.least = 0;  // there is no batch without samples
+  if (!range.has("max_val")) return bounds;
+  bounds.most = range["max_val"].integer();
+  if (bounds.most < std::max<std::int64_t>(bounds.least, 1)) {
+    range.fail(fmt::format("found batches of at most {}", bounds.most));
+  }
+  if (bounds.most >= kUnlimited) bounds.most = 0;
+  return bounds;
 }
 
 struct Input {
@@ -77,8 +88,9 @@ void add_symbols(const Input& input, const Reader& program, Batch& batch) {
                              first.expression));
   }
   batch.symbols.add_batch(symbol);
-  const std::int64_t most = upper_bound(program, symbol);
-  if (most > 0) batch.largest = batch.largest > 0 ? std::min(batch.largest, most) : most;
+  const Bounds bounds = bounds_of(program, symbol);
+  batch.smallest = std::max(batch.smallest, bounds.least);
+  if (bounds.most > 0) batch.largest = batch.largest > 0 ? std::min(batch.largest, bounds.most) : bounds.most;
 }
 
 }  // namespace

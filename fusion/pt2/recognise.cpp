@@ -17,7 +17,7 @@ using Kind = Init::Kind;
 
 constexpr double kChance = 3e-7;     // of refusing true draws, per test
 constexpr double kDeviations = 5.1;  // what a normal number exceeds with that chance
-constexpr std::size_t kFew = 16;  // fewer fit almost anything
+constexpr std::size_t kFew = 16;     // fewer fit almost anything
 
 // A normal distribution cut off at two standard deviations: its second and fourth moments, and what is left of it.
 constexpr double kCut = 2, kCutSecond = 0.7737413, kCutFourth = 1.4161935, kCutMass = 0.9544997;
@@ -108,8 +108,8 @@ double size(const Shape& shape, std::size_t dim) { return dim < shape.size() ? s
 std::vector<double> fans(const Shape& shape) {
   double field = 1;
   for (std::size_t i = 2; i < shape.size(); ++i) field *= size(shape, i);
-  std::vector<double> all = {size(shape, 1) * field, size(shape, 0) * field, size(shape, 0), size(shape, 1),
-                             size(shape, shape.size() - 1), size(shape, 0) / 3, size(shape, 0) / 4};
+  std::vector<double> all = {size(shape, 1) * field,        size(shape, 0) * field, size(shape, 0),    size(shape, 1),
+                             size(shape, shape.size() - 1), size(shape, 0) / 3,     size(shape, 0) / 4};
   std::erase_if(all, [](double fan) { return fan < 1; });
   return all;
 }
@@ -211,8 +211,8 @@ Sample sample_of(const StoredTensor& tensor, int zero_row) {
   const Values values(tensor);
   const std::int64_t n = values.size(), row = zero_row < 0 ? 0 : n / std::max<std::int64_t>(1, tensor.shape[0]);
   const auto left_out = [&](std::int64_t i) { return zero_row >= 0 && i / row == zero_row; };
-  const std::int64_t stride = std::max<std::int64_t>(1, (n + static_cast<std::int64_t>(Sample::kMost) - 1) /
-                                                            static_cast<std::int64_t>(Sample::kMost));
+  const std::int64_t stride = std::max<std::int64_t>(
+      1, (n + static_cast<std::int64_t>(Sample::kMost) - 1) / static_cast<std::int64_t>(Sample::kMost));
   if (tensor.dtype == DType::kFloat16) sample.rounding = 1e-3;
   if (tensor.dtype == DType::kBFloat16) sample.rounding = 1e-2;
   sample.constant = true;

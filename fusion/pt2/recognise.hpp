@@ -28,9 +28,9 @@ struct Sample {
 [[nodiscard]] bool fits(const Sample& sample, const Init& init);
 
 /// The known scheme that the values were drawn by: those of torch.nn.init by the shape's fans (kaiming, xavier, lecun,
-/// uniform, normal and truncated normal), an embedding's N(0, 1), the 0.02 and 0.02 / sqrt(2 layers) of GPT-2, orthogonal
-/// matrices, else a spread of two digits. Of several that fit the likeliest, named schemes first. Nothing of fewer than
-/// sixteen values, which fit almost anything, or where no scheme fits.
+/// uniform, normal and truncated normal), an embedding's N(0, 1), the 0.02 and 0.02 / sqrt(2 layers) of GPT-2,
+/// orthogonal matrices, else a spread of two digits. Of several that fit the likeliest, named schemes first. Nothing of
+/// fewer than sixteen values, which fit almost anything, or where no scheme fits.
 [[nodiscard]] std::optional<Init> recognise(const Sample& sample, const StoredTensor& tensor);
 
 }  // namespace hfta::fusion::pt2

@@ -9,27 +9,124 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "base/checked.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
 
 constexpr int kDeepest = 50;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-using Lookup = std::function<double(const std::string&)>;
+/// A fraction in lowest terms, with a denominator above 0: expressions of sizes hold halves on the way to whole
+/// numbers.
+struct Fraction {
+  std::int64_t above = 0;
+  std::int64_t below = 1;
+};
 
-/// sympy's own notation, `Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(-1))`, evaluated as it is read. What
-/// it does not know is NaN.
+/// Nothing: not known, or beyond 64 bits.
+using Maybe = std::optional<Fraction>;
+using Lookup = std::function<Maybe(const std::string&)>;
+
+Maybe fraction(std::optional<std::int64_t> above, std::optional<std::int64_t> below = 1) {
+  constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
+  if (!above || !below || *below == 0 || *above == kLowest || *below == kLowest) return std::nullopt;
+  const std::int64_t common = std::gcd(*above, *below) * (*below < 0 ? -1 : 1);
+  return Fraction{*above / common, *below / common};
+}
+
+std::optional<std::int64_t> sum_of(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? checked_add(*a, *b) : std::nullopt;
+}
+
+Maybe added(const Fraction& a, const Fraction& b) {
+  return fraction(sum_of(checked_mul(a.above, b.below), checked_mul(b.above, a.below)), checked_mul(a.below, b.below));
+}
+Maybe multiplied(const Fraction& a, const Fraction& b) {
+  return fraction(checked_mul(a.above, b.above), checked_mul(a.below, b.below));
+}
+Maybe divided(const Fraction& a, const Fraction& b) {
+  return fraction(checked_mul(a.above, b.below), checked_mul(a.below, b.above));
+}
+Maybe floored(const Maybe& a) { return a ? fraction(floor_divide(a->above, a->below)) : std::nullopt; }
+Maybe negated(const Maybe& a) { return a ? fraction(checked_sub(0, a->above), a->below) : std::nullopt; }
+Maybe ceiled(const Maybe& a) { return negated(floored(negated(a))); }
+Maybe truncated(const Maybe& a) { return a && a->above < 0 ? ceiled(a) : floored(a); }
+
+/// Nothing where the products leave 64 bits.
+std::optional<bool> less(const Fraction& a, const Fraction& b) {
+  const auto left = checked_mul(a.above, b.below), right = checked_mul(b.above, a.below);
+  return left && right ? std::optional(*left < *right) : std::nullopt;
+}
+
+Maybe extreme(const Fraction& a, const Fraction& b, bool largest) {
+  const std::optional<bool> smaller = less(a, b);
+  if (!smaller) return std::nullopt;
+  return *smaller == largest ? b : a;
+}
+
+Maybe remainder(const Fraction& a, const Fraction& b) {
+  const Maybe quotient = divided(a, b);
+  const Maybe whole = floored(quotient);
+  const Maybe taken = whole ? negated(multiplied(*whole, b)) : std::nullopt;
+  return taken ? added(a, *taken) : std::nullopt;
+}
+
+Maybe power(const Fraction& a, const Fraction& exponent) {
+  if (exponent.below != 1) return std::nullopt;
+  return fraction(checked_power(a.above, exponent.above), checked_power(a.below, exponent.above));
+}
+
+using Binary = Maybe (*)(const Fraction&, const Fraction&);
+using Unary = Maybe (*)(const Maybe&);
+
+/// What takes any number of arguments, or two of them.
+Binary binary_of(const std::string& name, std::size_t args) {
+  if (name == "Add") return added;
+  if (name == "Mul") return multiplied;
+  if (name == "Max") return [](const Fraction& a, const Fraction& b) { return extreme(a, b, true); };
+  if (name == "Min") return [](const Fraction& a, const Fraction& b) { return extreme(a, b, false); };
+  if (args != 2) return nullptr;
+  if (name == "FloorDiv" || name == "CleanDiv") {
+    return [](const Fraction& a, const Fraction& b) { return floored(divided(a, b)); };
+  }
+  if (name == "Rational" || name == "IntTrueDiv" || name == "FloatTrueDiv") return divided;
+  if (name == "Mod" || name == "PythonMod") return remainder;
+  if (name == "Pow" || name == "PowByNatural") return power;
+  return nullptr;
+}
+
+Unary unary_of(const std::string& name) {
+  if (name == "Integer" || name == "ToFloat") return [](const Maybe& a) { return a; };
+  if (name == "TruncToInt") return truncated;
+  if (name == "FloorToInt" || name == "floor") return floored;
+  if (name == "CeilToInt" || name == "ceiling") return ceiled;
+  return nullptr;
+}
+
+Maybe applied(const std::string& name, const std::vector<Maybe>& args) {
+  if (args.size() == 1) {
+    if (const Unary unary = unary_of(name)) return unary(args[0]);
+  }
+  const Binary binary = binary_of(name, args.size());
+  if (binary == nullptr || args.empty()) return std::nullopt;
+  Maybe out = args[0];
+  for (std::size_t i = 1; i < args.size() && out; ++i) out = args[i] ? binary(*out, *args[i]) : std::nullopt;
+  return out;
+}
+
+/// sympy's own notation, `Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(-1))`, evaluated as it is read, in
+/// whole numbers and fractions of them.
 class Evaluator {
  public:
   Evaluator(std::string_view text, const Lookup& lookup) : text_(text), lookup_(lookup) {}
 
-  double run() {
-    const double value = term(0);
-    return rest_.empty() && at_ == text_.size() ? value : kNaN;
+  Maybe run() {
+    const Maybe value = term(0);
+    return !broken_ && at_ == text_.size() ? value : std::nullopt;
   }
 
  private:
@@ -47,35 +144,35 @@ class Evaluator {
       ++at_;
     return std::string(text_.substr(begin, at_ - begin));
   }
-  double broken() {
-    rest_ = "broken";
-    return kNaN;
+  Maybe broken() {
+    broken_ = true;
+    return std::nullopt;
   }
 
-  double term(int depth) {
+  Maybe term(int depth) {
     if (depth > kDeepest) return broken();
     const std::string name = word();
     if (name.empty()) return broken();
     if (peek() != '(') return literal(name);
     ++at_;
     if (name == "Symbol") return symbol();
-    std::vector<double> args;
+    std::vector<Maybe> args;
     while (!take(')')) {
       if (!args.empty() && !take(',')) return broken();
       args.push_back(term(depth + 1));
-      if (!rest_.empty()) return kNaN;
+      if (broken_) return std::nullopt;
     }
-    return apply(name, args);
+    return applied(name, args);
   }
 
-  static double literal(const std::string& name) {
+  static Maybe literal(const std::string& name) {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    return error == std::errc() && end == name.data() + name.size() ? static_cast<double>(number) : kNaN;
+    return error == std::errc() && end == name.data() + name.size() ? fraction(number) : std::nullopt;
   }
 
   // After `Symbol(`: the quoted name, and assumptions that do not matter.
-  double symbol() {
+  Maybe symbol() {
     if (!take('\'')) return broken();
     const std::size_t quote = text_.find('\'', at_);
     const std::size_t end = text_.find(')', at_);
@@ -85,35 +182,10 @@ class Evaluator {
     return lookup_(name);
   }
 
-  static double apply(const std::string& name, const std::vector<double>& args) {
-    const auto fold = [&](double first, auto op) {
-      for (const double arg : args) first = op(first, arg);
-      return first;
-    };
-    if (name == "Add") return fold(0, std::plus<>());
-    if (name == "Mul") return fold(1, std::multiplies<>());
-    if (args.size() == 1) {
-      if (name == "Integer" || name == "ToFloat") return args[0];
-      if (name == "TruncToInt") return std::trunc(args[0]);
-      if (name == "FloorToInt" || name == "floor") return std::floor(args[0]);
-      if (name == "CeilToInt" || name == "ceiling") return std::ceil(args[0]);
-      return kNaN;
-    }
-    if (args.empty()) return kNaN;
-    if (name == "Max") return *std::max_element(args.begin(), args.end());
-    if (name == "Min") return *std::min_element(args.begin(), args.end());
-    if (args.size() != 2) return kNaN;
-    if (name == "FloorDiv" || name == "CleanDiv") return std::floor(args[0] / args[1]);
-    if (name == "Rational" || name == "IntTrueDiv" || name == "FloatTrueDiv") return args[0] / args[1];
-    if (name == "Mod" || name == "PythonMod") return args[0] - args[1] * std::floor(args[0] / args[1]);
-    if (name == "Pow" || name == "PowByNatural") return std::pow(args[0], args[1]);
-    return kNaN;
-  }
-
   std::string_view text_;
   const Lookup& lookup_;
   std::size_t at_ = 0;
-  std::string rest_;
+  bool broken_ = false;
 };
 
 }  // namespace
@@ -124,7 +196,7 @@ std::string lone_symbol(const std::string& expression) {
   const Lookup lookup = [&](const std::string& name) {
     found = name;
     ++symbols;
-    return 0.0;
+    return Maybe();
   };
   const bool lone = expression.starts_with("Symbol(");
   Evaluator(expression, lookup).run();
@@ -136,7 +208,7 @@ std::string data_dependent_symbol(const std::string& expression) {
   const Lookup lookup = [&](const std::string& name) {
     const bool unbacked = name.size() > 1 && (name[0] == 'u' || name.starts_with("zu"));
     if (unbacked && found.empty()) found = name;
-    return 1.0;
+    return Maybe();
   };
   Evaluator(expression, lookup).run();
   return found;
@@ -144,14 +216,12 @@ std::string data_dependent_symbol(const std::string& expression) {
 
 std::optional<std::int64_t> Symbols::evaluate(const std::string& expression, std::int64_t n) const {
   const Lookup lookup = [&](const std::string& name) {
-    if (batch_.contains(name)) return static_cast<double>(n);
+    if (batch_.contains(name)) return fraction(n);
     const auto hint = hints_.find(name);
-    return hint == hints_.end() ? kNaN : static_cast<double>(hint->second);
+    return hint == hints_.end() ? std::nullopt : fraction(hint->second);
   };
-  const double value = Evaluator(expression, lookup).run();
-  constexpr double kLargest = 1e15;  // a double counts exactly up to there
-  if (!(std::abs(value) < kLargest) || value != std::floor(value)) return std::nullopt;
-  return static_cast<std::int64_t>(value);
+  const Maybe value = Evaluator(expression, lookup).run();
+  return value && value->below == 1 ? std::optional(value->above) : std::nullopt;
 }
 
 std::int64_t Symbols::size(const SymInt& size) const {
@@ -164,11 +234,11 @@ std::int64_t Symbols::size(const SymInt& size) const {
   bool same = true;
   for (const std::int64_t n : kBatches) {
     const std::optional<std::int64_t> value = evaluate(size.expression, n);
-    if (!value) return size.hint.value_or(1);
+    if (!value) return std::max<std::int64_t>(size.hint.value_or(1), 0);
     if (!constant) constant = value;
     if (!factor) factor = *value / n;
     same = same && *value == *constant;
-    multiple = multiple && *value == *factor * n;
+    multiple = multiple && *value % n == 0 && *value / n == *factor;
   }
   if (same && *constant >= 0) return *constant;
   if (multiple && *factor > 0) return -*factor;

@@ -11,6 +11,7 @@
 
 #include "fusion/op_traits.hpp"
 #include "fusion/pt2/arguments.hpp"
+#include "fusion/pt2/guards.hpp"
 #include "fusion/pt2/ops.hpp"
 #include "fusion/pt2/prune.hpp"
 
@@ -68,6 +69,7 @@ class Translator {
     add_weights();
     graph().fixed_batch = batch_.fixed;
     graph().largest_batch = batch_.largest;
+    graph().limits = {batch_.smallest, guards_from(program_, batch_)};
     drop_unused(graph(), out_.output_values);
     return std::move(out_);
   }

@@ -1,6 +1,8 @@
 // Trains an exported model a few steps as an array and writes what each slot did, for models_check.py to follow in
 // PyTorch.
 //   model_curve SPEC.json  ->  JSON on standard output
+// SPEC.json holds one specification, or a list of them, whose results are a list. One of a list that is refused says
+// so in its place: {"refused": message}; `plan_refused` is what `hfta-tune plan` would have said.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
@@ -17,6 +20,7 @@
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/modes.hpp"
+#include "fusion/runnable.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -89,7 +93,25 @@ class Curves {
         model_(ExportedModel::read(spec.at("model").get<std::string>())),
         recipe_(recipe_of(spec)),
         graph_(graph_of(spec, model_, recipe_.dtype)),
-        data_(read_tensors(spec.at("data"))) {}
+        data_(read_tensors(spec.at("data"))) {
+    const auto steps = static_cast<std::size_t>(spec.value("steps", 0));
+    batches_ = spec.value("batches", std::vector<std::int64_t>(steps, recipe_.batch_size));
+  }
+
+  /// What `plan` would say against the model; "": nothing.
+  [[nodiscard]] std::string plan_refused() const {
+    const Samples all = first(batches_.at(0));
+    Dataset data{{}, field_of("y", all.target), all.target.size(0)};
+    for (const at::Tensor& input : all.inputs) data.inputs.push_back(field_of("x", input));
+    try {
+      check_runnable(graph_, recipe_, init_of(spec_.at("slots").at(0), recipe_.optimizer, graph_).hyper, data,
+                     at::kCPU);
+      return "";
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+      return error.what();
+    }
+  }
 
   json run() const {
     const json& slots = spec_.at("slots");
@@ -108,7 +130,7 @@ class Curves {
     json losses = json::array();
     const SystemClock clock;
     const double begin = clock.seconds();
-    for (std::int64_t s = 0; s < spec_.at("steps").get<std::int64_t>(); ++s) losses.push_back(step(array, s));
+    for (std::size_t s = 0; s < batches_.size(); ++s) losses.push_back(step(array, s));
     const double seconds = clock.seconds() - begin;
     json predictions = json::array();
     for (std::size_t b = 0; b < slots.size(); ++b) predictions.push_back(predict(array, static_cast<int>(b)));
@@ -128,10 +150,34 @@ class Curves {
   }
 
  private:
-  [[nodiscard]] Samples samples(std::int64_t step) const {
-    const std::int64_t n = recipe_.batch_size;
+  static Field field_of(const std::string& name, const at::Tensor& tensor) {
+    Field field{name, tensor.sizes().slice(1).vec(), {}};
+    const auto copy = [&]<typename T>(const at::Tensor& values) {
+      field.data = std::vector<T>(values.data_ptr<T>(), values.data_ptr<T>() + values.numel());
+    };
+    const at::Tensor values = tensor.contiguous();
+    if (values.scalar_type() == at::kFloat) {
+      copy.operator()<float>(values);
+    } else if (values.scalar_type() == at::kDouble) {
+      copy.operator()<double>(values);
+    } else {
+      copy.operator()<std::int64_t>(values.to(at::kLong));
+    }
+    return field;
+  }
+
+  [[nodiscard]] Samples first(std::int64_t n) const { return samples(0, n); }
+
+  /// The samples of a step.
+  [[nodiscard]] Samples samples(std::size_t step) const {
+    return samples(
+        std::accumulate(batches_.begin(), batches_.begin() + static_cast<std::ptrdiff_t>(step), std::int64_t{0}),
+        batches_[step]);
+  }
+
+  [[nodiscard]] Samples samples(std::int64_t begin, std::int64_t n) const {
     const auto take = [&](const std::string& name, const Value* value) {
-      const at::Tensor rows = data_.at(name).narrow(0, step * n, n);
+      const at::Tensor rows = data_.at(name).narrow(0, begin, n);
       return value != nullptr && is_floating(value->dtype)
                  ? rows.to(value->dtype == DType::kFloat64 ? at::kDouble : at::kFloat)
                  : rows;
@@ -147,7 +193,7 @@ class Curves {
     return out;
   }
 
-  [[nodiscard]] std::vector<double> step(Array& array, std::int64_t s) const {
+  [[nodiscard]] std::vector<double> step(Array& array, std::size_t s) const {
     Batch batch{{samples(s)}};
     if (array.shares_layers()) array.prepare(batch.parts[0], true);
     std::vector<double> losses(static_cast<std::size_t>(array.chunks() * array.slots_per_chunk()));
@@ -171,7 +217,7 @@ class Curves {
   // The model's answer to the first samples, in evaluation mode.
   [[nodiscard]] std::vector<double> predict(Array& array, int slot) const {
     const int c = array.slots_per_chunk();
-    at::Tensor output = array.predict(slot / c, samples(0));
+    at::Tensor output = array.predict(slot / c, first(spec_.value("evaluated", batches_.at(0))));
     if (c > 1) output = output.select(0, slot % c);
     output = output.to(at::kDouble).contiguous().flatten();
     return {output.data_ptr<double>(), output.data_ptr<double>() + output.numel()};
@@ -182,7 +228,36 @@ class Curves {
   Recipe recipe_;
   Graph graph_;
   std::map<std::string, at::Tensor> data_;
+  std::vector<std::int64_t> batches_;  // samples of each step
 };
+
+// A model that cannot even be read is refused by whoever reads it.
+std::string plan_refused(const json& spec) {
+  try {
+    return Curves(spec).plan_refused();
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+json result_of(const json& spec) {
+  try {
+    const Curves curves(spec);
+    json result = curves.run();
+    result["plan_refused"] = curves.plan_refused();
+    return result;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    return {{"refused", error.what()}, {"plan_refused", plan_refused(spec)}};
+  }
+}
+
+json results_of(const json& specs) {
+  if (!specs.is_array()) return Curves(specs).run();
+  json results = json::array();
+  for (const json& spec : specs) results.push_back(result_of(spec));
+  return results;
+}
 
 }  // namespace
 }  // namespace hfta::fusion
@@ -194,7 +269,7 @@ int main(int argc, char** argv) {
   }
   try {
     const nlohmann::json spec = nlohmann::json::parse(std::ifstream(argv[1]));
-    std::cout << hfta::fusion::Curves(spec).run().dump() << "\n";
+    std::cout << hfta::fusion::results_of(spec).dump() << "\n";
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";
     return EXIT_FAILURE;

@@ -1,12 +1,13 @@
 """Exports each model of zoo.py, trains it three slots wide with model_curve, and follows each slot in plain PyTorch.
 
-    models_check.py MODEL_CURVE [--only NAME ...] [--jobs N] [--write docs/model-coverage.md]
+    models_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...] [--jobs N] [--write docs/model-coverage.md]
 
 Every loss of a few steps in float64, and the model's answer in evaluation mode after them, are as near to PyTorch's as
 rounding lets them be (noise_floor.py): slot by slot (chunk 1), together (chunk 3) and compiled. So is the loss of the
 first step in float32. Dropout and stochastic depth are off: their masks are counted, which PyTorch's are not.
 
-Each model is exported once, in float32 as people do; the float64 run widens its weights, as PyTorch's `double()` does.
+Each model is exported in every one of the ways asked for (exporting.py; `--forms all` takes about an hour, and is run by
+hand; idioms_check.py has small models in all of them), in float32 as people do; the float64 run widens its weights, as PyTorch's `double()` does.
 Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
 """
 
@@ -29,10 +30,12 @@ from safetensors.torch import save_file
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from exporting import FORMS, exported
 from noise_floor import NoiseFloor, Nudge, nudge_module
 from zoo import CASES, Case
 
 SLOTS = 3
+USUAL = "bounded"
 WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}, "compiled": {"chunk": 1, "compiled": True}}
 
 
@@ -83,17 +86,14 @@ def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot:
     return {"losses": losses, "answer": answer}
 
 
-def export(case: Case, folder: pathlib.Path) -> nn.Module:
+def export(case: Case, folder: pathlib.Path, form: str) -> nn.Module:
     """The model as it was exported, before any training."""
     torch.manual_seed(0)
     model = without_dropout(case.model()).train()
     fresh = copy.deepcopy(model)
-    batch = torch.export.Dim("batch", min=2, max=4096)
-    example = case.inputs(case.batch)
-    shapes = tuple({0: batch} for _ in example)
+    program = exported(model, case.inputs(case.batch), form)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = torch.export.export(model, example, dynamic_shapes=shapes, strict=False)
         torch.export.save(program, folder / "model.pt2")
     return fresh
 
@@ -129,12 +129,12 @@ def judged(floors: list[NoiseFloor], found: dict, way: str) -> tuple[float, floa
     return off["losses"], off["answer"], failures
 
 
-def check(model_curve: str, name: str) -> dict:
+def check(model_curve: str, name: str, form: str) -> dict:
     case, began = CASES[name], time.monotonic()
-    row, failures = {"name": name}, []
+    row, failures = {"name": label(name, form)}, []
     with tempfile.TemporaryDirectory() as text:
         folder = pathlib.Path(text)
-        fresh = export(case, folder)
+        fresh = export(case, folder, form)
         torch.manual_seed(1)
         size = case.batch * case.steps
         data = list(case.inputs(size))
@@ -167,6 +167,10 @@ def check(model_curve: str, name: str) -> dict:
                   "seconds": time.monotonic() - began}
 
 
+def label(name: str, form: str) -> str:
+    return name if form == USUAL else f"{name} ({form})"
+
+
 def op_in(refusal: str) -> str:
     """'file:1: path: aten::gru.input: cannot be compiled: ...' -> 'gru.input'."""
     return refusal.split("aten::", 1)[1].split(":", 1)[0] if "aten::" in refusal else refusal
@@ -191,59 +195,62 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_processes(names: list[str], jobs: int, model_curve: str) -> Iterator[tuple[str, Callable[[], dict]]]:
-    """Each name with its row's call as it ends. Two that need much memory never run at the same time."""
-    waiting = list(names)
-    running: dict[Future, str] = {}
+def in_processes(exports: list[tuple], jobs: int, model_curve: str) -> Iterator[tuple[tuple, Callable[[], dict]]]:
+    """Each (name, form) with its row's call as it ends. Two that need much memory never run at the same time."""
+    waiting = list(exports)
+    running: dict[Future, tuple] = {}
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         while waiting or running:
-            blocked = any(CASES[name].large for name in running.values())
-            fitting = [name for name in waiting if not (blocked and CASES[name].large)]
-            for name in fitting[:1] if len(running) < jobs else []:
-                waiting.remove(name)
-                running[pool.submit(check, model_curve, name)] = name
+            blocked = any(CASES[name].large for name, _ in running.values())
+            fitting = [export for export in waiting if not (blocked and CASES[export[0]].large)]
+            for export in fitting[:1] if len(running) < jobs else []:
+                waiting.remove(export)
+                running[pool.submit(check, model_curve, *export)] = export
             if fitting and len(running) < jobs:
                 continue
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), future.result
 
 
-def one_by_one(names: list[str], model_curve: str) -> Iterator[tuple[str, Callable[[], dict]]]:
+def one_by_one(exports: list[tuple], model_curve: str) -> Iterator[tuple[tuple, Callable[[], dict]]]:
     torch.set_num_threads(1)  # as model_curve runs a slot: kernels split over threads round differently
-    for name in names:
-        yield name, lambda: check(model_curve, name)
+    for export in exports:
+        yield export, lambda: check(model_curve, *export)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("model_curve")
     parser.add_argument("--only", nargs="+", default=list(CASES), choices=CASES, metavar="NAME")
+    parser.add_argument("--forms", nargs="+", default=[USUAL], choices=[*FORMS, "all"], metavar="FORM")
     parser.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
     parser.add_argument("--write", type=pathlib.Path)
     arguments = parser.parse_args()
-    names = [name for name in CASES if name in arguments.only]
+    forms = FORMS if "all" in arguments.forms else arguments.forms
+    exports = [(name, form) for name in CASES if name in arguments.only for form in forms]
     if arguments.jobs > 1:
-        ended = in_processes(names, arguments.jobs, arguments.model_curve)
+        ended = in_processes(exports, arguments.jobs, arguments.model_curve)
     else:
-        ended = one_by_one(names, arguments.model_curve)
+        ended = one_by_one(exports, arguments.model_curve)
     rows, failed = {}, 0
-    for name, result in ended:
+    for export, result in ended:
+        name = label(*export)
         try:
             row = result()
         except Exception as error:
             print(f"FAILED {name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
             failed += 1
             continue
-        rows[name] = row
+        rows[export] = row
         failed += bool(row["failures"])
         print(f"{'FAILED' if row['failures'] else 'ok    '} {name}: losses {row['losses1']:.1e} {row['losses3']:.1e}, "
               f"compiled {row.get('lossescompiled', row.get('refused'))}, answers {row['answers1']:.1e} "
               f"{row['answers3']:.1e}, rounding alone {row['noise']:.1e}, float32 {row['float32']:.1e}, by slot "
               f"{row['by_slot']}, {row['seconds']:.0f} s", *row["failures"], sep="\n  ", flush=True)
     if arguments.write:
-        arguments.write.write_text(table([rows[name] for name in names if name in rows]))
-    print(f"{len(rows)} of {len(names)} models ran, {failed} failed")
+        arguments.write.write_text(table([rows[export] for export in exports if export in rows]))
+    print(f"{len(rows)} of {len(exports)} exports ran, {failed} failed")
     return 1 if failed else 0
 
 

@@ -1,5 +1,7 @@
 #include "fusion/cpu/kernels/strided.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
@@ -59,6 +61,7 @@ Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
 // The order of dimensions is that of the first tensor's memory, so that it is walked forwards.
 Loops loops_over(const std::vector<Tensor>& tensors) {
   const Tensor& first = tensors.front();
+  if (first.sizes.size() > kMostLoops) throw ShapeError(fmt::format("found a tensor of {} dimensions", first.dim()));
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < first.sizes.size(); ++d) {
     if (first.sizes[d] != 1) order.push_back(d);
@@ -66,7 +69,7 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return first.strides[a] > first.strides[b]; });
   constexpr std::size_t kMostDims = 15;  // what for_each_row() counts with
-  if (order.size() > kMostDims) throw Misfit("found a tensor " + to_text(first.sizes) + " of too many dimensions");
+  if (order.size() > kMostDims) throw ShapeError("found a tensor " + to_text(first.sizes) + " of too many dimensions");
   Loops loops;
   loops.strides.resize(tensors.size());
   for (const std::size_t d : order) {
@@ -95,7 +98,7 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
 
 Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
   if (from.dtype != to.dtype || from.sizes != to.sizes) {
-    throw Misfit("found a copy of " + to_text(from.sizes) + " to " + to_text(to.sizes) + ", or to another dtype");
+    throw ShapeError("found a copy of " + to_text(from.sizes) + " to " + to_text(to.sizes) + ", or to another dtype");
   }
   switch (from.dtype) {
     case DType::kFloat32:
@@ -116,7 +119,7 @@ Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
       break;
   }
   // Two bytes each, whatever they mean; nothing that is added up is of these.
-  if (add) throw Misfit("found a sum of a dtype that is not computed with");
+  if (add) throw ShapeError("found a sum of a dtype that is not computed with");
   return typed_copy<std::uint16_t>(from, to, false);
 }
 

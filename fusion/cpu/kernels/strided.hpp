@@ -11,6 +11,8 @@ struct Loops {
   Dims sizes;
   std::vector<Dims> strides;  ///< By tensor.
 };
+inline constexpr std::size_t kMostLoops = 16;
+/// Throws ShapeError for tensors of more dimensions than kMostLoops.
 [[nodiscard]] Loops loops_over(const std::vector<Tensor>& tensors);
 
 /// `to` = `from`, or `to` += `from`; of equal sizes and dtype. A repeated (stride 0) element of `to` sums up if `add`.
@@ -20,7 +22,7 @@ struct Loops {
 template <typename Row>
 void for_each_row(const Loops& loops, Row row) {
   const std::size_t dims = loops.sizes.size(), tensors = loops.strides.size();
-  std::int64_t at[16] = {}, index[16] = {};
+  std::int64_t at[kMostLoops] = {}, index[kMostLoops] = {};
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < dims; ++d) rows *= loops.sizes[d];
   for (std::int64_t r = 0; r < rows; ++r) {

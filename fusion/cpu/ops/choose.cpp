@@ -1,7 +1,7 @@
 // Elements of one tensor or another, and the bool tensors that say which. Masks are small and made of anything; the
 // loops that make them are plain.
 #include <algorithm>
-#include <cmath>
+#include <functional>
 
 #include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/cpu/ops.hpp"
@@ -73,10 +73,17 @@ void choose(Site& site, const Tensor& mask, const Tensor& yes, const Tensor& no)
   });
 }
 
+// Argument 2 as an element of `dtype`, which a fraction is no integer's.
+Tensor filling(Site& site, DType dtype) {
+  const Number value = site.literal(2);
+  if (std::holds_alternative<double>(value) && !is_floating(dtype)) site.fail("a fraction among integers");
+  return constant_of(site.b, dtype, value);
+}
+
 // Schema: input, mask, value.
 void masked_fill(Site& site) {
   const Tensor x = site.tensor(0);
-  choose(site, site.tensor(1), constant_of(site.b, {}, x.dtype, {site.number(2)}), x);
+  choose(site, site.tensor(1), filling(site, x.dtype), x);
 }
 
 // Schema: condition, input, other.
@@ -87,38 +94,50 @@ template <bool kLower>
 void triangle(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t rows = x.size(-2), columns = x.size(-1), diagonal = site.integer(1);
-  if (elements(Dims{rows, columns}) > kMostConstants) site.fail("its matrix is too large");
-  std::vector<double> inside;
+  if (product(Dims{rows, columns}) > kMostConstants) site.fail("its matrix is too large");
+  std::vector<std::int64_t> inside;
   for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) inside.push_back(kLower ? c - r <= diagonal : c - r >= diagonal);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      inside.push_back((kLower ? c - r <= diagonal : c - r >= diagonal) ? 1 : 0);
+    }
   }
   const Tensor mask = constant_of(site.b, {rows, columns}, DType::kBool, inside);
-  if (x.dtype != DType::kBool) return choose(site, mask, x, constant_of(site.b, {}, x.dtype, {0}));
-  site.bind(elementwise(site, DType::kBool, x, mask, [](double a, double b) { return a * b; }));
+  if (x.dtype != DType::kBool) return choose(site, mask, x, constant_of(site.b, x.dtype, std::int64_t{0}));
+  site.bind(elementwise(site, DType::kBool, x, mask, {std::multiplies<double>(), std::multiplies<std::int64_t>()}));
 }
 
 // ---- Comparing ----
 
-using Compare = double (*)(double, double);
-
-// Schema: input, other, a tensor or a number.
-template <Compare kCompare>
-void compare(Site& site) {
-  const Tensor x = site.tensor(0);
-  const Tensor other = site.is_number(1) ? constant_of(site.b, {}, DType::kFloat64, {site.number(1)}) : site.tensor(1);
-  site.bind(elementwise(site, DType::kBool, x, other, kCompare));
+// What a number is compared as: of x's own kind, as ATen has it. Comparisons that ATen makes in a third dtype are not
+// compiled.
+Tensor compared_with(Site& site, const Tensor& x) {
+  if (!site.is_number(1)) return site.tensor(1);
+  const Number number = site.literal(1);
+  if (is_floating(x.dtype)) return constant_of(site.b, x.dtype, number);
+  if (std::holds_alternative<double>(number)) site.fail("it compares integers with a fraction");
+  return constant_of(site.b, DType::kInt64, number);
 }
 
-template <typename Relation>
-double related(double a, double b) {
-  return Relation()(a, b) ? 1 : 0;
+// Schema: input, other, a tensor or a number.
+template <template <typename> typename kRelation>
+void compare(Site& site) {
+  const Tensor x = site.tensor(0), other = compared_with(site, x);
+  const bool mixed =
+      (x.dtype == DType::kInt64 && is_floating(other.dtype)) || (other.dtype == DType::kInt64 && is_floating(x.dtype));
+  if (mixed) site.fail("it compares integers with fractions");
+  site.bind(
+      elementwise(site, DType::kBool, x, other,
+                  {[](double a, double b) { return kRelation<double>()(a, b) ? 1.0 : 0.0; },
+                   [](std::int64_t a, std::int64_t b) -> std::int64_t { return kRelation<std::int64_t>()(a, b); }}));
 }
 
 // Schema: input.
 void negate(Site& site) {
   const Tensor x = site.tensor(0);
   if (x.dtype != DType::kBool) site.fail("its input is not bool");
-  site.bind(elementwise(site, DType::kBool, x, x, [](double a, double) { return a == 0 ? 1.0 : 0.0; }));
+  site.bind(elementwise(site, DType::kBool, x, x,
+                        {[](double a, double) { return a == 0 ? 1.0 : 0.0; },
+                         [](std::int64_t a, std::int64_t) -> std::int64_t { return a == 0 ? 1 : 0; }}));
 }
 
 // Schema: input, dtype, ...
@@ -128,7 +147,8 @@ void to_dtype(Site& site) {
   if (dtype == nullptr || *dtype == x.dtype) return site.bind(x);
   if (is_floating(*dtype) && *dtype != site.b.dtype()) site.fail("another dtype than the model's");
   if (site.b.wants_gradient(x)) site.fail("it turns what has a gradient into something else");
-  site.bind(elementwise(site, *dtype, x, x, [](double a, double) { return a; }));
+  site.bind(elementwise(site, *dtype, x, x,
+                        {[](double a, double) { return a; }, [](std::int64_t a, std::int64_t) { return a; }}));
 }
 
 }  // namespace
@@ -144,12 +164,12 @@ std::vector<NamedCompiler> choose_ops() {
   const auto relation = [&](const std::string& name, Compile compile) {
     for (const char* overload : {".Scalar", ".Tensor"}) ops.push_back({"aten::" + name + overload, compile});
   };
-  relation("eq", compare<related<std::equal_to<double>>>);
-  relation("ne", compare<related<std::not_equal_to<double>>>);
-  relation("lt", compare<related<std::less<double>>>);
-  relation("le", compare<related<std::less_equal<double>>>);
-  relation("gt", compare<related<std::greater<double>>>);
-  relation("ge", compare<related<std::greater_equal<double>>>);
+  relation("eq", compare<std::equal_to>);
+  relation("ne", compare<std::not_equal_to>);
+  relation("lt", compare<std::less>);
+  relation("le", compare<std::less_equal>);
+  relation("gt", compare<std::greater>);
+  relation("ge", compare<std::greater_equal>);
   return ops;
 }
 

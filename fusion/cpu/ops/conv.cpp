@@ -102,7 +102,7 @@ void emit(Builder& b, const Conv& c) {
 void finish(Site& site, Conv c, const Pair& out, bool lines) {
   Builder& b = site.b;
   const std::int64_t n = c.shape.n, channels = c.channels();
-  if (elements(Dims{n, out[0], out[1], channels}) == 0 || c.shape.in[0] * c.shape.in[1] == 0) {
+  if (product(Dims{n, out[0], out[1], channels}) == 0 || c.shape.in[0] * c.shape.in[1] == 0) {
     site.fail("its output is empty");
   }
   constexpr std::int64_t kBack[] = {0, 3, 1, 2};

@@ -122,7 +122,7 @@ void pool(Site& site, bool lines, bool largest, double divisor, std::int64_t ste
 
 std::int64_t at(const Dims& sizes, std::size_t d) {
   if (sizes.size() != 1 && sizes.size() != 2)
-    throw Misfit("found sizes " + to_text(sizes) + " for a pool, wanted one or two");
+    throw ShapeError("found sizes " + to_text(sizes) + " for a pool, wanted one or two");
   return sizes.size() == 1 ? sizes.front() : sizes[d];
 }
 

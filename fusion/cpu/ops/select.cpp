@@ -8,17 +8,22 @@
 namespace hfta::fusion::cpu {
 namespace {
 
+// `at` is any integer of 64 bits, and so is what comes out; a size is never negative, so no sum leaves 64 bits.
 std::int64_t counted_from_front(std::int64_t at, std::int64_t size) { return at < 0 ? at + size : at; }
+
+// a / b rounded up, for a >= 0 and any b > 0.
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 // ---- Parts ----
 
 // Binds the node's outputs to stretches of a dimension, one behind another; the last ones may have no name.
 void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& counts) {
-  for (std::int64_t left = x.size(dim); const std::int64_t count : counts) {
+  std::int64_t left = x.size(dim);
+  for (const std::int64_t count : counts) {
     if (count < 0 || count > left) site.fail("its sizes do not fit");
     left -= count;
   }
-  if (std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != x.size(dim)) site.fail("its sizes do not fit");
+  if (left != 0) site.fail("its sizes do not fit");
   if (counts.size() < site.node().outputs.size()) site.fail("it has fewer parts than outputs");
   std::int64_t begin = 0;
   for (std::size_t o = 0; o < site.node().outputs.size(); ++o) {
@@ -27,23 +32,26 @@ void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& c
   }
 }
 
+// Of a dimension without elements there is one stretch, without elements.
 void bind_stretches_of(Site& site, std::int64_t length, std::int64_t dim) {
   const Tensor x = site.tensor(0);
+  if (length < 0 || (length == 0 && x.size(dim) > 0)) site.fail("its parts have no length");
   Dims counts;
   for (std::int64_t left = x.size(dim); left > 0; left -= counts.back()) counts.push_back(std::min(length, left));
+  if (counts.empty()) counts.push_back(0);
   bind_stretches(site, x, dim, counts);
 }
 
 // Schema: input, chunks, dim.
 void chunk(Site& site) {
-  const std::int64_t dim = site.integer(2), size = site.tensor(0).size(dim);
-  const std::int64_t chunks = std::min(site.integer(1), std::max<std::int64_t>(size, 1));
-  if (chunks < 1) site.fail("it has no chunks");
-  bind_stretches_of(site, std::max<std::int64_t>(1, (size + chunks - 1) / chunks), dim);
+  const std::int64_t chunks = site.integer(1), dim = site.integer(2), size = site.tensor(0).size(dim);
+  if (chunks < 1) site.fail("it makes no parts");
+  if (size == 0) return bind_stretches(site, site.tensor(0), dim, Dims(site.node().outputs.size(), 0));
+  bind_stretches_of(site, divided_up(size, chunks), dim);
 }
 
 // Schema: input, split_size, dim.
-void split(Site& site) { bind_stretches_of(site, std::max<std::int64_t>(1, site.integer(1)), site.integer(2)); }
+void split(Site& site) { bind_stretches_of(site, site.integer(1), site.integer(2)); }
 
 // Schema: input, split_sizes, dim.
 void split_with_sizes(Site& site) { bind_stretches(site, site.tensor(0), site.integer(2), site.ints(1)); }
@@ -52,7 +60,7 @@ void split_with_sizes(Site& site) { bind_stretches(site, site.tensor(0), site.in
 void unbind(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1);
-  if (x.size(dim) < static_cast<std::int64_t>(site.node().outputs.size())) site.fail("it has fewer parts than outputs");
+  if (x.size(dim) != static_cast<std::int64_t>(site.node().outputs.size())) site.fail("its sizes do not fit");
   for (std::size_t o = 0; o < site.node().outputs.size(); ++o) {
     site.bind(x.selected(dim, static_cast<std::int64_t>(o)), o);
   }
@@ -66,39 +74,37 @@ void select(Site& site) {
   site.bind(x.selected(dim, at));
 }
 
-// Schema: input, dim, start, end, step.
+// Schema: input, dim, start, end, step. Bounds are any integers: "to the end" is the largest of 64 bits.
 void slice(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1), size = x.size(dim), step = site.integer(4);
+  if (step < 1) site.fail("its step is not positive");
   const auto bound = [&](std::size_t i, std::int64_t fallback) {
     const std::int64_t at = site.is_none(i) ? fallback : counted_from_front(site.integer(i), size);
     return std::clamp<std::int64_t>(at, 0, size);
   };
-  if (step < 1) site.fail("its step is none");
   const std::int64_t begin = bound(2, 0), end = std::max(begin, bound(3, size));
-  site.bind(x.sliced(dim, begin, end == begin ? 0 : (end - begin - 1) / step + 1, step));
+  site.bind(x.sliced(dim, begin, divided_up(end - begin, step), step));
 }
 
 // Schema: input, dim, start, length.
 void narrow(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1), begin = counted_from_front(site.integer(2), x.size(dim));
-  const std::int64_t length = site.integer(3);
-  if (begin < 0 || length < 0 || begin > x.size(dim) || length > x.size(dim) - begin) {
-    site.fail("its stretch is out of range");
-  }
-  site.bind(x.sliced(dim, begin, length));
+  site.bind(x.sliced(dim, begin, site.integer(3)));
 }
 
 // ---- The same elements with other dimensions ----
 
 Tensor squeezed(const Tensor& x, const Dims& dims) {
+  if (x.dim() == 0) return x;  // ATen allows dimension 0 of a number
   Tensor out = x;
+  std::vector<bool> named(x.sizes.size(), false);
+  for (const std::int64_t d : dims) named[x.index(d)] = true;
   out.sizes.clear();
   out.strides.clear();
   for (std::size_t d = 0; d < x.sizes.size(); ++d) {
-    const bool named = std::any_of(dims.begin(), dims.end(), [&](std::int64_t given) { return x.index(given) == d; });
-    if (named && x.sizes[d] == 1) continue;
+    if (named[d] && x.sizes[d] == 1) continue;
     out.sizes.push_back(x.sizes[d]);
     out.strides.push_back(x.strides[d]);
   }
@@ -132,13 +138,7 @@ void movedim(Site& site) {
 void unflatten(Site& site) {
   const Tensor x = site.tensor(0);
   const std::size_t at = x.index(site.integer(1));
-  Dims parts = site.ints(2);
-  const auto open = std::find(parts.begin(), parts.end(), -1);
-  if (open != parts.end()) {
-    *open = 1;
-    *open = x.sizes[at] / std::max<std::int64_t>(elements(parts), 1);
-  }
-  if (elements(parts) != x.sizes[at]) site.fail("its sizes do not fit");
+  const Dims parts = inferred(site.ints(2), x.sizes[at]);
   Tensor out = x;
   const auto place = static_cast<std::ptrdiff_t>(at);
   Dims strides = row_major(parts);
@@ -185,13 +185,13 @@ void join(Site& site, const std::vector<Tensor>& parts, std::int64_t dim) {
   for (std::int64_t begin = 0; const Tensor& part : parts) {
     places.push_back(whole.sliced(static_cast<std::int64_t>(at), begin, part.sizes[at]));
     if (places.back().sizes != part.sizes) site.fail("its inputs' sizes do not fit");
-    b.emit({part, whole}, copy_kernel(part, places.back(), false));
+    if (part.numel() > 0) b.emit({part, whole}, copy_kernel(part, places.back(), false));
     begin += part.sizes[at];
   }
   b.differentiable(parts, {whole}, [&b, parts, places] {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const auto dy = b.gradient(places[i]);
-      if (dy && b.wants_gradient(parts[i])) b.contribute(parts[i], *dy);
+      if (dy && parts[i].numel() > 0 && b.wants_gradient(parts[i])) b.contribute(parts[i], *dy);
     }
   });
   site.bind(whole);
@@ -209,14 +209,11 @@ void cat(Site& site) {
 void stack(Site& site) {
   std::vector<Tensor> parts = site.tensors(0);
   if (parts.empty()) site.fail("it has no inputs");
-  const std::int64_t rank = parts.front().dim(), at = counted_from_front(site.integer(1), rank + 1);
-  if (at < 0 || at > rank) site.fail("it has no such dimension");
-  for (Tensor& part : parts) {
-    if (part.dim() != rank) site.fail("its inputs are not alike");
-    part.sizes.insert(part.sizes.begin() + at, 1);
-    part.strides.insert(part.strides.begin() + at, 0);
+  for (const Tensor& part : parts) {
+    if (part.sizes != parts.front().sizes) site.fail("its inputs' sizes do not fit");
   }
-  join(site, parts, at);
+  for (Tensor& part : parts) part.insert(site.integer(1));
+  join(site, parts, site.integer(1));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 void view_as(Site& site, const Dims& sizes) {
   Builder& b = site.b;
   Tensor x = site.tensor(0);
-  if (elements(sizes) != x.numel()) site.fail("its sizes do not fit");
+  if (product(sizes) != x.numel()) site.fail("its sizes do not fit");
   Dims strides;
   if (!view_strides(x, sizes, strides)) {
     x = b.contiguous(x);
@@ -22,26 +22,17 @@ void view_as(Site& site, const Dims& sizes) {
 }
 
 // Schema: input, size; one size may be -1.
-void view(Site& site) {
-  Dims sizes = site.ints(1);
-  const std::int64_t all = site.tensor(0).numel();
-  const auto open = std::find(sizes.begin(), sizes.end(), -1);
-  if (open != sizes.end()) {
-    *open = 1;
-    *open = all / std::max<std::int64_t>(elements(sizes), 1);
-  }
-  view_as(site, sizes);
-}
+void view(Site& site) { view_as(site, inferred(site.ints(1), site.tensor(0).numel())); }
 
 // Schema: input, other.
-void reshape_as(Site& site) { view_as(site, site.tensor(1).sizes); }
+void reshape_as(Site& site) { view_as(site, inferred(site.tensor(1).sizes, site.tensor(0).numel())); }
 
 // Schema: input, start_dim, end_dim.
 void flatten(Site& site) {
   const Tensor x = site.tensor(0);
   if (x.dim() == 0) return view_as(site, {1});
   const std::size_t first = x.index(site.integer(1)), last = x.index(site.integer(2));
-  if (first > last) site.fail("its first dimension is behind its last");
+  if (first > last) site.fail("its first dimension lies behind its last");
   Dims sizes(x.sizes.begin(), x.sizes.begin() + static_cast<std::ptrdiff_t>(first));
   sizes.push_back(1);
   for (std::size_t d = first; d <= last; ++d) sizes.back() *= x.sizes[d];
@@ -52,10 +43,7 @@ void flatten(Site& site) {
 // Schema: input, dim.
 void unsqueeze(Site& site) {
   Tensor x = site.tensor(0);
-  const std::int64_t at = site.integer(1) < 0 ? site.integer(1) + x.dim() + 1 : site.integer(1);
-  if (at < 0 || at > x.dim()) site.fail("it has no such dimension");
-  x.sizes.insert(x.sizes.begin() + at, 1);
-  x.strides.insert(x.strides.begin() + at, 0);
+  x.insert(site.integer(1));
   site.bind(x);
 }
 

@@ -48,16 +48,14 @@ TEST_CASE("an array in the place of another input than the one of its name", "[f
   const fusion::Graph graph = graph_of({kIds, kMask, kImage});
   for (const Words& x : {Words{"attention_mask", "ids", "image"}, Words{"a", "input_ids", "c"},
                          Words{"input_ids", "input_ids", "image"}}) {
-    CHECK_THROWS_WITH(in_input_order(spec_of(x), graph),
-                      Catch::StartsWith("c.yaml:7: data.x: found '") &&
-                          Catch::Contains("input_ids, attention_mask, image"));
+    CHECK_THROWS_WITH(in_input_order(spec_of(x), graph), Catch::StartsWith("c.yaml:7: data.x: found '") &&
+                                                             Catch::Contains("input_ids, attention_mask, image"));
   }
 }
 
 TEST_CASE("an order that another would fit as well is told", "[fused]") {
   const fusion::Graph graph = graph_of({kIds, kMask, kImage});
-  CHECK(told_by_order(spec_of({"a", "b", "c"}), graph) ==
-        "a for 'input_ids', b for 'attention_mask', c for 'image'");
+  CHECK(told_by_order(spec_of({"a", "b", "c"}), graph) == "a for 'input_ids', b for 'attention_mask', c for 'image'");
   CHECK(told_by_order(spec_of({"a", "attention_mask", "c"}), graph).empty());
   CHECK(told_by_order(spec_of({"a", "b"}), graph_of({kIds, kImage})).empty());
   CHECK(told_by_order(spec_of({"a"}), graph_of({kIds})).empty());

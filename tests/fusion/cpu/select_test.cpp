@@ -1,5 +1,6 @@
 // Views, joins, and ops that overwrite their input.
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "base/error.hpp"
 #include "gradient_check.hpp"
@@ -10,6 +11,10 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 constexpr auto whole(std::int64_t n) { return n; }
+
+// What torch.export writes for "to the end".
+constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kBefore = std::numeric_limits<std::int64_t>::min();
 
 struct ViewCase {
   std::string op;
@@ -25,7 +30,14 @@ const std::vector<ViewCase>& view_cases() {
       {"aten::slice.Tensor", {whole(2), whole(1), whole(100), whole(2)}, {4, 1, 3}, 5},
       {"aten::slice.Tensor", {whole(0), whole(-2), {}, whole(1)}, {2, 1, 6}, 14},
       {"aten::slice.Tensor", {whole(0), {}, {}, whole(1)}, {4, 1, 6}, 2},
+      {"aten::slice.Tensor", {whole(0), whole(0), kEnd, whole(1)}, {4, 1, 6}, 2},
+      {"aten::slice.Tensor", {whole(2), whole(4), kEnd, whole(1)}, {4, 1, 2}, 10},
+      {"aten::slice.Tensor", {whole(-1), whole(-5), kEnd - 1, whole(3)}, {4, 1, 2}, 7},
+      {"aten::slice.Tensor", {whole(2), kBefore, whole(-4), whole(1)}, {4, 1, 2}, 6},
+      {"aten::slice.Tensor", {whole(0), whole(-100), kEnd, kEnd}, {1, 1, 6}, 2},
+      {"aten::slice.Tensor", {whole(2), whole(3), kEnd, kEnd}, {4, 1, 1}, 15},
       {"aten::narrow", {whole(2), whole(3), whole(2)}, {4, 1, 2}, 9},
+      {"aten::narrow", {whole(2), whole(-6), whole(5)}, {4, 1, 5}, 2},
       {"aten::squeeze", {}, {4, 6}, 2},
       {"aten::squeeze.dim", {whole(1)}, {4, 6}, 2},
       {"aten::squeeze.dim", {whole(0)}, {4, 1, 6}, 2},
@@ -57,6 +69,103 @@ TEST_CASE("parts and other forms of a tensor") {
     CHECK(outcome.output.at(2) == view.third);
     small.call("aten::mul.Tensor", {part, part});
     check_gradients(small);
+  }
+}
+
+TEST_CASE("parts without elements disappear where they are joined") {
+  struct Range {
+    std::int64_t begin, end;
+  };
+  for (const Range& none : {Range{5, 2}, Range{6, kEnd}, Range{kEnd, kEnd}, Range{0, kBefore}, Range{-1, -3}}) {
+    CAPTURE(none.begin, none.end);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {4, 6});
+    const ValueId part = small.call("aten::slice.Tensor", {x, whole(1), none.begin, none.end, whole(1)});
+    const ValueId cut = small.call("aten::narrow", {x, whole(1), whole(6), whole(0)});
+    small.call("aten::cat", {std::vector<ValueId>{part, x, cut}, whole(1)});
+    CHECK(run_training(small).sizes == Dims{4, 6});
+    check_gradients(small);
+  }
+}
+
+TEST_CASE("sizes and positions that no tensor has are refused, with the line") {
+  struct Bad {
+    std::string op;
+    std::vector<Arg> args;  // behind the input [4, 6]
+  };
+  const std::vector<Bad> cases = {
+      {"aten::slice.Tensor", {whole(2), whole(0), kEnd, whole(1)}},
+      {"aten::slice.Tensor", {kBefore, whole(0), kEnd, whole(1)}},
+      {"aten::slice.Tensor", {whole(0), whole(0), kEnd, whole(0)}},
+      {"aten::slice.Tensor", {whole(0), whole(0), kEnd, whole(-1)}},
+      {"aten::slice.Tensor", {whole(0), 0.5, kEnd, whole(1)}},
+      {"aten::select.int", {whole(0), kEnd}},
+      {"aten::select.int", {whole(0), kBefore}},
+      {"aten::narrow", {whole(0), whole(2), kEnd}},
+      {"aten::narrow", {whole(0), whole(3), whole(2)}},
+      {"aten::narrow", {whole(0), whole(0), whole(-1)}},
+      {"aten::split.Tensor", {whole(0), whole(0)}},
+      {"aten::split.Tensor", {whole(-1), whole(0)}},
+      {"aten::chunk", {whole(0), whole(0)}},
+      {"aten::split_with_sizes", {Ints{kEnd, kEnd}, whole(0)}},
+      {"aten::split_with_sizes", {Ints{-2, 6}, whole(0)}},
+      {"aten::unbind.int", {whole(1)}},
+      {"aten::view", {Ints{kEnd, kEnd}}},
+      {"aten::view", {Ints{-1, -1}}},
+      {"aten::view", {Ints{-4, -6}}},
+      {"aten::view", {Ints{-1, 0}}},
+      {"aten::view", {Ints{5, -1}}},
+      {"aten::expand", {Ints{kEnd, 4, 6}, false}},
+      {"aten::expand", {Ints{4, 5}, false}},
+      {"aten::expand", {Ints{6}, false}},
+      {"aten::unsqueeze", {whole(3)}},
+      {"aten::unsqueeze", {kBefore}},
+      {"aten::transpose.int", {whole(0), whole(2)}},
+      {"aten::permute", {Ints{0, 0}}},
+      {"aten::permute", {Ints{0}}},
+      {"aten::movedim.int", {whole(0), whole(2)}},
+      {"aten::flatten.using_ints", {whole(1), whole(0)}},
+      {"aten::unflatten.int", {whole(0), Ints{kEnd, 2}}},
+      {"aten::squeeze.dim", {whole(2)}},
+  };
+  for (const Bad& bad : cases) {
+    CAPTURE(bad.op, bad.args.size());
+    SmallGraph small;
+    std::vector<Arg> args = bad.args;
+    args.insert(args.begin(), small.weight("x", {4, 6}));
+    small.call(bad.op, args);
+    try {
+      static_cast<void>(run_training(small));
+      FAIL("compiled");
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kConfig);
+      CHECK_THAT(error.what(), Catch::StartsWith("here: " + bad.op));
+    }
+  }
+}
+
+TEST_CASE("integers beyond 2^53 stay what they are") {
+  constexpr std::int64_t kLarge = (std::int64_t{1} << 60) + 1;
+  struct Comparison {
+    std::string op;
+    Arg other;
+    double wanted;
+  };
+  for (const Comparison& c : {Comparison{"aten::eq.Scalar", kLarge, 1}, Comparison{"aten::eq.Scalar", kLarge - 1, 0},
+                              Comparison{"aten::gt.Scalar", kLarge - 1, 1}, Comparison{"aten::lt.Scalar", kLarge, 0}}) {
+    CAPTURE(c.op, c.wanted);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {2});
+    const ValueId large = small.call("aten::full", {Ints{2}, kLarge, DType::kInt64});
+    const ValueId range = small.call("aten::arange.start", {kLarge, kLarge + 2, DType::kInt64});
+    const ValueId first = small.call("aten::slice.Tensor", {range, whole(0), whole(0), whole(1), whole(1)});
+    for (const ValueId numbers : {large, first}) {
+      SmallGraph one = small;
+      const ValueId told = one.call(c.op, {numbers, c.other});
+      one.call("aten::where.self", {told, x, one.call("aten::mul.Scalar", {x, 0.0})});
+      one.weights[0] = {1, 1};
+      CHECK(run_training(one).output == std::vector<double>{c.wanted, c.wanted});
+    }
   }
 }
 

@@ -127,8 +127,8 @@ TEST_CASE("orthogonal matrices", "[pt2]") {
   }
   const auto reflected = [&](std::int64_t i) {
     const std::int64_t row = i / kSize, column = i % kSize;
-    return std::sqrt(2.0) * ((row == column ? 1 : 0) - 2 * v[static_cast<std::size_t>(row)] *
-                                                           v[static_cast<std::size_t>(column)] / square);
+    return std::sqrt(2.0) * ((row == column ? 1 : 0) -
+                             2 * v[static_cast<std::size_t>(row)] * v[static_cast<std::size_t>(column)] / square);
   };
   for (const std::int64_t rows : {kSize, 10}) {
     const std::optional<Init> found = recognised(tensor_of({rows, kSize}, reflected));

@@ -1,0 +1,169 @@
+"""Exports each model of idioms.py in four ways, trains it and follows it in plain PyTorch.
+
+    idioms_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...]
+
+Every way that a graph can be run (slot by slot, three slots together, compiled) makes three training steps in float64,
+the last with a short batch where the batch size is free, and evaluates a larger batch. Losses and answers equal those
+of PyTorch's train() and eval() to 1e-9, or to 100 times what one rounding at the beginning makes of PyTorch's own run,
+where that is more. What a way cannot run it refuses with words; one that trains is one that `plan` has nothing against.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from exporting import FORMS, exported
+from idioms import CASES, CLASSES, REFUSED, Idiom
+
+BATCH, EVALUATED, SLOTS, RATE = 4, 7, 3, 0.05
+WAYS = {"alone": {"chunk": 1}, "together": {"chunk": SLOTS}, "compiled": {"chunk": 1, "compiled": True}}
+
+
+def batches(form: str) -> list[int]:
+    return [BATCH, BATCH, BATCH] if form == "static" else [BATCH, BATCH, 3]
+
+
+def evaluated(form: str) -> int:
+    return BATCH if form == "static" else EVALUATED
+
+
+def follow(fresh: nn.Module, data: list, target: torch.Tensor, slot: int, form: str, nudge: float = 0) -> torch.Tensor:
+    """Losses of each step, then the answer to the first samples in evaluation mode. `nudge`: of the first weights."""
+    model = copy.deepcopy(fresh).double()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(1 + nudge)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE * (1 + slot))
+    cast = lambda t: t.double() if t.is_floating_point() else t
+    losses, begin = [], 0
+    for n in batches(form):
+        rows = slice(begin, begin + n)
+        loss = nn.functional.cross_entropy(model(*[cast(x[rows]) for x in data]), target[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+        begin += n
+    model.eval()
+    with torch.no_grad():
+        answer = model(*[cast(x[: evaluated(form)]) for x in data])
+    return torch.cat([torch.stack(losses), answer.flatten()])
+
+
+def distance(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    worst = ((found - wanted).abs() / (wanted.abs() + 1e-3)).max().item()
+    return worst if worst == worst else float("inf")
+
+
+def train(model_curve: str, folder: pathlib.Path, forms: list[str]) -> list[dict]:
+    slots = [{"lr": RATE * (1 + slot), "seed": slot} for slot in range(SLOTS)]
+    specs = [{"model": str(folder / f"{form}.pt2"), "data": str(folder / "data.safetensors"), "dtype": "float64",
+              "loss": "cross_entropy", "optimizer": "sgd", "batch": BATCH, "batches": batches(form),
+              "evaluated": evaluated(form), "slots": slots, **way} for form in forms for way in WAYS.values()]
+    (folder / "specs.json").write_text(json.dumps(specs))
+    done = subprocess.run([model_curve, str(folder / "specs.json")], capture_output=True, text=True)
+    if done.returncode != 0 or done.stderr:
+        raise RuntimeError(f"ended with {done.returncode}: {done.stderr.strip()[:500]}")
+    return json.loads(done.stdout)
+
+
+def judge(way: str, result: dict, wanted: list[torch.Tensor], limit: float) -> str:
+    """What is wrong; "": nothing."""
+    if "refused" in result:
+        # Not every op has a compiler; LibTorch's ops run, or `plan` says why they do not.
+        placed = "idioms.py:" in result["refused"]
+        allowed = placed and (way == "compiled" or bool(result["plan_refused"]))
+        return "" if allowed and way == "compiled" else f"{way}: refused: {result['refused']}"
+    if result["plan_refused"]:
+        return f"{way}: trains, but plan says: {result['plan_refused']}"
+    for slot in range(SLOTS):
+        losses = [step[slot] for step in result["losses"]]
+        found = torch.tensor(losses + result["predictions"][slot], dtype=torch.float64)
+        if found.shape != wanted[slot].shape:
+            return f"{way}: slot {slot}: found {found.numel()} numbers, wanted {wanted[slot].numel()}"
+        worst = distance(found, wanted[slot])
+        if worst > limit:
+            return f"{way}: slot {slot}: differs by {worst:.1e}, allowed {limit:.1e}"
+    return ""
+
+
+def prepare(idiom: Idiom, folder: pathlib.Path, forms: list[str]):
+    torch.manual_seed(0)
+    model = idiom.model().train()
+    fresh = copy.deepcopy(model)
+    for form in forms:
+        torch.export.save(exported(model, idiom.inputs(BATCH), form), folder / f"{form}.pt2")
+    torch.manual_seed(1)
+    data = list(idiom.inputs(3 * BATCH))
+    target = torch.randint(0, CLASSES, (3 * BATCH,))
+    save_file({"y": target, **{f"x{i}": x.contiguous() for i, x in enumerate(data)}}, folder / "data.safetensors")
+    return fresh, data, target
+
+
+def check(model_curve: str, idiom: Idiom, forms: list[str]) -> tuple[list[str], list[str]]:
+    """What is wrong, and what is not compiled."""
+    wrong, plain = [], []
+    with tempfile.TemporaryDirectory() as text:
+        folder = pathlib.Path(text)
+        fresh, data, target = prepare(idiom, folder, forms)
+        results = iter(train(model_curve, folder, forms))
+        for form in forms:
+            wanted = [follow(fresh, data, target, slot, form) for slot in range(SLOTS)]
+            beside = follow(fresh, data, target, SLOTS - 1, form, nudge=2.0**-52)
+            limit = max(1e-9, 100 * distance(beside, wanted[SLOTS - 1]))
+            for way, result in zip(WAYS, results):
+                fault = judge(way, result, wanted, limit)
+                if fault:
+                    wrong.append(f"{form}: {fault}")
+                if way == "compiled" and "refused" in result:
+                    plain.append(f"{form}: {result['refused']}")
+    return wrong, plain
+
+
+def check_refused(model_curve: str, idiom: Idiom, words: str) -> list[str]:
+    with tempfile.TemporaryDirectory() as text:
+        folder = pathlib.Path(text)
+        prepare(idiom, folder, ["unbounded"])
+        results = train(model_curve, folder, ["unbounded"])
+    return [f"{way}: wanted '{words}', found {result.get('refused', 'no refusal')}" for way, result in zip(WAYS, results)
+            if words not in result.get("refused", "") or words not in result["plan_refused"]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model_curve")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=[*CASES, *REFUSED])
+    parser.add_argument("--forms", nargs="+", default=list(FORMS), choices=FORMS)
+    parser.add_argument("--verbose", action="store_true", help="say why an idiom is not compiled")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    failed, began = 0, time.monotonic()
+    names = arguments.only or [*CASES, *REFUSED]
+    for name in names:
+        plain = []
+        try:
+            if name in REFUSED:
+                wrong = check_refused(arguments.model_curve, *REFUSED[name])
+            else:
+                wrong, plain = check(arguments.model_curve, CASES[name], arguments.forms)
+        except Exception as error:
+            wrong = [f"{type(error).__name__}: {str(error)[:600]}"]
+        failed += bool(wrong)
+        print(f"{'FAILED' if wrong else 'ok    '} {name}" + (f" (not compiled: {len(plain)})" if plain else ""), flush=True)
+        for line in [*wrong, *(plain if arguments.verbose else [])]:
+            print(f"    {line}", flush=True)
+    print(f"{len(names)} models, {failed} failed, {time.monotonic() - began:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
