@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
+#include <variant>
 
 #include "base/error.hpp"
 #include "fusion/array.hpp"
@@ -36,6 +38,26 @@ Flow to_flow(std::vector<at::Tensor> tensors) {
   Flow flow;
   for (at::Tensor& tensor : tensors) flow.emplace_back(std::move(tensor));
   return flow;
+}
+
+// What LibTorch objects to in a call is the model's fault and names the node. What memory or the device lacks is not.
+template <typename Work>
+Flow at_node(const Node& node, Work work) {
+  try {
+    return work();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string message = error.what_without_backtrace();
+    if (message.find("can't allocate memory") != std::string::npos) throw;
+    fail_at(node, message.substr(0, message.find('\n')));
+  } catch (const std::bad_variant_access&) {
+    fail_at(node, "found an argument of another kind than the op's");
+  } catch (const std::out_of_range&) {
+    fail_at(node, "found fewer arguments than the op has");
+  }
 }
 
 void store(Flow outputs, const Node& node, Flow& values) {
@@ -225,11 +247,12 @@ at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at:
 
 void Program::execute(const Instruction& instruction, Flow& values, const RunContext& context) const {
   const Node& node = graph_.nodes[instruction.node];
+  const auto call = [&] { return outputs_of(instruction, values, context); };
   if (node.no_gradient) {
     const at::NoGradGuard no_gradients;
-    store(outputs_of(instruction, values, context), node, values);
+    store(at_node(node, call), node, values);
   } else {
-    store(outputs_of(instruction, values, context), node, values);
+    store(at_node(node, call), node, values);
   }
   for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
 }

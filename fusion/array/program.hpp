@@ -22,7 +22,8 @@
 
 namespace hfta::fusion {
 
-/// Immutable; several threads may run it at once.
+/// Immutable; several threads may run it at once. What LibTorch objects to while it runs is Error{kConfig} with the
+/// node's place; memory and devices that fail are c10's errors still.
 class Program {
  public:
   /// `owned`: by weight, whether slots have their own. Throws Error{kConfig} naming the op and where it comes from if
