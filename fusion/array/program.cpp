@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
+#include <variant>
 
 #include "base/error.hpp"
 #include "fusion/array.hpp"
@@ -232,6 +234,10 @@ void Program::execute(const Instruction& instruction, Flow& values, const RunCon
   } catch (const c10::Error& error) {
     if (fault_of(error) != TorchFault::kCall) throw;
     fail_at(node, first_line(error));
+  } catch (const std::bad_variant_access&) {
+    fail_at(node, "found an argument of another kind than the op's");
+  } catch (const std::out_of_range&) {
+    fail_at(node, "found fewer arguments than the op has");
   }
   for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
 }

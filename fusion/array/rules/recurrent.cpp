@@ -2,6 +2,7 @@
 // dropout, train, bidirectional, batch_first; an LSTM's hx is [h, c], those of others one tensor.
 #include <ATen/ATen.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -100,6 +101,55 @@ struct Layers {
   }
 };
 
+void want(bool holds, const char* what) {
+  if (!holds) throw Error(ErrorKind::kConfig, fmt::format("lstm, gru or rnn: {}", what));
+}
+
+// ATen hands states and weights to oneDNN as they are, which reads and writes as many elements as the input and the
+// first weight call for.
+void check_sizes(Kind kind, const at::Tensor& x, const std::vector<at::Tensor>& initial,
+                 const std::vector<at::Tensor>& weights, const Layers& l) {
+  want(x.dim() == 2 || x.dim() == 3, "found an input that is neither [T, F] nor [T, N, F]");
+  const std::int64_t gates = kind == Kind::kLstm ? 4 : kind == Kind::kGru ? 3 : 1;
+  const std::int64_t directions = l.directions(), all = l.count * directions;
+  want(l.count > 0 && l.count <= static_cast<std::int64_t>(weights.size()),
+       "found another number of layers than weights");
+  const auto plain = static_cast<std::size_t>(all) * l.per_direction();
+  const bool projected = kind == Kind::kLstm && weights.size() == plain + static_cast<std::size_t>(all);
+  want(weights.size() == plain || projected, "found another number of weights than layers have");
+  want(weights[1].dim() == 2 && weights[0].dim() == 2, "found a weight that is no matrix");
+  const std::int64_t hidden = weights[0].size(0) / gates;
+  const std::int64_t given = projected ? weights[l.per_direction()].size(0) : hidden;  // what a step hands on
+  for (std::int64_t i = 0; i < all; ++i) {
+    const auto* w = &weights[static_cast<std::size_t>(i) * (l.per_direction() + (projected ? 1 : 0))];
+    const std::int64_t in = i < directions ? x.size(-1) : given * directions;
+    want(w[0].sizes() == at::IntArrayRef({gates * hidden, in}),
+         "found an input weight of other sizes than the layer's");
+    want(w[1].sizes() == at::IntArrayRef({gates * hidden, given}),
+         "found a hidden weight of other sizes than the layer's");
+    for (std::size_t b = 2; l.biases && b < 4; ++b) {
+      want(w[b].sizes() == at::IntArrayRef({gates * hidden}), "found a bias of other sizes than the layer's");
+    }
+    if (projected) {
+      want(w[l.per_direction()].sizes() == at::IntArrayRef({given, hidden}), "found a projection of other sizes");
+    }
+  }
+  const std::int64_t samples = x.dim() == 2 ? 0 : x.size(l.batch_first ? 0 : 1);
+  want(initial.size() == (kind == Kind::kLstm ? 2U : 1U), "found another number of states than the layer has");
+  for (std::size_t s = 0; s < initial.size(); ++s) {
+    const std::int64_t width = s == 0 ? given : hidden;
+    const bool fits = x.dim() == 2 ? initial[s].sizes() == at::IntArrayRef({all, width})
+                                   : initial[s].sizes() == at::IntArrayRef({all, samples, width});
+    want(fits, "found a first state of other sizes than [layers, N, hidden]");
+  }
+  // Autocast brings bfloat16 beside the model's own type, and ATen takes both.
+  const auto alike = [&](const at::Tensor& t) {
+    return t.scalar_type() == x.scalar_type() || t.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kBFloat16;
+  };
+  for (const at::Tensor& state : initial) want(alike(state), "found a state of another dtype than the input");
+  for (const at::Tensor& w : weights) want(alike(w), "found a weight of another dtype than the input");
+}
+
 std::vector<at::Tensor> run_layers(const Call& call, const Layers& layers) {
   if (layers.weights.size() != static_cast<std::size_t>(layers.count * layers.directions()) * layers.per_direction()) {
     throw Error(ErrorKind::kConfig,
@@ -192,6 +242,7 @@ std::vector<at::Tensor> lstm_in_float32(const at::Tensor& x, const std::vector<a
 
 std::vector<at::Tensor> aten(Kind kind, const at::Tensor& x, const std::vector<at::Tensor>& hx,
                              const std::vector<at::Tensor>& weights, const Layers& l) {
+  check_sizes(kind, x, hx, weights, l);
   if (kind == Kind::kLstm) {
     const bool lacking = x.is_cpu() && as_multiplied(x).scalar_type() == at::kBFloat16 && !cpu_has_bfloat16_lstm();
     return lacking ? lstm_in_float32(x, hx, weights, l) : lstm(x, hx, weights, l);
