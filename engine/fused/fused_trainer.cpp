@@ -18,6 +18,7 @@
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
 #include "fusion/gpu.hpp"
+#include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
 #include "fusion/runnable.hpp"
 
