@@ -85,6 +85,22 @@ std::string higher_order_from(const std::string& target) {
   return target.starts_with(kHigherOrder) ? target.substr(kHigherOrder.size()) : "";
 }
 
+std::string without_out(const std::string& op) {
+  // Ops whose overload `out` belongs to the overload `Tensor`; that of all others belongs to the one without a name.
+  constexpr std::array<std::string_view, 8> kOfTensors = {"add",      "sub",      "mul",    "div",
+                                                          "subtract", "multiply", "divide", "true_divide"};
+  constexpr std::string_view kSuffix = "_out";
+  const std::size_t dot = op.find('.');
+  if (dot == std::string::npos) return "";
+  const std::string base = op.substr(0, dot), overload = op.substr(dot + 1);
+  if (overload == "out") {
+    const bool of_tensors = std::find(kOfTensors.begin(), kOfTensors.end(), bare_name(op)) != kOfTensors.end();
+    return of_tensors ? base + ".Tensor" : base;
+  }
+  if (!overload.ends_with(kSuffix)) return "";
+  return base + "." + overload.substr(0, overload.size() - kSuffix.size());
+}
+
 bool is_assertion(const std::string& op) {
   return std::find(kAssertions.begin(), kAssertions.end(), bare_name(op)) != kAssertions.end();
 }

@@ -136,15 +136,48 @@ class Translator {
     if (is_assertion(op)) return;
     if (record.target == "_operator.pos") return add_alias(record, json, scope);
     if (number_op.empty() && op.empty()) return add_wrapped(record, json, scope);
-    Node node{number_op.empty() ? op : number_op, {}, {}, record.path, record.where, scope.no_gradient};
+    const std::string plain = without_out(op);
+    Node node{!number_op.empty() ? number_op : plain.empty() ? op : plain,
+              {},
+              {},
+              record.path,
+              record.where,
+              scope.no_gradient};
     const ValueLookup find = [&](const std::string& name) { return lookup(scope, name); };
+    std::optional<Arg> out;
     for (const auto& [name, argument] : record.inputs) {
-      node.args.push_back(arg_from(argument, find));
+      Arg arg = arg_from(argument, find);
+      if (!plain.empty() && name == "out") {
+        out = std::move(arg);
+        continue;
+      }
+      node.args.push_back(std::move(arg));
       if (number_op.empty()) node.names.push_back(name);
     }
     for (const Tagged& output : record.outputs) add_output({output.tag, output.value.at(record.place)}, scope, node);
-    if (number_op.empty() && !op_traits(op)) json.fail(why_not_admitted(op));
+    if (number_op.empty() && !op_traits(node.op)) json.fail(why_not_admitted(op));
     graph().nodes.push_back(std::move(node));
+    if (!plain.empty()) store_last_into(out, json);
+  }
+
+  // `out=` is the op without it, and a copy of what it makes into the tensor that is given: nothing behind the importer
+  // meets an op that writes anything but its first argument.
+  void store_last_into(const std::optional<Arg>& out, const Reader& json) {
+    const auto* target = out ? std::get_if<ValueId>(&*out) : nullptr;
+    std::vector<ValueId>& outputs = graph().nodes.back().outputs;
+    if (target == nullptr || outputs.size() != 1 || outputs[0] == kNoValue) {
+      json.fail("wanted one tensor as out=, and one result");
+    }
+    Value made = graph().values[static_cast<std::size_t>(outputs[0])];
+    if (made.shape != graph().values[static_cast<std::size_t>(*target)].shape) {
+      json.fail(fmt::format("found a result {}, wanted one of out='s sizes", to_text(made.shape)));
+    }
+    const ValueId result = outputs[0];
+    const ValueId value = add_value(std::move(made));
+    Node& node = graph().nodes.back();
+    node.outputs[0] = value;
+    graph().nodes.push_back(
+        {"aten::copy_", {*target, value}, {result}, node.path, node.where, node.no_gradient, {"self", "src"}});
   }
 
   void add_alias(const NodeRecord& record, const Reader& json, Scope& scope) {

@@ -154,7 +154,9 @@ fusion::Splits tokens(std::vector<std::int64_t> ids, std::vector<std::int64_t> m
 
 TaskSpec spec_of_file(int batch_size, double dropout = 0.5) {
   TaskSpec task = spec(fusion::Loss::kCrossEntropy, batch_size);
-  task.model_file = ModelFile{"m.pt2", "/a/m.pt2", {}};
+  task.model_file = ModelFile{};
+  task.model_file->name = "m.pt2";
+  task.model_file->file = "/a/m.pt2";
   task.model_file->import.bind = {{"drop.p", dropout, "c.yaml:5: model.bind"}};
   task.hyper.graph = {dropout};
   return task;

@@ -192,7 +192,7 @@ TEST_CASE("outputs have the names that the model gives them", "[pt2]") {
 TEST_CASE("warnings say what training will miss", "[pt2]") {
   CHECK(model_of("evaluation").warnings() ==
         std::vector<std::string>{
-            "no dropout and no batch norm trains as in model.train(): norm and 1 more run as in model.eval(). That is "
+            "no dropout and no batch norm trains as in model.train(): drop runs as in model.eval(). That is "
             "right where these parts are frozen; else export model.train()",
             "golden_forms.py:98: aten::rand_like draws at random in training; evaluation, without a graph of its own, "
             "takes its mean"});
