@@ -33,13 +33,17 @@ endif()
 # Warnings are errors, less -Wrestrict, which g++ 12 raises for any `"text" + string` (GCC bug 105651); products of the
 # arithmetic must not depend on how the compiler contracts a*b+c.
 add_library(hfta_options INTERFACE)
-target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                                              -Wno-sign-conversion -Werror -ffp-contract=off>
-                                              $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                              -Wno-sign-conversion -Werror -Wno-restrict>
+                                              $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 # torch ships fmt 12 headers that shadow Debian's: header-only use keeps either one from needing a library.
 target_link_libraries(hfta_options INTERFACE fmt::fmt-header-only Threads::Threads)
 target_include_directories(hfta_options INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>")
-if(HFTA_SANITIZE STREQUAL "address")
+if(HFTA_FUZZ)
+  target_compile_options(hfta_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+                                                -fno-omit-frame-pointer)
+  target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
+elseif(HFTA_SANITIZE STREQUAL "address")
   target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "thread")

@@ -1,4 +1,4 @@
-// Damages archives and imports them: pt2_fuzz SECONDS [SEED]. Every seed is one archive, damaged in one way; what comes
+// Damages archives and imports them: pt2_damage SECONDS [SEED]. Every seed is one archive, damaged in one way; what comes
 // of it must be a graph or an Error{kConfig}. With a seed only that one runs.
 
 #include <fmt/format.h>
@@ -218,7 +218,7 @@ int fuzz(double seconds, std::uint64_t first, bool once) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print(stderr, "usage: pt2_fuzz SECONDS [SEED]\n");
+    fmt::print(stderr, "usage: pt2_damage SECONDS [SEED]\n");
     return 2;
   }
   const bool once = argc > 2;
