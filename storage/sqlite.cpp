@@ -17,10 +17,7 @@ std::string explain(int code, const char* detail, int system_error, const std::s
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return fmt::format(
-          "locked by another program for more than {} s; wait for it to finish or close it, then run "
-          "the same command again",
-          Connection::kBusyMilliseconds / 1000);
+      return "locked by another program; wait for it to finish or close it, then run the same command again";
     case SQLITE_FULL:
       return "disk full: this write was taken back whole; free some space, then run the same command again";
     case SQLITE_READONLY:
@@ -108,7 +105,7 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create) :
   if (opened == nullptr) fail_with(path_, SQLITE_NOMEM, "", 0);
   if (code != SQLITE_OK) fail(code);
   sqlite3_extended_result_codes(opened, 1);
-  sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  wait_at_most(kPatience);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   execute(
       "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"

@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -66,8 +67,8 @@ class Query {
 /// An open database file. Used by one thread at a time.
 class Connection {
  public:
-  /// How long a statement waits while another program holds the file.
-  static constexpr int kBusyMilliseconds = 10'000;
+  /// How long a statement waits while another program holds the file, unless told otherwise.
+  static constexpr std::chrono::milliseconds kPatience{10'000};
 
   /// `writable` false: every write is refused, but a transaction that a killed writer left half-written is rolled back
   /// where the file's permissions allow it (nothing could be read otherwise). `create`: an absent file is made.
@@ -80,6 +81,10 @@ class Connection {
   void execute(const char* sql);
   /// Rows that the last INSERT, UPDATE or DELETE touched.
   [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
+  /// Replaces kPatience from the next statement on.
+  void wait_at_most(std::chrono::milliseconds longest) {
+    sqlite3_busy_timeout(database_.get(), static_cast<int>(longest.count()));
+  }
   [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
   /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
   /// do.

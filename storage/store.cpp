@@ -103,13 +103,15 @@ void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_
 }  // namespace
 
 Store::Impl::Impl(const fs::path& path, Mode mode)
-    : connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate) {
-  const Contents found = inspect(connection);
-  if (found == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
+    : connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate), contents(inspect(connection)) {}
+
+void Store::Impl::prepare(Mode mode) {
+  if (contents == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
+  if (contents != Contents::kEmpty) check_health(connection);
   if (mode == Mode::kReadOnly) return;
-  if (found != Contents::kEmpty) check_health(connection);
   leave_wal(connection);
-  if (found != Contents::kHfta) complete_tables(connection);
+  if (contents != Contents::kHfta) complete_tables(connection);
+  contents = Contents::kHfta;
 }
 
 void Store::Impl::fail(const std::string& what) const { refuse(connection.path(), what); }
@@ -139,7 +141,27 @@ Store::~Store() = default;
 Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
-Store Store::open(const fs::path& path, Mode mode) { return Store(std::make_unique<Impl>(path, mode)); }
+Store Store::open(const fs::path& path, Mode mode) {
+  Store store(std::make_unique<Impl>(path, mode));
+  store.impl_->prepare(mode);
+  return store;
+}
+
+// Only SQLite can tell: where a process was killed while it made the store, the file may have bytes that a journal
+// beside it takes back.
+std::optional<Store> Store::open_if_made(const fs::path& path, Mode mode) {
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::not_found) return std::nullopt;
+  Store store(std::make_unique<Impl>(path, mode));
+  if (store.impl_->contents == Contents::kEmpty) return std::nullopt;
+  store.impl_->prepare(mode);
+  return store;
+}
+
+Store::Patience::Patience(Store& store, std::chrono::milliseconds longest) : store_(store) {
+  store_.impl_->connection.wait_at_most(longest);
+}
+Store::Patience::~Patience() { store_.impl_->connection.wait_at_most(Connection::kPatience); }
 
 void Store::use(const Faults& faults) { impl_->faults = &faults; }
 

@@ -5,6 +5,7 @@
 /// (rollback journal, synchronous=FULL). Other programs (Optuna, its dashboard, hfta-tune report) may read and write
 /// the file meanwhile. docs/storage.md describes the tables.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -95,7 +96,7 @@ struct Lease {
 
 /// One connection. Not thread-safe. Every failure is an Error{kStorage} that names the file and what to do; where a
 /// call says that something is our bug, an Error{kInternal}. A call that throws has written nothing. While another
-/// program holds the file, a call waits for up to 10 s, then throws Error{kLocked}.
+/// program holds the file, a call waits for up to 10 s (see Patience), then throws Error{kLocked}.
 class Store {
  public:
   /// Opens a store; `create` makes the file where it is absent (otherwise absent is an error). A file that is not
@@ -107,6 +108,9 @@ class Store {
   enum class Mode { kCreate, kReadWrite, kReadOnly };
   static Store open(const std::filesystem::path& path, Mode mode);
 
+  /// The same, but nullopt where no store has been made yet: no file, or one without tables, which another process is
+  /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
+  static std::optional<Store> open_if_made(const std::filesystem::path& path, Mode mode);
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -143,6 +147,18 @@ class Store {
 
   /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
   [[nodiscard]] std::optional<Lease> lease(const std::string& study);
+  /// While it lives, calls wait only so long for another program that holds the file. `store` must outlive it.
+  class Patience {
+   public:
+    Patience(Store& store, std::chrono::milliseconds longest);
+    ~Patience();
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+   private:
+    Store& store_;
+  };
+
   /// Takes the study over from the lease `seen` (nullopt: nobody's) and returns the new one, numbered one higher;
   /// nullopt if somebody else was first. Compare and swap, in one transaction.
   [[nodiscard]] std::optional<Lease> take_lease(const std::string& study, const std::optional<Lease>& seen,

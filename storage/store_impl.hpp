@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "storage/optuna_encoding.hpp"
 #include "storage/sqlite.hpp"
+#include "storage/schema.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::storage {
@@ -24,6 +25,8 @@ struct Store::Impl {
     std::map<std::string, OptunaDistribution> distributions;  ///< By parameter.
   };
 
+  /// The rest of opening: refuses what is no store, lifts and completes the tables where `mode` writes.
+  void prepare(Mode mode);
   [[noreturn]] void fail(const std::string& what) const;
   /// Runs `read`; an error about a row's contents gets the file and the study in front.
   template <typename Read>
@@ -54,6 +57,7 @@ auto Store::Impl::reading(const std::string& study, Read read) {
   try {
     return read();
   } catch (const Error& error) {
+  Contents contents;  ///< As they were found.
     // SQLite's own errors name the file already.
     const std::string file = printable(connection.path().string());
     if (std::string(error.what()).rfind(file, 0) == 0) throw;

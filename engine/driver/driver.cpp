@@ -17,7 +17,7 @@ using search::Decision;
 using trials::State;
 
 constexpr int kDrawChunk = 256;
-constexpr int kMostTries = 6;             // to add trials to a store that is locked, of ten seconds each
+constexpr double kBetweenTries = 1;       // seconds, to add trials to a store that is locked
 constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
@@ -47,7 +47,7 @@ Outcome Driver::run() { return impl_->run(); }
 Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
     : config(study_config),
       seams(all),
-      recorder({all.store, all.running, all.finished, all.progress, all.clock, all.faults, all.record_beside},
+      recorder({all.store, all.running, all.finished, all.progress, all.clock, all.faults, all.stop, all.record_beside},
                config.study),
       ledger(config, find_study(all.store, config.study).run_caps),
       queue(ledger),
@@ -103,7 +103,7 @@ void Driver::Impl::end() {
     save(all);
   }
   recorder.add(std::exchange(page, {}));
-  recorder.flush(/*hurry=*/seams.stop.load() != 0);
+  recorder.flush();
 }
 
 // What the store has of the study becomes what this run knows of it.
@@ -165,25 +165,33 @@ void Driver::Impl::recall() {
   }
 }
 
-// Trials need numbers from the store, so this waits while another program locks it; training that is under way goes on.
+// Trials need numbers from the store. While another program locks it, those that are drawn already are trained; with
+// none left, this waits.
 bool Driver::Impl::draw_more() {
+  if (draw_again_at && seams.clock.seconds() < *draw_again_at && can_train()) return false;
   std::vector<trials::Params> params = ledger.ask(kDrawChunk);
   if (params.empty()) return false;
-  std::vector<int> numbers;
-  for (int tries = 1; numbers.empty(); ++tries) {
-    try {
-      numbers = recorder.add_trials(params, seams.clock.utc());
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kLocked || tries >= kMostTries) throw;
-      if (seams.stop.load() != 0) return false;
-    }
+  std::optional<std::vector<int>> numbers = recorder.add_trials(params, seams.clock.utc());
+  while (!numbers && !can_train() && seams.stop.load() == 0) {
+    numbers = recorder.add_trials(params, seams.clock.utc());
+  }
+  draw_again_at.reset();
+  if (!numbers) {
+    draw_again_at = seams.clock.seconds() + kBetweenTries;
+    return false;
   }
   for (std::size_t i = 0; i < params.size(); ++i) {
-    const int draw = ledger.add(numbers.at(i), std::move(params[i]));
+    const int draw = ledger.add(numbers->at(i), std::move(params[i]));
     ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
     queue.push(draw);
   }
   return true;
+}
+
+bool Driver::Impl::can_train() const {
+  const auto& arrays = packer.arrays();
+  return any_busy() || queue.ready() > 0 ||
+         std::any_of(arrays.begin(), arrays.end(), [](const auto& array) { return array && array->occupied() > 0; });
 }
 
 bool Driver::Impl::any_busy() const {

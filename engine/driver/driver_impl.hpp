@@ -38,6 +38,7 @@ struct Driver::Impl {
   void launch();
   void start(std::size_t device);
   [[nodiscard]] bool any_busy() const;
+  [[nodiscard]] bool can_train() const;
   void take(const Workers::Ended& ended);
   void recover(std::size_t device, const std::exception_ptr& error);
   void end();
@@ -70,7 +71,8 @@ struct Driver::Impl {
   RateMeter rate;
   int first_round, round, told_round;
   double began;
-  double take_seconds = 0;  ///< That taking the states out last took
+  std::optional<double> draw_again_at;  ///< The store is locked: when it is asked for trials' numbers next
+  double take_seconds = 0;              ///< That taking the states out last took
   std::atomic<bool> aborting{false};
 };
 

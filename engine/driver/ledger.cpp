@@ -16,13 +16,13 @@ namespace hfta::engine {
 Ledger::Ledger(const StudyConfig& config, const std::vector<int>& run_caps)
     : config_(config), strategy_(make_strategy(config, run_caps)) {}
 
-bool Ledger::can_draw() const { return !exhausted_ && (!strategy_.cap || drawn() < *strategy_.cap); }
+bool Ledger::can_draw() const { return (!end_ || drawn() < *end_) && (!strategy_.cap || drawn() < *strategy_.cap); }
 
 std::vector<trials::Params> Ledger::ask(int k) {
   if (strategy_.cap) k = std::min(k, *strategy_.cap - drawn());
-  if (k <= 0 || exhausted_) return {};
+  if (k <= 0 || !can_draw()) return {};
   std::vector<trials::Params> params = strategy_.sampler->ask(drawn(), k, trials_);
-  exhausted_ = static_cast<int>(params.size()) < k;
+  if (static_cast<int>(params.size()) < k) end_ = drawn() + static_cast<int>(params.size());
   return params;
 }
 

@@ -139,7 +139,7 @@ class Ledger {
   std::size_t held_bytes_ = 0;
   std::map<std::string, int> paused_;  ///< By partition.
   std::int64_t epochs_ = 0;
-  bool exhausted_ = false;
+  std::optional<int> end_;  ///< Draws that the sampler has in all, once it has said so.
 };
 
 }  // namespace hfta::engine
