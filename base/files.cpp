@@ -54,6 +54,14 @@ void sync_folder(const fs::path& folder) { sync(Descriptor(folder, O_RDONLY | O_
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
+// No two writers share one, neither threads nor processes.
+fs::path temporary_for(const fs::path& path) {
+  static std::atomic<unsigned> count{0};
+  return fmt::format("{}.tmp.{}.{}", path.string(), ::getpid(), count++);
+}
+
+}  // namespace
+
 // A folder made here must itself survive the crash, so the one it lies in is synced too.
 void make_folders(const fs::path& folder) {
   std::error_code error;
@@ -62,14 +70,6 @@ void make_folders(const fs::path& folder) {
   if (!fs::create_directory(folder, error) && error) fail(folder, "create", error.value());
   sync_folder(folder_of(folder));
 }
-
-// No two writers share one, neither threads nor processes.
-fs::path temporary_for(const fs::path& path) {
-  static std::atomic<unsigned> count{0};
-  return fmt::format("{}.tmp.{}.{}", path.string(), ::getpid(), count++);
-}
-
-}  // namespace
 
 std::vector<std::byte> SystemFiles::read(const fs::path& path, std::size_t limit) {
   const Descriptor file(path, O_RDONLY, "open");

@@ -27,6 +27,10 @@ class Files {
   [[nodiscard]] virtual std::vector<std::string> list(const std::filesystem::path& folder) = 0;
 };
 
+/// Makes a folder, and those above it that are absent; they survive a crash of the machine once this returns. Throws
+/// Error{kStorage}.
+void make_folders(const std::filesystem::path& folder);
+
 /// The machine's own files. Writing reaches the faults "file-written", "file-synced", "file-renamed" and
 /// "folder-synced".
 class SystemFiles final : public Files {

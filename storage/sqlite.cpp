@@ -109,7 +109,7 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create) :
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   execute(
       "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
-      "PRAGMA synchronous=FULL;");
+      "PRAGMA synchronous=EXTRA;");
   if (!writable) execute("PRAGMA query_only=ON");
 }
 
@@ -124,6 +124,12 @@ Query Connection::query(std::string_view sql) {
   }
   return {*this, found->second.get()};
 }
+  sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
+  sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
+  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
+  // back after a power failure, and takes back what was told to be durable.
 
 void Connection::execute(const char* sql) {
   const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);

@@ -2,7 +2,7 @@
 /// The study store: an Optuna study in SQLite, with our own hfta_* tables beside Optuna's in the same file.
 ///
 /// Everything that happened in a round is written in one transaction; what commit() returned from is durable
-/// (rollback journal, synchronous=FULL). Other programs (Optuna, its dashboard, hfta-tune report) may read and write
+/// (rollback journal, synchronous=EXTRA). Other programs (Optuna, its dashboard, hfta-tune report) may read and write
 /// the file meanwhile. docs/storage.md describes the tables.
 
 #include <chrono>

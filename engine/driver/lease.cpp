@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
@@ -181,9 +182,8 @@ class StudyLease::Beat {
 
 StudyLease::StudyLease(storage::Store& store, const std::string& study, const fs::path& folder, const Clock& clock,
                        const Heartbeat& heartbeat) {
+  make_folders(folder);
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail(folder, "create", error.value());
   const std::string self = fmt::format("process {} on host {}", ::getpid(), host_name());
   for (;;) {
     const std::optional<Lease> seen = store.lease(study);
