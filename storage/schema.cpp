@@ -5,10 +5,13 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/optuna_tables.hpp"
+#include "storage/plain_schema.hpp"
 
 namespace hfta::storage {
 namespace {
@@ -96,6 +99,22 @@ void check_optuna(Connection& connection, const std::set<std::string>& tables) {
   Query query = connection.query("SELECT version_num FROM alembic_version");
   if (!query.next() || query.view(0) == kOptunaRevision) return;
   refuse(connection, fmt::format("found Optuna tables of revision {}, wanted {} (Optuna 3.2 to 5.0); for an older one "
+/// Those that we create, and have created.
+const std::set<std::vector<std::string>>& our_triggers() {
+  static const std::set<std::vector<std::string>> triggers = [] {
+    std::set<std::vector<std::string>> found;
+    const std::string_view begin = "CREATE TRIGGER", end = "END;";
+    for (const std::string_view sql : {kFirstTables, kMigrations[0], kMigrations[1]}) {
+      for (std::size_t at = sql.find(begin); at != sql.npos; at = sql.find(begin, at + 1)) {
+        const std::string_view trigger = sql.substr(at, sql.find(end, at) + end.size() - 1 - at);  // without its ';'
+        found.insert(sql_words(trigger));
+      }
+    }
+    return found;
+  }();
+  return triggers;
+}
+
                                  "run: optuna storage upgrade --storage sqlite:///{}",
                                  printable(query.view(0)), kOptunaRevision, connection.path().string()));
 }
@@ -136,6 +155,7 @@ void complete_tables(Connection& connection) {
     version = check_hfta(connection);
   } else {
     connection.execute(kFirstTables);
+  check_plain(connection, our_triggers());
   }
   for (; version < kSchemaVersion; ++version) connection.execute(kMigrations[version - 1]);
   connection.query("INSERT OR REPLACE INTO hfta_meta VALUES (1, ?1, ?2)").bind(kSchemaVersion, HFTA_VERSION).run();

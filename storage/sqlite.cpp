@@ -8,10 +8,18 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 
+#include "storage/companions.hpp"
 namespace hfta::storage {
 namespace {
 
 /// What happened, and what to do about it, for each of SQLite's result codes that a user can meet.
+constexpr std::pair<int, int> kLimits[] = {{SQLITE_LIMIT_LENGTH, 64 << 20},  {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+                                           {SQLITE_LIMIT_COLUMN, 200},       {SQLITE_LIMIT_EXPR_DEPTH, 100},
+                                           {SQLITE_LIMIT_TRIGGER_DEPTH, 10}, {SQLITE_LIMIT_WORKER_THREADS, 0}};
+constexpr int kStepsPerLook = 10'000;
+constexpr std::uint64_t kFreeSteps = 10'000'000, kStepsPerByte = 64;
+constexpr std::uint64_t kFreeRows = 1000, kLeastRowBytes = 4;
+
 std::string explain(int code, const char* detail, int system_error, const std::string& path) {
   const std::string reason = system_error != 0 ? std::strerror(system_error) : detail;
   switch (code & 0xff) {
@@ -44,6 +52,9 @@ std::string explain(int code, const char* detail, int system_error, const std::s
     case SQLITE_NOMEM:
       return "out of memory";
     default:
+    case SQLITE_INTERRUPT:
+      return "damaged, or made to do harm: reading it takes more work than its size explains; keep the file, and go "
+             "back to a copy of it";
       return fmt::format(
           "SQLite answers '{}' (code {}); the file's tables are not as hfta-tune wrote them, or this is "
           "a bug of hfta-tune",
@@ -67,7 +78,10 @@ Query::~Query() {
 
 bool Query::next() {
   const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_ROW) {
+    connection_.check_rows(++rows_);
+    return true;
+  }
   if (code != SQLITE_DONE) connection_.fail(code);
   return false;
 }
@@ -94,7 +108,9 @@ void Query::check(int code) {
   if (code != SQLITE_OK) connection_.fail(code);
 }
 
-Connection::Connection(std::filesystem::path path, bool writable, bool create) : path_(std::move(path)) {
+Connection::Connection(std::filesystem::path path, bool writable, bool create)
+    : path_(std::move(path)), work_(std::make_unique<Work>(Work{path_})) {
+  check_companions(path_);
   // An absolute path is never taken for ":memory:" or a "file:" URI. Read-only users open for writing too, because only
   // such a connection can roll back what a killed writer left; SQLite falls back to reading where it must.
   const std::string absolute = std::filesystem::absolute(path_).string();
@@ -108,13 +124,65 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create) :
   wait_at_most(kPatience);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   execute(
+  sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
+  sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
+  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
+  // back after a power failure, and takes back what was told to be durable.
       "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
       "PRAGMA synchronous=EXTRA;");
   if (!writable) execute("PRAGMA query_only=ON");
 }
 
 Query Connection::query(std::string_view sql) {
+// Every row takes a few bytes, and a few steps of SQLite's machine: what a file can honestly ask for is proportional to
+// its size. Trees whose branches are shared, and texts that run in circles, ask for more.
+std::uint64_t Connection::Work::bytes() const {
+  std::uint64_t sum = 0;
+  for (const char* ending : {"", "-wal"}) {
+    std::error_code error;
+    std::filesystem::path file = path;
+    const std::uintmax_t size = std::filesystem::file_size(file += ending, error);
+    if (!error) sum += size;
+  }
+  return sum;
+}
+
+int Connection::Work::has_become_too_much(void* self) {
+  Work& work = *static_cast<Work*>(self);
+  work.steps += kStepsPerLook;
+  return work.steps > kFreeSteps && work.steps > kFreeSteps + kStepsPerByte * work.bytes() ? 1 : 0;
+}
+
+void Connection::check_rows(std::uint64_t rows) {
+  if (rows <= work_->rows_explained || rows < kFreeRows) return;
+  work_->rows_explained = work_->bytes() / kLeastRowBytes;
+  if (rows > work_->rows_explained) fail(SQLITE_INTERRUPT);
+}
+
+void Connection::copy_to(const std::filesystem::path& file) {
+  std::filesystem::path temporary = file;
+  temporary += ".tmp";
+  std::error_code error;
+  std::filesystem::remove(temporary, error);
+  {
+    Connection copy(temporary, true, true);
+    sqlite3_backup* backup = sqlite3_backup_init(copy.database_.get(), "main", database_.get(), "main");
+    if (backup == nullptr) copy.fail(sqlite3_errcode(copy.database_.get()));
+    const int stepped = sqlite3_backup_step(backup, -1);
+    const int finished = sqlite3_backup_finish(backup);
+    if (stepped != SQLITE_DONE || finished != SQLITE_OK) {
+      std::filesystem::remove(temporary, error);
+      copy.fail(finished != SQLITE_OK ? finished : stepped);
+    }
+  }
+  std::filesystem::rename(temporary, file, error);
+  if (error) fail_with(file, SQLITE_CANTOPEN, "", error.value());
+}
+
   auto found = statements_.find(sql);
+  work_->steps = 0;
   if (found == statements_.end()) {
     sqlite3_stmt* prepared = nullptr;
     const int code = sqlite3_prepare_v3(database_.get(), sql.data(), static_cast<int>(sql.size()),
@@ -124,15 +192,10 @@ Query Connection::query(std::string_view sql) {
   }
   return {*this, found->second.get()};
 }
-  sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
-  sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
-  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
-  // back after a power failure, and takes back what was told to be durable.
 
 void Connection::execute(const char* sql) {
   const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
+  work_->steps = 0;
   if (code != SQLITE_OK) fail(code);
 }
 

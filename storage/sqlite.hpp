@@ -64,7 +64,9 @@ class Query {
   sqlite3_stmt* statement_;
 };
 
-/// An open database file. Used by one thread at a time.
+/// An open database file. Used by one thread at a time. The file may come from a stranger: a journal that would harm
+/// other files is refused (see companions.hpp), a statement that gives more rows, or takes more work, than the file's
+/// size explains is broken off, and texts are limited to 64 MiB.
 class Connection {
  public:
   /// How long a statement waits while another program holds the file, unless told otherwise.
@@ -93,6 +95,10 @@ class Connection {
  private:
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+  /// Throws as fail() if the file has no room for so many rows.
+  void check_rows(std::uint64_t rows);
+  /// Copies the whole database as it stands to a file that is absent or replaced; other programs may go on meanwhile.
+  void copy_to(const std::filesystem::path& file);
   };
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
@@ -101,7 +107,16 @@ class Connection {
   std::unique_ptr<sqlite3, Close> database_;
   struct Hash {
     using is_transparent = void;  // looked up without making a string
+  /// What the statement at hand has cost.
+  struct Work {
+    std::filesystem::path path;
+    std::uint64_t steps = 0, rows_explained = 0;
+    /// Bytes of the file and its write-ahead log.
+    [[nodiscard]] std::uint64_t bytes() const;
+    static int has_become_too_much(void* self);
+  };
     std::size_t operator()(std::string_view sql) const { return std::hash<std::string_view>()(sql); }
+  std::unique_ptr<Work> work_;  // before database_, which calls it
   };
   std::unordered_map<std::string, std::unique_ptr<sqlite3_stmt, Finalize>, Hash, std::equal_to<>> statements_;
 };
