@@ -71,6 +71,23 @@ CREATE TABLE hfta_leases (
 CREATE TRIGGER hfta_forget_lease AFTER DELETE ON studies BEGIN
   DELETE FROM hfta_leases WHERE study_name = old.study_name;
 END;
+)sql",
+                                       // Rounds in which a deleted trial sat are not what was written any more.
+                                       R"sql(
+ALTER TABLE hfta_studies ADD COLUMN digest INTEGER;
+ALTER TABLE hfta_trials ADD COLUMN digest INTEGER;
+ALTER TABLE hfta_trials ADD COLUMN end_digest INTEGER;
+ALTER TABLE hfta_arrays ADD COLUMN digest INTEGER;
+ALTER TABLE hfta_rounds ADD COLUMN digest INTEGER;
+DROP TRIGGER hfta_forget_trial;
+CREATE TRIGGER hfta_forget_trial AFTER DELETE ON trials BEGIN
+  UPDATE hfta_rounds SET digest = NULL WHERE study_id = old.study_id AND (round, array) IN (
+    SELECT round, array FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id);
+  DELETE FROM hfta_epoch_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_test_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id;
+  DELETE FROM hfta_trials WHERE trial_id = old.trial_id;
+END;
 )sql"};
 static_assert(std::size(kMigrations) == kSchemaVersion - 1);
 
@@ -80,6 +97,22 @@ constexpr const char* kNeeded[] = {"studies",      "study_directions", "study_sy
 
 [[noreturn]] void refuse(const Connection& connection, const std::string& what) {
   throw Error(ErrorKind::kStorage, printable(connection.path().string()) + ": " + what);
+}
+
+/// Those that we create, and have created.
+const std::set<std::vector<std::string>>& our_triggers() {
+  static const std::set<std::vector<std::string>> triggers = [] {
+    std::set<std::vector<std::string>> found;
+    const std::string_view begin = "CREATE TRIGGER", end = "END;";
+    for (const std::string_view sql : {kFirstTables, kMigrations[0], kMigrations[1]}) {
+      for (std::size_t at = sql.find(begin); at != sql.npos; at = sql.find(begin, at + 1)) {
+        const std::string_view trigger = sql.substr(at, sql.find(end, at) + end.size() - 1 - at);  // without its ';'
+        found.insert(sql_words(trigger));
+      }
+    }
+    return found;
+  }();
+  return triggers;
 }
 
 std::set<std::string> tables_of(Connection& connection) {
@@ -99,22 +132,6 @@ void check_optuna(Connection& connection, const std::set<std::string>& tables) {
   Query query = connection.query("SELECT version_num FROM alembic_version");
   if (!query.next() || query.view(0) == kOptunaRevision) return;
   refuse(connection, fmt::format("found Optuna tables of revision {}, wanted {} (Optuna 3.2 to 5.0); for an older one "
-/// Those that we create, and have created.
-const std::set<std::vector<std::string>>& our_triggers() {
-  static const std::set<std::vector<std::string>> triggers = [] {
-    std::set<std::vector<std::string>> found;
-    const std::string_view begin = "CREATE TRIGGER", end = "END;";
-    for (const std::string_view sql : {kFirstTables, kMigrations[0], kMigrations[1]}) {
-      for (std::size_t at = sql.find(begin); at != sql.npos; at = sql.find(begin, at + 1)) {
-        const std::string_view trigger = sql.substr(at, sql.find(end, at) + end.size() - 1 - at);  // without its ';'
-        found.insert(sql_words(trigger));
-      }
-    }
-    return found;
-  }();
-  return triggers;
-}
-
                                  "run: optuna storage upgrade --storage sqlite:///{}",
                                  printable(query.view(0)), kOptunaRevision, connection.path().string()));
 }
@@ -138,6 +155,7 @@ int check_hfta(Connection& connection) {
 }  // namespace
 
 Contents inspect(Connection& connection) {
+  check_plain(connection, our_triggers());
   const std::set<std::string> tables = tables_of(connection);
   if (tables.empty()) return Contents::kEmpty;
   check_optuna(connection, tables);
@@ -153,9 +171,11 @@ void complete_tables(Connection& connection) {
   int version = 1;
   if (found == Contents::kEarlier) {
     version = check_hfta(connection);
+    std::filesystem::path copy = connection.path();
+    // By a connection of its own: SQLite copies nothing in a transaction that may write.
+    Connection(connection.path(), false, false).copy_to(copy += fmt::format(".schema-{}", version));
   } else {
     connection.execute(kFirstTables);
-  check_plain(connection, our_triggers());
   }
   for (; version < kSchemaVersion; ++version) connection.execute(kMigrations[version - 1]);
   connection.query("INSERT OR REPLACE INTO hfta_meta VALUES (1, ?1, ?2)").bind(kSchemaVersion, HFTA_VERSION).run();

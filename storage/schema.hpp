@@ -6,7 +6,7 @@
 namespace hfta::storage {
 
 /// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 /// What lies in an SQLite file.
 enum class Contents {
@@ -21,7 +21,8 @@ enum class Contents {
 /// hfta_* tables newer than kSchemaVersion.
 [[nodiscard]] Contents inspect(Connection& connection);
 
-/// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction.
+/// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction. Before an earlier schema
+/// is lifted, the store is copied to `<store>.schema-<number>`.
 void complete_tables(Connection& connection);
 
 }  // namespace hfta::storage

@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-
 #include "storage/companions.hpp"
+
 namespace hfta::storage {
 namespace {
 
-/// What happened, and what to do about it, for each of SQLite's result codes that a user can meet.
 constexpr std::pair<int, int> kLimits[] = {{SQLITE_LIMIT_LENGTH, 64 << 20},  {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
                                            {SQLITE_LIMIT_COLUMN, 200},       {SQLITE_LIMIT_EXPR_DEPTH, 100},
                                            {SQLITE_LIMIT_TRIGGER_DEPTH, 10}, {SQLITE_LIMIT_WORKER_THREADS, 0}};
@@ -20,6 +20,7 @@ constexpr int kStepsPerLook = 10'000;
 constexpr std::uint64_t kFreeSteps = 10'000'000, kStepsPerByte = 64;
 constexpr std::uint64_t kFreeRows = 1000, kLeastRowBytes = 4;
 
+/// What happened, and what to do about it, for each of SQLite's result codes that a user can meet.
 std::string explain(int code, const char* detail, int system_error, const std::string& path) {
   const std::string reason = system_error != 0 ? std::strerror(system_error) : detail;
   switch (code & 0xff) {
@@ -51,10 +52,10 @@ std::string explain(int code, const char* detail, int system_error, const std::s
       return fmt::format("the disk could not be read or written: {}; this write was taken back whole", reason);
     case SQLITE_NOMEM:
       return "out of memory";
-    default:
     case SQLITE_INTERRUPT:
       return "damaged, or made to do harm: reading it takes more work than its size explains; keep the file, and go "
              "back to a copy of it";
+    default:
       return fmt::format(
           "SQLite answers '{}' (code {}); the file's tables are not as hfta-tune wrote them, or this is "
           "a bug of hfta-tune",
@@ -123,19 +124,18 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create)
   sqlite3_extended_result_codes(opened, 1);
   wait_at_most(kPatience);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  execute(
   sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
   sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
   // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
   // back after a power failure, and takes back what was told to be durable.
+  execute(
       "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
       "PRAGMA synchronous=EXTRA;");
   if (!writable) execute("PRAGMA query_only=ON");
 }
 
-Query Connection::query(std::string_view sql) {
 // Every row takes a few bytes, and a few steps of SQLite's machine: what a file can honestly ask for is proportional to
 // its size. Trees whose branches are shared, and texts that run in circles, ask for more.
 std::uint64_t Connection::Work::bytes() const {
@@ -181,8 +181,9 @@ void Connection::copy_to(const std::filesystem::path& file) {
   if (error) fail_with(file, SQLITE_CANTOPEN, "", error.value());
 }
 
-  auto found = statements_.find(sql);
+Query Connection::query(std::string_view sql) {
   work_->steps = 0;
+  auto found = statements_.find(sql);
   if (found == statements_.end()) {
     sqlite3_stmt* prepared = nullptr;
     const int code = sqlite3_prepare_v3(database_.get(), sql.data(), static_cast<int>(sql.size()),
@@ -194,8 +195,8 @@ void Connection::copy_to(const std::filesystem::path& file) {
 }
 
 void Connection::execute(const char* sql) {
-  const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
   work_->steps = 0;
+  const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) fail(code);
 }
 

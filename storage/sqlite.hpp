@@ -38,6 +38,9 @@ class Query {
   /// For statements without rows: executes, and is ready to be bound again.
   void run();
 
+  [[nodiscard]] std::optional<double> number(int column) const {
+    return is_null(column) ? std::nullopt : std::optional(real(column));
+  }
   [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   [[nodiscard]] int small(int column) const { return sqlite3_column_int(statement_, column); }
@@ -62,6 +65,7 @@ class Query {
 
   Connection& connection_;
   sqlite3_stmt* statement_;
+  std::uint64_t rows_ = 0;
 };
 
 /// An open database file. Used by one thread at a time. The file may come from a stranger: a journal that would harm
@@ -77,36 +81,32 @@ class Connection {
   Connection(std::filesystem::path path, bool writable, bool create);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Replaces kPatience from the next statement on.
+  void wait_at_most(std::chrono::milliseconds longest) {
+    sqlite3_busy_timeout(database_.get(), static_cast<int>(longest.count()));
+  }
   /// The statement is prepared once and kept for the connection's life; one Query of it may be alive at a time.
   [[nodiscard]] Query query(std::string_view sql);
   /// Several statements, without parameters or rows.
   void execute(const char* sql);
   /// Rows that the last INSERT, UPDATE or DELETE touched.
   [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
-  /// Replaces kPatience from the next statement on.
-  void wait_at_most(std::chrono::milliseconds longest) {
-    sqlite3_busy_timeout(database_.get(), static_cast<int>(longest.count()));
-  }
   [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
   /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
   /// do.
   [[noreturn]] void fail(int code);
-
- private:
-  struct Close {
-    void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   /// Throws as fail() if the file has no room for so many rows.
   void check_rows(std::uint64_t rows);
   /// Copies the whole database as it stands to a file that is absent or replaced; other programs may go on meanwhile.
   void copy_to(const std::filesystem::path& file);
+
+ private:
+  struct Close {
+    void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
-  std::filesystem::path path_;
-  std::unique_ptr<sqlite3, Close> database_;
-  struct Hash {
-    using is_transparent = void;  // looked up without making a string
   /// What the statement at hand has cost.
   struct Work {
     std::filesystem::path path;
@@ -115,8 +115,12 @@ class Connection {
     [[nodiscard]] std::uint64_t bytes() const;
     static int has_become_too_much(void* self);
   };
-    std::size_t operator()(std::string_view sql) const { return std::hash<std::string_view>()(sql); }
+  std::filesystem::path path_;
   std::unique_ptr<Work> work_;  // before database_, which calls it
+  std::unique_ptr<sqlite3, Close> database_;
+  struct Hash {
+    using is_transparent = void;  // looked up without making a string
+    std::size_t operator()(std::string_view sql) const { return std::hash<std::string_view>()(sql); }
   };
   std::unordered_map<std::string, std::unique_ptr<sqlite3_stmt, Finalize>, Hash, std::equal_to<>> statements_;
 };

@@ -59,7 +59,10 @@ void leave_wal(Connection& connection) {
 }
 
 trials::Goal goal_from(std::string_view direction) {
-  return direction == "MAXIMIZE" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
+  if (direction == "MAXIMIZE") return trials::Goal::kMaximize;
+  if (direction == "MINIMIZE" || direction.empty() || direction == "NOT_SET") return trials::Goal::kMinimize;
+  throw Error(ErrorKind::kStorage,
+              fmt::format("direction: found '{}', wanted MINIMIZE or MAXIMIZE", printable(direction)));
 }
 
 /// The first of Optuna's metric names; Optuna calls it "value" where none was set.
@@ -172,7 +175,7 @@ std::vector<StudySummary> Store::studies() {
   while (query.next()) {
     StudySummary& study = by_id[query.integer(0)];
     study.name = query.text(1);
-    study.goal = goal_from(query.view(2));
+    study.goal = impl_->reading(study.name, [&] { return goal_from(query.view(2)); });
     study.metric = impl_->reading(study.name, [&] { return metric_from(query.view(3)); });
   }
   count_trials(impl_->connection, by_id);
@@ -197,15 +200,24 @@ StudyRecord Store::Impl::read_study(const std::string& name, std::int64_t id) {
       "SELECT (SELECT direction FROM study_directions WHERE study_id = ?1 AND objective = 0),"
       " (SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = 'study:metric_names')");
   optuna.bind(id);
+  std::string direction;
   if (optuna.next()) {
+    direction = optuna.text(0);
     record.goal = goal_from(optuna.view(0));
     record.metric = metric_from(optuna.view(1));
   }
   if (!has_hfta_tables()) return record;
-  Query ours = connection.query(
-      "SELECT metric, config, config_json, space_json, run_caps_json FROM hfta_studies WHERE study_id = ?1");
+  Query ours = connection.query(has_digests() ? "SELECT metric, config, config_json, space_json, run_caps_json, digest "
+                                                "FROM hfta_studies WHERE study_id = ?1"
+                                              : "SELECT metric, config, config_json, space_json, run_caps_json, NULL "
+                                                "FROM hfta_studies WHERE study_id = ?1");
   ours.bind(id);
   if (!ours.next()) return record;
+  if (!ours.is_null(5) &&
+      Digest(ours.integer(5)) != Digest::of(Part::kStudy, name, direction, ours.view(0), ours.view(1), ours.view(2),
+                                            ours.view(3), ours.view(4))) {
+    throw Error(ErrorKind::kStorage, std::string("its config: ") + kDamaged);
+  }
   record.metric = ours.text(0);
   record.config = ours.text(1);
   record.config_json = ours.text(2);

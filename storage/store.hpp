@@ -107,17 +107,18 @@ class Store {
   /// an earlier schema to this one.
   enum class Mode { kCreate, kReadWrite, kReadOnly };
   static Store open(const std::filesystem::path& path, Mode mode);
-
   /// The same, but nullopt where no store has been made yet: no file, or one without tables, which another process is
   /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
   static std::optional<Store> open_if_made(const std::filesystem::path& path, Mode mode);
+
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
 
   /// In the order of their making.
   [[nodiscard]] std::vector<StudySummary> studies();
-  /// nullopt if there is none of that name. A study that Optuna alone made has an empty config.
+  /// nullopt if there is none of that name. Throws Error{kStorage} if its config is not what was written. A study that
+  /// Optuna alone made has an empty config.
   [[nodiscard]] std::optional<StudyRecord> find(const std::string& study);
   /// Throws Error{kStorage} if the name is taken or empty.
   void create(const StudyRecord& study);
@@ -129,24 +130,23 @@ class Store {
   /// give, is our bug.
   std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params,
                               trials::UtcTime when);
-  /// Every trial with its epochs, by number; one snapshot. For trials that Optuna's programs ran, the epochs are the
+  /// What becomes of trials whose rows are not those that were written, by their digests.
+  enum class Damage {
+    kRefuse,  ///< Throws Error{kStorage} naming them.
+    kMark,    ///< They are FAIL without any number, and the reason says "damaged".
+  };
+  /// Every trial with its epochs, by number; one snapshot. Trials that Optuna's programs ended, and those of a store of
+  /// an earlier schema, have no digest and pass. For trials that Optuna's programs ran, the epochs are the
   /// steps at which they reported, and the only metric is the study's.
-  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study);
+  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study, Damage damage = Damage::kRefuse);
   /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw).
   [[nodiscard]] std::vector<int> draws(const std::string& study);
+  /// These two throw Error{kStorage} for rows that are not those that were written, rounds() also for those of its
+  /// occupancy.
   [[nodiscard]] std::vector<ArrayRecord> arrays(const std::string& study);
   [[nodiscard]] std::vector<RoundRecord> rounds(const std::string& study);
   [[nodiscard]] std::vector<OccupancyRecord> occupancy(const std::string& study);
 
-  /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
-  void use(const Faults& faults);
-  /// One transaction; all or nothing. What was written before under the same trial and epoch, array, or round and slot
-  /// is replaced. A trial's value is stored as Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is
-  /// NaN. An unknown trial, and COMPLETE without a number, is our bug.
-  void commit(const std::string& study, const Changes& changes);
-
-  /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
-  [[nodiscard]] std::optional<Lease> lease(const std::string& study);
   /// While it lives, calls wait only so long for another program that holds the file. `store` must outlive it.
   class Patience {
    public:
@@ -159,6 +159,15 @@ class Store {
     Store& store_;
   };
 
+  /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
+  void use(const Faults& faults);
+  /// One transaction; all or nothing. What was written before under the same trial and epoch, array, or round and slot
+  /// is replaced. A trial's value is stored as Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is
+  /// NaN. An unknown trial, and COMPLETE without a number, is our bug.
+  void commit(const std::string& study, const Changes& changes);
+
+  /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
+  [[nodiscard]] std::optional<Lease> lease(const std::string& study);
   /// Takes the study over from the lease `seen` (nullopt: nobody's) and returns the new one, numbered one higher;
   /// nullopt if somebody else was first. Compare and swap, in one transaction.
   [[nodiscard]] std::optional<Lease> take_lease(const std::string& study, const std::optional<Lease>& seen,

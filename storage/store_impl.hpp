@@ -8,15 +8,23 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "storage/digest.hpp"
 #include "storage/optuna_encoding.hpp"
-#include "storage/sqlite.hpp"
 #include "storage/schema.hpp"
+#include "storage/sqlite.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::storage {
 
+/// What is said of rows whose digest is another.
+inline constexpr const char* kDamaged =
+    "damaged: found other rows than those that were written (the disk, or another program, changed them); keep the "
+    "file and go back to a copy of it";
+
 struct Store::Impl {
   Impl(const std::filesystem::path& path, Mode mode);
+  /// The rest of opening: refuses what is no store, lifts and completes the tables where `mode` writes.
+  void prepare(Mode mode);
 
   /// Optuna's trial_ids of a study, by trial number, as far as they were needed: Optuna has no index over numbers.
   struct KnownStudy {
@@ -25,8 +33,6 @@ struct Store::Impl {
     std::map<std::string, OptunaDistribution> distributions;  ///< By parameter.
   };
 
-  /// The rest of opening: refuses what is no store, lifts and completes the tables where `mode` writes.
-  void prepare(Mode mode);
   [[noreturn]] void fail(const std::string& what) const;
   /// Runs `read`; an error about a row's contents gets the file and the study in front.
   template <typename Read>
@@ -38,6 +44,8 @@ struct Store::Impl {
   [[nodiscard]] StudyRecord read_study(const std::string& name, std::int64_t id);
   /// True once the file has our tables: a file that only Optuna wrote gets them when it is opened for writing.
   [[nodiscard]] bool has_hfta_tables();
+  /// Whether rows of ours have digests: a file that is opened for reading keeps the tables of an earlier schema.
+  [[nodiscard]] bool has_digests() const { return contents == Contents::kHfta; }
   /// For writing, inside a transaction.
   KnownStudy& known(const std::string& name);
   [[nodiscard]] std::int64_t trial_id(KnownStudy& study, int number);
@@ -47,17 +55,28 @@ struct Store::Impl {
   void check_lease(const std::string& study);
 
   Connection connection;
+  Contents contents;  ///< As they were found.
   std::map<std::string, KnownStudy> known_studies;
   const Faults* faults = nullptr;
   std::map<std::string, Lease> held;  ///< By study.
 };
+
+/// Of a row of hfta_occupancy: round, array, slot, trial_id, epoch.
+inline Digest digest_of_slot(std::int64_t study_id, const Query& row) {
+  return Digest::of(Part::kSlot, study_id, row.integer(0), row.integer(1), row.integer(2), row.integer(3),
+                    row.integer(4));
+}
+/// Of a row of hfta_rounds: round, array, width, occupied, seconds.
+inline Digest digest_of_round(std::int64_t study_id, const Query& row) {
+  return Digest::of(Part::kRound, study_id, row.integer(0), row.integer(1), row.integer(2), row.integer(3),
+                    row.real(4));
+}
 
 template <typename Read>
 auto Store::Impl::reading(const std::string& study, Read read) {
   try {
     return read();
   } catch (const Error& error) {
-  Contents contents;  ///< As they were found.
     // SQLite's own errors name the file already.
     const std::string file = printable(connection.path().string());
     if (std::string(error.what()).rfind(file, 0) == 0) throw;

@@ -17,6 +17,7 @@ namespace po = boost::program_options;
 using storage::Store;
 
 constexpr int kTopTrials = 10;
+constexpr int kDamagedStore = 3;  // as where it cannot be read at all
 
 Usage report_usage() {
   Usage usage;
@@ -61,7 +62,10 @@ int report_command(const Words& words) {
   Store store = open_store(arguments);
   const ReportInput input = read_report(store, study_or_only(arguments, store));
   print_to(arguments.get<std::string>("output").value_or(""), formatted(input, format, top));
-  return 0;
+  if (input.damage.empty()) return 0;
+  const std::string file = printable(storage::path_from_url(arguments.required("storage")).string());
+  for (const std::string& line : input.damage) tell(line.starts_with(file) ? line : file + ": " + line);
+  return kDamagedStore;
 }
 
 int studies_command(const Words& words) {

@@ -21,6 +21,7 @@ struct ReportInput {
   std::vector<storage::ArrayRecord> arrays = {};  ///< For the devices that rounds ran on.
   std::vector<storage::RoundRecord> rounds = {};  ///< For the time that training took.
   std::optional<Occupancy> occupancy = {};        ///< Absent without rounds.
+  std::vector<std::string> damage = {};           ///< What is not as it was written, a line each; see Store::Damage.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
