@@ -27,4 +27,23 @@ class SystemClock final : public Clock {
   }
 };
 
+/// The wall time of its making, carried on by the clock that only goes forward: whatever the wall clock does meanwhile,
+/// two times that are taken from this differ by what has passed.
+class RunClock final : public Clock {
+ public:
+  /// `clock` must outlive this.
+  explicit RunClock(const Clock& clock) : clock_(clock), utc_(clock.utc()), seconds_(clock.seconds()) {}
+
+  [[nodiscard]] Utc utc() const override {
+    const std::chrono::duration<double> passed(clock_.seconds() - seconds_);
+    return utc_ + std::chrono::duration_cast<std::chrono::microseconds>(passed);
+  }
+  [[nodiscard]] double seconds() const override { return clock_.seconds(); }
+
+ private:
+  const Clock& clock_;
+  Utc utc_;
+  double seconds_;
+};
+
 }  // namespace hfta

@@ -14,13 +14,13 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& order) {
   throw Error(ErrorKind::kConfig,
-              fmt::format("fault: found '{}', wanted place=kill, fail, full or memory, or place@3=...", order));
+              fmt::format("fault: found '{}', wanted place=kill, stop, fail, full or memory, or place@3=...", order));
 }
 
 }  // namespace
 
 Faults::Faults(const std::string& orders) {
-  static const std::set<std::string> actions = {"kill", "fail", "full", "memory"};
+  static const std::set<std::string> actions = {"kill", "stop", "fail", "full", "memory"};
   std::istringstream words(orders);
   for (std::string word; std::getline(words, word, ',');) {
     const std::size_t equals = word.find('=');
@@ -43,6 +43,10 @@ void Faults::reach(std::string_view place) const {
   for (auto order = first; order != last; ++order) {
     if (order->second.reached->fetch_add(1) + 1 != order->second.at) continue;
     const std::string& action = order->second.action;
+    if (action == "stop") {
+      std::raise(SIGSTOP);
+      continue;
+    }
     const std::string what = fmt::format("a fault that was asked for: {}", place);
     if (action == "kill") std::raise(SIGKILL);
     if (action == "fail") throw Error(ErrorKind::kDevice, what);

@@ -14,8 +14,8 @@ class Faults {
  public:
   Faults() = default;
   /// `orders`: "place=kill", "place@3=kill" (the third time it is reached), "place=fail", "place@3=memory"; several
-  /// behind commas. kill: SIGKILL; fail: Error{kDevice}; full: Error{kStorage}; memory: Error{kMemory}. Throws
-  /// Error{kConfig} for anything else.
+  /// behind commas. kill: SIGKILL; stop: SIGSTOP, and on from there after SIGCONT; fail: Error{kDevice}; full:
+  /// Error{kStorage}; memory: Error{kMemory}. Throws Error{kConfig} for anything else.
   explicit Faults(const std::string& orders);
 
   /// The process is at `place`; what was ordered for it happens.

@@ -2,131 +2,115 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 
 namespace hfta {
 namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const char* action, int error) {
-  throw Error(ErrorKind::kStorage, fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)));
+[[noreturn]] void fail(const fs::path& path, const char* action, int error, const std::string& more = {}) {
+  throw Error(ErrorKind::kStorage,
+              fmt::format("{}: cannot {}: {}{}", path.string(), action, std::strerror(error), more));
 }
-
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags, const char* action) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {
-    if (fd_ < 0) fail(path, action, errno);
-  }
-  ~Descriptor() { ::close(fd_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-void write_all(const Descriptor& file, const fs::path& path, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, "write", errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
-
-// A failed fsync is final: the kernel may already have dropped the dirty pages (ATC'20, "Can Applications Recover
-// from fsync Failures?"), so a second try could report success for lost bytes.
-void sync(const Descriptor& file, const fs::path& path) {
-  if (::fsync(file.get()) != 0) fail(path, "sync", errno);
-}
-
-void sync_folder(const fs::path& folder) { sync(Descriptor(folder, O_RDONLY | O_DIRECTORY, "open"), folder); }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// No two writers share one, neither threads nor processes.
-fs::path temporary_for(const fs::path& path) {
-  static std::atomic<unsigned> count{0};
-  return fmt::format("{}.tmp.{}.{}", path.string(), ::getpid(), count++);
+// A folder on the way to a file that the user named: links are followed, what is missing is made.
+Folder made_by_user(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path name = path.filename();
+  if (fs::is_directory(path, ignored) || name == "." || name == "..") return Folder(path);
+  const Folder above = made_by_user(folder_of(path));
+  return name.empty() ? Folder(path) : above.made_folder(name.string());
+}
+
+// What a full disk wants, where the system says it.
+std::string shortage(const Folder& folder, int error, std::size_t needed) {
+  if (error != ENOSPC && error != EDQUOT) return {};
+  const std::optional<std::size_t> room = folder.room();
+  const std::string have = room && error == ENOSPC ? fmt::format(", have {}", *room) : "";
+  return fmt::format(" (need {} bytes{}); free some space, then run the same command again", needed, have);
 }
 
 }  // namespace
 
-// A folder made here must itself survive the crash, so the one it lies in is synced too.
-void make_folders(const fs::path& folder) {
+// Without a root, every path is one that the user named.
+std::optional<Folder> SystemFiles::find(const fs::path& folder) const {
+  if (!root_.empty()) return Folder::find(root_, folder);
   std::error_code error;
-  if (fs::is_directory(folder, error)) return;
-  if (const fs::path above = folder_of(folder); above != folder) make_folders(above);
-  if (!fs::create_directory(folder, error) && error) fail(folder, "create", error.value());
-  sync_folder(folder_of(folder));
+  if (!fs::exists(folder, error) && (!error || error == std::errc::no_such_file_or_directory)) return std::nullopt;
+  return Folder(folder);
 }
 
 std::vector<std::byte> SystemFiles::read(const fs::path& path, std::size_t limit) {
-  const Descriptor file(path, O_RDONLY, "open");
-  std::vector<std::byte> bytes;
-  std::vector<std::byte> chunk(std::size_t{1} << 20);
-  for (;;) {
-    const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, "read", errno);
-    if (got == 0) return bytes;
-    if (bytes.size() + static_cast<std::size_t>(got) > limit) {
-      throw Error(ErrorKind::kStorage, fmt::format("{}: larger than {} bytes", path.string(), limit));
-    }
-    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
+  if (root_.empty()) {
+    int number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    while (number < 0 && errno == EINTR) number = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (number < 0) fail(path, "open", errno);
+    return read_rest(Descriptor(number), path, limit);
   }
+  const std::optional<Folder> folder = find(folder_of(path));
+  const std::optional<Descriptor> file = folder ? folder->file(path.filename().string(), O_RDONLY) : std::nullopt;
+  if (!file) fail(path, "open", ENOENT);
+  return read_rest(*file, path, limit);
 }
 
 bool SystemFiles::exists(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
+  const std::optional<Folder> folder = find(folder_of(path));
+  return folder && folder->has_file(path.filename().string());
 }
 
 void SystemFiles::write_atomically(const fs::path& path, std::span<const std::byte> bytes) {
-  const fs::path folder = folder_of(path);
-  make_folders(folder);
-  const fs::path temporary = temporary_for(path);
+  const fs::path place = folder_of(path);
+  const std::string name = path.filename().string();
+  std::optional<Folder> found = find(place);
+  const Folder folder = found ? std::move(*found) : root_.empty() ? made_by_user(place) : Folder::make(root_, place);
+  auto [temporary, file] = folder.new_file(name + ".tmp.");
   try {
-    {
-      const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC, "create");
-      write_all(file, temporary, bytes);
-      reach("file-written");
-      sync(file, temporary);
+    if (const int reason = write_all(file, bytes); reason != 0) {
+      fail(path, "write", reason, shortage(folder, reason, bytes.size()));
+    }
+    reach("file-written");
+    if (const int reason = sync_file(file); reason != 0) {
+      fail(path, "sync", reason, shortage(folder, reason, bytes.size()));
     }
     reach("file-synced");
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, "rename to", errno);
+    if (const int reason = put(folder, temporary, name); reason != 0) fail(path, "rename to", reason);
   } catch (const Error&) {
-    ::unlink(temporary.c_str());
+    try {
+      folder.remove(temporary);
+    } catch (const Error&) {  // the first failure is what is told
+    }
     throw;
   }
   reach("file-renamed");
-  sync_folder(folder);
+  folder.sync();
   reach("folder-synced");
 }
 
+// Among our own files, a folder where a file belongs is nobody's: it is put aside, with all that is in it.
+int SystemFiles::put(const Folder& folder, const std::string& temporary, const std::string& name) const {
+  const int reason = folder.rename(temporary, name);
+  if (reason != EISDIR || root_.empty()) return reason;
+  const int moved = folder.rename(name, temporary + ".displaced");
+  return moved != 0 ? moved : folder.rename(temporary, name);
+}
+
 void SystemFiles::remove(const fs::path& path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail(path, "remove", errno);
+  if (const std::optional<Folder> folder = find(folder_of(path))) folder->remove(path.filename().string());
 }
 
 std::vector<std::string> SystemFiles::list(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  if (error && error != std::errc::no_such_file_or_directory) fail(folder, "list", error.value());
-  std::sort(names.begin(), names.end());
-  return names;
+  const std::optional<Folder> found = find(folder);
+  return found ? found->files() : std::vector<std::string>();
 }
 
 }  // namespace hfta

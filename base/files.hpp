@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/faults.hpp"
+#include "base/folder.hpp"
 
 namespace hfta {
 
@@ -17,27 +20,30 @@ class Files {
   virtual ~Files() = default;
   /// The whole file. Throws if it is absent or larger than `limit` bytes.
   [[nodiscard]] virtual std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) = 0;
+  /// A regular file is there.
   [[nodiscard]] virtual bool exists(const std::filesystem::path& path) = 0;
-  /// Replaces `path` so that after a crash it holds either the old bytes or the new, never a mixture: temporary file,
-  /// fsync, rename, fsync of the folder. Missing parent folders are made.
+  /// Replaces `path`, a file or nothing, so that after a crash it holds either the old bytes or the new, never a
+  /// mixture: temporary file, fsync, rename, fsync of the folder. Missing parent folders are made.
   virtual void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) = 0;
   /// Absent is no error.
   virtual void remove(const std::filesystem::path& path) = 0;
-  /// Names (not paths) in a folder, sorted; empty if the folder is absent.
+  /// Names (not paths) of the regular files in a folder, sorted; empty if the folder is absent.
   [[nodiscard]] virtual std::vector<std::string> list(const std::filesystem::path& folder) = 0;
 };
 
-/// Makes a folder, and those above it that are absent; they survive a crash of the machine once this returns. Throws
-/// Error{kStorage}.
-void make_folders(const std::filesystem::path& folder);
-
 /// The machine's own files. Writing reaches the faults "file-written", "file-synced", "file-renamed" and
-/// "folder-synced".
+/// "folder-synced". A full disk is told with what was needed and what is left.
+///
+/// Without a root, paths are the user's: links are followed, and what is read may be a pipe. With one, they lie below
+/// it and are ours, in a place where others may meddle (see Folder): no link below the root is followed, no pipe waited
+/// for, nothing but regular files read, and a folder in the place of a file that is written is put aside. Temporary
+/// files are new ones with names that cannot be guessed.
 class SystemFiles final : public Files {
  public:
   SystemFiles() = default;
-  /// `faults` must outlive it.
-  explicit SystemFiles(const Faults& faults) : faults_(&faults) {}
+  /// `faults` must outlive it. Every path must lie below `root`, unless that is empty.
+  explicit SystemFiles(const Faults& faults, std::filesystem::path root = {})
+      : faults_(&faults), root_(std::move(root)) {}
   [[nodiscard]] std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) override;
   [[nodiscard]] bool exists(const std::filesystem::path& path) override;
   void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) override;
@@ -45,10 +51,13 @@ class SystemFiles final : public Files {
   [[nodiscard]] std::vector<std::string> list(const std::filesystem::path& folder) override;
 
  private:
+  [[nodiscard]] std::optional<Folder> find(const std::filesystem::path& folder) const;
+  [[nodiscard]] int put(const Folder& folder, const std::string& temporary, const std::string& name) const;
   void reach(const char* place) const {
     if (faults_ != nullptr) faults_->reach(place);
   }
   const Faults* faults_ = nullptr;
+  std::filesystem::path root_;
 };
 
 }  // namespace hfta

@@ -10,7 +10,15 @@
 namespace hfta {
 
 /// What a stream of random numbers is for; part of its key, so that no two uses share numbers.
-enum class Stream : std::uint32_t { kSample = 1, kInit = 2, kDropout = 3, kOrder = 4, kSplit = 5, kSimulation = 6 };
+enum class Stream : std::uint32_t {
+  kSample = 1,
+  kInit = 2,
+  kDropout = 3,
+  kOrder = 4,
+  kSplit = 5,
+  kSimulation = 6,
+  kEnqueued = 7
+};
 
 /// One block of Philox4x32-10: 128 bits that depend on every bit of counter and key.
 [[nodiscard]] std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,

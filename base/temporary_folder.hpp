@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <string>
 
+#include "base/folder.hpp"
+
 namespace hfta {
 
-/// In memory where that is possible, removed with everything in it when this goes.
+/// In memory where that is possible, removed with everything in it when this goes; one whose process was killed, when
+/// the next of its name is made.
 class TemporaryFolder {
  public:
   /// Throws Error{kStorage} if it cannot be made. `name`: how its name begins, for who finds it after a crash.
@@ -18,6 +21,7 @@ class TemporaryFolder {
 
  private:
   std::filesystem::path path_;
+  Descriptor lock_;  ///< Of the folder itself: held as long as the process lives.
 };
 
 }  // namespace hfta

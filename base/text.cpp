@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace hfta {
@@ -23,12 +24,71 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+constexpr char32_t kInvalid = 0xFFFFFFFF;
+
+struct Character {
+  char32_t code = kInvalid;
+  std::size_t bytes = 1;
+};
+
+// Decodes UTF-8 as Unicode defines it: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+Character first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  char32_t code = lead & (0x7fU >> bytes);
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3fU);
+  }
+  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kLeast[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return {};
+  return {code, bytes};
+}
+
+struct CodeRange {
+  char32_t first, last;
+};
+
+// What a terminal obeys, or does not show: it may hide or turn round the text beside it.
+constexpr CodeRange kObeyed[] = {
+    {0x00, 0x1f},       {0x7f, 0x9f},         // C0, DEL, C1
+    {0xad, 0xad},       {0x61c, 0x61c},       // soft hyphen, Arabic letter mark
+    {0x180e, 0x180e},   {0x200b, 0x200f},     // zero-width spaces and joiners, direction marks
+    {0x2028, 0x202e},   {0x2060, 0x206f},     // separators, embeddings, overrides, isolates
+    {0xfeff, 0xfeff},   {0xfff9, 0xfffb},     // byte-order mark, annotations
+    {0xe0000, 0xe007f}, {kInvalid, kInvalid}  // tags; bytes that are no UTF-8
+};
+
+bool is_obeyed(char32_t code) {
+  return std::any_of(std::begin(kObeyed), std::end(kObeyed),
+                     [code](const CodeRange& range) { return code >= range.first && code <= range.last; });
+}
+
+// Of ASCII and of its full-width forms, which some spreadsheets take for the same.
+bool begins_formula(char32_t code) {
+  constexpr std::u32string_view kStarts = U"=+-@\uff1d\uff0b\uff0d\uff20";
+  return kStarts.find(code) != std::u32string_view::npos;
+}
+
+bool is_number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && end == text.data() + text.size();
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = word.size() / 3 + 2;  // more edits than this is another word, not a typo
   for (const std::string& candidate : candidates) {
+    const std::size_t longer = std::max(word.size(), candidate.size()),
+                      shorter = std::min(word.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;  // each character more is an edit
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance && distance < std::max(word.size(), candidate.size())) {
       best = candidate;
@@ -41,7 +101,16 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "; did you mean '" + near + "'?";
-  return candidates.empty() ? std::string() : "; valid: " + join(candidates);
+  constexpr std::size_t kMostListed = 40;
+  std::vector<std::string> listed;
+  for (const std::string& candidate : candidates) {
+    if (listed.size() == kMostListed) break;
+    listed.push_back(excerpt(candidate));
+  }
+  if (candidates.size() > listed.size()) {
+    listed.push_back("and " + std::to_string(candidates.size() - listed.size()) + " more");
+  }
+  return listed.empty() ? std::string() : "; valid: " + join(listed);
 }
 
 std::string shortest(double value) {
@@ -64,21 +133,31 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 std::string printable(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  const auto escape = [&out](unsigned char byte) { out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]}; };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte < 0x20 || byte == 0x7f) {
-      escape(byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {  // U+0080..U+009F in UTF-8: terminals obey these too
-      escape(byte);
-      escape(next);
-      ++i;
-    } else {
-      out += text[i];
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    for (const char c : text.substr(0, next.bytes)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (is_obeyed(next.code)) {
+        out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+      } else {
+        out += c;
+      }
     }
+    text.remove_prefix(next.bytes);
   }
   return out;
+}
+
+std::string excerpt(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return printable(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;  // not within a character
+  return printable(text.substr(0, most)) + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
+std::string spreadsheet_cell(std::string_view text) {
+  const std::string shown = printable(text);
+  if (shown.empty() || !begins_formula(first_character(shown).code) || is_number(shown)) return shown;
+  return "'" + shown;
 }
 
 }  // namespace hfta

@@ -26,6 +26,9 @@ struct ModelFile {
   std::string name;  ///< As the config has it: relative to its folder, or absolute.
   std::filesystem::path file;
   fusion::ImportOptions import;
+  std::string evaluation_name;  ///< As `name`; "": evaluation has no file of its own.
+  std::filesystem::path evaluation_file;
+  bool evaluation_by_training = false;  ///< model.evaluation: training_graph
 };
 
 /// One trial's task with every ${name} replaced: what is trained, on what, and how.
@@ -37,6 +40,7 @@ struct TaskSpec {
   bool drop_last = false;
   fusion::Recipe recipe;
   fusion::SlotHyper hyper;            ///< `graph` is filled when the graph is built.
+  std::string schedule_where;         ///< train.schedule's place, for messages: "s.yaml:12".
   std::optional<std::uint64_t> seed;  ///< train.seed; unset: the trial's number.
 };
 

@@ -75,6 +75,7 @@ struct PartitionPlan {
   std::int64_t parameters = 0;                   ///< Trained parameters of one trial.
   std::int64_t frozen = 0;                       ///< Parameters that are not trained, held once for all trials.
   std::optional<ModelFacts> model;               ///< If it came from a file.
+  std::optional<ModelFacts> evaluation;          ///< If evaluation has a file of its own.
   std::int64_t bytes_per_slot = 0;               ///< Predicted, of a slot at work; 0: unknown.
   std::function<std::int64_t(int width)> bytes;  ///< Predicted, of so many slots: few work at a time on a CPU.
   std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.

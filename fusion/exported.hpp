@@ -41,9 +41,12 @@ struct ImportOptions {
   /// Names of parameters that are not trained; `*` matches anything, and a module's path all that is below it.
   std::vector<std::string> freeze;
   std::vector<Binding> bind;
-  /// Trained parameters, and the statistics of norms, start as the layers of torch.nn that they belong to do. Those
-  /// that belong to none (a class token) keep their exported values.
+  /// Trained parameters start from the distribution that their exported values were drawn from, as those values show
+  /// it, and norms from no statistics. Values that are the same in every draw (zeros, ones, constants) stay.
   bool fresh = false;
+  /// Not 0: trained parameters start near their exported values, moved by normal numbers of this part of each tensor's
+  /// standard deviation. Beside `fresh` nothing.
+  double jitter = 0;
   std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
   std::string where;                                               ///< "digits.yaml:20", for messages.
 };
@@ -74,8 +77,8 @@ class ExportedModel {
   /// The batch size it was exported at, if that is fixed.
   [[nodiscard]] std::optional<std::int64_t> fixed_batch() const;
   [[nodiscard]] const std::string& torch_version() const;
-  /// What a user should know, one line each: exported in evaluation mode, random ops that evaluation replaces by their
-  /// mean.
+  /// What a user should know, one line each: nothing trains as in training mode, random ops that evaluation replaces by
+  /// their mean.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   /// Changes with every byte of the graph and the weights: 16 hexadecimal digits.
   [[nodiscard]] const std::string& fingerprint() const;
@@ -86,8 +89,12 @@ class ExportedModel {
 
   /// Graphs of one model share its stored tensors. Whether every op exists is for whoever runs the graph to say.
   /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
-  /// is not there or has no batch.
+  /// is not there or has no batch, and with options.fresh a parameter whose distribution is not recognised.
   [[nodiscard]] Graph graph(const ImportOptions& options) const;
+  /// The same, evaluated by the graph of `evaluation`: another export of the same module, whose parameters and buffers
+  /// are this model's of the same name. Its own are its constants alone. Throws Error{kConfig} further if the two have
+  /// not the same inputs, outputs, state dict or batch size, naming what differs.
+  [[nodiscard]] Graph graph(const ImportOptions& options, const ExportedModel& evaluation) const;
 
  private:
   struct Impl;

@@ -76,9 +76,11 @@ struct Node {
 
 /// How a parameter or buffer gets its first values.
 struct Init {
-  enum class Kind { kZeros, kOnes, kUniform, kNormal, kStored };
+  enum class Kind { kZeros, kOnes, kUniform, kNormal, kStored, kTruncatedNormal, kOrthogonal, kJittered };
   Kind kind = Kind::kZeros;
-  double scale = 0;   ///< kUniform: U(-scale, scale); kNormal: standard deviation.
+  /// kUniform: U(-scale, scale); kNormal: standard deviation, and of kTruncatedNormal before it is cut off at 2 *
+  /// scale; kOrthogonal: the gain; kJittered: stored values plus normal ones of this part of their standard deviation.
+  double scale = 0;
   int zero_row = -1;  ///< Row that is zero whatever the kind (an embedding's padding_idx); -1: none.
 };
 
@@ -98,7 +100,7 @@ struct Weight {
   Init init;
   bool trained = true;
   ValueId value = 0;
-  std::shared_ptr<const StoredTensor> stored;  ///< First values, kStored; of any dtype.
+  std::shared_ptr<const StoredTensor> stored;  ///< First values, kStored and kJittered; of any dtype.
   std::vector<std::string> tied;               ///< Further names that a state dict has it under.
 };
 
@@ -116,8 +118,8 @@ struct Hyper {
   double value = 0;  ///< This trial's.
 };
 
-/// A model. Training and evaluation are two readings of the same graph: in evaluation dropout is the identity and
-/// batch norm uses its running statistics.
+/// A model. Training and evaluation are two readings of the same graph (in evaluation dropout is the identity and batch
+/// norm uses its running statistics), unless evaluation has a graph of its own.
 struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;  ///< In an order in which they can be run.
@@ -127,6 +129,9 @@ struct Graph {
   ValueId output = 0;
   std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
   std::int64_t largest_batch = 0;  ///< 0: no limit.
+  /// What evaluation computes, as it stands; null: a reading of this graph. It has the same weights, inputs and hypers
+  /// in the same order, each with values of its own, and an output of the same shape.
+  std::shared_ptr<const Graph> evaluation = nullptr;
 
   /// Text that two graphs share exactly if they can train side by side in one array: everything but `hypers`' values,
   /// `where` and stored values.

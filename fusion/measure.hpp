@@ -11,30 +11,10 @@
 #include "base/clock.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/lowering.hpp"
+#include "fusion/measured.hpp"
 #include "fusion/step_graph.hpp"
 
 namespace hfta::fusion {
-
-/// Time of one candidate: seconds in which `workers` chunks make one training step each, side by side.
-struct Measured {
-  Lowering lowering;
-  double wave_seconds = 0;
-};
-
-/// Seconds in which an array of that width makes one step: ceil(ceil(width/c)/workers) waves.
-[[nodiscard]] double step_seconds(const Measured& candidate, int width);
-
-/// All that was measured for one graph, recipe and device; enough to choose for any width.
-struct MeasuredChoices {
-  std::vector<Measured> candidates;
-  std::string how;        ///< "measured", "remembered", "recalled", "not measured"
-  bool complete = false;  ///< No candidate was left out for want of budget.
-
-  /// The fastest for `width` slots, by step_seconds. Ties go to the earlier candidate. Deterministic.
-  [[nodiscard]] const Measured& best_for(int width) const;
-  /// Predicted seconds per step of one slot in an array of that width; 0 if nothing was measured.
-  [[nodiscard]] double seconds_per_slot_step(int width) const;
-};
 
 struct MeasureOptions {
   int width = 1;                    ///< Widest array that will be opened.

@@ -51,15 +51,17 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::kConstant;
   bool per_step = false;
   double step_size = 30, gamma = 0.1;                              ///< StepLR
-  double t_max = 0, eta_min = 0;                                   ///< CosineAnnealingLR; t_max 0: all of training
+  double t_max = 0, eta_min = 0;                                   ///< CosineAnnealingLR; t_max 0: to training's end
   double start_factor = 1.0 / 3, end_factor = 1, total_iters = 5;  ///< LinearLR
   /// Linear warm-up in front of any of the above, in the same unit: factor from start_factor to 1 over `warmup`, then
-  /// the schedule begins (torch's SequentialLR of LinearLR and the schedule). 0: none.
+  /// the schedule begins (torch's SequentialLR of LinearLR and the schedule) and counts its times from there. Shorter
+  /// than training. 0: none.
   double warmup = 0;
 };
 
 /// The rate at time t (epochs done, or steps done if per_step), `duration` being all of training in that unit.
-/// Closed forms of torch.optim.lr_scheduler; exact to 1e-14 relative for t <= duration.
+/// Closed forms of torch.optim.lr_scheduler; exact to 1e-14 relative for t <= duration. A cosine without a t_max of its
+/// own reaches eta_min at `duration`, whatever the warm-up.
 [[nodiscard]] double learning_rate(const Schedule& schedule, double base, double t, double duration);
 
 /// Everything of a trial that reaches only per-slot vectors.

@@ -15,8 +15,9 @@ namespace hfta::search {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// Parameters of draws first..first+k-1 (0-based count of everything ever drawn in the study), fewer when the space
-  /// is exhausted. `history` holds every earlier trial with what is known of it. Deterministic in its arguments.
+  /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study; what was
+  /// enqueued does not count), fewer when the space is exhausted. `history` holds every earlier trial with what is
+  /// known of it. Deterministic in its arguments.
   [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k,
                                                         const std::vector<trials::Trial>& history) = 0;
   /// How many configurations there are at all; nullopt if unlimited.

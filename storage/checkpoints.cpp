@@ -142,6 +142,17 @@ void Checkpoints::remove(int trial) {
   state_->trials.erase(found);
 }
 
+std::optional<std::filesystem::path> Checkpoints::discard(int trial, int epoch) {
+  const std::lock_guard lock(state_->mutex);
+  State::Generations& files = state_->generations()[trial];
+  const auto found = files.find(epoch);
+  if (found == files.end()) return std::nullopt;
+  std::filesystem::path path = state_->folder / found->second.name();
+  state_->remove_file(found->second);
+  files.erase(found);
+  return path;
+}
+
 void Checkpoints::sweep() {
   const std::lock_guard lock(state_->mutex);
   for (const std::string& name : state_->files.list(state_->folder)) {

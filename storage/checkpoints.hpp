@@ -37,6 +37,9 @@ class Checkpoints {
   /// one could not be read, throws Error{kStorage} rather than have a trial begin anew.
   [[nodiscard]] std::optional<Checkpoint> load(int trial);
   void remove(int trial);
+  /// Removes the generation of that epoch, which verifies but is of no use, and returns its file; nullopt if there is
+  /// none.
+  std::optional<std::filesystem::path> discard(int trial, int epoch);
   /// Removes temporary files that a killed process left.
   void sweep();
   /// Numbers of the trials that have at least one file, ascending.

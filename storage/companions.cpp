@@ -43,8 +43,8 @@ bool has_magic(std::span<const unsigned char> bytes) {
 
 void check_journal(const fs::path& path, int file, std::uint64_t bytes, std::uint64_t store_bytes) {
   std::array<unsigned char, kTailBytes> tail{};
-  const bool has_tail = bytes >= kTailBytes && ::pread(file, tail.data(), tail.size(),
-                                                       static_cast<off_t>(bytes - kTailBytes)) == kTailBytes;
+  const bool has_tail = bytes >= kTailBytes &&
+                        ::pread(file, tail.data(), tail.size(), static_cast<off_t>(bytes - kTailBytes)) == kTailBytes;
   if (has_tail && has_magic(std::span(tail).last(kMagic.size())) && number(tail) != 0) {
     refuse(path, "found a journal of several databases, wanted one of this store alone");
   }

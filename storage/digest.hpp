@@ -26,6 +26,7 @@ enum class Part : std::int64_t {
   kArray,      ///< study_id, array, device, partition, width, chunk, threads, choices_json
   kRound,      ///< study_id, round, array, width, occupied, seconds
   kSlot,       ///< study_id, round, array, slot, trial_id, epoch
+  kEnqueued,   ///< trial_id of a trial that another program asked for
 };
 
 namespace detail {
@@ -52,8 +53,8 @@ void add(Fnv1a& hash, const std::optional<T>& value) {
 
 }  // namespace detail
 
-/// The sum of the digests of parts, in any order: parts come and go one by one, at the same cost however many there are.
-/// Every change of a part that keeps its length changes the sum.
+/// The sum of the digests of parts, in any order: parts come and go one by one, at the same cost however many there
+/// are. Every change of a part that keeps its length changes the sum.
 class Digest {
  public:
   Digest() = default;

@@ -16,7 +16,9 @@ using Words = std::vector<std::string>;
 
 constexpr int kMostObjects = 1000;  // Optuna's and ours are about 70
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0; }
+bool is_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || (c & 0x80) != 0;
+}
 
 /// Where the quoted word that begins at `at` ends; a doubled quote stands for one.
 std::size_t end_of_quoted(std::string_view sql, std::size_t at) {
@@ -45,7 +47,8 @@ std::string computes(const Words& words, std::size_t at) {
   for (; at < words.size(); ++at) {
     if (words[at] == "(") ++depth;
     if (words[at] == ")" && --depth == 0) break;
-    if (is_one_of(words[at], {"like", "glob", "match", "regexp", "select", "case", "|", "-", "+", "*"})) return words[at];
+    if (is_one_of(words[at], {"like", "glob", "match", "regexp", "select", "case", "|", "-", "+", "*"}))
+      return words[at];
     const bool called = at + 1 < words.size() && words[at + 1] == "(" && (is_name(words[at][0]) || words[at][0] == '"');
     if (called && !is_one_of(words[at], {"in", "and", "or", "not"})) return words[at];
   }
@@ -63,8 +66,8 @@ std::string fault_of_table(const Words& words) {
 }
 
 std::string fault_of_index(const Words& words) {
-  const bool plain = std::count(words.begin(), words.end(), "(") == 1 &&
-                     std::find(words.begin(), words.end(), "where") == words.end();
+  const bool plain =
+      std::count(words.begin(), words.end(), "(") == 1 && std::find(words.begin(), words.end(), "where") == words.end();
   return plain ? "" : "an index over an expression, or over a part of the rows";
 }
 
@@ -111,10 +114,11 @@ void check_plain(Connection& connection, const std::set<Words>& triggers) {
     if (type == "trigger" && !triggers.contains(words)) fault = "a trigger that is not of hfta-tune";
     if (type == "view") fault = "a view";
     if (fault.empty()) continue;
-    throw Error(ErrorKind::kStorage,
-                fmt::format("{}: found {} ({} {}), wanted plain tables: reading this file would run what its maker wrote. "
-                            "If it is your own, drop it with sqlite3",
-                            printable(connection.path().string()), fault, printable(type), printable(query.text(1))));
+    throw Error(
+        ErrorKind::kStorage,
+        fmt::format("{}: found {} ({} {}), wanted plain tables: reading this file would run what its maker wrote. "
+                    "If it is your own, drop it with sqlite3",
+                    printable(connection.path().string()), fault, printable(type), printable(query.text(1))));
   }
 }
 

@@ -72,6 +72,9 @@ CREATE TRIGGER hfta_forget_lease AFTER DELETE ON studies BEGIN
   DELETE FROM hfta_leases WHERE study_name = old.study_name;
 END;
 )sql",
+                                       R"sql(
+CREATE TABLE hfta_home (id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), path TEXT NOT NULL);
+)sql",
                                        // Rounds in which a deleted trial sat are not what was written any more.
                                        R"sql(
 ALTER TABLE hfta_studies ADD COLUMN digest INTEGER;
@@ -92,8 +95,9 @@ END;
 static_assert(std::size(kMigrations) == kSchemaVersion - 1);
 
 // What is read and written of Optuna's tables; its others (heartbeats, artifacts, ...) may be absent.
-constexpr const char* kNeeded[] = {"studies",      "study_directions", "study_system_attributes",  "trials",
-                                   "trial_params", "trial_values",     "trial_intermediate_values"};
+constexpr const char* kNeeded[] = {
+    "studies",      "study_directions", "study_system_attributes",   "trials",
+    "trial_params", "trial_values",     "trial_intermediate_values", "trial_system_attributes"};
 
 [[noreturn]] void refuse(const Connection& connection, const std::string& what) {
   throw Error(ErrorKind::kStorage, printable(connection.path().string()) + ": " + what);
@@ -104,7 +108,9 @@ const std::set<std::vector<std::string>>& our_triggers() {
   static const std::set<std::vector<std::string>> triggers = [] {
     std::set<std::vector<std::string>> found;
     const std::string_view begin = "CREATE TRIGGER", end = "END;";
-    for (const std::string_view sql : {kFirstTables, kMigrations[0], kMigrations[1]}) {
+    std::vector<std::string_view> scripts = {kFirstTables};
+    scripts.insert(scripts.end(), std::begin(kMigrations), std::end(kMigrations));
+    for (const std::string_view sql : scripts) {
       for (std::size_t at = sql.find(begin); at != sql.npos; at = sql.find(begin, at + 1)) {
         const std::string_view trigger = sql.substr(at, sql.find(end, at) + end.size() - 1 - at);  // without its ';'
         found.insert(sql_words(trigger));

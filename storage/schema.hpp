@@ -6,7 +6,7 @@
 namespace hfta::storage {
 
 /// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 /// What lies in an SQLite file.
 enum class Contents {

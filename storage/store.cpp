@@ -1,7 +1,13 @@
 #include "storage/store.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -20,22 +26,51 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::kStorage, printable(path.string()) + ": " + what);
 }
 
+/// Where the file lies: SQLite makes a journal beside it, and we a folder, so that a link to it must not count. The
+/// target of a link may still be to make.
+fs::path located(fs::path path) {
+  constexpr int kMostLinks = 40;  // the kernel's own limit
+  std::error_code error;
+  for (int links = 0; links < kMostLinks && fs::is_symlink(path, error); ++links) {
+    path = path.parent_path() / fs::read_symlink(path, error);
+  }
+  const fs::path absolute = fs::absolute(path);
+  const fs::path folder = fs::canonical(absolute.parent_path(), error);
+  return error ? absolute : folder / absolute.filename();
+}
+
+/// SQLite names the journal after the file, and gives no better reason than "unable to open".
+void check_can_be_made(const fs::path& path, const fs::path& folder) {
+  constexpr std::size_t kJournalEnding = std::string_view("-journal").size();
+  const std::string name = path.filename().string();
+  if (name.size() + kJournalEnding > NAME_MAX) {
+    refuse(path, fmt::format("cannot be created: its name has {} bytes, wanted at most {}", name.size(),
+                             NAME_MAX - kJournalEnding));
+  }
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    refuse(path, fmt::format("cannot be created: the folder {} cannot be written to: {}", printable(folder.string()),
+                             std::strerror(errno)));
+  }
+}
+
 /// What SQLite itself would say of these is "unable to open database file" for all.
-const fs::path& checked(const fs::path& path, Store::Mode mode) {
+fs::path checked(const fs::path& path, Store::Mode mode) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) refuse(path, "found a folder, wanted a study store (an SQLite file)");
   if (fs::exists(status)) {
     if (!fs::is_regular_file(status)) refuse(path, "found a device or pipe, wanted a study store (an SQLite file)");
-    return path;
+    return located(path);
   }
   if (status.type() == fs::file_type::none) refuse(path, "cannot be reached: " + error.message());
   if (mode != Store::Mode::kCreate) refuse(path, "no such file, wanted a study store; a run of hfta-tune creates it");
-  const fs::path folder = fs::absolute(path).parent_path();
+  const fs::path place = located(path);
+  const fs::path folder = place.parent_path();
   if (!fs::is_directory(folder, error)) {
     refuse(path, fmt::format("cannot be created: there is no folder {}; create it first", printable(folder.string())));
   }
-  return path;
+  check_can_be_made(place, folder);
+  return place;
 }
 
 /// Walks the whole file's structure: found now, damage costs nothing; found in the middle of a study, a round.
@@ -108,6 +143,13 @@ void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_
 Store::Impl::Impl(const fs::path& path, Mode mode)
     : connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate), contents(inspect(connection)) {}
 
+std::unique_ptr<Store::Impl> Store::Impl::open(const fs::path& path, Mode mode) {
+  auto impl = std::make_unique<Impl>(path, mode);
+  // By another name (a hard link, a bind mount) SQLite would look for another journal, and we for other states.
+  if (const std::optional<fs::path> home = impl->other_home()) impl = std::make_unique<Impl>(*home, mode);
+  return impl;
+}
+
 void Store::Impl::prepare(Mode mode) {
   if (contents == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
   if (contents != Contents::kEmpty) check_health(connection);
@@ -115,6 +157,16 @@ void Store::Impl::prepare(Mode mode) {
   leave_wal(connection);
   if (contents != Contents::kHfta) complete_tables(connection);
   contents = Contents::kHfta;
+}
+
+std::optional<fs::path> Store::Impl::other_home() {
+  if (!connection.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'hfta_home'").next()) return {};
+  Query query = connection.query("SELECT path FROM hfta_home WHERE id = 1");
+  if (!query.next()) return {};
+  const fs::path home = query.text(0);
+  std::error_code error;
+  const bool same = home.is_absolute() && fs::equivalent(home, connection.path(), error) && !error;
+  return same && home != connection.path() ? std::optional(home) : std::nullopt;
 }
 
 void Store::Impl::fail(const std::string& what) const { refuse(connection.path(), what); }
@@ -145,9 +197,9 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
 Store Store::open(const fs::path& path, Mode mode) {
-  Store store(std::make_unique<Impl>(path, mode));
-  store.impl_->prepare(mode);
-  return store;
+  std::unique_ptr<Impl> impl = Impl::open(path, mode);
+  impl->prepare(mode);
+  return Store(std::move(impl));
 }
 
 // Only SQLite can tell: where a process was killed while it made the store, the file may have bytes that a journal
@@ -155,11 +207,13 @@ Store Store::open(const fs::path& path, Mode mode) {
 std::optional<Store> Store::open_if_made(const fs::path& path, Mode mode) {
   std::error_code error;
   if (fs::status(path, error).type() == fs::file_type::not_found) return std::nullopt;
-  Store store(std::make_unique<Impl>(path, mode));
-  if (store.impl_->contents == Contents::kEmpty) return std::nullopt;
-  store.impl_->prepare(mode);
-  return store;
+  std::unique_ptr<Impl> impl = Impl::open(path, mode);
+  if (impl->contents == Contents::kEmpty) return std::nullopt;
+  impl->prepare(mode);
+  return Store(std::move(impl));
 }
+
+const fs::path& Store::path() const { return impl_->connection.path(); }
 
 Store::Patience::Patience(Store& store, std::chrono::milliseconds longest) : store_(store) {
   store_.impl_->connection.wait_at_most(longest);

@@ -86,6 +86,12 @@ struct Changes {
   [[nodiscard]] bool empty() const;
 };
 
+/// A trial that another program has added and nobody has begun, as Optuna's enqueue_trial does: WAITING.
+struct EnqueuedTrial {
+  int number = 0;
+  trials::Params params;  ///< What it is to be tried with; the rest is the sampler's to choose.
+};
+
 /// The right of one process to run a study.
 struct Lease {
   std::int64_t fence = 0;  ///< From 1; raised by one whenever somebody takes the study.
@@ -111,6 +117,10 @@ class Store {
   /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
   static std::optional<Store> open_if_made(const std::filesystem::path& path, Mode mode);
 
+  /// The file, wherever `path` was a link to. A file with several names (hard links, bind mounts) is opened by the one
+  /// by which a study of it was last run, as long as that names it still; a copy is another file. Absolute.
+  [[nodiscard]] const std::filesystem::path& path() const;
+
   ~Store();
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -130,6 +140,15 @@ class Store {
   /// give, is our bug.
   std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params,
                               trials::UtcTime when);
+  /// Trials that wait to be begun, by number, less those that we drew. What stands for no value is given as text.
+  [[nodiscard]] std::vector<EnqueuedTrial> enqueued(const std::string& study);
+  /// Makes a waiting trial ours: RUNNING with `params`, its draw the next one; or, where `failure` says why it cannot
+  /// be tried, FAIL. One transaction. False, and nothing is written, if it waits no more: another program was first.
+  [[nodiscard]] bool claim(const std::string& study, int number, const trials::Params& params, trials::UtcTime when,
+                           const std::string& failure);
+  /// Whether another connection has written to the file since the last call; true the first time. Costs next to
+  /// nothing.
+  [[nodiscard]] bool changed_outside();
   /// What becomes of trials whose rows are not those that were written, by their digests.
   enum class Damage {
     kRefuse,  ///< Throws Error{kStorage} naming them.

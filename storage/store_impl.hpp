@@ -2,7 +2,10 @@
 /// What a Store holds. Private to storage/.
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +26,13 @@ inline constexpr const char* kDamaged =
 
 struct Store::Impl {
   Impl(const std::filesystem::path& path, Mode mode);
-  /// The rest of opening: refuses what is no store, lifts and completes the tables where `mode` writes.
+  /// The file by the name it was run by, not yet prepared.
+  static std::unique_ptr<Impl> open(const std::filesystem::path& path, Mode mode);
+  /// The rest of opening: refuses what is no store, and where `mode` writes, makes or lifts tables and leaves a
+  /// write-ahead log.
   void prepare(Mode mode);
+  /// The name by which this file was run, if that is not the one it was opened by and still names it.
+  [[nodiscard]] std::optional<std::filesystem::path> other_home();
 
   /// Optuna's trial_ids of a study, by trial number, as far as they were needed: Optuna has no index over numbers.
   struct KnownStudy {
@@ -49,17 +57,30 @@ struct Store::Impl {
   /// For writing, inside a transaction.
   KnownStudy& known(const std::string& name);
   [[nodiscard]] std::int64_t trial_id(KnownStudy& study, int number);
+  /// A row of `trials` that becomes ours.
+  struct NewDraw {
+    std::int64_t trial_id = 0;
+    int number = 0;
+    std::string started;  ///< As it is stored.
+    bool enqueued = false;
+  };
+  /// Enters a trial under the next draw, with its parameters and the digest of both. Inside a transaction.
+  void add_draw(KnownStudy& study, const NewDraw& row, const trials::Params& params);
 
   [[nodiscard]] std::optional<Lease> find_lease(const std::string& study);
   /// Throws Error{kBusy} if this object holds the study by a lease that is not the store's any more.
   void check_lease(const std::string& study);
 
   Connection connection;
-  Contents contents;  ///< As they were found.
+  Contents contents;  ///< When it was opened; after prepare(), as that left it.
   std::map<std::string, KnownStudy> known_studies;
   const Faults* faults = nullptr;
-  std::map<std::string, Lease> held;  ///< By study.
+  std::optional<std::int64_t> seen_version;  ///< SQLite's data_version, as changed_outside() saw it last.
+  std::map<std::string, Lease> held;         ///< By study.
 };
+
+/// Writes the digest of a trial's end as its rows stand. For ends that are ours: others may end a trial that we began.
+void write_end_digest(Connection& connection, std::int64_t trial_id);
 
 /// Of a row of hfta_occupancy: round, array, slot, trial_id, epoch.
 inline Digest digest_of_slot(std::int64_t study_id, const Query& row) {

@@ -44,6 +44,7 @@ std::optional<Lease> Store::take_lease(const std::string& study, const std::opti
   connection.query("INSERT OR REPLACE INTO hfta_leases (study_name, fence, token, holder) VALUES (?1, ?2, ?3, ?4)")
       .bind(study, taken.fence, taken.token, taken.holder)
       .run();
+  connection.query("INSERT OR REPLACE INTO hfta_home (id, path) VALUES (1, ?1)").bind(connection.path().string()).run();
   transaction.commit();
   return taken;
 }

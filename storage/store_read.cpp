@@ -130,10 +130,14 @@ void Builder::read_values() {
 }
 
 void Builder::read_reasons(bool has_digests) {
-  Query query = open(has_digests ? "SELECT trial_id, reason, exact_json, draw, digest, end_digest FROM hfta_trials"
-                                   " WHERE study_id = ?1 ORDER BY trial_id"
-                                 : "SELECT trial_id, reason, exact_json, draw, NULL, NULL FROM hfta_trials"
-                                   " WHERE study_id = ?1 ORDER BY trial_id");
+  Query query = open(has_digests ? "SELECT trial_id, reason, exact_json, draw, EXISTS (SELECT 1 FROM"
+                                   " trial_system_attributes a WHERE a.trial_id = h.trial_id AND a.\"key\" ="
+                                   " 'hfta:enqueued'), digest, end_digest FROM hfta_trials h WHERE study_id = ?1"
+                                   " ORDER BY trial_id"
+                                 : "SELECT trial_id, reason, exact_json, draw, EXISTS (SELECT 1 FROM"
+                                   " trial_system_attributes a WHERE a.trial_id = h.trial_id AND a.\"key\" ="
+                                   " 'hfta:enqueued'), NULL, NULL FROM hfta_trials h WHERE study_id = ?1"
+                                   " ORDER BY trial_id");
   query.bind(study_);
   while (query.next()) {
     Trial* trial = seek(query);
@@ -141,13 +145,15 @@ void Builder::read_reasons(bool has_digests) {
       throw Error(ErrorKind::kStorage, fmt::format("draw {}: its trial is not there; {}", query.small(3), kDamaged));
     }
     trial->reason = query.text(1);
+    trial->enqueued = query.integer(4) != 0;
     Digests& d = digests();
     d.ours = true;
     d.rows += Digest::of(Part::kTrial, query.integer(0), trial->number, query.integer(3), query.view(2));
+    if (trial->enqueued) d.rows += Digest::of(Part::kEnqueued, query.integer(0));
     d.end +=
         Digest::of(Part::kState, query.integer(0), trials::name_of(trial->state), completed_[cursor_], query.view(1));
-    if (!query.is_null(4)) d.stored = Digest(query.integer(4));
-    if (!query.is_null(5)) d.stored_end = Digest(query.integer(5));
+    if (!query.is_null(5)) d.stored = Digest(query.integer(5));
+    if (!query.is_null(6)) d.stored_end = Digest(query.integer(6));
     if (query.is_null(2)) continue;
     const nlohmann::json exact = parse(query.view(2), "exact_json");
     for (const auto& [name, value] : exact.items()) {

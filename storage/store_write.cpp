@@ -128,24 +128,6 @@ std::optional<double> value_to_store(const StateChange& change) {
 
 bool is_finished(State state) { return state == State::kComplete || state == State::kPruned || state == State::kFail; }
 
-/// Of the end of a trial as its rows stand. It is written when we end a trial: others may end one that we began.
-void write_end_digest(Connection& connection, std::int64_t trial_id) {
-  Digest digest;
-  {
-    Query query = connection.query(
-        "SELECT t.state, coalesce(t.datetime_complete, ''), h.reason FROM trials t JOIN hfta_trials h"
-        " ON h.trial_id = t.trial_id WHERE t.trial_id = ?1");
-    if (!query.bind(trial_id).next()) return;
-    digest += Digest::of(Part::kState, trial_id, query.view(0), query.view(1), query.view(2));
-    Query value = connection.query("SELECT value, value_type FROM trial_values WHERE trial_id = ?1 AND objective = 0");
-    if (value.bind(trial_id).next()) digest += Digest::of(Part::kValue, trial_id, value.number(0), value.view(1));
-    Query tests = connection.query("SELECT name, value, value_type FROM hfta_test_metrics WHERE trial_id = ?1");
-    tests.bind(trial_id);
-    while (tests.next()) digest += Digest::of(Part::kTest, trial_id, tests.view(0), tests.number(1), tests.view(2));
-  }
-  connection.query("UPDATE hfta_trials SET end_digest = ?2 WHERE trial_id = ?1").bind(trial_id, digest.stored()).run();
-}
-
 void write_value(Connection& connection, std::int64_t trial_id, const std::optional<double>& value) {
   if (!value) {
     connection.query("DELETE FROM trial_values WHERE trial_id = ?1").bind(trial_id).run();
@@ -252,6 +234,23 @@ void write_study_digest(Connection& connection, std::int64_t study_id) {
 
 }  // namespace
 
+void write_end_digest(Connection& connection, std::int64_t trial_id) {
+  Digest digest;
+  {
+    Query query = connection.query(
+        "SELECT t.state, coalesce(t.datetime_complete, ''), h.reason FROM trials t JOIN hfta_trials h"
+        " ON h.trial_id = t.trial_id WHERE t.trial_id = ?1");
+    if (!query.bind(trial_id).next()) return;
+    digest += Digest::of(Part::kState, trial_id, query.view(0), query.view(1), query.view(2));
+    Query value = connection.query("SELECT value, value_type FROM trial_values WHERE trial_id = ?1 AND objective = 0");
+    if (value.bind(trial_id).next()) digest += Digest::of(Part::kValue, trial_id, value.number(0), value.view(1));
+    Query tests = connection.query("SELECT name, value, value_type FROM hfta_test_metrics WHERE trial_id = ?1");
+    tests.bind(trial_id);
+    while (tests.next()) digest += Digest::of(Part::kTest, trial_id, tests.view(0), tests.number(1), tests.view(2));
+  }
+  connection.query("UPDATE hfta_trials SET end_digest = ?2 WHERE trial_id = ?1").bind(trial_id, digest.stored()).run();
+}
+
 Store::Impl::KnownStudy& Store::Impl::known(const std::string& name) {
   const std::int64_t id = study_id(name);
   KnownStudy& study = known_studies[name];
@@ -332,12 +331,28 @@ void Store::update(const StudyRecord& study) {
   transaction.commit();
 }
 
+void Store::Impl::add_draw(KnownStudy& study, const NewDraw& row, const Params& params) {
+  int draw = 0;
+  {
+    Query last = connection.query("SELECT coalesce(max(draw) + 1, 0) FROM hfta_trials WHERE study_id = ?1");
+    if (last.bind(study.id).next()) draw = last.small(0);
+  }
+  ExactParams exact;
+  Digest digest = add_params(connection, study.distributions, row.trial_id, params, exact);
+  digest += Digest::of(Part::kStarted, row.trial_id, row.started);
+  digest += Digest::of(Part::kTrial, row.trial_id, row.number, draw, exact.text().value_or(""));
+  if (row.enqueued) digest += Digest::of(Part::kEnqueued, row.trial_id);
+  connection.query("INSERT INTO hfta_trials (trial_id, study_id, draw, exact_json, digest) VALUES (?1, ?2, ?3, ?4, ?5)")
+      .bind(row.trial_id, study.id, draw, exact.text(), digest.stored())
+      .run();
+}
+
 std::vector<int> Store::add_trials(const std::string& study, const std::vector<Params>& params, trials::UtcTime when) {
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
   impl_->check_lease(study);
   Impl::KnownStudy& known = impl_->known(study);
-  int number = 0, draw = 0;
+  int number = 0;
   {
     // Optuna's rule for numbers, under the write lock: how many trials of the study have lower ids. The last one tells,
     // so that a study's thousandth batch costs what its first did.
@@ -345,23 +360,13 @@ std::vector<int> Store::add_trials(const std::string& study, const std::vector<P
         "SELECT coalesce(number + 1, (SELECT count(*) FROM trials WHERE study_id = ?1)) FROM trials"
         " WHERE study_id = ?1 ORDER BY trial_id DESC LIMIT 1");
     if (last.bind(known.id).next()) number = last.small(0);
-    Query draws = connection.query("SELECT coalesce(max(draw) + 1, 0) FROM hfta_trials WHERE study_id = ?1");
-    if (draws.bind(known.id).next()) draw = draws.small(0);
   }
   std::vector<int> numbers;
   for (const Params& trial : params) {
     connection.query("INSERT INTO trials (number, study_id, state, datetime_start) VALUES (?1, ?2, 'RUNNING', ?3)")
         .bind(number, known.id, utc_text(when))
         .run();
-    const std::int64_t id = connection.last_id();
-    ExactParams exact;
-    Digest digest = add_params(connection, known.distributions, id, trial, exact);
-    digest += Digest::of(Part::kStarted, id, utc_text(when));
-    digest += Digest::of(Part::kTrial, id, number, draw, exact.text().value_or(""));
-    connection
-        .query("INSERT INTO hfta_trials (trial_id, study_id, draw, exact_json, digest) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .bind(id, known.id, draw++, exact.text(), digest.stored())
-        .run();
+    impl_->add_draw(known, {connection.last_id(), number, utc_text(when)}, trial);
     numbers.push_back(number++);
   }
   transaction.commit();

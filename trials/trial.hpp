@@ -37,6 +37,7 @@ struct Trial {
   int number = 0;  ///< Optuna's number: 0-based position in its study.
   Params params;
   State state = State::kRunning;
+  bool enqueued = false;                       ///< Of ours: asked for by Optuna's enqueue_trial, not by the sampler.
   std::optional<double> value;                 ///< The study's metric; absent while unknown and for FAIL.
   std::string reason;                          ///< Why it failed; empty otherwise.
   std::vector<EpochRecord> epochs;             ///< Ascending by epoch.

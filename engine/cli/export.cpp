@@ -45,8 +45,9 @@ int export_command(const Words& words) {
   }
   storage::Store store = open_store(arguments);
   const StudyConfig config = stored_config(store, study_or_only(arguments, store), path, {}).config;
-  SystemFiles files;
-  storage::Checkpoints finished(files, storage::checkpoint_folder(config.storage, config.study) / "finished");
+  const Faults faults;
+  SystemFiles files(faults, store.path().parent_path());
+  storage::Checkpoints finished(files, storage::checkpoint_folder(store.path(), config.study) / "finished");
   const std::vector<std::byte> bytes = export_weights(config, store, finished, arguments.get<int>("trial"));
   print_to(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return 0;

@@ -1,6 +1,8 @@
 // hfta-tune: dispatches to a command and turns errors into exit codes.
 
+#include <fcntl.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -34,7 +36,7 @@ constexpr const char* kHelp =
     "  --help                        this text; every command has its own\n\n"
     "hfta-tune run --help shows the options of a run.\n\n"
     "exit codes: 0 ok; 1 the study ended and no trial is COMPLETE; 2 usage or config; 3 storage; 4 device;\n"
-    "  5 internal; 6 another process runs the study; 130, 143 interrupted, can go on\n";
+    "  5 internal; 6 another process runs the study; 129, 130, 138, 143 interrupted (128 + signal), can go on\n";
 
 struct Command {
   std::string name;
@@ -97,6 +99,15 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
+// Where one is closed, the next file to be opened would take its number, and get what is told to the user.
+void keep_standard_streams() {
+  for (int number = ::open("/dev/null", O_RDWR); number >= 0; number = ::open("/dev/null", O_RDWR)) {
+    if (number <= STDERR_FILENO) continue;
+    ::close(number);
+    return;
+  }
+}
+
 int run(const Words& words) {
   try {
     return dispatch(words);
@@ -130,6 +141,7 @@ const std::vector<std::string>& command_names() {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  hfta::engine::keep_standard_streams();
   hfta::engine::keep_freed_memory();
   return hfta::engine::run({argv + 1, argv + argc});
 }

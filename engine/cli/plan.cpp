@@ -34,7 +34,7 @@ Usage plan_usage() {
 Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   const Strategy strategy = make_strategy(config, next_caps({}, config));
   Plan plan;
-  plan.trials = strategy.cap;
+  plan.trials = strategy.trials();
   plan.max_epochs = strategy.scheduler->max_epochs();
   plan.devices = fleet.devices;
   if (plan.trials) plan.epochs = strategy.scheduler->planned_epochs(0, *plan.trials);

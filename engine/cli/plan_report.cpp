@@ -112,14 +112,16 @@ std::string rungs_text(const StudyConfig& config) {
   return text + "\n";
 }
 
-// Model files that the partitions train, each once.
+// Model files that the partitions train and evaluate, each once.
 std::vector<const ModelFacts*> models_of(const Plan& plan) {
   std::vector<const ModelFacts*> models;
   for (const Partition& p : plan.partitions) {
-    if (!p.plan.model) continue;
-    const bool known = std::any_of(models.begin(), models.end(),
-                                   [&](const ModelFacts* model) { return model->file == p.plan.model->file; });
-    if (!known) models.push_back(&*p.plan.model);
+    for (const std::optional<ModelFacts>* facts : {&p.plan.model, &p.plan.evaluation}) {
+      if (!*facts) continue;
+      const bool known = std::any_of(models.begin(), models.end(),
+                                     [&](const ModelFacts* model) { return model->file == (*facts)->file; });
+      if (!known) models.push_back(&**facts);
+    }
   }
   return models;
 }
@@ -128,7 +130,7 @@ std::string models_text(const Plan& plan) {
   std::string out;
   for (const ModelFacts* model : models_of(plan)) {
     out += fmt::format("model {}: exported by torch {}, inputs {}; ", printable(model->file),
-                       printable(model->torch_version), join(model->inputs));
+                       printable(model->torch_version), printable(join(model->inputs)));
     out +=
         model->fixed_batch == 0
             ? "any batch size\n"

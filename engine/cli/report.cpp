@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
+#include "engine/driver/runner.hpp"
+#include "storage/checkpoints.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::engine {
@@ -60,7 +63,10 @@ int report_command(const Words& words) {
   const std::optional<int> top = arguments.get<int>("top");
   if (top && *top < 1) throw Error(ErrorKind::kConfig, fmt::format("--top: found {}, wanted at least 1", *top));
   Store store = open_store(arguments);
-  const ReportInput input = read_report(store, study_or_only(arguments, store));
+  ReportInput input = read_report(store, study_or_only(arguments, store));
+  input.runner = runner_of(
+      store, input.study,
+      storage::checkpoint_folder(storage::path_from_url(arguments.required("storage")), input.study), SystemClock());
   print_to(arguments.get<std::string>("output").value_or(""), formatted(input, format, top));
   if (input.damage.empty()) return 0;
   const std::string file = printable(storage::path_from_url(arguments.required("storage")).string());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "base/faults.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "engine/cli/activity.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/places.hpp"
@@ -68,6 +70,9 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
 int finish(Store& store, const StudyConfig& config, bool any_complete) {
   const ReportInput input = read_report(store, config.study);
   print(report_table(input, kTopTrials));
+  const auto waiting = std::count_if(input.trials.begin(), input.trials.end(),
+                                     [](const auto& t) { return t.state == trials::State::kWaiting; });
+  if (waiting > 0) tell(fmt::format("{} enqueued, for which run_cap has no room; --trials raises it", waiting));
   if (any_complete) return 0;
   const auto failed =
       std::find_if(input.trials.begin(), input.trials.end(), [](const auto& t) { return !t.reason.empty(); });
@@ -98,14 +103,20 @@ Faults faults_from_environment() {
 int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atomic<int>& stop) {
   SystemClock clock;
   const Faults faults = faults_from_environment();
-  SystemFiles files(faults);
+  SystemFiles files(faults, store.path().parent_path());
   store.use(faults);
-  const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
+  const fs::path folder = storage::checkpoint_folder(store.path(), config.study);
   storage::Checkpoints running(files, folder / "running");
   storage::Checkpoints finished(files, folder / "finished");
-  ProgressView view(clock);
+  std::deque<Activity> activities;  // they do not move
+  std::vector<std::unique_ptr<Trainer>> watching;
   std::vector<Trainer*> trainers;
-  for (const auto& trainer : fleet.trainers) trainers.push_back(trainer.get());
+  for (std::size_t i = 0; i < fleet.trainers.size(); ++i) {
+    activities.emplace_back(i < fleet.devices.size() ? fleet.devices[i] : "a device", clock);
+    watching.push_back(watched(*fleet.trainers[i], activities.back()));
+    trainers.push_back(watching.back().get());
+  }
+  ProgressView view(clock, activities);
   const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
   Seams seams{store, trainers, *workers, clock, running, finished, view, stop, faults};
   seams.state_memory = physical_memory() / 4;
@@ -126,17 +137,19 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   std::optional<Store> store = Store::open_if_made(config.storage, Store::Mode::kReadWrite);
   std::optional<storage::StudyRecord> stored;
   std::optional<StudyLease> lease;
-  const fs::path folder = storage::checkpoint_folder(config.storage, config.study);
+  const auto take = [&] {
+    lease.emplace(*store, config.study, storage::checkpoint_folder(store->path(), config.study), clock);
+  };
   if (store) stored = store->find(config.study);
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
     if (is_finished(*store, config, next)) return finish(*store, config, any_complete(*store, config));
-    lease.emplace(*store, config.study, folder, clock);
+    take();
   }
   Fleet fleet = make_fleet(config, cache_folder());
   if (stop.load() != 0) return 128 + stop.load();
   if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
-  if (!lease) lease.emplace(*store, config.study, folder, clock);
+  if (!lease) take();
   const std::vector<ModelFacts> models = fleet.trainers.front()->models();
   // Another process may have begun the study, or raised its cap, before this one had the lease.
   stored = store->find(config.study);

@@ -7,12 +7,17 @@
 namespace hfta::engine {
 namespace {
 
-std::atomic<int> asked{0};  // a handler has no other way to reach anything
-static_assert(std::atomic<int>::is_always_lock_free);
+// A handler has no other way to reach anything.
+std::atomic<int> asked{0};
+std::atomic<bool> insisted{false};  // by SIGINT or SIGTERM
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 // Nothing but what POSIX allows in a handler.
 extern "C" void on_stop(int signal) {
-  if (asked.exchange(signal) != 0) _exit(128 + signal);
+  const bool insists = signal == SIGINT || signal == SIGTERM;
+  if (insists && insisted.exchange(true)) _exit(128 + signal);
+  int none = 0;
+  if (!asked.compare_exchange_strong(none, signal)) return;
   static constexpr char kWords[] = "\nhfta-tune: stopping after this step; once more stops at once\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kWords, sizeof kWords - 1);
 }
@@ -24,8 +29,10 @@ const std::atomic<int>& catch_stop_signals() {
   action.sa_handler = on_stop;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaction(signal, &action, nullptr);
+  struct sigaction before = {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   return asked;
 }
 

@@ -70,19 +70,6 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
   }
 }
 
-// The bracket that the cap cuts keeps its floor rule: with too few trials its last rung is empty.
-void warn_of_small_cap(const std::string& file, StudyConfig& config) {
-  if (config.method != Method::kHyperband || !config.run_cap) return;
-  std::int64_t needed = 1;
-  for (std::size_t i = 1; i < search::hyperband_brackets(config.hyperband).front().size(); ++i) {
-    needed *= config.hyperband.eta;
-  }
-  if (*config.run_cap >= needed) return;
-  config.warnings.push_back(
-      fmt::format("{}: run_cap: found {}, wanted at least {} if one trial is to train for all {} epochs of hyperband",
-                  file, *config.run_cap, needed, config.hyperband.max_epochs));
-}
-
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
@@ -123,7 +110,6 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);
-  warn_of_small_cap(shown, config);
   return config;
 }
 

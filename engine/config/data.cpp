@@ -25,10 +25,10 @@ std::string read_source(Reader& data, const fs::path& folder, const trials::Spac
   if (name && train) data.fail("name", "found both name and train, wanted one of them");
   if (!name && !train) {
     data.fail("train",
-              fmt::format("found nothing, wanted a file of data (.npz, .npy, .csv), or a built-in set: name: {}",
+              fmt::format("found nothing, wanted a file of data (.npz, .npy, .csv, .tsv), or a built-in set: name: {}",
                           join(fusion::builtin_data())));
   }
-  const auto kind_of = [](const std::string& file) { return has_extension(file, ".csv") ? "csv" : "arrays"; };
+  const auto kind_of = [](const std::string& file) { return fusion::is_table(file) ? "table" : "arrays"; };
   const std::string kind = name ? "built-in" : kind_of(*train);
   std::vector<std::string> possible = {kind};
   if (train) {
@@ -104,7 +104,7 @@ void read_data(Reader& data, const fs::path& folder, const trials::Space& space,
                                   shortest(*source.test), shortest(*source.validation)));
   }
   if (kind == "arrays") read_arrays(data, task);
-  if (kind == "csv") read_table(data, task);
+  if (kind == "table") read_table(data, task);
   task.recipe.batch_size = static_cast<int>(data.integer("batch_size"));
   read_order(data, task);
   task.drop_last = data.flag("drop_last");

@@ -87,7 +87,9 @@ std::vector<Key> schedule_keys() {
        .fallback = "0",
        .least = 0,
        .searched = slot,
-       .sentence = "Time over which the rate rises linearly from start_factor to 1, before the schedule begins."},
+       .sentence =
+           "Time over which the rate rises linearly from start_factor to 1, before the schedule begins. Less than "
+           "training."},
       {.path = "train.schedule.step_size",
        .fallback = "30",
        .least = 0,
@@ -102,7 +104,7 @@ std::vector<Key> schedule_keys() {
        .searched = slot,
        .sentence = "Factor at each step."},
       {.path = "train.schedule.T_max",
-       .fallback = "all of training",
+       .fallback = "training less warmup",
        .least = 0,
        .above = true,
        .only = {"cosine"},

@@ -23,6 +23,15 @@ std::vector<Key> model_and_data_keys() {
        .searched = shape,
        .sentence = "A model that `torch.export` wrote (.pt2), see [models.md](models.md). Relative to the config's "
                    "folder."},
+      {.path = "model.evaluation",
+       .type = KeyType::kWord,
+       .fallback = "none",
+       .only = {"file"},
+       .searched = shape,
+       .sentence = "Another export of the module, of `model.eval()`: what validation and test run (.pt2). "
+                   "`training_graph`: the training graph is meant, with dropout off, batch norm by its running "
+                   "statistics and random tensors at their mean. Needed where the training graph does not say what "
+                   "evaluation computes, see [models.md](models.md#evaluation)."},
       {.path = "model.freeze",
        .type = KeyType::kOther,
        .fallback = "none",
@@ -40,13 +49,15 @@ std::vector<Key> model_and_data_keys() {
        .sentence = "Numbers of the graph that take another value than the exported one, by module and argument: "
                    "`{head.dropout.p: \"${dropout}\"}`; `*` matches anything."},
       {.path = "model.init",
-       .type = KeyType::kChoice,
+       .type = KeyType::kOther,
        .fallback = "exported",
-       .choices = {"exported", "fresh"},
        .only = {"file"},
        .searched = shape,
-       .sentence = "Whether trials begin with the file's weights, or with PyTorch's default initialisation by the "
-                   "trial's seed."},
+       .wanted = "exported, fresh, or {jitter: a number above 0}",
+       .sentence =
+           "Whether trials begin with the file's weights (`exported`), with new ones that the trial's seed draws "
+           "from the distributions that the file's were drawn from (`fresh`), or near the file's: `{jitter: "
+           "0.01}` moves each by normal numbers of 0.01 times its tensor's standard deviation."},
       {.path = "data.name",
        .type = KeyType::kChoice,
        .fallback = "none",
@@ -57,10 +68,10 @@ std::vector<Key> model_and_data_keys() {
       {.path = "data.train",
        .type = KeyType::kWord,
        .fallback = "none",
-       .only = {"arrays", "csv"},
+       .only = {"arrays", "table"},
        .searched = shape,
-       .sentence = "Training data: an .npz, a folder of .npy files, one .npy of inputs, or a .csv. Relative to the "
-                   "config's folder."},
+       .sentence = "Training data: an .npz, a folder of .npy files, one .npy of inputs, or a table (.csv, .tsv, "
+                   ".csv.gz, .tsv.gz). Relative to the config's folder."},
       {.path = "data.validation",
        .type = KeyType::kOther,
        .fallback = "none",
@@ -96,13 +107,13 @@ std::vector<Key> model_and_data_keys() {
        .sentence = "Name of the array of targets; beside a single .npy of inputs, the targets' .npy (required)."},
       {.path = "data.target",
        .type = KeyType::kWord,
-       .only = {"csv"},
+       .only = {"table"},
        .searched = shape,
        .sentence = "Column of the targets."},
       {.path = "data.features",
        .type = KeyType::kOther,
        .fallback = "all but the target",
-       .only = {"csv"},
+       .only = {"table"},
        .searched = shape,
        .wanted = "a name or a list of names",
        .sentence = "Columns of the inputs."},

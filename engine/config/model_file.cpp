@@ -35,17 +35,50 @@ std::vector<fusion::Binding> read_bind(Reader& model, const std::string& file) {
   return bindings;
 }
 
+// exported, fresh, or {jitter: 0.01}
+void read_init(Reader& model, const std::string& file, fusion::ImportOptions& import) {
+  const Node* node = model.find("init");
+  model.record("init", node != nullptr ? to_json(*node) : json("exported"));
+  if (node == nullptr) return;
+  const Site site = model.site("init");
+  if (node->kind == Node::Kind::kMap) {
+    if (node->entries.size() != 1 || node->entries.front().key != "jitter") site.mismatch(*node);
+    static const Key factor{.path = "model.init.jitter", .least = 0, .above = true};
+    import.jitter = Site{file, join_path(site.path, "jitter"), factor}.number(node->entries.front().value);
+    return;
+  }
+  const std::string word = node->kind == Node::Kind::kScalar ? site.word(*node) : "";
+  if (word != "exported" && word != "fresh") site.mismatch(*node);
+  import.fresh = word == "fresh";
+}
+
+std::filesystem::path path_of(const std::string& word) { return std::filesystem::path(word).lexically_normal(); }
+
+// The training graph is what an absent key stands for, too: where that is admitted at all, results are the same.
+void read_evaluation(Reader& model, const std::filesystem::path& folder, ModelFile& found) {
+  const Node* node = model.find("evaluation");
+  if (node == nullptr || (node->is_null() && node->from.empty())) return;
+  const std::string word = node->is_null() ? "" : model.site("evaluation").word(*node);
+  found.evaluation_by_training = word == "training_graph";
+  if (!found.evaluation_by_training && !word.empty()) {
+    found.evaluation_name = path_of(word).string();
+    found.evaluation_file = (folder / path_of(word)).lexically_normal();
+  }
+  if (!found.evaluation_name.empty() || !node->from.empty()) model.record("evaluation", to_json(*node));
+}
+
 }  // namespace
 
 ModelFile read_model_file(Reader& model, const std::string& file, const std::filesystem::path& folder) {
   ModelFile found;
-  const std::filesystem::path path = std::filesystem::path(model.word("file")).lexically_normal();
+  const std::filesystem::path path = path_of(model.word("file"));
   found.name = path.string();
   found.file = (folder / path).lexically_normal();
   found.import.where = place_of(file, *model.find("file")) + ": model";
   found.import.freeze = read_freeze(model);
   found.import.bind = read_bind(model, file);
-  found.import.fresh = model.word("init") == "fresh";
+  read_init(model, file, found.import);
+  read_evaluation(model, folder, found);
   return found;
 }
 

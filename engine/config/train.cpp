@@ -149,6 +149,15 @@ void read_schedule(Reader& section, const trials::Space& space, TaskSpec& task) 
   }
 }
 
+// Steps are counted when the data are known; see engine/fused/task_check.hpp.
+void check_warmup(const Reader& section, const TaskSpec& task) {
+  const fusion::Schedule& schedule = task.hyper.schedule;
+  if (schedule.per_step || schedule.warmup == 0 || schedule.warmup < task.recipe.epochs) return;
+  section.fail("warmup",
+               fmt::format("found {} epochs, wanted fewer than the {} of training, or the schedule never begins",
+                           shortest(schedule.warmup), task.recipe.epochs));
+}
+
 void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   Reader loss = train.section("loss");
   read_loss(loss, text.space, task);
@@ -156,6 +165,8 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   read_optimizer(optimizer, text.space, task);
   Reader schedule = train.section("schedule");
   read_schedule(schedule, text.space, task);
+  const Node* schedule_node = train.find("schedule");
+  if (schedule_node != nullptr) task.schedule_where = place_of(text.file, *schedule_node);
   if (train.has("epochs") || text.default_epochs == 0) {
     if (!train.has("epochs")) train.fail("epochs", "found nothing, wanted " + wanted_text(train.site("epochs").key));
     task.recipe.epochs = static_cast<int>(train.integer("epochs"));
@@ -163,6 +174,7 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
     task.recipe.epochs = text.default_epochs;
     train.record("epochs", text.default_epochs);
   }
+  check_warmup(schedule, task);
   task.hyper.clip_norm = train.optional_number("clip_norm");
   task.recipe.dtype = train.word("dtype") == "float64" ? fusion::DType::kFloat64 : fusion::DType::kFloat32;
   if (task.model_file) task.model_file->import.dtype = task.recipe.dtype;

@@ -17,7 +17,6 @@ using search::Decision;
 using trials::State;
 
 constexpr int kDrawChunk = 256;
-constexpr double kBetweenTries = 1;       // seconds, to add trials to a store that is locked
 constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
@@ -38,16 +37,32 @@ int next_array(storage::Store& store, const std::string& study) {
   return next;
 }
 
+Seams with_clock(const Seams& all, Clock& clock) {
+  return {all.store, all.trainers, all.workers,       clock,           all.running, all.finished, all.progress,
+          all.stop,  all.faults,   all.record_beside, all.state_memory};
+}
+
 }  // namespace
 
 Driver::Driver(const StudyConfig& config, const Seams& seams) : impl_(std::make_unique<Impl>(config, seams)) {}
 Driver::~Driver() = default;
-Outcome Driver::run() { return impl_->run(); }
+
+// Whoever takes a study over removes files under the hands of a holder that was stopped: its next file operation fails
+// and says "No such file". What is wrong then is not the storage.
+Outcome Driver::run() {
+  try {
+    return impl_->run();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kStorage) impl_->recorder.check_held();
+    throw;
+  }
+}
 
 Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
     : config(study_config),
-      seams(all),
-      recorder({all.store, all.running, all.finished, all.progress, all.clock, all.faults, all.stop, all.record_beside},
+      clock(all.clock),
+      seams(with_clock(all, clock)),
+      recorder({all.store, all.running, all.finished, all.progress, clock, all.faults, all.stop, all.record_beside},
                config.study),
       ledger(config, find_study(all.store, config.study).run_caps),
       queue(ledger),
@@ -58,9 +73,9 @@ Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
              }),
       packer(
           all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
-          all.clock,
-          {[this] { return draw_more(); },
-           [this](int draw, const std::string& reason) { finish(draw, State::kFail, reason); },
+          clock,
+          {[this] { return draw_more(); }, [this](int draw) { return enter(draw); },
+           [this](int draw, const std::string& reason) { give_up(draw, reason); },
            [this](const std::string& line) { page.notes.push_back(line); }, [this] { return seams.stop.load() != 0; }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
@@ -78,7 +93,11 @@ Outcome Driver::Impl::run() {
   go_on();
   rate.add(seams.clock.seconds(), ledger.epochs());
   for (;;) {
-    if (seams.stop.load() == 0) launch();
+    if (seams.stop.load() == 0) {
+      take_enqueued();
+      launch();
+      enter_ahead();
+    }
     turn_page();
     if (!any_busy()) break;
     take(seams.workers.wait());
@@ -110,7 +129,7 @@ void Driver::Impl::end() {
 void Driver::Impl::go_on() {
   ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
+    if (is_whole(draw)) ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
   }
   keeper.begin(ledger);
   recall();
@@ -153,7 +172,9 @@ void Driver::Impl::recall() {
     latest[array.partition] = array.choices_json;
   }
   std::map<std::string, int> example;  // a draw of each
-  for (int draw = 0; draw < ledger.drawn(); ++draw) example.emplace(ledger.entry(draw).partition, draw);
+  for (int draw = 0; draw < ledger.drawn(); ++draw) {
+    if (is_whole(draw)) example.emplace(ledger.entry(draw).partition, draw);
+  }
   std::set<std::string> told;
   for (const auto& [partition, choices] : latest) {
     if (!example.contains(partition)) continue;
@@ -165,33 +186,14 @@ void Driver::Impl::recall() {
   }
 }
 
-// Trials need numbers from the store. While another program locks it, those that are drawn already are trained; with
-// none left, this waits.
 bool Driver::Impl::draw_more() {
-  if (draw_again_at && seams.clock.seconds() < *draw_again_at && can_train()) return false;
-  std::vector<trials::Params> params = ledger.ask(kDrawChunk);
-  if (params.empty()) return false;
-  std::optional<std::vector<int>> numbers = recorder.add_trials(params, seams.clock.utc());
-  while (!numbers && !can_train() && seams.stop.load() == 0) {
-    numbers = recorder.add_trials(params, seams.clock.utc());
-  }
-  draw_again_at.reset();
-  if (!numbers) {
-    draw_again_at = seams.clock.seconds() + kBetweenTries;
-    return false;
-  }
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    const int draw = ledger.add(numbers->at(i), std::move(params[i]));
+  const int first = ledger.drawn();
+  if (ledger.plan(kDrawChunk) == 0) return false;
+  for (int draw = first; draw < ledger.drawn(); ++draw) {
     ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
     queue.push(draw);
   }
   return true;
-}
-
-bool Driver::Impl::can_train() const {
-  const auto& arrays = packer.arrays();
-  return any_busy() || queue.ready() > 0 ||
-         std::any_of(arrays.begin(), arrays.end(), [](const auto& array) { return array && array->occupied() > 0; });
 }
 
 bool Driver::Impl::any_busy() const {

@@ -35,8 +35,16 @@ struct Driver::Impl {
   void go_on();
   void recall();
   bool draw_more();
+  bool enter(int draw);
+  bool try_to_enter(int draw);
+  void enter_ahead();
+  void give_up(int draw, const std::string& reason);
+  void take_enqueued();
+  bool take(const storage::EnqueuedTrial& asked);
   void launch();
   void start(std::size_t device);
+  /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
+  [[nodiscard]] bool is_whole(int draw) { return ledger.trial(draw).params.size() == config.space.size(); }
   [[nodiscard]] bool any_busy() const;
   [[nodiscard]] bool can_train() const;
   void take(const Workers::Ended& ended);
@@ -59,20 +67,22 @@ struct Driver::Impl {
   void spill();
 
   const StudyConfig& config;
-  Seams seams;
-  Page page;  ///< What has happened since the last turn_page()
+  RunClock clock;  ///< A jump of the wall clock must not become a trial's duration.
+  Seams seams;     ///< With that clock
+  Page page;       ///< What has happened since the last turn_page()
   Recorder recorder;
   Ledger ledger;
   ReadyQueue queue;
   Keeper keeper;
   Packer packer;
   std::vector<Device> devices;
-  std::map<int, std::string> failures;  ///< By draw, of the round at hand
+  std::vector<storage::EnqueuedTrial> enqueued;  ///< That wait in the store for this run to take them
+  std::map<int, std::string> failures;           ///< By draw, of the round at hand
   RateMeter rate;
   int first_round, round, told_round;
   double began;
-  std::optional<double> draw_again_at;  ///< The store is locked: when it is asked for trials' numbers next
-  double take_seconds = 0;              ///< That taking the states out last took
+  double ask_store_at = 0;  ///< When a store that was locked is asked for trials' numbers again
+  double take_seconds = 0;  ///< That taking the states out last took
   std::atomic<bool> aborting{false};
 };
 

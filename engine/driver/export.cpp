@@ -132,7 +132,12 @@ struct State {
 
 // In the model's own order: what the slot has, under every name, else what the file has.
 State state_of(const fusion::ExportedModel& model, const fusion::ImportOptions& options, const Tensors& slot) {
-  const fusion::Graph graph = model.graph(options);
+  // Names are asked of the graph, not numbers: neither what is bound, in this graph or in evaluation's, nor first
+  // values.
+  fusion::ImportOptions named;
+  named.dtype = options.dtype;
+  named.output = options.output;
+  const fusion::Graph graph = model.graph(named);
   std::map<std::string, const TensorView*> trained;
   for (const TensorView& tensor : slot) trained[tensor.name] = &tensor;
   for (const fusion::Weight& weight : graph.weights) {

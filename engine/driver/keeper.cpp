@@ -71,6 +71,12 @@ HeldState Keeper::restore(Entry& entry, int number) {
   return std::make_shared<const SlotState>(std::move(found->bytes));
 }
 
+std::optional<std::filesystem::path> Keeper::discard(Entry& entry, int number) {
+  if (entry.changed || entry.trained == 0 || !on_disk_.contains(number)) return std::nullopt;
+  entry.best_state.reset();
+  return running_.discard(number, entry.trained);
+}
+
 void Keeper::keep(int number, double value, int epoch, const HeldState& state, Page& page) {
   const std::size_t at = rank(value, number);
   if (at >= most_) return;

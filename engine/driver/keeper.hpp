@@ -2,6 +2,7 @@
 /// Which training states lie on disk: those that a stopped run goes on from, and the weights of the best finished
 /// trials.
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <set>
@@ -32,6 +33,10 @@ class Keeper {
   /// Brings a trial that is in no slot as far as memory and disk allow: its state, and `trained`, which says how far it
   /// goes; null, and 0, if the trial has to start anew.
   [[nodiscard]] HeldState restore(Entry& entry, int number);
+
+  /// What restore() gave does not fit the trial's model: the next one gives the state before it. Returns the file,
+  /// which is gone; nullopt if the state was not from disk.
+  [[nodiscard]] std::optional<std::filesystem::path> discard(Entry& entry, int number);
 
   /// A trial is COMPLETE: keeps `state` on disk if it is among the best.
   void keep(int number, double value, int epoch, const HeldState& state, Page& page);

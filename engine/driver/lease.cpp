@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,13 +16,13 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
@@ -46,20 +45,6 @@ std::string host_name() {
   return name.data();
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
-};
-
 // What one look at a holder's file shows.
 struct Sight {
   std::string text;
@@ -67,32 +52,29 @@ struct Sight {
 };
 
 // nullopt: the file is not there.
-std::optional<Sight> look_at(const fs::path& path, bool same_host) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.number() < 0) {
-    if (errno == ENOENT) return std::nullopt;
-    fail(path, "open", errno);
-  }
+std::optional<Sight> look_at(const Folder& folder, const std::string& name, bool same_host) {
+  const std::optional<Descriptor> file = folder.file(name, O_RDONLY);
+  if (!file) return std::nullopt;
   std::array<char, 1024> text{};
-  const ssize_t got = ::pread(file.number(), text.data(), text.size(), 0);
-  if (got < 0) fail(path, "read", errno);
+  const ssize_t got = ::pread(file->get(), text.data(), text.size(), 0);
+  if (got < 0) fail(folder.path() / name, "read", errno);
   // The kernel gives a dead holder's lock back. A shared one is asked for, so that several who look all get it. Of
   // another host's locks this one may know nothing.
-  const bool dead = same_host && ::flock(file.number(), LOCK_SH | LOCK_NB) == 0;
+  const bool dead = same_host && ::flock(file->get(), LOCK_SH | LOCK_NB) == 0;
   return Sight{std::string(text.data(), static_cast<std::size_t>(got)), dead};
 }
 
 // Returns when the study may be taken from the holder of `lease`; throws if that one lives.
-void await_end(const Lease& lease, const fs::path& folder, const Clock& clock, const Heartbeat& heartbeat) {
-  const fs::path path = folder / (std::string(kPrefix) + lease.token);
+void await_end(const Lease& lease, const Folder& folder, const Clock& clock, const Heartbeat& heartbeat) {
+  const std::string name = std::string(kPrefix) + lease.token;
   const bool same_host = lease.holder.ends_with(" on host " + host_name());
   const double began = clock.seconds();
-  const std::optional<Sight> first = look_at(path, same_host);
+  const std::optional<Sight> first = look_at(folder, name, same_host);
   std::optional<Sight> now = first;
-  for (double looked = began; now && !now->dead; now = look_at(path, same_host)) {
+  for (double looked = began; now && !now->dead; now = look_at(folder, name, same_host)) {
     if (now->text != first->text) {
       throw Error(ErrorKind::kBusy, fmt::format("{}: the study is being run by {}; stop that one first",
-                                                folder.string(), printable(lease.holder)));
+                                                folder.path().string(), printable(lease.holder)));
     }
     // Time is taken before each look: however long this process was kept from running, it has looked since.
     if (looked - began >= heartbeat.period * heartbeat.beats) return;
@@ -101,33 +83,29 @@ void await_end(const Lease& lease, const fs::path& folder, const Clock& clock, c
   }
 }
 
-std::vector<fs::path> lease_files(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code ignored;
-  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(kPrefix) || name == kFormerLock) found.push_back(entry->path());
-  }
+std::vector<std::string> lease_files(const Folder& folder) {
+  std::vector<std::string> found = folder.files();
+  std::erase_if(found, [](const std::string& name) { return !name.starts_with(kPrefix) && name != kFormerLock; });
   return found;
 }
+
+// What a token may be, whoever wrote it: the rest of a file's name.
+bool names_a_file(const std::string& token) { return token.find('/') == std::string::npos; }
 
 }  // namespace
 
 // The file of one attempt: there, locked and beating from construction to destruction.
 class StudyLease::Beat {
  public:
-  Beat(const fs::path& folder, std::string holder, double period)
-      : holder_(std::move(holder)), pattern_(pattern(folder)), file_(::mkostemp(pattern_.data(), O_CLOEXEC)) {
-    if (file_.number() < 0) fail(folder, "create a file", errno);
-    if (::fchmod(file_.number(), 0644) != 0 || ::flock(file_.number(), LOCK_EX | LOCK_NB) != 0) {
-      const int reason = errno;
-      ::unlink(pattern_.c_str());
-      fail(pattern_, "lock", reason);
-    }
+  Beat(std::shared_ptr<const Folder> folder, std::string holder, double period)
+      : folder_(std::move(folder)), holder_(std::move(holder)) {
+    std::tie(name_, lock_) = folder_->new_file(prefix());
+    int reason = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
     // Gone already: somebody has just won, and removed the files of those who no longer can.
-    if (const int reason = write(); reason != 0 && reason != ENOENT) {
-      ::unlink(pattern_.c_str());
-      fail(pattern_, "write", reason);
+    if (reason == 0) reason = write();
+    if (reason != 0 && reason != ENOENT) {
+      folder_->remove(name_);
+      fail(folder_->path() / name_, "write", reason);
     }
     thread_ = std::thread([this, period] { loop(period); });
   }
@@ -139,19 +117,22 @@ class StudyLease::Beat {
     }
     changed_.notify_all();
     thread_.join();
-    ::unlink(pattern_.c_str());  // its name is this attempt's alone
+    try {
+      folder_->remove(name_);  // its name is this attempt's alone
+    } catch (const Error&) {   // it stays, unlocked: whoever takes the study next removes it
+    }
   }
   Beat(const Beat&) = delete;
   Beat& operator=(const Beat&) = delete;
 
-  [[nodiscard]] std::string token() const { return fs::path(pattern_).filename().string().substr(kPrefix.size()); }
+  [[nodiscard]] std::string token() const { return name_.substr(kPrefix.size()); }
 
  private:
-  static std::string pattern(const fs::path& folder) {
+  static std::string prefix() {
     std::string host = host_name();
     std::replace_if(
         host.begin(), host.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-'; }, '_');
-    return (folder / fmt::format("{}{}-{}-XXXXXX", kPrefix, host, ::getpid())).string();
+    return fmt::format("{}{}-{}-", kPrefix, host, ::getpid());
   }
 
   // Opened by name each time: a network file system sends what was written when the file is closed. Once a new holder
@@ -159,8 +140,12 @@ class StudyLease::Beat {
   // Gives the system's reason where it fails, else 0.
   int write() {
     const std::string text = fmt::format("{}\n{:020}\n", holder_, count_++);
-    const Descriptor file(::open(pattern_.c_str(), O_WRONLY | O_CLOEXEC));
-    return file.number() >= 0 && ::pwrite(file.number(), text.data(), text.size(), 0) >= 0 ? 0 : errno;
+    try {
+      const std::optional<Descriptor> file = folder_->file(name_, O_WRONLY);
+      return file && ::pwrite(file->get(), text.data(), text.size(), 0) >= 0 ? 0 : errno;
+    } catch (const Error&) {
+      return EIO;
+    }
   }
 
   // A beat that cannot be written is a missed one: whoever takes the study over then has the fence.
@@ -170,9 +155,10 @@ class StudyLease::Beat {
     while (!changed_.wait_for(guard, pause, [this] { return leaving_; })) (void)write();
   }
 
+  std::shared_ptr<const Folder> folder_;
   std::string holder_;
-  std::string pattern_;  // the path, once the file is made
-  Descriptor file_;      // keeps the lock
+  std::string name_;
+  Descriptor lock_;  // keeps it
   std::uint64_t count_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -182,21 +168,20 @@ class StudyLease::Beat {
 
 StudyLease::StudyLease(storage::Store& store, const std::string& study, const fs::path& folder, const Clock& clock,
                        const Heartbeat& heartbeat) {
-  make_folders(folder);
-  std::error_code error;
+  const auto states = std::make_shared<const Folder>(Folder::make(store.path().parent_path(), folder));
   const std::string self = fmt::format("process {} on host {}", ::getpid(), host_name());
   for (;;) {
     const std::optional<Lease> seen = store.lease(study);
-    if (seen) await_end(*seen, folder, clock, heartbeat);
+    if (seen && names_a_file(seen->token)) await_end(*seen, *states, clock, heartbeat);
     // Whoever made one of these files looked at the store before, and so can no longer win once this attempt has. A
     // later attempt has a file of another name.
-    const std::vector<fs::path> left = lease_files(folder);
-    auto beat = std::make_unique<Beat>(folder, self, heartbeat.period);
+    const std::vector<std::string> left = lease_files(*states);
+    auto beat = std::make_unique<Beat>(states, self, heartbeat.period);
     const std::optional<Lease> taken = store.take_lease(study, seen, beat->token(), self);
     if (!taken) continue;
     store.hold(study, *taken);
     beat_ = std::move(beat);
-    for (const fs::path& path : left) fs::remove(path, error);
+    for (const std::string& name : left) states->remove(name);
     return;
   }
 }

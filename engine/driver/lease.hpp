@@ -21,12 +21,12 @@ struct Heartbeat {
 /// raises the number: what the earlier holder's store then tries to write changes nothing, see storage::Store::hold().
 class StudyLease {
  public:
-  /// Takes the study, making the folder where it is absent; afterwards `store` writes to it by this lease alone.
-  /// A holder that is dead on this host, or has let go, is followed at once. Any other is watched: as soon as its beat
-  /// moves, throws Error{kBusy} naming its process and host; one whose beat stands still for all beats is taken over
-  /// from. So this blocks for at most a period or so where the study is being run, for Heartbeat::beats periods where
-  /// its holder hangs. Only `clock`'s seconds() are used: two machines' wall clocks are never compared.
-  /// Throws Error{kStorage} if the file cannot be made, and whatever the store throws.
+  /// Takes the study, making the folder (below that of the store's file) where it is absent; afterwards `store` writes
+  /// to it by this lease alone. A holder that is dead on this host, or has let go, is followed at once. Any other is
+  /// watched: as soon as its beat moves, throws Error{kBusy} naming its process and host; one whose beat stands still
+  /// for all beats is taken over from. So this blocks for at most a period or so where the study is being run, for
+  /// Heartbeat::beats periods where its holder hangs. Only `clock`'s seconds() are used: two machines' wall clocks are
+  /// never compared. Throws Error{kStorage} if the file cannot be made, and whatever the store throws.
   StudyLease(storage::Store& store, const std::string& study, const std::filesystem::path& folder, const Clock& clock,
              const Heartbeat& heartbeat = {});
   /// Lets go. Removes the file, if it is there still; the number stays in the store.

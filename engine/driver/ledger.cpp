@@ -12,28 +12,61 @@
 #include "engine/driver/measure.hpp"
 
 namespace hfta::engine {
+namespace {
+
+constexpr int kUnnumbered = -1;
+
+}  // namespace
 
 Ledger::Ledger(const StudyConfig& config, const std::vector<int>& run_caps)
     : config_(config), strategy_(make_strategy(config, run_caps)) {}
 
-bool Ledger::can_draw() const { return (!end_ || drawn() < *end_) && (!strategy_.cap || drawn() < *strategy_.cap); }
-
-std::vector<trials::Params> Ledger::ask(int k) {
-  if (strategy_.cap) k = std::min(k, *strategy_.cap - drawn());
-  if (k <= 0 || !can_draw()) return {};
-  std::vector<trials::Params> params = strategy_.sampler->ask(drawn(), k, trials_);
-  if (static_cast<int>(params.size()) < k) end_ = drawn() + static_cast<int>(params.size());
-  return params;
+bool Ledger::can_draw() const {
+  const std::optional<int> most = cap();
+  return !exhausted_ && (!most || drawn() < *most);
 }
 
-int Ledger::add(int number, trials::Params params) {
+int Ledger::plan(int k) {
+  if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
+  if (k <= 0 || exhausted_) return 0;
+  std::vector<trials::Params> params = strategy_.sampler->ask(drawn() - enqueued_, k, trials_);
+  exhausted_ = static_cast<int>(params.size()) < k;
+  for (trials::Params& one : params) push(kUnnumbered, std::move(one));
+  return static_cast<int>(params.size());
+}
+
+void Ledger::enter(const std::vector<int>& numbers) {
+  for (const int number : numbers) trial(entered_++).number = number;
+}
+
+double Ledger::mean_epochs() const {
+  const std::optional<int> most = cap();
+  if (!most || *most < 1) return strategy_.scheduler->max_epochs();
+  return std::max(1.0, static_cast<double>(strategy_.scheduler->planned_epochs(0, *most)) / *most);
+}
+
+void Ledger::forget_planned() {
+  for (; drawn() > entered_; --counts_[static_cast<std::size_t>(trials::State::kRunning)]) {
+    trials_.pop_back();
+    entries_.pop_back();
+  }
+  exhausted_ = false;
+}
+
+int Ledger::add(int number, trials::Params params, bool enqueued) {
+  push(number, std::move(params));
+  trials_.back().enqueued = enqueued;
+  enqueued_ += enqueued ? 1 : 0;
+  return entered_++;
+}
+
+void Ledger::push(int number, trials::Params params) {
   trials::Trial trial;
   trial.number = number;
   trial.params = std::move(params);
   trials_.push_back(std::move(trial));
   entries_.emplace_back();
   ++counts_[static_cast<std::size_t>(trials::State::kRunning)];
-  return drawn() - 1;
 }
 
 Told Ledger::report(int draw, const SlotReport& report) {
@@ -101,6 +134,7 @@ void Ledger::finish(int draw, trials::State state, const std::string& reason) {
   ++counts_[static_cast<std::size_t>(t.state)];
   t.reason = reason;
   t.value = state == trials::State::kFail ? std::nullopt : e.value;
+  if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for it
   count_done(draw);
 }
 
@@ -131,6 +165,8 @@ void Ledger::rest(int draw, Phase phase, HeldState state) {
 }
 
 void Ledger::seat(int draw) {
+  begun_ += entry(draw).begun ? 0 : 1;
+  entry(draw).begun = true;
   set_phase(draw, Phase::kTraining);
   release(draw);
 }
@@ -166,9 +202,10 @@ int Ledger::paused(const std::string& partition) const {
 bool Ledger::finished() const { return !can_draw() && count(trials::State::kRunning) == 0; }
 
 std::optional<std::int64_t> Ledger::epochs_left() const {
-  if (!strategy_.cap) return std::nullopt;
+  const std::optional<int> most = cap();
+  if (!most) return std::nullopt;
   if (finished()) return 0;
-  const std::int64_t all = strategy_.scheduler->planned_epochs(0, *strategy_.cap);
+  const std::int64_t all = strategy_.scheduler->planned_epochs(0, *most);
   return std::max<std::int64_t>(0, all - epochs_);
 }
 

@@ -35,6 +35,7 @@ struct Entry {
   std::string partition;  ///< See Ledger::assign.
   int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
   int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
+  bool begun = false;     ///< It has been in a slot.
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
   HeldState state;        ///< Held while it is in no slot; null: to be read from disk, or not begun.
   std::optional<double> value;  ///< Its value, were it to end now; unset before its first epoch.
@@ -60,20 +61,35 @@ class Ledger {
   /// REQUIRES that nothing was drawn yet.
   void restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers);
 
+  /// Trials that have a place in the study's order: those in the store, and behind them those that are planned.
   [[nodiscard]] int drawn() const { return static_cast<int>(entries_.size()); }
+  /// Of these, those in the store.
+  [[nodiscard]] int entered() const { return entered_; }
   /// Whether another trial may be drawn.
   [[nodiscard]] bool can_draw() const;
-  /// The next at most `k` configurations; empty when there are no more (after which can_draw() is false).
-  [[nodiscard]] std::vector<trials::Params> ask(int k);
-  /// Enters the trial that was given `number`; returns its draw.
-  int add(int number, trials::Params params);
+  /// Of these, those that have been in a slot.
+  [[nodiscard]] int begun() const { return begun_; }
+  /// Epochs that a trial gets on average if none fails.
+  [[nodiscard]] double mean_epochs() const;
+  /// Plans at most `k` further trials, which have no number yet; returns how many. 0: there are no more, and can_draw()
+  /// is false.
+  int plan(int k);
+  /// The store has given these numbers to the next planned trials.
+  void enter(const std::vector<int>& numbers);
+  /// Gives up what is planned, so that another trial takes the place; it will be planned again.
+  void forget_planned();
+  /// Enters a trial that the store has; returns its draw. REQUIRES that none is planned.
+  int add(int number, trials::Params params, bool enqueued = false);
+  /// Whether one more trial may be entered that the sampler has not thought of.
+  [[nodiscard]] bool has_room() const { return !strategy_.cap || entered_ < *strategy_.cap; }
 
   [[nodiscard]] Entry& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
   [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
   [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
-  [[nodiscard]] std::optional<int> cap() const { return strategy_.cap; }
+  /// How many trials there will be in all; unset: no limit.
+  [[nodiscard]] std::optional<int> cap() const { return strategy_.trials(enqueued_); }
 
   /// Enters an epoch that a slot trained, and asks the scheduler, whose answer is then the entry's decision. Epochs
   /// that are already recorded are not told again; a trial that diverges in one of them has failed.
@@ -118,6 +134,7 @@ class Ledger {
     int draw = 0;
     const trials::EpochRecord* record = nullptr;
   };
+  void push(int number, trials::Params params);
   void replay();
   void replay(const Past& past);
   void settle_strangers();
@@ -139,7 +156,10 @@ class Ledger {
   std::size_t held_bytes_ = 0;
   std::map<std::string, int> paused_;  ///< By partition.
   std::int64_t epochs_ = 0;
-  std::optional<int> end_;  ///< Draws that the sampler has in all, once it has said so.
+  int entered_ = 0;   ///< Those before it are in the store.
+  int begun_ = 0;     ///< Of those: by Entry::begun.
+  int enqueued_ = 0;  ///< Of those: not the sampler's.
+  bool exhausted_ = false;
 };
 
 }  // namespace hfta::engine

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "base/error.hpp"
 #include "engine/driver/widths.hpp"
@@ -46,7 +48,7 @@ void Packer::reopen(std::size_t device, int id, const std::string& partition, in
         id, partition, width,
         trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition), calls_.pause));
     for (const auto& [slot, draw] : trials) {
-      arrays_[device]->start(slot, draw, keeper_.restore(ledger_.entry(draw), ledger_.trial(draw).number), ledger_);
+      seat(*arrays_[device], slot, draw);
       queue_.take(draw);
     }
   } catch (const Error& error) {
@@ -61,7 +63,10 @@ void Packer::prepare(std::size_t device, storage::Changes& changes) {
   try {
     if (array && options_.refill) fill(*array, changes);
     if (array && array->occupied() == 0) array.reset();
-    if (array && options_.refill && worth_leaving(*array)) leave(device);
+    // Not for trials that cannot come in because the store is locked.
+    if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition()))) {
+      leave(device);
+    }
     if (array && options_.refill) fit(device, changes);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
@@ -70,12 +75,12 @@ void Packer::prepare(std::size_t device, storage::Changes& changes) {
   while (!array) {
     while (queue_.ready() < ahead() && calls_.draw_more()) {
     }
-    if (queue_.ready() == 0) return;
-    try_to_open(device, changes);
+    if (queue_.ready() == 0 || !try_to_open(device, changes)) return;
   }
 }
 
-// Hyperband's rungs wait for all of a bracket, so its trials are drawn at once; others as arrays need them.
+// Hyperband's rungs wait for all of a bracket, so its trials are planned at once; others as arrays need them. The store
+// knows of a trial when it gets a slot: until then an enqueued one may come before it.
 int Packer::ahead() const {
   if (ledger_.scheduler().capacity()) return std::numeric_limits<int>::max();
   return kAhead * widest_ * static_cast<int>(trainers_.size());
@@ -88,15 +93,41 @@ void Packer::supply(const std::string& partition, int wanted) {
 
 void Packer::fill(OpenArray& array, storage::Changes& changes) {
   supply(array.partition(), array.width() - array.occupied());
+  const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
+  if (coming <= 0) return;
+  // Where the store is locked, those that it knows already come in.
+  (void)calls_.enter(queue_.last_of(array.partition(), coming));
   for (int slot = array.free_slot(); slot != OpenArray::kEmpty && queue_.ready(array.partition()) > 0;
        slot = array.free_slot()) {
     const int draw = queue_.front(array.partition());
+    if (draw >= ledger_.entered()) return;
     trials::Trial& trial = ledger_.trial(draw);
-    array.start(slot, draw, keeper_.restore(ledger_.entry(draw), trial.number), ledger_);
+    seat(array, slot, draw);
     queue_.take(draw);
     if (trial.started) continue;
     trial.started = clock_.utc();
     changes.started.emplace_back(trial.number, *trial.started);
+  }
+}
+
+// A state that the trial's model cannot take (of other shapes, say) belongs to another history, whole as its file may
+// be: the trial goes on from the one before it, or begins anew.
+void Packer::seat(OpenArray& array, int slot, int draw) {
+  Entry& entry = ledger_.entry(draw);
+  const int number = ledger_.trial(draw).number;
+  for (;;) {
+    const HeldState state = keeper_.restore(entry, number);
+    try {
+      array.start(slot, draw, state, ledger_);
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kStorage || !state) throw;
+      const std::optional<std::filesystem::path> file = keeper_.discard(entry, number);
+      if (!file) throw;
+      calls_.note(fmt::format("trial {}: {} does not fit its model ({}); it goes on from the state before that", number,
+                              file->string(), error.what()));
+      ledger_.release(draw);
+    }
   }
 }
 
@@ -127,8 +158,18 @@ int Packer::parts_for(const std::string& partition) const {
   return std::max(1, static_cast<int>(std::lround(idle * share)));
 }
 
-void Packer::try_to_open(std::size_t device, storage::Changes& changes) {
-  const std::string partition = choose_partition();
+// Where the store is locked, a partition of which it knows a trial; nullopt: not now.
+std::optional<std::string> Packer::partition_to_open() {
+  std::string partition = choose_partition();
+  if (calls_.enter(queue_.front(partition))) return partition;
+  return queue_.first_entered();
+}
+
+// False: not now.
+bool Packer::try_to_open(std::size_t device, storage::Changes& changes) {
+  const std::optional<std::string> chosen = partition_to_open();
+  if (!chosen) return false;
+  const std::string& partition = *chosen;
   const int most = limit(device, partition, queue_.front(partition));
   const int parts = parts_for(partition);
   supply(partition, most * parts);
@@ -140,12 +181,17 @@ void Packer::try_to_open(std::size_t device, storage::Changes& changes) {
         next_array_, partition, width,
         trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition), calls_.pause));
     fill(*arrays_[device], changes);
+    if (arrays_[device]->occupied() == 0) {
+      arrays_[device].reset();
+      return false;
+    }
     ++next_array_;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     lose(device);
     halve(device, first, width, error.what());
   }
+  return true;
 }
 
 void Packer::fit(std::size_t device, storage::Changes& changes) {
@@ -154,6 +200,8 @@ void Packer::fit(std::size_t device, storage::Changes& changes) {
   const std::optional<int> width =
       better_width(array.width(), wanted, limit(device, array.partition(), some_draw(array)));
   if (!width) return;
+  const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
+  if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
   array.resize(*width, ledger_);
   fill(array, changes);
 }

@@ -66,13 +66,13 @@ double RateMeter::rate() const {
 }
 
 std::string status_line(const Status& s) {
-  return fmt::format("round {}: {} | {} | {} | {}", s.round, counts(s), best(s), arrays(s), speed(s));
+  return printable(fmt::format("round {}: {} | {} | {} | {}", s.round, counts(s), best(s), arrays(s), speed(s)));
 }
 
 std::vector<std::string> status_lines(const Status& s, int columns) {
-  std::vector<std::string> lines = {fmt::format("{}: {}", printable(s.study), counts(s)), best(s),
+  std::vector<std::string> lines = {fmt::format("{}: {}", s.study, counts(s)), best(s),
                                     fmt::format("round {}: {}; {}", s.round, arrays(s), speed(s))};
-  for (std::string& line : lines) line = cut(line, columns);
+  for (std::string& line : lines) line = cut(printable(line), columns);
   return lines;
 }
 

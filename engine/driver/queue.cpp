@@ -1,5 +1,8 @@
 #include "engine/driver/queue.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace hfta::engine {
 
 void ReadyQueue::push(int draw) {
@@ -15,6 +18,20 @@ void ReadyQueue::push(int draw) {
 int ReadyQueue::front(const std::string& partition) const {
   const Line& line = lines_.at(partition);
   return line.resumed.empty() ? line.fresh.begin()->first : line.resumed.begin()->first;
+}
+
+int ReadyQueue::last_of(const std::string& partition, int count) const {
+  const Line& line = lines_.at(partition);
+  const int fresh = count - static_cast<int>(line.resumed.size());
+  if (fresh <= 0) return std::next(line.resumed.begin(), count - 1)->first;
+  const int last_fresh = std::next(line.fresh.begin(), fresh - 1)->first;
+  return line.resumed.empty() ? last_fresh : std::max(last_fresh, line.resumed.rbegin()->first);
+}
+
+std::optional<std::string> ReadyQueue::first_entered() const {
+  const auto found = std::find_if(ranked_.begin(), ranked_.end(),
+                                  [this](const auto& line) { return front(line.second) < ledger_.entered(); });
+  return found == ranked_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void ReadyQueue::take(int draw) {

@@ -25,6 +25,7 @@ constexpr auto kBetweenCommits = std::chrono::milliseconds(200);
 // once the run is to end.
 constexpr auto kTry = std::chrono::milliseconds(250);
 constexpr int kTriesUntilTold = 8;
+constexpr auto kBetweenTries = std::chrono::milliseconds(10);  // in which another thread gets at the store
 constexpr int kTriesAtTheEnd = 40;
 
 template <typename T>
@@ -88,7 +89,8 @@ struct Recorder::Impl {
   std::exception_ptr failure;
   std::atomic<bool> has_failed{false}, saves{false};
   std::atomic<double> last_saving_seconds{0};
-  std::mutex store_mutex;     // of the store
+  std::mutex store_mutex;  // of the store and of the next
+  bool look_for_enqueued = false;
   std::mutex progress_mutex;  // of the sink and of the next
   int locked_tries = 0;       // since the store could be used last
   std::thread thread;
@@ -141,6 +143,47 @@ std::optional<std::vector<int>> Recorder::add_trials(const std::vector<trials::P
   if (!added) return std::nullopt;
   impl_->places.faults.reach("trials-added");
   return numbers;
+}
+
+void Recorder::check_held() {
+  const std::lock_guard guard(impl_->store_mutex);
+  try {
+    impl_->places.store.check_held(impl_->study);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kBusy) throw;
+  }
+}
+
+// Trials that wait may wait longer: nobody waits for a lock here.
+std::optional<std::vector<storage::EnqueuedTrial>> Recorder::enqueued() {
+  const std::unique_lock guard(impl_->store_mutex, std::try_to_lock);
+  if (!guard.owns_lock()) return std::nullopt;
+  storage::Store& store = impl_->places.store;
+  const storage::Store::Patience patience(store, std::chrono::milliseconds(0));
+  try {
+    impl_->look_for_enqueued |= store.changed_outside();
+    if (!impl_->look_for_enqueued) return std::nullopt;
+    std::vector<storage::EnqueuedTrial> found = store.enqueued(impl_->study);
+    impl_->look_for_enqueued = false;
+    return found;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kLocked) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<bool> Recorder::claim(int number, const trials::Params& params, trials::UtcTime when,
+                                    const std::string& failure) {
+  {
+    const std::lock_guard guard(impl_->mutex);
+    impl_->rethrow();
+  }
+  bool ours = false;
+  const bool asked =
+      impl_->try_once([&] { ours = impl_->places.store.claim(impl_->study, number, params, when, failure); });
+  if (!asked) return std::nullopt;
+  impl_->places.faults.reach("trial-claimed");
+  return ours;
 }
 
 bool Recorder::failed() const { return impl_->has_failed; }
@@ -223,8 +266,7 @@ bool Recorder::Impl::try_once(const std::function<void()>& work) {
 }
 
 void Recorder::Impl::insist(const std::function<void()>& work) {
-  while (!try_once(work)) {
-  }
+  while (!try_once(work)) std::this_thread::sleep_for(kBetweenTries);
 }
 
 // Whether a lock is now waited for no longer: the run is to stop, and has had its last tries.

@@ -63,10 +63,21 @@ class Recorder {
   /// Returns when everything added is durable. Throws as add(), and Error{kLocked} when a stop was asked for and the
   /// store stays locked.
   void flush();
-  /// Store::add_trials, at once; nullopt if another program locks the store, after a quarter of a second. Throws as
-  /// that and as add().
+  // The next three go to the store at once, and say nullopt if another program locks it: the first two after a quarter
+  // of a second. They throw as the store does and as add().
+  /// Store::add_trials.
   [[nodiscard]] std::optional<std::vector<int>> add_trials(const std::vector<trials::Params>& params,
                                                            trials::UtcTime when);
+  /// Store::claim.
+  [[nodiscard]] std::optional<bool> claim(int number, const trials::Params& params, trials::UtcTime when,
+                                          const std::string& failure);
+  /// Store::enqueued where another program has written to the store since the last look; nullopt also where none has,
+  /// or where the store is at work.
+  [[nodiscard]] std::optional<std::vector<storage::EnqueuedTrial>> enqueued();
+
+  /// Throws Error{kBusy} if the study was taken over from this run; where that cannot be asked, nothing. From any
+  /// thread.
+  void check_held();
 
   /// A page could not be written; add() says why. From any thread.
   [[nodiscard]] bool failed() const;

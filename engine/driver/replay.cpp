@@ -26,8 +26,14 @@ void Ledger::restore(const std::vector<trials::Trial>& stored, const std::vector
     if (trials_.back().state == trials::State::kWaiting) trials_.back().state = trials::State::kRunning;
     entries_.emplace_back();
     ++counts_[static_cast<std::size_t>(trials_.back().state)];
+    enqueued_ += trials_.back().enqueued ? 1 : 0;
   }
+  entered_ = drawn();
   replay();
+  for (int draw = 0; draw < drawn(); ++draw) {
+    entry(draw).begun = entry(draw).recorded > 0 || entry(draw).phase == Phase::kDone;
+    begun_ += entry(draw).begun ? 1 : 0;
+  }
 }
 
 // In order of epoch, then of draw. Rungs fall due between epochs, as they did in the run, since nobody trains on before

@@ -25,6 +25,12 @@ void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
 
 }  // namespace
 
+std::optional<int> Strategy::trials(int enqueued) const {
+  std::optional<int> all = cap;
+  if (const auto size = sampler->size()) lower(all, *size + enqueued);
+  return all;
+}
+
 Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
   Strategy strategy;
   strategy.sampler =
@@ -33,7 +39,6 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
                            ? search::make_hyperband(config.hyperband, config.goal, run_caps)
                            : search::make_full(full_epochs(config, *strategy.sampler));
   if (!run_caps.empty()) strategy.cap = run_caps.back();
-  lower(strategy.cap, strategy.sampler->size());
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;
 }

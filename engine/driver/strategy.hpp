@@ -14,7 +14,11 @@ namespace hfta::engine {
 struct Strategy {
   std::unique_ptr<search::Sampler> sampler;
   std::unique_ptr<search::Scheduler> scheduler;
-  std::optional<int> cap;  ///< Trials in all; unset: no limit.
+  std::optional<int> cap;  ///< By run_cap and the scheduler; unset: no limit.
+
+  /// Trials in all where `enqueued` of them were not the sampler's: a grid is tried as a whole beside them. Unset: no
+  /// limit.
+  [[nodiscard]] std::optional<int> trials(int enqueued = 0) const;
 };
 
 /// `run_caps`: every cap the study ever had, ascending; empty if it never had one.

@@ -120,7 +120,7 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
   Ledger ledger(config, record.run_caps);
   ledger.restore(store.trials(config.study), store.draws(config.study));
-  if (!ledger.finished()) return false;
+  if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
   const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
   return best == nullptr || !best->test_metrics.empty() || !has_test_data(config, best->params);
 }

@@ -32,7 +32,7 @@ std::optional<KeptChoices> ChoiceCache::find(const ChoiceKey& key, double slot_s
     const std::vector<std::byte> bytes = files_.read(path_of(key), std::size_t{1} << 20);
     const auto* text = reinterpret_cast<const char*>(bytes.data());
     std::optional<KeptChoices> kept = kept_choices(ordered_json::parse(text, text + bytes.size(), nullptr, false));
-    if (!kept || kept->key != key) return std::nullopt;
+    if (!kept || kept->key != key || !beyond_bounds(*kept).empty()) return std::nullopt;
     const bool outgrown = slot_steps > 0 && slot_steps >= kMuchMoreWork * kept->slot_steps;
     if (outgrown && !kept->choices.complete) return std::nullopt;
     if (kept->choices.how != "not measured") kept->choices.how = "remembered";

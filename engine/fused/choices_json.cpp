@@ -80,6 +80,20 @@ std::optional<KeptChoices> recorded_choices(const std::string& choices_json) {
   return kept_choices(json.at("choices"));
 }
 
+std::string beyond_bounds(const KeptChoices& kept) {
+  constexpr int kWidest = 4096;  // array.width's and array.threads' own limit
+  if (kept.key.width > kWidest) return fmt::format("an array of width {}", kept.key.width);
+  if (kept.key.threads > kWidest) return fmt::format("{} threads", kept.key.threads);
+  for (const fusion::Measured& candidate : kept.choices.candidates) {
+    const fusion::Lowering& l = candidate.lowering;
+    if (l.chunk > kept.key.width) return fmt::format("chunk {} in an array of width {}", l.chunk, kept.key.width);
+    if (l.workers > kept.key.threads || l.threads_per_worker > kept.key.threads / l.workers) {
+      return fmt::format("{} x {} threads of {}", l.workers, l.threads_per_worker, kept.key.threads);
+    }
+  }
+  return "";
+}
+
 std::string difference_of(const ChoiceKey& before, const ChoiceKey& now) {
   std::vector<std::string> parts;
   const auto compare = [&](const char* what, const auto& then, const auto& today) {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "fusion/measure.hpp"
+#include "fusion/measured.hpp"
 
 namespace hfta::engine {
 
@@ -33,6 +33,11 @@ struct KeptChoices {
 [[nodiscard]] std::optional<KeptChoices> kept_choices(const nlohmann::ordered_json& json);
 /// The choices in an ArrayInfo::choices_json, under "choices"; nullopt if it has none.
 [[nodiscard]] std::optional<KeptChoices> recorded_choices(const std::string& choices_json);
+
+/// The first number among the choices that no run would have chosen, in words: "chunk 100000 in an array of width 16";
+/// "" if there is none. Chunks are no wider than the array, and threads no more than the key's, which is compared with
+/// this machine's: a store or a cache from elsewhere cannot ask for more.
+[[nodiscard]] std::string beyond_bounds(const KeptChoices& kept);
 
 /// What differs of device, library, threads and graph, in words: "LibTorch 2.10.0 (now 2.11.0)"; "" if nothing does.
 /// The width is no difference: that of `before` is what its lowering was chosen for. An empty graph is not compared.

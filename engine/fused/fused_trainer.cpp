@@ -12,11 +12,13 @@
 #include "base/hash.hpp"
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
+#include "engine/fused/inputs.hpp"
 #include "engine/fused/memory.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
 #include "fusion/gpu.hpp"
+#include "fusion/modes.hpp"
 #include "fusion/runnable.hpp"
 
 namespace hfta::engine {
@@ -30,6 +32,28 @@ std::string text_of(const fusion::DataSource& source) {
   return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", source.name, source.train.string(),
                      source.validation_file.string(), source.test_file.string(), source.validation.value_or(-1),
                      source.test.value_or(-1), join(source.x), source.y, source.target, join(source.features));
+}
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// More threads than a few per core only wait for one another; thousands take minutes to start.
+void check_threads(const StudyConfig& config) {
+  constexpr int kMostPerCore = 8;
+  if (!config.threads || *config.threads <= kMostPerCore * cores()) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
+                          *config.threads, kMostPerCore * cores(), kMostPerCore, cores()));
+}
+
+// What slots own whatever they do: weights, gradients and optimizer state.
+void check_width(const StudyConfig& config, const MemoryNeed& need, int width, std::int64_t memory) {
+  if (!config.width || need.slot <= (memory - need.shared) / std::max(width, 1)) return;
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format("array.width: found {}, wanted auto or at most {}: a trial's weights, gradients and optimizer "
+                  "state take {} bytes of the device's {}",
+                  width, std::max<std::int64_t>(1, (memory - need.shared) / std::max<std::int64_t>(need.slot, 1)),
+                  need.slot, memory));
 }
 
 std::int64_t frozen_count(const fusion::Graph& graph, const std::vector<std::string>& parameters) {
@@ -77,7 +101,7 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
       cache_(files, options.cache) {}
 
 int FusedTrainer::threads() const {
-  const int all = options_.config.threads.value_or(static_cast<int>(std::thread::hardware_concurrency()));
+  const int all = options_.config.threads.value_or(cores());
   return std::max(1, all / options_.sharers);
 }
 
@@ -110,6 +134,7 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   if (task.spec.model_file) {
     task.graph = models_.graph(*task.spec.model_file);
     task.input_types = input_types(task.graph);
+    task.spec.data.x = in_input_order(task.spec, task.graph);
     if (task.graph.fixed_batch > 0) task.spec.drop_last = true;
   } else {
     task.graph = graph_of_layers(task.spec, load(task.spec, {}).host.train);
@@ -123,13 +148,44 @@ void FusedTrainer::check(const trials::Params& params) {
   const PreparedTask task = prepare(params);
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
+  check_threads(options_.config);
+  check_width(options_.config, memory_need(task.graph, task.spec.recipe), planned_width(task),
+              fusion::device_memory(device()));
   graphs_.try_emplace(partition(params), graph_key(task));
-  if (task.spec.model_file) check_model(task, splits.train.size);
+  if (task.spec.model_file) {
+    if (splits.validation || splits.test) check_evaluation(task);
+    check_model(task, splits.train.size);
+  }
+}
+
+// Trials that are only trained have nothing to doubt.
+void FusedTrainer::check_evaluation(const PreparedTask& task) const {
+  const ModelFile& model = *task.spec.model_file;
+  const std::string place = model.import.where + ".evaluation: ";
+  if (model.evaluation_by_training) {
+    const std::string drawn = fusion::drawn_in_evaluation(task.graph);
+    if (drawn.empty()) return;
+    throw Error(ErrorKind::kConfig, place + "found training_graph, wanted the file of model.eval(): " + drawn);
+  }
+  const std::string doubt = fusion::doubt_of_evaluation(task.graph);
+  if (doubt.empty()) return;
+  if (task.graph.evaluation != nullptr) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}{}: found a graph that {}; wanted an export of model.eval()", place,
+                                                printable(model.evaluation_name), doubt));
+  }
+  throw Error(ErrorKind::kConfig,
+              fmt::format("{}found nothing, wanted the file of model.eval() (examples/pytorch/export_both.py): the "
+                          "training graph does not say what evaluation computes: {}. If evaluation is this graph with "
+                          "dropout off and random tensors at their mean: evaluation: training_graph",
+                          place, doubt));
 }
 
 void FusedTrainer::check_model(const PreparedTask& task, std::int64_t samples) {
   if (runnable_.insert(task.graph.signature()).second) {
     translated(options_.label, [&] { fusion::check_runnable(task.graph, device()); });
+  }
+  if (const std::string pairs = told_by_order(task.spec, task.graph); !pairs.empty()) {
+    models_.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
   }
   if (task.graph.fixed_batch == 0) return;
   const std::int64_t left = samples % task.graph.fixed_batch;
@@ -162,6 +218,9 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   if (task.spec.model_file) {
     plan.frozen = frozen_count(task.graph, models_.read(*task.spec.model_file).parameters());
     plan.model = models_.facts(*task.spec.model_file);
+    if (!task.spec.model_file->evaluation_name.empty()) {
+      plan.evaluation = models_.evaluation_facts(*task.spec.model_file);
+    }
   }
   const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
   plan.bytes_per_slot = need.slot + need.activations;
@@ -226,6 +285,12 @@ const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std
 std::string FusedTrainer::recall(const std::string& partition, const std::string& choices_json) {
   std::optional<KeptChoices> kept = recorded_choices(choices_json);
   if (!kept) return "";
+  if (const std::string number = beyond_bounds(*kept); !number.empty()) {
+    return fmt::format(
+        "{}{}{}: the store says that the study ran with {}, which no run chooses: ways to run are measured "
+        "anew",
+        options_.label, partition.empty() ? "" : ", ", partition, number);
+  }
   const auto graph = graphs_.find(partition);  // one that was not met yet is compared when its array is opened
   const ChoiceKey now = key_of(graph == graphs_.end() ? "" : graph->second, kept->key.width);
   const std::string difference = difference_of(kept->key, now);

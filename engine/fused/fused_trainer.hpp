@@ -55,6 +55,8 @@ class FusedTrainer final : public Trainer {
   [[nodiscard]] const std::shared_ptr<fusion::GraphBackend>& graphs() const { return cuda_graphs_.backend; }
 
  private:
+  /// That the graph says what validation and test compute.
+  void check_evaluation(const PreparedTask& task) const;
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, std::int64_t samples);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);

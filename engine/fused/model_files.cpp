@@ -11,17 +11,17 @@
 namespace hfta::engine {
 namespace {
 
-fusion::ExportedModel read_at(const ModelFile& model) {
+fusion::ExportedModel read_at(const std::filesystem::path& file, const std::string& place) {
   try {
-    return fusion::ExportedModel::read(model.file);
+    return fusion::ExportedModel::read(file);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("{}.file: {}", model.import.where, error.what()));
+    throw Error(error.kind(), fmt::format("{}: {}", place, error.what()));
   }
 }
 
-ModelFacts facts_of(const ModelFile& file, const fusion::ExportedModel& model) {
+ModelFacts facts_of(const std::string& name, const fusion::ExportedModel& model) {
   ModelFacts facts;
-  facts.file = file.name;
+  facts.file = name;
   facts.fingerprint = model.fingerprint();
   facts.torch_version = model.torch_version();
   for (const fusion::ExportedTensor& input : model.inputs()) {
@@ -29,17 +29,19 @@ ModelFacts facts_of(const ModelFile& file, const fusion::ExportedModel& model) {
         fmt::format("{}: {} {}", printable(input.name), name_of(input.dtype), fusion::to_text(input.shape)));
   }
   facts.fixed_batch = model.fixed_batch().value_or(0);
-  for (const std::string& warning : model.warnings()) facts.notes.push_back(printable(file.name) + ": " + warning);
   return facts;
 }
 
 // A separator that stands in no name of a Python module.
-std::string key_of(const fusion::ImportOptions& options) {
-  std::string key = fmt::format("{}\n{}\n{}", name_of(options.dtype), options.fresh, options.output.index());
+std::string key_of(const ModelFile& model) {
+  const fusion::ImportOptions& options = model.import;
+  std::string key = fmt::format("{}\n{}\n{}\n{}", name_of(options.dtype), options.fresh, shortest(options.jitter),
+                                options.output.index());
   if (const auto* index = std::get_if<std::int64_t>(&options.output)) key += std::to_string(*index);
   if (const auto* name = std::get_if<std::string>(&options.output)) key += *name;
   for (const std::string& pattern : options.freeze) key += "\nfreeze " + pattern;
   for (const fusion::Binding& binding : options.bind) key += "\nbind " + binding.path;
+  key += "\nevaluation " + model.evaluation_name;
   return key;
 }
 
@@ -47,20 +49,44 @@ std::string key_of(const fusion::ImportOptions& options) {
 
 fusion::Graph ModelFiles::graph(const ModelFile& model) {
   Entry& e = entry(model);
-  const std::string key = key_of(model.import);
+  const std::string key = key_of(model);
   auto known = e.graphs.find(key);
-  if (known == e.graphs.end()) known = e.graphs.emplace(key, e.model.graph(model.import)).first;
+  if (known == e.graphs.end()) known = e.graphs.emplace(key, graph_of(model, e)).first;
   fusion::Graph graph = known->second;
   for (std::size_t i = 0; i < graph.hypers.size(); ++i) graph.hypers[i].value = model.import.bind.at(i).value;
   return graph;
 }
 
+// The same file, or the same export by another name, is one graph.
+fusion::Graph ModelFiles::graph_of(const ModelFile& model, const Entry& trained) {
+  if (model.evaluation_name.empty()) return trained.model.graph(model.import);
+  const fusion::ExportedModel& evaluation = read_evaluation(model);
+  if (evaluation.fingerprint() == trained.model.fingerprint()) return trained.model.graph(model.import);
+  return trained.model.graph(model.import, evaluation);
+}
+
 ModelFiles::Entry& ModelFiles::entry(const ModelFile& model) {
+  Entry& found = entry(model.name, model.file, model.import.where + ".file");
+  if (!found.trained) {
+    found.trained = true;
+    for (const std::string& warning : found.model.warnings()) {
+      found.facts.notes.push_back(printable(model.name) + ": " + warning);
+    }
+  }
+  return found;
+}
+
+ModelFiles::Entry& ModelFiles::evaluation_entry(const ModelFile& model) {
+  return entry(model.evaluation_name, model.evaluation_file, model.import.where + ".evaluation");
+}
+
+ModelFiles::Entry& ModelFiles::entry(const std::string& name, const std::filesystem::path& file,
+                                     const std::string& place) {
   const auto known =
-      std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->facts.file == model.name; });
+      std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->facts.file == name; });
   if (known != entries_.end()) return **known;
-  fusion::ExportedModel read = read_at(model);
-  ModelFacts facts = facts_of(model, read);
+  fusion::ExportedModel read = read_at(file, place);
+  ModelFacts facts = facts_of(name, read);
   return *entries_.emplace_back(std::make_unique<Entry>(Entry{std::move(read), std::move(facts), {}}));
 }
 

@@ -16,10 +16,15 @@ class ModelFiles {
  public:
   /// Throws Error{kConfig} with the place where the config names the file.
   [[nodiscard]] const fusion::ExportedModel& read(const ModelFile& model) { return entry(model).model; }
-  /// The graph of a trial, its own numbers bound; made once for all trials that differ in those alone. Throws as
-  /// ExportedModel::graph.
+  /// The same of the file of model.evaluation, which has to be named.
+  [[nodiscard]] const fusion::ExportedModel& read_evaluation(const ModelFile& model) {
+    return evaluation_entry(model).model;
+  }
+  /// The graph of a trial, its own numbers bound and with the evaluation that the config names; made once for all
+  /// trials that differ in those numbers alone. Throws as ExportedModel::graph.
   [[nodiscard]] fusion::Graph graph(const ModelFile& model);
   [[nodiscard]] const ModelFacts& facts(const ModelFile& model) { return entry(model).facts; }
+  [[nodiscard]] const ModelFacts& evaluation_facts(const ModelFile& model) { return evaluation_entry(model).facts; }
   /// Adds a note to the file's, once.
   void note(const ModelFile& model, const std::string& text);
   /// Of all that were read, in that order.
@@ -29,9 +34,13 @@ class ModelFiles {
   struct Entry {
     fusion::ExportedModel model;
     ModelFacts facts;
-    std::map<std::string, fusion::Graph> graphs;  ///< By all of ImportOptions but the bound numbers.
+    std::map<std::string, fusion::Graph> graphs;  ///< By all of a ModelFile but the bound numbers.
+    bool trained = false;                         ///< Not only evaluated: its notes are told.
   };
   [[nodiscard]] Entry& entry(const ModelFile& model);
+  [[nodiscard]] Entry& evaluation_entry(const ModelFile& model);
+  [[nodiscard]] Entry& entry(const std::string& name, const std::filesystem::path& file, const std::string& place);
+  [[nodiscard]] fusion::Graph graph_of(const ModelFile& model, const Entry& trained);
 
   std::vector<std::unique_ptr<Entry>> entries_;
 };

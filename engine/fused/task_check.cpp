@@ -63,9 +63,10 @@ Range range_of(fusion::DType dtype) {
 Range indices_of(const Graph& graph, fusion::ValueId input) {
   Range range = range_of(graph.values[static_cast<std::size_t>(input)].dtype);
   for (const fusion::Node& node : graph.nodes) {
-    if (node.op != "aten::embedding" || node.args[1] != fusion::Arg(input)) continue;
-    const auto table = static_cast<std::size_t>(std::get<fusion::ValueId>(node.args[0]));
-    range = {0, std::min(range.high, graph.values[table].shape[0] - 1)};
+    if (node.op != "aten::embedding" || node.args.size() < 2 || node.args[1] != fusion::Arg(input)) continue;
+    const auto* table = std::get_if<fusion::ValueId>(&node.args[0]);
+    const Shape rows = table == nullptr ? Shape{} : graph.values[static_cast<std::size_t>(*table)].shape;
+    if (!rows.empty() && rows[0] >= 0) range = {0, std::min(range.high, rows[0] - 1)};
   }
   return range;
 }
@@ -86,14 +87,17 @@ void check_integers(const TaskSpec& spec, const Graph& graph, const fusion::Data
 
 const Shape& output_shape(const Graph& graph) { return graph.values[static_cast<std::size_t>(graph.output)].shape; }
 
+void check_classes(const TaskSpec& spec, const Graph& graph) {
+  const Shape& output = output_shape(graph);
+  if (output.size() >= 2 && output[1] > 0) return;
+  fail(spec.data.where, fmt::format("model: found output {}, wanted [N, classes] for cross_entropy", to_text(output)));
+}
+
 void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
   const Shape& output = output_shape(graph);
-  if (output.size() < 2 || output[1] < 0) {
-    fail(spec.data.where,
-         fmt::format("model: found output {}, wanted [N, classes] for cross_entropy", to_text(output)));
-  }
   const auto* labels = std::get_if<std::vector<std::int64_t>>(&data.target.data);
   if (labels == nullptr) fail(spec.data.where, "data: found targets that are not whole numbers, wanted class labels");
+  if (labels->empty()) return;
   const auto [low, high] = std::minmax_element(labels->begin(), labels->end());
   if (*low < 0 || *high >= output[1]) {
     fail(spec.data.where, fmt::format("data: found label {} in the {} set, wanted 0 to {} (the model's output has {} "
@@ -122,8 +126,15 @@ void check_targets(const TaskSpec& spec, const Graph& graph, const fusion::Datas
 
 void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data) {
   Shape wanted = output_shape(graph);
+  if (wanted.empty() || wanted[0] != fusion::kBatch) {
+    fail(spec.data.where,
+         fmt::format("model: found output {}, wanted the batch as its first dimension", to_text(wanted)));
+  }
   const Shape found = with_batch(data.target.shape);
-  if (spec.recipe.loss == fusion::Loss::kCrossEntropy) wanted.erase(wanted.begin() + 1);
+  if (spec.recipe.loss == fusion::Loss::kCrossEntropy) {
+    check_classes(spec, graph);
+    wanted.erase(wanted.begin() + 1);
+  }
   const bool column = wanted.size() == found.size() + 1 && wanted.back() == 1;  // [N, 1] beside [N]
   if (wanted != found && !column) {
     fail(spec.data.where, fmt::format("data: found target {}, wanted {} (the model's output is {})", to_text(found),
@@ -147,10 +158,12 @@ void check_rates(const TaskSpec& spec, const Graph& graph) {
       const bool rate = node.names[i] == "p" || node.names[i] == "dropout" || node.names[i] == "dropout_p";
       if (hyper == nullptr || !rate) continue;
       const auto index = static_cast<std::size_t>(hyper->index);
-      const double value = spec.hyper.graph.at(index);
+      if (index >= spec.hyper.graph.size()) continue;  // a number that no trial has bound
+      const double value = spec.hyper.graph[index];
       if (value >= 0 && value <= 1) continue;
       fail(
-          spec.model_file ? spec.model_file->import.bind.at(index).where : node.where,
+          spec.model_file && index < spec.model_file->import.bind.size() ? spec.model_file->import.bind[index].where
+                                                                         : node.where,
           fmt::format("{}: found {}, wanted a rate from 0 to 1", printable(graph.hypers[index].path), shortest(value)));
     }
   }
@@ -161,14 +174,32 @@ void check_rates(const TaskSpec& spec, const Graph& graph) {
 bool needs_two_samples(const Graph& graph) {
   constexpr std::size_t kTraining = 5;  // position in aten::batch_norm's schema
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const fusion::Node& node) {
-    if (node.op != "aten::batch_norm" || node.args.at(kTraining) == fusion::Arg(false)) return false;
-    const Shape& shape = graph.values[static_cast<std::size_t>(std::get<fusion::ValueId>(node.args[0]))].shape;
-    return std::all_of(shape.begin() + 2, shape.end(), [](std::int64_t extent) { return extent == 1; });
+    const bool evaluates = node.args.size() > kTraining && node.args[kTraining] == fusion::Arg(false);
+    const auto* input = node.args.empty() ? nullptr : std::get_if<fusion::ValueId>(&node.args[0]);
+    if (node.op != "aten::batch_norm" || evaluates || input == nullptr) return false;
+    const Shape& shape = graph.values[static_cast<std::size_t>(*input)].shape;
+    return shape.size() >= 2 &&
+           std::all_of(shape.begin() + 2, shape.end(), [](std::int64_t extent) { return extent == 1; });
   });
+}
+
+void check_warmup(const TaskSpec& spec, std::int64_t n) {
+  const fusion::Schedule& schedule = spec.hyper.schedule;
+  const std::int64_t batch = spec.recipe.batch_size;
+  const std::int64_t steps = spec.drop_last ? n / batch : (n + batch - 1) / batch;
+  const auto all = static_cast<double>(spec.recipe.epochs) * static_cast<double>(steps);
+  if (!schedule.per_step || schedule.warmup == 0 || schedule.warmup < all) return;
+  fail(spec.schedule_where,
+       fmt::format(
+           "train.schedule.warmup: found {} steps, wanted fewer than the {} of training ({} epochs of {} steps), "
+           "or the schedule never begins",
+           shortest(schedule.warmup), shortest(all), spec.recipe.epochs, steps));
 }
 
 void check_batch(const TaskSpec& spec, const Graph& graph, std::int64_t n) {
   const std::int64_t batch = spec.recipe.batch_size;
+  if (batch < 1) fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted a number from 1 on", batch));
+  if (n < 1) fail(spec.data.where, "data: found no training sample, wanted one or more");
   if (graph.fixed_batch > 0 && batch != graph.fixed_batch) {
     fail(spec.data.where, fmt::format("data.batch_size: found {}, wanted {}, at which {} was exported; exported with "
                                       "dynamic_shapes it takes any",
@@ -211,6 +242,7 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
   if (splits.validation) check_part(*splits.validation, "validation");
   if (splits.test) check_part(*splits.test, "test");
   check_batch(spec, graph, splits.train.size);
+  check_warmup(spec, splits.train.size);
 }
 
 }  // namespace hfta::engine

@@ -67,13 +67,18 @@ ordered_json to_json(const std::optional<Occupancy>& occupancy) {
           {"failed", occupancy->failed}};
 }
 
+ordered_json to_json(const std::optional<Runner>& runner) {
+  if (!runner) return nullptr;
+  return {{"holder", runner->holder}, {"alive", runner->alive}, {"silence_s", number(runner->silence)}};
+}
+
 std::vector<const Trial*> chosen(const ReportInput& input, std::optional<int> top) {
   if (!top) {
     std::vector<const Trial*> all;
     for (const Trial& trial : input.trials) all.push_back(&trial);
     return all;
   }
-  std::vector<const Trial*> best = ranked(input.trials, input.goal);
+  std::vector<const Trial*> best = ranked(input.trials, input.goal, input.metric);
   best.resize(std::min(best.size(), static_cast<std::size_t>(std::max(*top, 0))));
   return best;
 }
@@ -133,6 +138,7 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
                {"direction", name_of(input.goal)},
                {"counts", ordered_json(count_states(input.trials))},
                {"best", std::move(best)},
+               {"runner", to_json(input.runner)},
                {"occupancy", to_json(input.occupancy)},
                {"trials", std::move(list)}});
 }
@@ -141,8 +147,8 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
   const std::vector<std::string> params = param_names(input.trials);
   const std::set<std::string> metrics = metric_names(input.trials);
   std::vector<std::string> header = {"number", "state", "value", "epochs", "duration_s"};
-  for (const std::string& name : params) header.push_back("params." + name);
-  for (const std::string& name : metrics) header.push_back("metrics." + name);
+  for (const std::string& name : params) header.push_back(spreadsheet_cell("params." + name));
+  for (const std::string& name : metrics) header.push_back(spreadsheet_cell("metrics." + name));
   header.emplace_back("reason");
   std::string out = csv_line(header);
   for (const Trial* trial : chosen(input, top)) {
@@ -151,7 +157,7 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
     for (const std::string& name : params) {
       const auto found =
           std::find_if(trial->params.begin(), trial->params.end(), [&](const auto& p) { return p.first == name; });
-      cells.push_back(found == trial->params.end() ? "" : trials::to_text(found->second));
+      cells.push_back(found == trial->params.end() ? "" : spreadsheet_cell(trials::to_text(found->second)));
     }
     for (const std::string& name : metrics) {
       std::optional<double> value;
@@ -161,7 +167,7 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
       }
       cells.push_back(cell(value));
     }
-    cells.push_back(trial->reason);
+    cells.push_back(spreadsheet_cell(trial->reason));
     out += csv_line(cells);
   }
   return out;

@@ -16,15 +16,16 @@ int place(trials::State state) {
   switch (state) {
     case trials::State::kComplete:
       return 0;
-    case trials::State::kPruned:
-      return 1;
     case trials::State::kRunning:
-    case trials::State::kWaiting:
+      return 1;
+    case trials::State::kPruned:
       return 2;
+    case trials::State::kWaiting:
+      return 3;
     case trials::State::kFail:
       break;
   }
-  return 3;
+  return 4;
 }
 
 }  // namespace
@@ -62,10 +63,20 @@ std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials
   return counts;
 }
 
-std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal) {
+std::optional<double> latest_value(const trials::Trial& trial, const std::string& metric) {
+  if (trial.value || trial.epochs.empty()) return trial.value;
+  const auto& metrics = trial.epochs.back().metrics;
+  const auto last = metrics.find(metric);
+  return last == metrics.end() ? std::nullopt : std::optional(last->second);
+}
+
+std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal,
+                                         const std::string& metric) {
   std::vector<const trials::Trial*> order;
   for (const trials::Trial& trial : trials) order.push_back(&trial);
-  const auto value = [](const trials::Trial* t) { return t->value.value_or(std::nan("")); };
+  const auto value = [&](const trials::Trial* t) {
+    return (t->state == trials::State::kRunning ? latest_value(*t, metric) : t->value).value_or(std::nan(""));
+  };
   std::stable_sort(order.begin(), order.end(), [&](const trials::Trial* a, const trials::Trial* b) {
     if (place(a->state) != place(b->state)) return place(a->state) < place(b->state);
     return trials::better(value(a), value(b), goal);

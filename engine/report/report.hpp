@@ -12,6 +12,13 @@
 
 namespace hfta::engine {
 
+/// Who has a study.
+struct Runner {
+  std::string holder;             ///< "process 4711 on host adele"
+  bool alive = false;             ///< As far as this host can tell.
+  std::optional<double> silence;  ///< Seconds since its last heartbeat; unset: it has let go.
+};
+
 /// What a report is made from. Trials that Optuna added are in it like any other.
 struct ReportInput {
   std::string study;
@@ -21,6 +28,7 @@ struct ReportInput {
   std::vector<storage::ArrayRecord> arrays = {};  ///< For the devices that rounds ran on.
   std::vector<storage::RoundRecord> rounds = {};  ///< For the time that training took.
   std::optional<Occupancy> occupancy = {};        ///< Absent without rounds.
+  std::optional<Runner> runner = {};              ///< Who ran the study last; absent where nobody has, or nobody asked.
   std::vector<std::string> damage = {};           ///< What is not as it was written, a line each; see Store::Damage.
 };
 
@@ -30,16 +38,20 @@ struct ReportInput {
 /// How many trials are in each state, by Optuna's names; only states that occur.
 [[nodiscard]] std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials);
 
-/// Trials from the best to the worst: COMPLETE by value, then PRUNED, then RUNNING and WAITING, then FAIL; ties to the
-/// lower number.
-[[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal);
+/// What a trial has come to: its value or, while it has none, what `metric` was after its last epoch.
+[[nodiscard]] std::optional<double> latest_value(const trials::Trial& trial, const std::string& metric);
 
-/// For people: counts, the best COMPLETE trial with its parameters and test metrics, while trials are RUNNING the best
-/// so far, the `top` best trials in columns, and how the slots were used.
+/// Trials from the best to the worst: COMPLETE by value, then RUNNING by latest_value, then PRUNED by value, then
+/// WAITING, then FAIL; ties to the lower number.
+[[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal,
+                                                       const std::string& metric);
+
+/// For people: counts, who runs the study, the best COMPLETE trial with its parameters and test metrics, while trials
+/// are RUNNING the best so far, the `top` best trials in columns, and how the slots were used.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, counts, best, occupancy, trials (by number; with `top` the best so many, best
-/// first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
+/// One object: study, metric, direction, counts, best, runner, occupancy, trials (by number; with `top` the best so
+/// many, best first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
 
 /// A header line and one line per trial, in the same order as the JSON; RFC 4180 quoting; absent values are empty.

@@ -20,7 +20,7 @@ using trials::Trial;
 std::string counts_text(const std::map<std::string, int>& counts) {
   std::vector<std::string> words;
   words.reserve(counts.size());
-  for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, state));
+  for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, printable(state)));
   return words.empty() ? "none" : join(words);
 }
 
@@ -45,14 +45,16 @@ std::vector<std::string> param_names(const std::vector<const Trial*>& rows) {
   return names;
 }
 
-std::vector<std::string> row_of(const Trial& trial, const std::vector<std::string>& params) {
+std::vector<std::string> row_of(const Trial& trial, const std::string& metric, const std::vector<std::string>& params) {
   std::string time = "-";
   if (trial.started && trial.completed) {
     const double seconds = std::chrono::duration<double>(*trial.completed - *trial.started).count();
     time = fmt::format("{:.1f}", std::max(0.0, seconds));
   }
+  const std::optional<double> value =
+      trial.state == trials::State::kRunning ? latest_value(trial, metric) : trial.value;
   std::vector<std::string> cells = {std::to_string(trial.number), trials::name_of(trial.state),
-                                    trial.value ? value_text(*trial.value) : "-",
+                                    value ? value_text(*value) : "-",
                                     std::to_string(trial.epochs.empty() ? 0 : trial.epochs.back().epoch), time};
   for (const std::string& name : params) {
     const auto found =
@@ -85,9 +87,7 @@ std::string best_so_far_text(const ReportInput& input) {
   for (const Trial& trial : input.trials) {
     if (trial.state == trials::State::kFail || trial.state == trials::State::kComplete || trial.epochs.empty())
       continue;
-    const auto& metrics = trial.epochs.back().metrics;
-    const auto last = metrics.find(input.metric);
-    const double now = trial.value.value_or(last != metrics.end() ? last->second : std::nan(""));
+    const double now = latest_value(trial, input.metric).value_or(std::nan(""));
     if (!std::isfinite(now) || !trials::better(now, value, input.goal)) continue;
     found = &trial;
     value = now;
@@ -96,6 +96,14 @@ std::string best_so_far_text(const ReportInput& input) {
   return fmt::format("best so far: {} {} (trial {}, {}, {} epochs)\n  with {}\n", printable(input.metric),
                      value_text(value), found->number, trials::name_of(found->state), found->epochs.back().epoch,
                      params_text(found->params));
+}
+
+std::string runner_text(const ReportInput& input) {
+  if (!input.runner) return "";
+  const Runner& runner = *input.runner;
+  if (!runner.silence) return fmt::format("runner: none; the last was {}\n", printable(runner.holder));
+  return fmt::format("runner: {}, {}, last heartbeat {} ago\n", printable(runner.holder),
+                     runner.alive ? "alive" : "not alive", duration_text(*runner.silence));
 }
 
 // Why trials failed, each reason's words once, without the epoch that tells them apart.
@@ -121,8 +129,8 @@ std::string report_table(const ReportInput& input, int top) {
       fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
                      counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input)));
-  out += failures_text(input.trials) + best_text(input) + best_so_far_text(input);
-  std::vector<const Trial*> rows = ranked(input.trials, input.goal);
+  out += runner_text(input) + failures_text(input.trials) + best_text(input) + best_so_far_text(input);
+  std::vector<const Trial*> rows = ranked(input.trials, input.goal, input.metric);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
   if (rows.empty()) return out + occupancy_text(input.occupancy);
   const std::vector<std::string> params = param_names(rows);
@@ -130,7 +138,7 @@ std::string report_table(const ReportInput& input, int top) {
   for (const std::string& name : params) header.push_back(printable(name));
   std::vector<std::vector<std::string>> cells;
   cells.reserve(rows.size());
-  for (const Trial* trial : rows) cells.push_back(row_of(*trial, params));
+  for (const Trial* trial : rows) cells.push_back(row_of(*trial, input.metric, params));
   out += "\n" + in_columns(header, cells);
   if (rows.size() < input.trials.size()) {
     out += fmt::format("({} more; --top shows more of them, --format json all)\n", input.trials.size() - rows.size());

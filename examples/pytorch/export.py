@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what hfta-tune needs: model.pt2, and the digits as train.npz and validation.npz.
+"""Writes what hfta-tune needs: model.pt2, model.eval.pt2, and the digits as train.npz and validation.npz.
 
 The digits stand for data of your own: arrays with the samples first, as the model takes them.
 """
@@ -8,6 +8,7 @@ import pathlib
 import numpy as np
 import torch
 
+from export_both import export_both
 from net import Net
 
 here = pathlib.Path(__file__).resolve().parent
@@ -19,8 +20,5 @@ np.savez(here / "train.npz", x=images[:1400], y=labels[:1400])
 np.savez(here / "validation.npz", x=images[1400:], y=labels[1400:])
 
 torch.manual_seed(0)
-model = Net().train()  # in training mode: an evaluation graph has neither dropout nor batch statistics
-batch = torch.export.Dim("batch")  # any batch size, so that batch_size is free and short batches are used
-program = torch.export.export(model, (torch.from_numpy(images[:8]),), dynamic_shapes=({0: batch},))
-torch.export.save(program, here / "model.pt2")
-print(f"wrote model.pt2, train.npz and validation.npz to {here}")
+export_both(Net().train(), (torch.from_numpy(images[:8]),), here / "model")
+print(f"wrote model.pt2, model.eval.pt2, train.npz and validation.npz to {here}")

@@ -72,7 +72,9 @@ class Probe {
         const at::Device& device, const Clock& clock)
       : graph_(graph), recipe_(recipe), options_(options), device_(device), clock_(clock), started_(clock.seconds()) {
     for (Weight& weight : graph_.weights) {
-      if (weight.init.kind != Init::Kind::kStored) weight.init = {};
+      const Init::Kind kind = weight.init.kind;
+      weight.init = {};
+      if (kind == Init::Kind::kStored || kind == Init::Kind::kJittered) weight.init.kind = Init::Kind::kStored;
     }
     const std::int64_t n = std::min<std::int64_t>(recipe.batch_size, data.size);
     for (const at::Tensor& input : data.inputs) samples_.inputs.push_back(input.slice(0, 0, n));

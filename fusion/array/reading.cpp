@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "fusion/array/masks.hpp"
 #include "fusion/array/schema.hpp"
 #include "fusion/array/split_products.hpp"
 
@@ -103,41 +104,6 @@ std::optional<Node> at_mean(const Node& node, bool floored) {
   return std::nullopt;
 }
 
-// floor(p + uniform), another way to write bernoulli(p): positions of the uniform tensor and of the floor.
-struct Floored {
-  std::set<std::size_t> uniform, floor;
-};
-
-Floored find_floored(const Graph& graph) {
-  const std::vector<std::size_t> makers = makers_of(graph);
-  std::vector<int> uses(graph.values.size(), 0);
-  for (const Node& node : graph.nodes) {
-    for (const ValueId id : inputs_of(node)) ++uses[static_cast<std::size_t>(id)];
-  }
-  const auto only_maker = [&](const Arg& arg) {
-    const auto* id = std::get_if<ValueId>(&arg);
-    return id != nullptr && uses[static_cast<std::size_t>(*id)] == 1 ? makers[static_cast<std::size_t>(*id)] : kNobody;
-  };
-  Floored found;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.op != "aten::floor" && node.op != "aten::floor_") continue;
-    const std::size_t sum = only_maker(node.args[0]);
-    if (sum == kNobody) continue;
-    const Node& add = graph.nodes[sum];
-    if (add.op != "aten::add.Tensor" && add.op != "aten::add_.Tensor" && add.op != "aten::add.Scalar") continue;
-    for (const std::size_t side : {0, 1}) {
-      const std::size_t uniform = only_maker(add.args[side]);
-      if (uniform == kNobody) continue;
-      const std::string& op = graph.nodes[uniform].op;
-      if (op != "aten::rand" && op != "aten::rand_like") continue;
-      found.uniform.insert(uniform);
-      found.floor.insert(i);
-    }
-  }
-  return found;
-}
-
 void substitute(Node& node, const std::vector<ValueId>& stands_for) {
   for (Arg& arg : node.args) {
     for_each_value(arg, [&](ValueId& id) { id = stands_for[static_cast<std::size_t>(id)]; });
@@ -194,22 +160,31 @@ Reading training_reading(const Graph& graph) {
   return pruned(with_split_products(std::move(reading)));
 }
 
-Reading evaluation_reading(const Graph& graph) {
+bool turned_off(const Node& node) {
+  return dropouts().contains(node.op) || recurrent_layers().contains(node.op) || node.op == "aten::rrelu" ||
+         argument_of(node, "dropout_p") >= 0;
+}
+
+Reading evaluation_reading(const Graph& trained) {
+  const bool own = trained.evaluation != nullptr;
+  const Graph& graph = own ? *trained.evaluation : trained;
   Reading reading{graph, {}};
   reading.graph.nodes.clear();
   MemorySets weights(graph);
   for (const Weight& weight : graph.weights) weights.mark(weight.value);
   std::vector<ValueId> stands_for(graph.values.size());
   std::iota(stands_for.begin(), stands_for.end(), 0);
-  const Floored floored = find_floored(graph);
+  const Floored floored = own ? Floored() : find_floored(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node node = graph.nodes[i];
     substitute(node, stands_for);
-    if (!is_number_op(node.op)) turn_off(node);
-    if (auto mean = at_mean(node, floored.uniform.contains(i))) node = std::move(*mean);
+    if (!own && !is_number_op(node.op)) turn_off(node);
+    if (auto mean = own ? std::nullopt : at_mean(node, floored.uniform.contains(i))) node = std::move(*mean);
     const std::vector<ValueId> written = written_by(node);
     if ((weights.any(written) && writes_in_place(node)) || floored.floor.contains(i)) {
-      for (const ValueId id : node.outputs) stands_for[static_cast<std::size_t>(id)] = std::get<ValueId>(node.args[0]);
+      for (const ValueId id : node.outputs) {
+        if (id != kNoValue) stands_for[static_cast<std::size_t>(id)] = std::get<ValueId>(node.args[0]);
+      }
       continue;
     }
     reading.graph.nodes.push_back(std::move(node));

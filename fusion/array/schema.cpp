@@ -102,6 +102,9 @@ Graph with_complete_arguments(Graph graph) {
   for (Node& node : graph.nodes) {
     if (!is_number_op(node.op)) complete(node);
   }
+  if (graph.evaluation != nullptr) {
+    graph.evaluation = std::make_shared<const Graph>(with_complete_arguments(*graph.evaluation));
+  }
   return graph;
 }
 

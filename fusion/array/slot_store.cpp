@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "fusion/array/first_values.hpp"
 #include "fusion/array/optimizer.hpp"
 #include "fusion/data/safetensors.hpp"
 
@@ -19,42 +20,6 @@ std::vector<std::int64_t> with_slots(const Shape& shape, int slots) {
   std::vector<std::int64_t> out = {slots};
   out.insert(out.end(), shape.begin(), shape.end());
   return out;
-}
-
-at::Tensor stored(const Weight& weight) {
-  if (weight.stored == nullptr || weight.stored->shape != weight.shape ||
-      static_cast<std::int64_t>(weight.stored->bytes.size()) !=
-          elements_of(weight.shape, 1) * size_of(weight.stored->dtype)) {
-    throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
-  }
-  const at::Tensor values = at::empty(weight.shape, scalar_type(weight.stored->dtype));
-  std::copy(weight.stored->bytes.begin(), weight.stored->bytes.end(), static_cast<std::byte*>(values.data_ptr()));
-  return values;
-}
-
-// The same draws whatever the dtype: they are made in double and rounded.
-at::Tensor first_values(const Weight& weight, CountedRandom random) {
-  if (weight.init.kind == Init::Kind::kStored) return stored(weight);
-  const at::Tensor values = at::zeros(weight.shape, at::kDouble);
-  double* out = values.data_ptr<double>();
-  for (std::int64_t i = 0; i < values.numel(); ++i) {
-    switch (weight.init.kind) {
-      case Init::Kind::kZeros:
-      case Init::Kind::kStored:
-        break;
-      case Init::Kind::kOnes:
-        out[i] = 1;
-        break;
-      case Init::Kind::kUniform:
-        out[i] = (2 * random.uniform() - 1) * weight.init.scale;
-        break;
-      case Init::Kind::kNormal:
-        out[i] = random.normal() * weight.init.scale;
-        break;
-    }
-  }
-  if (weight.init.zero_row >= 0) values.select(0, weight.init.zero_row).zero_();
-  return values;
 }
 
 // Memory from which, and to which, a GPU copies beside its other work.

@@ -17,7 +17,9 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 
 Dims with_batch(const Shape& shape, std::int64_t n) {
   Dims sizes = shape;
-  for (std::int64_t& size : sizes) size = size < 0 ? -size * n : size;
+  for (std::int64_t& size : sizes) {
+    if (size < 0 && __builtin_mul_overflow(-size, n, &size)) throw Misfit("found sizes beyond what a machine can hold");
+  }
   return sizes;
 }
 
@@ -56,6 +58,7 @@ void Builder::bind(ValueId id, Tensor tensor) {
 }
 
 std::optional<std::size_t> Builder::only_reader(ValueId id) const {
+  if (id == kNoValue) return std::nullopt;
   const auto& readers = readers_[static_cast<std::size_t>(id)];
   if (readers.size() != 1 || id == graph_.output) return std::nullopt;
   return readers.front();
@@ -63,6 +66,7 @@ std::optional<std::size_t> Builder::only_reader(ValueId id) const {
 
 Tensor Builder::fresh(Dims sizes, DType dtype) {
   Tensor tensor;
+  static_cast<void>(elements(sizes));
   tensor.buffer = static_cast<int>(buffers_.size());
   tensor.strides = row_major(sizes);
   tensor.sizes = std::move(sizes);
@@ -79,6 +83,9 @@ Tensor Builder::fresh(Dims sizes, DType dtype) {
 
 Tensor Builder::constant(Dims sizes, DType dtype, std::vector<std::byte> bytes) {
   Tensor tensor = fresh(std::move(sizes), dtype);
+  if (static_cast<std::int64_t>(bytes.size()) != tensor.numel() * size_of(dtype)) {
+    throw Misfit("found a constant " + to_text(tensor.sizes) + " of another size than its bytes");
+  }
   buffer_of(tensor).outside = true;
   constants_.push_back({tensor.buffer, std::move(bytes)});
   return tensor;
@@ -91,8 +98,28 @@ void Builder::touch(const Tensor& t) {
   buffer.end = std::max(buffer.end, kernels_.size() + 1);
 }
 
+// The last guard of the memory that kernels work in: what they are given lies within its buffer.
+void Builder::check_within(const Tensor& t) const {
+  if (!t.defined()) return;
+  const Buffer& buffer = buffers_[static_cast<std::size_t>(t.buffer)];
+  std::int64_t last = t.offset;
+  bool sound = t.offset >= 0 && t.sizes.size() == t.strides.size() && t.dtype == buffer.dtype;
+  for (std::size_t d = 0; sound && d < t.sizes.size(); ++d) {
+    if (t.sizes[d] == 0) return;
+    std::int64_t reach = 0;
+    sound = t.sizes[d] > 0 && t.strides[d] >= 0 && !__builtin_mul_overflow(t.sizes[d] - 1, t.strides[d], &reach) &&
+            !__builtin_add_overflow(last, reach, &last);
+  }
+  if (!sound || last >= std::max<std::int64_t>(buffer.elements, 1)) {
+    throw Misfit("found a tensor " + to_text(t.sizes) + " that reaches beyond its memory");
+  }
+}
+
 void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
-  for (const Tensor& t : touched) touch(t);
+  for (const Tensor& t : touched) {
+    check_within(t);
+    touch(t);
+  }
   kernels_.push_back(std::move(kernel));
 }
 

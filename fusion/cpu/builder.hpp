@@ -33,7 +33,9 @@ class Builder {
   [[nodiscard]] bool bound(ValueId id) const { return values_[static_cast<std::size_t>(id)].defined(); }
   [[nodiscard]] const Tensor& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
   void bind(ValueId id, Tensor tensor);
-  void bind_number(ValueId id, Number number) { numbers_[static_cast<std::size_t>(id)] = number; }
+  void bind_number(ValueId id, Number number) {
+    if (id != kNoValue) numbers_[static_cast<std::size_t>(id)] = number;
+  }
   [[nodiscard]] const std::optional<Number>& number(ValueId id) const { return numbers_[static_cast<std::size_t>(id)]; }
   /// The node that is the only one to read the value, which is no output and no view of another; nothing otherwise.
   [[nodiscard]] std::optional<std::size_t> only_reader(ValueId id) const;
@@ -51,10 +53,12 @@ class Builder {
   [[nodiscard]] Tensor fresh(Dims sizes) { return fresh(std::move(sizes), dtype_); }
   /// A tensor that is known beforehand: the plan holds it. `bytes`: row-major.
   [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
-  /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then.
+  /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws Misfit if one
+  /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
   /// The value row-major: itself, or a copy, whose gradient flows back.
   [[nodiscard]] Tensor contiguous(const Tensor& t);
+  [[nodiscard]] Tensor contiguous_or_none(const Tensor& t) { return t.defined() ? contiguous(t) : t; }
   /// The value with its dimensions lying in memory in this order, without gaps: itself, or a copy, whose gradient flows
   /// back.
   [[nodiscard]] Tensor in_order(const Tensor& t, std::span<const std::int64_t> order);
@@ -100,6 +104,7 @@ class Builder {
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
+  void check_within(const Tensor& t) const;
   void touch(const Tensor& t);
   void place(Plan& plan) const;
 

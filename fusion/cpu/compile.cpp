@@ -1,5 +1,8 @@
 #include "fusion/cpu/compile.hpp"
 
+#include <stdexcept>
+#include <variant>
+
 #include "base/error.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/panels.hpp"
@@ -31,8 +34,42 @@ void compile_number(Site& site) {
         args.emplace_back(std::get<double>(arg));
       }
     }
-    b.bind_number(site.output(), number_of(node.op, args));
+    try {
+      b.bind_number(site.output(), number_of(node.op, args));
+    } catch (const Error& error) {
+      site.fail(error.what());
+    }
   }
+}
+
+// What an op's compiler asks of its arguments, and finds otherwise, is the node's fault.
+template <typename Work>
+void at_node(const Site& site, Work work) {
+  try {
+    work();
+  } catch (const Misfit& misfit) {
+    site.fail(misfit.what());
+  } catch (const std::out_of_range&) {
+    site.fail("it has fewer arguments or outputs than the op");
+  } catch (const std::bad_variant_access&) {
+    site.fail("an argument is of another kind than the op's");
+  }
+}
+
+void compile_node(Builder& b, Site& site) {
+  const std::string& op = site.node().op;
+  const bool counts = site.node().no_gradient && op == "aten::add_.Tensor";  // num_batches_tracked
+  if (site.node().no_gradient && !counts) site.fail("it runs without gradients");
+  const Compile compile = find_compiler(counts ? op : out_of_place(op));
+  if (compile == nullptr) site.fail("it has no compiler");
+  const bool overwritten = !counts && overwrites(op);
+  if (overwritten && seen_later(b.graph(), site.position())) site.fail("it writes what is read elsewhere");
+  compile(site);
+  if (!overwritten || site.output() == kNoValue) return;
+  const Tensor& result = b.value(site.output());
+  const Tensor first = site.tensor(0);
+  if (result.dtype != first.dtype) site.fail("it would change its dtype");
+  if (result.defined() && result.sizes != first.sizes) site.fail("it would change its sizes");
 }
 
 void compile_nodes(Builder& b) {
@@ -44,39 +81,41 @@ void compile_nodes(Builder& b) {
       site.bind(site.tensor(0));
       continue;
     }
-    if (is_number_op(graph.nodes[i].op)) {
-      compile_number(site);
-      continue;
-    }
-    const std::string& op = graph.nodes[i].op;
-    const bool counts = graph.nodes[i].no_gradient && op == "aten::add_.Tensor";  // num_batches_tracked
-    if (graph.nodes[i].no_gradient && !counts) site.fail("it runs without gradients");
-    const Compile compile = find_compiler(counts ? op : out_of_place(op));
-    if (compile == nullptr) site.fail("it has no compiler");
-    if (!counts && overwrites(op) && seen_later(graph, i)) site.fail("it writes what is read elsewhere");
-    const bool overwritten = !counts && overwrites(op);
-    compile(site);
-    if (overwritten && b.value(site.output()).dtype != site.tensor(0).dtype) site.fail("it would change its dtype");
+    at_node(site, [&] { is_number_op(site.node().op) ? compile_number(site) : compile_node(b, site); });
   }
   if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
+}
+
+// Of what belongs to no node: inputs, the loss, backward kernels.
+template <typename Work>
+Plan checked(Work work) {
+  try {
+    return work();
+  } catch (const Misfit& misfit) {
+    throw Error(ErrorKind::kConfig, std::string("model: cannot be compiled: ") + misfit.what());
+  }
 }
 
 }  // namespace
 
 Plan compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype, std::int64_t n) {
-  std::vector<int> positions = index;
-  const Graph cut = in_panels(graph, positions, n);
-  Builder b(cut, positions, dtype, n, true);
-  compile_nodes(b);
-  const Tensor target = compile_loss(b, loss, b.value(cut.output));
-  b.run_backward();
-  return b.finish(graph.output, target);
+  return checked([&] {
+    std::vector<int> positions = index;
+    const Graph cut = in_panels(graph, positions, n);
+    Builder b(cut, positions, dtype, n, true);
+    compile_nodes(b);
+    const Tensor target = compile_loss(b, loss, b.value(cut.output));
+    b.run_backward();
+    return b.finish(graph.output, target);
+  });
 }
 
 Plan compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n) {
-  Builder b(graph, index, dtype, n, false);
-  compile_nodes(b);
-  return b.finish(graph.output, std::nullopt);
+  return checked([&] {
+    Builder b(graph, index, dtype, n, false);
+    compile_nodes(b);
+    return b.finish(graph.output, std::nullopt);
+  });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -47,10 +47,26 @@ void Site::fail(const std::string& what) const {
 }
 
 Tensor Site::tensor(std::size_t i) const {
-  if (is_none(i)) return {};
   const auto* id = std::get_if<ValueId>(&call_.args.at(i));
   if (id == nullptr || !b.bound(*id)) fail(fmt::format("argument {} is no tensor", i));
   return b.value(*id);
+}
+
+Tensor Site::floats(std::size_t i) const {
+  Tensor t = tensor(i);
+  if (t.dtype != b.dtype()) {
+    fail(fmt::format("argument {} is {}, wanted {}", i, name_of(t.dtype), name_of(b.dtype())));
+  }
+  return t;
+}
+
+Tensor Site::floats_or_none(std::size_t i, const Dims& sizes) const {
+  if (is_none(i)) return {};
+  Tensor t = floats(i);
+  if (t.sizes != sizes) {
+    fail(fmt::format("argument {} is {}, wanted {}", i, to_text(t.sizes), to_text(sizes)));
+  }
+  return t;
 }
 
 std::vector<Tensor> Site::tensors(std::size_t i) const {

@@ -19,9 +19,15 @@ class Site {
   [[nodiscard]] std::size_t position() const { return node_; }
   [[nodiscard]] const Node& node() const { return call_; }
   [[nodiscard]] bool is_none(std::size_t i) const { return std::holds_alternative<std::monostate>(call_.args.at(i)); }
-  /// Undefined if it is None. Fails for a number that stands for a tensor.
+  /// Fails for None, and for a number that stands for a tensor.
   [[nodiscard]] Tensor tensor(std::size_t i) const;
+  /// Undefined if it is None.
+  [[nodiscard]] Tensor tensor_or_none(std::size_t i) const { return is_none(i) ? Tensor{} : tensor(i); }
   [[nodiscard]] std::vector<Tensor> tensors(std::size_t i) const;
+  /// tensor(i), which must be of the model's floating-point type.
+  [[nodiscard]] Tensor floats(std::size_t i) const;
+  /// tensor_or_none(i), which must be of that type and of just these sizes.
+  [[nodiscard]] Tensor floats_or_none(std::size_t i, const Dims& sizes) const;
   /// Whether argument i is a number rather than a tensor.
   [[nodiscard]] bool is_number(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i) const;

@@ -62,12 +62,21 @@ class Cutter {
     return readers.size() == 1 && id != in_.output ? std::optional(readers.front()) : std::nullopt;
   }
 
+  [[nodiscard]] bool is_width_of(const Arg& weight, std::int64_t wide) const {
+    const auto* id = std::get_if<ValueId>(&weight);
+    return id != nullptr && std::any_of(in_.weights.begin(), in_.weights.end(), [&](const Weight& w) {
+             return w.value == *id && w.shape.size() == 2 && w.shape[0] == wide;
+           });
+  }
+
   // The chain that begins with a linear layer at `i`, if there is one that does not fit the cache.
   [[nodiscard]] Chain chain_from(std::size_t i) const {
     if (in_.nodes[i].op != "aten::linear") return {};
     const ValueId y = in_.nodes[i].outputs.at(0);
     if (shape(y).empty()) return {};
     const std::int64_t wide = shape(y).back();
+    // Sizes are the file's word for it; only those of weights are known to be so.
+    if (!is_width_of(in_.nodes[i].args.at(1), wide)) return {};
     const std::int64_t rows = elements_of(shape(y), n_) / std::max<std::int64_t>(wide, 1);
     const std::int64_t width =
         panel(std::max<std::int64_t>(rows, 1), size_of(in_.values[static_cast<std::size_t>(y)].dtype));

@@ -1,17 +1,33 @@
 #include "fusion/cpu/tensor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>
-
-#include "base/error.hpp"
 
 namespace hfta::fusion::cpu {
 
 std::int64_t product(std::span<const std::int64_t> sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
+
+std::int64_t elements(std::span<const std::int64_t> sizes) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  std::int64_t all = 1, largest = 1;  // largest: as if no size were 0, since others count on products of sizes
+  for (const std::int64_t size : sizes) {
+    const std::int64_t counted = std::max<std::int64_t>(size, 1);
+    if (size < 0 || counted > kMost / largest) {
+      throw Misfit(fmt::format("found sizes {}, wanted none below 0 and what a machine can hold", to_text(sizes)));
+    }
+    all *= size;
+    largest *= counted;
+  }
+  return all;
+}
+
+std::string to_text(std::span<const std::int64_t> sizes) { return fmt::format("[{}]", fmt::join(sizes, ", ")); }
 
 Dims inverse(std::span<const std::int64_t> order) {
   Dims back(order.size());
@@ -24,6 +40,13 @@ Dims row_major(const Dims& sizes) {
   Dims strides(sizes.size(), 1);
   for (std::size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<std::int64_t>(sizes[d], 1);
   return strides;
+}
+
+std::size_t Tensor::index(std::int64_t d) const {
+  if (d < -dim() || d >= dim()) {
+    throw Misfit(fmt::format("found dimension {} of a tensor {}, which has {}", d, to_text(sizes), dim()));
+  }
+  return static_cast<std::size_t>(d < 0 ? d + dim() : d);
 }
 
 std::int64_t Tensor::numel() const { return product(sizes); }
@@ -54,6 +77,12 @@ bool Tensor::dense() const {
 
 Tensor Tensor::permuted(std::span<const std::int64_t> order) const {
   Tensor out = *this;
+  std::vector<bool> taken(sizes.size(), false);
+  for (const std::int64_t d : order) taken[index(d)] = true;
+  if (order.size() != sizes.size() || std::find(taken.begin(), taken.end(), false) != taken.end()) {
+    throw Misfit(
+        fmt::format("found the order {} for a tensor {}, wanted each dimension once", to_text(order), to_text(sizes)));
+  }
   for (std::size_t d = 0; d < order.size(); ++d) {
     out.sizes[d] = size(order[d]);
     out.strides[d] = stride(order[d]);
@@ -71,9 +100,15 @@ Tensor Tensor::transposed(std::int64_t a, std::int64_t b) const {
 Tensor Tensor::sliced(std::int64_t d, std::int64_t begin, std::int64_t count, std::int64_t step) const {
   Tensor out = *this;
   const std::size_t at = index(d);
+  const bool within = begin >= 0 && begin <= sizes[at] && count >= 0 && step >= 1 &&
+                      (count == 0 || (begin < sizes[at] && count - 1 <= (sizes[at] - 1 - begin) / step));
+  if (!within) {
+    throw Misfit(fmt::format("found {} elements from {} on in steps of {} along dimension {} of a tensor {}", count,
+                             begin, step, d, to_text(sizes)));
+  }
   out.offset += begin * strides[at];
   out.sizes[at] = count;
-  out.strides[at] *= step;
+  if (count > 1) out.strides[at] *= step;  // an only element has no next one
   return out;
 }
 
@@ -89,12 +124,17 @@ Tensor Tensor::expanded(const Dims& wanted) const {
   Tensor out = *this;
   out.sizes = wanted;
   out.strides.assign(wanted.size(), 0);
+  static_cast<void>(elements(wanted));
+  const auto fail = [&] {
+    throw Misfit(fmt::format("found a tensor {}, which does not broadcast to {}", to_text(sizes), to_text(wanted)));
+  };
+  if (wanted.size() < sizes.size()) fail();
   const std::size_t missing = wanted.size() - sizes.size();
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == wanted[d + missing]) {
       out.strides[d + missing] = strides[d];
     } else if (sizes[d] != 1) {
-      throw Error(ErrorKind::kInternal, "expand: found sizes that do not broadcast");
+      fail();
     }
   }
   return out;
@@ -105,7 +145,11 @@ Dims broadcast(const Dims& a, const Dims& b) {
   for (const Dims* sizes : {&a, &b}) {
     const std::size_t missing = out.size() - sizes->size();
     for (std::size_t d = 0; d < sizes->size(); ++d) {
-      if ((*sizes)[d] != 1) out[d + missing] = (*sizes)[d];
+      std::int64_t& size = out[d + missing];
+      if (size != 1 && (*sizes)[d] != 1 && (*sizes)[d] != size) {
+        throw Misfit(fmt::format("found tensors {} and {}, which do not broadcast", to_text(a), to_text(b)));
+      }
+      if ((*sizes)[d] != 1) size = (*sizes)[d];
     }
   }
   return out;

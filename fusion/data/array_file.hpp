@@ -2,6 +2,7 @@
 /// Arrays of numbers in NumPy's files: one .npy, or members of an .npz. Internal to fusion/data.
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -32,10 +33,24 @@ struct StoredArray {
 /// Throws Error{kConfig}, beginning with `place`.
 [[nodiscard]] StoredArray parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place);
 
+/// What the arrays of one file may take in memory, all together: a hundred times the file, or an eighth of the
+/// machine's memory where that is more. So zeros and masks, which shrink to a thousandth, are read, and a small file
+/// cannot fill the memory.
+class Allowance {
+ public:
+  /// Both in bytes; `memory`: 0 asks the machine.
+  explicit Allowance(std::uint64_t file, std::uint64_t memory = 0);
+  /// Throws Error{kConfig}, beginning with `place`, if what has been taken would be too much by so many bytes more.
+  void take(std::uint64_t bytes, const std::string& place);
+
+ private:
+  std::uint64_t file_, most_, taken_ = 0;
+};
+
 /// The array called `name` of an .npz (stored or deflated members "name.npy"). Throws as parse_npy, and for a missing
-/// array (the nearest is named) and a member that would inflate beyond belief.
+/// array (the nearest is named) and what `allowance` does not allow, before the memory is taken.
 [[nodiscard]] StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use,
-                                   const std::string& place);
+                                   Allowance& allowance, const std::string& place);
 
 /// A whole file. Throws Error{kConfig}.
 [[nodiscard]] std::vector<std::byte> read_bytes(const std::filesystem::path& path, const std::string& place);

@@ -7,8 +7,15 @@
 #include "fusion/data/table_file.hpp"
 
 namespace hfta::fusion {
+namespace {
 
-CsvReader::CsvReader(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {
+// A column takes a hundred bytes of its own, a character of an empty one in the file: no wider table is made by hand.
+constexpr std::size_t kMostColumns = 1'000'000;
+
+}  // namespace
+
+CsvReader::CsvReader(std::string_view text, std::string place, char separator)
+    : text_(text), place_(std::move(place)), separator_(separator) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
 }
@@ -27,7 +34,10 @@ bool CsvReader::next(CsvRecord& record) {
   record.line = line_;
   if (text_.empty()) return false;
   read_field(record);
-  while (!text_.empty() && text_[0] == ',') {
+  while (!text_.empty() && text_[0] == separator_) {
+    if (record.fields.size() == kMostColumns) {
+      fail_at(place_, fmt::format("line {}: found more than {} columns", record.line, kMostColumns));
+    }
     text_.remove_prefix(1);
     read_field(record);
   }
@@ -41,7 +51,8 @@ void CsvReader::read_field(CsvRecord& record) {
     read_quoted(field, record.line);
     return;
   }
-  const std::size_t end = std::min(text_.find_first_of(",\r\n"), text_.size());
+  const char ends[] = {separator_, '\r', '\n'};
+  const std::size_t end = std::min(text_.find_first_of(std::string_view(ends, sizeof ends)), text_.size());
   field.assign(text_.substr(0, end));
   text_.remove_prefix(end);
 }
@@ -61,8 +72,9 @@ void CsvReader::read_quoted(std::string& field, std::size_t line) {
     field += '"';
     text_.remove_prefix(1);
   }
-  if (!text_.empty() && std::string_view(",\r\n").find(text_[0]) == std::string_view::npos) {
-    fail_at(place_, fmt::format("line {}: found text behind a closing quote, wanted a comma or the line's end", line_));
+  if (!text_.empty() && text_[0] != separator_ && text_[0] != '\r' && text_[0] != '\n') {
+    fail_at(place_, fmt::format("line {}: found text behind a closing quote, wanted a {} or the line's end", line_,
+                                separator_ == '\t' ? "tab" : "comma"));
   }
 }
 

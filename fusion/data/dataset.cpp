@@ -92,8 +92,9 @@ Dataset from_pair(const fs::path& path, const DataSource& source, const Uses& us
 
 Dataset from_archive(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
   const auto names = source.x.empty() ? std::vector<std::string>{"x"} : source.x;
+  Allowance allowance(fs::file_size(path));
   return from_arrays(names, source.y.empty() ? "y" : source.y, uses, place,
-                     [&](const std::string& name, Use use) { return read_npz(path, name, use, place); });
+                     [&](const std::string& name, Use use) { return read_npz(path, name, use, allowance, place); });
 }
 
 void make_integers(Field& field) {
@@ -120,9 +121,11 @@ Dataset load_file(const fs::path& path, const DataSource& source, const Uses& us
   const std::string extension = lower_extension(path);
   if (extension == ".npz") return from_archive(path, source, uses, place);
   if (extension == ".npy") return from_pair(path, source, uses, place);
-  if (extension == ".csv") return from_table(path, source, uses, place);
-  fail_at(place, fmt::format("found a file of kind '{}', wanted .npz, .npy, .csv or a folder of .npy files",
-                             printable(extension)));
+  if (is_table(path)) return from_table(path, source, uses, place);
+  fail_at(place,
+          fmt::format("found a file of kind '{}', wanted .npz, .npy, .csv, .tsv (or one of these two with .gz) or "
+                      "a folder of .npy files",
+                      printable(extension)));
 }
 
 // 8x8 pixels of 0..16, as images in 0..1.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -34,7 +35,9 @@ float to_float(Half half) {
 // Where element i of the row-major result lies in a column-major file.
 class Placement {
  public:
-  explicit Placement(const NpyHeader& header) : shape_(header.shape), row_major_(!header.fortran_order) {}
+  explicit Placement(const NpyHeader& header) : row_major_(!header.fortran_order) {
+    std::copy_if(header.shape.begin(), header.shape.end(), std::back_inserter(shape_), [](auto n) { return n != 1; });
+  }
 
   [[nodiscard]] std::size_t operator()(std::size_t i) const {
     if (row_major_) return i;
@@ -53,7 +56,7 @@ class Placement {
   }
 
  private:
-  const Shape& shape_;
+  Shape shape_;  // less dimensions of one, which move nothing
   bool row_major_;
 };
 
@@ -137,6 +140,11 @@ Numbers numbers_by_type(const NpyHeader& header, const std::byte* data, Use use,
 
 void fail_at(const std::string& place, const std::string& message) {
   throw Error(ErrorKind::kConfig, place + (place.empty() ? "" : ": ") + message);
+}
+
+std::uint64_t bytes_in_memory(const NpyHeader& header, Use use) {
+  const bool as_float = use == Use::kNumbers && (header.width <= 2 || (header.kind == 'f' && header.width == 4));
+  return header.elements * (as_float ? sizeof(float) : sizeof(double));
 }
 
 StoredArray parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place) {

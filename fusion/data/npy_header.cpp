@@ -16,6 +16,8 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMostBytes = std::size_t{1} << 46;  // so that products do not overflow
 
+constexpr std::size_t kMostDimensions = 64;
+
 // Reader of the one Python literal that a header is: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderText {
  public:
@@ -64,6 +66,10 @@ class HeaderText {
       if (error != std::errc() || size < 0) fail("a size");
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
       shape.push_back(size);
+      if (shape.size() > kMostDimensions) {
+        fail_at(place_,
+                fmt::format("found an array of more than {} dimensions, which NumPy does not make", kMostDimensions));
+      }
       if (!take(',')) {
         expect(')');
         break;
@@ -100,7 +106,7 @@ void set_type(NpyHeader& header, const std::string& type, const std::string& pla
   if (found == known.end()) {
     const bool object = type.find('O') != std::string::npos;
     fail_at(place, fmt::format("found an array of {} '{}', wanted numbers (booleans, integers, float16/32/64)",
-                               object ? "Python objects" : "type", printable(type)));
+                               object ? "Python objects" : "type", excerpt(type)));
   }
   header.kind = found->second.first;
   header.width = found->second.second;

@@ -2,9 +2,11 @@
 /// The header of a .npy file. Internal to fusion/data.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
+#include "fusion/data/array_file.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion {
@@ -21,5 +23,8 @@ struct NpyHeader {
 
 /// Throws Error{kConfig} for what is not a .npy header, and for types other than plain numbers.
 [[nodiscard]] NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& place);
+
+/// What the array's numbers take once they are read (see Use).
+[[nodiscard]] std::uint64_t bytes_in_memory(const NpyHeader& header, Use use);
 
 }  // namespace hfta::fusion

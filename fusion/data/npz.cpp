@@ -1,15 +1,15 @@
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
+#include "fusion/data/npy_header.hpp"
 #include "fusion/data/zip_member.hpp"
 
 namespace hfta::fusion {
 namespace {
-
-// Real data above the size seldom shrink to a hundredth; what claims to is more likely made to fill the memory.
-constexpr std::uint64_t kBombSize = std::uint64_t{256} << 20;
-constexpr std::uint64_t kBombRatio = 100;
 
 Zip open_archive(const std::filesystem::path& path, const std::string& place) {
   int code = 0;
@@ -32,24 +32,27 @@ std::vector<std::string> array_names(zip_t* archive) {
   return names;
 }
 
-// Directories of archives are only claims: nothing is allocated that the file's own size does not make likely.
-std::size_t checked_size(const zip_stat_t& stat, std::uintmax_t file_size, const std::string& place) {
-  if (stat.comp_size > file_size) {
-    fail_at(place, fmt::format("found a member of {} bytes in a file of {}", stat.comp_size, file_size));
-  }
-  const bool bomb = stat.size > kBombSize && stat.size / kBombRatio > stat.comp_size;
-  if (bomb) {
-    fail_at(place,
-            fmt::format("found {} bytes that claim to inflate to {}, wanted at most {} times as many; if they do, "
-                        "save them with numpy.savez, uncompressed",
-                        stat.comp_size, stat.size, kBombRatio));
-  }
-  return stat.size;
-}
-
 }  // namespace
 
-StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use, const std::string& place) {
+Allowance::Allowance(std::uint64_t file, std::uint64_t memory) : file_(file) {
+  constexpr std::uint64_t kTimesFile = 100, kShareOfMemory = 8;
+  if (memory == 0) memory = std::uint64_t(::sysconf(_SC_PHYS_PAGES)) * std::uint64_t(::sysconf(_SC_PAGE_SIZE));
+  most_ = std::max(file * kTimesFile, memory / kShareOfMemory);
+}
+
+void Allowance::take(std::uint64_t bytes, const std::string& place) {
+  if (bytes > most_ || taken_ > most_ - bytes) {
+    fail_at(place,
+            fmt::format("found {} bytes in a file of {} that has taken {} already, wanted at most {} in all (100 "
+                        "times the file, or an eighth of this machine's memory); if they are meant, save them "
+                        "with numpy.savez, uncompressed",
+                        bytes, file_, taken_, most_));
+  }
+  taken_ += bytes;
+}
+
+StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use, Allowance& allowance,
+                     const std::string& place) {
   const auto archive = open_archive(path, place);
   zip_stat_t stat;
   zip_stat_init(&stat);
@@ -59,8 +62,13 @@ StoredArray read_npz(const std::filesystem::path& path, const std::string& name,
   constexpr zip_uint64_t kNeeded = ZIP_STAT_INDEX | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
   if ((stat.valid & kNeeded) != kNeeded) fail_at(place, "found a member of unknown size");
   const std::string member_place = place + ": " + printable(name);
-  const std::size_t size = checked_size(stat, std::filesystem::file_size(path), member_place);
-  const std::vector<std::byte> bytes = read_zip_member(archive.get(), stat.index, size, member_place);
+  // Directories of archives are only claims.
+  if (const std::uintmax_t whole = std::filesystem::file_size(path); stat.comp_size > whole) {
+    fail_at(member_place, fmt::format("found a member of {} bytes in a file of {}", stat.comp_size, whole));
+  }
+  allowance.take(stat.size, member_place);
+  const std::vector<std::byte> bytes = read_zip_member(archive.get(), stat.index, stat.size, member_place);
+  allowance.take(bytes_in_memory(parse_npy_header(bytes, member_place), use), member_place);
   return parse_npy(bytes, use, member_place);
 }
 

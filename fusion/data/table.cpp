@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "fusion/data/gzip.hpp"
 #include "fusion/data/table_file.hpp"
 
 namespace hfta::fusion {
@@ -18,11 +19,12 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::size_t column_index(const std::vector<std::string>& header, const std::string& name, const std::string& place) {
+  constexpr std::string_view kHint = "; columns are separated by commas in a .csv, by tabs in a .tsv";
   const auto found = std::find(header.begin(), header.end(), name);
   if (found != header.end()) return static_cast<std::size_t>(found - header.begin());
-  const bool single = header.size() == 1 && header[0].find_first_of(";\t") != std::string::npos;
+  const bool single = header.size() == 1 && header[0].find_first_of(",;\t") != std::string::npos;
   fail_at(place, fmt::format("found no column '{}'{}", printable(name),
-                             single ? "; columns are separated by commas" : printable(suggestion(name, header))));
+                             single ? std::string(kHint) : printable(suggestion(name, header))));
 }
 
 std::vector<std::string> read_header(CsvReader& reader, const std::string& place) {
@@ -33,7 +35,7 @@ std::vector<std::string> read_header(CsvReader& reader, const std::string& place
   for (const std::string& field : record.fields) {
     header.emplace_back(trimmed(field));
     if (!seen.insert(header.back()).second) {
-      fail_at(place, fmt::format("found the column '{}' twice", printable(header.back())));
+      fail_at(place, fmt::format("found the column '{}' twice", excerpt(header.back())));
     }
   }
   return header;
@@ -61,8 +63,8 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
   // Beyond 2^53 a double no longer tells whole numbers apart.
   const bool whole = std::floor(value) == value && std::abs(value) <= 0x1.0p53;
   if (!read || (use != Use::kNumbers && !whole) || (use == Use::kLabels && value < 0)) {
-    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, printable(header[column]),
-                               printable(record.fields[column]), wanted_text(use)));
+    fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, excerpt(header[column]),
+                               excerpt(record.fields[column]), wanted_text(use)));
   }
   return value;
 }
@@ -86,11 +88,27 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
   return columns;
 }
 
+constexpr TableFormat kFormats[] = {
+    {".csv", ',', false}, {".tsv", '\t', false}, {".csv.gz", ',', true}, {".tsv.gz", '\t', true}};
+
 }  // namespace
 
+std::optional<TableFormat> table_format(const std::filesystem::path& path) {
+  std::string name = path.filename().string();
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  for (const TableFormat& format : kFormats) {
+    if (name.ends_with(format.suffix)) return format;
+  }
+  return std::nullopt;
+}
+
+bool is_table(const std::filesystem::path& path) { return table_format(path).has_value(); }
+
 NumberTable read_table(const std::filesystem::path& path, const TableColumns& wanted, const std::string& place) {
-  const std::vector<std::byte> bytes = read_bytes(path, place);
-  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place);
+  const TableFormat format = table_format(path).value_or(TableFormat{});
+  std::vector<std::byte> bytes = read_bytes(path, place);
+  if (format.gzipped) bytes = inflate_gzip(bytes, place);
+  CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place, format.separator);
   const std::vector<std::string> header = read_header(reader, place);
   const std::size_t target_column = column_index(header, wanted.target, place);
   const std::vector<std::size_t> columns = feature_columns(header, target_column, wanted.features, place);

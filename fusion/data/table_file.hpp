@@ -1,7 +1,8 @@
 #pragma once
-/// Tables of text: CSV files. Internal to fusion/data.
+/// Tables of text: CSV and TSV files, gzipped ones too. Internal to fusion/data.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,19 +11,29 @@
 
 namespace hfta::fusion {
 
+/// How a table is written, by its file's name.
+struct TableFormat {
+  std::string_view suffix;  ///< ".csv", ".tsv", ".csv.gz", ".tsv.gz"
+  char separator = ',';
+  bool gzipped = false;
+};
+
+/// nullopt: no table. Capitals do not matter.
+[[nodiscard]] std::optional<TableFormat> table_format(const std::filesystem::path& path);
+
 /// One record of a CSV file.
 struct CsvRecord {
   std::vector<std::string> fields;
   std::size_t line = 1;  ///< Where it begins, from 1.
 };
 
-/// RFC 4180 as it is met: quoted fields may hold commas, doubled quotes and line ends; lines end in LF, CR LF or CR;
-/// blank lines and a byte-order mark are skipped. Gives one record after another, so that a table is never held as text
-/// cells.
+/// RFC 4180 as it is met: quoted fields may hold separators, doubled quotes and line ends; lines end in LF, CR LF or
+/// CR; blank lines and a byte-order mark are skipped. Gives one record after another, so that a table is never held as
+/// text cells.
 class CsvReader {
  public:
   /// `text` must outlive the reader. Errors begin with `place`.
-  CsvReader(std::string_view text, std::string place);
+  CsvReader(std::string_view text, std::string place, char separator = ',');
 
   /// False at the end. Throws Error{kConfig} for quotes that are not closed or are followed by text.
   [[nodiscard]] bool next(CsvRecord& record);
@@ -34,6 +45,7 @@ class CsvReader {
 
   std::string_view text_;
   std::string place_;
+  char separator_;
   std::size_t line_ = 1;
 };
 
@@ -52,7 +64,7 @@ struct TableColumns {
   Use feature_use = Use::kNumbers;    ///< As kIntegers, features are whole numbers.
 };
 
-/// Reads a table whose first record is its header.
+/// Reads a table whose first record is its header; `path` has a table_format().
 /// Throws Error{kConfig}: missing or repeated columns (nearest named), ragged rows, fields that are no finite numbers
 /// (line and column named), no rows.
 [[nodiscard]] NumberTable read_table(const std::filesystem::path& path, const TableColumns& wanted,

@@ -139,6 +139,7 @@ std::string Graph::signature() const {
   for (const Weight& weight : weights) out += signature_of(weight);
   for (const Hyper& hyper : hypers) out += "hyper " + counted(hyper.path) + "\n";
   if (fixed_batch > 0) out += fmt::format("batch {}\n", fixed_batch);
+  if (evaluation != nullptr) out += "evaluation " + counted(evaluation->signature()) + "\n";
   return out;
 }
 

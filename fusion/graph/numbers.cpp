@@ -22,6 +22,32 @@ std::int64_t integer(const Number& v) {
   return std::visit([](auto x) { return static_cast<std::int64_t>(x); }, v);
 }
 
+[[noreturn]] void too_large() { throw Error(ErrorKind::kConfig, "found a number of sizes beyond 64 bits"); }
+
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_add_overflow(a, b, &out)) too_large();
+  return out;
+}
+
+std::int64_t difference(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_sub_overflow(a, b, &out)) too_large();
+  return out;
+}
+
+std::int64_t product(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out)) too_large();
+  return out;
+}
+
+std::int64_t whole_of(double x) {
+  constexpr double kBeyond = 9223372036854775808.0;
+  if (!(x >= -kBeyond && x < kBeyond)) too_large();
+  return static_cast<std::int64_t>(x);
+}
+
 template <typename Integers, typename Reals>
 auto arithmetic(Integers integers, Reals reals) {
   return [=](std::span<const Number> a) -> Number {
@@ -40,7 +66,7 @@ auto comparison(Compare compare) {
 template <typename Round>
 auto rounding(Round round) {
   return [=](std::span<const Number> a) -> Number {
-    return whole(a[0]) ? a[0] : Number(static_cast<std::int64_t>(round(std::get<double>(a[0]))));
+    return whole(a[0]) ? a[0] : Number(whole_of(round(std::get<double>(a[0]))));
   };
 }
 
@@ -51,13 +77,14 @@ std::int64_t not_zero(std::int64_t divisor) {
 
 // Python's: rounds down, and the remainder has the divisor's sign.
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  const std::int64_t q = a / not_zero(b);
+  if (not_zero(b) == -1) return difference(0, a);
+  const std::int64_t q = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
   std::int64_t out = 1;
-  for (; exponent > 0; --exponent) out *= base;
+  for (; exponent > 0; --exponent) out = product(out, base);
   return out;
 }
 
@@ -65,11 +92,11 @@ using Function = std::function<Number(std::span<const Number>)>;
 
 const std::unordered_map<std::string, Function>& functions() {
   static const std::unordered_map<std::string, Function> table = {
-      {"add", arithmetic(std::plus<std::int64_t>(), std::plus<double>())},
-      {"sub", arithmetic(std::minus<std::int64_t>(), std::minus<double>())},
-      {"mul", arithmetic(std::multiplies<std::int64_t>(), std::multiplies<double>())},
+      {"add", arithmetic(sum, std::plus<double>())},
+      {"sub", arithmetic(difference, std::minus<double>())},
+      {"mul", arithmetic(product, std::multiplies<double>())},
       {"floordiv", arithmetic(floor_divide, [](double a, double b) { return std::floor(a / b); })},
-      {"mod", arithmetic([](std::int64_t a, std::int64_t b) { return a - floor_divide(a, b) * b; },
+      {"mod", arithmetic([](std::int64_t a, std::int64_t b) { return b == -1 ? 0 : a - floor_divide(a, b) * b; },
                          [](double a, double b) { return a - std::floor(a / b) * b; })},
       {"min", arithmetic([](std::int64_t a, std::int64_t b) { return std::min(a, b); },
                          [](double a, double b) { return std::min(a, b); })},
@@ -83,10 +110,13 @@ const std::unordered_map<std::string, Function>& functions() {
          return std::pow(real(a[0]), real(a[1]));
        }},
       {"neg",
-       [](std::span<const Number> a) -> Number { return whole(a[0]) ? Number(-integer(a[0])) : Number(-real(a[0])); }},
+       [](std::span<const Number> a) -> Number {
+         return whole(a[0]) ? Number(difference(0, integer(a[0]))) : Number(-real(a[0]));
+       }},
       {"abs",
        [](std::span<const Number> a) -> Number {
-         return whole(a[0]) ? Number(std::abs(integer(a[0]))) : Number(std::abs(real(a[0])));
+         return whole(a[0]) ? Number(integer(a[0]) < 0 ? difference(0, integer(a[0])) : integer(a[0]))
+                            : Number(std::abs(real(a[0])));
        }},
       {"eq", comparison(std::equal_to<>())},
       {"ne", comparison(std::not_equal_to<>())},

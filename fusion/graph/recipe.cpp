@@ -12,6 +12,7 @@ double linear_factor(double from, double to, double total, double t) {
   return from + (to - from) * std::min(t, total) / total;
 }
 
+// `t` and `duration` are counted from the end of the warm-up.
 double scheduled(const Schedule& schedule, double base, double t, double duration) {
   switch (schedule.kind) {
     case ScheduleKind::kConstant:
@@ -107,7 +108,7 @@ OptimizerHyper default_hyper(OptimizerKind kind) {
 
 double learning_rate(const Schedule& schedule, double base, double t, double duration) {
   if (t < schedule.warmup) return base * linear_factor(schedule.start_factor, 1, schedule.warmup, t);
-  return scheduled(schedule, base, t - schedule.warmup, duration);
+  return scheduled(schedule, base, t - schedule.warmup, duration - schedule.warmup);
 }
 
 }  // namespace hfta::fusion

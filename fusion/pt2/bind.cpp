@@ -60,20 +60,27 @@ std::vector<std::string> bindable_paths(const Graph& graph) {
        fmt::format("found nothing to bind at '{}'{}", binding.path, hint(binding.path, bindable_paths(graph))));
 }
 
+// Whether anything took the number.
+bool bind_all(Graph& graph, const std::string& path, HyperRef hyper) {
+  bool any = false;
+  for (Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.args.size(); ++i) {
+      if (!is_bindable(graph, node, i) || !matches(path, path_of(node, i))) continue;
+      node.args[i] = hyper;
+      any = true;
+    }
+  }
+  return any;
+}
+
 }  // namespace
 
-void bind(Graph& graph, const std::vector<Binding>& bindings) {
+void bind(Graph& graph, Graph* evaluation, const std::vector<Binding>& bindings) {
   for (const Binding& binding : bindings) {
     const HyperRef hyper{static_cast<int>(graph.hypers.size())};
-    bool any = false;
-    for (Node& node : graph.nodes) {
-      for (std::size_t i = 0; i < node.args.size(); ++i) {
-        if (!is_bindable(graph, node, i) || !matches(binding.path, path_of(node, i))) continue;
-        node.args[i] = hyper;
-        any = true;
-      }
-    }
-    if (!any) fail_unbound(graph, binding);
+    const bool trained = bind_all(graph, binding.path, hyper);
+    const bool evaluated = evaluation != nullptr && bind_all(*evaluation, binding.path, hyper);
+    if (!trained && !evaluated) fail_unbound(graph, binding);
     graph.hypers.push_back({binding.path, binding.value});
   }
 }

@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/text.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/batch.hpp"
+#include "fusion/pt2/evaluation.hpp"
 #include "fusion/pt2/names.hpp"
 #include "fusion/pt2/options.hpp"
 #include "fusion/pt2/parameters.hpp"
 #include "fusion/pt2/translate.hpp"
 #include "fusion/pt2/version.hpp"
 #include "fusion/pt2/warnings.hpp"
+#include "fusion/verify.hpp"
 
 namespace hfta::fusion {
 
@@ -25,10 +29,11 @@ struct ExportedModel::Impl {
   std::string fingerprint;
   std::vector<std::string> warnings;
   std::vector<ExportedTensor> inputs;
-  std::vector<StateEntry> state;
-  std::vector<std::string> parameters;  ///< Names of all.
-  DType dtype = DType::kFloat32;        ///< The model's own.
+  pt2::Parameters parameters;
   pt2::Translation translation;
+
+  /// With that output.
+  [[nodiscard]] Graph graph_of(std::size_t output) const;
 };
 
 namespace {
@@ -42,6 +47,14 @@ std::string fingerprint_of(const pt2::Archive& archive, std::span<const std::byt
     hash.add(fmt::format("{} {} {:08x}\n", member, archive.size_of(member), archive.checksum_of(member)));
   }
   return fmt::format("{:016x}", hash.value());
+}
+
+void verify_at(const Graph& graph, const std::string& place) {
+  try {
+    verify(graph);
+  } catch (const Error& error) {
+    throw Error(error.kind(), place + ": " + error.what());
+  }
 }
 
 std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs) {
@@ -64,15 +77,47 @@ std::size_t named_output(const std::vector<ExportedTensor>& outputs, const Impor
             fmt::format("the model has no output '{}'{}", *name, pt2::hint(*name, output_names(outputs))));
 }
 
+bool has_batch(const ExportedTensor& output) { return !output.shape.empty() && output.shape[0] < 0; }
+
 std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
   const std::size_t chosen = named_output(outputs, options);
-  const Shape& shape = outputs[chosen].shape;
-  if (!shape.empty() && shape[0] < 0) return chosen;
-  pt2::fail(options.where, fmt::format("output '{}' has the shape {}, wanted the batch as its first dimension",
-                                       outputs[chosen].name, to_text(shape)));
+  if (has_batch(outputs[chosen])) return chosen;
+  std::vector<std::string> others;
+  for (const ExportedTensor& output : outputs) {
+    if (has_batch(output)) others.push_back(fmt::format("{} {}", printable(output.name), to_text(output.shape)));
+  }
+  const std::string meant =
+      others.empty() ? "" : fmt::format("; train: {{loss: {{output: NAME}}}} chooses one that has: {}", join(others));
+  pt2::fail(options.where, fmt::format("output '{}' has the shape {}, wanted the batch as its first dimension{}",
+                                       printable(outputs[chosen].name), to_text(outputs[chosen].shape), meant));
+}
+
+// The output of the same name; a model that gives several while it trains may give one alone in evaluation.
+std::size_t same_output(const ExportedTensor& wanted, const std::vector<ExportedTensor>& outputs,
+                        const std::string& file, const ImportOptions& options) {
+  const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const ExportedTensor& output) { return output.name == wanted.name; });
+  if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
+  if (outputs.size() == 1) return 0;
+  pt2::fail(options.where,
+            fmt::format("{} has no output '{}'{}", file, wanted.name, pt2::hint(wanted.name, output_names(outputs))));
+}
+
+ImportOptions with_places(ImportOptions options, const std::string& file) {
+  if (options.where.empty()) options.where = file;
+  for (Binding& binding : options.bind) {
+    if (binding.where.empty()) binding.where = options.where;
+  }
+  return options;
 }
 
 }  // namespace
+
+Graph ExportedModel::Impl::graph_of(std::size_t output) const {
+  Graph graph = translation.graph;
+  graph.output = translation.output_values[output];
+  return graph;
+}
 
 // The JSON, and all that hangs on it, are gone when this returns.
 std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archive& archive) {
@@ -91,11 +136,10 @@ std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archiv
   const auto constants = pt2::read_weights(archive, fmt::format("data/constants/{}_constants_config.json", model));
   pt2::Parameters parameters = pt2::parameters_from(signature, weights, constants, archive.name());
   impl->translation = pt2::translate(program, signature, parameters, batch);
+  verify_at(impl->translation.graph, archive.name());
   impl->inputs = batch.inputs;
   impl->warnings = pt2::warnings_of(impl->translation.graph);
-  impl->state = std::move(parameters.state);
-  impl->parameters = std::move(parameters.names);
-  impl->dtype = parameters.dtype;
+  impl->parameters = std::move(parameters);
   return impl;
 }
 
@@ -117,8 +161,8 @@ const std::vector<ExportedTensor>& ExportedModel::outputs() const { return impl_
 const std::string& ExportedModel::torch_version() const { return impl_->torch_version; }
 const std::vector<std::string>& ExportedModel::warnings() const { return impl_->warnings; }
 const std::string& ExportedModel::fingerprint() const { return impl_->fingerprint; }
-const std::vector<StateEntry>& ExportedModel::state() const { return impl_->state; }
-const std::vector<std::string>& ExportedModel::parameters() const { return impl_->parameters; }
+const std::vector<StateEntry>& ExportedModel::state() const { return impl_->parameters.state; }
+const std::vector<std::string>& ExportedModel::parameters() const { return impl_->parameters.names; }
 
 std::optional<std::int64_t> ExportedModel::fixed_batch() const {
   const std::int64_t fixed = impl_->translation.graph.fixed_batch;
@@ -126,17 +170,29 @@ std::optional<std::int64_t> ExportedModel::fixed_batch() const {
 }
 
 Graph ExportedModel::graph(const ImportOptions& given) const {
-  ImportOptions options = given;
-  if (options.where.empty()) options.where = impl_->name;
-  for (Binding& binding : options.bind) {
-    if (binding.where.empty()) binding.where = options.where;
-  }
-  Graph graph = impl_->translation.graph;
-  graph.output = impl_->translation.output_values[chosen_output(outputs(), options)];
-  pt2::freeze(graph, options.freeze, impl_->parameters, options.where);
-  pt2::bind(graph, options.bind);
-  if (options.fresh) pt2::start_fresh(graph, impl_->translation.classes);
-  pt2::set_dtype(graph, impl_->dtype, options.dtype);
+  const ImportOptions options = with_places(given, impl_->name);
+  Graph graph = impl_->graph_of(chosen_output(outputs(), options));
+  pt2::freeze(graph, options.freeze, parameters(), options.where);
+  pt2::bind(graph, nullptr, options.bind);
+  pt2::set_start(graph, options, impl_->translation.classes);
+  pt2::set_dtype(graph, impl_->parameters.dtype, options.dtype);
+  return graph;
+}
+
+Graph ExportedModel::graph(const ImportOptions& given, const ExportedModel& other) const {
+  const ImportOptions options = with_places(given, impl_->name);
+  const std::size_t output = chosen_output(outputs(), options);
+  Graph graph = impl_->graph_of(output);
+  Graph evaluation = other.impl_->graph_of(same_output(outputs()[output], other.outputs(), other.impl_->name, options));
+  pt2::freeze(graph, options.freeze, parameters(), options.where);
+  pt2::bind(graph, &evaluation, options.bind);
+  pt2::set_start(graph, options, impl_->translation.classes);
+  pt2::attach_evaluation(graph, {impl_->name, impl_->parameters}, std::move(evaluation),
+                         {other.impl_->name, other.impl_->parameters}, outputs()[output].name, options.where);
+  Graph own = *graph.evaluation;
+  pt2::set_dtype(own, impl_->parameters.dtype, options.dtype);
+  graph.evaluation = std::make_shared<const Graph>(std::move(own));
+  pt2::set_dtype(graph, impl_->parameters.dtype, options.dtype);
   return graph;
 }
 

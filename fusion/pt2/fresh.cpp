@@ -1,10 +1,15 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
+#include "base/text.hpp"
+#include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/options.hpp"
+#include "fusion/pt2/recognise.hpp"
+#include "fusion/pt2/values.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
@@ -13,7 +18,6 @@ using Kind = Init::Kind;
 
 constexpr Init kZeros{Kind::kZeros, 0};
 constexpr Init kOnes{Kind::kOnes, 0};
-constexpr double kPReluSlope = 0.25;
 
 double size(const Shape& shape, std::size_t dim) { return dim < shape.size() ? static_cast<double>(shape[dim]) : 1; }
 
@@ -82,15 +86,6 @@ std::optional<Init> init_in(const Module& module, const std::string& name, const
   return std::nullopt;
 }
 
-std::shared_ptr<const StoredTensor> filled(const Shape& shape, float value) {
-  auto tensor = std::make_shared<StoredTensor>(StoredTensor{shape, DType::kFloat32, {}});
-  tensor->bytes.resize(static_cast<std::size_t>(elements_of(shape, 1)) * sizeof(float));
-  for (std::size_t at = 0; at < tensor->bytes.size(); at += sizeof(float)) {
-    std::memcpy(tensor->bytes.data() + at, &value, sizeof(float));
-  }
-  return tensor;
-}
-
 class Starter {
  public:
   Starter(const Graph& graph, const std::map<std::string, std::string>& classes) : graph_(graph), classes_(classes) {
@@ -100,36 +95,73 @@ class Starter {
     }
   }
 
-  void start(Weight& weight) const {
-    std::vector<std::string> names = weight.tied;
-    names.insert(names.begin(), weight.name);
-    for (const std::string& name : names) {
-      if (start_as(weight, name)) return;
-    }
+  // By what its module says, if the values agree; else by what they show themselves.
+  void start(Weight& weight, const std::string& where) const {
+    const int zero_row = zero_padding(weight);
+    const Sample sample = sample_of(*weight.stored, zero_row);
+    const std::optional<Init> own = own_init(weight);
+    const bool drawn = own && fits(sample, *own);
+    // Values that are all the same were set, not drawn: another draw has them again. A single one may be either.
+    if (sample.constant && !(drawn && elements_of(weight.shape, 1) == 1 && sample.largest != 0)) return;
+    const std::optional<Init> init = drawn ? own : recognise(sample, *weight.stored);
+    if (!init) fail_unknown(weight, sample, where);
+    weight.init = *init;
+    weight.init.zero_row = zero_row;
+    weight.stored = nullptr;
+  }
+
+  void reset(Weight& weight) const {
+    const std::optional<Init> own = own_init(weight);
+    if (!own) return;
+    weight.init = *own;
+    weight.stored = nullptr;
   }
 
  private:
-  // The innermost module that knows what it has starts it; a whole Transformer draws its matrices anew.
-  [[nodiscard]] bool start_as(Weight& weight, const std::string& name) const {
-    std::optional<Init> init;
+  [[noreturn]] static void fail_unknown(const Weight& weight, const Sample& sample, const std::string& where) {
+    const std::size_t dot = weight.name.rfind('.');
+    const std::string module = dot == std::string::npos ? "the model" : "module '" + weight.name.substr(0, dot) + "'";
+    double square = 0;
+    for (const double value : sample.values) square += value * value;
+    const double spread = std::sqrt(square / static_cast<double>(std::max<std::size_t>(1, sample.values.size())));
+    fail(where,
+         fmt::format(
+             "init: fresh: cannot tell what '{}' {} of {} was drawn from (its mean square is {:.4g} squared): its "
+             "values fit no known first weights, as those of a trained model do not; wanted a model exported "
+             "before it was trained, init: exported (the file's weights), init: {{jitter: 0.01}} (near them, "
+             "another start for each seed), or freeze: {}",
+             printable(weight.name), to_text(weight.shape), printable(module), spread, printable(weight.name)));
+  }
+
+  // What the innermost module that knows the weight draws it from, under any of its names.
+  [[nodiscard]] std::optional<Init> own_init(const Weight& weight) const {
+    std::vector<std::string> names = weight.tied;
+    names.insert(names.begin(), weight.name);
+    for (const std::string& name : names) {
+      if (std::optional<Init> init = init_as(name, weight.shape)) return init;
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<Init> init_as(const std::string& name, const Shape& shape) const {
     for (std::size_t dot = name.rfind('.'); dot != std::string::npos; dot = dot == 0 ? dot : name.rfind('.', dot - 1)) {
       const Module module{kind_of(name.substr(0, dot)), name.substr(0, dot), shapes_};
-      const std::string own = name.substr(dot + 1);
-      if (module.kind == "PReLU" && own == "weight") {
-        weight.stored = filled(weight.shape, kPReluSlope);
-        return true;
-      }
-      if (!init) init = init_in(module, own, weight.shape);
-      if (init && module.kind == "Transformer" && weight.shape.size() > 1) init = xavier_uniform(weight.shape);
+      if (std::optional<Init> init = init_in(module, name.substr(dot + 1), shape)) return init;
       if (dot == 0) break;
     }
     // A model that is itself a layer has its weights at the root.
-    if (!init) init = init_in({kind_of(""), "", shapes_}, name, weight.shape);
-    if (!init) return false;
-    weight.init = *init;
-    if (init->kind == Kind::kNormal) weight.init.zero_row = padding_row(weight.value);
-    weight.stored = nullptr;
-    return true;
+    return init_in({kind_of(""), "", shapes_}, name, shape);
+  }
+
+  // The row of an embedding that padding_idx leaves at zero; -1: there is none.
+  [[nodiscard]] int zero_padding(const Weight& weight) const {
+    const int row = padding_row(weight.value);
+    if (row < 0 || weight.shape.size() != 2 || row >= weight.shape[0]) return -1;
+    const Values values(*weight.stored);
+    for (std::int64_t i = 0; i < weight.shape[1]; ++i) {
+      if (values[row * weight.shape[1] + i] != 0) return -1;
+    }
+    return row;
   }
 
   [[nodiscard]] std::string_view kind_of(const std::string& path) const {
@@ -162,10 +194,12 @@ bool is_statistic(const Weight& weight) {
 
 }  // namespace
 
-void start_fresh(Graph& graph, const std::map<std::string, std::string>& classes) {
+void set_start(Graph& graph, const ImportOptions& options, const std::map<std::string, std::string>& classes) {
   const Starter starter(graph, classes);
   for (Weight& weight : graph.weights) {
-    if (weight.trained || is_statistic(weight)) starter.start(weight);
+    if (options.fresh && weight.trained) starter.start(weight, options.where);
+    if (options.fresh && is_statistic(weight)) starter.reset(weight);
+    if (!options.fresh && weight.trained && options.jitter > 0) weight.init = {Kind::kJittered, options.jitter};
   }
 }
 

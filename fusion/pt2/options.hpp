@@ -17,11 +17,11 @@ void set_dtype(Graph& graph, DType from, DType to);
 void freeze(Graph& graph, const std::vector<std::string>& patterns, const std::vector<std::string>& names,
             const std::string& where);
 
-/// Literals that match become hypers.
-void bind(Graph& graph, const std::vector<Binding>& bindings);
+/// Literals that match become hypers, in either graph. `evaluation` may be null.
+void bind(Graph& graph, Graph* evaluation, const std::vector<Binding>& bindings);
 
-/// Trained parameters, and the statistics of norms, start as PyTorch's layers do; `classes` are those of the modules.
-/// What belongs to no layer of torch.nn keeps its stored values.
-void start_fresh(Graph& graph, const std::map<std::string, std::string>& classes);
+/// What slots start from, as options.fresh and options.jitter have it; `classes` are those of the modules. Throws
+/// Error{kConfig} naming a parameter that cannot be drawn anew.
+void set_start(Graph& graph, const ImportOptions& options, const std::map<std::string, std::string>& classes);
 
 }  // namespace hfta::fusion::pt2

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fusion/op_traits.hpp"
 #include "fusion/pt2/arguments.hpp"
 #include "fusion/pt2/ops.hpp"
 #include "fusion/pt2/prune.hpp"
@@ -94,7 +95,22 @@ class Translator {
     if (!at_root || weight == parameters_.by_placeholder.end()) {
       scope.graph.fail(fmt::format("found no value of the name '{}' where it is used", name));
     }
+    check_declared(scope, name, parameters_.weights[weight->second]);
     return weight_value(weight->second);
+  }
+
+  // Ops were exported for tensors as the graph declares them; what is stored must be those.
+  static void check_declared(const Scope& scope, const std::string& name, const Weight& weight) {
+    const Reader values = scope.graph["tensor_values"];
+    if (!values.has(name)) values.fail(fmt::format("found no sizes of '{}'", name));
+    const TensorMeta meta = tensor_meta_from(values[name]);
+    const bool same = std::equal(
+        meta.sizes.begin(), meta.sizes.end(), weight.shape.begin(), weight.shape.end(),
+        [](const SymInt& size, std::int64_t stored) { return size.expression.empty() && size.number == stored; });
+    if (same && meta.dtype == weight.dtype) return;
+    values[name].fail(fmt::format("found '{}' stored as {} {}, wanted what the graph declares{}", weight.name,
+                                  name_of(weight.dtype), to_text(weight.shape),
+                                  meta.dtype == weight.dtype ? "" : fmt::format(", {}", name_of(meta.dtype))));
   }
 
   ValueId weight_value(std::size_t index) {
@@ -125,6 +141,7 @@ class Translator {
       if (number_op.empty()) node.names.push_back(name);
     }
     for (const Tagged& output : record.outputs) add_output({output.tag, output.value.at(record.place)}, scope, node);
+    if (number_op.empty() && !op_traits(op)) json.fail(why_not_admitted(op));
     graph().nodes.push_back(std::move(node));
   }
 

@@ -20,35 +20,52 @@ constexpr std::array<std::string_view, 20> kRandom = {
 
 std::string place_of(const Node& node) { return node.where.empty() ? node.path : node.where; }
 
-// Layers that behave differently in training say so by an argument of one of these names.
-void count_modes(const Node& node, int& training, int& evaluating) {
-  for (std::size_t i = 0; i < node.names.size(); ++i) {
-    const bool* const flag = std::get_if<bool>(&node.args[i]);
-    if (flag == nullptr || (node.names[i] != "train" && node.names[i] != "training")) continue;
-    ++(*flag ? training : evaluating);
-  }
+// A norm whose scale is not trained is frozen on purpose, statistics and all.
+bool is_frozen(const Graph& graph, const Node& node) {
+  return std::none_of(graph.weights.begin(), graph.weights.end(), [&](const Weight& weight) {
+    return weight.trained && std::count(node.args.begin(), node.args.end(), Arg(weight.value)) > 0;
+  });
 }
+
+/// Layers that behave differently in training say so by an argument of one of these names.
+struct Modes {
+  int training = 0;
+  std::vector<std::string> evaluating;  ///< Places.
+
+  void add(const Graph& graph, const Node& node) {
+    for (std::size_t i = 0; i < node.names.size(); ++i) {
+      const bool* const flag = std::get_if<bool>(&node.args[i]);
+      if (flag == nullptr || (node.names[i] != "train" && node.names[i] != "training")) continue;
+      const bool norm = bare_name(node.op).find("norm") != std::string::npos;
+      if (*flag) ++training;
+      if (!*flag && !(norm && is_frozen(graph, node))) evaluating.push_back(node.path);
+    }
+  }
+};
 
 }  // namespace
 
 std::vector<std::string> warnings_of(const Graph& graph) {
   std::vector<std::string> warnings;
-  int training = 0;
-  int evaluating = 0;
+  Modes modes;
   std::map<std::string, std::vector<std::string>> random;
   for (const Node& node : graph.nodes) {
-    count_modes(node, training, evaluating);
+    modes.add(graph, node);
     const std::string name = bare_name(node.op);
     if (std::find(kRandom.begin(), kRandom.end(), name) != kRandom.end()) random[node.op].push_back(place_of(node));
   }
-  if (evaluating > 0 && training == 0) {
-    warnings.push_back(
-        "the model was exported in evaluation mode, so that dropout and batch norm do not train: export model.train()");
+  if (!modes.evaluating.empty() && modes.training == 0) {
+    const std::size_t more = modes.evaluating.size() - 1;
+    warnings.push_back(printable(fmt::format(
+        "no dropout and no batch norm trains as in model.train(): {}{} as in model.eval(). That is right where these "
+        "parts are frozen; else export model.train()",
+        modes.evaluating[0], more == 0 ? " runs" : fmt::format(" and {} more run", more))));
   }
   for (const auto& [op, places] : random) {
     const std::string count = places.size() > 1 ? fmt::format(" and {} more", places.size() - 1) : "";
     warnings.push_back(printable(
-        fmt::format("{}{}: {} draws at random in training; evaluation takes its mean", places[0], count, op)));
+        fmt::format("{}{}: {} draws at random in training; evaluation, without a graph of its own, takes its mean",
+                    places[0], count, op)));
   }
   return warnings;
 }

@@ -8,7 +8,7 @@
 
 namespace hfta::fusion::pt2 {
 
-/// One line each: exported in evaluation mode, random ops that evaluation replaces by their mean.
+/// One line each: nothing trains as in training mode, random ops that evaluation replaces by their mean.
 [[nodiscard]] std::vector<std::string> warnings_of(const Graph& graph);
 
 }  // namespace hfta::fusion::pt2

@@ -107,7 +107,7 @@ std::vector<Rung> Layout::rungs(const Place& place) const {
   int trials = place.size;
   for (Rung& rung : rungs) {
     rung.trials = trials;
-    trials /= eta_;  // floor of floor: the same as floor(size * eta^-i)
+    trials = std::max(1, trials / eta_);  // floor of floor: the same as floor(size * eta^-i)
   }
   return rungs;
 }

@@ -26,7 +26,7 @@ class Layout {
   [[nodiscard]] int capacity() const { return segments_.back().end; }
   /// `draw` in 0..capacity()-1; throws Error{kInternal} otherwise.
   [[nodiscard]] Place place(int draw) const;
-  /// The bracket's rungs by the floor rule; in a cut one the last may have 0 trials.
+  /// The bracket's rungs by the floor rule; in a cut one, where that gives 0, one trial goes on.
   [[nodiscard]] std::vector<Rung> rungs(const Place& place) const;
   /// Trial-epochs of draws 0..draws-1 if none fails; of the last bracket, if it is not wholly among them, its share.
   [[nodiscard]] std::int64_t cost(std::int64_t draws) const;

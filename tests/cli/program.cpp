@@ -87,8 +87,20 @@ Program::~Program() {
 
 void Program::signal(int number) const { ::kill(pid_, number); }
 
+// A signal that was sent and not yet taken stands in a mask of the process's status; sent again it would be one.
+void Program::wait_until_taken(int number) const {
+  const std::string title = "ShdPnd:\t";
+  while (true) {
+    const std::string status = read_file("/proc/" + std::to_string(pid_) + "/status");
+    const std::size_t at = status.find(title);
+    if (at == std::string::npos) return;  // it has ended
+    if ((std::stoull(status.substr(at + title.size(), 16), nullptr, 16) >> (number - 1) & 1) == 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
 bool Program::ended() {
-  if (!reaped_) reaped_ = ::waitpid(pid_, &status_, WNOHANG) == pid_;
+  if (!reaped_) reaped_ = ::wait4(pid_, &status_, WNOHANG, &usage_) == pid_;
   return reaped_;
 }
 
@@ -102,11 +114,30 @@ bool Program::wait_for(const std::string& text) {
   return false;
 }
 
+bool Program::wait_stopped() {
+  while (now() - began_ < 60) {
+    int status = 0;
+    const pid_t changed = ::waitpid(pid_, &status, WNOHANG | WUNTRACED);
+    if (changed == pid_ && WIFSTOPPED(status)) return true;
+    if (changed == pid_) {
+      reaped_ = true;
+      status_ = status;
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
 Finished Program::wait() {
-  if (!reaped_) ::waitpid(pid_, &status_, 0);
+  if (!reaped_) ::wait4(pid_, &status_, 0, &usage_);
   reaped_ = true;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   Finished finished;
   finished.seconds = now() - began_;
+  finished.cpu_seconds = seconds(usage_.ru_utime) + seconds(usage_.ru_stime);
   finished.code = WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
   if (out_.parent_path() == streams()) finished.out = read_file(out_);  // /dev/full has no end
   finished.err = read_file(err_);

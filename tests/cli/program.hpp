@@ -1,6 +1,7 @@
 #pragma once
 /// Runs hfta-tune as users do.
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <filesystem>
@@ -14,7 +15,8 @@ namespace hfta::testing {
 struct Finished {
   int code = 0;  ///< Exit code; 128 + signal if one killed it.
   std::string out, err;
-  double seconds = 0;
+  double seconds = 0;      ///< From its start to its end.
+  double cpu_seconds = 0;  ///< Its own, whatever else the machine was busy with.
 };
 
 /// A running hfta-tune in a folder; its streams go to files there.
@@ -32,15 +34,20 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void signal(int number) const;
+  /// Waits until the process has begun to handle the signal, which is sent and not blocked.
+  void wait_until_taken(int number) const;
   /// Waits until standard error holds `text`; false if the process ends first, or after 60 s.
   [[nodiscard]] bool wait_for(const std::string& text);
   [[nodiscard]] Finished wait();
+  /// Waits until the process has stopped itself (HFTA_FAULTS: stop); false if it ends instead, or after 60 s.
+  [[nodiscard]] bool wait_stopped();
 
  private:
   [[nodiscard]] bool ended();
 
   pid_t pid_ = -1;
   int status_ = 0;
+  rusage usage_{};
   bool reaped_ = false;
   double began_ = 0;
   std::filesystem::path out_, err_;

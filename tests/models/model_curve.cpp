@@ -2,6 +2,7 @@
 // PyTorch.
 //   model_curve SPEC.json  ->  JSON on standard output
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <cstring>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "fusion/array/compiled.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
+#include "fusion/modes.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -61,6 +63,12 @@ ImportOptions options_of(const json& spec, DType dtype) {
   return options;
 }
 
+Graph graph_of(const json& spec, const ExportedModel& model, DType dtype) {
+  const ImportOptions options = options_of(spec, dtype);
+  if (!spec.contains("evaluation")) return model.graph(options);
+  return model.graph(options, ExportedModel::read(spec.at("evaluation").get<std::string>()));
+}
+
 SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
   SlotInit init;
   init.seed = slot.value("seed", 0);
@@ -80,7 +88,7 @@ class Curves {
       : spec_(spec),
         model_(ExportedModel::read(spec.at("model").get<std::string>())),
         recipe_(recipe_of(spec)),
-        graph_(model_.graph(options_of(spec, recipe_.dtype))),
+        graph_(graph_of(spec, model_, recipe_.dtype)),
         data_(read_tensors(spec.at("data"))) {}
 
   json run() const {
@@ -104,7 +112,13 @@ class Curves {
     const double seconds = clock.seconds() - begin;
     json predictions = json::array();
     for (std::size_t b = 0; b < slots.size(); ++b) predictions.push_back(predict(array, static_cast<int>(b)));
+    if (spec_.contains("states")) {
+      for (std::size_t b = 0; b < slots.size(); ++b) {
+        SystemFiles().write_atomically(spec_.at("states").at(b).get<std::string>(), array.extract(static_cast<int>(b)));
+      }
+    }
     return {{"losses", losses},
+            {"doubt", doubt_of_evaluation(graph_)},
             {"seconds", seconds},
             {"predictions", predictions},
             {"choices", array.choices()},
@@ -124,7 +138,7 @@ class Curves {
     };
     Samples out;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-      out.inputs.push_back(take("x" + std::to_string(i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
+      out.inputs.push_back(take(fmt::format("x{}", i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
     }
     out.target = take("y", nullptr);
     if (at::isFloatingType(out.target.scalar_type())) {

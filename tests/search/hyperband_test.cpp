@@ -270,13 +270,30 @@ TEST_CASE("A rung waits for everyone, those not yet drawn too") {
   CHECK(scheduler->report(1, 1, 0.2) == Decision::kStop);  // heard before: the same answer as ever
 }
 
-TEST_CASE("A cut bracket that no trial can survive ends with all of them stopped") {
+TEST_CASE("The best trial of a bracket that is cut short completes") {
   const auto scheduler = make_hyperband({1, 27, 3}, Goal::kMaximize, {2});
-  CHECK(scheduler->report(0, 1, 0.9) == Decision::kPause);
-  CHECK(scheduler->report(1, 1, 0.8) == Decision::kPause);
+  CHECK(scheduler->report(0, 1, 0.8) == Decision::kPause);
+  CHECK(scheduler->report(1, 1, 0.9) == Decision::kPause);
   const auto verdicts = scheduler->take_verdicts();
   REQUIRE(verdicts.size() == 2);
-  for (const Verdict& v : verdicts) CHECK(v.decision == Decision::kStop);
+  CHECK(verdicts[0].decision == Decision::kStop);
+  CHECK(verdicts[1].decision == Decision::kContinue);
+  CHECK(scheduler->target(1) == 3);
+}
+
+TEST_CASE("A single trial completes after all of its epochs") {
+  const auto scheduler = make_hyperband({1, 9, 3}, Goal::kMinimize, {1});
+  CHECK(scheduler->planned_epochs(0, 1) == 9);
+  for (int epoch = 1; epoch <= 9; ++epoch) {
+    const bool rung = epoch == 1 || epoch == 3;
+    CAPTURE(epoch);
+    CHECK(scheduler->report(0, epoch, 1.0 / epoch) == (epoch == 9 ? Decision::kComplete
+                                                       : rung     ? Decision::kPause
+                                                                  : Decision::kContinue));
+    const auto verdicts = scheduler->take_verdicts();
+    REQUIRE(verdicts.size() == (rung ? 1 : 0));
+    if (rung) CHECK(verdicts.front().decision == Decision::kContinue);
+  }
 }
 
 TEST_CASE("A trial that fails without a value counts as started and never ranks") {

@@ -139,14 +139,15 @@ TEST_CASE("Draws fill brackets in order, and caps cut them") {
   }
 }
 
-TEST_CASE("A cut bracket keeps its rungs by the floor rule") {
+TEST_CASE("A cut bracket keeps its rungs by the floor rule, and one trial at least") {
   const auto rungs = [](int cap) {
     const Layout layout({1, 27, 3}, {cap});
     return layout.rungs(layout.place(cap - 1));
   };
   CHECK(rungs(27) == std::vector<Rung>{{27, 1}, {9, 3}, {3, 9}, {1, 27}});
-  CHECK(rungs(26) == std::vector<Rung>{{26, 1}, {8, 3}, {2, 9}, {0, 27}});
-  CHECK(rungs(2) == std::vector<Rung>{{2, 1}, {0, 3}, {0, 9}, {0, 27}});
+  CHECK(rungs(26) == std::vector<Rung>{{26, 1}, {8, 3}, {2, 9}, {1, 27}});
+  CHECK(rungs(2) == std::vector<Rung>{{2, 1}, {1, 3}, {1, 9}, {1, 27}});
+  CHECK(rungs(1) == std::vector<Rung>{{1, 1}, {1, 3}, {1, 9}, {1, 27}});
   CHECK(rungs(27 + 9) == std::vector<Rung>{{9, 3}, {3, 9}, {1, 27}});
   CHECK(rungs(27 + 12 + 6 + 1) == std::vector<Rung>{{1, 27}});
 }

@@ -54,6 +54,45 @@ TEST_CASE("open: names are only names", "[open]") {
   fs::current_path(before);
 }
 
+TEST_CASE("open: a file that was run by one name is opened by it, whatever it is called by", "[open]") {
+  const TempFolder folder;
+  const fs::path real = folder / "real.db", link = folder / "link.db", hard = folder / "hard.db";
+  const fs::path place = fs::canonical(folder.path());
+  fs::create_symlink("real.db", link);  // to what is not there yet
+  {
+    Store store = Store::open(link, Mode::kCreate);
+    CHECK(store.path() == place / "real.db");
+    fs::create_hard_link(real, hard);
+    CHECK(Store::open(hard, Mode::kReadOnly).path() == place / "hard.db");  // no name is better than another yet
+    REQUIRE(store.take_lease("s", std::nullopt, "token", "holder"));
+  }
+  for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
+    for (const fs::path& name : {real, link, hard}) CHECK(Store::open(name, mode).path() == place / "real.db");
+  }
+  fs::copy_file(real, folder / "copy.db");
+  CHECK(Store::open(folder / "copy.db", Mode::kReadWrite).path() == place / "copy.db");
+  fs::rename(real, folder / "moved.db");
+  CHECK(Store::open(folder / "moved.db", Mode::kReadWrite).path() == place / "moved.db");
+  fs::rename(folder / "copy.db", real);  // another file has taken the name
+  CHECK(Store::open(hard, Mode::kReadWrite).path() == place / "hard.db");
+}
+
+TEST_CASE("open: what keeps a store from being made is said, and nothing is left", "[open]") {
+  const TempFolder folder;
+  check_refused("name", "its name has 250 bytes, wanted at most 247",
+                [&] { (void)Store::open(folder / std::string(250, 'n'), Mode::kCreate); });
+  CHECK(files_in(folder) == 0);
+  CHECK(Store::open(folder / std::string(247, 'n'), Mode::kCreate).studies().empty());
+  fs::permissions(folder.path(), fs::perms(0555));
+  const uid_t self = ::geteuid();
+  if (self == 0) REQUIRE(::seteuid(12345) == 0);  // root may write anywhere
+  check_refused("new.db", "cannot be written to: Permission denied",
+                [&] { (void)Store::open(folder / "new.db", Mode::kCreate); });
+  if (self == 0) REQUIRE(::seteuid(self) == 0);
+  fs::permissions(folder.path(), fs::perms(0700));
+  CHECK(files_in(folder) == 1);
+}
+
 struct Refused {
   const char* what;
   std::string bytes;
@@ -89,7 +128,7 @@ TEST_CASE("open: what is not a study is refused and stays as it is", "[open]") {
       {"half", sample_bytes().substr(0, sample_bytes().size() / 2), "damaged", true},
       {"another database", other("CREATE TABLE t (x)"), "without Optuna's table", true},
       {"a newer store", database("UPDATE hfta_meta SET schema_version = 99, library_version = '7.5'"),
-       "found store schema 99 (written by hfta-tune 7.5), wanted at most 3", true},
+       "found store schema 99 (written by hfta-tune 7.5), wanted at most 4", true},
       {"no schema number", database("DELETE FROM hfta_meta"), "hfta_meta is empty", true},
       {"schema 0", database("UPDATE hfta_meta SET schema_version = 0"), "store schema 0", true},
       {"another Optuna", database("UPDATE alembic_version SET version_num = 'v9.9.9.a'"), "v9.9.9.a", true},

@@ -1,6 +1,7 @@
 // Recurrent layers, with counted dropout between them. Schema of all kinds: input, hx, params, has_biases, num_layers,
 // dropout, train, bidirectional, batch_first; an LSTM's hx is [h, c], those of others one tensor.
 #include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 
@@ -145,11 +146,55 @@ std::vector<at::Tensor> run_layers(const Call& call, const Layers& layers) {
   return out;
 }
 
+// Whether this CPU can run at::lstm in bfloat16, forward and backward. Under autocast ATen hands a float32 layer to
+// oneDNN without asking; oneDNN has none without AVX-512 (or with ONEDNN_MAX_CPU_ISA below it), and throws. So it is
+// tried once.
+bool cpu_has_bfloat16_lstm() {
+  static const bool has = [] {
+    const auto ones = [](std::vector<std::int64_t> sizes) { return at::ones(sizes, at::kFloat); };
+    const at::AutoGradMode record(true);
+    const Autocast lower(Precision::kBfloat16, at::kCPU);
+    try {
+      const at::Tensor x = ones({1, 1, 1}).requires_grad_(true), state = ones({1, 1, 1});
+      const std::vector<at::Tensor> weights = {ones({4, 1}), ones({4, 1}), ones({4}), ones({4})};
+      const at::Tensor y =
+          std::get<0>(at::lstm(x, std::vector{state, state}, weights, true, 1, 0.0, true, false, false));
+      y.sum().backward();
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }();
+  return has;
+}
+
+std::vector<at::Tensor> lstm(const at::Tensor& x, const std::vector<at::Tensor>& hx,
+                             const std::vector<at::Tensor>& weights, const Layers& l) {
+  auto [y, h, c] = at::lstm(x, hx, weights, l.biases, l.count, 0.0, true, l.bidirectional, l.batch_first);
+  return {y, h, c};
+}
+
+// Computed in float32, and given in bfloat16 as at::lstm would.
+std::vector<at::Tensor> lstm_in_float32(const at::Tensor& x, const std::vector<at::Tensor>& hx,
+                                        const std::vector<at::Tensor>& weights, const Layers& l) {
+  const auto widened = [](std::vector<at::Tensor> all) {
+    for (at::Tensor& t : all) t = t.to(at::kFloat);
+    return all;
+  };
+  std::vector<at::Tensor> out;
+  {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    out = lstm(x.to(at::kFloat), widened(hx), widened(weights), l);
+  }
+  for (at::Tensor& t : out) t = t.to(at::kBFloat16);
+  return out;
+}
+
 std::vector<at::Tensor> aten(Kind kind, const at::Tensor& x, const std::vector<at::Tensor>& hx,
                              const std::vector<at::Tensor>& weights, const Layers& l) {
   if (kind == Kind::kLstm) {
-    auto [y, h, c] = at::lstm(x, hx, weights, l.biases, l.count, 0.0, true, l.bidirectional, l.batch_first);
-    return {y, h, c};
+    const bool lacking = x.is_cpu() && as_multiplied(x).scalar_type() == at::kBFloat16 && !cpu_has_bfloat16_lstm();
+    return lacking ? lstm_in_float32(x, hx, weights, l) : lstm(x, hx, weights, l);
   }
   const auto run = [&](auto layer) -> std::vector<at::Tensor> {
     auto [y, h] = layer(x, hx[0], weights, l.biases, l.count, 0.0, true, l.bidirectional, l.batch_first);

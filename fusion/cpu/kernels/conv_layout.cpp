@@ -17,11 +17,11 @@ inline __attribute__((always_inline)) void gather(const T* __restrict from, std:
   for (std::int64_t i = 0; i < n; ++i) to[i] = from[i * step];
 }
 
-HFTA_WIDE void gather_row(const float* from, std::int64_t step, std::int64_t n, float* to) {
-  gather(from, step, n, to);
+void gather_row(const float* from, std::int64_t step, std::int64_t n, float* to) {
+  wide([&] { gather(from, step, n, to); });
 }
-HFTA_WIDE void gather_row(const double* from, std::int64_t step, std::int64_t n, double* to) {
-  gather(from, step, n, to);
+void gather_row(const double* from, std::int64_t step, std::int64_t n, double* to) {
+  wide([&] { gather(from, step, n, to); });
 }
 
 template <typename T>
@@ -114,13 +114,13 @@ std::vector<Stretch> patch_stretches(const TapGeometry& g, std::int64_t channels
   return stretches;
 }
 
-HFTA_WIDE void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                            std::int64_t channels, const float* from, float* to) {
-  gather_patches(g, stretches, images, channels, from, to);
+void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
+                  std::int64_t channels, const float* from, float* to) {
+  wide([&] { gather_patches(g, stretches, images, channels, from, to); });
 }
-HFTA_WIDE void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                            std::int64_t channels, const double* from, double* to) {
-  gather_patches(g, stretches, images, channels, from, to);
+void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
+                  std::int64_t channels, const double* from, double* to) {
+  wide([&] { gather_patches(g, stretches, images, channels, from, to); });
 }
 
 std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns) { return kTurned * elements * columns; }

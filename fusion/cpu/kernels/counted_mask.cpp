@@ -96,22 +96,25 @@ std::uint64_t dropout_key(std::uint64_t study_seed, std::uint64_t trial_seed) no
   return CountedRandom(study_seed, Stream::kDropout, trial_seed).next_u64();
 }
 
-HFTA_WIDE void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node,
-                                 std::uint64_t step) {
-  fill(out, n, p, key, node, step);
+void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  cpu::wide([&] { fill(out, n, p, key, node, step); });
 }
 
-HFTA_WIDE void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node,
-                                 std::uint64_t step) {
-  fill(out, n, p, key, node, step);
+void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node,
+                       std::uint64_t step) {
+  cpu::wide([&] { fill(out, n, p, key, node, step); });
 }
 
-HFTA_WIDE void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
-  fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; });
+void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  cpu::wide([&] {
+    fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; });
+  });
 }
 
-HFTA_WIDE void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
-  fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<double>(word) * 0x1p-32; });
+void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
+  cpu::wide([&] {
+    fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<double>(word) * 0x1p-32; });
+  });
 }
 
 namespace {

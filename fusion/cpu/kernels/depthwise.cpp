@@ -49,8 +49,12 @@ inline __attribute__((always_inline)) void sum_row(const Row<T>& r) {
   }
 }
 
-HFTA_WIDE void row_of_sums(const Row<float>& row) { sum_row(row); }
-HFTA_WIDE void row_of_sums(const Row<double>& row) { sum_row(row); }
+void row_of_sums(const Row<float>& row) {
+  wide([&] { sum_row(row); });
+}
+void row_of_sums(const Row<double>& row) {
+  wide([&] { sum_row(row); });
+}
 
 // sums [channels] += x dy over a row of pixels.
 template <typename T>
@@ -68,13 +72,13 @@ inline __attribute__((always_inline)) void sum_products(const T* x, std::int64_t
   }
 }
 
-HFTA_WIDE void row_of_products(const float* x, std::int64_t step, const float* dy, std::int64_t pixels,
-                               std::int64_t channels, float* sums) {
-  sum_products(x, step, dy, pixels, channels, sums);
+void row_of_products(const float* x, std::int64_t step, const float* dy, std::int64_t pixels, std::int64_t channels,
+                     float* sums) {
+  wide([&] { sum_products(x, step, dy, pixels, channels, sums); });
 }
-HFTA_WIDE void row_of_products(const double* x, std::int64_t step, const double* dy, std::int64_t pixels,
-                               std::int64_t channels, double* sums) {
-  sum_products(x, step, dy, pixels, channels, sums);
+void row_of_products(const double* x, std::int64_t step, const double* dy, std::int64_t pixels, std::int64_t channels,
+                     double* sums) {
+  wide([&] { sum_products(x, step, dy, pixels, channels, sums); });
 }
 
 }  // namespace

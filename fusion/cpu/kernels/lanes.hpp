@@ -1,7 +1,7 @@
 #pragma once
 /// Rows in stretches of 16 elements, each one value of a vector type: what compilers make of loops over short rows is
 /// slower, and the order in which sums are made must not depend on the machine. For kernels; everything is inlined into
-/// their HFTA_WIDE functions, which are compiled with -Wno-psabi.
+/// what they pass to wide(), and compiled with -Wno-psabi.
 
 #include <cmath>
 #include <cstdint>

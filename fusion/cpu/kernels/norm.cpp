@@ -99,21 +99,21 @@ inline __attribute__((always_inline)) void backward(const NormShape& shape, cons
 
 }  // namespace
 
-HFTA_WIDE void normalize_rows(const NormShape& shape, const float* x, const float* weight, const float* bias,
-                              double eps, float* y, float* mean, float* inverse) {
-  normalize(shape, x, weight, bias, eps, y, mean, inverse);
+void normalize_rows(const NormShape& shape, const float* x, const float* weight, const float* bias, double eps,
+                    float* y, float* mean, float* inverse) {
+  wide([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
 }
-HFTA_WIDE void normalize_rows(const NormShape& shape, const double* x, const double* weight, const double* bias,
-                              double eps, double* y, double* mean, double* inverse) {
-  normalize(shape, x, weight, bias, eps, y, mean, inverse);
+void normalize_rows(const NormShape& shape, const double* x, const double* weight, const double* bias, double eps,
+                    double* y, double* mean, double* inverse) {
+  wide([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
 }
-HFTA_WIDE void normalize_rows_backward(const NormShape& shape, const float* dy, const float* x, const float* weight,
-                                       const float* mean, const float* inverse, const NormGradients<float>& to) {
-  backward(shape, dy, x, weight, mean, inverse, to);
+void normalize_rows_backward(const NormShape& shape, const float* dy, const float* x, const float* weight,
+                             const float* mean, const float* inverse, const NormGradients<float>& to) {
+  wide([&] { backward(shape, dy, x, weight, mean, inverse, to); });
 }
-HFTA_WIDE void normalize_rows_backward(const NormShape& shape, const double* dy, const double* x, const double* weight,
-                                       const double* mean, const double* inverse, const NormGradients<double>& to) {
-  backward(shape, dy, x, weight, mean, inverse, to);
+void normalize_rows_backward(const NormShape& shape, const double* dy, const double* x, const double* weight,
+                             const double* mean, const double* inverse, const NormGradients<double>& to) {
+  wide([&] { backward(shape, dy, x, weight, mean, inverse, to); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -79,12 +79,24 @@ template AdamNumbers<double> adam_numbers(const SlotStep&, double, bool);
 
 namespace {
 
-HFTA_WIDE double sum_of_squares(const SlotRow<float>& row) { return squares(row); }
-HFTA_WIDE double sum_of_squares(const SlotRow<double>& row) { return squares(row); }
-HFTA_WIDE void sgd_row(const SlotRow<float>& row, const SgdNumbers<float>& numbers) { sgd(row, numbers); }
-HFTA_WIDE void sgd_row(const SlotRow<double>& row, const SgdNumbers<double>& numbers) { sgd(row, numbers); }
-HFTA_WIDE void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& numbers) { adam(row, numbers); }
-HFTA_WIDE void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers) { adam(row, numbers); }
+double sum_of_squares(const SlotRow<float>& row) {
+  return cpu::wide([&] { return squares(row); });
+}
+double sum_of_squares(const SlotRow<double>& row) {
+  return cpu::wide([&] { return squares(row); });
+}
+void sgd_row(const SlotRow<float>& row, const SgdNumbers<float>& numbers) {
+  cpu::wide([&] { sgd(row, numbers); });
+}
+void sgd_row(const SlotRow<double>& row, const SgdNumbers<double>& numbers) {
+  cpu::wide([&] { sgd(row, numbers); });
+}
+void adam_row(const SlotRow<float>& row, const AdamNumbers<float>& numbers) {
+  cpu::wide([&] { adam(row, numbers); });
+}
+void adam_row(const SlotRow<double>& row, const AdamNumbers<double>& numbers) {
+  cpu::wide([&] { adam(row, numbers); });
+}
 
 template <typename T>
 double factor_for(std::span<const SlotRow<T>> rows, double clip_norm) {

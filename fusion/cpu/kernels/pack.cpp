@@ -35,15 +35,8 @@ inline __attribute__((always_inline)) void transpose_plain(const T* from, std::i
   }
 }
 
-template <typename T>
-inline void copy_rows(const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, T* to) {
-  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * ld, columns, to + r * columns);
-}
-
-}  // namespace
-
-HFTA_WIDE void transpose(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* to,
-                         std::int64_t ldt) {
+inline void transpose_in_blocks(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* to,
+                                std::int64_t ldt) {
   const std::int64_t whole_rows = rows / 16 * 16, whole_columns = columns / 16 * 16;
   for (std::int64_t r = 0; r < whole_rows; r += 16) {
     for (std::int64_t c = 0; c < whole_columns; c += 16) transpose_block(from + r * ld + c, ld, to + c * ldt + r, ldt);
@@ -52,9 +45,21 @@ HFTA_WIDE void transpose(const float* from, std::int64_t ld, std::int64_t rows, 
   transpose_plain(from + whole_rows * ld, ld, rows - whole_rows, columns, to + whole_rows, ldt);
 }
 
-HFTA_WIDE void transpose(const double* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* to,
-                         std::int64_t ldt) {
-  transpose_plain(from, ld, rows, columns, to, ldt);
+template <typename T>
+inline void copy_rows(const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, T* to) {
+  for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * ld, columns, to + r * columns);
+}
+
+}  // namespace
+
+void transpose(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* to,
+               std::int64_t ldt) {
+  wide([&] { transpose_in_blocks(from, ld, rows, columns, to, ldt); });
+}
+
+void transpose(const double* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* to,
+               std::int64_t ldt) {
+  wide([&] { transpose_plain(from, ld, rows, columns, to, ldt); });
 }
 
 void pack_panel(const float* from, std::int64_t ld, bool transposed, std::int64_t k, std::int64_t columns, float* to) {

@@ -242,29 +242,33 @@ inline __attribute__((always_inline)) void multiply_typed(double scale, const T*
 
 }  // namespace
 
-HFTA_WIDE void apply(Unary op, double p, const float* x, float* y, std::int64_t n) { apply_typed(op, p, x, y, n); }
-HFTA_WIDE void apply(Unary op, double p, const double* x, double* y, std::int64_t n) { apply_typed(op, p, x, y, n); }
-HFTA_WIDE void apply_slope(Unary op, double p, const float* x, const float* y, const float* dy, float* dx,
-                           std::int64_t n, bool add) {
-  slope_typed(op, p, x, y, dy, dx, n, add);
+void apply(Unary op, double p, const float* x, float* y, std::int64_t n) {
+  wide([&] { apply_typed(op, p, x, y, n); });
 }
-HFTA_WIDE void apply_slope(Unary op, double p, const double* x, const double* y, const double* dy, double* dx,
-                           std::int64_t n, bool add) {
-  slope_typed(op, p, x, y, dy, dx, n, add);
+void apply(Unary op, double p, const double* x, double* y, std::int64_t n) {
+  wide([&] { apply_typed(op, p, x, y, n); });
 }
-HFTA_WIDE void combine(Binary op, double scale, const float* a, std::int64_t a_step, const float* b,
-                       std::int64_t b_step, float* y, std::int64_t n) {
-  combine_typed(op, scale, a, a_step, b, b_step, y, n);
+void apply_slope(Unary op, double p, const float* x, const float* y, const float* dy, float* dx, std::int64_t n,
+                 bool add) {
+  wide([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
 }
-HFTA_WIDE void combine(Binary op, double scale, const double* a, std::int64_t a_step, const double* b,
-                       std::int64_t b_step, double* y, std::int64_t n) {
-  combine_typed(op, scale, a, a_step, b, b_step, y, n);
+void apply_slope(Unary op, double p, const double* x, const double* y, const double* dy, double* dx, std::int64_t n,
+                 bool add) {
+  wide([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
 }
-HFTA_WIDE void multiply(double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
-  multiply_typed(scale, a, b, y, n, add);
+void combine(Binary op, double scale, const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
+             float* y, std::int64_t n) {
+  wide([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
 }
-HFTA_WIDE void multiply(double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
-  multiply_typed(scale, a, b, y, n, add);
+void combine(Binary op, double scale, const double* a, std::int64_t a_step, const double* b, std::int64_t b_step,
+             double* y, std::int64_t n) {
+  wide([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
+}
+void multiply(double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
+  wide([&] { multiply_typed(scale, a, b, y, n, add); });
+}
+void multiply(double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
+  wide([&] { multiply_typed(scale, a, b, y, n, add); });
 }
 
 }  // namespace hfta::fusion::cpu

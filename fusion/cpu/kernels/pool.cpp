@@ -203,27 +203,37 @@ std::int64_t PoolShape::outputs() const {
   return n * channels * static_cast<std::int64_t>(windows[0].size() * windows[1].size());
 }
 
-HFTA_WIDE void max_pool(const PoolShape& shape, const float* x, float* y, std::uint16_t* where) {
-  where == nullptr ? largest<float, false>(shape, x, y, where) : largest<float, true>(shape, x, y, where);
+void max_pool(const PoolShape& shape, const float* x, float* y, std::uint16_t* where) {
+  wide(
+      [&] { where == nullptr ? largest<float, false>(shape, x, y, where) : largest<float, true>(shape, x, y, where); });
 }
-HFTA_WIDE void max_pool(const PoolShape& shape, const double* x, double* y, std::uint16_t* where) {
-  where == nullptr ? largest<double, false>(shape, x, y, where) : largest<double, true>(shape, x, y, where);
+void max_pool(const PoolShape& shape, const double* x, double* y, std::uint16_t* where) {
+  wide([&] {
+    where == nullptr ? largest<double, false>(shape, x, y, where) : largest<double, true>(shape, x, y, where);
+  });
 }
-HFTA_WIDE void max_pool_backward(const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx,
-                                 bool add) {
-  prepare(shape, dx, add) ? scatter<float, true>(shape, dy, where, dx) : scatter<float, false>(shape, dy, where, dx);
+void max_pool_backward(const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx, bool add) {
+  wide([&] {
+    prepare(shape, dx, add) ? scatter<float, true>(shape, dy, where, dx) : scatter<float, false>(shape, dy, where, dx);
+  });
 }
-HFTA_WIDE void max_pool_backward(const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx,
-                                 bool add) {
-  prepare(shape, dx, add) ? scatter<double, true>(shape, dy, where, dx) : scatter<double, false>(shape, dy, where, dx);
+void max_pool_backward(const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx, bool add) {
+  wide([&] {
+    prepare(shape, dx, add) ? scatter<double, true>(shape, dy, where, dx)
+                            : scatter<double, false>(shape, dy, where, dx);
+  });
 }
-HFTA_WIDE void mean_pool(const PoolShape& shape, const float* x, float* y) { means(shape, x, y); }
-HFTA_WIDE void mean_pool(const PoolShape& shape, const double* x, double* y) { means(shape, x, y); }
-HFTA_WIDE void mean_pool_backward(const PoolShape& shape, const float* dy, float* dx, bool add) {
-  prepare(shape, dx, add) ? spread<float, true>(shape, dy, dx) : spread<float, false>(shape, dy, dx);
+void mean_pool(const PoolShape& shape, const float* x, float* y) {
+  wide([&] { means(shape, x, y); });
 }
-HFTA_WIDE void mean_pool_backward(const PoolShape& shape, const double* dy, double* dx, bool add) {
-  prepare(shape, dx, add) ? spread<double, true>(shape, dy, dx) : spread<double, false>(shape, dy, dx);
+void mean_pool(const PoolShape& shape, const double* x, double* y) {
+  wide([&] { means(shape, x, y); });
+}
+void mean_pool_backward(const PoolShape& shape, const float* dy, float* dx, bool add) {
+  wide([&] { prepare(shape, dx, add) ? spread<float, true>(shape, dy, dx) : spread<float, false>(shape, dy, dx); });
+}
+void mean_pool_backward(const PoolShape& shape, const double* dy, double* dx, bool add) {
+  wide([&] { prepare(shape, dx, add) ? spread<double, true>(shape, dy, dx) : spread<double, false>(shape, dy, dx); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -123,23 +123,31 @@ inline __attribute__((always_inline)) void max_backward(const Fold& f, const T* 
 
 }  // namespace
 
-HFTA_WIDE void sum_fold(const Fold& fold, const float* x, double scale, float* y) { sum(fold, x, scale, y); }
-HFTA_WIDE void sum_fold(const Fold& fold, const double* x, double scale, double* y) { sum(fold, x, scale, y); }
-HFTA_WIDE void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add) {
-  spread(fold, y, scale, x, add);
+void sum_fold(const Fold& fold, const float* x, double scale, float* y) {
+  wide([&] { sum(fold, x, scale, y); });
 }
-HFTA_WIDE void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add) {
-  spread(fold, y, scale, x, add);
+void sum_fold(const Fold& fold, const double* x, double scale, double* y) {
+  wide([&] { sum(fold, x, scale, y); });
 }
-HFTA_WIDE void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at) { max(fold, x, y, at); }
-HFTA_WIDE void max_fold(const Fold& fold, const double* x, double* y, std::int64_t* at) { max(fold, x, y, at); }
-HFTA_WIDE void max_fold_backward(const Fold& fold, const float* dy, const float* x, const float* y,
-                                 const std::int64_t* at, float* dx, bool add) {
-  max_backward(fold, dy, x, y, at, dx, add);
+void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add) {
+  wide([&] { spread(fold, y, scale, x, add); });
 }
-HFTA_WIDE void max_fold_backward(const Fold& fold, const double* dy, const double* x, const double* y,
-                                 const std::int64_t* at, double* dx, bool add) {
-  max_backward(fold, dy, x, y, at, dx, add);
+void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add) {
+  wide([&] { spread(fold, y, scale, x, add); });
+}
+void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at) {
+  wide([&] { max(fold, x, y, at); });
+}
+void max_fold(const Fold& fold, const double* x, double* y, std::int64_t* at) {
+  wide([&] { max(fold, x, y, at); });
+}
+void max_fold_backward(const Fold& fold, const float* dy, const float* x, const float* y, const std::int64_t* at,
+                       float* dx, bool add) {
+  wide([&] { max_backward(fold, dy, x, y, at, dx, add); });
+}
+void max_fold_backward(const Fold& fold, const double* dy, const double* x, const double* y, const std::int64_t* at,
+                       double* dx, bool add) {
+  wide([&] { max_backward(fold, dy, x, y, at, dx, add); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -111,29 +111,27 @@ inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits,
 
 }  // namespace
 
-HFTA_WIDE void add_bias(float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const float* bias,
-                        bool relu) {
-  bias_rows(y, ld, rows, columns, bias, relu);
+void add_bias(float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const float* bias, bool relu) {
+  wide([&] { bias_rows(y, ld, rows, columns, bias, relu); });
 }
-HFTA_WIDE void add_bias(double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const double* bias,
-                        bool relu) {
-  bias_rows(y, ld, rows, columns, bias, relu);
+void add_bias(double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const double* bias, bool relu) {
+  wide([&] { bias_rows(y, ld, rows, columns, bias, relu); });
 }
-HFTA_WIDE void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                            float* sums, bool add) {
-  mask_sum(dy, y, ld, rows, columns, sums, add);
+void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* sums,
+                  bool add) {
+  wide([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
 }
-HFTA_WIDE void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                            double* sums, bool add) {
-  mask_sum(dy, y, ld, rows, columns, sums, add);
+void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* sums,
+                  bool add) {
+  wide([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
 }
-HFTA_WIDE double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows,
-                               std::int64_t classes, double smoothing, float* scratch, float* gradient) {
-  return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient);
+double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows, std::int64_t classes,
+                     double smoothing, float* scratch, float* gradient) {
+  return wide([&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
 }
-HFTA_WIDE double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows,
-                               std::int64_t classes, double smoothing, double* scratch, double* gradient) {
-  return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient);
+double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows, std::int64_t classes,
+                     double smoothing, double* scratch, double* gradient) {
+  return wide([&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -92,33 +92,33 @@ inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, co
 
 }  // namespace
 
-HFTA_WIDE void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
-  forward(x, y, rows, n, log);
+void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
+  wide([&] { forward(x, y, rows, n, log); });
 }
-HFTA_WIDE void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
-  forward(x, y, rows, n, log);
+void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
+  wide([&] { forward(x, y, rows, n, log); });
 }
-HFTA_WIDE void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n,
-                                     bool log, bool add) {
-  backward(dy, y, dx, rows, n, log, add);
+void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n, bool log,
+                           bool add) {
+  wide([&] { backward(dy, y, dx, rows, n, log, add); });
 }
-HFTA_WIDE void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n,
-                                     bool log, bool add) {
-  backward(dy, y, dx, rows, n, log, add);
+void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n, bool log,
+                           bool add) {
+  wide([&] { backward(dy, y, dx, rows, n, log, add); });
 }
-HFTA_WIDE void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask) {
-  weights(scores, rows, n, mask);
+void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask) {
+  wide([&] { weights(scores, rows, n, mask); });
 }
-HFTA_WIDE void attention_weights(double* scores, std::int64_t rows, std::int64_t n, const ScoreMask<double>& mask) {
-  weights(scores, rows, n, mask);
+void attention_weights(double* scores, std::int64_t rows, std::int64_t n, const ScoreMask<double>& mask) {
+  wide([&] { weights(scores, rows, n, mask); });
 }
-HFTA_WIDE void attention_weights_backward(float* d, const float* w, const float* kept, float scale, std::int64_t rows,
-                                          std::int64_t n) {
-  weights_backward(d, w, kept, scale, rows, n);
+void attention_weights_backward(float* d, const float* w, const float* kept, float scale, std::int64_t rows,
+                                std::int64_t n) {
+  wide([&] { weights_backward(d, w, kept, scale, rows, n); });
 }
-HFTA_WIDE void attention_weights_backward(double* d, const double* w, const double* kept, double scale,
-                                          std::int64_t rows, std::int64_t n) {
-  weights_backward(d, w, kept, scale, rows, n);
+void attention_weights_backward(double* d, const double* w, const double* kept, double scale, std::int64_t rows,
+                                std::int64_t n) {
+  wide([&] { weights_backward(d, w, kept, scale, rows, n); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -46,7 +46,7 @@ Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
       if (!add && out == 1 && in == 1) {
         std::copy_n(xr, count, yr);
       } else if (add) {
-        for (std::int64_t i = 0; i < count; ++i) yr[i * out] += xr[i * in];
+        for (std::int64_t i = 0; i < count; ++i) yr[i * out] = static_cast<T>(yr[i * out] + xr[i * in]);
       } else {
         for (std::int64_t i = 0; i < count; ++i) yr[i * out] = xr[i * in];
       }
@@ -65,6 +65,8 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return first.strides[a] > first.strides[b]; });
+  constexpr std::size_t kMostDims = 15;  // what for_each_row() counts with
+  if (order.size() > kMostDims) throw Misfit("found a tensor " + to_text(first.sizes) + " of too many dimensions");
   Loops loops;
   loops.strides.resize(tensors.size());
   for (const std::size_t d : order) {
@@ -92,10 +94,30 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
 }
 
 Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
-  if (from.dtype == DType::kInt64) return typed_copy<std::int64_t>(from, to, add);
-  if (from.dtype == DType::kBool) return typed_copy<std::uint8_t>(from, to, add);
-  if (from.dtype == DType::kFloat64) return typed_copy<double>(from, to, add);
-  return typed_copy<float>(from, to, add);
+  if (from.dtype != to.dtype || from.sizes != to.sizes) {
+    throw Misfit("found a copy of " + to_text(from.sizes) + " to " + to_text(to.sizes) + ", or to another dtype");
+  }
+  switch (from.dtype) {
+    case DType::kFloat32:
+      return typed_copy<float>(from, to, add);
+    case DType::kFloat64:
+      return typed_copy<double>(from, to, add);
+    case DType::kInt64:
+      return typed_copy<std::int64_t>(from, to, add);
+    case DType::kInt32:
+      return typed_copy<std::int32_t>(from, to, add);
+    case DType::kInt8:
+    case DType::kUInt8:
+    case DType::kBool:
+      return typed_copy<std::uint8_t>(from, to, add);
+    case DType::kInt16:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      break;
+  }
+  // Two bytes each, whatever they mean; nothing that is added up is of these.
+  if (add) throw Misfit("found a sum of a dtype that is not computed with");
+  return typed_copy<std::uint16_t>(from, to, false);
 }
 
 }  // namespace hfta::fusion::cpu

@@ -158,6 +158,7 @@ void check(Site& site, const Attention& a) {
   for (const Tensor* t : {&a.q, &a.k, &a.v}) {
     if (t->dtype != b.dtype() || t->dim() < 2 || t->numel() == 0) site.fail("its inputs are no matrices");
   }
+  if (a.q.size(-1) != a.k.size(-1) || a.k.size(-2) != a.v.size(-2)) site.fail("its sizes do not fit");
   if (!a.mask.defined()) return;
   if (a.mask.dtype != DType::kBool && a.mask.dtype != b.dtype()) site.fail("its mask is neither bool nor of its dtype");
   if (a.mask.dim() < 2) site.fail("its mask is no matrix");
@@ -183,13 +184,16 @@ void broadcast_leading(Builder& b, Attention& a) {
 // Schema: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
 void attention(Site& site) {
   Builder& b = site.b;
-  Attention a{site.tensor(0), site.tensor(1), site.tensor(2), site.tensor(3), {}, {}, {}};
+  Attention a{site.tensor(0), site.tensor(1), site.tensor(2), site.tensor_or_none(3), {}, {}, {}};
   check(site, a);
   a.causal = site.flag(5);
   a.drops = site.hyper(4).has_value() || site.number(4) > 0;
   a.scale = site.is_none(6) ? 1 / std::sqrt(static_cast<double>(a.q.size(-1))) : site.number(6);
   const bool groups = site.flag(7) && a.q.dim() > 2 && a.q.size(-3) != a.k.size(-3);
   if (groups) {
+    if (a.k.dim() < 3 || a.v.dim() < 3 || a.v.size(-3) != a.k.size(-3) || a.q.size(-3) % a.k.size(-3) != 0) {
+      site.fail("its heads cannot be divided into groups");
+    }
     const std::int64_t repeats = a.q.size(-3) / a.k.size(-3);
     a.q = grouped(a.q, repeats);
     a.k = shared_by_group(a.k);

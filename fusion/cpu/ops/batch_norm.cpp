@@ -132,12 +132,15 @@ std::optional<std::size_t> fused_addition(Site& site, const Dims& sizes, ValueId
   const bool adds = node.op == "aten::add.Tensor" || (node.op == "aten::add_.Tensor" && !node.no_gradient);
   if (!adds) return std::nullopt;
   const Site addition(b, *reader);
-  if (addition.hyper(2) || addition.number(2) != 1) return std::nullopt;
+  if (node.args.size() < 3 || addition.hyper(2) || !addition.is_number(2) || addition.number(2) != 1)
+    return std::nullopt;
   const auto* first = std::get_if<ValueId>(&node.args.at(0));
   const auto* second = std::get_if<ValueId>(&node.args.at(1));
   if (first == nullptr || second == nullptr) return std::nullopt;
   other = *first == site.output() ? *second : *first;
-  if (other == site.output() || !b.bound(other) || b.value(other).sizes != sizes) return std::nullopt;
+  if (other == site.output() || !b.bound(other) || b.value(other).sizes != sizes || b.value(other).dtype != b.dtype()) {
+    return std::nullopt;
+  }
   return reader;
 }
 
@@ -145,11 +148,11 @@ std::optional<std::size_t> fused_addition(Site& site, const Dims& sizes, ValueId
 void batch_norm(Site& site) {
   Builder& b = site.b;
   BatchNorm n;
-  const Tensor x = site.tensor(0);
+  const Tensor x = site.floats(0);
   if (x.dim() < 2 || x.numel() == 0) site.fail("its input has no channels");
   const Dims order = channels_last(x.dim());
   n.x = b.in_order(x, order);
-  const auto vector = [&](std::size_t i) { return site.is_none(i) ? Tensor{} : b.contiguous(site.tensor(i)); };
+  const auto vector = [&](std::size_t i) { return b.contiguous_or_none(site.floats_or_none(i, {x.size(1)})); };
   n.weight = vector(1);
   n.bias = vector(2);
   n.running_mean = vector(3);
@@ -160,6 +163,7 @@ void batch_norm(Site& site) {
   n.channels = x.size(1);
   n.rows = x.numel() / n.channels;
   if (n.batch && n.rows == 1) site.fail("one value for each channel has no variance");
+  if (n.running_mean.defined() != n.running_var.defined()) site.fail("it has one of the running statistics alone");
   if (!n.batch && !n.running_mean.defined()) site.fail("it has no running statistics to normalise by");
   for (Tensor* t : {&n.mean, &n.deviation, &n.scale, &n.shift}) *t = b.fresh({n.channels});
   for (Tensor* t : {&n.sums, &n.products}) *t = b.fresh({n.channels}, DType::kFloat64);

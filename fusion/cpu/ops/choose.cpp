@@ -87,6 +87,7 @@ template <bool kLower>
 void triangle(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t rows = x.size(-2), columns = x.size(-1), diagonal = site.integer(1);
+  if (elements(Dims{rows, columns}) > kMostConstants) site.fail("its matrix is too large");
   std::vector<double> inside;
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t c = 0; c < columns; ++c) inside.push_back(kLower ? c - r <= diagonal : c - r >= diagonal);

@@ -21,13 +21,19 @@ double element(const std::byte* memory, DType dtype, std::int64_t i) {
   }
 }
 
+// A conversion of what int64 does not hold would be undefined; torch's is as arbitrary.
+std::int64_t whole(double value) {
+  constexpr double kBeyond = 9223372036854775808.0;
+  return value >= -kBeyond && value < kBeyond ? static_cast<std::int64_t>(value) : std::int64_t{INT64_MIN};
+}
+
 void put(std::byte* memory, DType dtype, std::int64_t i, double value) {
   switch (dtype) {
     case DType::kFloat64:
       reinterpret_cast<double*>(memory)[i] = value;
       break;
     case DType::kInt64:
-      reinterpret_cast<std::int64_t*>(memory)[i] = static_cast<std::int64_t>(value);
+      reinterpret_cast<std::int64_t*>(memory)[i] = whole(value);
       break;
     case DType::kBool:
       reinterpret_cast<std::uint8_t*>(memory)[i] = value != 0 ? 1 : 0;
@@ -72,8 +78,8 @@ DType dtype_of(Site& site, std::size_t i) {
   if (std::holds_alternative<bool>(arg)) return DType::kBool;
   if (std::holds_alternative<std::int64_t>(arg)) return DType::kInt64;
   const auto* id = std::get_if<ValueId>(&arg);
-  const bool whole = id != nullptr && site.b.number(*id) && std::holds_alternative<std::int64_t>(*site.b.number(*id));
-  return whole ? DType::kInt64 : site.b.dtype();
+  const bool counts = id != nullptr && site.b.number(*id) && std::holds_alternative<std::int64_t>(*site.b.number(*id));
+  return counts ? DType::kInt64 : site.b.dtype();
 }
 
 double value_of(Site& site, std::size_t i) {
@@ -100,7 +106,9 @@ void arange(Site& site) {
   const double start = kBounds > 1 ? site.number(0) : 0, end = site.number(kBounds > 1 ? 1 : 0),
                step = kBounds > 2 ? site.number(2) : 1;
   if (step == 0) site.fail("its step is 0");
-  const auto count = static_cast<std::int64_t>(std::max(0.0, std::ceil((end - start) / step)));
+  const double steps = std::ceil((end - start) / step);
+  if (!(steps < static_cast<double>(kMostConstants))) site.fail("it has too many numbers");
+  const auto count = static_cast<std::int64_t>(std::max(0.0, steps));
   std::vector<double> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(start + static_cast<double>(i) * step);
   site.bind(constant_of(site.b, {count}, dtype_or(site, kBounds, dtype), values));

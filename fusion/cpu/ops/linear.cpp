@@ -68,9 +68,13 @@ void backward(Builder& b, const Linear& l) {
 // Schema: input, weight, bias.
 void linear(Site& site) {
   Builder& b = site.b;
-  const Tensor weight = site.tensor(1);
+  const Tensor x = site.floats(0), weight = site.floats(1);
+  if (weight.dim() != 2) site.fail("its weight is no matrix");
+  if (x.size(-1) != weight.size(1)) site.fail("its input has another number of features than its weight");
+  if (x.numel() == 0 || weight.numel() == 0) site.fail("its input or its weight is empty");
+  const Tensor bias = site.floats_or_none(2, {weight.size(0)});
   const bool in_rows = weight.strides[1] == 1 && weight.strides[0] >= weight.size(1);
-  Linear l{b.contiguous(site.tensor(0)), in_rows ? weight : b.contiguous(weight), site.tensor(2), {}};
+  Linear l{b.contiguous(x), in_rows ? weight : b.contiguous(weight), b.contiguous_or_none(bias), {}};
   l.ldw = l.weight.strides[0];
   l.in = l.x.size(-1);
   l.out = l.weight.size(0);

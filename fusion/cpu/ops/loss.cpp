@@ -17,6 +17,7 @@ Tensor cross_entropy_loss(Builder& b, const Tensor& output) {
   std::iota(order.begin(), order.end(), 0);
   order.erase(order.begin() + 1);
   order.push_back(1);
+  if (output.dtype != b.dtype() || output.numel() == 0) throw Misfit("found an output that is empty, or no float");
   const Tensor logits = b.contiguous(output.permuted(order));
   Dims positions = logits.sizes;
   positions.pop_back();
@@ -49,6 +50,7 @@ struct LogisticError {
 
 template <template <typename> class Error_>
 Tensor elementwise_loss(Builder& b, const Tensor& given) {
+  if (given.dtype != b.dtype() || given.numel() == 0) throw Misfit("found an output that is empty, or no float");
   const Tensor output = b.contiguous(given);
   Tensor target = b.fresh(output.sizes);
   typed(b.dtype(), [&]<typename T>() {

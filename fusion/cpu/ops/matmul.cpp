@@ -20,6 +20,7 @@ Tensor with_leading(const Tensor& t, const Dims& leading) {
 // rows lie in memory so.
 Tensor product(Site& site, const Tensor& left, const Tensor& right) {
   Builder& b = site.b;
+  if (left.dim() < 2 || right.dim() < 2) site.fail("its inputs are no matrices");
   if (left.dtype != b.dtype() || right.dtype != b.dtype()) site.fail("its inputs are not floating-point tensors");
   if (left.size(-1) != right.size(-2) || left.numel() == 0 || right.numel() == 0) site.fail("its sizes do not fit");
   Tensor x = as_matrices(b, left), y = as_matrices(b, right);

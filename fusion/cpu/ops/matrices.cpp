@@ -22,6 +22,10 @@ Product product_of(const Tensor& a, const Tensor& b, const Tensor& c, bool swapp
 }  // namespace
 
 Dims places_of(const Tensor& t) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 26;
+  if (elements(t.sizes) / std::max<std::int64_t>(t.size(-1) * t.size(-2), 1) > kMost) {
+    throw Misfit("found a tensor " + to_text(t.sizes) + " of too many matrices");
+  }
   Dims places = {0};
   for (std::size_t d = 0; d + 2 < t.sizes.size(); ++d) {
     Dims next;
@@ -49,6 +53,9 @@ template <typename T>
 BatchedProduct<T>::BatchedProduct(const Tensor& a, const Tensor& b, const Tensor& c, bool add)
     : swapped_(layout_of(c)->transposed), gemm_(product_of(a, b, c, swapped_, add)) {
   const auto in_a = places_of(a), in_b = places_of(b), in_c = places_of(c);
+  const bool fits = a.size(-1) == b.size(-2) && a.size(-2) == c.size(-2) && b.size(-1) == c.size(-1) &&
+                    in_a.size() == in_c.size() && in_b.size() == in_c.size();
+  if (!fits) throw Misfit("found matrices " + to_text(a.sizes) + ", " + to_text(b.sizes) + ", which do not multiply");
   for (std::size_t i = 0; i < in_c.size(); ++i) places_.push_back({in_a[i], in_b[i], in_c[i]});
 }
 

@@ -1,6 +1,8 @@
 // Layer and group norm.
 #include "fusion/cpu/kernels/norm.hpp"
 
+#include <algorithm>
+
 #include "fusion/cpu/ops.hpp"
 
 namespace hfta::fusion::cpu {
@@ -50,16 +52,21 @@ void emit_norm(Site& site, Norm l) {
   site.bind(l.y);
 }
 
-Tensor contiguous_or_none(Builder& b, const Tensor& t) { return t.defined() ? b.contiguous(t) : t; }
-
 // Schema: input, normalized_shape, weight, bias, eps, cudnn_enable.
 void layer_norm(Site& site) {
   Builder& b = site.b;
-  Norm l{
-      {}, b.contiguous(site.tensor(0)), contiguous_or_none(b, site.tensor(2)), contiguous_or_none(b, site.tensor(3))};
+  const Tensor x = site.floats(0);
+  const Dims normalized = site.ints(1);
+  const auto begin = x.sizes.end() - static_cast<std::ptrdiff_t>(std::min(normalized.size(), x.sizes.size()));
+  if (normalized.empty() || x.numel() == 0 || Dims(begin, x.sizes.end()) != normalized) {
+    site.fail("its input is empty, or does not end in the sizes to be normalised");
+  }
+  Norm l{{},
+         b.contiguous(x),
+         b.contiguous_or_none(site.floats_or_none(2, normalized)),
+         b.contiguous_or_none(site.floats_or_none(3, normalized))};
   l.eps = site.number(4);
-  l.shape.n = product(site.ints(1));
-  if (l.shape.n == 0 || l.x.numel() == 0) site.fail("its input is empty");
+  l.shape.n = product(normalized);
   l.shape.rows = l.x.numel() / l.shape.n;
   emit_norm(site, l);
 }
@@ -77,13 +84,16 @@ Tensor per_position(Builder& b, Tensor t, std::int64_t positions) {
 // Schema: input, num_groups, weight, bias, eps, cudnn_enabled.
 void group_norm(Site& site) {
   Builder& b = site.b;
-  Norm l{{}, b.contiguous(site.tensor(0)), {}, {}};
-  if (l.x.dim() < 2 || l.x.numel() == 0) site.fail("its input has no channels");
+  const Tensor x = site.floats(0);
+  if (x.dim() < 2 || x.numel() == 0) site.fail("its input has no channels");
+  const std::int64_t groups = site.integer(1);
+  if (groups < 1 || x.size(1) % groups != 0) site.fail("its channels cannot be divided into its groups");
+  Norm l{{}, b.contiguous(x), {}, {}};
   const std::int64_t positions = l.x.numel() / (l.x.size(0) * l.x.size(1));
-  l.weight = per_position(b, site.tensor(2), positions);
-  l.bias = per_position(b, site.tensor(3), positions);
+  l.weight = per_position(b, site.floats_or_none(2, {x.size(1)}), positions);
+  l.bias = per_position(b, site.floats_or_none(3, {x.size(1)}), positions);
   l.eps = site.number(4);
-  l.shape.groups = site.integer(1);
+  l.shape.groups = groups;
   l.shape.rows = l.x.size(0) * l.shape.groups;
   l.shape.n = l.x.numel() / l.shape.rows;
   emit_norm(site, l);

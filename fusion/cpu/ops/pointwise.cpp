@@ -262,7 +262,7 @@ void multiply_or_divide(Site& site) {
 void dropout(Site& site) {
   Builder& b = site.b;
   if (!site.flag(2) || (!site.hyper(1) && site.number(1) == 0)) return site.bind(site.tensor(0));
-  const Tensor x = b.contiguous(site.tensor(0));
+  const Tensor x = b.contiguous(site.floats(0));
   const Tensor mask = b.fresh(x.sizes), y = b.fresh(x.sizes);
   const SlotNumber rate = site.slot_number(1);
   const std::uint32_t node = b.random_key(site.position());

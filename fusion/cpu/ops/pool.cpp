@@ -22,6 +22,15 @@ struct Spatial {  // one dimension's arguments
   bool ceil = false, count_padding = true;
 };
 
+constexpr std::int64_t kLargest = std::int64_t{1} << 20;  // of sizes along one dimension: their products stay numbers
+
+// As PyTorch wants them: more padding would leave windows that see nothing.
+void check(const Site& site, const Spatial& s) {
+  const bool fits = s.kernel >= 1 && s.stride >= 1 && s.dilation >= 1 && s.padding >= 0 && s.kernel < kLargest &&
+                    s.stride < kLargest && s.dilation < kLargest && 2 * s.padding <= s.dilation * (s.kernel - 1) + 1;
+  if (!fits) site.fail("its window, stride, padding or dilation is none");
+}
+
 // PyTorch's sizes: with `ceil`, a last window that begins in the padding behind the image is left out.
 std::int64_t output_size(std::int64_t in, const Spatial& s) {
   const std::int64_t room = in + 2 * s.padding - s.dilation * (s.kernel - 1) - 1;
@@ -84,9 +93,11 @@ void pool(Site& site, bool lines, bool largest, double divisor, std::int64_t ste
           WindowsOf windows) {
   Builder& b = site.b;
   const std::span<const std::int64_t> order = lines ? std::span<const std::int64_t>(kLines) : kImages;
-  if (site.tensor(0).sizes.size() != order.size()) site.fail("its input has no batch");
+  const Tensor x = site.floats(0);
+  if (x.sizes.size() != order.size()) site.fail("its input has no batch");
+  if (x.numel() == 0 || x.size(-1) >= kLargest || x.size(-2) >= kLargest) site.fail("its input is empty, or too long");
   Pool p;
-  p.x = b.in_order(site.tensor(0), order);
+  p.x = b.in_order(x, order);
   p.shape = std::make_shared<PoolShape>();
   PoolShape& s = *p.shape;
   s.n = p.x.size(0);
@@ -96,6 +107,11 @@ void pool(Site& site, bool lines, bool largest, double divisor, std::int64_t ste
   s.divisor = divisor;
   s.windows = {lines ? std::vector<Window>{{0, 1, 1}} : windows(s.in[0], 0), windows(s.in[1], 1)};
   if (s.outputs() == 0) site.fail("its output is empty");
+  for (const std::vector<Window>& along : s.windows) {
+    if (std::any_of(along.begin(), along.end(), [](const Window& w) { return w.count < 1; })) {
+      site.fail("one of its windows sees nothing");
+    }
+  }
   const auto h = static_cast<std::int64_t>(s.windows[0].size()), w = static_cast<std::int64_t>(s.windows[1].size());
   constexpr std::int64_t kBack[] = {0, 3, 1, 2};
   p.y = lines ? b.fresh({s.n, w, s.channels}).permuted(kLines) : b.fresh({s.n, h, w, s.channels}).permuted(kBack);
@@ -104,7 +120,11 @@ void pool(Site& site, bool lines, bool largest, double divisor, std::int64_t ste
   site.bind(p.y);
 }
 
-std::int64_t at(const Dims& sizes, std::size_t d) { return sizes.size() == 1 ? sizes.front() : sizes[d]; }
+std::int64_t at(const Dims& sizes, std::size_t d) {
+  if (sizes.size() != 1 && sizes.size() != 2)
+    throw Misfit("found sizes " + to_text(sizes) + " for a pool, wanted one or two");
+  return sizes.size() == 1 ? sizes.front() : sizes[d];
+}
 
 Spatial spatial(const Site& site, std::size_t d) {
   const Dims kernel = site.ints(1), stride = site.ints(2);
@@ -118,11 +138,13 @@ template <bool kIsLines>
 void max_pool(Site& site) {
   const Dims dilation = site.ints(4);
   const Spatial h = spatial(site, 0), w = spatial(site, 1);
+  if (h.kernel < 1 || w.kernel < 1 || h.kernel >= kLargest || w.kernel >= kLargest) site.fail("its window is none");
   if (h.kernel * w.kernel > std::numeric_limits<std::uint16_t>::max()) site.fail("its windows are too large");
   pool(site, kIsLines, true, 0, kIsLines ? 1 : at(dilation, 0), at(dilation, 1), [&](std::int64_t in, std::size_t d) {
     Spatial s = d == 0 ? h : w;
     s.dilation = at(dilation, d);
     s.ceil = site.flag(5);
+    check(site, s);
     return windows_of(in, s);
   });
 }
@@ -135,6 +157,7 @@ void avg_pool(Site& site) {
     Spatial s = spatial(site, d);
     s.ceil = site.flag(4);
     s.count_padding = site.flag(5);
+    check(site, s);
     return windows_of(in, s);
   });
 }
@@ -143,8 +166,11 @@ void avg_pool(Site& site) {
 template <bool kIsLines>
 void adaptive_avg_pool(Site& site) {
   const Dims out = site.ints(1);
-  pool(site, kIsLines, false, 0, 1, 1,
-       [&](std::int64_t in, std::size_t d) { return adaptive_windows(in, at(out, d)); });
+  pool(site, kIsLines, false, 0, 1, 1, [&](std::int64_t in, std::size_t d) {
+    const std::int64_t wanted = at(out, d);
+    if (wanted < 0 || wanted >= kLargest) site.fail("its output size is none");
+    return adaptive_windows(in, wanted);
+  });
 }
 
 }  // namespace

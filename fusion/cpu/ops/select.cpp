@@ -14,6 +14,10 @@ std::int64_t counted_from_front(std::int64_t at, std::int64_t size) { return at 
 
 // Binds the node's outputs to stretches of a dimension, one behind another; the last ones may have no name.
 void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& counts) {
+  for (std::int64_t left = x.size(dim); const std::int64_t count : counts) {
+    if (count < 0 || count > left) site.fail("its sizes do not fit");
+    left -= count;
+  }
   if (std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != x.size(dim)) site.fail("its sizes do not fit");
   if (counts.size() < site.node().outputs.size()) site.fail("it has fewer parts than outputs");
   std::int64_t begin = 0;
@@ -32,7 +36,9 @@ void bind_stretches_of(Site& site, std::int64_t length, std::int64_t dim) {
 
 // Schema: input, chunks, dim.
 void chunk(Site& site) {
-  const std::int64_t chunks = site.integer(1), dim = site.integer(2), size = site.tensor(0).size(dim);
+  const std::int64_t dim = site.integer(2), size = site.tensor(0).size(dim);
+  const std::int64_t chunks = std::min(site.integer(1), std::max<std::int64_t>(size, 1));
+  if (chunks < 1) site.fail("it has no chunks");
   bind_stretches_of(site, std::max<std::int64_t>(1, (size + chunks - 1) / chunks), dim);
 }
 
@@ -46,6 +52,7 @@ void split_with_sizes(Site& site) { bind_stretches(site, site.tensor(0), site.in
 void unbind(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1);
+  if (x.size(dim) < static_cast<std::int64_t>(site.node().outputs.size())) site.fail("it has fewer parts than outputs");
   for (std::size_t o = 0; o < site.node().outputs.size(); ++o) {
     site.bind(x.selected(dim, static_cast<std::int64_t>(o)), o);
   }
@@ -67,16 +74,20 @@ void slice(Site& site) {
     const std::int64_t at = site.is_none(i) ? fallback : counted_from_front(site.integer(i), size);
     return std::clamp<std::int64_t>(at, 0, size);
   };
+  if (step < 1) site.fail("its step is none");
   const std::int64_t begin = bound(2, 0), end = std::max(begin, bound(3, size));
-  site.bind(x.sliced(dim, begin, (end - begin + step - 1) / step, step));
+  site.bind(x.sliced(dim, begin, end == begin ? 0 : (end - begin - 1) / step + 1, step));
 }
 
 // Schema: input, dim, start, length.
 void narrow(Site& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1), begin = counted_from_front(site.integer(2), x.size(dim));
-  if (begin < 0 || begin + site.integer(3) > x.size(dim)) site.fail("its stretch is out of range");
-  site.bind(x.sliced(dim, begin, site.integer(3)));
+  const std::int64_t length = site.integer(3);
+  if (begin < 0 || length < 0 || begin > x.size(dim) || length > x.size(dim) - begin) {
+    site.fail("its stretch is out of range");
+  }
+  site.bind(x.sliced(dim, begin, length));
 }
 
 // ---- The same elements with other dimensions ----
@@ -125,9 +136,9 @@ void unflatten(Site& site) {
   const auto open = std::find(parts.begin(), parts.end(), -1);
   if (open != parts.end()) {
     *open = 1;
-    *open = x.sizes[at] / std::max<std::int64_t>(product(parts), 1);
+    *open = x.sizes[at] / std::max<std::int64_t>(elements(parts), 1);
   }
-  if (product(parts) != x.sizes[at]) site.fail("its sizes do not fit");
+  if (elements(parts) != x.sizes[at]) site.fail("its sizes do not fit");
   Tensor out = x;
   const auto place = static_cast<std::ptrdiff_t>(at);
   Dims strides = row_major(parts);
@@ -198,8 +209,10 @@ void cat(Site& site) {
 void stack(Site& site) {
   std::vector<Tensor> parts = site.tensors(0);
   if (parts.empty()) site.fail("it has no inputs");
-  const std::int64_t at = counted_from_front(site.integer(1), parts.front().dim() + 1);
+  const std::int64_t rank = parts.front().dim(), at = counted_from_front(site.integer(1), rank + 1);
+  if (at < 0 || at > rank) site.fail("it has no such dimension");
   for (Tensor& part : parts) {
+    if (part.dim() != rank) site.fail("its inputs are not alike");
     part.sizes.insert(part.sizes.begin() + at, 1);
     part.strides.insert(part.strides.begin() + at, 0);
   }

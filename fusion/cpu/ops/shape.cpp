@@ -10,6 +10,7 @@ namespace {
 void view_as(Site& site, const Dims& sizes) {
   Builder& b = site.b;
   Tensor x = site.tensor(0);
+  if (elements(sizes) != x.numel()) site.fail("its sizes do not fit");
   Dims strides;
   if (!view_strides(x, sizes, strides)) {
     x = b.contiguous(x);
@@ -27,9 +28,8 @@ void view(Site& site) {
   const auto open = std::find(sizes.begin(), sizes.end(), -1);
   if (open != sizes.end()) {
     *open = 1;
-    *open = all / std::max<std::int64_t>(product(sizes), 1);
+    *open = all / std::max<std::int64_t>(elements(sizes), 1);
   }
-  if (product(sizes) != all) site.fail("its sizes do not fit");
   view_as(site, sizes);
 }
 
@@ -41,6 +41,7 @@ void flatten(Site& site) {
   const Tensor x = site.tensor(0);
   if (x.dim() == 0) return view_as(site, {1});
   const std::size_t first = x.index(site.integer(1)), last = x.index(site.integer(2));
+  if (first > last) site.fail("its first dimension is behind its last");
   Dims sizes(x.sizes.begin(), x.sizes.begin() + static_cast<std::ptrdiff_t>(first));
   sizes.push_back(1);
   for (std::size_t d = first; d <= last; ++d) sizes.back() *= x.sizes[d];
@@ -52,6 +53,7 @@ void flatten(Site& site) {
 void unsqueeze(Site& site) {
   Tensor x = site.tensor(0);
   const std::int64_t at = site.integer(1) < 0 ? site.integer(1) + x.dim() + 1 : site.integer(1);
+  if (at < 0 || at > x.dim()) site.fail("it has no such dimension");
   x.sizes.insert(x.sizes.begin() + at, 1);
   x.strides.insert(x.strides.begin() + at, 0);
   site.bind(x);

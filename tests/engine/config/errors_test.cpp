@@ -140,6 +140,12 @@ TEST_CASE("types and ranges") {
       {{{"{name: cosine}", "{name: cosine, gamma: 0.5}"}},
        "s.yaml:23: train.schedule.gamma: found a key of step, wanted a key of cosine: name, per, warmup, T_max, "
        "eta_min, start_factor"},
+      {{{"{name: cosine}", "{name: cosine, warmup: 4}"}},
+       "s.yaml:23: train.schedule.warmup: found 4 epochs, wanted fewer than the 4 of training, or the schedule never "
+       "begins"},
+      {{{"{name: cosine}", "{name: constant, warmup: 4.5}"}},
+       "s.yaml:23: train.schedule.warmup: found 4.5 epochs, wanted fewer than the 4 of training, or the schedule never "
+       "begins"},
       {{{"{name: cosine}", "{name: linear, start_factor: 0}"}},
        "s.yaml:23: train.schedule.start_factor: found 0, wanted a number above 0 and at most 1"},
       {{{"{name: cosine}", "cosin"}},
@@ -278,7 +284,7 @@ TEST_CASE("layers") {
 TEST_CASE("data and metric") {
   check({
       {{{kData, "{batch_size: 64}"}},
-       "s.yaml:18: data.train: found nothing, wanted a file of data (.npz, .npy, .csv), or a built-in set: name: "
+       "s.yaml:18: data.train: found nothing, wanted a file of data (.npz, .npy, .csv, .tsv), or a built-in set: name: "
        "digits"},
       {{{kData, "{name: digit, batch_size: 64}"}},
        "s.yaml:18: data.name: found 'digit', wanted digits; did you mean 'digits'?"},

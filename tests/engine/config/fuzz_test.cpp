@@ -2,7 +2,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <random>
 
@@ -105,12 +105,12 @@ TEST_CASE("deep nesting is refused at once, on a small stack too") {
       std::string(10'000, '['), filled("["),  filled("{"), filled("{a: "),  filled("[a, "), filled("- "),
       filled("{\"a\":"),        filled("[{"), indented,    filled("a: [\n")};
   for (const std::string& text : texts) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // of the process's own time: the machine may be busy with others
     std::string message;
     on_small_stack([&] { message = message_of(text); });
     INFO(text.substr(0, 20));
     CHECK(message.find("nested deeper than 32, wanted at most 32") != std::string::npos);
-    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
+    CHECK(std::clock() - start < CLOCKS_PER_SEC);
   }
 }
 

@@ -61,6 +61,44 @@ TEST_CASE("forms of the keys of an exported model") {
   CHECK(elsewhere.task(kParams).model_file->name == "../x.pt2");
 }
 
+TEST_CASE("what evaluation runs") {
+  const auto model = [](const std::string& line) {
+    const StudyConfig config = parsed(changed({{"  bind:", line + "  bind:"}}, kExported));
+    return std::pair(*config.task(kParams).model_file, config.normalized);
+  };
+  const auto [none, plain] = model("");
+  CHECK(none.evaluation_name.empty());
+  CHECK_FALSE(none.evaluation_by_training);
+  const auto [own, other] = model("  evaluation: ./e.pt2\n");
+  CHECK(own.evaluation_name == "e.pt2");
+  CHECK(own.evaluation_file == own.file.parent_path() / "e.pt2");
+  CHECK_FALSE(own.evaluation_by_training);
+  CHECK(config_differences(plain, other) ==
+        std::vector<std::string>{"model.evaluation: found \"./e.pt2\", the study has nothing"});
+  // Where the key may be left out, the training graph is what is meant.
+  const auto [meant, same] = model("  evaluation: training_graph\n");
+  CHECK(meant.evaluation_by_training);
+  CHECK(meant.evaluation_name.empty());
+  CHECK(same == plain);
+}
+
+TEST_CASE("what slots of an exported model start from") {
+  const auto import = [](const std::string& init) {
+    return parsed(changed({{"  bind:", "  init: " + init + "\n  bind:"}}, kExported)).task(kParams).model_file->import;
+  };
+  CHECK(import("{jitter: 0.25}").jitter == 0.25);
+  CHECK_FALSE(import("{jitter: 0.25}").fresh);
+  CHECK(import("fresh").jitter == 0);
+  CHECK_FALSE(import("exported").fresh);
+  for (const char* wrong :
+       {"{jitter: 0}", "{jitter: -1}", "{jitter: a}", "{noise: 1}", "{jitter: 1, noise: 1}", "[1]", "new"}) {
+    INFO(wrong);
+    const std::string message =
+        message_of(changed({{"  bind:", std::string("  init: ") + wrong + "\n  bind:"}}, kExported));
+    CHECK_THAT(message, Catch::StartsWith("s.yaml:") && Catch::Contains("model.init") && Catch::Contains("wanted"));
+  }
+}
+
 TEST_CASE("a search may choose to freeze nothing") {
   const StudyConfig config = parsed(
       changed({{"{values: [32, 64]}", "{values: [null, backbone.*]}"}, {"${hidden}.*", "${hidden}"}}, kExported));

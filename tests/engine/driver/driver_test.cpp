@@ -333,6 +333,31 @@ TEST_CASE("trials that Optuna adds in between have numbers of their own and are 
   }
 }
 
+TEST_CASE("a wall clock that jumps changes no duration") {
+  class Jumping final : public Clock {
+   public:
+    [[nodiscard]] Utc utc() const override { return SystemClock().utc() + jump; }
+    [[nodiscard]] double seconds() const override { return SystemClock().seconds(); }
+    std::chrono::hours jump{0};
+  };
+  for (const int days : {-1, 3650}) {
+    CAPTURE(days);
+    Jumping clock;
+    StudyFixture study(random_config(4));
+    study.config.width = 4;
+    study.clock = &clock;
+    study.world.after_epochs = [&](int runs) {
+      if (runs == 2) clock.jump = std::chrono::hours(24 * days);
+    };
+    CHECK(study.run().stopped_by == 0);
+    for (const auto& trial : study.trials()) {
+      REQUIRE((trial.started && trial.completed));
+      CHECK(*trial.completed >= *trial.started);
+      CHECK(*trial.completed - *trial.started < std::chrono::hours(1));
+    }
+  }
+}
+
 TEST_CASE("progress counts what is durable and comes to nothing left") {
   StudyFixture study(digits_config());
   study.config.width = 16;

@@ -65,7 +65,9 @@ class PretendedArray final : public TrainerArray {
     Model model;
     const fusion::SafetensorsFile file = fusion::parse_safetensors(state);
     require(file.tensors.size() == 2 && file.tensors.back().name == "weight", "insert: another kind of state");
-    require(file.tensors.back().bytes.size() == sizeof model, "insert: a state of another size");
+    if (file.tensors.back().bytes.size() != sizeof model) {  // as an array says of a state that it cannot take
+      throw Error(ErrorKind::kStorage, "slot state: a state of another size");
+    }
     std::memcpy(&model, file.tensors.back().bytes.data(), sizeof model);
     require(model.number == number, "insert: another trial's state");
     put(slot, {model, params});

@@ -76,7 +76,8 @@ Outcome StudyFixture::run(int devices) {
   } else {
     store.create(new_record(config, origin));
   }
-  SystemClock clock;
+  SystemClock system;
+  Clock& seam = clock != nullptr ? *clock : system;
   storage::Checkpoints running(files, checkpoints / "running");
   storage::Checkpoints finished(files, checkpoints / "finished");
   std::vector<std::unique_ptr<PretendedTrainer>> owned;
@@ -86,9 +87,9 @@ Outcome StudyFixture::run(int devices) {
     owned.push_back(std::make_unique<PretendedTrainer>(world, fmt::format("pretended:{}", i), 50 * (devices - 1 - i)));
     trainers.push_back(owned.back().get());
   }
-  const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
+  const std::unique_ptr<Workers> workers = make_threads(trainers.size(), seam);
   const Faults faults;
-  return Driver(config, {store, trainers, *workers, clock, running, finished, recorder, stop, faults, record_beside,
+  return Driver(config, {store, trainers, *workers, seam, running, finished, recorder, stop, faults, record_beside,
                          state_memory})
       .run();
 }

@@ -75,6 +75,7 @@ class StudyFixture {
   std::filesystem::path checkpoints;  ///< Its folder.
   std::size_t state_memory = std::size_t{1} << 30;
   bool record_beside = true;
+  Clock* clock = nullptr;  ///< null: the machine's.
 };
 
 /// What digits_config() comes to, one slot wide, never stopped.

@@ -81,16 +81,16 @@ TEST_CASE("caps are remembered, ascending") {
 
 TEST_CASE("the number of trials is the least that cap, space and strategy allow") {
   StudyConfig config = digits_config();
-  CHECK(make_strategy(config, {98}).cap == 98);
-  CHECK(make_strategy(config, {}).cap == 49);
+  CHECK(make_strategy(config, {98}).trials() == 98);
+  CHECK(make_strategy(config, {}).trials() == 49);
   config.method = Method::kRandom;
-  CHECK_FALSE(make_strategy(config, {}).cap.has_value());
-  CHECK(make_strategy(config, {7, 12}).cap == 12);
+  CHECK_FALSE(make_strategy(config, {}).trials().has_value());
+  CHECK(make_strategy(config, {7, 12}).trials() == 12);
   config.method = Method::kGrid;
   config.space = {range("a", trials::DistributionKind::kIntUniform, 1, 6)};
-  CHECK(make_strategy(config, {}).cap == 6);
-  CHECK(make_strategy(config, {4}).cap == 4);
-  CHECK(make_strategy(config, {40}).cap == 6);
+  CHECK(make_strategy(config, {}).trials() == 6);
+  CHECK(make_strategy(config, {4}).trials() == 4);
+  CHECK(make_strategy(config, {40}).trials() == 6);
 }
 
 TEST_CASE("a study is finished when every trial is done and the best one tested") {

@@ -2,11 +2,10 @@
 
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include "../../fusion/array/catch_after_torch.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -65,6 +64,20 @@ TEST_CASE("a damaged file counts as absent, an empty folder remembers nothing") 
   ChoiceCache none(files, "");
   none.remember(kept);
   CHECK_FALSE(none.find(kept.key, 500));
+}
+
+TEST_CASE("a cache from elsewhere cannot ask for more threads or wider chunks than there are") {
+  const Folder folder;
+  SystemFiles files;
+  ChoiceCache cache(files, folder.path);
+  KeptChoices kept = sample();
+  kept.choices.candidates[1].lowering.chunk = 1000000;
+  cache.remember(kept);
+  CHECK_FALSE(cache.find(kept.key, 500));
+  kept = sample();
+  kept.choices.candidates[1].lowering.workers = 20000;
+  cache.remember(kept);
+  CHECK_FALSE(cache.find(kept.key, 500));
 }
 
 TEST_CASE("choices made for little work are made again for much more") {

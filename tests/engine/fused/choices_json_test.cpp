@@ -1,10 +1,9 @@
 // Choices as the store has them.
 #include "engine/fused/choices_json.hpp"
 
+#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
-
-#include "../../fusion/array/catch_after_torch.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -67,6 +66,26 @@ TEST_CASE("what are no choices is none, old records too") {
   ordered_json none = whole;
   none["candidates"] = ordered_json::array();
   CHECK_FALSE(recorded_choices(document(none)));
+}
+
+TEST_CASE("numbers that no run would choose are told, and bounded by the array and its threads") {
+  const auto [key, value, words] = GENERATE(table<std::string, std::int64_t, std::string>(
+      {{"chunk", 16, ""},
+       {"chunk", 17, "chunk 17 in an array of width 16"},
+       {"chunk", 2147483647, "chunk 2147483647 in an array of width 16"},
+       {"workers", 20000, "20000 x 3 threads of 6"},
+       {"threads_per_worker", 4, "2 x 4 threads of 6"},
+       {"threads_per_worker", 2147483647, "2 x 2147483647 threads of 6"}}));
+  ordered_json changed = to_json(sample());
+  changed["candidates"][1]["lowering"][key] = value;
+  const auto kept = recorded_choices(document(changed));
+  REQUIRE(kept);
+  CHECK(beyond_bounds(*kept) == words);
+  for (const char* field : {"width", "threads"}) {
+    ordered_json wide = to_json(sample());
+    wide[field] = 1000000;
+    CHECK_FALSE(beyond_bounds(*recorded_choices(document(wide))).empty());
+  }
 }
 
 TEST_CASE("what differs is named") {

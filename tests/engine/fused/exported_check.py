@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Studies of exported models, with the real program: exported_check.py HFTA_TUNE FOLDER [round_trip errors changes]
+"""Studies of exported models, with the real program: exported_check.py HFTA_TUNE FOLDER [round_trip evaluations errors changes]
 
 round_trip  what is exported loads into the module, strictly, and gives the value that the study reports
+evaluations what evaluation computes where it is another graph, and which array an input takes
 errors      mistakes, told in one line with the place
 changes     a study goes on with the model file that it was begun with, and with no other
 """
@@ -40,6 +41,19 @@ class Text(nn.Module):
         x = self.backbone((self.embed(ids) * mask.unsqueeze(-1)).mean(1))
         x = self.second(torch.relu(self.first(self.drop(x)))) * self.scale
         return {"aux": self.aux(x), "logits": self.head(x)}
+
+
+class Spectral(nn.Module):
+    """Training runs a power iteration and keeps its vectors; evaluation does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 16)
+        self.body = nn.utils.parametrizations.spectral_norm(nn.Linear(16, 16))
+        self.head = nn.Linear(16, 3)
+
+    def forward(self, ids, mask):
+        return {"logits": self.head(torch.tanh(self.body((self.embed(ids) * mask.unsqueeze(-1)).mean(1))))}
 
 
 STUDY = """\
@@ -84,6 +98,11 @@ class Runs:
         export("text.pt2", 8)
         export("fixed.pt2", 32, dynamic=False)
         export("eval.pt2", 8, module=module.eval())
+        torch.manual_seed(0)
+        spectral = Spectral()
+        export("spectral.pt2", 8, module=spectral.train())
+        export("spectral.eval.pt2", 8, module=spectral.eval())
+        export("other.eval.pt2", 8, module=Spectral().eval())
         random = np.random.default_rng(0)
         for name, size in (("train.npz", 150), ("validation.npz", 53)):
             ids = random.integers(0, 20, (size, 6))
@@ -141,6 +160,42 @@ def round_trip(runs):
         print(f"round_trip: {options}: loss {loss:.6f}, reported {value:.6f}")
 
 
+def evaluations(runs):
+    """A model whose evaluation is another graph: told alone, by its own graph equal to PyTorch's eval()."""
+    base = ["train.dtype=float64"]
+    study = STUDY.replace("  dropout: {min: 0.0, max: 0.5}\n", "").replace('  bind: {drop.p: "${dropout}"}\n', "")
+    (runs.made / "spectral.yaml").write_text(study.replace("text", "spectral"))
+    folder = runs.folder()
+    done = runs.run(folder, "spectral.yaml", *settings(base), wanted=2)
+    for word in ("spectral.yaml:8: model.evaluation", "writes '", "training_graph", "export_both"):
+        assert word in done.stderr, done.stderr
+    runs.run(folder, "spectral.yaml", *settings(base + ["model.evaluation=spectral.eval.pt2"]))
+    runs.run(folder, "export", "--storage", "spectral.db", "--output", "best.safetensors")
+    report = json.loads(runs.run(folder, "report", "--storage", "spectral.db", "--format", "json").stdout)
+    module = Spectral().double()
+    module.load_state_dict(load_file(folder / "best.safetensors"), strict=True)
+    data = np.load(folder / "validation.npz")
+    with torch.no_grad():
+        logits = module.eval()(torch.tensor(data["ids"]), torch.tensor(data["mask"]))["logits"]
+    loss = torch.nn.functional.cross_entropy(logits, torch.tensor(data["y"])).item()
+    assert abs(loss - report["best"]["value"]) < 1e-10, f"{loss}, reported {report['best']['value']}"
+    # Both files are held to their content.
+    shutil.copy(folder / "other.eval.pt2", folder / "spectral.eval.pt2")
+    done = runs.run(folder, "spectral.yaml", *settings(base + ["model.evaluation=spectral.eval.pt2", "run_cap=6"]), wanted=2)
+    assert "another spectral.eval.pt2" in done.stderr, done.stderr
+    # What is meant, and what is only trained, runs.
+    runs.run(runs.folder(), "spectral.yaml", *settings(base + ["model.evaluation=training_graph"]))
+    runs.run(runs.folder(), "spectral.yaml", *settings(base + ["data.validation=null", "metric.name=train_loss"]))
+    # By name, whatever the order.
+    values = []
+    for x in ("[ids, mask]", "[mask, ids]"):
+        folder = runs.folder()
+        runs.run(folder, "text.yaml", "--set", f"data.x={x}")
+        values.append(json.loads(runs.run(folder, "report", "--storage", "text.db", "--format", "json").stdout)["best"]["value"])
+    assert values[0] == values[1], values
+    print(f"evaluations: loss {loss:.6f} as reported; other orders of inputs give {values[0]:.6f}")
+
+
 ERRORS = [
     # what is set, words of the message
     (["model.file=none.pt2"], ["model.file", "none.pt2", "no such file"]),
@@ -151,6 +206,7 @@ ERRORS = [
     (["parameters.dropout.max=1.5"], ["text.yaml:10: model.bind: drop.p: found 1.5"]),
     (["train.loss.output=logit"], ["'logit'", "logits"]),
     (["data.x=ids"], ["found 1 arrays", "ids [N, 6], mask [N, 6]"]),
+    (["data.x=[mask, broken]"], ["data.x: found 'mask' in the place of input 'ids'"]),
     (["data.x=[broken, mask]"], ["broken", "at element 0", "whole number"]),
     (["data.x=[beyond, mask]"], ["beyond", "0 to 19", "'ids'"]),
     (["data.x=[long, mask]"], ["found [N, 12], wanted [N, 6]", "'ids'"]),
@@ -168,7 +224,7 @@ def errors(runs):
             assert word in done.stderr, f"{options}: found '{done.stderr.strip()}', wanted '{word}' in it"
         assert sorted(folder.iterdir()) == before, "something was created"
     folder = runs.folder()
-    for file, note in (("eval.pt2", "evaluation mode"), ("fixed.pt2", "the last 22 of 150")):
+    for file, note in (("eval.pt2", "as in model.eval()"), ("fixed.pt2", "the last 22 of 150")):
         plan = runs.run(folder, "plan", "text.yaml", "--set", f"model.file={file}").stdout
         assert note in plan, plan
     words = ("plan", "text.yaml", "--format", "json", "--set", "model.file=fixed.pt2", "--set", "model.freeze=backbone")
@@ -206,9 +262,9 @@ def changes(runs):
 
 def main():
     runs = Runs(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
-    for name in sys.argv[3:] or ("round_trip", "errors", "changes"):
+    for name in sys.argv[3:] or ("round_trip", "evaluations", "errors", "changes"):
         began = time.monotonic()
-        {"round_trip": round_trip, "errors": errors, "changes": changes}[name](runs)
+        {"round_trip": round_trip, "evaluations": evaluations, "errors": errors, "changes": changes}[name](runs)
         print(f"{name}: {time.monotonic() - began:.1f} s")
 
 

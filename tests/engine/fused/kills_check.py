@@ -33,7 +33,7 @@ OPTIONS = ("--set", f"keep={KEEP}", "--set", "array.threads=1")
 LONG_EPOCHS = (*OPTIONS, "--set", "data.batch_size=1", "--set", "run_cap=3", "--set", "hyperband.max_epochs=3",
                "--set", "train.epochs=3", "--set", "parameters.hidden={values: [2048, 3072]}")
 STARTS = ("hfta-tune: running study", "hfta-tune: going on with study")
-EXPECTED_LINES = (*STARTS, "round ", "hfta-tune: stopping after this", "hfta-tune: stopped after")
+EXPECTED_LINES = (*STARTS, "round ", "measuring how to run on ", "in an epoch on ", "testing on ", "hfta-tune: stopping after this", "hfta-tune: stopped after")
 BETWEEN_PAGES = 0.15  # seconds; what a page holds is told within milliseconds, and pages come 0.2 s apart
 
 TABLES = {

@@ -97,6 +97,30 @@ TEST_CASE("a last batch of one under batch norm is refused, as in PyTorch") {
   }
 }
 
+TEST_CASE("a warm-up in steps must end before training does") {
+  const auto [per_step, warmup, drop_last, message] = GENERATE(table<bool, double, bool, std::string>({
+      {true, 8, false, ""},
+      {true, 9, false, "found 9 steps, wanted fewer than the 9 of training (3 epochs of 3 steps)"},
+      {true, 5, true, ""},
+      {true, 6, true, "found 6 steps, wanted fewer than the 6 of training (3 epochs of 2 steps)"},
+      {true, 0, false, ""},
+      {false, 9, false, ""},  // epochs: the config has said so
+  }));
+  TaskSpec task = spec(fusion::Loss::kCrossEntropy, 3);
+  task.drop_last = drop_last;
+  task.recipe.epochs = 3;
+  task.hyper.schedule.per_step = per_step;
+  task.hyper.schedule.warmup = warmup;
+  task.schedule_where = "c.yaml:7";
+  const fusion::Splits splits = labelled({0, 1, 0, 1, 0, 1, 0});
+  if (message.empty()) {
+    CHECK_NOTHROW(check_task(task, net(2, false), splits));
+  } else {
+    CHECK_THROWS_WITH(check_task(task, net(2, false), splits),
+                      Catch::StartsWith("c.yaml:7: train.schedule.warmup: ") && Catch::Contains(message));
+  }
+}
+
 namespace {
 
 // Token ids [N, 3] looked up in a table of 5 rows, and a mask; what lies between them and the output does not matter.
@@ -180,6 +204,71 @@ TEST_CASE("the batch size must be one that an exported model runs with") {
         "takes any");
   CHECK(message(3, 0, 2) == "c.yaml:9: data.batch_size: found 3, wanted at most 2, for which m.pt2 was exported");
   CHECK(message(4, 4, 0) == "c.yaml:9: data.batch_size: found 4, wanted at most the 3 training samples");
+}
+
+namespace {
+
+// A graph of nothing but a weight and an output of that shape.
+fusion::Graph giving(const fusion::Shape& output) {
+  fusion::Graph graph;
+  graph.values = {{"x", {fusion::kBatch, 4}}, {"w", {1}}, {"y", output}};
+  graph.nodes = {{"aten::mul.Tensor", {0, 1}, {2}, "(model)", "net.py:1"}};
+  graph.weights.emplace_back();
+  graph.weights.back().shape = {1};
+  graph.weights.back().value = 1;
+  graph.inputs = {0};
+  graph.output = 2;
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("an output of any rank is the target's, or refused") {
+  struct Case {
+    fusion::Loss loss;
+    fusion::Shape output;
+    std::string words;  ///< "": it is taken.
+  };
+  constexpr std::int64_t kN = fusion::kBatch;
+  const auto [loss, output, words] = GENERATE_COPY(values<Case>({
+      {fusion::Loss::kCrossEntropy, {kN, 3}, ""},
+      {fusion::Loss::kCrossEntropy, {}, "found output [], wanted the batch as its first dimension"},
+      {fusion::Loss::kCrossEntropy, {kN}, "found output [N], wanted [N, classes] for cross_entropy"},
+      {fusion::Loss::kCrossEntropy, {3, kN}, "found output [3, N], wanted the batch"},
+      {fusion::Loss::kCrossEntropy, {kN, 0}, "found output [N, 0], wanted [N, classes]"},
+      {fusion::Loss::kCrossEntropy, {kN, kN}, "found output [N, N], wanted [N, classes]"},
+      {fusion::Loss::kCrossEntropy, {kN, 3, 2}, "found target [N], wanted [N, 2]"},
+      {fusion::Loss::kMse, {}, "found output []"},
+      {fusion::Loss::kMse, {kN, 3}, "found target [N], wanted [N, 3]"},
+  }));
+  INFO(fusion::to_text(output));
+  std::string message;
+  try {
+    check_task(spec(loss, 2), giving(output), labelled({0, 1, 2}));
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kConfig);
+    message = error.what();
+  }
+  CHECK(message.empty() == words.empty());
+  CHECK_THAT(message, Catch::Contains(words));
+}
+
+TEST_CASE("empty sets, inputs without dimensions and calls without arguments are no reason to read beyond them") {
+  const TaskSpec task = spec(fusion::Loss::kCrossEntropy, 2);
+  CHECK_THROWS_WITH(check_task(task, net(3, false), labelled({})), Catch::Contains("found no training sample"));
+  fusion::Splits splits = labelled({0, 1, 2});
+  splits.validation = labelled({}).train;
+  CHECK_NOTHROW(check_task(task, net(3, false), splits));
+  CHECK_THROWS_WITH(check_task(spec(fusion::Loss::kCrossEntropy, 0), net(3, false), labelled({0, 1})),
+                    Catch::Contains("data.batch_size: found 0"));
+  fusion::Graph bare = giving({fusion::kBatch, 3});
+  bare.nodes.insert(bare.nodes.begin(), {{"aten::embedding", {}, {}, "e", ""},
+                                         {"aten::embedding", {std::int64_t{1}, fusion::ValueId{0}}, {}, "e", ""},
+                                         {"aten::batch_norm", {}, {}, "b", ""},
+                                         {"aten::batch_norm", {fusion::ValueId{1}}, {}, "b", ""}});
+  CHECK_NOTHROW(check_task(task, bare, labelled({0, 1, 2})));
+  bare.values[0].shape = {};
+  CHECK_THROWS_WITH(check_task(task, bare, labelled({0, 1, 2})), Catch::Contains("found [N, 4], wanted []"));
 }
 
 TEST_CASE("a model must have something to train") {

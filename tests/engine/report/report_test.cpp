@@ -37,7 +37,7 @@ ReportInput study(std::vector<Trial> trials, trials::Goal goal = trials::Goal::k
 
 std::vector<int> order(const std::vector<Trial>& all, trials::Goal goal) {
   std::vector<int> numbers;
-  for (const Trial* trial : ranked(all, goal)) numbers.push_back(trial->number);
+  for (const Trial* trial : ranked(all, goal, "val_loss")) numbers.push_back(trial->number);
   return numbers;
 }
 
@@ -46,12 +46,38 @@ std::vector<int> order(const std::vector<Trial>& all, trials::Goal goal) {
 TEST_CASE("trials rank by state, then value, then number; what is not a number ranks last") {
   const double nan = std::nan("");
   const std::vector<Trial> all = {made(0, State::kFail, {}),       made(1, State::kPruned, 0.1),
-                                  made(2, State::kComplete, 0.5),  made(3, State::kRunning, {}),
+                                  made(2, State::kComplete, 0.5),  made(3, State::kRunning, {}, 0),
                                   made(4, State::kComplete, 0.25), made(5, State::kPruned, nan),
                                   made(6, State::kComplete, 0.5),  made(7, State::kPruned, 0.05),
                                   made(8, State::kWaiting, {}),    made(9, State::kComplete, nan)};
-  CHECK(order(all, trials::Goal::kMinimize) == std::vector<int>{4, 2, 6, 9, 7, 1, 5, 3, 8, 0});
-  CHECK(order(all, trials::Goal::kMaximize) == std::vector<int>{2, 6, 4, 9, 1, 7, 5, 3, 8, 0});
+  CHECK(order(all, trials::Goal::kMinimize) == std::vector<int>{4, 2, 6, 9, 3, 7, 1, 5, 8, 0});
+  CHECK(order(all, trials::Goal::kMaximize) == std::vector<int>{2, 6, 4, 9, 3, 1, 7, 5, 8, 0});
+}
+
+TEST_CASE("running trials rank by their last value, and show it") {
+  std::vector<Trial> all = {made(0, State::kRunning, {}, 2), made(1, State::kRunning, {}, 1),
+                            made(2, State::kRunning, {}, 0), made(3, State::kPruned, 0.1)};
+  all[0].epochs.back().metrics["val_loss"] = 0.5;
+  all[1].epochs.back().metrics["val_loss"] = 0.25;
+  CHECK(order(all, trials::Goal::kMinimize) == std::vector<int>{1, 0, 2, 3});
+  CHECK(order(all, trials::Goal::kMaximize) == std::vector<int>{0, 1, 2, 3});
+  const std::string table = report_table(study(all), 4);
+  CHECK(table.find("0.25") < table.find("0.5 "));
+  CHECK(json::parse(report_json(study(all), 2))["trials"][0]["number"] == 1);
+}
+
+TEST_CASE("a report says whether a runner lives") {
+  ReportInput input = study({made(0, State::kRunning, {}, 1)});
+  CHECK(report_table(input, 1).find("runner") == std::string::npos);
+  CHECK(json::parse(report_json(input, 1))["runner"].is_null());
+  input.runner = {"process 7 on host a\x1b[2J", true, 0.4};
+  CHECK(report_table(input, 1).find("runner: process 7 on host a\\x1b[2J, alive, last heartbeat 0.4 s ago\n") !=
+        std::string::npos);
+  CHECK(json::parse(report_json(input, 1))["runner"]["alive"] == true);
+  input.runner = {"process 7 on host a", false, 75};
+  CHECK(report_table(input, 1).find(", not alive, last heartbeat 1:15 ago\n") != std::string::npos);
+  input.runner = {"process 7 on host a", false, {}};
+  CHECK(report_table(input, 1).find("runner: none; the last was process 7 on host a\n") != std::string::npos);
 }
 
 TEST_CASE("numbers read back exactly from JSON and CSV") {
@@ -119,7 +145,7 @@ TEST_CASE("CSV quotes what needs it, and keeps its columns where trials differ")
         "number,state,value,epochs,duration_s,\"params.a,b\",params.plain,params.other,metrics.train_loss,"
         "metrics.val_loss,reason\r\n"
         "0,COMPLETE,1,1,,\"say \"\"hi\"\"\",3,,0.5,1,\r\n"
-        "1,FAIL,,0,,,,\"line\nbreak\",,,\"train_loss is nan, at epoch 1\"\r\n");
+        "1,FAIL,,0,,,,line\\x0abreak,,,\"train_loss is nan, at epoch 1\"\r\n");
 }
 
 TEST_CASE("hostile names reach no terminal, and JSON stays JSON") {

@@ -8,7 +8,7 @@
 
 namespace hfta::fusion::testing {
 
-TEST_CASE("each slot's loss is the plain loss of its own batch") {
+TEST_CASE("each slot's loss is the plain loss of its own batch", "[numeric]") {
   const auto loss = GENERATE(Loss::kCrossEntropy, Loss::kMse, Loss::kBceWithLogits);
   const at::Tensor output = counted_normal({3, 5, 4}, DType::kFloat64, 1);
   const bool classes = loss == Loss::kCrossEntropy;

@@ -1,6 +1,7 @@
 #include "op_cases.hpp"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/format.h>
 
 #include <set>
 
@@ -250,13 +251,13 @@ struct Builder {
   }
 
   ValueId input(const Shape& shape, DType dtype, const at::Tensor& data) {
-    graph().inputs.push_back(value("x" + std::to_string(graph().inputs.size()), shape, dtype));
+    graph().inputs.push_back(value(fmt::format("x{}", graph().inputs.size()), shape, dtype));
     samples.inputs.push_back(data);
     return graph().inputs.back();
   }
 
   ValueId add_weight(const Shape& shape, bool trained, bool positive) {
-    const std::string name = "w" + std::to_string(graph().weights.size());
+    const std::string name = fmt::format("w{}", graph().weights.size());
     Weight w{name, shape, floats, {Init::Kind::kNormal, 0.5, -1}, trained, value(name, shape, floats), nullptr, {}};
     if (positive) w.init = {Init::Kind::kOnes, 0, -1};
     graph().weights.push_back(std::move(w));
@@ -314,7 +315,7 @@ Model built(const OpCase& op_case, Builder builder) {
   Node call{op_case.op, std::move(args), {}, "op", "case", false, {}};
   const std::size_t returned = op.schema().returns().size();
   for (std::size_t o = 0; o < std::max<std::size_t>(returned, 1); ++o) {
-    call.outputs.push_back(builder.value("y" + std::to_string(o), {}, builder.floats));
+    call.outputs.push_back(builder.value(fmt::format("y{}", o), {}, builder.floats));
   }
   graph.nodes.push_back(call);
   // Outputs of any kind, joined in one number per slot; the last weight gives a gradient where the op has none.

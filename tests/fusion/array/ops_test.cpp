@@ -105,7 +105,7 @@ TEST_CASE("every op that has a rule and a compiler is tried compiled") {
   }
 }
 
-TEST_CASE("every op with a rule gives each slot what it would get alone") {
+TEST_CASE("every op with a rule gives each slot what it would get alone", "[numeric]") {
   for (const OpCase& op_case : op_cases()) {
     const Model model = model_of(op_case);
     for (const Lowering& lowering : ways(model)) {

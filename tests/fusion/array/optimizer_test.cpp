@@ -41,7 +41,7 @@ std::vector<SlotStep> steps(OptimizerKind kind, std::int64_t step) {
 
 }  // namespace
 
-TEST_CASE("the kernels follow the reference") {
+TEST_CASE("the kernels follow the reference", "[numeric]") {
   const auto kind = GENERATE(OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW);
   const auto [dtype, tolerance] = GENERATE(table<DType, double>({{DType::kFloat32, 2e-6}, {DType::kFloat64, 1e-13}}));
   std::vector<ParameterSlots> fast = parameters(dtype, 5), slow = parameters(dtype, 5);

@@ -1,19 +1,24 @@
 """Follows parity_dump's arrays in plain PyTorch: the same weights, samples and numbers, one trial by itself.
 
-usage: parity_check.py FOLDER     (FOLDER as parity_dump wrote it)
+usage: parity_check.py FOLDER [--dump PARITY_DUMP]     (FOLDER as parity_dump wrote it, or writes it now)
 
-One step: loss, every gradient and every updated weight within 1e-5 of the tensor's norm in float32 (1e-9 in float64).
-100 steps in float64: losses and final weights within 1e-9. One step in bfloat16: loss and gradients within 2e-2 of
-those under torch.autocast, and nearer to them than to those in float32. Exits 1 and names what differs.
+One step in float32, 100 in float64: each loss, each gradient of the first step, and every weight and buffer after the
+first step and the last are as near as rounding lets them be (noise_floor.py). One step in bfloat16: loss and gradients
+within 2e-2 of those under torch.autocast, and nearer to them than to those in float32. Exits 1 and names what differs.
 """
 
+import argparse
 import json
 import pathlib
 import struct
+import subprocess
 import sys
 
 import numpy as np
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from noise_floor import NoiseFloor, nudge_module
 
 DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
 
@@ -33,8 +38,9 @@ def read(path):
 
 def conv_net():
     n = torch.nn
-    return n.Sequential(n.Conv2d(1, 4, 3, padding=1), n.BatchNorm2d(4), n.ReLU(), n.MaxPool2d(2),
-                        n.Conv2d(4, 6, 3, padding=1), n.BatchNorm2d(6), n.ReLU(), n.Flatten(), n.Linear(96, 5))
+    conv = lambda i, o: n.Conv2d(i, o, 3, padding=1, bias=False)
+    return n.Sequential(conv(1, 4), n.BatchNorm2d(4), n.ReLU(), n.MaxPool2d(2),
+                        conv(4, 6), n.BatchNorm2d(6), n.ReLU(), n.Flatten(), n.Linear(96, 5))
 
 
 def mlp():
@@ -80,8 +86,7 @@ def check_bfloat16(path):
         loss.backward()
         found[lower] = {name: weight.grad for name, weight in names.items() if weight.grad is not None}
         found[lower]["loss"] = loss.detach()
-    # A bias in front of a batch norm has a gradient of zero: what is there is rounding.
-    names = [name for name, exact in found[False].items() if exact.double().norm() > 1e-6]
+    names = list(found[False])
     ours = {name: tensors["losses"][0] if name == "loss" else tensors["grad." + name] for name in names}
     near = {name: difference(ours[name], found[True][name]) for name in names}
     far = {name: difference(ours[name], found[False][name]) for name in names}
@@ -94,54 +99,62 @@ def check_bfloat16(path):
     return failures
 
 
-def check(path):
+def follow(path, nudge):
+    """What PyTorch computes of the case from nudged weights and samples, by name."""
     model_name, optimizer_name, dtype_name, _ = path.stem.split("-")
-    if dtype_name == "bfloat16":
-        return check_bfloat16(path)
     meta, tensors = read(path)
     exact = dtype_name == "float64"
     net, names = loaded(model_name, torch.float64 if exact else torch.float32, tensors)
+    nudge_module(net, nudge)
+    x = nudge(tensors["x"])
     loss_of = torch.nn.CrossEntropyLoss(label_smoothing=float(meta["label_smoothing"]))
     step = optimizer(optimizer_name, net.parameters(), meta)
-    worst, failures, rounding_only = {}, [], set()
-
-    def compare(what, name, found, expected, tolerance):
-        d = difference(found, expected)
-        worst[what] = max(worst.get(what, 0.0), d)
-        if not d <= tolerance:
-            failures.append(f"{path.stem}: {what} {name}: off by {d:.2e} of its norm, wanted {tolerance:.0e}")
-
-    tolerance = 1e-9 if exact else 1e-5
-    steps = 100 if exact else 1
-    for s in range(steps):
+    found = {"losses": []}
+    for s in range(100 if exact else 1):
         rows = slice(s % 5 * 6, s % 5 * 6 + 6)
         step.zero_grad()
-        loss = loss_of(net(tensors["x"][rows]), tensors["y"][rows])
+        loss = loss_of(net(x[rows]), tensors["y"][rows])
         loss.backward()
         step.step()
-        compare("loss", f"of step {s + 1}", tensors["losses"][s], loss.detach(), tolerance)
+        found["losses"].append(loss.item())
         if s == 0:
             for name, weight in names.items():
-                if weight.grad is None:
-                    compare("buffer", name, tensors["one." + name], weight.detach(), tolerance)
-                elif weight.grad.double().norm() > 1e-6:
-                    compare("gradient", name, tensors["grad." + name], weight.grad, tolerance)
-                    compare("update", name, tensors["one." + name], weight.detach(), tolerance)
-                else:
-                    # The bias in front of a batch norm: its gradient is rounding, which Adam blows up to steps of lr.
-                    # The function that the net computes does not depend on it.
-                    rounding_only.add(name)
+                found["one." + name] = weight.detach().clone()
+                if weight.grad is not None:
+                    found["grad." + name] = weight.grad.clone()
     if exact:
-        for name, weight in names.items():
-            if name not in rounding_only:
-                compare("after 100 steps", name, tensors["end." + name], weight.detach(), tolerance)
+        found |= {"end." + name: weight.detach().clone() for name, weight in names.items()}
+    return found
+
+
+def check(path):
+    dtype_name = path.stem.split("-")[2]
+    if dtype_name == "bfloat16":
+        return check_bfloat16(path)
+    _, tensors = read(path)
+    floor = NoiseFloor(lambda nudge: follow(path, nudge), getattr(torch, dtype_name))
+    worst, failures = {}, []
+    for name in floor.wanted:
+        found = tensors[name]
+        verdict = floor.judge(name, found[:len(floor.wanted[name])].tolist() if name == "losses" else found)
+        kind = name.split(".")[0]
+        worst[kind] = max(worst.get(kind, 0.0), verdict.off)
+        if verdict.failure:
+            failures.append(f"{path.stem}: {name}: {verdict.failure}")
     print(f"{path.stem:28s} " + ", ".join(f"{what} {d:.1e}" for what, d in worst.items()))
     return failures
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--dump", metavar="PARITY_DUMP", help="fills the folder first")
+    arguments = parser.parse_args()
+    if arguments.dump:
+        arguments.folder.mkdir(exist_ok=True)
+        subprocess.run([arguments.dump, arguments.folder], check=True)
     torch.set_num_threads(1)
-    paths = sorted(pathlib.Path(sys.argv[1]).glob("*.safetensors"))
+    paths = sorted(arguments.folder.glob("*.safetensors"))
     failures = [failure for path in paths for failure in check(path)]
     for failure in failures:
         print("FAIL", failure)

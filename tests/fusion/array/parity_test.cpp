@@ -100,7 +100,7 @@ void compare(const Model& model, const Lowering& lowering, double tolerance) {
 
 }  // namespace
 
-TEST_CASE("a slot of a wide array trains as it would alone") {
+TEST_CASE("a slot of a wide array trains as it would alone", "[numeric]") {
   const auto [dtype, tolerance] = GENERATE(table<DType, double>({{DType::kFloat32, 1e-5}, {DType::kFloat64, 1e-12}}));
   for (const Model& model : models(dtype)) {
     const bool compiles = why_not_compiled(model.graph, model.recipe).empty();

@@ -122,7 +122,7 @@ bool gives_bfloat16(Model model, const Lowering& lowering) {
 
 }  // namespace
 
-TEST_CASE("a model in bfloat16 trains nearly as in float32") {
+TEST_CASE("a model in bfloat16 trains nearly as in float32", "[numeric]") {
   const int chunk = GENERATE(1, 2, 4);
   for (const Model& model : models()) {
     INFO(model.name << ", chunk " << chunk);
@@ -183,7 +183,7 @@ TEST_CASE("epochs in bfloat16 are the same with and without shared layers prepar
   for (const int chunk : {1, 4}) CHECK(run(chunk, true) == run(chunk, false));
 }
 
-TEST_CASE("every op runs in bfloat16 for several slots wherever it does alone") {
+TEST_CASE("every op runs in bfloat16 for several slots wherever it does alone", "[numeric]") {
   const auto root = [](double loss) { return std::sqrt(std::max(loss, 0.0)); };  // a sum over the op's outputs
   const bool rounded = GENERATE(false, true);
   std::set<std::string> refused;

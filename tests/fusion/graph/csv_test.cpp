@@ -1,4 +1,7 @@
+#include <zlib.h>
+
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "base/error.hpp"
 #include "fusion/data/table_file.hpp"
@@ -41,6 +44,79 @@ TEST_CASE("CSV is read by RFC 4180", "[csv]") {
   }
 }
 
+TEST_CASE("a table is told by its file's name", "[csv]") {
+  struct Case {
+    std::string name;
+    std::optional<char> separator;
+    bool gzipped;
+  };
+  const std::vector<Case> cases = {{"a.csv", ',', false},          {"a.tsv", '\t', false},
+                                   {"A.CSV", ',', false},          {"a.csv.gz", ',', true},
+                                   {"a.TSV.gz", '\t', true},       {"a.b.csv", ',', false},
+                                   {"a.npz", std::nullopt, false}, {"a.gz", std::nullopt, false},
+                                   {"csv", std::nullopt, false},   {"a.csv.bz2", std::nullopt, false}};
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    const auto format = table_format(c.name);
+    CHECK(format.has_value() == c.separator.has_value());
+    CHECK(is_table(c.name) == c.separator.has_value());
+    if (!format || !c.separator) continue;
+    CHECK(format->separator == *c.separator);
+    CHECK(format->gzipped == c.gzipped);
+  }
+}
+
+// `text` as gzip writes it, with what deflate makes of it.
+std::string gzipped(const std::string& text) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(deflateBound(&stream, static_cast<uLong>(text.size())) + 64, '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+TEST_CASE("tables come with tabs, and gzipped", "[csv]") {
+  const TemporaryFolder folder;
+  const std::string commas = "a,b,y\n1,2,0.5\n3,4,1.5\n", tabs = "a\tb\ty\n1\t2\t0.5\n3\t4\t1.5\n";
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"t.csv", commas},
+      {"t.tsv", tabs},
+      {"t.csv.gz", gzipped(commas)},
+      {"t.tsv.gz", gzipped(tabs)},
+      {"two.csv.gz", gzipped(commas.substr(0, 9)) + gzipped(commas.substr(9))}};
+  for (const auto& [name, bytes] : files) {
+    CAPTURE(name);
+    const NumberTable table = read_table(folder.write(name, bytes), {"y", {}}, "t");
+    CHECK(table.columns == std::vector<std::string>{"a", "b"});
+    CHECK(table.features == std::vector<double>{1, 2, 3, 4});
+    CHECK(table.targets == std::vector<double>{0.5, 1.5});
+  }
+}
+
+TEST_CASE("a gzip file that is none, is damaged or inflates beyond belief is refused", "[csv]") {
+  const TemporaryFolder folder;
+  const std::string whole = gzipped("a,y\n1,2\n");
+  std::string flipped = whole, huge = "a,y\n";
+  flipped[flipped.size() - 6] ^= 1;  // of the checksum
+  for (int i = 0; i < 5'000'000; ++i) huge += "1,1\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "t: found a gzip file that is cut short"},
+      {whole.substr(0, whole.size() - 3), "t: found a gzip file that is cut short"},
+      {"a,y\n1,2\n", "t: found a damaged gzip file"},
+      {flipped, "t: found a damaged gzip file"},
+      {gzipped(huge), "wanted at most 100 times as many"}};
+  for (const auto& [bytes, message] : cases) {
+    CHECK_THROWS_WITH(read_table(folder.write("t.csv.gz", bytes), {"y", {}}, "t"), Catch::Contains(message));
+  }
+}
+
 TEST_CASE("records know their lines", "[csv]") {
   CsvReader reader("a\n\n\"x\ny\"\r\nb\n", "t.csv");
   CsvRecord record;
@@ -70,7 +146,7 @@ TEST_CASE("tables that cannot be used are refused with line and column", "[csv]"
       {"a,y\n", "y", {}, "t: found a header and no rows, wanted samples"},
       {"age,weight\n1,2\n", "wieght", {}, "t: found no column 'wieght'; did you mean 'weight'?"},
       {"a,b\n1,2\n", "target", {}, "t: found no column 'target'; valid: a, b"},
-      {"a;y\n1;2\n", "y", {}, "t: found no column 'y'; columns are separated by commas"},
+      {"a;y\n1;2\n", "y", {}, "t: found no column 'y'; columns are separated by commas in a .csv, by tabs in a .tsv"},
       {"a,y\n1,2\n", "y", {"aa"}, "t: found no column 'aa'; did you mean 'a'?"},
       {"a,y\n1,2\n", "y", {"a", "a"}, "t: found the feature 'a' twice"},
       {"a,y\n1,2\n", "y", {"y"}, "t: found the target 'y' among the features"},
@@ -129,6 +205,31 @@ TEST_CASE("columns come in the order asked for, text in others is left alone", "
   CHECK(table.columns == std::vector<std::string>{"b", "a"});
   CHECK(table.features == std::vector<double>{2.5e-3, 1, -5, 4});
   CHECK(table.targets == std::vector<double>{3, 6});
+}
+
+TEST_CASE("a message echoes little of a file, and no file makes a table of a million columns", "[csv]") {
+  const TemporaryFolder folder;
+  const std::string longest(3'000'000, 'x'), commas(3'000'000, ',');
+  std::string many = "c0";
+  for (int i = 1; i < 5000; ++i) many += ",c" + std::to_string(i);
+  const std::pair<std::string, const char*> cases[] = {
+      {"a,y\n" + longest + ",1\n", "xxx... (3000000 bytes)', wanted a number"},
+      {"a," + longest + "\n1,1\n", "found no column 'y'; valid: a, xxxx"},
+      {longest + "," + longest + ",y\n1,1\n", "' twice"},
+      {many + "\n", "found no column 'y'"},
+      {commas + "\n", "found more than 1000000 columns"},
+      {"a,y\n" + commas + "\n", "found more than 1000000 columns"}};
+  for (const auto& [text, words] : cases) {
+    INFO(words);
+    std::string message;
+    try {
+      (void)read_table(folder.write("t.csv", text), {"y", {}}, "t");
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    CHECK_THAT(message, Catch::Contains(words));
+    CHECK(message.size() < 1000);
+  }
 }
 
 }  // namespace

@@ -176,6 +176,31 @@ TEST_CASE("no flipped bit of a header makes the reader misbehave", "[npy]") {
   }
 }
 
+TEST_CASE("an array has as many dimensions as NumPy's have, and those of one cost nothing", "[npy]") {
+  const auto shape_of = [](int dimensions, const std::string& last) {
+    std::string shape = "(";
+    for (int i = 1; i < dimensions; ++i) shape += "1,";
+    return shape + last + ",)";
+  };
+  const std::vector<std::uint8_t> numbers(3'000'000, 1);
+  const std::string deep = npy_file(npy_header("|u1", shape_of(64, "3000000"), true), bytes_of(numbers));
+  CHECK(parse(deep).shape.size() == 64);
+  for (const int dimensions : {65, 8000}) {
+    const std::string deeper = npy_file(npy_header("|u1", shape_of(dimensions, "3"), true), "abc");
+    CHECK_THROWS_WITH(parse(deeper), Catch::Contains("found an array of more than 64 dimensions"));
+  }
+}
+
+TEST_CASE("a message echoes little of a file, however long its words", "[npy]") {
+  const std::string type(60'000, 'z');
+  try {
+    (void)parse(npy_file(npy_header(type, "(1,)"), "abcd"));
+    FAIL("no such type");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).size() < 400);
+  }
+}
+
 TEST_CASE("files that cannot be read are named", "[npy]") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_bytes(folder / "none", "d.yaml:3"), Catch::Contains("d.yaml:3: found no file '"));

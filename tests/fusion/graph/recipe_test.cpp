@@ -53,6 +53,30 @@ TEST_CASE("rates follow torch.optim.lr_scheduler", "[recipe]") {
        12,
        {0.025, 0.05, 0.07500000000000001, 0.1, 0.09701478472890247, 0.0884191999343894, 0.07525, 0.05909558479451306,
         0.04190441520548695, 0.02575000000000001, 0.012580800065610593, 0.003985215271097539, 0.001}},
+      {"SequentialLR([LinearLR(0.1, 1, 4), CosineAnnealingLR(6)], [4]), T_max from the duration",
+       {.kind = ScheduleKind::kCosine, .start_factor = 0.1, .warmup = 4},
+       10,
+       {0.010000000000000002, 0.03250000000000001, 0.055000000000000014, 0.07750000000000003, 0.1, 0.09330127018922195,
+        0.07500000000000001, 0.05, 0.025000000000000012, 0.006698729810778065, 0.0}},
+      {"SequentialLR([LinearLR(0.5, 1, 1), CosineAnnealingLR(9, 0.02)], [1]), per step",
+       {.kind = ScheduleKind::kCosine, .per_step = true, .eta_min = 0.02, .start_factor = 0.5, .warmup = 1},
+       10,
+       {0.05, 0.1, 0.09758770483143635, 0.09064177772475912, 0.08, 0.06694592710667722, 0.053054072893322785,
+        0.04000000000000001, 0.029358222275240882, 0.02241229516856367, 0.02}},
+      {"SequentialLR([LinearLR(1/3, 1, 3), CosineAnnealingLR(1)], [3]), T_max from the duration",
+       {.kind = ScheduleKind::kCosine, .warmup = 3},
+       4,
+       {0.03333333333333333, 0.05555555555555556, 0.07777777777777778, 0.1, 0.0}},
+      {"SequentialLR([LinearLR(0.2, 1, 2), StepLR(5, 0.1)], [2])",
+       {.kind = ScheduleKind::kStep, .step_size = 5, .gamma = 0.1, .start_factor = 0.2, .warmup = 2},
+       12,
+       {0.020000000000000004, 0.06000000000000001, 0.1, 0.1, 0.1, 0.1, 0.1, 0.010000000000000002, 0.010000000000000002,
+        0.010000000000000002, 0.010000000000000002, 0.010000000000000002, 0.0010000000000000002}},
+      {"SequentialLR([LinearLR(0.25, 1, 4), LinearLR(0.25, 0.01, 6)], [4])",
+       {.kind = ScheduleKind::kLinear, .start_factor = 0.25, .end_factor = 0.01, .total_iters = 6, .warmup = 4},
+       10,
+       {0.025, 0.043750000000000004, 0.06250000000000001, 0.08125000000000002, 0.025, 0.021, 0.017, 0.013, 0.009, 0.005,
+        0.0010000000000000009}},
       {"SequentialLR([LinearLR(1/3, 1, 2), StepLR(2, 0.3)], [2])",
        {.kind = ScheduleKind::kStep, .step_size = 2, .gamma = 0.3, .warmup = 2},
        9,
@@ -83,6 +107,7 @@ TEST_CASE("the cosine is exact near its end", "[recipe]") {
 }
 
 TEST_CASE("degenerate durations give finite rates", "[recipe]") {
+  CHECK(learning_rate({.kind = ScheduleKind::kCosine, .warmup = 5}, kBase, 5, 5) == kBase);
   CHECK(learning_rate({.kind = ScheduleKind::kCosine}, kBase, 0, 0) == kBase);
   CHECK(learning_rate({.kind = ScheduleKind::kLinear, .end_factor = 0.5, .total_iters = 0}, kBase, 0, 5) == kBase / 2);
 }

@@ -1,8 +1,10 @@
-// Damages archives and imports them: pt2_damage SECONDS [SEED]. Every seed is one archive, damaged in one way; what comes
-// of it must be a graph or an Error{kConfig}. With a seed only that one runs.
+// Damages archives, imports them, and compiles and runs a step of what is taken: pt2_damage SECONDS [SEED]. Every seed
+// is one archive, damaged in one way: its bytes, its members, or what its graph means. What comes of it must be a graph
+// or an Error{kConfig}, and a step that runs or an Error{kConfig}. With a seed only that one runs.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -14,7 +16,9 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "mutate.hpp"
 #include "pt2_text.hpp"
+#include "step.hpp"
 
 namespace hfta::fusion::test {
 namespace {
@@ -38,12 +42,13 @@ class Fuzzer {
   [[nodiscard]] bool run(std::uint64_t seed) const {
     CountedRandom random(seed, Stream::kSample, 0);
     const std::size_t which = random.below(archives_.size());
-    const bool raw = random.below(4) == 0;
-    const std::vector<std::byte> damaged =
-        raw ? damage_bytes(archives_[which], random) : damage_members(members_[which], random);
+    const std::vector<std::byte> damaged = damage(which, random);
     try {
       const ExportedModel model = ExportedModel::parse(damaged, "m.pt2");
-      (void)model.graph(options(random)).signature();
+      const Graph graph = model.graph(options(random));
+      (void)graph.signature();
+      const std::int64_t n = graph.fixed_batch > 0 ? std::min<std::int64_t>(graph.fixed_batch, 64) : 3;
+      steps_ += run_step(with_defaults(graph), n).empty() ? 1 : 0;
       return true;
     } catch (const Error& error) {
       const std::string message = error.what();
@@ -53,7 +58,23 @@ class Fuzzer {
     }
   }
 
+  /// Steps that ran.
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+
  private:
+  [[nodiscard]] std::vector<std::byte> damage(std::size_t which, CountedRandom& random) const {
+    switch (random.below(4)) {
+      case 0:
+        return damage_bytes(archives_[which], random);
+      case 1:
+        return damage_members(members_[which], random);
+      default:
+        std::vector<Member> members = members_[which];
+        mutate(members, random);
+        return pack(members);
+    }
+  }
+
   static std::vector<std::byte> damage_bytes(std::vector<std::byte> bytes, CountedRandom& random) {
     const std::uint64_t count = 1 + random.below(4);
     for (std::uint64_t i = 0; i < count && !bytes.empty(); ++i) {
@@ -193,6 +214,7 @@ class Fuzzer {
 
   std::vector<std::vector<std::byte>> archives_;
   std::vector<std::vector<Member>> members_;
+  mutable std::uint64_t steps_ = 0;
 };
 
 int fuzz(double seconds, std::uint64_t first, bool once) {
@@ -209,8 +231,8 @@ int fuzz(double seconds, std::uint64_t first, bool once) {
       return 1;
     }
   }
-  fmt::print("{} archives, {} of them taken\n", runs, taken);
-  return taken > 0 || once ? 0 : 1;
+  fmt::print("{} archives, {} of them taken, {} ran a step\n", runs, taken, fuzzer.steps());
+  return (taken > 0 && fuzzer.steps() > 0) || once ? 0 : 1;
 }
 
 }  // namespace

@@ -192,10 +192,10 @@ TEST_CASE("outputs have the names that the model gives them", "[pt2]") {
 TEST_CASE("warnings say what training will miss", "[pt2]") {
   CHECK(model_of("evaluation").warnings() ==
         std::vector<std::string>{
-            "the model was exported in evaluation mode, so that dropout and batch norm do not train: "
-            "export model.train()",
-            "golden_forms.py:98: aten::rand_like draws at random in training; evaluation takes its "
-            "mean"});
+            "no dropout and no batch norm trains as in model.train(): norm and 1 more run as in model.eval(). That is "
+            "right where these parts are frozen; else export model.train()",
+            "golden_forms.py:98: aten::rand_like draws at random in training; evaluation, without a graph of its own, "
+            "takes its mean"});
   CHECK(model_of("recurrent").warnings().empty());
 }
 

@@ -149,13 +149,14 @@ struct FreshCase {
 };
 
 // Bounds are worked out by hand from torch's documentation of each layer.
+// What every draw has alike (a norm's ones) is as it is stored.
 TEST_CASE("fresh weights start as PyTorch's layers do", "[pt2]") {
   using Kind = Init::Kind;
   const FreshCase one = GENERATE(values<FreshCase>({
       {"torch-2.11", "conv.weight", Kind::kUniform, 1 / 3.0},
       {"torch-2.11", "conv.bias", Kind::kUniform, 1 / 3.0},
-      {"torch-2.11", "norm.weight", Kind::kOnes},
-      {"torch-2.11", "norm.bias", Kind::kZeros},
+      {"torch-2.11", "norm.weight", Kind::kStored},
+      {"torch-2.11", "norm.bias", Kind::kStored},
       {"torch-2.11", "norm.running_mean", Kind::kZeros},
       {"torch-2.11", "norm.running_var", Kind::kOnes},
       {"torch-2.11", "norm.num_batches_tracked", Kind::kZeros},
@@ -168,11 +169,10 @@ TEST_CASE("fresh weights start as PyTorch's layers do", "[pt2]") {
       {"recurrent", "lstm.bias_hh_l1", Kind::kUniform, 0.5},
       {"attention", "embed.weight", Kind::kNormal, 1, 0},
       {"attention", "attend.in_proj_weight", Kind::kUniform, std::sqrt(6.0 / (4 + 12))},
-      {"attention", "attend.in_proj_bias", Kind::kZeros},
+      {"attention", "attend.in_proj_bias", Kind::kStored},
       {"attention", "attend.out_proj.weight", Kind::kUniform, 0.5},
-      {"attention", "attend.out_proj.bias", Kind::kZeros},
+      {"attention", "attend.out_proj.bias", Kind::kStored},
       {"evaluation", "act.weight", Kind::kStored},
-      {"storage", "turned", Kind::kStored},
   }));
   INFO(one.archive << " " << one.weight);
   ImportOptions options;
@@ -185,6 +185,29 @@ TEST_CASE("fresh weights start as PyTorch's layers do", "[pt2]") {
   CHECK(found->init.scale == Approx(one.scale));
   CHECK(found->init.zero_row == one.zero_row);
   CHECK((found->stored != nullptr) == (one.kind == Kind::kStored));
+}
+
+TEST_CASE("what no known scheme drew is refused, with its name and what to do", "[pt2]") {
+  ImportOptions options;
+  options.fresh = true;
+  options.where = "c.yaml:3: model";
+  const ExportedModel model = ExportedModel::read(golden("storage"));
+  CHECK_THROWS_WITH(model.graph(options),
+                    Catch::StartsWith("c.yaml:3: model: init: fresh: cannot tell what 'turned'") &&
+                        Catch::Contains("jitter") && Catch::Contains("freeze: turned"));
+  options.freeze = {"turned"};
+  CHECK_NOTHROW(model.graph(options));
+}
+
+TEST_CASE("a jitter keeps the stored values to start near", "[pt2]") {
+  ImportOptions options;
+  options.jitter = 0.01;
+  for (const Weight& weight : ExportedModel::read(golden("torch-2.11")).graph(options).weights) {
+    INFO(weight.name);
+    CHECK((weight.init.kind == Init::Kind::kJittered) == weight.trained);
+    CHECK(weight.init.scale == (weight.trained ? 0.01 : 0.0));
+    CHECK(weight.stored != nullptr);
+  }
 }
 
 }  // namespace

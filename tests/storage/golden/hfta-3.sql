@@ -6,9 +6,9 @@ INSERT INTO "alembic_version" VALUES('v3.2.0.a');
 CREATE TABLE hfta_arrays (
   study_id INTEGER NOT NULL REFERENCES studies (study_id), array INTEGER NOT NULL, device TEXT NOT NULL,
   partition TEXT NOT NULL, width INTEGER NOT NULL, chunk INTEGER NOT NULL, threads INTEGER NOT NULL,
-  choices_json TEXT NOT NULL, digest INTEGER, PRIMARY KEY (study_id, array)) WITHOUT ROWID;
-INSERT INTO "hfta_arrays" VALUES(1,0,'cpu','hidden=64',3,1,4,'{"conv1":{"chosen":"loop","how":"remembered"}}',7563881224534302485);
-INSERT INTO "hfta_arrays" VALUES(1,1,'cpu','hidden=128',1,1,1,'{}',-7999752714621193808);
+  choices_json TEXT NOT NULL, PRIMARY KEY (study_id, array)) WITHOUT ROWID;
+INSERT INTO "hfta_arrays" VALUES(1,0,'cpu','hidden=64',3,1,4,'{"conv1":{"chosen":"loop","how":"remembered"}}');
+INSERT INTO "hfta_arrays" VALUES(1,1,'cpu','hidden=128',1,1,1,'{}');
 CREATE TABLE hfta_epoch_metrics (
   trial_id INTEGER NOT NULL REFERENCES trials (trial_id), epoch INTEGER NOT NULL, name TEXT NOT NULL, value REAL,
   value_type TEXT NOT NULL CHECK (value_type IN ('FINITE', 'INF_POS', 'INF_NEG', 'NAN')),
@@ -31,6 +31,8 @@ INSERT INTO "hfta_epoch_metrics" VALUES(6,1,'train_loss',1.66666666666666657414e
 INSERT INTO "hfta_epoch_metrics" VALUES(6,1,'val_accuracy',6.66666666666666629659e-01,'FINITE');
 INSERT INTO "hfta_epoch_metrics" VALUES(6,2,'train_loss',1.42857142857142849212e-01,'FINITE');
 INSERT INTO "hfta_epoch_metrics" VALUES(6,2,'val_accuracy',0.875,'FINITE');
+CREATE TABLE hfta_home (id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), path TEXT NOT NULL);
+INSERT INTO "hfta_home" VALUES(1,'/somewhere/else/sample.db');
 CREATE TABLE hfta_leases (
   study_name TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL, token TEXT NOT NULL, holder TEXT NOT NULL);
 INSERT INTO "hfta_leases" VALUES('sample',1,'adele-4711-Xa0Yb1','process 4711 on host adele');
@@ -52,17 +54,17 @@ INSERT INTO "hfta_occupancy" VALUES(1,1,0,3,4,2);
 INSERT INTO "hfta_occupancy" VALUES(1,1,0,5,6,2);
 CREATE TABLE hfta_rounds (
   study_id INTEGER NOT NULL REFERENCES studies (study_id), round INTEGER NOT NULL, array INTEGER NOT NULL,
-  width INTEGER NOT NULL, occupied INTEGER NOT NULL, seconds REAL NOT NULL, digest INTEGER,
+  width INTEGER NOT NULL, occupied INTEGER NOT NULL, seconds REAL NOT NULL,
   PRIMARY KEY (study_id, round, array)) WITHOUT ROWID;
-INSERT INTO "hfta_rounds" VALUES(1,0,0,6,6,0.1,-7394695316906879515);
-INSERT INTO "hfta_rounds" VALUES(1,1,0,3,3,1.1,7553371287423399256);
+INSERT INTO "hfta_rounds" VALUES(1,0,0,6,6,0.1);
+INSERT INTO "hfta_rounds" VALUES(1,1,0,3,3,1.1);
 CREATE TABLE hfta_studies (
   study_id INTEGER NOT NULL PRIMARY KEY REFERENCES studies (study_id), metric TEXT NOT NULL, config TEXT NOT NULL,
-  config_json TEXT NOT NULL, space_json TEXT NOT NULL, run_caps_json TEXT NOT NULL, library_version TEXT NOT NULL, digest INTEGER);
+  config_json TEXT NOT NULL, space_json TEXT NOT NULL, run_caps_json TEXT NOT NULL, library_version TEXT NOT NULL);
 INSERT INTO "hfta_studies" VALUES(1,'val_accuracy','study: sample  # comment
 method: random
 unusual: €
-','{"method":"random"}','[{"integer":false,"kind":"constant","max":1.0,"min":0.0,"mu":0.0,"name":"constant","probabilities":[],"q":1.0,"sigma":1.0,"values":["adamw"]},{"integer":false,"kind":"categorical","max":1.0,"min":0.0,"mu":0.0,"name":"categorical","probabilities":[0.2,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1],"q":1.0,"sigma":1.0,"values":[null,true,3,0.1,"wörd \"quoted\"",3.0,"3",false,""]},{"integer":false,"kind":"int_uniform","max":9.223372036854776e+18,"min":-5.0,"mu":0.0,"name":"int_uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"uniform","max":1.0,"min":-1.0,"mu":0.0,"name":"uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"q_uniform","max":0.8,"min":0.3,"mu":0.0,"name":"q_uniform","probabilities":[],"q":0.5,"sigma":1.0,"values":[]},{"integer":false,"kind":"log_uniform","max":0.1,"min":-9.5,"mu":0.0,"name":"log_uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"q_log_uniform","max":5.0,"min":0.0,"mu":0.0,"name":"q_log_uniform","probabilities":[],"q":2.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"log_uniform_values","max":1.0,"min":0.0001,"mu":0.0,"name":"log_uniform_values","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":true,"kind":"q_log_uniform_values","max":512.0,"min":8.0,"mu":0.0,"name":"q_log_uniform_values","probabilities":[],"q":8.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"inv_log_uniform","max":3.0,"min":1.0,"mu":0.0,"name":"inv_log_uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"inv_log_uniform_values","max":0.1,"min":0.001,"mu":0.0,"name":"inv_log_uniform_values","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"normal","max":1.0,"min":0.0,"mu":0.0,"name":"normal","probabilities":[],"q":1.0,"sigma":0.1,"values":[]},{"integer":false,"kind":"q_normal","max":1.0,"min":0.0,"mu":5.0,"name":"q_normal","probabilities":[],"q":0.25,"sigma":2.0,"values":[]},{"integer":false,"kind":"log_normal","max":1.0,"min":0.0,"mu":-3.0,"name":"log_normal","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"q_log_normal","max":1.0,"min":0.0,"mu":1.0,"name":"q_log_normal","probabilities":[],"q":0.5,"sigma":1.0,"values":[]},{"integer":true,"kind":"q_uniform","max":128.0,"min":16.0,"mu":0.0,"name":"whole.q","probabilities":[],"q":16.0,"sigma":1.0,"values":[]}]','[3,6]','0.1.0',7190348469295513948);
+','{"method":"random"}','[{"integer":false,"kind":"constant","max":1.0,"min":0.0,"mu":0.0,"name":"constant","probabilities":[],"q":1.0,"sigma":1.0,"values":["adamw"]},{"integer":false,"kind":"categorical","max":1.0,"min":0.0,"mu":0.0,"name":"categorical","probabilities":[0.2,0.1,0.1,0.1,0.1,0.1,0.1,0.1,0.1],"q":1.0,"sigma":1.0,"values":[null,true,3,0.1,"wörd \"quoted\"",3.0,"3",false,""]},{"integer":false,"kind":"int_uniform","max":9.223372036854776e+18,"min":-5.0,"mu":0.0,"name":"int_uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"uniform","max":1.0,"min":-1.0,"mu":0.0,"name":"uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"q_uniform","max":0.8,"min":0.3,"mu":0.0,"name":"q_uniform","probabilities":[],"q":0.5,"sigma":1.0,"values":[]},{"integer":false,"kind":"log_uniform","max":0.1,"min":-9.5,"mu":0.0,"name":"log_uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"q_log_uniform","max":5.0,"min":0.0,"mu":0.0,"name":"q_log_uniform","probabilities":[],"q":2.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"log_uniform_values","max":1.0,"min":0.0001,"mu":0.0,"name":"log_uniform_values","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":true,"kind":"q_log_uniform_values","max":512.0,"min":8.0,"mu":0.0,"name":"q_log_uniform_values","probabilities":[],"q":8.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"inv_log_uniform","max":3.0,"min":1.0,"mu":0.0,"name":"inv_log_uniform","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"inv_log_uniform_values","max":0.1,"min":0.001,"mu":0.0,"name":"inv_log_uniform_values","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"normal","max":1.0,"min":0.0,"mu":0.0,"name":"normal","probabilities":[],"q":1.0,"sigma":0.1,"values":[]},{"integer":false,"kind":"q_normal","max":1.0,"min":0.0,"mu":5.0,"name":"q_normal","probabilities":[],"q":0.25,"sigma":2.0,"values":[]},{"integer":false,"kind":"log_normal","max":1.0,"min":0.0,"mu":-3.0,"name":"log_normal","probabilities":[],"q":1.0,"sigma":1.0,"values":[]},{"integer":false,"kind":"q_log_normal","max":1.0,"min":0.0,"mu":1.0,"name":"q_log_normal","probabilities":[],"q":0.5,"sigma":1.0,"values":[]},{"integer":true,"kind":"q_uniform","max":128.0,"min":16.0,"mu":0.0,"name":"whole.q","probabilities":[],"q":16.0,"sigma":1.0,"values":[]}]','[3,6]','0.1.0');
 CREATE TABLE hfta_test_metrics (
   trial_id INTEGER NOT NULL REFERENCES trials (trial_id), name TEXT NOT NULL, value REAL,
   value_type TEXT NOT NULL CHECK (value_type IN ('FINITE', 'INF_POS', 'INF_NEG', 'NAN')),
@@ -72,13 +74,13 @@ INSERT INTO "hfta_test_metrics" VALUES(6,'test_loss',NULL,'INF_POS');
 CREATE TABLE hfta_trials (
   trial_id INTEGER NOT NULL PRIMARY KEY REFERENCES trials (trial_id),
   study_id INTEGER NOT NULL REFERENCES studies (study_id), draw INTEGER NOT NULL, reason TEXT NOT NULL DEFAULT '',
-  exact_json TEXT, digest INTEGER, end_digest INTEGER, UNIQUE (study_id, draw));
-INSERT INTO "hfta_trials" VALUES(1,1,0,'','{"int_uniform":9007199254740993,"uniform":-0.0}',3173441855641875844,3821112172710133654);
-INSERT INTO "hfta_trials" VALUES(2,1,1,'','{"int_uniform":9223372036854775807}',9121384093274503526,-2688627451095942642);
-INSERT INTO "hfta_trials" VALUES(3,1,2,'val_accuracy is NaN at epoch 1',NULL,6544168663787551968,-6989532995590319847);
-INSERT INTO "hfta_trials" VALUES(4,1,3,'',NULL,1860442450742260414,NULL);
-INSERT INTO "hfta_trials" VALUES(5,1,4,'val_accuracy is -inf at epoch 1','{"int_uniform":9007199254740992}',239750362028928896,-6125183092729787199);
-INSERT INTO "hfta_trials" VALUES(6,1,5,'','{"int_uniform":12345678901234567}',-1122502608114993755,8728094826331353895);
+  exact_json TEXT, UNIQUE (study_id, draw));
+INSERT INTO "hfta_trials" VALUES(1,1,0,'','{"int_uniform":9007199254740993,"uniform":-0.0}');
+INSERT INTO "hfta_trials" VALUES(2,1,1,'','{"int_uniform":9223372036854775807}');
+INSERT INTO "hfta_trials" VALUES(3,1,2,'val_accuracy is NaN at epoch 1',NULL);
+INSERT INTO "hfta_trials" VALUES(4,1,3,'',NULL);
+INSERT INTO "hfta_trials" VALUES(5,1,4,'val_accuracy is -inf at epoch 1','{"int_uniform":9007199254740992}');
+INSERT INTO "hfta_trials" VALUES(6,1,5,'','{"int_uniform":12345678901234567}');
 CREATE TABLE studies (
   study_id INTEGER NOT NULL, study_name VARCHAR(512) NOT NULL, PRIMARY KEY (study_id));
 INSERT INTO "studies" VALUES(1,'sample');
@@ -245,6 +247,12 @@ CREATE TABLE version_info (
 INSERT INTO "version_info" VALUES(1,12,'5.0.0');
 CREATE UNIQUE INDEX ix_studies_study_name ON studies (study_name);
 CREATE INDEX ix_trials_study_id ON trials (study_id);
+CREATE TRIGGER hfta_forget_trial AFTER DELETE ON trials BEGIN
+  DELETE FROM hfta_epoch_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_test_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id;
+  DELETE FROM hfta_trials WHERE trial_id = old.trial_id;
+END;
 CREATE TRIGGER hfta_forget_study AFTER DELETE ON studies BEGIN
   DELETE FROM hfta_occupancy WHERE study_id = old.study_id;
   DELETE FROM hfta_rounds WHERE study_id = old.study_id;
@@ -254,13 +262,5 @@ CREATE TRIGGER hfta_forget_study AFTER DELETE ON studies BEGIN
 END;
 CREATE TRIGGER hfta_forget_lease AFTER DELETE ON studies BEGIN
   DELETE FROM hfta_leases WHERE study_name = old.study_name;
-END;
-CREATE TRIGGER hfta_forget_trial AFTER DELETE ON trials BEGIN
-  UPDATE hfta_rounds SET digest = NULL WHERE study_id = old.study_id AND (round, array) IN (
-    SELECT round, array FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id);
-  DELETE FROM hfta_epoch_metrics WHERE trial_id = old.trial_id;
-  DELETE FROM hfta_test_metrics WHERE trial_id = old.trial_id;
-  DELETE FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id;
-  DELETE FROM hfta_trials WHERE trial_id = old.trial_id;
 END;
 COMMIT;

@@ -1,0 +1,97 @@
+// Driver: how trials come into the store, those that the sampler draws and those that other programs enqueue.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/driver/driver_impl.hpp"
+#include "search/completion.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr double kAheadSeconds = 60;
+constexpr double kBetweenTries = 1;  // seconds, to add trials to a store that is locked
+
+}  // namespace
+
+// Trials need numbers from the store. While another program locks it, those that have theirs are trained; with none
+// left, this waits.
+bool Driver::Impl::enter(int draw) {
+  if (draw < ledger.entered()) return true;
+  if (seams.clock.seconds() < ask_store_at && can_train()) return false;
+  while (!try_to_enter(draw)) {
+    if (seams.stop.load() != 0 || can_train()) return false;
+  }
+  return true;
+}
+
+// False: another program locks the store.
+bool Driver::Impl::try_to_enter(int draw) {
+  std::vector<trials::Params> params;
+  for (int next = ledger.entered(); next <= draw; ++next) params.push_back(ledger.trial(next).params);
+  if (params.empty()) return true;
+  const std::optional<std::vector<int>> numbers = recorder.add_trials(params, seams.clock.utc());
+  ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
+  if (numbers) ledger.enter(*numbers);
+  return numbers.has_value();
+}
+
+// Whether some device is at work, or will be as soon as it is launched.
+bool Driver::Impl::can_train() const {
+  const auto& arrays = packer.arrays();
+  return any_busy() || queue.first_entered() ||
+         std::any_of(arrays.begin(), arrays.end(), [](const auto& array) { return array && array->occupied() > 0; });
+}
+
+// A store that is locked for a minute must keep no slot empty, so the trials that are to begin within that have their
+// rows already. No more than that: what is in the store cannot make room for an enqueued one.
+void Driver::Impl::enter_ahead() {
+  if (seams.clock.seconds() < ask_store_at) return;
+  const double trials = std::min(1e6, std::ceil(rate.rate() * kAheadSeconds / ledger.mean_epochs()));
+  (void)try_to_enter(std::min(ledger.drawn(), ledger.begun() + static_cast<int>(trials)) - 1);
+}
+
+void Driver::Impl::give_up(int draw, const std::string& reason) {
+  while (!try_to_enter(draw)) {
+    if (seams.stop.load() != 0) return;
+  }
+  finish(draw, trials::State::kFail, reason);
+  for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
+}
+
+// They come before what is only planned, and count to run_cap like any other: those for which there is no room wait for
+// a higher one.
+void Driver::Impl::take_enqueued() {
+  if (!ledger.has_room() || seams.clock.seconds() < ask_store_at) return;
+  if (auto waiting = recorder.enqueued()) enqueued = std::move(*waiting);
+  while (!enqueued.empty() && ledger.has_room() && take(enqueued.front())) enqueued.erase(enqueued.begin());
+}
+
+// False: another program locks the store, and the trial waits until another round.
+bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
+  search::Completion completion = search::complete(config.space, asked.params, config.seed, asked.number);
+  const std::optional<bool> ours =
+      recorder.claim(asked.number, completion.params, seams.clock.utc(), completion.problem);
+  ask_store_at = ours ? 0 : seams.clock.seconds() + kBetweenTries;
+  if (!ours) return false;
+  if (!*ours) return true;  // another program was first
+  for (int draw = ledger.entered(); draw < ledger.drawn(); ++draw) queue.take(draw);
+  ledger.forget_planned();
+  const int draw = ledger.add(asked.number, std::move(completion.params), /*enqueued=*/true);
+  if (!completion.problem.empty()) {
+    page.notes.push_back(fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem));
+    ledger.finish(draw, trials::State::kFail, completion.problem);
+    for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
+    return true;
+  }
+  ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
+  queue.push(draw);
+  return true;
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,25 @@
+#pragma once
+/// Random masks that a model writes by hand, and whether they are dropout.
+
+#include <cstddef>
+#include <set>
+#include <vector>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+/// floor(p + uniform), another way to write bernoulli(p): positions of the uniform tensor and of the floor.
+struct Floored {
+  std::set<std::size_t> uniform, floor;
+};
+
+/// `graph`: of with_complete_arguments, as below.
+[[nodiscard]] Floored find_floored(const Graph& graph);
+
+/// Positions of the calls that draw a mask of which nothing is left at its mean: bernoulli(p), floor(p + uniform), that
+/// only ever multiplies, what it multiplied divided by p. Stochastic depth and inverted dropout, where evaluation is the
+/// identity as it is in the modules that turn them off.
+[[nodiscard]] std::set<std::size_t> inverted_dropout(const Graph& graph);
+
+}  // namespace hfta::fusion

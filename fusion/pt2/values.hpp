@@ -1,0 +1,22 @@
+#pragma once
+/// A stored tensor of floats, number by number.
+
+#include <cstdint>
+
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion::pt2 {
+
+/// The tensor has to outlive it.
+class Values {
+ public:
+  explicit Values(const StoredTensor& tensor) : tensor_(tensor) {}
+  [[nodiscard]] std::int64_t size() const { return elements_of(tensor_.shape, 1); }
+  /// As float64, from any type of floats; 0 of others.
+  [[nodiscard]] double operator[](std::int64_t i) const;
+
+ private:
+  const StoredTensor& tensor_;
+};
+
+}  // namespace hfta::fusion::pt2
