@@ -18,6 +18,8 @@ using trials::ParamValue;
 // JSON has no words for these numbers; an object cannot be mistaken for another parameter value.
 constexpr const char* kNonFinite = "float";
 
+constexpr int kDeepest = 64;  // ours has 4; what walks the values calls itself at each level
+
 json non_finite(double value) { return {{kNonFinite, shortest(value)}}; }
 
 double from_non_finite(const std::string& word) {
@@ -34,6 +36,7 @@ std::string without_python_words(std::string_view text) {
       {"NaN", R"({"float":"nan"})"}, {"-Infinity", R"({"float":"-inf"})"}, {"Infinity", R"({"float":"inf"})"}};
   std::string out;
   bool in_string = false;
+  int depth = 0;
   for (std::size_t i = 0; i < text.size();) {
     std::size_t taken = 1;
     std::string_view piece = text.substr(i, 1);
@@ -42,6 +45,10 @@ std::string without_python_words(std::string_view text) {
       if (text[i] == '"') in_string = false;
     } else {
       in_string = text[i] == '"';
+      depth += text[i] == '[' || text[i] == '{' ? 1 : text[i] == ']' || text[i] == '}' ? -1 : 0;
+      if (depth > kDeepest) {
+        throw Error(ErrorKind::kStorage, fmt::format("found JSON more than {} levels deep", kDeepest));
+      }
       for (const auto& [word, object] : kWords) {
         if (text.substr(i, word.size()) != word) continue;
         piece = object;

@@ -5,10 +5,13 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/optuna_tables.hpp"
+#include "storage/plain_schema.hpp"
 
 namespace hfta::storage {
 namespace {
@@ -71,15 +74,51 @@ END;
 )sql",
                                        R"sql(
 CREATE TABLE hfta_home (id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1), path TEXT NOT NULL);
+)sql",
+                                       // Rounds in which a deleted trial sat are not what was written any more.
+                                       R"sql(
+ALTER TABLE hfta_studies ADD COLUMN digest INTEGER;
+ALTER TABLE hfta_trials ADD COLUMN digest INTEGER;
+ALTER TABLE hfta_trials ADD COLUMN end_digest INTEGER;
+ALTER TABLE hfta_arrays ADD COLUMN digest INTEGER;
+ALTER TABLE hfta_rounds ADD COLUMN digest INTEGER;
+DROP TRIGGER hfta_forget_trial;
+CREATE TRIGGER hfta_forget_trial AFTER DELETE ON trials BEGIN
+  UPDATE hfta_rounds SET digest = NULL WHERE study_id = old.study_id AND (round, array) IN (
+    SELECT round, array FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id);
+  DELETE FROM hfta_epoch_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_test_metrics WHERE trial_id = old.trial_id;
+  DELETE FROM hfta_occupancy WHERE study_id = old.study_id AND trial_id = old.trial_id;
+  DELETE FROM hfta_trials WHERE trial_id = old.trial_id;
+END;
 )sql"};
 static_assert(std::size(kMigrations) == kSchemaVersion - 1);
 
 // What is read and written of Optuna's tables; its others (heartbeats, artifacts, ...) may be absent.
-constexpr const char* kNeeded[] = {"studies",      "study_directions", "study_system_attributes",  "trials",
-                                   "trial_params", "trial_values",     "trial_intermediate_values"};
+constexpr const char* kNeeded[] = {
+    "studies",      "study_directions", "study_system_attributes",   "trials",
+    "trial_params", "trial_values",     "trial_intermediate_values", "trial_system_attributes"};
 
 [[noreturn]] void refuse(const Connection& connection, const std::string& what) {
   throw Error(ErrorKind::kStorage, printable(connection.path().string()) + ": " + what);
+}
+
+/// Those that we create, and have created.
+const std::set<std::vector<std::string>>& our_triggers() {
+  static const std::set<std::vector<std::string>> triggers = [] {
+    std::set<std::vector<std::string>> found;
+    const std::string_view begin = "CREATE TRIGGER", end = "END;";
+    std::vector<std::string_view> scripts = {kFirstTables};
+    scripts.insert(scripts.end(), std::begin(kMigrations), std::end(kMigrations));
+    for (const std::string_view sql : scripts) {
+      for (std::size_t at = sql.find(begin); at != sql.npos; at = sql.find(begin, at + 1)) {
+        const std::string_view trigger = sql.substr(at, sql.find(end, at) + end.size() - 1 - at);  // without its ';'
+        found.insert(sql_words(trigger));
+      }
+    }
+    return found;
+  }();
+  return triggers;
 }
 
 std::set<std::string> tables_of(Connection& connection) {
@@ -122,6 +161,7 @@ int check_hfta(Connection& connection) {
 }  // namespace
 
 Contents inspect(Connection& connection) {
+  check_plain(connection, our_triggers());
   const std::set<std::string> tables = tables_of(connection);
   if (tables.empty()) return Contents::kEmpty;
   check_optuna(connection, tables);
@@ -137,6 +177,9 @@ void complete_tables(Connection& connection) {
   int version = 1;
   if (found == Contents::kEarlier) {
     version = check_hfta(connection);
+    std::filesystem::path copy = connection.path();
+    // By a connection of its own: SQLite copies nothing in a transaction that may write.
+    Connection(connection.path(), false, false).copy_to(copy += fmt::format(".schema-{}", version));
   } else {
     connection.execute(kFirstTables);
   }

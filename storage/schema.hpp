@@ -6,7 +6,7 @@
 namespace hfta::storage {
 
 /// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 /// What lies in an SQLite file.
 enum class Contents {
@@ -16,11 +16,13 @@ enum class Contents {
   kHfta,     ///< Both, ours of this schema.
 };
 
-/// Looks at the tables and their versions. Throws Error{kStorage} for a database of something else, for tables of
-/// another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for hfta_* tables newer than kSchemaVersion.
+/// Looks at the tables and their versions. Throws Error{kStorage} for a schema that computes (see plain_schema.hpp),
+/// for a database of something else, for tables of another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for
+/// hfta_* tables newer than kSchemaVersion.
 [[nodiscard]] Contents inspect(Connection& connection);
 
-/// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction.
+/// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction. Before an earlier schema
+/// is lifted, the store is copied to `<store>.schema-<number>`.
 void complete_tables(Connection& connection);
 
 }  // namespace hfta::storage

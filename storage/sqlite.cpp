@@ -3,13 +3,22 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "storage/companions.hpp"
 
 namespace hfta::storage {
 namespace {
+
+constexpr std::pair<int, int> kLimits[] = {{SQLITE_LIMIT_LENGTH, 64 << 20},  {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+                                           {SQLITE_LIMIT_COLUMN, 200},       {SQLITE_LIMIT_EXPR_DEPTH, 100},
+                                           {SQLITE_LIMIT_TRIGGER_DEPTH, 10}, {SQLITE_LIMIT_WORKER_THREADS, 0}};
+constexpr int kStepsPerLook = 10'000;
+constexpr std::uint64_t kFreeSteps = 10'000'000, kStepsPerByte = 64;
+constexpr std::uint64_t kFreeRows = 1000, kLeastRowBytes = 4;
 
 /// What happened, and what to do about it, for each of SQLite's result codes that a user can meet.
 std::string explain(int code, const char* detail, int system_error, const std::string& path) {
@@ -17,10 +26,7 @@ std::string explain(int code, const char* detail, int system_error, const std::s
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return fmt::format(
-          "locked by another program for more than {} s; wait for it to finish or close it, then run "
-          "the same command again",
-          Connection::kBusyMilliseconds / 1000);
+      return "locked by another program; wait for it to finish or close it, then run the same command again";
     case SQLITE_FULL:
       return "disk full: this write was taken back whole; free some space, then run the same command again";
     case SQLITE_READONLY:
@@ -46,6 +52,9 @@ std::string explain(int code, const char* detail, int system_error, const std::s
       return fmt::format("the disk could not be read or written: {}; this write was taken back whole", reason);
     case SQLITE_NOMEM:
       return "out of memory";
+    case SQLITE_INTERRUPT:
+      return "damaged, or made to do harm: reading it takes more work than its size explains; keep the file, and go "
+             "back to a copy of it";
     default:
       return fmt::format(
           "SQLite answers '{}' (code {}); the file's tables are not as hfta-tune wrote them, or this is "
@@ -70,7 +79,10 @@ Query::~Query() {
 
 bool Query::next() {
   const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_ROW) {
+    connection_.check_rows(++rows_);
+    return true;
+  }
   if (code != SQLITE_DONE) connection_.fail(code);
   return false;
 }
@@ -97,7 +109,9 @@ void Query::check(int code) {
   if (code != SQLITE_OK) connection_.fail(code);
 }
 
-Connection::Connection(std::filesystem::path path, bool writable, bool create) : path_(std::move(path)) {
+Connection::Connection(std::filesystem::path path, bool writable, bool create)
+    : path_(std::move(path)), work_(std::make_unique<Work>(Work{path_})) {
+  check_companions(path_);
   // An absolute path is never taken for ":memory:" or a "file:" URI. Read-only users open for writing too, because only
   // such a connection can roll back what a killed writer left; SQLite falls back to reading where it must.
   const std::string absolute = std::filesystem::absolute(path_).string();
@@ -108,15 +122,67 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create) :
   if (opened == nullptr) fail_with(path_, SQLITE_NOMEM, "", 0);
   if (code != SQLITE_OK) fail(code);
   sqlite3_extended_result_codes(opened, 1);
-  sqlite3_busy_timeout(opened, kBusyMilliseconds);
+  wait_at_most(kPatience);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
+  sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
+  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
+  // back after a power failure, and takes back what was told to be durable.
   execute(
       "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
-      "PRAGMA synchronous=FULL;");
+      "PRAGMA synchronous=EXTRA;");
   if (!writable) execute("PRAGMA query_only=ON");
 }
 
+// Every row takes a few bytes, and a few steps of SQLite's machine: what a file can honestly ask for is proportional to
+// its size. Trees whose branches are shared, and texts that run in circles, ask for more.
+std::uint64_t Connection::Work::bytes() const {
+  std::uint64_t sum = 0;
+  for (const char* ending : {"", "-wal"}) {
+    std::error_code error;
+    std::filesystem::path file = path;
+    const std::uintmax_t size = std::filesystem::file_size(file += ending, error);
+    if (!error) sum += size;
+  }
+  return sum;
+}
+
+int Connection::Work::has_become_too_much(void* self) {
+  Work& work = *static_cast<Work*>(self);
+  work.steps += kStepsPerLook;
+  return work.steps > kFreeSteps && work.steps > kFreeSteps + kStepsPerByte * work.bytes() ? 1 : 0;
+}
+
+void Connection::check_rows(std::uint64_t rows) {
+  if (rows <= work_->rows_explained || rows < kFreeRows) return;
+  work_->rows_explained = work_->bytes() / kLeastRowBytes;
+  if (rows > work_->rows_explained) fail(SQLITE_INTERRUPT);
+}
+
+void Connection::copy_to(const std::filesystem::path& file) {
+  std::filesystem::path temporary = file;
+  temporary += ".tmp";
+  std::error_code error;
+  std::filesystem::remove(temporary, error);
+  {
+    Connection copy(temporary, true, true);
+    sqlite3_backup* backup = sqlite3_backup_init(copy.database_.get(), "main", database_.get(), "main");
+    if (backup == nullptr) copy.fail(sqlite3_errcode(copy.database_.get()));
+    const int stepped = sqlite3_backup_step(backup, -1);
+    const int finished = sqlite3_backup_finish(backup);
+    if (stepped != SQLITE_DONE || finished != SQLITE_OK) {
+      std::filesystem::remove(temporary, error);
+      copy.fail(finished != SQLITE_OK ? finished : stepped);
+    }
+  }
+  std::filesystem::rename(temporary, file, error);
+  if (error) fail_with(file, SQLITE_CANTOPEN, "", error.value());
+}
+
 Query Connection::query(std::string_view sql) {
+  work_->steps = 0;
   auto found = statements_.find(sql);
   if (found == statements_.end()) {
     sqlite3_stmt* prepared = nullptr;
@@ -129,6 +195,7 @@ Query Connection::query(std::string_view sql) {
 }
 
 void Connection::execute(const char* sql) {
+  work_->steps = 0;
   const int code = sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) fail(code);
 }

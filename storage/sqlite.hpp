@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -37,6 +38,9 @@ class Query {
   /// For statements without rows: executes, and is ready to be bound again.
   void run();
 
+  [[nodiscard]] std::optional<double> number(int column) const {
+    return is_null(column) ? std::nullopt : std::optional(real(column));
+  }
   [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
   [[nodiscard]] int small(int column) const { return sqlite3_column_int(statement_, column); }
@@ -61,19 +65,26 @@ class Query {
 
   Connection& connection_;
   sqlite3_stmt* statement_;
+  std::uint64_t rows_ = 0;
 };
 
-/// An open database file. Used by one thread at a time.
+/// An open database file. Used by one thread at a time. The file may come from a stranger: a journal that would harm
+/// other files is refused (see companions.hpp), a statement that gives more rows, or takes more work, than the file's
+/// size explains is broken off, and texts are limited to 64 MiB.
 class Connection {
  public:
-  /// How long a statement waits while another program holds the file.
-  static constexpr int kBusyMilliseconds = 10'000;
+  /// How long a statement waits while another program holds the file, unless told otherwise.
+  static constexpr std::chrono::milliseconds kPatience{10'000};
 
   /// `writable` false: every write is refused, but a transaction that a killed writer left half-written is rolled back
   /// where the file's permissions allow it (nothing could be read otherwise). `create`: an absent file is made.
   Connection(std::filesystem::path path, bool writable, bool create);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// Replaces kPatience from the next statement on.
+  void wait_at_most(std::chrono::milliseconds longest) {
+    sqlite3_busy_timeout(database_.get(), static_cast<int>(longest.count()));
+  }
   /// The statement is prepared once and kept for the connection's life; one Query of it may be alive at a time.
   [[nodiscard]] Query query(std::string_view sql);
   /// Several statements, without parameters or rows.
@@ -84,6 +95,10 @@ class Connection {
   /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
   /// do.
   [[noreturn]] void fail(int code);
+  /// Throws as fail() if the file has no room for so many rows.
+  void check_rows(std::uint64_t rows);
+  /// Copies the whole database as it stands to a file that is absent or replaced; other programs may go on meanwhile.
+  void copy_to(const std::filesystem::path& file);
 
  private:
   struct Close {
@@ -92,7 +107,16 @@ class Connection {
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
+  /// What the statement at hand has cost.
+  struct Work {
+    std::filesystem::path path;
+    std::uint64_t steps = 0, rows_explained = 0;
+    /// Bytes of the file and its write-ahead log.
+    [[nodiscard]] std::uint64_t bytes() const;
+    static int has_become_too_much(void* self);
+  };
   std::filesystem::path path_;
+  std::unique_ptr<Work> work_;  // before database_, which calls it
   std::unique_ptr<sqlite3, Close> database_;
   struct Hash {
     using is_transparent = void;  // looked up without making a string

@@ -94,7 +94,10 @@ void leave_wal(Connection& connection) {
 }
 
 trials::Goal goal_from(std::string_view direction) {
-  return direction == "MAXIMIZE" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
+  if (direction == "MAXIMIZE") return trials::Goal::kMaximize;
+  if (direction == "MINIMIZE" || direction.empty() || direction == "NOT_SET") return trials::Goal::kMinimize;
+  throw Error(ErrorKind::kStorage,
+              fmt::format("direction: found '{}', wanted MINIMIZE or MAXIMIZE", printable(direction)));
 }
 
 /// The first of Optuna's metric names; Optuna calls it "value" where none was set.
@@ -140,12 +143,20 @@ void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_
 Store::Impl::Impl(const fs::path& path, Mode mode)
     : connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate), contents(inspect(connection)) {}
 
+std::unique_ptr<Store::Impl> Store::Impl::open(const fs::path& path, Mode mode) {
+  auto impl = std::make_unique<Impl>(path, mode);
+  // By another name (a hard link, a bind mount) SQLite would look for another journal, and we for other states.
+  if (const std::optional<fs::path> home = impl->other_home()) impl = std::make_unique<Impl>(*home, mode);
+  return impl;
+}
+
 void Store::Impl::prepare(Mode mode) {
   if (contents == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
-  if (mode == Mode::kReadOnly) return;
   if (contents != Contents::kEmpty) check_health(connection);
+  if (mode == Mode::kReadOnly) return;
   leave_wal(connection);
   if (contents != Contents::kHfta) complete_tables(connection);
+  contents = Contents::kHfta;
 }
 
 std::optional<fs::path> Store::Impl::other_home() {
@@ -186,14 +197,28 @@ Store::Store(Store&&) noexcept = default;
 Store& Store::operator=(Store&&) noexcept = default;
 
 Store Store::open(const fs::path& path, Mode mode) {
-  auto impl = std::make_unique<Impl>(path, mode);
-  // By another name (a hard link, a bind mount) SQLite would look for another journal, and we for other states.
-  if (const std::optional<fs::path> home = impl->other_home()) impl = std::make_unique<Impl>(*home, mode);
+  std::unique_ptr<Impl> impl = Impl::open(path, mode);
+  impl->prepare(mode);
+  return Store(std::move(impl));
+}
+
+// Only SQLite can tell: where a process was killed while it made the store, the file may have bytes that a journal
+// beside it takes back.
+std::optional<Store> Store::open_if_made(const fs::path& path, Mode mode) {
+  std::error_code error;
+  if (fs::status(path, error).type() == fs::file_type::not_found) return std::nullopt;
+  std::unique_ptr<Impl> impl = Impl::open(path, mode);
+  if (impl->contents == Contents::kEmpty) return std::nullopt;
   impl->prepare(mode);
   return Store(std::move(impl));
 }
 
 const fs::path& Store::path() const { return impl_->connection.path(); }
+
+Store::Patience::Patience(Store& store, std::chrono::milliseconds longest) : store_(store) {
+  store_.impl_->connection.wait_at_most(longest);
+}
+Store::Patience::~Patience() { store_.impl_->connection.wait_at_most(Connection::kPatience); }
 
 void Store::use(const Faults& faults) { impl_->faults = &faults; }
 
@@ -204,7 +229,7 @@ std::vector<StudySummary> Store::studies() {
   while (query.next()) {
     StudySummary& study = by_id[query.integer(0)];
     study.name = query.text(1);
-    study.goal = goal_from(query.view(2));
+    study.goal = impl_->reading(study.name, [&] { return goal_from(query.view(2)); });
     study.metric = impl_->reading(study.name, [&] { return metric_from(query.view(3)); });
   }
   count_trials(impl_->connection, by_id);
@@ -229,15 +254,24 @@ StudyRecord Store::Impl::read_study(const std::string& name, std::int64_t id) {
       "SELECT (SELECT direction FROM study_directions WHERE study_id = ?1 AND objective = 0),"
       " (SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = 'study:metric_names')");
   optuna.bind(id);
+  std::string direction;
   if (optuna.next()) {
+    direction = optuna.text(0);
     record.goal = goal_from(optuna.view(0));
     record.metric = metric_from(optuna.view(1));
   }
   if (!has_hfta_tables()) return record;
-  Query ours = connection.query(
-      "SELECT metric, config, config_json, space_json, run_caps_json FROM hfta_studies WHERE study_id = ?1");
+  Query ours = connection.query(has_digests() ? "SELECT metric, config, config_json, space_json, run_caps_json, digest "
+                                                "FROM hfta_studies WHERE study_id = ?1"
+                                              : "SELECT metric, config, config_json, space_json, run_caps_json, NULL "
+                                                "FROM hfta_studies WHERE study_id = ?1");
   ours.bind(id);
   if (!ours.next()) return record;
+  if (!ours.is_null(5) &&
+      Digest(ours.integer(5)) != Digest::of(Part::kStudy, name, direction, ours.view(0), ours.view(1), ours.view(2),
+                                            ours.view(3), ours.view(4))) {
+    throw Error(ErrorKind::kStorage, std::string("its config: ") + kDamaged);
+  }
   record.metric = ours.text(0);
   record.config = ours.text(1);
   record.config_json = ours.text(2);

@@ -2,9 +2,10 @@
 /// The study store: an Optuna study in SQLite, with our own hfta_* tables beside Optuna's in the same file.
 ///
 /// Everything that happened in a round is written in one transaction; what commit() returned from is durable
-/// (rollback journal, synchronous=FULL). Other programs (Optuna, its dashboard, hfta-tune report) may read and write
+/// (rollback journal, synchronous=EXTRA). Other programs (Optuna, its dashboard, hfta-tune report) may read and write
 /// the file meanwhile. docs/storage.md describes the tables.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -101,7 +102,7 @@ struct Lease {
 
 /// One connection. Not thread-safe. Every failure is an Error{kStorage} that names the file and what to do; where a
 /// call says that something is our bug, an Error{kInternal}. A call that throws has written nothing. While another
-/// program holds the file, a call waits for up to 10 s, then throws Error{kLocked}.
+/// program holds the file, a call waits for up to 10 s (see Patience), then throws Error{kLocked}.
 class Store {
  public:
   /// Opens a store; `create` makes the file where it is absent (otherwise absent is an error). A file that is not
@@ -112,6 +113,9 @@ class Store {
   /// an earlier schema to this one.
   enum class Mode { kCreate, kReadWrite, kReadOnly };
   static Store open(const std::filesystem::path& path, Mode mode);
+  /// The same, but nullopt where no store has been made yet: no file, or one without tables, which another process is
+  /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
+  static std::optional<Store> open_if_made(const std::filesystem::path& path, Mode mode);
 
   /// The file, wherever `path` was a link to. A file with several names (hard links, bind mounts) is opened by the one
   /// by which a study of it was last run, as long as that names it still; a copy is another file. Absolute.
@@ -123,7 +127,8 @@ class Store {
 
   /// In the order of their making.
   [[nodiscard]] std::vector<StudySummary> studies();
-  /// nullopt if there is none of that name. A study that Optuna alone made has an empty config.
+  /// nullopt if there is none of that name. Throws Error{kStorage} if its config is not what was written. A study that
+  /// Optuna alone made has an empty config.
   [[nodiscard]] std::optional<StudyRecord> find(const std::string& study);
   /// Throws Error{kStorage} if the name is taken or empty.
   void create(const StudyRecord& study);
@@ -144,14 +149,34 @@ class Store {
   /// Whether another connection has written to the file since the last call; true the first time. Costs next to
   /// nothing.
   [[nodiscard]] bool changed_outside();
-  /// Every trial with its epochs, by number; one snapshot. For trials that Optuna's programs ran, the epochs are the
+  /// What becomes of trials whose rows are not those that were written, by their digests.
+  enum class Damage {
+    kRefuse,  ///< Throws Error{kStorage} naming them.
+    kMark,    ///< They are FAIL without any number, and the reason says "damaged".
+  };
+  /// Every trial with its epochs, by number; one snapshot. Trials that Optuna's programs ended, and those of a store of
+  /// an earlier schema, have no digest and pass. For trials that Optuna's programs ran, the epochs are the
   /// steps at which they reported, and the only metric is the study's.
-  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study);
+  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study, Damage damage = Damage::kRefuse);
   /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw).
   [[nodiscard]] std::vector<int> draws(const std::string& study);
+  /// These two throw Error{kStorage} for rows that are not those that were written, rounds() also for those of its
+  /// occupancy.
   [[nodiscard]] std::vector<ArrayRecord> arrays(const std::string& study);
   [[nodiscard]] std::vector<RoundRecord> rounds(const std::string& study);
   [[nodiscard]] std::vector<OccupancyRecord> occupancy(const std::string& study);
+
+  /// While it lives, calls wait only so long for another program that holds the file. `store` must outlive it.
+  class Patience {
+   public:
+    Patience(Store& store, std::chrono::milliseconds longest);
+    ~Patience();
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
+   private:
+    Store& store_;
+  };
 
   /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
   void use(const Faults& faults);

@@ -20,6 +20,7 @@ namespace po = boost::program_options;
 using storage::Store;
 
 constexpr int kTopTrials = 10;
+constexpr int kDamagedStore = 3;  // as where it cannot be read at all
 
 Usage report_usage() {
   Usage usage;
@@ -67,7 +68,10 @@ int report_command(const Words& words) {
       store, input.study,
       storage::checkpoint_folder(storage::path_from_url(arguments.required("storage")), input.study), SystemClock());
   print_to(arguments.get<std::string>("output").value_or(""), formatted(input, format, top));
-  return 0;
+  if (input.damage.empty()) return 0;
+  const std::string file = printable(storage::path_from_url(arguments.required("storage")).string());
+  for (const std::string& line : input.damage) tell(line.starts_with(file) ? line : file + ": " + line);
+  return kDamagedStore;
 }
 
 int studies_command(const Words& words) {

@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -131,29 +129,18 @@ int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atom
   return 128 + outcome.stopped_by;
 }
 
-// SQLite makes the file before it fills it: an empty one is a store that another process is just making, or that a
-// killed one did not come to make.
-bool has_store(const fs::path& file) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(file, error);
-  return error ? fs::exists(file, error) : size > 0;
-}
-
 // Nothing is created before the config is known to be whole, the data are loaded and the device is there.
 int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   const std::atomic<int>& stop = catch_stop_signals();
   tell_warnings(config);
   const SystemClock clock;
-  std::optional<Store> store;
+  std::optional<Store> store = Store::open_if_made(config.storage, Store::Mode::kReadWrite);
   std::optional<storage::StudyRecord> stored;
   std::optional<StudyLease> lease;
   const auto take = [&] {
     lease.emplace(*store, config.study, storage::checkpoint_folder(store->path(), config.study), clock);
   };
-  if (has_store(config.storage)) {
-    store = Store::open(config.storage, Store::Mode::kReadWrite);
-    stored = store->find(config.study);
-  }
+  if (store) stored = store->find(config.study);
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
     if (is_finished(*store, config, next)) return finish(*store, config, any_complete(*store, config));
@@ -179,10 +166,9 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
 // The config under another name, where --fresh asks for one.
 StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
   StudyConfig config = load_config(file, overrides);
-  if (!has_store(config.storage)) return config;
-  Store store = Store::open(config.storage, Store::Mode::kReadOnly);
-  if (!store.find(config.study)) return config;
-  overrides.push_back({"study", fresh_name(store, config.study)});
+  std::optional<Store> store = Store::open_if_made(config.storage, Store::Mode::kReadOnly);
+  if (!store || !store->find(config.study)) return config;
+  overrides.push_back({"study", fresh_name(*store, config.study)});
   overrides.push_back(
       {"storage", fs::absolute(config.storage).string()});  // beside the old one, not in a file of its own
   return load_config(file, overrides);

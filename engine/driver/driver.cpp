@@ -62,7 +62,7 @@ Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
     : config(study_config),
       clock(all.clock),
       seams(with_clock(all, clock)),
-      recorder({all.store, all.running, all.finished, all.progress, clock, all.faults, all.record_beside},
+      recorder({all.store, all.running, all.finished, all.progress, clock, all.faults, all.stop, all.record_beside},
                config.study),
       ledger(config, find_study(all.store, config.study).run_caps),
       queue(ledger),
@@ -122,7 +122,7 @@ void Driver::Impl::end() {
     save(all);
   }
   recorder.add(std::exchange(page, {}));
-  recorder.flush(/*hurry=*/seams.stop.load() != 0);
+  recorder.flush();
 }
 
 // What the store has of the study becomes what this run knows of it.

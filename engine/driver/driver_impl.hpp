@@ -36,16 +36,17 @@ struct Driver::Impl {
   void recall();
   bool draw_more();
   bool enter(int draw);
-  void enter_once(int draw);
+  bool try_to_enter(int draw);
   void enter_ahead();
   void give_up(int draw, const std::string& reason);
   void take_enqueued();
-  void take(const storage::EnqueuedTrial& asked);
+  bool take(const storage::EnqueuedTrial& asked);
   void launch();
   void start(std::size_t device);
   /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
   [[nodiscard]] bool is_whole(int draw) { return ledger.trial(draw).params.size() == config.space.size(); }
   [[nodiscard]] bool any_busy() const;
+  [[nodiscard]] bool can_train() const;
   void take(const Workers::Ended& ended);
   void recover(std::size_t device, const std::exception_ptr& error);
   void end();
@@ -80,7 +81,7 @@ struct Driver::Impl {
   RateMeter rate;
   int first_round, round, told_round;
   double began;
-  double ahead_from = 0;    ///< When trials may be entered ahead of their slots again
+  double ask_store_at = 0;  ///< When a store that was locked is asked for trials' numbers again
   double take_seconds = 0;  ///< That taking the states out last took
   std::atomic<bool> aborting{false};
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
@@ -13,46 +14,52 @@
 namespace hfta::engine {
 namespace {
 
-constexpr double kAheadSeconds = 60, kLockedSeconds = 30;
-constexpr int kMostTries = 6;  // to add trials to a store that is locked, of ten seconds each
+constexpr double kAheadSeconds = 60;
+constexpr double kBetweenTries = 1;  // seconds, to add trials to a store that is locked
 
 }  // namespace
 
-// Trials need numbers from the store, so this waits while another program locks it; training that is under way goes on.
+// Trials need numbers from the store. While another program locks it, those that have theirs are trained; with none
+// left, this waits.
 bool Driver::Impl::enter(int draw) {
-  for (int tries = 1;; ++tries) {
-    try {
-      enter_once(draw);
-      return true;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kLocked || tries >= kMostTries) throw;
-      if (seams.stop.load() != 0) return false;
-    }
+  if (draw < ledger.entered()) return true;
+  if (seams.clock.seconds() < ask_store_at && can_train()) return false;
+  while (!try_to_enter(draw)) {
+    if (seams.stop.load() != 0 || can_train()) return false;
   }
+  return true;
 }
 
-void Driver::Impl::enter_once(int draw) {
+// False: another program locks the store.
+bool Driver::Impl::try_to_enter(int draw) {
   std::vector<trials::Params> params;
   for (int next = ledger.entered(); next <= draw; ++next) params.push_back(ledger.trial(next).params);
-  if (!params.empty()) ledger.enter(recorder.add_trials(params, seams.clock.utc()));
+  if (params.empty()) return true;
+  const std::optional<std::vector<int>> numbers = recorder.add_trials(params, seams.clock.utc());
+  ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
+  if (numbers) ledger.enter(*numbers);
+  return numbers.has_value();
+}
+
+// Whether some device is at work, or will be as soon as it is launched.
+bool Driver::Impl::can_train() const {
+  const auto& arrays = packer.arrays();
+  return any_busy() || queue.first_entered() ||
+         std::any_of(arrays.begin(), arrays.end(), [](const auto& array) { return array && array->occupied() > 0; });
 }
 
 // A store that is locked for a minute must keep no slot empty, so the trials that are to begin within that have their
 // rows already. No more than that: what is in the store cannot make room for an enqueued one.
 void Driver::Impl::enter_ahead() {
-  const double now = seams.clock.seconds();
-  if (now < ahead_from) return;
+  if (seams.clock.seconds() < ask_store_at) return;
   const double trials = std::min(1e6, std::ceil(rate.rate() * kAheadSeconds / ledger.mean_epochs()));
-  try {
-    enter_once(std::min(ledger.drawn(), ledger.begun() + static_cast<int>(trials)) - 1);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kLocked) throw;
-    ahead_from = now + kLockedSeconds;
-  }
+  (void)try_to_enter(std::min(ledger.drawn(), ledger.begun() + static_cast<int>(trials)) - 1);
 }
 
 void Driver::Impl::give_up(int draw, const std::string& reason) {
-  if (!enter(draw)) return;
+  while (!try_to_enter(draw)) {
+    if (seams.stop.load() != 0) return;
+  }
   finish(draw, trials::State::kFail, reason);
   for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
 }
@@ -60,21 +67,19 @@ void Driver::Impl::give_up(int draw, const std::string& reason) {
 // They come before what is only planned, and count to run_cap like any other: those for which there is no room wait for
 // a higher one.
 void Driver::Impl::take_enqueued() {
-  if (!ledger.has_room()) return;
-  try {
-    if (auto waiting = recorder.enqueued()) enqueued = std::move(*waiting);
-    while (!enqueued.empty() && ledger.has_room()) {
-      take(enqueued.front());
-      enqueued.erase(enqueued.begin());
-    }
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kLocked) throw;  // they wait until another round
-  }
+  if (!ledger.has_room() || seams.clock.seconds() < ask_store_at) return;
+  if (auto waiting = recorder.enqueued()) enqueued = std::move(*waiting);
+  while (!enqueued.empty() && ledger.has_room() && take(enqueued.front())) enqueued.erase(enqueued.begin());
 }
 
-void Driver::Impl::take(const storage::EnqueuedTrial& asked) {
+// False: another program locks the store, and the trial waits until another round.
+bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   search::Completion completion = search::complete(config.space, asked.params, config.seed, asked.number);
-  if (!recorder.claim(asked.number, completion.params, seams.clock.utc(), completion.problem)) return;
+  const std::optional<bool> ours =
+      recorder.claim(asked.number, completion.params, seams.clock.utc(), completion.problem);
+  ask_store_at = ours ? 0 : seams.clock.seconds() + kBetweenTries;
+  if (!ours) return false;
+  if (!*ours) return true;  // another program was first
   for (int draw = ledger.entered(); draw < ledger.drawn(); ++draw) queue.take(draw);
   ledger.forget_planned();
   const int draw = ledger.add(asked.number, std::move(completion.params), /*enqueued=*/true);
@@ -82,10 +87,11 @@ void Driver::Impl::take(const storage::EnqueuedTrial& asked) {
     page.notes.push_back(fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem));
     ledger.finish(draw, trials::State::kFail, completion.problem);
     for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
-    return;
+    return true;
   }
   ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
   queue.push(draw);
+  return true;
 }
 
 }  // namespace hfta::engine

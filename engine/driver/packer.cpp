@@ -63,7 +63,10 @@ void Packer::prepare(std::size_t device, storage::Changes& changes) {
   try {
     if (array && options_.refill) fill(*array, changes);
     if (array && array->occupied() == 0) array.reset();
-    if (array && options_.refill && worth_leaving(*array)) leave(device);
+    // Not for trials that cannot come in because the store is locked.
+    if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition()))) {
+      leave(device);
+    }
     if (array && options_.refill) fit(device, changes);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
@@ -91,10 +94,13 @@ void Packer::supply(const std::string& partition, int wanted) {
 void Packer::fill(OpenArray& array, storage::Changes& changes) {
   supply(array.partition(), array.width() - array.occupied());
   const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
-  if (coming <= 0 || !calls_.enter(queue_.last_of(array.partition(), coming))) return;
+  if (coming <= 0) return;
+  // Where the store is locked, those that it knows already come in.
+  (void)calls_.enter(queue_.last_of(array.partition(), coming));
   for (int slot = array.free_slot(); slot != OpenArray::kEmpty && queue_.ready(array.partition()) > 0;
        slot = array.free_slot()) {
     const int draw = queue_.front(array.partition());
+    if (draw >= ledger_.entered()) return;
     trials::Trial& trial = ledger_.trial(draw);
     seat(array, slot, draw);
     queue_.take(draw);
@@ -152,16 +158,24 @@ int Packer::parts_for(const std::string& partition) const {
   return std::max(1, static_cast<int>(std::lround(idle * share)));
 }
 
+// Where the store is locked, a partition of which it knows a trial; nullopt: not now.
+std::optional<std::string> Packer::partition_to_open() {
+  std::string partition = choose_partition();
+  if (calls_.enter(queue_.front(partition))) return partition;
+  return queue_.first_entered();
+}
+
 // False: not now.
 bool Packer::try_to_open(std::size_t device, storage::Changes& changes) {
-  const std::string partition = choose_partition();
+  const std::optional<std::string> chosen = partition_to_open();
+  if (!chosen) return false;
+  const std::string& partition = *chosen;
   const int most = limit(device, partition, queue_.front(partition));
   const int parts = parts_for(partition);
   supply(partition, most * parts);
   const int waiting = queue_.ready(partition);
   const int width = ledger_.can_draw() ? std::min(most, waiting) : even_width(waiting, most, parts);
   const int first = queue_.front(partition);
-  if (!calls_.enter(first)) return false;
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
@@ -186,6 +200,8 @@ void Packer::fit(std::size_t device, storage::Changes& changes) {
   const std::optional<int> width =
       better_width(array.width(), wanted, limit(device, array.partition(), some_draw(array)));
   if (!width) return;
+  const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
+  if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
   array.resize(*width, ledger_);
   fill(array, changes);
 }

@@ -28,7 +28,7 @@ class Packer {
   struct Calls {
     std::function<bool()> draw_more;  ///< Plans some more trials and puts them in the queue; false: none are left.
     std::function<bool(int draw)>
-        enter;  ///< Has the store know the trials up to `draw`; false: not now, a stop is asked.
+        enter;  ///< Has the store know the trials up to `draw`; false: not now, the store is locked or a stop is asked.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
     std::function<void(const std::string& line)> note;              ///< For the user.
     Pause pause;                                                    ///< Whether measuring is to end early.
@@ -65,6 +65,7 @@ class Packer {
  private:
   void fill(OpenArray& array, storage::Changes& changes);
   void seat(OpenArray& array, int slot, int draw);
+  [[nodiscard]] std::optional<std::string> partition_to_open();
   [[nodiscard]] bool try_to_open(std::size_t device, storage::Changes& changes);
   void fit(std::size_t device, storage::Changes& changes);
   void leave(std::size_t device);

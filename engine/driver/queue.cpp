@@ -28,6 +28,12 @@ int ReadyQueue::last_of(const std::string& partition, int count) const {
   return line.resumed.empty() ? last_fresh : std::max(last_fresh, line.resumed.rbegin()->first);
 }
 
+std::optional<std::string> ReadyQueue::first_entered() const {
+  const auto found = std::find_if(ranked_.begin(), ranked_.end(),
+                                  [this](const auto& line) { return front(line.second) < ledger_.entered(); });
+  return found == ranked_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void ReadyQueue::take(int draw) {
   const std::string& partition = ledger_.entry(draw).partition;
   Line& line = lines_.at(partition);

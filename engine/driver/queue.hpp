@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,6 +34,8 @@ class ReadyQueue {
   [[nodiscard]] double work() const { return work_; }
   /// The first trial of the partition. REQUIRES ready(partition) > 0.
   [[nodiscard]] int front(const std::string& partition) const;
+  /// The partition with most work whose first trial is in the store; nullopt if there is none.
+  [[nodiscard]] std::optional<std::string> first_entered() const;
   /// The latest draw among the first `count` trials of the partition. REQUIRES 0 < count <= ready(partition).
   [[nodiscard]] int last_of(const std::string& partition, int count) const;
 

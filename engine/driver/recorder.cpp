@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -20,7 +21,12 @@ namespace {
 
 // A transaction costs the disk what it costs however many rows it has: short rounds share one.
 constexpr auto kBetweenCommits = std::chrono::milliseconds(200);
-constexpr int kTriesAtTheEnd = 6;  // of Connection's 10 s each
+// While another program locks the store: how long one try lasts, after how many that is told, and how many there are
+// once the run is to end.
+constexpr auto kTry = std::chrono::milliseconds(250);
+constexpr int kTriesUntilTold = 8;
+constexpr auto kBetweenTries = std::chrono::milliseconds(10);  // in which another thread gets at the store
+constexpr int kTriesAtTheEnd = 40;
 
 template <typename T>
 void append(std::vector<T>& to, std::vector<T>& from) {
@@ -66,7 +72,9 @@ struct Recorder::Impl {
   void loop();
   void write(Page& page);
   void save(const std::vector<Page::File>& files);
-  void commit(const Page& page);
+  [[nodiscard]] bool try_once(const std::function<void()>& work);
+  void insist(const std::function<void()>& work);
+  [[nodiscard]] bool is_ending();
   void rethrow() const {
     if (failure) std::rethrow_exception(failure);
   }
@@ -76,11 +84,15 @@ struct Recorder::Impl {
   mutable std::mutex mutex;  // of what follows
   std::condition_variable changed;
   Page waiting;
-  bool writing = false, flushing = false, hurry = false, leaving = false;
+  bool writing = false, flushing = false, leaving = false;
+  int tries_at_the_end = 0;  // with the store locked
   std::exception_ptr failure;
   std::atomic<bool> has_failed{false}, saves{false};
   std::atomic<double> last_saving_seconds{0};
-  std::mutex store_mutex;
+  std::mutex store_mutex;  // of the store and of the next
+  bool look_for_enqueued = false;
+  std::mutex progress_mutex;  // of the sink and of the next
+  int locked_tries = 0;       // since the store could be used last
   std::thread thread;
 };
 
@@ -111,24 +123,24 @@ void Recorder::add(Page page) {
   impl_->changed.notify_all();
 }
 
-void Recorder::flush(bool hurry) {
+void Recorder::flush() {
   if (!impl_->places.beside) return;
   std::unique_lock guard(impl_->mutex);
   impl_->flushing = true;
-  impl_->hurry = hurry;
   impl_->changed.notify_all();
   impl_->changed.wait(guard, [this] { return impl_->failure || (!impl_->writing && is_empty(impl_->waiting)); });
   impl_->flushing = false;
   impl_->rethrow();
 }
 
-std::vector<int> Recorder::add_trials(const std::vector<trials::Params>& params, trials::UtcTime when) {
+std::optional<std::vector<int>> Recorder::add_trials(const std::vector<trials::Params>& params, trials::UtcTime when) {
   {
     const std::lock_guard guard(impl_->mutex);
     impl_->rethrow();
   }
-  const std::lock_guard guard(impl_->store_mutex);
-  std::vector<int> numbers = impl_->places.store.add_trials(impl_->study, params, when);
+  std::vector<int> numbers;
+  const bool added = impl_->try_once([&] { numbers = impl_->places.store.add_trials(impl_->study, params, when); });
+  if (!added) return std::nullopt;
   impl_->places.faults.reach("trials-added");
   return numbers;
 }
@@ -142,19 +154,34 @@ void Recorder::check_held() {
   }
 }
 
+// Trials that wait may wait longer: nobody waits for a lock here.
 std::optional<std::vector<storage::EnqueuedTrial>> Recorder::enqueued() {
   const std::unique_lock guard(impl_->store_mutex, std::try_to_lock);
-  if (!guard.owns_lock() || !impl_->places.store.changed_outside()) return std::nullopt;
-  return impl_->places.store.enqueued(impl_->study);
+  if (!guard.owns_lock()) return std::nullopt;
+  storage::Store& store = impl_->places.store;
+  const storage::Store::Patience patience(store, std::chrono::milliseconds(0));
+  try {
+    impl_->look_for_enqueued |= store.changed_outside();
+    if (!impl_->look_for_enqueued) return std::nullopt;
+    std::vector<storage::EnqueuedTrial> found = store.enqueued(impl_->study);
+    impl_->look_for_enqueued = false;
+    return found;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kLocked) throw;
+    return std::nullopt;
+  }
 }
 
-bool Recorder::claim(int number, const trials::Params& params, trials::UtcTime when, const std::string& failure) {
+std::optional<bool> Recorder::claim(int number, const trials::Params& params, trials::UtcTime when,
+                                    const std::string& failure) {
   {
     const std::lock_guard guard(impl_->mutex);
     impl_->rethrow();
   }
-  const std::lock_guard guard(impl_->store_mutex);
-  const bool ours = impl_->places.store.claim(impl_->study, number, params, when, failure);
+  bool ours = false;
+  const bool asked =
+      impl_->try_once([&] { ours = impl_->places.store.claim(impl_->study, number, params, when, failure); });
+  if (!asked) return std::nullopt;
   impl_->places.faults.reach("trial-claimed");
   return ours;
 }
@@ -189,14 +216,17 @@ void Recorder::Impl::loop() {
 }
 
 void Recorder::Impl::write(Page& page) {
-  {
-    const std::lock_guard guard(store_mutex);
-    places.store.check_held(study);  // a runner that was taken over must not touch files either
-  }
+  insist([&] { places.store.check_held(study); });  // a runner that was taken over must not touch files either
   save(page.kept);
-  commit(page);
-  for (const std::string& note : page.notes) places.progress.note(note);
-  for (const Status& status : page.statuses) places.progress.round(status);
+  if (!page.changes.empty()) {
+    insist([&] { places.store.commit(study, page.changes); });
+    places.faults.reach("committed");
+  }
+  {
+    const std::lock_guard guard(progress_mutex);
+    for (const std::string& note : page.notes) places.progress.note(note);
+    for (const Status& status : page.statuses) places.progress.round(status);
+  }
   if (!page.states.empty()) {
     const double start = places.clock.seconds();
     save(page.states);
@@ -214,23 +244,36 @@ void Recorder::Impl::save(const std::vector<Page::File>& files) {
   }
 }
 
-void Recorder::Impl::commit(const Page& page) {
-  if (page.changes.empty()) return;
-  bool told = false;
-  for (int tries_at_the_end = 0;;) {
+// False: another program locks the store.
+bool Recorder::Impl::try_once(const std::function<void()>& work) {
+  bool done = true;
+  {
+    const std::lock_guard guard(store_mutex);
+    const storage::Store::Patience patience(places.store, kTry);
     try {
-      const std::lock_guard guard(store_mutex);
-      places.store.commit(study, page.changes);
-      break;
+      work();
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::kLocked) throw;
-      const std::lock_guard guard(mutex);
-      if ((flushing || leaving) && ++tries_at_the_end >= (hurry ? 1 : kTriesAtTheEnd)) throw;
+      if (error.kind() != ErrorKind::kLocked || is_ending()) throw;
+      done = false;
     }
-    if (!std::exchange(told, true))
-      places.progress.note("another program locks the store; training goes on, and its results wait in memory");
   }
-  places.faults.reach("committed");
+  const std::lock_guard guard(progress_mutex);
+  locked_tries = done ? 0 : locked_tries + 1;
+  if (locked_tries == kTriesUntilTold) {
+    places.progress.note("another program locks the store; training goes on, and its results wait in memory");
+  }
+  return done;
+}
+
+void Recorder::Impl::insist(const std::function<void()>& work) {
+  while (!try_once(work)) std::this_thread::sleep_for(kBetweenTries);
+}
+
+// Whether a lock is now waited for no longer: the run is to stop, and has had its last tries.
+bool Recorder::Impl::is_ending() {
+  const std::lock_guard guard(mutex);
+  const bool ends = leaving || (places.stop.load() != 0 && (flushing || !places.beside));
+  return ends && ++tries_at_the_end >= kTriesAtTheEnd;
 }
 
 }  // namespace hfta::engine

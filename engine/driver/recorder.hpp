@@ -1,6 +1,7 @@
 #pragma once
 /// Writes what a run brings, in the order in which it happened, beside training.
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ struct Page {
 };
 
 /// One thread that writes pages. Pages that wait become one, so that a busy store, or a slow disk, costs training
-/// nothing: rows queue. Where another program locks the store for long, the recorder says so and tries on.
+/// nothing: rows queue. While another program locks the store, however it does that, the recorder says so and tries on.
 /// Called by one thread; the store, the checkpoints' writing and the sink are its own until it is flushed.
 class Recorder {
  public:
@@ -47,6 +48,8 @@ class Recorder {
     ProgressSink& progress;
     const Clock& clock;
     const Faults& faults;
+    const std::atomic<int>&
+        stop;            ///< Not 0: the run is to stop, and waits ten seconds more for a store that is locked.
     bool beside = true;  ///< False: add() writes at once, in the caller's thread.
   };
   Recorder(const Places& places, std::string study);
@@ -57,16 +60,20 @@ class Recorder {
 
   /// Throws what went wrong with an earlier page, after which no page is written any more.
   void add(Page page);
-  /// Returns when everything added is durable. Throws as add(), Error{kLocked} when the store stays locked for a
-  /// minute, or, in a hurry, for ten seconds.
-  void flush(bool hurry = false);
-  /// Store::add_trials, at once. Throws as that and as add().
-  [[nodiscard]] std::vector<int> add_trials(const std::vector<trials::Params>& params, trials::UtcTime when);
-  /// Store::enqueued where another program has written to the store since the last look; nullopt where none has, or
-  /// where the store is at work and cannot be asked now. Throws as that.
+  /// Returns when everything added is durable. Throws as add(), and Error{kLocked} when a stop was asked for and the
+  /// store stays locked.
+  void flush();
+  // The next three go to the store at once, and say nullopt if another program locks it: the first two after a quarter
+  // of a second. They throw as the store does and as add().
+  /// Store::add_trials.
+  [[nodiscard]] std::optional<std::vector<int>> add_trials(const std::vector<trials::Params>& params,
+                                                           trials::UtcTime when);
+  /// Store::claim.
+  [[nodiscard]] std::optional<bool> claim(int number, const trials::Params& params, trials::UtcTime when,
+                                          const std::string& failure);
+  /// Store::enqueued where another program has written to the store since the last look; nullopt also where none has,
+  /// or where the store is at work.
   [[nodiscard]] std::optional<std::vector<storage::EnqueuedTrial>> enqueued();
-  /// Store::claim, at once. Throws as that and as add().
-  [[nodiscard]] bool claim(int number, const trials::Params& params, trials::UtcTime when, const std::string& failure);
 
   /// Throws Error{kBusy} if the study was taken over from this run; where that cannot be asked, nothing. From any
   /// thread.

@@ -1,5 +1,7 @@
 #include "engine/report/report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,12 +38,21 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
     throw Error(ErrorKind::kConfig, "study: found '" + printable(study) + "', wanted one that is in the store" +
                                         (names.empty() ? "; it has none" : suggestion(study, names)));
   }
-  ReportInput input{study,
-                    record->metric.empty() ? "value" : record->metric,
-                    record->goal,
-                    store.trials(study),
-                    store.arrays(study),
-                    store.rounds(study)};
+  ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal,
+                    store.trials(study, storage::Store::Damage::kMark)};
+  for (const trials::Trial& trial : input.trials) {
+    if (trial.reason.starts_with("damaged"))
+      input.damage.push_back(fmt::format("trial {}: {}", trial.number, trial.reason));
+  }
+  // Results count without these.
+  try {
+    input.arrays = store.arrays(study);
+    input.rounds = store.rounds(study);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kStorage) throw;
+    input.rounds.clear();
+    input.damage.emplace_back(error.what());
+  }
   if (!input.rounds.empty()) input.occupancy = occupancy_of(input.rounds, store.occupancy(study), input.trials);
   return input;
 }

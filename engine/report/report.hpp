@@ -29,6 +29,7 @@ struct ReportInput {
   std::vector<storage::RoundRecord> rounds = {};  ///< For the time that training took.
   std::optional<Occupancy> occupancy = {};        ///< Absent without rounds.
   std::optional<Runner> runner = {};              ///< Who ran the study last; absent where nobody has, or nobody asked.
+  std::vector<std::string> damage = {};           ///< What is not as it was written, a line each; see Store::Damage.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.

@@ -175,6 +175,42 @@ TEST_CASE("fault: a store that could not be created can be created later", "[fau
   check_equal(store.trials("s"), sample_trials());
 }
 
+TEST_CASE("fault: a process killed at any write of the store's making leaves one that is begun anew, or goes on",
+          "[fault]") {
+  FaultyDisk disk;
+  const TempFolder folder;
+  const fs::path file = folder / "new.db";
+  disk.observe([&](int n) {
+    const fs::path crash = folder / ("crash" + std::to_string(n));
+    fs::create_directory(crash);
+    for (const char* name : {"new.db", "new.db-journal"}) {
+      if (fs::exists(folder / name)) fs::copy_file(folder / name, crash / name);
+    }
+  });
+  {
+    Store store = Store::open(file, Mode::kCreate);
+    store.create(sample_study("first"));
+  }
+  const int changes = disk.changes();
+  disk.observe(nullptr);
+  int filled_but_not_made = 0, made = 0;
+  for (int n = 1; n <= changes; ++n) {
+    INFO("killed before change " << n);
+    const fs::path left = folder / ("crash" + std::to_string(n)) / "new.db";
+    const bool has_bytes = fs::exists(left) && fs::file_size(left) > 0;
+    const Mode mode = n % 2 == 0 ? Mode::kReadOnly : Mode::kReadWrite;
+    std::optional<Store> store = Store::open_if_made(left, mode);
+    filled_but_not_made += has_bytes && !store ? 1 : 0;
+    made += store ? 1 : 0;
+    store = Store::open(left, Mode::kCreate);
+    if (!store->find("first")) store->create(sample_study("first"));
+    write_sample(*store, "s");
+    check_equal(store->trials("s"), sample_trials());
+  }
+  CHECK(filled_but_not_made > 3);
+  CHECK(made > 3);
+}
+
 TEST_CASE("fault: a rule of the schema that breaks half-way takes the round back", "[fault]") {
   const TempFolder folder;
   const fs::path file = folder / "s.db";

@@ -128,7 +128,7 @@ TEST_CASE("open: what is not a study is refused and stays as it is", "[open]") {
       {"half", sample_bytes().substr(0, sample_bytes().size() / 2), "damaged", true},
       {"another database", other("CREATE TABLE t (x)"), "without Optuna's table", true},
       {"a newer store", database("UPDATE hfta_meta SET schema_version = 99, library_version = '7.5'"),
-       "found store schema 99 (written by hfta-tune 7.5), wanted at most 3", true},
+       "found store schema 99 (written by hfta-tune 7.5), wanted at most 4", true},
       {"no schema number", database("DELETE FROM hfta_meta"), "hfta_meta is empty", true},
       {"schema 0", database("UPDATE hfta_meta SET schema_version = 0"), "store schema 0", true},
       {"another Optuna", database("UPDATE alembic_version SET version_num = 'v9.9.9.a'"), "v9.9.9.a", true},

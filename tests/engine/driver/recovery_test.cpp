@@ -349,6 +349,88 @@ TEST_CASE("while another program locks the store training goes on, and every row
   CHECK(total_epochs(study.trials()) == 1000);
 }
 
+namespace {
+
+/// Another program that locks a store in one of the ways that SQLite has.
+class OtherProgram {
+ public:
+  OtherProgram(const std::filesystem::path& file, const std::string& lock) {
+    for (sqlite3** opened : {&reader_, &writer_}) REQUIRE(sqlite3_open(file.c_str(), opened) == SQLITE_OK);
+    sqlite3_busy_timeout(writer_, 5000);
+    if (lock != "PENDING") return run(writer_, ("BEGIN " + lock).c_str());
+    // A writer that waits for a reader: nobody else may begin to read.
+    run(writer_, "BEGIN IMMEDIATE; PRAGMA user_version = 7");
+    run(reader_, "BEGIN; SELECT count(*) FROM trials");
+    sqlite3_busy_timeout(writer_, 0);
+    REQUIRE(sqlite3_exec(writer_, "COMMIT", nullptr, nullptr, nullptr) == SQLITE_BUSY);
+  }
+  ~OtherProgram() {
+    for (sqlite3* opened : {reader_, writer_}) {
+      sqlite3_exec(opened, "ROLLBACK", nullptr, nullptr, nullptr);
+      sqlite3_close(opened);
+    }
+  }
+  OtherProgram(const OtherProgram&) = delete;
+  OtherProgram& operator=(const OtherProgram&) = delete;
+
+ private:
+  static void run(sqlite3* database, const char* sql) {
+    REQUIRE(sqlite3_exec(database, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+  }
+  sqlite3 *reader_ = nullptr, *writer_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("however another program locks the store, training goes on as far as it can, waits, and then goes on") {
+  const std::string lock = GENERATE("IMMEDIATE", "EXCLUSIVE", "PENDING");
+  const bool beside = GENERATE(true, false);
+  CAPTURE(lock, beside);
+  StudyConfig config = random_config(600);  // more than are drawn at once: numbers are asked for under the lock
+  StudyFixture whole(config), study(config);
+  for (StudyFixture* fixture : {&whole, &study}) {
+    fixture->config.width = 4;
+    fixture->record_beside = beside;
+  }
+  (void)whole.run();
+  std::optional<OtherProgram> other;
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 5) other.emplace(study.config.storage, lock);
+  };
+  int epochs_under_lock = 0;
+  study.recorder.on_note = [&](const std::string& line) {
+    CHECK_THAT(line, Catch::Contains("another program locks the store"));
+    epochs_under_lock = study.world.runs;
+    other.reset();
+  };
+  CHECK(study.run().stopped_by == 0);
+  CHECK(study.recorder.notes.size() == 1);
+  if (beside) CHECK(epochs_under_lock > 250);  // all that was drawn was trained
+  CHECK(study.table() == whole.table());
+}
+
+TEST_CASE("a stop is heeded while another program locks the store") {
+  StudyFixture study(random_config(20));
+  study.config.width = 4;
+  std::optional<OtherProgram> other;
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 3) other.emplace(study.config.storage, "EXCLUSIVE");
+  };
+  study.recorder.on_note = [&](const std::string&) { study.stop = SIGINT; };
+  try {
+    (void)study.run();
+    FAIL("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kLocked);
+  }
+  other.reset();
+  study.recorder.on_note = nullptr;
+  study.world.after_epochs = nullptr;
+  study.stop = 0;
+  CHECK(study.run().stopped_by == 0);
+  CHECK(study.count(State::kComplete) == 20);
+}
+
 TEST_CASE("without refill a slot stays empty until the whole array is, and the study comes to the same") {
   StudyFixture study(digits_config());
   study.config.width = 16;

@@ -41,10 +41,14 @@ class ProgressNotes final : public ProgressSink {
     statuses.push_back(status);
     if (on_round) on_round(status);
   }
-  void note(const std::string& line) override { notes.push_back(line); }
+  void note(const std::string& line) override {
+    notes.push_back(line);
+    if (on_note) on_note(line);
+  }
   std::vector<Status> statuses;
   std::vector<std::string> notes;
   std::function<void(const Status&)> on_round;
+  std::function<void(const std::string&)> on_note;
 };
 
 /// The study's files and what runs it.
