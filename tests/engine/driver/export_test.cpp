@@ -139,7 +139,9 @@ StudyConfig config_of_file(const std::filesystem::path& file) {
   StudyConfig config = digits_config();
   config.task = [file](const trials::Params&) {
     TaskSpec task;
-    task.model_file = ModelFile{"m.pt2", file, {}};
+    task.model_file = ModelFile{};
+    task.model_file->name = "m.pt2";
+    task.model_file->file = file;
     task.model_file->import.dtype = fusion::DType::kFloat64;
     return task;
   };

@@ -357,7 +357,10 @@ class OtherProgram {
   OtherProgram(const std::filesystem::path& file, const std::string& lock) {
     for (sqlite3** opened : {&reader_, &writer_}) REQUIRE(sqlite3_open(file.c_str(), opened) == SQLITE_OK);
     sqlite3_busy_timeout(writer_, 5000);
-    if (lock != "PENDING") return run(writer_, ("BEGIN " + lock).c_str());
+    if (lock != "PENDING") {
+      run(writer_, ("BEGIN " + lock).c_str());
+      return;
+    }
     // A writer that waits for a reader: nobody else may begin to read.
     run(writer_, "BEGIN IMMEDIATE; PRAGMA user_version = 7");
     run(reader_, "BEGIN; SELECT count(*) FROM trials");
