@@ -209,7 +209,9 @@ def unbound(m, x):
 
 @case(sequence, head=linear(D))
 def two_views_of_a_sample(m, x):
-    a, b = torch.cat([x, x.flip(1) * 2], 0).chunk(2, 0)
+    n = x.shape[0]
+    both = torch.cat([x, x.flip(1) * 2], 0)
+    a, b = both[:n], both[n:]
     return m.head((a * b).mean(1))
 
 
@@ -311,7 +313,7 @@ def stacked(m, x):
 
 @case(sequence, head=linear(D))
 def counted_elements(m, x):
-    return m.head(x.sum(1) / (x.numel() // x.shape[0]) * math.sqrt(x.shape[-1]) + x.sum((0, 1)) / (len(x) * x.size(1)))
+    return m.head(x.sum(1) / x[0].numel() * math.sqrt(x.shape[-1]) + x.sum((0, 1)) / (x.shape[0] * x.size(1)))
 
 
 @case(sequence, head=linear(D))
@@ -381,7 +383,7 @@ def shifted_windows(m, x):
 @case(image, head=linear(3 * 4))
 def coordinates(m, x):
     n, c, h, w = x.shape
-    down = torch.linspace(-1, 1, h).view(1, 1, h, 1).expand(n, 1, h, w)
+    down = torch.linspace(-1, 1, h, dtype=x.dtype).view(1, 1, h, 1).expand(n, 1, h, w)
     across = torch.arange(w, dtype=x.dtype)[None, None, None].expand(n, 1, h, w) / w
     y = torch.cat([x * down, x * across, x, x.flip(-1)], 1)
     return m.head(y[:, :, 1:-1, 2:].mean((2, 3)))
@@ -417,10 +419,10 @@ def expanded_positions(m, x):
 @case(tokens, words=lambda: nn.Embedding(VOCABULARY, D), head=linear(D))
 def sinusoids(m, x):
     t = x.shape[1]
-    place = torch.arange(t).float()[:, None]
-    rate = torch.exp(torch.arange(0, D, 2).float() * (-math.log(10000.0) / D))
+    place = torch.arange(t, dtype=m.words.weight.dtype)[:, None]
+    rate = torch.exp(torch.arange(0, D, 2, dtype=m.words.weight.dtype) * (-math.log(10000.0) / D))
     code = torch.stack([torch.sin(place * rate), torch.cos(place * rate)], -1).flatten(1)
-    return m.head(torch.tanh(m.words(x) + code[None, :t].to(m.words.weight.dtype)).mean(1))
+    return m.head(torch.tanh(m.words(x) + code[None, :t]).mean(1))
 
 
 @case(sequence, head=linear(D))
