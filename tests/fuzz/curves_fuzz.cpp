@@ -16,40 +16,32 @@ namespace {
 
 // A file without a name on any disk.
 class MemoryFile {
-public:
-  MemoryFile(const std::uint8_t *data, std::size_t size)
-      : number_(::memfd_create("curves", MFD_CLOEXEC)) {
-    if (number_ < 0 ||
-        ::write(number_, data, size) != static_cast<ssize_t>(size))
-      std::abort();
+ public:
+  MemoryFile(const std::uint8_t* data, std::size_t size) : number_(::memfd_create("curves", MFD_CLOEXEC)) {
+    if (number_ < 0 || ::write(number_, data, size) != static_cast<ssize_t>(size)) std::abort();
   }
   ~MemoryFile() { ::close(number_); }
-  MemoryFile(const MemoryFile &) = delete;
-  MemoryFile &operator=(const MemoryFile &) = delete;
-  [[nodiscard]] std::string path() const {
-    return "/proc/self/fd/" + std::to_string(number_);
-  }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(number_); }
 
-private:
+ private:
   int number_;
 };
 
-} // namespace
+}  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data,
-                                      std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   hfta::engine::StudyConfig config;
   config.metric = "val_loss";
   const MemoryFile file(data, size);
   try {
     const auto curves = hfta::engine::read_curves(file.path(), config);
     for (const int number : {0, 1, 1000}) {
-      for (const int epoch : {1, 2, 1000})
-        static_cast<void>(curves->at(number, {}, epoch));
+      for (const int epoch : {1, 2, 1000}) static_cast<void>(curves->at(number, {}, epoch));
     }
-  } catch (const hfta::Error &error) {
-    if (error.kind() != hfta::ErrorKind::kConfig)
-      throw;
+  } catch (const hfta::Error& error) {
+    if (error.kind() != hfta::ErrorKind::kConfig) throw;
   }
   return 0;
 }

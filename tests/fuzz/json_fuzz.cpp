@@ -23,7 +23,8 @@ void read(int reader, const std::string& text) {
     }
     case 1:
       // What is read is written again as it was read.
-      for (const trials::Parameter& parameter : space_from_json(text)) static_cast<void>(to_optuna(parameter.distribution));
+      for (const trials::Parameter& parameter : space_from_json(text))
+        static_cast<void>(to_optuna(parameter.distribution));
       break;
     case 2:
       static_cast<void>(ints_from_json(text));

@@ -16,7 +16,7 @@
 
 namespace {
 
-constexpr const char *kBefore =
+constexpr const char* kBefore =
     "study: s\nmethod: random\nrun_cap: 4\nmetric: {name: val_loss, goal: "
     "minimize}\nmodel: {layers: [flatten, "
     "{linear: "
@@ -26,40 +26,32 @@ constexpr const char *kBefore =
     "{name: sgd}}\nparameters:\n";
 
 void require(bool holds) {
-  if (!holds)
-    std::abort();
+  if (!holds) std::abort();
 }
 
-void try_out(const hfta::trials::Distribution &distribution) {
+void try_out(const hfta::trials::Distribution& distribution) {
   for (std::uint64_t draw = 0; draw < 8; ++draw) {
     hfta::CountedRandom random(1, hfta::Stream::kSample, draw);
     const auto value = hfta::search::sample(distribution, random);
     const auto admitted = hfta::search::admit(distribution, value);
-    require(admitted.has_value() &&
-            hfta::search::admit(distribution, *admitted) == admitted);
+    require(admitted.has_value() && hfta::search::admit(distribution, *admitted) == admitted);
   }
   require(!hfta::search::extremes(distribution).empty());
   if (const auto values = hfta::search::enumerate(distribution)) {
-    require(!values->empty() &&
-            hfta::search::admit(distribution, values->front()).has_value());
+    require(!values->empty() && hfta::search::admit(distribution, values->front()).has_value());
   }
 }
 
-} // namespace
+}  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data,
-                                      std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const std::string text =
-        kBefore + std::string(reinterpret_cast<const char *>(data), size);
+    const std::string text = kBefore + std::string(reinterpret_cast<const char*>(data), size);
     const auto config = hfta::engine::parse_config(text, "/nowhere/s.yaml", {});
-    for (const auto &parameter : config.space)
-      try_out(parameter.distribution);
-    require(hfta::search::make_random(config.space, 1)->ask(0, 3, {}).size() ==
-            3);
-  } catch (const hfta::Error &error) {
-    if (error.kind() != hfta::ErrorKind::kConfig)
-      throw;
+    for (const auto& parameter : config.space) try_out(parameter.distribution);
+    require(hfta::search::make_random(config.space, 1)->ask(0, 3, {}).size() == 3);
+  } catch (const hfta::Error& error) {
+    if (error.kind() != hfta::ErrorKind::kConfig) throw;
   }
   return 0;
 }

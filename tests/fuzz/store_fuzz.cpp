@@ -1,5 +1,5 @@
-// Stores: a file is read as `hfta-tune report` and `studies` read it, or refused with an Error{kStorage}; it stays as it
-// was, and nothing appears beside it.
+// Stores: a file is read as `hfta-tune report` and `studies` read it, or refused with an Error{kStorage}; it stays as
+// it was, and nothing appears beside it.
 
 #include <unistd.h>
 

@@ -45,8 +45,8 @@ const std::string& root() {
 }
 
 int log_file() {
-  static const int file = next<int(const char*, int, ...)>("open")(
-      variable("HFTA_DISK_LOG").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  static const int file = next<int(const char*, int, ...)>("open")(variable("HFTA_DISK_LOG").c_str(),
+                                                                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   return file;
 }
 

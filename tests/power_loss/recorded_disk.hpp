@@ -31,7 +31,7 @@ class RecordedDisk {
 
   struct Left {
     Tree tree;
-    std::size_t told = 0;  ///< Bytes that standard error had by then.
+    std::size_t told = 0;   ///< Bytes that standard error had by then.
     std::size_t after = 0;  ///< Changes that the program had made.
   };
   /// What a crash leaves, for every prefix of the log. Of several that leave the same, only the last, which had told

@@ -115,7 +115,8 @@ struct Edit {
 
 TEST_CASE("digest: a run refuses a store in which a trial is another, and names it", "[digest]") {
   const Edit edits[] = {
-      {"UPDATE hfta_epoch_metrics SET value = value + 1e-9 WHERE trial_id = 1 AND name = 'train_loss' AND epoch = 2", 0},
+      {"UPDATE hfta_epoch_metrics SET value = value + 1e-9 WHERE trial_id = 1 AND name = 'train_loss' AND epoch = 2",
+       0},
       {"DELETE FROM hfta_epoch_metrics WHERE trial_id = 4 AND epoch = 2", 3},
       {"INSERT INTO hfta_epoch_metrics VALUES (4, 3, 'val_accuracy', 1, 'FINITE')", 3},
       {"UPDATE trial_values SET value = 0.99 WHERE trial_id = 2", 1},

@@ -90,7 +90,8 @@ TEST_CASE("hostile: a schema that computes is refused before anything is compute
     const char* words;
   };
   const Case cases[] = {
-      {"PRAGMA foreign_keys=OFF; DROP TABLE trials; CREATE VIEW trials AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1"
+      {"PRAGMA foreign_keys=OFF; DROP TABLE trials; CREATE VIEW trials AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+       "SELECT i + 1"
        " FROM n) SELECT i AS trial_id, i AS number, 1 AS study_id, 'RUNNING' AS state, '' AS datetime_start,"
        " '' AS datetime_complete FROM n",
        "a view"},
@@ -127,7 +128,8 @@ TEST_CASE("hostile: plain tables that we do not know do no harm", "[hostile]") {
   write_store(file);
   Connection(file, true, false)
       .execute(
-          "CREATE TABLE notes (id INTEGER PRIMARY KEY, \"as\" TEXT DEFAULT 'hex(1)', price NUMERIC(10, 2) CHECK (price >"
+          "CREATE TABLE notes (id INTEGER PRIMARY KEY, \"as\" TEXT DEFAULT 'hex(1)', price NUMERIC(10, 2) CHECK (price "
+          ">"
           " 0 AND (price < 5 OR price IN (7, 8)))); -- as\n"
           "CREATE INDEX of_notes ON notes (\"as\" COLLATE NOCASE, price DESC); ANALYZE");
   check_equal(Store::open(file, Mode::kReadOnly).trials("s"), sample_trials());
@@ -138,8 +140,8 @@ TEST_CASE("hostile: plain tables that we do not know do no harm", "[hostile]") {
 TEST_CASE("hostile: SQL is taken apart into words", "[hostile]") {
   using Words = std::vector<std::string>;
   CHECK(sql_words("CREATE TABLE \"a b\"\"c\" (x INT, -- as\n y /* generated */ CHECK(y<>'it''s'))") ==
-        Words{"create", "table", "\"a b\"\"c\"", "(", "x", "int", ",", "y", "check", "(", "y", "<", ">", "\"it''s'", ")",
-              ")"});
+        Words{"create", "table", "\"a b\"\"c\"", "(", "x", "int", ",", "y", "check", "(", "y", "<", ">", "\"it''s'",
+              ")", ")"});
   CHECK(sql_words("[as] `as`").size() == 2);
   CHECK(sql_words("'open") == Words{"\"open"});
   CHECK(sql_words("/* open").empty());
@@ -170,7 +172,8 @@ TEST_CASE("hostile: a statement that asks for more than the file can hold is bro
       }
     });
   }
-  Query steps = connection.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n");
+  Query steps =
+      connection.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n");
   check_refused(file, "made to do harm", [&] { (void)steps.next(); });
   Query text = connection.query("SELECT zeroblob(1000000000)");
   check_refused(file, "too big", [&] { (void)text.next(); });
