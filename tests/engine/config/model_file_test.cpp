@@ -74,7 +74,7 @@ TEST_CASE("what evaluation runs") {
   CHECK(own.evaluation_file == own.file.parent_path() / "e.pt2");
   CHECK_FALSE(own.evaluation_by_training);
   CHECK(config_differences(plain, other) ==
-        std::vector<std::string>{"model.evaluation: found \"./e.pt2\", the study has nothing"});
+        std::vector<std::string>{"model.evaluation: found ./e.pt2, the study has nothing"});
   // Where the key may be left out, the training graph is what is meant.
   const auto [meant, same] = model("  evaluation: training_graph\n");
   CHECK(meant.evaluation_by_training);
@@ -156,7 +156,7 @@ TEST_CASE("mistakes in an exported model's keys") {
       {{{"  bind: {head.drop.p: \"${drop}\", \"block.*.p\": 0.5}", "  bind: [a]"}},
        "s.yaml:14: model.bind: found a list, wanted a map of names and numbers"},
       {{{"  bind:", "  init: frsh\n  bind:"}},
-       "s.yaml:14: model.init: found 'frsh', wanted one of exported, fresh; did you mean 'fresh'?"},
+       "s.yaml:14: model.init: found 'frsh', wanted exported, fresh, or {jitter: a number above 0}"},
       {{{"loss: cross_entropy", "loss: {name: cross_entropy, output: -1}"}},
        "s.yaml:18: train.loss.output: found -1, wanted a position from 0, or a name"},
       {{{"loss: cross_entropy", "loss: {name: cross_entropy, output: [0]}"}},

@@ -109,7 +109,6 @@ TEST_CASE("sizes and positions that no tensor has are refused, with the line") {
       {"aten::chunk", {whole(0), whole(0)}},
       {"aten::split_with_sizes", {Ints{kEnd, kEnd}, whole(0)}},
       {"aten::split_with_sizes", {Ints{-2, 6}, whole(0)}},
-      {"aten::unbind.int", {whole(1)}},
       {"aten::view", {Ints{kEnd, kEnd}}},
       {"aten::view", {Ints{-1, -1}}},
       {"aten::view", {Ints{-4, -6}}},
