@@ -186,9 +186,10 @@ void Driver::Impl::recall() {
   }
 }
 
+// Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
 bool Driver::Impl::draw_more() {
   const int first = ledger.drawn();
-  if (ledger.plan(kDrawChunk) == 0) return false;
+  if (ledger.plan(kDrawChunk - first % kDrawChunk) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
     ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
     queue.push(draw);

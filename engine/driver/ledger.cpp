@@ -139,6 +139,7 @@ void Ledger::finish(int draw, trials::State state, const std::string& reason) {
 }
 
 void Ledger::count_done(int draw) {
+  begin(draw);
   set_phase(draw, Phase::kDone);
   if (entry(draw).value && trial(draw).state != trials::State::kComplete) ranking_.erase(rank_of(draw));
 }
@@ -164,9 +165,13 @@ void Ledger::rest(int draw, Phase phase, HeldState state) {
   hold(draw);
 }
 
-void Ledger::seat(int draw) {
+void Ledger::begin(int draw) {
   begun_ += entry(draw).begun ? 0 : 1;
   entry(draw).begun = true;
+}
+
+void Ledger::seat(int draw) {
+  begin(draw);
   set_phase(draw, Phase::kTraining);
   release(draw);
 }

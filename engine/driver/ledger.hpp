@@ -35,7 +35,7 @@ struct Entry {
   std::string partition;  ///< See Ledger::assign.
   int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
   int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
-  bool begun = false;     ///< It has been in a slot.
+  bool begun = false;     ///< It has been in a slot, or has ended without.
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
   HeldState state;        ///< Held while it is in no slot; null: to be read from disk, or not begun.
   std::optional<double> value;  ///< Its value, were it to end now; unset before its first epoch.
@@ -67,7 +67,7 @@ class Ledger {
   [[nodiscard]] int entered() const { return entered_; }
   /// Whether another trial may be drawn.
   [[nodiscard]] bool can_draw() const;
-  /// Of these, those that have been in a slot.
+  /// Of these, those that have been in a slot, or have ended without.
   [[nodiscard]] int begun() const { return begun_; }
   /// Epochs that a trial gets on average if none fails.
   [[nodiscard]] double mean_epochs() const;
@@ -141,6 +141,7 @@ class Ledger {
   void take_value(int draw, int epoch, double value);
   void set_phase(int draw, Phase phase);
   void count_done(int draw);
+  void begin(int draw);
   void hold(int draw);
   void let_go(int draw);
   [[nodiscard]] std::pair<double, int> rank_of(int draw) const;

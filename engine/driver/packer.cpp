@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <optional>
 
 #include "base/error.hpp"
@@ -40,6 +40,7 @@ Packer::Packer(std::vector<Trainer*> trainers, const Options& options, int first
 void Packer::reopen(std::size_t device, int id, const std::string& partition, int width,
                     const std::vector<std::pair<int, int>>& trials) {
   for (const auto& [slot, draw] : trials) queue_.push(draw);
+  plan_ahead();
   if (queue_.ready(partition) == 0) return;
   const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
   if (limit(device, partition, some) < width) return;
@@ -60,6 +61,7 @@ void Packer::reopen(std::size_t device, int id, const std::string& partition, in
 
 void Packer::prepare(std::size_t device, storage::Changes& changes) {
   std::unique_ptr<OpenArray>& array = arrays_[device];
+  plan_ahead();
   try {
     if (array && options_.refill) fill(*array, changes);
     if (array && array->occupied() == 0) array.reset();
@@ -73,26 +75,23 @@ void Packer::prepare(std::size_t device, storage::Changes& changes) {
     run_out_of_memory(device, error.what());
   }
   while (!array) {
-    while (queue_.ready() < ahead() && calls_.draw_more()) {
-    }
+    plan_ahead();
     if (queue_.ready() == 0 || !try_to_open(device, changes)) return;
   }
 }
 
 // Hyperband's rungs wait for all of a bracket, so its trials are planned at once; others as arrays need them. The store
-// knows of a trial when it gets a slot: until then an enqueued one may come before it.
-int Packer::ahead() const {
-  if (ledger_.scheduler().capacity()) return std::numeric_limits<int>::max();
-  return kAhead * widest_ * static_cast<int>(trainers_.size());
-}
-
-void Packer::supply(const std::string& partition, int wanted) {
-  while (queue_.ready(partition) < wanted && queue_.ready() < ahead() && calls_.draw_more()) {
+// knows of a trial when it gets a slot: until then an enqueued one may come before it. How many are planned follows
+// from how many have begun, not from how many have rows or wait: a study that goes on must see what one that was never
+// stopped sees, for widths follow from it.
+void Packer::plan_ahead() {
+  const bool all = ledger_.scheduler().capacity().has_value();
+  const auto ahead = kAhead * widest_ * static_cast<std::int64_t>(trainers_.size());
+  while ((all || ledger_.drawn() < ledger_.begun() + ahead) && calls_.draw_more()) {
   }
 }
 
 void Packer::fill(OpenArray& array, storage::Changes& changes) {
-  supply(array.partition(), array.width() - array.occupied());
   const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
   if (coming <= 0) return;
   // Where the store is locked, those that it knows already come in.
@@ -172,7 +171,6 @@ bool Packer::try_to_open(std::size_t device, storage::Changes& changes) {
   const std::string& partition = *chosen;
   const int most = limit(device, partition, queue_.front(partition));
   const int parts = parts_for(partition);
-  supply(partition, most * parts);
   const int waiting = queue_.ready(partition);
   const int width = ledger_.can_draw() ? std::min(most, waiting) : even_width(waiting, most, parts);
   const int first = queue_.front(partition);

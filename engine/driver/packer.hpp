@@ -70,8 +70,7 @@ class Packer {
   void fit(std::size_t device, storage::Changes& changes);
   void leave(std::size_t device);
   void halve(std::size_t device, int draw, int width, const std::string& what);
-  [[nodiscard]] int ahead() const;
-  void supply(const std::string& partition, int wanted);
+  void plan_ahead();
   [[nodiscard]] std::string choose_partition() const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;
   [[nodiscard]] int parts_for(const std::string& partition) const;

@@ -31,8 +31,7 @@ void Ledger::restore(const std::vector<trials::Trial>& stored, const std::vector
   entered_ = drawn();
   replay();
   for (int draw = 0; draw < drawn(); ++draw) {
-    entry(draw).begun = entry(draw).recorded > 0 || entry(draw).phase == Phase::kDone;
-    begun_ += entry(draw).begun ? 1 : 0;
+    if (entry(draw).recorded > 0 || entry(draw).phase == Phase::kDone) begin(draw);
   }
 }
 
