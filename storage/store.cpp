@@ -152,8 +152,8 @@ std::unique_ptr<Store::Impl> Store::Impl::open(const fs::path& path, Mode mode) 
 
 void Store::Impl::prepare(Mode mode) {
   if (contents == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
+  if (mode == Mode::kReadOnly) return;  // what is read is held to its digests; a walk over the file would cost seconds
   if (contents != Contents::kEmpty) check_health(connection);
-  if (mode == Mode::kReadOnly) return;
   leave_wal(connection);
   if (contents != Contents::kHfta) complete_tables(connection);
   contents = Contents::kHfta;

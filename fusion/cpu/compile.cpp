@@ -99,13 +99,17 @@ void compile_nodes(Builder& b) {
   if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
 }
 
-// Of what belongs to no node: inputs, the loss, backward kernels.
+// Of what looks at several nodes, or at none: tiling, inputs, the loss, backward kernels.
 template <typename Work>
 Plan checked(Work work) {
   try {
     return work();
   } catch (const ShapeError& error) {
     throw Error(ErrorKind::kConfig, std::string("model: cannot be compiled: ") + error.what());
+  } catch (const std::out_of_range&) {
+    throw Error(ErrorKind::kConfig, "model: cannot be compiled: a call has fewer arguments or outputs than its op");
+  } catch (const std::bad_variant_access&) {
+    throw Error(ErrorKind::kConfig, "model: cannot be compiled: an argument is of another kind than its op's");
   }
 }
 

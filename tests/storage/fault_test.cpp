@@ -257,13 +257,15 @@ TEST_CASE("fault: a writer waits for another program's transaction", "[fault]") 
 TEST_CASE("fault: a reader always sees whole rounds while another connection commits", "[fault]") {
   const TempFolder folder;
   const fs::path file = folder / "s.db";
-  constexpr int kTrials = 8, kRounds = 60;
+  constexpr int kTrials = 8, kRounds = 60, kReads = 3;  // and as many rounds more as the reader needs for its reads
   Store writer = Store::open(file, Mode::kCreate);
   writer.create(sample_study("s"));
   (void)writer.add_trials("s", std::vector<trials::Params>(kTrials, params_of(0)), at(0));
   std::atomic<bool> written = false;
+  std::atomic<int> reads = 0;
+  std::size_t rounds = 0;
   std::thread writing([&] {
-    for (int round = 1; round <= kRounds; ++round) {
+    for (int round = 1; round <= kRounds || reads < kReads; ++round) {
       Changes changes;
       for (int trial = 0; trial < kTrials; ++trial) {
         changes.epochs.push_back({trial, {round, {{"train_loss", 1.0 / round}, {"val_accuracy", round}}}, round});
@@ -271,12 +273,13 @@ TEST_CASE("fault: a reader always sees whole rounds while another connection com
       }
       changes.rounds = {{round, 0, kTrials, kTrials, 0.01}};
       writer.commit("s", changes);
+      ++rounds;
     }
     written = true;
   });
   Store reader = Store::open(file, Mode::kReadOnly);
   std::size_t seen = 0;
-  int broken = 0, reads = 0;
+  int broken = 0;
   for (bool last = false; !last;) {
     last = written;  // asked before reading: the last look sees every round
     const auto trials = reader.trials("s");
@@ -287,9 +290,8 @@ TEST_CASE("fault: a reader always sees whole rounds while another connection com
     seen = epochs;
   }
   writing.join();
-  CHECK(seen == kRounds);
+  CHECK(seen == rounds);
   CHECK(broken == 0);
-  CHECK(reads > 1);
 }
 
 }  // namespace
