@@ -78,8 +78,8 @@ struct HyperbandOptions {
 /// left. `run_caps`: every cap the study ever had, ascending (a raised cap begins the next bracket; the cut one stays
 /// cut). Empty: one pass. A rung keeps the best floor(started * eta^-i), ties to the lower trial, at most the finite.
 /// Where that is 0 (a bracket cut to fewer than eta^s trials), it keeps the best one: every bracket completes a trial,
-/// unless all fail. Every verdict on a rung falls due at once, when each of its trials has reported or failed. Throws
-/// Error{kConfig} for impossible options or caps.
+/// unless all that a rung kept fail. Every verdict on a rung falls due at once, when each of its trials has reported or
+/// failed. Throws Error{kConfig} for impossible options or caps.
 [[nodiscard]] std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
                                                         std::vector<int> run_caps);
 

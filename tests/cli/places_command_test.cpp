@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/files.hpp"
+#include "comparable.hpp"
 #include "program.hpp"
 #include "storage/checkpoints.hpp"
 #include "study_texts.hpp"
@@ -31,11 +32,7 @@ Words run_in(const std::string& store) { return {"digits.yaml", "--set", "storag
 json results(const Workplace& place, const std::string& store) {
   const Finished finished = place.run({"report", "digits", "--storage", store, "--format", "json"});
   REQUIRE(finished.code == 0);
-  json report = json::parse(finished.out);
-  for (json& trial : report["trials"]) trial.erase("duration_s");
-  report["best"].erase("duration_s");
-  report.erase("occupancy");
-  return report;
+  return comparable(json::parse(finished.out));
 }
 
 json whole_results() {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "comparable.hpp"
 #include "program.hpp"
 #include "study_texts.hpp"
 
@@ -33,16 +34,6 @@ json report(const Workplace& place, const std::string& study = "digits") {
   const Finished finished = place.run({"report", study, "--storage", "digits.db", "--format", "json"});
   REQUIRE(finished.code == 0);
   return json::parse(finished.out);
-}
-
-// What does not depend on the clock.
-json results(json report) {
-  for (json& trial : report["trials"]) trial.erase("duration_s");
-  report["best"].erase("duration_s");
-  report.erase("occupancy");
-  report.erase("runner");
-  report.erase("study");
-  return report;
 }
 
 }  // namespace
@@ -94,7 +85,7 @@ TEST_CASE("a signal stops after the round, and the study goes on to the same end
   const Workplace whole;
   whole.write("digits.yaml", kHyperband);
   REQUIRE(whole.run({"digits.yaml"}).code == 0);
-  const json expected = results(report(whole));
+  const json expected = comparable(report(whole));
   for (const int signal : {SIGINT, SIGTERM}) {
     const bool by_resume = signal == SIGTERM;
     CAPTURE(signal);
@@ -115,7 +106,7 @@ TEST_CASE("a signal stops after the round, and the study goes on to the same end
     INFO(rest.err);
     CHECK(rest.code == 0);
     CHECK_THAT(rest.err, Catch::Contains("going on with study 'digits'"));
-    CHECK(results(report(place)) == expected);
+    CHECK(comparable(report(place)) == expected);
   }
 }
 
@@ -123,7 +114,7 @@ TEST_CASE("a killed run goes on to the same end") {
   const Workplace whole;
   whole.write("digits.yaml", kHyperband);
   REQUIRE(whole.run({"digits.yaml"}).code == 0);
-  const json expected = results(report(whole));
+  const json expected = comparable(report(whole));
   for (const char* at : {"round 1:", "round 3:", "round 12:"}) {
     CAPTURE(at);
     const Workplace place;
@@ -135,7 +126,7 @@ TEST_CASE("a killed run goes on to the same end") {
     const Finished rest = place.run({"digits.yaml", "--width", "3", "--device", "all"});
     INFO(rest.err);
     CHECK(rest.code == 0);
-    CHECK(results(report(place)) == expected);
+    CHECK(comparable(report(place)) == expected);
   }
 }
 
@@ -148,14 +139,14 @@ TEST_CASE("devices that are named one by one are told apart, and decide no resul
   INFO(finished.err);
   CHECK(finished.code == 0);
   CHECK(finished.err.find("pretended:0, pretended:1") != std::string::npos);
-  CHECK(results(report(two)) == results(report(one)));
+  CHECK(comparable(report(two)) == comparable(report(one)));
 }
 
 TEST_CASE("a hang-up and Slurm's warning save the study as a stop does, however often they come") {
   const Workplace whole;
   whole.write("digits.yaml", kHyperband);
   REQUIRE(whole.run({"digits.yaml"}).code == 0);
-  const json expected = results(report(whole));
+  const json expected = comparable(report(whole));
   for (const int signal : {SIGHUP, SIGUSR1}) {
     CAPTURE(signal);
     const Workplace place;
@@ -169,7 +160,7 @@ TEST_CASE("a hang-up and Slurm's warning save the study as a stop does, however 
     CHECK(stopped.code == 128 + signal);
     CHECK_THAT(stopped.err, Catch::Contains("stopped after"));
     CHECK(place.run({"digits.yaml"}).code == 0);
-    CHECK(results(report(place)) == expected);
+    CHECK(comparable(report(place)) == expected);
   }
 }
 
@@ -273,7 +264,7 @@ TEST_CASE("of eight runs that start at once, one runs the study and seven say wh
     CHECK(running == 1);
     all.clear();  // kills the one that runs
     CHECK(place.run({"digits.yaml"}).code == 0);
-    CHECK(results(report(place)) == results(report(whole)));
+    CHECK(comparable(report(place)) == comparable(report(whole)));
   }
 }
 
@@ -299,7 +290,7 @@ TEST_CASE("a run that hangs is taken over from, and ends with exit code 6 when i
   CHECK_THAT(old.err, Catch::Contains("hfta-tune: ") &&
                           Catch::Contains("study 'digits': it was taken over by process ") &&
                           Catch::Contains("this one stops"));
-  CHECK(results(report(place)) == results(report(whole)));
+  CHECK(comparable(report(place)) == comparable(report(whole)));
 }
 
 TEST_CASE("--fresh begins a new study beside the old one") {
@@ -364,7 +355,7 @@ TEST_CASE("what was set on the command line stays with the study") {
   const Workplace whole;
   whole.write("digits.yaml", with(kHyperband, "seed: 1", "seed: 5"));
   REQUIRE(whole.run({"digits.yaml", "--trials", "12"}).code == 0);
-  CHECK(results(report(place)) == results(report(whole)));
+  CHECK(comparable(report(place)) == comparable(report(whole)));
 }
 
 TEST_CASE("nothing is created before config, data and device are known to be good") {
@@ -401,14 +392,14 @@ TEST_CASE("a study whose model file has changed is not gone on with") {
   const Finished stopped = program.wait();
   CHECK(stopped.code == 130);
   CHECK(count(stopped.err, "warning: m.pt2: pretended note\n") == 1);
-  const json before = results(report(place));
+  const json before = comparable(report(place));
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"digits.yaml"}, {"resume", "digits", "--storage", "digits.db"}}) {
     const Finished refused = place.run(words, {{"HFTA_PRETENDED_MODEL", "bbbb"}});
     CHECK(refused.code == 2);
     CHECK_THAT(refused.err, Catch::Contains("found another m.pt2 (fingerprint bbbb) than study 'digits' was begun "
                                             "with (aaaa); --fresh"));
-    CHECK((results(report(place)) == before));
+    CHECK((comparable(report(place)) == before));
   }
   CHECK(place.run({"digits.yaml"}, {{"HFTA_PRETENDED_MODEL", "aaaa"}}).code == 0);
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "../cli/comparable.hpp"
 #include "../cli/program.hpp"
 #include "recorded_disk.hpp"
 #include "storage/store.hpp"
@@ -41,12 +42,7 @@ json results(const Workplace& place) {
   const Finished finished = place.run({"report", "small", "--storage", "small.db", "--format", "json"});
   INFO(finished.err);
   REQUIRE(finished.code == 0);
-  json report = json::parse(finished.out);
-  for (json& trial : report["trials"]) trial.erase("duration_s");
-  report["best"].erase("duration_s");
-  report.erase("occupancy");
-  report.erase("runner");  // whose process it was
-  return report;
+  return comparable(json::parse(finished.out));
 }
 
 /// A run whose changes were written down.

@@ -52,7 +52,8 @@ double diverging(int trial, int epoch) {
 
 double doomed(int, int) { return std::nan(""); }
 
-// Hyperband as the paper has it, one bracket after the other, each rung as a whole: what the scheduler is held to.
+// Hyperband as the paper has it, one bracket after the other, each rung as a whole: what the scheduler is held to. The
+// paper does not cut brackets: a rung of a cut one keeps at least one trial.
 std::vector<Outcome> reference(const Study& study, const Curve& curve) {
   const int max = study.options.max_epochs, eta = study.options.eta;
   int s_max = 0;
@@ -92,7 +93,8 @@ std::vector<Outcome> reference(const Study& study, const Curve& curve) {
           if (outcome.state == State::kRunning) ranking.emplace_back(sign * curve(t, epochs), t);
         }
         std::sort(ranking.begin(), ranking.end());
-        const auto keep = i == s ? ranking.size() : static_cast<std::size_t>(n / power(i + 1));
+        const auto keep =
+            i == s ? ranking.size() : static_cast<std::size_t>(std::max<std::int64_t>(1, n / power(i + 1)));
         alive.clear();
         for (std::size_t k = 0; k < ranking.size(); ++k) {
           const int t = ranking[k].second;
