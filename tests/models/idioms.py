@@ -591,7 +591,7 @@ def masked_elements(m, x):
 
 @case(sequence, head=linear(D))
 def sorted_and_best(m, x):
-    return m.head(x.topk(3, dim=1).values.mean(1) + x.sort(1).values[:, ::4].mean(1) + torch.take_along_dim(x, x.argsort(1)[:, :2], 1).mean(1))
+    return m.head(x.topk(3, dim=1).values.mean(1) + x.sort(1).values[:, ::4].mean(1) + x.gather(1, x.argsort(1)[:, :2]).mean(1))
 
 
 @case(sequence, cell=lambda: nn.GRUCell(D, 8), head=linear(8))
