@@ -224,7 +224,7 @@ CASES = {
     "resnet50": Case(torchvision_model("resnet50"), images(64), lr=0.001, batch=8, steps=2),
     "mobilenet_v2": Case(torchvision_model("mobilenet_v2"), images(64), **TAME),
     "mobilenet_v3_small": Case(torchvision_model("mobilenet_v3_small"), images(32)),
-    "mobilenet_v3_large": Case(torchvision_model("mobilenet_v3_large"), images(32)),
+    "mobilenet_v3_large": Case(torchvision_model("mobilenet_v3_large"), images(32), lr=0.001, batch=8, steps=2),
     "squeezenet1_1": Case(torchvision_model("squeezenet1_1"), images(48)),
     "shufflenet_v2_x0_5": Case(torchvision_model("shufflenet_v2_x0_5"), images(64), **TAME),
     "efficientnet_b0": Case(torchvision_model("efficientnet_b0"), images(64), **TAME),
