@@ -24,6 +24,7 @@
 #include "base/error.hpp"
 #include "base/folder.hpp"
 #include "base/text.hpp"
+#include "engine/driver/holder_file.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -31,18 +32,11 @@ namespace {
 namespace fs = std::filesystem;
 using storage::Lease;
 
-constexpr std::string_view kPrefix = "lease.";
 constexpr std::string_view kFormerLock = "lock";  // of versions before leases
 constexpr int kLooksPerBeat = 10;
 
 [[noreturn]] void fail(const fs::path& path, const char* action, int error) {
   throw Error(ErrorKind::kStorage, fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)));
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
 }
 
 // What one look at a holder's file shows.
@@ -58,16 +52,14 @@ std::optional<Sight> look_at(const Folder& folder, const std::string& name, bool
   std::array<char, 1024> text{};
   const ssize_t got = ::pread(file->get(), text.data(), text.size(), 0);
   if (got < 0) fail(folder.path() / name, "read", errno);
-  // The kernel gives a dead holder's lock back. A shared one is asked for, so that several who look all get it. Of
-  // another host's locks this one may know nothing.
-  const bool dead = same_host && ::flock(file->get(), LOCK_SH | LOCK_NB) == 0;
+  const bool dead = same_host && is_let_go(file->get());
   return Sight{std::string(text.data(), static_cast<std::size_t>(got)), dead};
 }
 
 // Returns when the study may be taken from the holder of `lease`; throws if that one lives.
 void await_end(const Lease& lease, const Folder& folder, const Clock& clock, const Heartbeat& heartbeat) {
-  const std::string name = std::string(kPrefix) + lease.token;
-  const bool same_host = lease.holder.ends_with(" on host " + host_name());
+  const std::string name = holder_file(lease.token);
+  const bool same_host = on_this_host(lease.holder);
   const double began = clock.seconds();
   const std::optional<Sight> first = look_at(folder, name, same_host);
   std::optional<Sight> now = first;
@@ -85,12 +77,9 @@ void await_end(const Lease& lease, const Folder& folder, const Clock& clock, con
 
 std::vector<std::string> lease_files(const Folder& folder) {
   std::vector<std::string> found = folder.files();
-  std::erase_if(found, [](const std::string& name) { return !name.starts_with(kPrefix) && name != kFormerLock; });
+  std::erase_if(found, [](const std::string& name) { return !name.starts_with(kHolderPrefix) && name != kFormerLock; });
   return found;
 }
-
-// What a token may be, whoever wrote it: the rest of a file's name.
-bool names_a_file(const std::string& token) { return token.find('/') == std::string::npos; }
 
 }  // namespace
 
@@ -125,14 +114,14 @@ class StudyLease::Beat {
   Beat(const Beat&) = delete;
   Beat& operator=(const Beat&) = delete;
 
-  [[nodiscard]] std::string token() const { return name_.substr(kPrefix.size()); }
+  [[nodiscard]] std::string token() const { return name_.substr(kHolderPrefix.size()); }
 
  private:
   static std::string prefix() {
     std::string host = host_name();
     std::replace_if(
         host.begin(), host.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-'; }, '_');
-    return fmt::format("{}{}-{}-", kPrefix, host, ::getpid());
+    return fmt::format("{}{}-{}-", kHolderPrefix, host, ::getpid());
   }
 
   // Opened by name each time: a network file system sends what was written when the file is closed. Once a new holder

@@ -31,7 +31,7 @@ struct LoadedData {
   std::optional<fusion::DeviceData> train, validation, test;
 };
 
-class FusedTrainer final : public Trainer {
+class FusedTrainer : public Trainer {
  public:
   FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock);
 

@@ -49,31 +49,15 @@ std::vector<std::string> devices(const std::vector<std::string>& wanted) {
   return all;
 }
 
-// A trainer together with the seams it uses.
-class OwningTrainer final : public Trainer {
- public:
-  explicit OwningTrainer(const TrainerOptions& options) : trainer_(options, files_, clock_) {}
-  void check(const trials::Params& params) override { trainer_.check(params); }
-  [[nodiscard]] std::string partition(const trials::Params& params) const override {
-    return trainer_.partition(params);
-  }
-  [[nodiscard]] PartitionPlan plan(const trials::Params& params) override { return trainer_.plan(params); }
-  [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override {
-    return trainer_.measure(params, pause);
-  }
-  [[nodiscard]] std::vector<ModelFacts> models() const override { return trainer_.models(); }
-  [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
-    return trainer_.recall(partition, choices_json);
-  }
-  [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
-                                                   const Pause& pause) override {
-    return trainer_.open(params, width, expected_epochs, pause);
-  }
+struct OwnedSeams {
+  SystemFiles files;
+  SystemClock clock;
+};
 
- private:
-  SystemFiles files_;
-  SystemClock clock_;
-  FusedTrainer trainer_;
+// A trainer together with the seams it uses, which are made before it and outlive it.
+class OwningTrainer final : OwnedSeams, public FusedTrainer {
+ public:
+  explicit OwningTrainer(const TrainerOptions& options) : FusedTrainer(options, files, clock) {}
 };
 
 std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {

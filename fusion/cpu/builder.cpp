@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/checked.hpp"
 #include "base/error.hpp"
 #include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/graph/uses.hpp"
@@ -18,8 +19,10 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlig
 Dims with_batch(const Shape& shape, std::int64_t n) {
   Dims sizes = shape;
   for (std::int64_t& size : sizes) {
-    if (size < 0 && __builtin_mul_overflow(-size, n, &size))
-      throw ShapeError("found sizes beyond what a machine can hold");
+    if (size >= 0) continue;
+    const std::optional<std::int64_t> of_batch = checked_mul(-size, n);
+    if (!of_batch) throw ShapeError("found sizes beyond what a machine can hold");
+    size = *of_batch;
   }
   return sizes;
 }
@@ -103,15 +106,15 @@ void Builder::touch(const Tensor& t) {
 void Builder::check_within(const Tensor& t) const {
   if (!t.defined()) return;
   const Buffer& buffer = buffers_[static_cast<std::size_t>(t.buffer)];
-  std::int64_t last = t.offset;
+  std::optional<std::int64_t> last = t.offset;
   bool sound = t.offset >= 0 && t.sizes.size() == t.strides.size() && t.dtype == buffer.dtype;
   for (std::size_t d = 0; sound && d < t.sizes.size(); ++d) {
     if (t.sizes[d] == 0) return;
-    std::int64_t reach = 0;
-    sound = t.sizes[d] > 0 && t.strides[d] >= 0 && !__builtin_mul_overflow(t.sizes[d] - 1, t.strides[d], &reach) &&
-            !__builtin_add_overflow(last, reach, &last);
+    const std::optional<std::int64_t> reach = checked_mul(t.sizes[d] - 1, t.strides[d]);
+    last = reach ? checked_add(*last, *reach) : std::nullopt;
+    sound = t.sizes[d] > 0 && t.strides[d] >= 0 && last.has_value();
   }
-  if (!sound || last >= std::max<std::int64_t>(buffer.elements, 1)) {
+  if (!sound || *last >= std::max<std::int64_t>(buffer.elements, 1)) {
     throw ShapeError("found a tensor " + to_text(t.sizes) + " that reaches beyond its memory");
   }
 }

@@ -2,29 +2,15 @@
 
 #include <catch2/catch.hpp>
 
+#include "distributions.hpp"
+
 using namespace hfta::search;
+using namespace hfta::search::testing;
 using namespace hfta::trials;
 
 namespace {
 
 using Kind = DistributionKind;
-
-Distribution range(Kind kind, double min, double max, double q = 1, bool integer = false) {
-  Distribution d;
-  d.kind = kind;
-  d.min = min;
-  d.max = max;
-  d.q = q;
-  d.integer = integer;
-  return d;
-}
-
-Distribution list(std::vector<ParamValue> values) {
-  Distribution d;
-  d.kind = values.size() == 1 ? Kind::kConstant : Kind::kCategorical;
-  d.values = std::move(values);
-  return d;
-}
 
 }  // namespace
 
@@ -36,31 +22,31 @@ TEST_CASE("a value is admitted as the distribution itself gives it") {
   };
   const ParamValue three = std::int64_t{3}, word = std::string("adam");
   const std::vector<Case> cases = {
-      {list({std::int64_t{32}, std::int64_t{64}}), 64.0, ParamValue(std::int64_t{64})},
-      {list({32.0, 64.0}), std::int64_t{32}, ParamValue(32.0)},
-      {list({std::int64_t{32}}), std::int64_t{33}, {}},
-      {list({word, std::string("sgd")}), word, word},
-      {list({word}), std::string("Adam"), {}},
-      {list({true, false}), true, ParamValue(true)},
-      {list({std::int64_t{1}}), true, {}},
-      {list({std::monostate{}, 0.5}), std::monostate{}, ParamValue(std::monostate{})},
-      {range(Kind::kUniform, 0, 1), std::int64_t{1}, ParamValue(1.0)},
-      {range(Kind::kUniform, 0, 1), 1.5, {}},
-      {range(Kind::kUniform, 0, 1), word, {}},
-      {range(Kind::kUniform, 0, 1), true, {}},
-      {range(Kind::kUniform, 0, 1), std::nan(""), {}},
-      {range(Kind::kIntUniform, 1, 5), 3.0, three},
-      {range(Kind::kIntUniform, 1, 5), 3.5, {}},
-      {range(Kind::kIntUniform, 1, 5), std::int64_t{6}, {}},
-      {range(Kind::kLogUniformValues, 1e-4, 1), 1e-4, ParamValue(1e-4)},
-      {range(Kind::kLogUniformValues, 1e-4, 1), 9e-5, {}},
-      {range(Kind::kLogUniform, -2, 0), 0.1353352832366127, ParamValue(std::exp(-2.0))},
-      {range(Kind::kQUniform, 0, 1, 0.1), 0.30000000000000004, ParamValue(0.3)},
-      {range(Kind::kQUniform, 0, 1, 0.1), 0.35, {}},
-      {range(Kind::kQUniform, 0, 1, 0.1), 1.1, {}},
-      {range(Kind::kQUniform, 0, 9, 3, true), 3.0, three},
-      {range(Kind::kNormal, 0, 1), -1e6, ParamValue(-1e6)},
-      {range(Kind::kLogNormal, 0, 1), 0.0, {}},
+      {categorical({std::int64_t{32}, std::int64_t{64}}), 64.0, ParamValue(std::int64_t{64})},
+      {categorical({32.0, 64.0}), std::int64_t{32}, ParamValue(32.0)},
+      {constant(std::int64_t{32}), std::int64_t{33}, {}},
+      {categorical({word, std::string("sgd")}), word, word},
+      {constant(word), std::string("Adam"), {}},
+      {categorical({true, false}), true, ParamValue(true)},
+      {constant(std::int64_t{1}), true, {}},
+      {categorical({std::monostate{}, 0.5}), std::monostate{}, ParamValue(std::monostate{})},
+      {bounded(Kind::kUniform, 0, 1), std::int64_t{1}, ParamValue(1.0)},
+      {bounded(Kind::kUniform, 0, 1), 1.5, {}},
+      {bounded(Kind::kUniform, 0, 1), word, {}},
+      {bounded(Kind::kUniform, 0, 1), true, {}},
+      {bounded(Kind::kUniform, 0, 1), std::nan(""), {}},
+      {bounded(Kind::kIntUniform, 1, 5), 3.0, three},
+      {bounded(Kind::kIntUniform, 1, 5), 3.5, {}},
+      {bounded(Kind::kIntUniform, 1, 5), std::int64_t{6}, {}},
+      {bounded(Kind::kLogUniformValues, 1e-4, 1), 1e-4, ParamValue(1e-4)},
+      {bounded(Kind::kLogUniformValues, 1e-4, 1), 9e-5, {}},
+      {bounded(Kind::kLogUniform, -2, 0), 0.1353352832366127, ParamValue(std::exp(-2.0))},
+      {bounded(Kind::kQUniform, 0, 1, 0.1), 0.30000000000000004, ParamValue(0.3)},
+      {bounded(Kind::kQUniform, 0, 1, 0.1), 0.35, {}},
+      {bounded(Kind::kQUniform, 0, 1, 0.1), 1.1, {}},
+      {bounded(Kind::kQUniform, 0, 9, 3, true), 3.0, three},
+      {bounded(Kind::kNormal, 0, 1), -1e6, ParamValue(-1e6)},
+      {bounded(Kind::kLogNormal, 0, 1), 0.0, {}},
   };
   for (const Case& c : cases) {
     CAPTURE(name_of(c.distribution.kind), to_text(c.value));
@@ -69,7 +55,8 @@ TEST_CASE("a value is admitted as the distribution itself gives it") {
 }
 
 TEST_CASE("what is not fixed is drawn, by seed and number alone") {
-  const Space space = {{"lr", range(Kind::kUniform, 0, 1)}, {"hidden", list({std::int64_t{32}, std::int64_t{64}})}};
+  const Space space = {{"lr", bounded(Kind::kUniform, 0, 1)},
+                       {"hidden", categorical({std::int64_t{32}, std::int64_t{64}})}};
   const Completion one = complete(space, {{"hidden", std::int64_t{64}}}, 1, 5);
   CHECK(one.problem.empty());
   REQUIRE(one.params.size() == 2);
