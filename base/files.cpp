@@ -83,6 +83,7 @@ void SystemFiles::write_atomically(const fs::path& path, std::span<const std::by
       fail(path, "sync", reason, shortage(folder, reason, bytes.size()));
     }
     reach("file-synced");
+    check_allowed();
     if (const int reason = put(folder, temporary, name); reason != 0) fail(path, "rename to", reason);
   } catch (const Error&) {
     try {
@@ -105,6 +106,7 @@ int SystemFiles::put(const Folder& folder, const std::string& temporary, const s
 }
 
 void SystemFiles::remove(const fs::path& path) {
+  check_allowed();
   if (const std::optional<Folder> folder = find(folder_of(path))) folder->remove(path.filename().string());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,9 +42,10 @@ class Files {
 class SystemFiles final : public Files {
  public:
   SystemFiles() = default;
-  /// `faults` must outlive it. Every path must lie below `root`, unless that is empty.
-  explicit SystemFiles(const Faults& faults, std::filesystem::path root = {})
-      : faults_(&faults), root_(std::move(root)) {}
+  /// `faults` must outlive it. Every path must lie below `root`, unless that is empty. `check_allowed` is called just
+  /// before a written file takes its name and before a file is removed; what it throws keeps that from happening.
+  explicit SystemFiles(const Faults& faults, std::filesystem::path root = {}, std::function<void()> check_allowed = {})
+      : faults_(&faults), root_(std::move(root)), check_allowed_(std::move(check_allowed)) {}
   [[nodiscard]] std::vector<std::byte> read(const std::filesystem::path& path, std::size_t limit) override;
   [[nodiscard]] bool exists(const std::filesystem::path& path) override;
   void write_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) override;
@@ -56,8 +58,12 @@ class SystemFiles final : public Files {
   void reach(const char* place) const {
     if (faults_ != nullptr) faults_->reach(place);
   }
+  void check_allowed() const {
+    if (check_allowed_) check_allowed_();
+  }
   const Faults* faults_ = nullptr;
   std::filesystem::path root_;
+  std::function<void()> check_allowed_;
 };
 
 }  // namespace hfta

@@ -100,10 +100,11 @@ Faults faults_from_environment() {
   return Faults(orders != nullptr ? orders : "");
 }
 
-int drive(const StudyConfig& config, Store& store, Fleet& fleet, const std::atomic<int>& stop) {
+int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Fleet& fleet,
+          const std::atomic<int>& stop) {
   SystemClock clock;
   const Faults faults = faults_from_environment();
-  SystemFiles files(faults, store.path().parent_path());
+  SystemFiles files(faults, store.path().parent_path(), [&lease] { lease.check_held(); });
   store.use(faults);
   const fs::path folder = storage::checkpoint_folder(store.path(), config.study);
   storage::Checkpoints running(files, folder / "running");
@@ -160,7 +161,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   }
   tell_notes(models);
   tell_start(config, fleet, !stored);
-  return drive(config, *store, fleet, stop);
+  return drive(config, *store, *lease, fleet, stop);
 }
 
 // The config under another name, where --fresh asks for one.

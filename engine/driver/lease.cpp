@@ -114,6 +114,14 @@ class StudyLease::Beat {
   Beat(const Beat&) = delete;
   Beat& operator=(const Beat&) = delete;
 
+  void check_held() const {
+    if (folder_->has_file(name_)) return;
+    throw Error(
+        ErrorKind::kStorage,
+        fmt::format("{}: is gone, so that another process may have taken the study over; run the same command again",
+                    (folder_->path() / name_).string()));
+  }
+
   [[nodiscard]] std::string token() const { return name_.substr(kHolderPrefix.size()); }
 
  private:
@@ -174,6 +182,8 @@ StudyLease::StudyLease(storage::Store& store, const std::string& study, const fs
     return;
   }
 }
+
+void StudyLease::check_held() const { beat_->check_held(); }
 
 StudyLease::~StudyLease() = default;
 StudyLease::StudyLease(StudyLease&&) noexcept = default;

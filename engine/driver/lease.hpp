@@ -36,6 +36,12 @@ class StudyLease {
   StudyLease(const StudyLease&) = delete;
   StudyLease& operator=(const StudyLease&) = delete;
 
+  /// Throws Error{kStorage} if the file is gone, which is how a holder that stood still learns, without asking the
+  /// store, that it was taken over from. For use before each change of the study's files, which the store's fencing
+  /// number cannot protect: then one that slept through the takeover changes none when it wakes up, unless it slept
+  /// between this call and the change itself. Thread-safe.
+  void check_held() const;
+
  private:
   class Beat;
   std::unique_ptr<Beat> beat_;
