@@ -1,13 +1,14 @@
 """Exports each model of zoo.py, trains it three slots wide with model_curve, and follows each slot in plain PyTorch.
 
-    models_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...] [--jobs N] [--write docs/model-coverage.md]
+    models_check.py MODEL_CURVE [--short | --only NAME ...] [--forms FORM ...] [--jobs N] [--write docs/model-coverage.md]
 
 Every loss of a few steps in float64, and the model's answer in evaluation mode after them, are as near to PyTorch's as
 rounding lets them be (noise_floor.py): slot by slot (chunk 1), together (chunk 3) and compiled. So is the loss of the
 first step in float32. Dropout and stochastic depth are off: their masks are counted, which PyTorch's are not.
 
-Each model is exported in every one of the ways asked for (exporting.py; `--forms all` takes about an hour, and is run by
-hand; idioms_check.py has small models in all of them), in float32 as people do; the float64 run widens its weights, as PyTorch's `double()` does.
+Each model is exported in every one of the ways asked for (exporting.py), in float32 as people do; the float64 run widens
+its weights, as PyTorch's `double()` does. CI runs `--short`, which leaves out the models that take minutes; the whole,
+and `--forms all` (over an hour on two cores), are run by hand. idioms_check.py has small models in all forms.
 Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
 """
 
@@ -222,7 +223,10 @@ def one_by_one(exports: list[tuple], model_curve: str) -> Iterator[tuple[tuple, 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("model_curve")
-    parser.add_argument("--only", nargs="+", default=list(CASES), choices=CASES, metavar="NAME")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--only", nargs="+", default=list(CASES), choices=CASES, metavar="NAME")
+    which.add_argument("--short", dest="only", action="store_const",
+                       const=[name for name, case in CASES.items() if not case.long])
     parser.add_argument("--forms", nargs="+", default=[USUAL], choices=[*FORMS, "all"], metavar="FORM")
     parser.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
     parser.add_argument("--write", type=pathlib.Path)

@@ -24,6 +24,7 @@ class Case:
     batch: int = 4
     steps: int = 5
     large: bool = False  # needs about 10 GB of memory
+    long: bool = False  # takes minutes: not followed by `models_check.py --short`, which CI runs
 
 
 def images(size, channels=3):
@@ -218,20 +219,20 @@ TAME = {"lr": 0.001, "steps": 3}
 
 # The longest first, so that no process of several is left alone with one at the end.
 CASES = {
-    "alexnet": Case(torchvision_model("alexnet"), images(64), large=True),
-    "vgg11_bn": Case(torchvision_model("vgg11_bn"), images(32), large=True),
+    "alexnet": Case(torchvision_model("alexnet"), images(64), large=True, long=True),
+    "vgg11_bn": Case(torchvision_model("vgg11_bn"), images(32), large=True, long=True),
     "resnet18": Case(torchvision_model("resnet18"), images(64), **TAME),
-    "resnet50": Case(torchvision_model("resnet50"), images(64), lr=0.001, batch=8, steps=2),
-    "mobilenet_v2": Case(torchvision_model("mobilenet_v2"), images(64), **TAME),
+    "resnet50": Case(torchvision_model("resnet50"), images(64), lr=0.001, batch=8, steps=2, long=True),
+    "mobilenet_v2": Case(torchvision_model("mobilenet_v2"), images(64), **TAME, long=True),
     "mobilenet_v3_small": Case(torchvision_model("mobilenet_v3_small"), images(32)),
     "mobilenet_v3_large": Case(torchvision_model("mobilenet_v3_large"), images(32), lr=0.001, batch=8, steps=2),
     "squeezenet1_1": Case(torchvision_model("squeezenet1_1"), images(48)),
     "shufflenet_v2_x0_5": Case(torchvision_model("shufflenet_v2_x0_5"), images(64), **TAME),
-    "efficientnet_b0": Case(torchvision_model("efficientnet_b0"), images(64), **TAME),
-    "densenet121": Case(torchvision_model("densenet121"), images(64), **TAME),
+    "efficientnet_b0": Case(torchvision_model("efficientnet_b0"), images(64), **TAME, long=True),
+    "densenet121": Case(torchvision_model("densenet121"), images(64), **TAME, long=True),
     "mnasnet0_5": Case(torchvision_model("mnasnet0_5"), images(64), lr=0.001, batch=8, steps=3),
     "regnet_y_400mf": Case(torchvision_model("regnet_y_400mf"), images(64), **TAME),
-    "convnext_tiny": Case(torchvision_model("convnext_tiny"), images(32)),
+    "convnext_tiny": Case(torchvision_model("convnext_tiny"), images(32), long=True),
     "vit": Case(vit, images(32)),
     "swin_t": Case(swin, images(32)),
     "googlenet": Case(torchvision_model("googlenet", init_weights=False), images(64), output=0, lr=0.001, batch=8, steps=3),
