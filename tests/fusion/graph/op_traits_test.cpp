@@ -13,6 +13,7 @@ TEST_CASE("functions of tensors, their views and their in-place forms are admitt
   const Case cases[] = {{"aten::relu", OpClass::kPointwise, false},
                         {"aten::relu_", OpClass::kPointwise, true},
                         {"aten::add_.Tensor", OpClass::kPointwise, true},
+                        {"aten::__iand__.Tensor", OpClass::kPointwise, true},
                         {"aten::copy_", OpClass::kPointwise, true},
                         {"aten::where.self", OpClass::kPointwise, false},
                         {"aten::softmax.int", OpClass::kReduction, false},
@@ -73,7 +74,8 @@ TEST_CASE("everything else is not, class by class") {
         "aten::_add_batch_dim"}},
       {"outputs of the caller's, and dimensions by name",
        {"aten::add.out", "aten::add.Scalar_out", "aten::cumsum.dimname_out", "aten::cumsum.dimname",
-        "aten::sum.DimnameList_out", "aten::zeros.names", "aten::avg_pool2d_backward.grad_input"}},
+        "aten::sum.DimnameList_out", "aten::zeros.names", "aten::avg_pool2d_backward.grad_input", "aten::topk.values",
+        "aten::div.out_mode", "aten::linalg_svd.U", "aten::_native_batch_norm_legit", "aten::_batch_norm_with_update"}},
       {"no ops", {"", "aten", "aten::", "relu", "aten::relu__", "aten::relu ", "os.system", "Aten::relu"}}};
   for (const Class& one : classes) {
     for (const char* op : one.ops) {
