@@ -24,6 +24,7 @@
 #include "engine/cli/signals.hpp"
 #include "engine/driver/driver.hpp"
 #include "engine/driver/lease.hpp"
+#include "engine/driver/leftovers.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
@@ -144,7 +145,12 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   if (store) stored = store->find(config.study);
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
-    if (is_finished(*store, config, next)) return finish(*store, config, any_complete(*store, config));
+    if (is_finished(*store, config, next)) {
+      const Faults none;
+      SystemFiles files(none, store->path().parent_path());
+      remove_leftovers(*store, config, next, storage::checkpoint_folder(store->path(), config.study), files, clock);
+      return finish(*store, config, any_complete(*store, config));
+    }
     take();
   }
   Fleet fleet = make_fleet(config, cache_folder());

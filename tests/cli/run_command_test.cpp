@@ -1,11 +1,13 @@
 // Runs: finished, stopped, gone on with, refused.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -14,8 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/files.hpp"
 #include "comparable.hpp"
 #include "program.hpp"
+#include "storage/checkpoints.hpp"
+#include "storage/store.hpp"
 #include "study_texts.hpp"
 
 using namespace hfta::testing;
@@ -131,6 +136,34 @@ TEST_CASE("a signal stops after the round, and the study goes on to the same end
     CHECK_THAT(rest.err, Catch::Contains("going on with study 'digits'"));
     CHECK(comparable(report(place)) == expected);
   }
+}
+
+TEST_CASE("what a run left that was killed behind the study's last round is removed by the next one") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  REQUIRE(place.run({"digits.yaml"}).code == 0);
+  const json expected = comparable(report(place));
+  const std::vector<std::string> files = state_files(place);
+  const std::filesystem::path folder = place.path() / "digits.db.hfta/digits";
+  const auto token = hfta::storage::Store::open(place.path() / "digits.db", hfta::storage::Store::Mode::kReadOnly)
+                         .lease("digits")
+                         ->token;
+  const std::string holder = "digits.db.hfta/digits/lease." + token;
+  place.write(holder, "process 1 on host nowhere\n");  // nobody holds its lock
+  hfta::SystemFiles disk;
+  hfta::storage::Checkpoints(disk, folder / "running").save(3, 1, std::vector<std::byte>(10));
+  CHECK(state_files(place).size() == files.size() + 2);
+  SECTION("nobody has the study") {
+    CHECK(place.run({"digits.yaml"}).code == 0);
+    CHECK(state_files(place) == files);
+  }
+  SECTION("nothing can be written there") {
+    if (::geteuid() == 0) return;  // to whom everything can
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+    CHECK(place.run({"digits.yaml"}).code == 0);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  }
+  CHECK(comparable(report(place)) == expected);
 }
 
 TEST_CASE("a killed run goes on to the same end") {
