@@ -97,7 +97,9 @@ class Connection {
   [[noreturn]] void fail(int code);
   /// Throws as fail() if the file has no room for so many rows.
   void check_rows(std::uint64_t rows);
-  /// Copies the whole database as it stands to a file that is absent or replaced; other programs may go on meanwhile.
+  /// Copies the whole database, as it is at one moment, to a file that is absent or replaced; durable when it returns.
+  /// Other programs may go on meanwhile: they are held up for a millisecond or so at a time, and only where they write
+  /// without pause for as long as the whole copy takes, once.
   void copy_to(const std::filesystem::path& file);
 
  private:

@@ -220,6 +220,8 @@ Store::Patience::Patience(Store& store, std::chrono::milliseconds longest) : sto
 }
 Store::Patience::~Patience() { store_.impl_->connection.wait_at_most(Connection::kPatience); }
 
+void Store::copy_to(const fs::path& file) { impl_->connection.copy_to(file); }
+
 void Store::use(const Faults& faults) { impl_->faults = &faults; }
 
 std::vector<StudySummary> Store::studies() {

@@ -178,6 +178,10 @@ class Store {
     Store& store_;
   };
 
+  /// Copies the whole file, as it is at one moment, to one that is absent or replaced; other programs may go on
+  /// meanwhile. Of the states beside it nothing is copied: see backup.hpp.
+  void copy_to(const std::filesystem::path& file);
+
   /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
   void use(const Faults& faults);
   /// One transaction; all or nothing. What was written before under the same trial and epoch, array, or round and slot
