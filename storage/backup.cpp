@@ -17,6 +17,7 @@
 #include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "storage/checkpoints.hpp"
+#include "storage/private_copy.hpp"
 #include "storage/sqlite.hpp"
 #include "storage/store.hpp"
 
@@ -241,6 +242,23 @@ Backup back_up(const fs::path& path, const fs::path& destination, const Faults& 
   Backup backup = counted(work.path(), studies);
   put_in_place(copy, place, faults);
   return backup;
+}
+
+fs::path keep_before_repair(const fs::path& path) {
+  Store store = Store::open(path, Store::Mode::kExamine);
+  std::error_code error;
+  for (int i = 1;; ++i) {
+    fs::path copy = store.path();
+    copy += i == 1 ? ".before-repair" : fmt::format(".before-repair-{}", i);
+    if (fs::symlink_status(copy, error).type() != fs::file_type::not_found) continue;
+    if (store.pending() == Store::Pending::kNothing) {
+      store.copy_to(copy);
+    } else {
+      copy_as_it_lies(store.path(), copy);
+    }
+    narrow(copy, store.path());
+    return copy;
+  }
 }
 
 }  // namespace hfta::storage

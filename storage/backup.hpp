@@ -30,4 +30,9 @@ struct Backup {
 [[nodiscard]] Backup back_up(const std::filesystem::path& path, const std::filesystem::path& destination,
                              const Faults& faults);
 
+/// Copies the file of the store `path`, as it lies or as another program leaves it, to `<store>.before-repair`, or to
+/// the first of `<store>.before-repair-2`, -3, ... that is not taken. A journal that a killed process left is copied
+/// beside it. Durable when it returns; returns the copy's path. Throws Error{kStorage} or Error{kLocked}.
+[[nodiscard]] std::filesystem::path keep_before_repair(const std::filesystem::path& path);
+
 }  // namespace hfta::storage

@@ -115,12 +115,33 @@ void Query::check(int code) {
 Connection::Connection(std::filesystem::path path, bool writable, bool create)
     : path_(std::move(path)), work_(std::make_unique<Work>(Work{path_})) {
   check_companions(path_);
-  // An absolute path is never taken for ":memory:" or a "file:" URI. Read-only users open for writing too, because only
-  // such a connection can roll back what a killed writer left; SQLite falls back to reading where it must.
-  const std::string absolute = std::filesystem::absolute(path_).string();
-  const int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
+  // Read-only users open for writing too, because only such a connection can roll back what a killed writer left;
+  // SQLite falls back to reading where it must.
+  open(path_, SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0));
+  if (!writable) sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
+  // back after a power failure, and takes back what was told to be durable.
+  execute("PRAGMA foreign_keys=ON; PRAGMA synchronous=EXTRA");
+  if (!writable) execute("PRAGMA query_only=ON");
+}
+
+Connection Connection::examining(const std::filesystem::path& path) {
+  check_companions(path);
+  return {path, PrivateCopy::where_needed(path)};
+}
+
+// The copy is private: there, SQLite may take back what it wants.
+Connection::Connection(std::filesystem::path path, std::unique_ptr<PrivateCopy> copy)
+    : path_(std::move(path)), copy_(std::move(copy)), work_(std::make_unique<Work>(Work{path_})) {
+  open(copy_ ? copy_->path() : path_, copy_ ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
+  execute("PRAGMA query_only=ON");
+}
+
+void Connection::open(const std::filesystem::path& file, int flags) {
+  // An absolute path is never taken for ":memory:" or a "file:" URI.
+  const std::string absolute = std::filesystem::absolute(file).string();
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(absolute.c_str(), &opened, flags, nullptr);
+  const int code = sqlite3_open_v2(absolute.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database_.reset(opened);
   if (opened == nullptr) fail_with(path_, SQLITE_NOMEM, "", 0);
   if (code != SQLITE_OK) fail(code);
@@ -128,15 +149,9 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create)
   wait_at_most(kPatience);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
   sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
-  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
-  // back after a power failure, and takes back what was told to be durable.
-  execute(
-      "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
-      "PRAGMA synchronous=EXTRA;");
-  if (!writable) execute("PRAGMA query_only=ON");
+  execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0");
 }
 
 // Every row takes a few bytes, and a few steps of SQLite's machine: what a file can honestly ask for is proportional to

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "storage/private_copy.hpp"
+
 namespace hfta::storage {
 
 class Connection;
@@ -79,6 +81,9 @@ class Connection {
   /// `writable` false: every write is refused, but a transaction that a killed writer left half-written is rolled back
   /// where the file's permissions allow it (nothing could be read otherwise). `create`: an absent file is made.
   Connection(std::filesystem::path path, bool writable, bool create);
+  /// Writes nothing, not even what a half-written transaction needs to be taken back: where that, or a write-ahead log,
+  /// is in the way, a private copy is read (see private_copy.hpp), and messages name the file all the same.
+  static Connection examining(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Replaces kPatience from the next statement on.
@@ -92,6 +97,8 @@ class Connection {
   /// Rows that the last INSERT, UPDATE or DELETE touched.
   [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
   [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
+  /// What examining() could not read in place; nullptr for any other connection.
+  [[nodiscard]] const PrivateCopy* copy() const { return copy_.get(); }
   /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
   /// do.
   [[noreturn]] void fail(int code);
@@ -103,6 +110,9 @@ class Connection {
   void copy_to(const std::filesystem::path& file);
 
  private:
+  Connection(std::filesystem::path path, std::unique_ptr<PrivateCopy> copy);
+  void open(const std::filesystem::path& file, int flags);
+
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
@@ -118,6 +128,7 @@ class Connection {
     static int has_become_too_much(void* self);
   };
   std::filesystem::path path_;
+  std::unique_ptr<PrivateCopy> copy_;
   std::unique_ptr<Work> work_;  // before database_, which calls it
   std::unique_ptr<sqlite3, Close> database_;
   struct Hash {

@@ -18,7 +18,8 @@ Usage backup_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune backup DESTINATION --storage URL";
   usage.about =
-      "A copy of a store, and of the training states that belong to it in DESTINATION.hfta, while the store is used. A\n"
+      "A copy of a store, and of the training states that belong to it in DESTINATION.hfta, while the store is used. "
+      "A\n"
       "study goes on from it where it lies, or when both are moved over the store. DESTINATION must be a new name.\n";
   add_storage_option(usage.options);
   usage.positional = {"DESTINATION"};

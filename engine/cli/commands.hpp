@@ -26,6 +26,7 @@ int studies_command(const Words& words);
 int simulate_command(const Words& words);
 int export_command(const Words& words);
 int backup_command(const Words& words);
+int doctor_command(const Words& words);
 
 /// The name of every command, for messages.
 [[nodiscard]] const std::vector<std::string>& command_names();

@@ -107,7 +107,8 @@ TEST_CASE("a backup that is killed leaves nothing that looks like one, and the n
     begin_study(place);
     const Finished killed = place.run(kBackup, {{"HFTA_FAULTS", std::string(at) + "=kill"}});
     CHECK(killed.code == 128 + SIGKILL);
-    const bool placed = at == std::string("backup-placed"), states_placed = placed || at == std::string("states-placed");
+    const bool placed = at == std::string("backup-placed"),
+               states_placed = placed || at == std::string("states-placed");
     CHECK(fs::exists(place.path() / "copy.db") == placed);
     CHECK(fs::exists(place.path() / "copy.db.hfta") == states_placed);
     const Finished next = place.run(kBackup);
