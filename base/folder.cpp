@@ -176,7 +176,8 @@ bool Folder::has_file(const std::string& name) const {
   return ::fstatat(descriptor_.get(), name.c_str(), &entry, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(entry.st_mode);
 }
 
-std::vector<std::string> Folder::files() const {
+// `type`: as readdir gives it.
+void Folder::list(const std::function<void(const std::string& name, unsigned char type)>& take) const {
   const int number = through([&] { return ::openat(descriptor_.get(), ".", kFolderFlags); });  // a position of its own
   const std::unique_ptr<DIR, CloseFolder> stream(number < 0 ? nullptr : ::fdopendir(number));
   if (stream == nullptr) {
@@ -184,14 +185,43 @@ std::vector<std::string> Folder::files() const {
     if (number >= 0) ::close(number);
     refuse(path_, fmt::format("cannot list: {}", std::strerror(reason)));
   }
-  std::vector<std::string> names;
-  for (errno = 0; const dirent* entry = ::readdir(stream.get()); errno = 0) {
-    const bool regular = entry->d_type == DT_REG || (entry->d_type == DT_UNKNOWN && has_file(entry->d_name));
-    if (regular) names.emplace_back(entry->d_name);
-  }
+  for (errno = 0; const dirent* entry = ::readdir(stream.get()); errno = 0) take(entry->d_name, entry->d_type);
   if (errno != 0) refuse(path_, fmt::format("cannot list: {}", std::strerror(errno)));
+}
+
+std::vector<std::string> Folder::files() const {
+  std::vector<std::string> names;
+  list([&](const std::string& name, unsigned char type) {
+    if (type == DT_REG || (type == DT_UNKNOWN && has_file(name))) names.push_back(name);
+  });
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<Folder::Entry> Folder::entries() const {
+  std::vector<Entry> found;
+  list([&](const std::string& name, unsigned char) {
+    struct stat entry {};
+    if (name == "." || name == "..") return;
+    if (::fstatat(descriptor_.get(), name.c_str(), &entry, AT_SYMLINK_NOFOLLOW) != 0) return;  // gone again
+    found.push_back({name, kind_of(entry.st_mode), S_ISREG(entry.st_mode), S_ISDIR(entry.st_mode)});
+  });
+  std::sort(found.begin(), found.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return found;
+}
+
+std::string Folder::move(const std::string& name, const Folder& to) const {
+  constexpr int kMostNames = 1000;
+  for (int i = 1;; ++i) {
+    const std::string wanted = i == 1 ? name : fmt::format("{}.{}", name, i);
+    struct stat taken {};
+    if (::fstatat(to.descriptor_.get(), wanted.c_str(), &taken, AT_SYMLINK_NOFOLLOW) == 0 && i < kMostNames) continue;
+    const auto call = [&] { return ::renameat(descriptor_.get(), name.c_str(), to.descriptor_.get(), wanted.c_str()); };
+    if (through(call) != 0) fail(name, "move", errno);
+    to.sync();
+    sync();
+    return wanted;
+  }
 }
 
 int Folder::rename(const std::string& from, const std::string& to) const {

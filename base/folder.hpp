@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,8 +58,19 @@ class Folder {
   [[nodiscard]] bool has_file(const std::string& name) const;
   /// Names of the regular files, sorted.
   [[nodiscard]] std::vector<std::string> files() const;
+  /// A name in the folder, and what has it: no link is followed.
+  struct Entry {
+    std::string name;
+    const char* kind = "";  ///< "a file", "a folder", "a symbolic link", "a pipe", "a socket" or "a device".
+    bool is_file = false, is_folder = false;
+  };
+  /// All of them, sorted.
+  [[nodiscard]] std::vector<Entry> entries() const;
   /// Replaces what is at `to`, if that is no folder. Returns 0, or errno.
   [[nodiscard]] int rename(const std::string& from, const std::string& to) const;
+  /// Moves a file, link or folder to a folder of the same file system; where the name is taken there, a number is
+  /// added. Returns the name it got.
+  [[nodiscard]] std::string move(const std::string& name, const Folder& to) const;
   /// A file, link or pipe; absent is no error.
   void remove(const std::string& name) const;
   /// What was made, renamed and removed here is on the disk when this returns.
@@ -70,6 +82,7 @@ class Folder {
   Folder(std::filesystem::path path, Descriptor descriptor);
   [[noreturn]] void fail(const std::string& name, const char* action, int error) const;
   void check_owner(const std::string& name, unsigned owner) const;
+  void list(const std::function<void(const std::string& name, unsigned char type)>& take) const;
 
   std::filesystem::path path_;
   Descriptor descriptor_;

@@ -53,8 +53,8 @@ void sweep(const fs::path& place, const std::string& name) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder(const std::string& name) {
-  const fs::path place = place_of_folders();
+TemporaryFolder::TemporaryFolder(const std::string& name, const fs::path& wanted_place) {
+  const fs::path place = wanted_place.empty() ? place_of_folders() : wanted_place;
   sweep(place, name);
   // Between being made and being locked it may be taken for a dead process's: then another one is made.
   do {

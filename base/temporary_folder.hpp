@@ -8,12 +8,12 @@
 
 namespace hfta {
 
-/// In memory where that is possible, removed with everything in it when this goes; one whose process was killed, when
-/// the next of its name is made.
+/// Removed with everything in it when this goes; one whose process was killed, when the next of its name is made there.
 class TemporaryFolder {
  public:
   /// Throws Error{kStorage} if it cannot be made. `name`: how its name begins, for who finds it after a crash.
-  explicit TemporaryFolder(const std::string& name);
+  /// `place`: the folder to make it in; "": in memory where that is possible.
+  explicit TemporaryFolder(const std::string& name, const std::filesystem::path& place = {});
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;

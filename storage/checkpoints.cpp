@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/crc.hpp>
-#include <charconv>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -12,64 +9,18 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "storage/state_file.hpp"
 
 namespace hfta::storage {
 namespace {
 
-constexpr std::string_view kEnding = ".safetensors";
 // What a file may hold beyond the size in its name before it is not even read: a damaged folder cannot fill the memory.
 constexpr std::size_t kSlack = std::size_t{1} << 20;
-
-/// CRC-64/XZ: every flip of up to 64 neighbouring bits is found.
-std::uint64_t checksum(const void* data, std::size_t size) {
-  boost::crc_optimal<64, 0x42F0E1EBA9EA3693ULL, 0xFFFFFFFFFFFFFFFFULL, 0xFFFFFFFFFFFFFFFFULL, true, true> crc;
-  crc.process_bytes(data, size);
-  return crc.checksum();
-}
-
-/// One file, as its name tells.
-struct Generation {
-  int trial = 0, epoch = 0;
-  std::size_t size = 0;
-  std::uint64_t checksum = 0;
-  bool operator==(const Generation&) const = default;
-  [[nodiscard]] std::string name() const {
-    return fmt::format("trial-{}.epoch-{}.{}.{:016x}{}", trial, epoch, size, checksum, kEnding);
-  }
-};
-
-bool take(std::string_view& text, std::string_view prefix) {
-  if (text.substr(0, prefix.size()) != prefix) return false;
-  text.remove_prefix(prefix.size());
-  return true;
-}
-
-template <typename Integer>
-bool take_number(std::string_view& text, Integer& value, int base = 10) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || value < 0) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
-std::optional<Generation> generation_from(std::string_view name) {
-  Generation g;
-  std::string_view rest = name;
-  const bool read = take(rest, "trial-") && take_number(rest, g.trial) && take(rest, ".epoch-") &&
-                    take_number(rest, g.epoch) && take(rest, ".") && take_number(rest, g.size) && take(rest, ".") &&
-                    take_number(rest, g.checksum, 16) && rest == kEnding;
-  if (!read || g.name() != name) return std::nullopt;  // only names that we write
-  return g;
-}
-
-bool is_temporary(const std::string& name) {
-  return name.rfind("trial-", 0) == 0 && name.find(std::string(kEnding) + ".tmp.") != std::string::npos;
-}
 
 }  // namespace
 
 struct Checkpoints::State {
-  using Generations = std::multimap<int, Generation, std::greater<>>;  // by epoch, of one trial; newest first
+  using Generations = std::multimap<int, StateFile, std::greater<>>;  // by epoch, of one trial; newest first
 
   State(Files& files_used, std::filesystem::path where) : files(files_used), folder(std::move(where)) {}
 
@@ -77,14 +28,14 @@ struct Checkpoints::State {
   std::map<int, Generations>& generations() {
     if (!listed) {
       for (const std::string& name : files.list(folder)) {
-        if (const auto g = generation_from(name)) trials[g->trial].emplace(g->epoch, *g);
+        if (const auto g = state_file_from(name)) trials[g->trial].emplace(g->epoch, *g);
       }
       listed = true;
     }
     return trials;
   }
 
-  void remove_file(const Generation& generation) { files.remove(folder / generation.name()); }
+  void remove_file(const StateFile& generation) { files.remove(folder / generation.name()); }
 
   Files& files;
   std::filesystem::path folder;
@@ -99,7 +50,7 @@ Checkpoints::~Checkpoints() = default;
 Checkpoints::Checkpoints(Checkpoints&&) noexcept = default;
 
 void Checkpoints::save(int trial, int epoch, std::span<const std::byte> bytes) {
-  const Generation written{trial, epoch, bytes.size(), checksum(bytes.data(), bytes.size())};
+  const StateFile written{trial, epoch, bytes.size(), checksum_of(bytes)};
   const std::lock_guard lock(state_->mutex);
   State::Generations& files = state_->generations()[trial];
   state_->files.write_atomically(state_->folder / written.name(), bytes);
@@ -123,7 +74,7 @@ std::optional<Checkpoint> Checkpoints::load(int trial) {
   for (const auto& [epoch, g] : found->second) {
     try {
       std::vector<std::byte> bytes = state_->files.read(state_->folder / g.name(), g.size + kSlack);
-      if (bytes.size() == g.size && checksum(bytes.data(), bytes.size()) == g.checksum) {
+      if (bytes.size() == g.size && checksum_of(bytes) == g.checksum) {
         return Checkpoint{g.epoch, std::move(bytes)};
       }
     } catch (const Error& error) {
@@ -156,7 +107,7 @@ std::optional<std::filesystem::path> Checkpoints::discard(int trial, int epoch) 
 void Checkpoints::sweep() {
   const std::lock_guard lock(state_->mutex);
   for (const std::string& name : state_->files.list(state_->folder)) {
-    if (is_temporary(name)) state_->files.remove(state_->folder / name);
+    if (is_temporary_state(name)) state_->files.remove(state_->folder / name);
   }
 }
 
@@ -177,7 +128,7 @@ std::filesystem::path checkpoint_folder(const std::filesystem::path& store, cons
     if (kSafe.find(c) == std::string_view::npos) c = '_';
   }
   if (!name.empty() && name.front() == '.') name.front() = '_';
-  if (name != study || name.empty()) name += fmt::format("-{:016x}", checksum(study.data(), study.size()));
+  if (name != study || name.empty()) name += fmt::format("-{:016x}", checksum_of(std::as_bytes(std::span(study))));
   std::filesystem::path folder = store;
   folder += ".hfta";
   return folder / name;

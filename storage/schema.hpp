@@ -2,11 +2,12 @@
 /// The tables of a study store: Optuna's, and ours beside them. docs/storage.md says what a row of each means.
 
 #include "storage/sqlite.hpp"
+#include "storage/store.hpp"
 
 namespace hfta::storage {
 
 /// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kSchemaVersion = 4;
+inline constexpr int kSchemaVersion = kNewestSchema;
 
 /// What lies in an SQLite file.
 enum class Contents {

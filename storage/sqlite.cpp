@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <limits>
 #include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "storage/companions.hpp"
 
@@ -63,10 +65,11 @@ std::string explain(int code, const char* detail, int system_error, const std::s
   }
 }
 
+bool is_locked(int code) { return (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED; }
+
 [[noreturn]] void fail_with(const std::filesystem::path& path, int code, const char* detail, int system_error) {
   const std::string name = printable(path.string());
-  const bool locked = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
-  throw Error(locked ? ErrorKind::kLocked : ErrorKind::kStorage,
+  throw Error(is_locked(code) ? ErrorKind::kLocked : ErrorKind::kStorage,
               fmt::format("{}: {}", name, explain(code, detail, system_error, name)));
 }
 
@@ -112,12 +115,33 @@ void Query::check(int code) {
 Connection::Connection(std::filesystem::path path, bool writable, bool create)
     : path_(std::move(path)), work_(std::make_unique<Work>(Work{path_})) {
   check_companions(path_);
-  // An absolute path is never taken for ":memory:" or a "file:" URI. Read-only users open for writing too, because only
-  // such a connection can roll back what a killed writer left; SQLite falls back to reading where it must.
-  const std::string absolute = std::filesystem::absolute(path_).string();
-  const int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
+  // Read-only users open for writing too, because only such a connection can roll back what a killed writer left;
+  // SQLite falls back to reading where it must.
+  open(path_, SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0));
+  if (!writable) sqlite3_db_config(database_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
+  // back after a power failure, and takes back what was told to be durable.
+  execute("PRAGMA foreign_keys=ON; PRAGMA synchronous=EXTRA");
+  if (!writable) execute("PRAGMA query_only=ON");
+}
+
+Connection Connection::examining(const std::filesystem::path& path) {
+  check_companions(path);
+  return {path, PrivateCopy::where_needed(path)};
+}
+
+// The copy is private: there, SQLite may take back what it wants.
+Connection::Connection(std::filesystem::path path, std::unique_ptr<PrivateCopy> copy)
+    : path_(std::move(path)), copy_(std::move(copy)), work_(std::make_unique<Work>(Work{path_})) {
+  open(copy_ ? copy_->path() : path_, copy_ ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
+  execute("PRAGMA query_only=ON");
+}
+
+void Connection::open(const std::filesystem::path& file, int flags) {
+  // An absolute path is never taken for ":memory:" or a "file:" URI.
+  const std::string absolute = std::filesystem::absolute(file).string();
   sqlite3* opened = nullptr;
-  const int code = sqlite3_open_v2(absolute.c_str(), &opened, flags, nullptr);
+  const int code = sqlite3_open_v2(absolute.c_str(), &opened, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   database_.reset(opened);
   if (opened == nullptr) fail_with(path_, SQLITE_NOMEM, "", 0);
   if (code != SQLITE_OK) fail(code);
@@ -125,15 +149,9 @@ Connection::Connection(std::filesystem::path path, bool writable, bool create)
   wait_at_most(kPatience);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  if (!writable) sqlite3_db_config(opened, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   for (const auto& [limit, value] : kLimits) sqlite3_limit(opened, limit, value);
   sqlite3_progress_handler(opened, kStepsPerLook, Work::has_become_too_much, work_.get());
-  // A transaction ends when its journal is removed. EXTRA syncs the folder after that: with FULL, the journal may be
-  // back after a power failure, and takes back what was told to be durable.
-  execute(
-      "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON;"
-      "PRAGMA synchronous=EXTRA;");
-  if (!writable) execute("PRAGMA query_only=ON");
+  execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0");
 }
 
 // Every row takes a few bytes, and a few steps of SQLite's machine: what a file can honestly ask for is proportional to
@@ -161,6 +179,32 @@ void Connection::check_rows(std::uint64_t rows) {
   if (rows > work_->rows_explained) fail(SQLITE_INTERRUPT);
 }
 
+namespace {
+
+constexpr int kPagesAtOnce = 256, kMostRestarts = 3;
+constexpr int kMillisecondsBetween = 1;
+
+// A reader in the way of a writer: between small steps others may write. Each time they do the copy begins anew, so
+// that after a few times all of it is taken in one step. Looks for a free moment more often than SQLite would: one who
+// writes without pause leaves few.
+int copy_pages(sqlite3_backup* backup) {
+  int restarts = 0, left = std::numeric_limits<int>::max();
+  for (auto patience = Connection::kPatience; patience.count() > 0;) {
+    const int code = sqlite3_backup_step(backup, restarts < kMostRestarts ? kPagesAtOnce : -1);
+    if (code != SQLITE_OK && !is_locked(code)) return code;
+    if (code == SQLITE_OK) {
+      const int before = std::exchange(left, sqlite3_backup_remaining(backup));
+      restarts += left >= before ? 1 : 0;
+      patience = Connection::kPatience;
+    }
+    sqlite3_sleep(kMillisecondsBetween);
+    patience -= std::chrono::milliseconds(kMillisecondsBetween);
+  }
+  return SQLITE_BUSY;
+}
+
+}  // namespace
+
 void Connection::copy_to(const std::filesystem::path& file) {
   std::filesystem::path temporary = file;
   temporary += ".tmp";
@@ -170,15 +214,20 @@ void Connection::copy_to(const std::filesystem::path& file) {
     Connection copy(temporary, true, true);
     sqlite3_backup* backup = sqlite3_backup_init(copy.database_.get(), "main", database_.get(), "main");
     if (backup == nullptr) copy.fail(sqlite3_errcode(copy.database_.get()));
-    const int stepped = sqlite3_backup_step(backup, -1);
+    wait_at_most(std::chrono::milliseconds(0));
+    const int stepped = copy_pages(backup);
+    wait_at_most(kPatience);
     const int finished = sqlite3_backup_finish(backup);
     if (stepped != SQLITE_DONE || finished != SQLITE_OK) {
       std::filesystem::remove(temporary, error);
+      if (is_locked(stepped)) fail_with(path_, stepped, "", 0);
       copy.fail(finished != SQLITE_OK ? finished : stepped);
     }
+    copy.execute("PRAGMA journal_mode=DELETE");  // of a file that somebody set to WAL, one file is the whole copy
   }
   std::filesystem::rename(temporary, file, error);
   if (error) fail_with(file, SQLITE_CANTOPEN, "", error.value());
+  Folder(std::filesystem::absolute(file).parent_path()).sync();
 }
 
 Query Connection::query(std::string_view sql) {

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "storage/private_copy.hpp"
+
 namespace hfta::storage {
 
 class Connection;
@@ -79,6 +81,9 @@ class Connection {
   /// `writable` false: every write is refused, but a transaction that a killed writer left half-written is rolled back
   /// where the file's permissions allow it (nothing could be read otherwise). `create`: an absent file is made.
   Connection(std::filesystem::path path, bool writable, bool create);
+  /// Writes nothing, not even what a half-written transaction needs to be taken back: where that, or a write-ahead log,
+  /// is in the way, a private copy is read (see private_copy.hpp), and messages name the file all the same.
+  static Connection examining(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   /// Replaces kPatience from the next statement on.
@@ -92,15 +97,22 @@ class Connection {
   /// Rows that the last INSERT, UPDATE or DELETE touched.
   [[nodiscard]] int changes() const { return sqlite3_changes(database_.get()); }
   [[nodiscard]] std::int64_t last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
+  /// What examining() could not read in place; nullptr for any other connection.
+  [[nodiscard]] const PrivateCopy* copy() const { return copy_.get(); }
   /// Throws Error{kStorage}, or Error{kLocked} where another program holds the file: the file, what happened, what to
   /// do.
   [[noreturn]] void fail(int code);
   /// Throws as fail() if the file has no room for so many rows.
   void check_rows(std::uint64_t rows);
-  /// Copies the whole database as it stands to a file that is absent or replaced; other programs may go on meanwhile.
+  /// Copies the whole database, as it is at one moment, to a file that is absent or replaced; durable when it returns.
+  /// Other programs may go on meanwhile: they are held up for a millisecond or so at a time, and only where they write
+  /// without pause for as long as the whole copy takes, once.
   void copy_to(const std::filesystem::path& file);
 
  private:
+  Connection(std::filesystem::path path, std::unique_ptr<PrivateCopy> copy);
+  void open(const std::filesystem::path& file, int flags);
+
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
   };
@@ -116,6 +128,7 @@ class Connection {
     static int has_become_too_much(void* self);
   };
   std::filesystem::path path_;
+  std::unique_ptr<PrivateCopy> copy_;
   std::unique_ptr<Work> work_;  // before database_, which calls it
   std::unique_ptr<sqlite3, Close> database_;
   struct Hash {

@@ -141,7 +141,10 @@ void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_
 }  // namespace
 
 Store::Impl::Impl(const fs::path& path, Mode mode)
-    : connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate), contents(inspect(connection)) {}
+    : connection(mode == Mode::kExamine
+                     ? Connection::examining(checked(path, mode))
+                     : Connection(checked(path, mode), mode != Mode::kReadOnly, mode == Mode::kCreate)),
+      contents(inspect(connection)) {}
 
 std::unique_ptr<Store::Impl> Store::Impl::open(const fs::path& path, Mode mode) {
   auto impl = std::make_unique<Impl>(path, mode);
@@ -152,21 +155,26 @@ std::unique_ptr<Store::Impl> Store::Impl::open(const fs::path& path, Mode mode) 
 
 void Store::Impl::prepare(Mode mode) {
   if (contents == Contents::kEmpty && mode != Mode::kCreate) fail("not a study: found an empty database");
-  if (mode == Mode::kReadOnly) return;  // what is read is held to its digests; a walk over the file would cost seconds
+  if (mode == Mode::kReadOnly || mode == Mode::kExamine)
+    return;  // what is read is held to its digests; a walk over the file would cost seconds
   if (contents != Contents::kEmpty) check_health(connection);
   leave_wal(connection);
   if (contents != Contents::kHfta) complete_tables(connection);
   contents = Contents::kHfta;
 }
 
-std::optional<fs::path> Store::Impl::other_home() {
+std::optional<fs::path> Store::Impl::home() {
   if (!connection.query("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'hfta_home'").next()) return {};
   Query query = connection.query("SELECT path FROM hfta_home WHERE id = 1");
-  if (!query.next()) return {};
-  const fs::path home = query.text(0);
+  return query.next() ? std::optional<fs::path>(query.text(0)) : std::nullopt;
+}
+
+std::optional<fs::path> Store::Impl::other_home() {
+  std::optional<fs::path> found = home();
+  if (!found) return {};
   std::error_code error;
-  const bool same = home.is_absolute() && fs::equivalent(home, connection.path(), error) && !error;
-  return same && home != connection.path() ? std::optional(home) : std::nullopt;
+  const bool same = found->is_absolute() && fs::equivalent(*found, connection.path(), error) && !error;
+  return same && *found != connection.path() ? found : std::nullopt;
 }
 
 void Store::Impl::fail(const std::string& what) const { refuse(connection.path(), what); }
@@ -219,6 +227,8 @@ Store::Patience::Patience(Store& store, std::chrono::milliseconds longest) : sto
   store_.impl_->connection.wait_at_most(longest);
 }
 Store::Patience::~Patience() { store_.impl_->connection.wait_at_most(Connection::kPatience); }
+
+void Store::copy_to(const fs::path& file) { impl_->connection.copy_to(file); }
 
 void Store::use(const Faults& faults) { impl_->faults = &faults; }
 

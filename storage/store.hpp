@@ -21,6 +21,9 @@
 
 namespace hfta::storage {
 
+/// Number of the layout of the hfta_* tables that this program writes.
+inline constexpr int kNewestSchema = 4;
+
 /// A study as a whole.
 struct StudyRecord {
   std::string name;
@@ -110,8 +113,9 @@ class Store {
   /// file is no study, but kCreate makes one of it. kReadOnly never creates and never writes, except that SQLite takes
   /// back what a killed process left half-written; it works on read-only files. The other two walk the file once to see
   /// that it is whole (under 1 s for 10^6 rows), give a file that only Optuna wrote our tables, and lift the tables of
-  /// an earlier schema to this one.
-  enum class Mode { kCreate, kReadWrite, kReadOnly };
+  /// an earlier schema to this one. kExamine is kReadOnly without that exception: what a killed process left
+  /// half-written is taken back in a private copy.
+  enum class Mode { kCreate, kReadWrite, kReadOnly, kExamine };
   static Store open(const std::filesystem::path& path, Mode mode);
   /// The same, but nullopt where no store has been made yet: no file, or one without tables, which another process is
   /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
@@ -177,6 +181,34 @@ class Store {
    private:
     Store& store_;
   };
+
+  /// Copies the whole file, as it is at one moment, to one that is absent or replaced; other programs may go on
+  /// meanwhile. Of the states beside it nothing is copied: see backup.hpp.
+  void copy_to(const std::filesystem::path& file);
+
+  /// What lies beside the file that kExamine could not read in place, or leave for others.
+  enum class Pending {
+    kNothing,
+    kHalfWritten,  ///< A journal: a killed program left a transaction half-written, and the next one takes it back.
+    kLog,          ///< A write-ahead log, of a program that set the file to that.
+  };
+  [[nodiscard]] Pending pending() const;
+  /// Number of the hfta_* tables' layout; 0: the file has only Optuna's.
+  [[nodiscard]] int schema();
+  /// The name by which a study of the file was last run, as it was then; nullopt if nobody has.
+  [[nodiscard]] std::optional<std::filesystem::path> home();
+  /// What SQLite finds wrong with the file's pages, indexes and references, at most some 20 lines.
+  struct StructuralFault {
+    std::string words;
+    bool in_index = false;  ///< Rows are whole; see rebuild_indexes().
+  };
+  [[nodiscard]] std::vector<StructuralFault> structural_faults();
+  /// What is never so in a study's rows, though each of them can be read; at most some of each kind. For faults that
+  /// the digests do not tell: rows that no digest is about, or that were never as they should be.
+  [[nodiscard]] std::vector<std::string> row_faults(const std::string& study);
+  /// Makes the indexes anew from the rows, if the file is whole then; otherwise throws Error{kStorage}, nothing
+  /// written.
+  void rebuild_indexes();
 
   /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
   void use(const Faults& faults);

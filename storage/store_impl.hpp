@@ -33,6 +33,8 @@ struct Store::Impl {
   void prepare(Mode mode);
   /// The name by which this file was run, if that is not the one it was opened by and still names it.
   [[nodiscard]] std::optional<std::filesystem::path> other_home();
+  /// That name, whatever it names now.
+  [[nodiscard]] std::optional<std::filesystem::path> home();
 
   /// Optuna's trial_ids of a study, by trial number, as far as they were needed: Optuna has no index over numbers.
   struct KnownStudy {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/faults.hpp"
 #include "engine/cli/arguments.hpp"
 #include "engine/config.hpp"
 #include "engine/driver/study.hpp"
@@ -24,6 +25,8 @@ int plan_command(const Words& words);
 int studies_command(const Words& words);
 int simulate_command(const Words& words);
 int export_command(const Words& words);
+int backup_command(const Words& words);
+int doctor_command(const Words& words);
 
 /// The name of every command, for messages.
 [[nodiscard]] const std::vector<std::string>& command_names();
@@ -47,6 +50,9 @@ struct StoredConfig {
 };
 [[nodiscard]] StoredConfig stored_config(storage::Store& store, const std::string& study,
                                          const std::filesystem::path& path, const std::vector<Override>& overrides);
+
+/// For tests: HFTA_FAULTS="state-saved=kill" and its like, see base/faults.hpp.
+[[nodiscard]] Faults faults_from_environment();
 
 /// Warnings of a config go to standard error.
 void tell_warnings(const StudyConfig& config);

@@ -31,7 +31,9 @@ constexpr const char* kHelp =
     "  plan CONFIG.yaml              what would run; trains nothing\n"
     "  simulate CONFIG.yaml          the whole study in pretended time, in seconds\n"
     "  export [STUDY] --storage URL  a trial's weights under the model's own names\n"
-    "  studies --storage URL         the studies in a store\n\n"
+    "  studies --storage URL         the studies in a store\n"
+    "  backup COPY --storage URL     a copy of a store and its states, while it is used\n"
+    "  doctor STORE                  what is wrong with a store, and what to do; --repair\n\n"
     "  --version                     the version\n"
     "  --help                        this text; every command has its own\n\n"
     "hfta-tune run --help shows the options of a run.\n\n"
@@ -45,8 +47,9 @@ struct Command {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      {"run", run_command},       {"resume", resume_command},   {"report", report_command},    {"plan", plan_command},
-      {"export", export_command}, {"studies", studies_command}, {"simulate", simulate_command}};
+      {"run", run_command},           {"resume", resume_command}, {"report", report_command},
+      {"plan", plan_command},         {"export", export_command}, {"studies", studies_command},
+      {"simulate", simulate_command}, {"backup", backup_command}, {"doctor", doctor_command}};
   return all;
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <memory>
@@ -93,12 +92,6 @@ void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
 
 std::size_t physical_memory() {
   return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
-}
-
-// For tests: "state-saved=kill" and its like, see base/faults.hpp.
-Faults faults_from_environment() {
-  const char* orders = std::getenv("HFTA_FAULTS");
-  return Faults(orders != nullptr ? orders : "");
 }
 
 int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Fleet& fleet,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "base/error.hpp"
@@ -32,6 +33,11 @@ std::string study_or_only(const Arguments& arguments, Store& store) {
   for (const storage::StudySummary& study : studies) names.push_back(printable(study.name));
   throw Error(ErrorKind::kConfig, fmt::format("STUDY: found none given, wanted one of the {} studies in the store{}",
                                               names.size(), names.empty() ? "" : ": " + join(names)));
+}
+
+Faults faults_from_environment() {
+  const char* orders = std::getenv("HFTA_FAULTS");
+  return Faults(orders != nullptr ? orders : "");
 }
 
 StoredConfig stored_config(Store& store, const std::string& study, const std::filesystem::path& path,

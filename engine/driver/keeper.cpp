@@ -5,25 +5,36 @@
 
 namespace hfta::engine {
 
+BestTrials::BestTrials(int keep, trials::Goal goal) : most_(static_cast<std::size_t>(std::max(keep, 1))), goal_(goal) {}
+
+std::optional<int> BestTrials::add(int number, double value) {
+  const auto worse = std::find_if(best_.begin(), best_.end(), [&](const Kept& kept) {
+    return trials::better(value, kept.value, goal_) || (value == kept.value && number < kept.number);
+  });
+  best_.insert(worse, {value, number});
+  if (best_.size() <= most_) return std::nullopt;
+  const int surpassed = best_.back().number;
+  best_.pop_back();
+  return surpassed;
+}
+
+bool BestTrials::contains(int number) const {
+  return std::any_of(best_.begin(), best_.end(), [&](const Kept& kept) { return kept.number == number; });
+}
+
+std::vector<int> BestTrials::numbers() const {
+  std::vector<int> all;
+  for (const Kept& kept : best_) all.push_back(kept.number);
+  return all;
+}
+
 Keeper::Keeper(storage::Checkpoints& running, storage::Checkpoints& finished, const StudyConfig& config,
                std::function<void()> settle)
     : running_(running),
       finished_(finished),
       settle_(std::move(settle)),
-      most_(static_cast<std::size_t>(std::max(config.keep, 1))),  // the best one is tested when the study ends
-      goal_(config.goal),
-      select_best_(config.select_best) {}
-
-std::size_t Keeper::rank(double value, int number) const {
-  const auto worse = std::find_if(best_.begin(), best_.end(), [&](const Kept& kept) {
-    return trials::better(value, kept.value, goal_) || (value == kept.value && number < kept.number);
-  });
-  return static_cast<std::size_t>(worse - best_.begin());
-}
-
-bool Keeper::is_kept(int number) const {
-  return std::any_of(best_.begin(), best_.end(), [&](const Kept& kept) { return kept.number == number; });
-}
+      select_best_(config.select_best),
+      best_(config.keep, config.goal) {}
 
 void Keeper::begin(Ledger& ledger) {
   running_.sweep();
@@ -32,16 +43,13 @@ void Keeper::begin(Ledger& ledger) {
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     const trials::Trial& t = ledger.trial(draw);
     if (ledger.entry(draw).phase != Phase::kDone) unfinished.insert(t.number);
-    if (t.state != trials::State::kComplete || !t.value) continue;
-    const std::size_t at = rank(*t.value, t.number);
-    best_.insert(best_.begin() + static_cast<std::ptrdiff_t>(at), {*t.value, t.number});
-    if (best_.size() > most_) best_.pop_back();
+    if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, *t.value);
   }
   for (const int number : running_.trials()) {
     unfinished.contains(number) ? (void)on_disk_.insert(number) : running_.remove(number);
   }
   for (const int number : finished_.trials()) {
-    if (!is_kept(number) && !unfinished.contains(number)) finished_.remove(number);
+    if (!best_.contains(number) && !unfinished.contains(number)) finished_.remove(number);
   }
 }
 
@@ -78,21 +86,17 @@ std::optional<std::filesystem::path> Keeper::discard(Entry& entry, int number) {
 }
 
 void Keeper::keep(int number, double value, int epoch, const HeldState& state, Page& page) {
-  const std::size_t at = rank(value, number);
-  if (at >= most_) return;
+  const std::optional<int> surpassed = best_.add(number, value);
+  if (surpassed == number) return;
   page.kept.push_back({true, number, epoch, state});
-  best_.insert(best_.begin() + static_cast<std::ptrdiff_t>(at), {value, number});
-  if (best_.size() > most_) {
-    page.surpassed.push_back(best_.back().number);
-    best_.pop_back();
-  }
+  if (surpassed) page.surpassed.push_back(*surpassed);
 }
 
 void Keeper::forget(int number, Page& page) {
   if (on_disk_.erase(number) == 0) return;
   page.needless.push_back(number);
   // With metric.select best, a trial has its best weights on disk while it still runs.
-  if (select_best_ && !is_kept(number)) page.surpassed.push_back(number);
+  if (select_best_ && !best_.contains(number)) page.surpassed.push_back(number);
 }
 
 std::optional<SlotState> Keeper::finished_state(int number) {

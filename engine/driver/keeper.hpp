@@ -16,6 +16,27 @@
 
 namespace hfta::engine {
 
+/// The best of the COMPLETE trials that it is told of, ties to the lower number: whose weights are kept.
+class BestTrials {
+ public:
+  /// At most `keep` of them; one at least, which is tested when the study ends.
+  BestTrials(int keep, trials::Goal goal);
+  /// The number of the trial that is not among them any more, which may be this one; nullopt if all have room.
+  std::optional<int> add(int number, double value);
+  [[nodiscard]] bool contains(int number) const;
+  /// Best first.
+  [[nodiscard]] std::vector<int> numbers() const;
+
+ private:
+  struct Kept {
+    double value;
+    int number;
+  };
+  std::size_t most_;
+  trials::Goal goal_;
+  std::vector<Kept> best_;  ///< Best first, at most `most_`.
+};
+
 /// States under `running` belong to trials that are not done; states under `finished` are what a trial's value was
 /// measured on: of the best `keep` COMPLETE trials and, with metric.select best, of trials that still run.
 /// What is to be written and removed goes into pages; only begin(), restore() and finished_state() touch the disk.
@@ -47,21 +68,12 @@ class Keeper {
   [[nodiscard]] std::optional<SlotState> finished_state(int number);
 
  private:
-  struct Kept {
-    double value;
-    int number;
-  };
-  [[nodiscard]] std::size_t rank(double value, int number) const;
-  [[nodiscard]] bool is_kept(int number) const;
-
   storage::Checkpoints& running_;
   storage::Checkpoints& finished_;
   std::function<void()> settle_;
-  std::size_t most_;
-  trials::Goal goal_;
   bool select_best_;
-  std::vector<Kept> best_;  ///< Best first, at most `most_`.
-  std::set<int> on_disk_;   ///< Numbers with files under `running`, or on their way there.
+  BestTrials best_;
+  std::set<int> on_disk_;  ///< Numbers with files under `running`, or on their way there.
 };
 
 }  // namespace hfta::engine

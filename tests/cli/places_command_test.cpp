@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/files.hpp"
-#include "comparable.hpp"
+#include "begun_study.hpp"
 #include "program.hpp"
 #include "storage/checkpoints.hpp"
 #include "study_texts.hpp"
@@ -24,39 +24,6 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words run_in(const std::string& store) { return {"digits.yaml", "--set", "storage=" + store}; }
-
-json results(const Workplace& place, const std::string& store) {
-  const Finished finished = place.run({"report", "digits", "--storage", store, "--format", "json"});
-  REQUIRE(finished.code == 0);
-  return comparable(json::parse(finished.out));
-}
-
-json whole_results() {
-  const Workplace place;
-  place.write("digits.yaml", kHyperband);
-  REQUIRE(place.run({"digits.yaml"}).code == 0);
-  return results(place, "digits.db");
-}
-
-// A study that was stopped after a few rounds, with the states of all that is unfinished on disk.
-void begin_study(const Workplace& place, const std::string& store = "digits.db") {
-  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "30"}}), run_in(store));
-  REQUIRE(program.wait_for("round 3:"));
-  program.signal(SIGTERM);
-  REQUIRE(program.wait().code == 128 + SIGTERM);
-}
-
-std::vector<fs::path> checkpoints(const Workplace& place) {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(place.path() / "digits.db.hfta/digits/running")) {
-    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
-  }
-  return files;
-}
 
 struct Alias {
   const char* name;
@@ -129,7 +96,6 @@ TEST_CASE("a store by another name is the same store") {
 TEST_CASE("a copy of a store is another store, and a moved one the same") {
   const json expected = whole_results();
   const Workplace place;
-  place.write("digits.yaml", kHyperband);
   begin_study(place);
   const fs::path file = place.path() / "digits.db", copy = place.path() / "copy.db";
   {
@@ -169,7 +135,6 @@ TEST_CASE("what was put in a checkpoint's place is passed over, and the study en
   for (const Case& c : cases) {
     CAPTURE(c.name);
     const Workplace place;
-    place.write("digits.yaml", kHyperband);
     begin_study(place);
     REQUIRE(!checkpoints(place).empty());
     for (const fs::path& path : checkpoints(place)) {
@@ -186,7 +151,6 @@ TEST_CASE("what was put in a checkpoint's place is passed over, and the study en
 TEST_CASE("a state that does not fit is named, and the one before it is gone on from") {
   const json expected = whole_results();
   const Workplace place;
-  place.write("digits.yaml", kHyperband);
   begin_study(place);
   // Whole files of another model: what they hold is the right size and checksum, and of no use.
   std::string state = R"({"optimizer.momentum_buffer.weight":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)"
@@ -212,7 +176,6 @@ TEST_CASE("a linked folder of states is refused, and nothing behind it is touche
   for (const char* linked : {"digits.db.hfta", "digits.db.hfta/digits", "digits.db.hfta/digits/running"}) {
     CAPTURE(linked);
     const Workplace place;
-    place.write("digits.yaml", kHyperband);
     begin_study(place);
     const fs::path elsewhere = place.path() / "elsewhere";
     fs::remove_all(place.path() / linked);

@@ -51,6 +51,9 @@ TEST_CASE("wrong usage is one line, exit 2, and nothing is created") {
       {{"studies", "--storage", "x.db", "--format", "csv"}, "wanted one of table, json"},
       {{"plan"}, "CONFIG.yaml is missing"},
       {{"resume", "digits"}, "storage is missing"},
+      {{"backup"}, "DESTINATION is missing"},
+      {{"backup", "copy.db"}, "storage is missing"},
+      {{"doctor"}, "storage is missing"},
       {{"resume", "--storage", "x.db"}, "STUDY is missing"},
   };
   for (const Case& c : cases) {
@@ -78,7 +81,7 @@ TEST_CASE("hostile words cannot move the cursor") {
 
 TEST_CASE("every command has its help, on standard output") {
   const Workplace place;
-  for (const char* command : {"run", "resume", "report", "plan", "export", "studies"}) {
+  for (const char* command : {"run", "resume", "report", "plan", "export", "studies", "simulate", "backup", "doctor"}) {
     for (const char* word : {"--help", "-h"}) {
       const Finished finished = place.run({command, word});
       CHECK(finished.code == 0);
@@ -88,7 +91,7 @@ TEST_CASE("every command has its help, on standard output") {
   }
   const Finished all = place.run({"--help"});
   CHECK(all.code == 0);
-  for (const char* command : {"resume", "report", "plan", "export", "studies", "--version"})
+  for (const char* command : {"resume", "report", "plan", "export", "studies", "backup", "doctor", "--version"})
     CHECK_THAT(all.out, Catch::Contains(command));
   CHECK(place.run({"nosuch.yaml", "--help"}).code == 0);
   CHECK_THAT(place.run({"--version"}).out, Catch::StartsWith("hfta-tune ") && Catch::EndsWith("\n"));

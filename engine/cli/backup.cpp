@@ -1,0 +1,51 @@
+// hfta-tune backup
+
+#include "storage/backup.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "engine/cli/commands.hpp"
+#include "engine/cli/output.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr int kDamagedStore = 3;  // as of report
+
+Usage backup_usage() {
+  Usage usage;
+  usage.synopsis = "hfta-tune backup DESTINATION --storage URL";
+  usage.about =
+      "A copy of a store, and of the training states that belong to it in DESTINATION.hfta, while the store is used. "
+      "A\n"
+      "study goes on from it where it lies, or when both are moved over the store. DESTINATION must be a new name.\n";
+  add_storage_option(usage.options);
+  usage.positional = {"DESTINATION"};
+  return usage;
+}
+
+std::string counted(int count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+}  // namespace
+
+int backup_command(const Words& words) {
+  const Usage usage = backup_usage();
+  const Arguments arguments(usage, words);
+  if (arguments.help()) return print(help_text(usage)), 0;
+  const std::filesystem::path destination = storage::path_from_url(arguments.required("DESTINATION"));
+  const std::filesystem::path store = storage::path_from_url(arguments.required("storage"));
+  const storage::Backup backup = storage::back_up(store, destination, faults_from_environment());
+  const std::string name = printable(destination.string());
+  print(fmt::format("{}: {}, {}, {} and {}{}; {} bytes\n", name, counted(backup.studies, "study", "studies"),
+                    counted(backup.trials, "trial", "trials"), counted(backup.rounds, "round", "rounds"),
+                    counted(backup.states, "state", "states"), backup.states > 0 ? " in " + name + ".hfta" : "",
+                    backup.bytes));
+  for (const std::string& line : backup.damage) tell(line);
+  return backup.damage.empty() ? 0 : kDamagedStore;
+}
+
+}  // namespace hfta::engine

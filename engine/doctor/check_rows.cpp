@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/text.hpp"
+#include "engine/doctor/checks.hpp"
+#include "engine/driver/runner.hpp"
+#include "engine/driver/study.hpp"
+#include "engine/report/words.hpp"
+#include "storage/checkpoints.hpp"
+
+namespace hfta::engine::doctor {
+namespace {
+
+using trials::State;
+using trials::Trial;
+
+constexpr const char* kGoBack = "keep the file and go back to a backup of it, or begin a new study with --fresh";
+
+std::string place(const std::string& study) { return fmt::format("study '{}'", printable(study)); }
+
+// Damage that reading meets is a finding; an error of another kind is nothing that was found.
+template <typename Read>
+void reading(const std::string& where, Findings& findings, Read read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kLocked || error.kind() == ErrorKind::kBusy) throw;
+    findings.push_back(unreadable(where, error));
+  }
+}
+
+// What a trial's value is by metric.select; nullopt where its epochs do not say.
+std::optional<double> expected_value(const Trial& trial, const StudyConfig& config) {
+  std::optional<double> value;
+  for (const trials::EpochRecord& epoch : trial.epochs) {
+    const auto metric = epoch.metrics.find(config.metric);
+    if (metric == epoch.metrics.end() || !std::isfinite(metric->second)) return std::nullopt;
+    if (!config.select_best || !value || trials::better(metric->second, *value, config.goal)) value = metric->second;
+  }
+  return value;
+}
+
+void check_values(const ExaminedStudy& study, Findings& findings) {
+  for (const Trial& trial : *study.rows) {
+    const bool has_ended = trial.state == State::kComplete || trial.state == State::kPruned;
+    if (!has_ended || !trial.value || !study.drawn.contains(trial.number)) continue;
+    const std::optional<double> expected = expected_value(trial, *study.config);
+    if (!expected || *expected == *trial.value) continue;
+    findings.push_back(
+        {Severity::kNote,
+         place(study.name),
+         fmt::format("trial {}: its value is {}, the {} of its epochs' {} is {}", trial.number, shortest(*trial.value),
+                     study.config->select_best ? "best" : "last", printable(study.config->metric), shortest(*expected)),
+         "another program has ended it with a value of its own, or has changed it since",
+         {}});
+  }
+}
+
+}  // namespace
+
+ExaminedStudy read_study(const ExaminedStore& examined, const std::string& name, Findings& findings) {
+  storage::Store& store = examined.store;
+  ExaminedStudy study;
+  study.name = name;
+  study.store = store.path();
+  study.folder = storage::checkpoint_folder(store.path(), name);
+  const std::string where = place(name);
+  reading(where, findings, [&] { study.record = store.find(name); });
+  reading(where, findings, [&] { study.runner = runner_of(store, name, study.folder, examined.clock); });
+  if (!study.record) return study;  // trials are read by what it says
+  reading(where, findings, [&] { study.rows = store.trials(name, storage::Store::Damage::kMark); });
+  reading(where, findings, [&] {
+    for (const int number : store.draws(name)) study.drawn.insert(number);
+  });
+  reading(where, findings, [&] { (void)store.arrays(name); });
+  reading(where, findings, [&] { (void)store.rounds(name); });
+  if (study.record->config.empty()) return study;  // Optuna's
+  reading(where, findings, [&] {
+    const ConfigOrigin origin = origin_of(*study.record);
+    study.config = parse_config(study.record->config, origin.file, origin.overrides);
+  });
+  return study;
+}
+
+void check_rows(const ExaminedStore& examined, const ExaminedStudy& study, Findings& findings) {
+  const std::string where = place(study.name);
+  const std::size_t before = findings.size();
+  reading(where, findings, [&] {
+    for (const std::string& fault : examined.store.row_faults(study.name)) {
+      findings.push_back({Severity::kDamage, where, fault, kGoBack, {}});
+    }
+  });
+  if (!study.rows) return;
+  for (const Trial& trial : *study.rows) {
+    if (!trial.reason.starts_with("damaged")) continue;
+    findings.push_back({Severity::kDamage,
+                        where,
+                        fmt::format("trial {}: its rows are not those that were written (the disk, or another program, "
+                                    "changed them); report shows it as FAIL, runs do not go on",
+                                    trial.number),
+                        kGoBack,
+                        {}});
+  }
+  if (study.config) check_values(study, findings);
+  if (findings.size() > before) return;
+  findings.push_back(
+      {Severity::kOk,
+       where,
+       fmt::format("{} as they were written: states, epochs, values", counted(study.rows->size(), "trial", "trials")),
+       "",
+       {}});
+}
+
+}  // namespace hfta::engine::doctor

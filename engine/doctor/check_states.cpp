@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/folder.hpp"
+#include "base/text.hpp"
+#include "engine/doctor/checks.hpp"
+#include "engine/driver/keeper.hpp"
+#include "storage/state_survey.hpp"
+
+namespace hfta::engine::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+using storage::StateEntry;
+using trials::State;
+using trials::Trial;
+using Kind = StateEntry::Kind;
+
+constexpr const char* kAside = "set-aside";  // a folder in the study's own
+
+/// One of the two folders of a study's states.
+class StatesCheck {
+ public:
+  StatesCheck(const ExaminedStudy& study, const char* kind, Findings& findings)
+      : study_(study), folder_(study.folder / kind), is_running_(std::string(kind) == "running"), findings_(findings) {}
+
+  /// Looks at every file; returns the epochs of whole states, by trial.
+  std::multimap<int, int> check(const BestTrials* best) {
+    std::multimap<int, int> whole;
+    try {
+      for (const StateEntry& entry : storage::survey_states(study_.store.parent_path(), folder_)) {
+        largest_ = std::max(largest_, entry.bytes);
+        if (entry.kind == Kind::kState) whole.emplace(entry.trial, entry.epoch);
+        look_at(entry, best);
+      }
+    } catch (const Error& error) {
+      findings_.push_back(unreadable(shown(study_.store, folder_), error));
+    }
+    return whole;
+  }
+  [[nodiscard]] std::size_t largest() const { return largest_; }
+
+ private:
+  void look_at(const StateEntry& entry, const BestTrials* best);
+  void look_at_state(const StateEntry& entry, const BestTrials* best);
+  void add(Severity severity, const StateEntry& entry, const std::string& found, const std::string& advice,
+           std::function<std::string()> mend = {}) {
+    findings_.push_back({severity, shown(study_.store, folder_ / entry.name), found, advice, std::move(mend)});
+  }
+  void add_needless(const StateEntry& entry, const std::string& found) {
+    add(Severity::kNote, entry, found, std::string("the next run removes it, and so does ") + kRepair,
+        [store = study_.store, folder = folder_, name = entry.name] {
+          if (const auto found_folder = Folder::find(store.parent_path(), folder)) found_folder->remove(name);
+          return "removed " + shown(store, folder / name);
+        });
+  }
+  void add_unusable(Severity severity, const StateEntry& entry, const std::string& found) {
+    add(severity, entry, found, fmt::format("{} moves it to the folder {}", kRepair, kAside),
+        [store = study_.store, place = study_.folder, folder = folder_, name = entry.name] {
+          const auto from = Folder::find(store.parent_path(), folder);
+          if (!from) return std::string("found nothing to move");
+          const std::string moved = from->move(name, Folder::make(store.parent_path(), place / kAside));
+          return fmt::format("moved {} to {}", shown(store, folder / name), shown(store, place / kAside / moved));
+        });
+  }
+
+  const ExaminedStudy& study_;
+  fs::path folder_;
+  bool is_running_;
+  Findings& findings_;
+  std::size_t largest_ = 0;
+};
+
+void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
+  switch (entry.kind) {
+    case Kind::kState:
+      return look_at_state(entry, best);
+    case Kind::kDamaged:
+      return add_unusable(
+          is_running_ ? Severity::kNote : Severity::kDamage, entry,
+          fmt::format("its bytes are not those of its name{}",
+                      is_running_ ? "; the trial goes on from the state before it, or from the start" : ""));
+    case Kind::kUnread:
+      return add(Severity::kDamage, entry, printable(entry.detail),
+                 "look at its permissions and at the disk; without it the trial begins anew");
+    case Kind::kTemporary:
+      if (study_.is_being_run()) return;  // being written
+      if (!entry.detail.empty()) return add_unusable(Severity::kNote, entry, entry.detail + " that a run put aside");
+      return add_needless(entry, "a process was killed while it wrote this state");
+    case Kind::kUnknown:
+      return add(Severity::kNote, entry, "hfta-tune did not write it, and leaves it alone", "move it elsewhere");
+    case Kind::kNoFile:
+      return add_unusable(
+          Severity::kNote, entry,
+          fmt::format("found {}, wanted a file; it is passed over, nothing behind it is read", entry.detail));
+  }
+}
+
+// While a runner lives, its next page may have ended the trial, or been written since the table was read.
+void StatesCheck::look_at_state(const StateEntry& entry, const BestTrials* best) {
+  if (!study_.rows || study_.is_being_run()) return;
+  const Trial* trial = study_.trial(entry.trial);
+  if (trial != nullptr && trial->reason.starts_with("damaged")) return;
+  if (trial == nullptr) return add_unusable(Severity::kNote, entry, "a state of a trial that the store does not have");
+  const bool goes_on = ExaminedStudy::goes_on(*trial);
+  const int known = trial->epochs.empty() ? 0 : trial->epochs.back().epoch;
+  if (entry.epoch > known) {
+    return add_unusable(
+        Severity::kNote, entry,
+        fmt::format("a state after epoch {} of a trial of which the store knows {}: the store was put back "
+                    "to an earlier copy; it is not gone on from",
+                    entry.epoch, known));
+  }
+  if (is_running_ && !goes_on) return add_needless(entry, "a state of a trial that has ended");
+  if (!is_running_ && best != nullptr && !goes_on && !best->contains(entry.trial)) {
+    add_needless(entry, "weights of a trial that is not among the best ones that are kept");
+  }
+}
+
+void check_weights(const ExaminedStudy& study, const BestTrials& best, const std::multimap<int, int>& whole,
+                   Findings& findings) {
+  for (const int number : best.numbers()) {
+    if (whole.contains(number)) continue;
+    findings.push_back(
+        {Severity::kDamage,
+         shown(study.store, study.folder / "finished"),
+         fmt::format("the weights of trial {}, one of the best, are not there or damaged: they cannot be "
+                     "exported{}",
+                     number, study.trial(number)->test_metrics.empty() ? ", nor tested" : ""),
+         "bring the folder back from a backup; otherwise only a new study (--fresh) trains them again",
+         {}});
+  }
+}
+
+// The states of all that go on, once more: a new one is written before an old one goes.
+void check_room(const ExaminedStudy& study, std::size_t largest, Findings& findings) {
+  if (!study.rows || largest == 0) return;
+  const auto go_on = static_cast<std::size_t>(
+      std::count_if(study.rows->begin(), study.rows->end(), [](const Trial& t) { return ExaminedStudy::goes_on(t); }));
+  const std::optional<std::size_t> room = Folder(study.store.parent_path()).room();
+  const std::size_t needed = largest * (go_on + 1);
+  if (go_on == 0 || !room || *room >= needed) return;
+  findings.push_back({Severity::kNote,
+                      shown(study.store, study.folder),
+                      fmt::format("{} bytes are free, and the next states of {} may take {}", *room,
+                                  counted(go_on, "unfinished trial", "unfinished trials"), needed),
+                      "free some space; on a full disk a run ends and can go on later",
+                      {}});
+}
+
+}  // namespace
+
+void check_states(const ExaminedStore& /*store*/, const ExaminedStudy& study, Findings& findings) {
+  std::optional<BestTrials> best;
+  if (study.config && study.rows) {
+    best.emplace(study.config->keep, study.config->goal);
+    for (const Trial& trial : *study.rows) {
+      const bool counts = trial.state == State::kComplete && trial.value && study.drawn.contains(trial.number);
+      if (counts) (void)best->add(trial.number, *trial.value);
+    }
+  }
+  const std::size_t before = findings.size();
+  StatesCheck running(study, "running", findings), finished(study, "finished", findings);
+  const std::multimap<int, int> states = running.check(nullptr);
+  const std::multimap<int, int> weights = finished.check(best ? &*best : nullptr);
+  std::error_code error;
+  const bool has_folder = fs::exists(study.folder, error);
+  if (best && has_folder && !study.is_being_run()) check_weights(study, *best, weights, findings);
+  check_room(study, std::max(running.largest(), finished.largest()), findings);
+  if (findings.size() > before) return;
+  if (best && !has_folder && !study.rows->empty()) {
+    findings.push_back({Severity::kNote,
+                        shown(study.store, study.folder),
+                        "there are no states: unfinished trials begin anew, and no weights can be exported",
+                        "if the store was copied or moved, bring the folder along",
+                        {}});
+    return;
+  }
+  findings.push_back({Severity::kOk,
+                      shown(study.store, study.folder),
+                      fmt::format("{} and {}, all whole",
+                                  counted(states.size(), "state of unfinished trials", "states of unfinished trials"),
+                                  counted(weights.size(), "trial's weights", "trials' weights")),
+                      "",
+                      {}});
+}
+
+}  // namespace hfta::engine::doctor

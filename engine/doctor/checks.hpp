@@ -1,0 +1,66 @@
+#pragma once
+/// The checks that doctor.cpp goes through. Internal to engine/doctor.
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "engine/config.hpp"
+#include "engine/doctor/doctor.hpp"
+#include "engine/report/report.hpp"
+#include "storage/store.hpp"
+
+namespace hfta::engine::doctor {
+
+using Findings = std::vector<Finding>;
+
+/// A store that could be opened.
+struct ExaminedStore {
+  storage::Store& store;
+  const Clock& clock;
+};
+
+/// A study as far as it could be read.
+struct ExaminedStudy {
+  std::string name;
+  std::filesystem::path store;   ///< Where the file really lies.
+  std::filesystem::path folder;  ///< Of its states.
+  std::optional<storage::StudyRecord> record;
+  std::optional<StudyConfig> config;               ///< Absent where Optuna made the study, or it is damaged.
+  std::optional<std::vector<trials::Trial>> rows;  ///< Damaged ones are marked. Absent where they cannot be read.
+  std::set<int> drawn;                             ///< Numbers of the trials that are ours.
+  std::optional<Runner> runner;
+
+  [[nodiscard]] bool is_being_run() const { return runner && runner->alive; }
+  [[nodiscard]] const trials::Trial* trial(int number) const;
+  /// Is RUNNING, as far as the driver counts: it goes on, from its state if it has one.
+  [[nodiscard]] static bool goes_on(const trials::Trial& trial);
+};
+
+/// The file itself: what is left beside it, its pages, its tables' version.
+void check_file(const ExaminedStore& store, Findings& findings);
+/// Where it lies: by which name it was run, who may write to it.
+void check_place(const ExaminedStore& store, Findings& findings);
+
+/// Reads a study; what cannot be read of it is a finding.
+[[nodiscard]] ExaminedStudy read_study(const ExaminedStore& store, const std::string& name, Findings& findings);
+/// Its rows, and the values that follow from them.
+void check_rows(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
+/// Who runs it, and what those left who did.
+void check_runner(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
+/// The states of its trials on disk, and whether there is room for more.
+void check_states(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
+
+/// What a check finds that cannot even look.
+[[nodiscard]] Finding unreadable(const std::string& where, const Error& error);
+/// `path` as it is shown: from the store's file on.
+[[nodiscard]] std::string shown(const std::filesystem::path& store, const std::filesystem::path& path);
+/// "3 trials", "1 trial".
+[[nodiscard]] std::string counted(std::size_t count, const char* one, const char* many);
+
+inline constexpr const char* kRepair = "hfta-tune doctor --repair";
+
+}  // namespace hfta::engine::doctor

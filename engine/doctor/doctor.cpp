@@ -1,0 +1,95 @@
+#include "engine/doctor/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/doctor/checks.hpp"
+#include "storage/checkpoints.hpp"
+
+namespace hfta::engine {
+
+namespace doctor {
+namespace {
+
+constexpr void (*kStoreChecks[])(const ExaminedStore&, Findings&) = {check_file, check_place};
+constexpr void (*kStudyChecks[])(const ExaminedStore&, const ExaminedStudy&, Findings&) = {check_runner, check_rows,
+                                                                                           check_states};
+
+// A check that meets damage ends with it; the others may find more.
+template <typename Check>
+void attempt(const std::string& where, Findings& findings, Check check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kLocked || error.kind() == ErrorKind::kBusy || error.kind() == ErrorKind::kConfig) {
+      throw;
+    }
+    findings.push_back(unreadable(where, error));
+  }
+}
+
+std::vector<std::string> studies_to_examine(storage::Store& store, const std::optional<std::string>& wanted) {
+  std::vector<std::string> names;
+  for (const storage::StudySummary& study : store.studies()) names.push_back(study.name);
+  if (!wanted) return names;
+  if (std::find(names.begin(), names.end(), *wanted) != names.end()) return {*wanted};
+  for (std::string& name : names) name = printable(name);
+  throw Error(ErrorKind::kConfig,
+              fmt::format("--study: found '{}', wanted one that is in the store{}", printable(*wanted),
+                          names.empty() ? "; it has none" : suggestion(*wanted, names)));
+}
+
+}  // namespace
+
+const trials::Trial* ExaminedStudy::trial(int number) const {
+  const auto found = std::find_if(rows->begin(), rows->end(), [&](const auto& row) { return row.number == number; });
+  return found == rows->end() ? nullptr : &*found;
+}
+
+bool ExaminedStudy::goes_on(const trials::Trial& trial) {
+  return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
+}
+
+Finding unreadable(const std::string& where, const Error& error) {
+  return {Severity::kDamage, where, printable(error.what()), "", {}};
+}
+
+std::string shown(const std::filesystem::path& store, const std::filesystem::path& path) {
+  const std::filesystem::path folder = store.parent_path();
+  const std::filesystem::path below = path.lexically_relative(folder);
+  return printable((below.empty() ? path : below).string());
+}
+
+std::string counted(std::size_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+}  // namespace doctor
+
+Diagnosis examine(const std::filesystem::path& path, const std::optional<std::string>& study, const Clock& clock) {
+  using namespace doctor;
+  Diagnosis diagnosis{path, {}, {}};
+  Findings& findings = diagnosis.findings;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    (void)storage::Store::open(path, storage::Store::Mode::kExamine);  // throws
+  const std::string file = printable(path.filename().string());
+  attempt(file, findings, [&] {
+    storage::Store store = storage::Store::open(path, storage::Store::Mode::kExamine);
+    diagnosis.store = store.path();
+    const ExaminedStore examined{store, clock};
+    for (const auto check : kStoreChecks) attempt(file, findings, [&] { check(examined, findings); });
+    for (const std::string& name : studies_to_examine(store, study)) {
+      const std::string where = fmt::format("study '{}'", printable(name));
+      attempt(where, findings, [&] {
+        const ExaminedStudy found = read_study(examined, name, findings);
+        for (const auto check : kStudyChecks) attempt(where, findings, [&] { check(examined, found, findings); });
+      });
+    }
+  });
+  return diagnosis;
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,57 @@
+#pragma once
+/// What is wrong with a store and with what lies beside it, in words, and what of it can be mended.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace hfta::engine {
+
+enum class Severity {
+  kOk,      ///< As it should be.
+  kNote,    ///< To be known; nothing is lost, and a run goes on.
+  kDamage,  ///< Something is lost or wrong, or keeps runs from going on.
+};
+[[nodiscard]] const char* name_of(Severity severity);
+
+/// One thing that was looked at.
+struct Finding {
+  Severity severity = Severity::kOk;
+  std::string where;   ///< A file, beginning at the store's, or a part of the store.
+  std::string found;   ///< What, and what it means. Texts from files are printable.
+  std::string advice;  ///< What the user can do; "" if nothing needs to be done.
+  /// Mends it and returns what it did; null where nothing is safe. To be called while no runner lives, see repair().
+  std::function<std::string()> mend = {};
+};
+
+/// All that was looked at.
+struct Diagnosis {
+  std::filesystem::path store;    ///< Where the file really lies.
+  std::vector<Finding> findings;  ///< In the order of the checks: the file first.
+  std::vector<std::string> done;  ///< What repair() did, a line each.
+
+  [[nodiscard]] int count(Severity severity) const;
+};
+
+/// Looks at the store `path` and, in it, at `study`, or at every one. Reads only: not even what a killed process left
+/// half-written is taken back. A store that cannot be read is a finding. Throws Error{kLocked} if another program holds
+/// the file, Error{kStorage} if there is no file, Error{kConfig} if there is no such study.
+[[nodiscard]] Diagnosis examine(const std::filesystem::path& path, const std::optional<std::string>& study,
+                                const Clock& clock);
+
+/// Mends what examine() found and can be mended, and looks again. Before anything is changed the store is copied to
+/// `<store>.before-repair`, and every study in question is taken as a run takes it. Throws Error{kBusy} naming the
+/// runner of a study that is being run: then nothing is changed. Otherwise as examine().
+[[nodiscard]] Diagnosis repair(const std::filesystem::path& path, const std::optional<std::string>& study,
+                               const Clock& clock);
+
+/// For people: a line per finding, what was done before them, and the counts.
+[[nodiscard]] std::string diagnosis_text(const Diagnosis& diagnosis);
+/// One object: store, findings (severity, where, found, advice, repairable), done, notes, damage.
+[[nodiscard]] std::string diagnosis_json(const Diagnosis& diagnosis);
+
+}  // namespace hfta::engine

@@ -1,0 +1,80 @@
+// doctor: what can be mended is mended, by one who holds the studies as a run does.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "base/text.hpp"
+#include "engine/doctor/checks.hpp"
+#include "engine/driver/lease.hpp"
+#include "engine/driver/runner.hpp"
+#include "storage/backup.hpp"
+#include "storage/checkpoints.hpp"
+
+namespace hfta::engine {
+namespace {
+
+namespace fs = std::filesystem;
+using storage::Store;
+
+std::vector<std::string> names_of(Store& store, const std::optional<std::string>& study) {
+  if (study) return {*study};
+  std::vector<std::string> names;
+  for (const storage::StudySummary& summary : store.studies()) names.push_back(summary.name);
+  return names;
+}
+
+// Before a byte is changed, not even by taking back a half-written transaction. Who runs a store that cannot be read?
+// Nobody can, and nothing of it is mended.
+void refuse_if_run(const fs::path& path, const Clock& clock) try {
+  Store store = Store::open(path, Store::Mode::kExamine);
+  for (const std::string& name : names_of(store, std::nullopt)) {
+    const auto runner = runner_of(store, name, storage::checkpoint_folder(store.path(), name), clock);
+    if (!runner || !runner->alive) continue;
+    throw Error(ErrorKind::kBusy,
+                fmt::format("{}: the study '{}' is being run by {}; stop that one first, or wait",
+                            printable(store.path().string()), printable(name), printable(runner->holder)));
+  }
+} catch (const Error& error) {
+  if (error.kind() != ErrorKind::kStorage) throw;
+}
+
+std::string mended(const Finding& finding) {
+  try {
+    return finding.mend();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kBusy) throw;
+    return "could not mend it: " + printable(error.what());
+  }
+}
+
+}  // namespace
+
+Diagnosis repair(const fs::path& path, const std::optional<std::string>& study, const Clock& clock) {
+  Diagnosis found = examine(path, study, clock);
+  refuse_if_run(path, clock);
+  const bool any = std::any_of(found.findings.begin(), found.findings.end(), [](const Finding& f) { return f.mend; });
+  if (!any) return found;
+  std::vector<std::string> done;
+  done.push_back(fmt::format("copied the store to {}", doctor::shown(found.store, storage::keep_before_repair(path))));
+  try {
+    Store store = Store::open(path, Store::Mode::kReadWrite);
+    std::vector<StudyLease> leases;
+    for (const std::string& name : names_of(store, study)) {
+      leases.emplace_back(store, name, storage::checkpoint_folder(store.path(), name), clock);
+    }
+    for (const Finding& finding : found.findings) {
+      if (finding.mend) done.push_back(mended(finding));
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kBusy || error.kind() == ErrorKind::kLocked) throw;
+    // Who cannot take the studies as a run does cannot know that nobody runs them.
+    done.push_back("mended nothing, since the store cannot be opened for writing: " + printable(error.what()));
+  }
+  Diagnosis left = examine(path, study, clock);
+  left.done = std::move(done);
+  return left;
+}
+
+}  // namespace hfta::engine

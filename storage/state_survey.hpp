@@ -1,0 +1,34 @@
+#pragma once
+/// What lies in a folder of states, for one who only looks.
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace hfta::storage {
+
+/// One name in the folder.
+struct StateEntry {
+  enum class Kind {
+    kState,      ///< Its size and checksum are those in its name.
+    kDamaged,    ///< They are not.
+    kUnread,     ///< It could not be read.
+    kTemporary,  ///< A state that is being written, or was when its process was killed.
+    kUnknown,    ///< A file that no run wrote.
+    kNoFile,     ///< A link, folder, pipe or device.
+  };
+  std::string name;
+  Kind kind = Kind::kUnknown;
+  int trial = 0, epoch = 0;  ///< Of kState, kDamaged and kUnread.
+  std::size_t bytes = 0;     ///< As the name says, of the same.
+  std::string detail;        ///< What a kNoFile is ("a pipe"), or why it could not be read.
+};
+
+/// Every entry of `folder`, which is `root` or lies below it, by name; the files of states are read whole, one after
+/// the other. No link below `root` is followed. Empty if the folder is absent; what vanishes meanwhile is left out.
+/// Throws Error{kStorage} if it cannot be listed, or is no folder.
+[[nodiscard]] std::vector<StateEntry> survey_states(const std::filesystem::path& root,
+                                                    const std::filesystem::path& folder);
+
+}  // namespace hfta::storage
