@@ -44,15 +44,23 @@ add_library(hfta_options INTERFACE)
 target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
                                               -Wno-sign-conversion -Werror -Wno-restrict>
                                               $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
-# torch ships fmt 12 headers that shadow Debian's: header-only use keeps either one from needing a library.
-target_link_libraries(hfta_options INTERFACE fmt::fmt-header-only Threads::Threads)
+# torch ships fmt 12 headers that shadow Debian's: header-only use keeps either one from needing a library. Without torch,
+# and with sanitizers in it, that would be half of the time that the build takes.
+if((HFTA_FUZZ OR HFTA_SANITIZE) AND NOT HFTA_WITH_TORCH)
+  target_link_libraries(hfta_options INTERFACE fmt::fmt Threads::Threads)
+else()
+  target_link_libraries(hfta_options INTERFACE fmt::fmt-header-only Threads::Threads)
+endif()
 target_include_directories(hfta_options INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>")
+if(HFTA_FUZZ OR HFTA_SANITIZE STREQUAL "address")
+  target_compile_definitions(hfta_options INTERFACE _GLIBCXX_ASSERTIONS)  # an index beyond a vector's end is a finding
+endif()
 if(HFTA_FUZZ)
   target_compile_options(hfta_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
                                                 -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "address")
-  target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "thread")
   target_compile_options(hfta_options INTERFACE -fsanitize=thread)

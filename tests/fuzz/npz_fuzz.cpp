@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -30,8 +32,9 @@ struct Discard {
 };
 
 std::vector<Member> members_of(const std::uint8_t* data, std::size_t size) {
-  const std::unique_ptr<zip_t, Discard> archive(
-      zip_open_from_source(zip_source_buffer_create(data, size, 0, nullptr), ZIP_RDONLY, nullptr));
+  zip_source_t* const source = zip_source_buffer_create(data, size, 0, nullptr);
+  const std::unique_ptr<zip_t, Discard> archive(zip_open_from_source(source, ZIP_RDONLY, nullptr));
+  if (archive == nullptr) zip_source_free(source);  // an archive that was opened owns it
   std::vector<Member> members;
   for (zip_int64_t i = 0; archive != nullptr && i < zip_get_num_entries(archive.get(), 0); ++i) {
     zip_stat_t stat;
@@ -51,10 +54,14 @@ std::vector<std::uint8_t> packed(const std::vector<Member>& members, bool deflat
   zip_source_t* const target = zip_source_buffer_create(nullptr, 0, 0, nullptr);
   zip_source_keep(target);
   zip_t* const archive = zip_open_from_source(target, ZIP_TRUNCATE, nullptr);
+  if (archive == nullptr) std::abort();
   for (const Member& member : members) {
-    const zip_int64_t index = zip_file_add(archive, member.name.c_str(),
-                                           zip_source_buffer(archive, member.bytes.data(), member.bytes.size(), 0), 0);
-    if (index < 0) continue;
+    zip_source_t* const source = zip_source_buffer(archive, member.bytes.data(), member.bytes.size(), 0);
+    const zip_int64_t index = zip_file_add(archive, member.name.c_str(), source, 0);
+    if (index < 0) {
+      zip_source_free(source);  // two of one name, say
+      continue;
+    }
     (void)zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE,
                                    1);
   }
@@ -90,9 +97,10 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const hfta::testing::InMemoryFile file(data, size);
   hfta::fusion::Allowance allowance(size, kMemory);
-  for (const char* name : {"x", "y"}) {
+  using hfta::fusion::Use;
+  for (const auto& [name, use] : {std::pair("x", Use::kNumbers), std::pair("y", Use::kLabels)}) {
     try {
-      (void)hfta::fusion::read_npz(file.path(), name, hfta::fusion::Use::kNumbers, allowance, "d.npz");
+      (void)hfta::fusion::read_npz(file.path(), name, use, allowance, "d.npz");
     } catch (const hfta::Error& error) {
       if (error.kind() != hfta::ErrorKind::kConfig) throw;
     }

@@ -1,8 +1,7 @@
 // Stores: a file is read as `hfta-tune report` and `studies` read it, or refused with an Error{kStorage}; it stays as
 // it was, and nothing appears beside it.
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -10,24 +9,26 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
+#include "base/temporary_folder.hpp"
 #include "engine/report/report.hpp"
+#include "mutate_store.hpp"
 #include "storage/store.hpp"
+
+extern "C" __attribute__((weak)) std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace hfta;
 
-// In memory where that is possible: every input is a file.
+// Every input is a file of its own folder.
 const fs::path& file() {
-  static const fs::path path = [] {
-    const fs::path memory = fs::is_directory("/dev/shm") ? "/dev/shm" : fs::temp_directory_path();
-    std::string pattern = (memory / "hfta-store-fuzz-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    return fs::path(pattern) / "s.db";
-  }();
+  static const TemporaryFolder folder("hfta-store-fuzz");
+  static const fs::path path = folder.path() / "s.db";
   return path;
 }
 
@@ -38,15 +39,29 @@ void read_all() {
     static_cast<void>(engine::report_table(input, 10));
     static_cast<void>(engine::report_json(input, std::nullopt));
     static_cast<void>(engine::report_csv(input, std::nullopt));
+    static_cast<void>(store.enqueued(study.name));
+    static_cast<void>(store.draws(study.name));
+    static_cast<void>(store.lease(study.name));
   }
 }
 
 std::string bytes_of(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string bytes(fs::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 }  // namespace
+
+// Damaged bytes mostly end at SQLite; here it is the contents that are damaged.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed) {
+  if (seed % 8 == 0) return LLVMFuzzerMutate(data, size, most);
+  CountedRandom random(seed, Stream::kSample, 0);
+  const std::vector<std::uint8_t> changed = testing::mutate_store(data, size, random, LLVMFuzzerMutate);
+  if (changed.empty() || changed.size() > most) return LLVMFuzzerMutate(data, size, most);
+  std::copy(changed.begin(), changed.end(), data);
+  return changed.size();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);

@@ -39,6 +39,10 @@ const std::map<std::string, Schema>& schemas() {
             {"dilation", ones, dims},
             {"groups", std::int64_t{1}}};
   };
+  const auto constant = [](Schema schema) {
+    for (const char* name : {"dtype", "layout", "device", "pin_memory"}) schema.push_back({name, kNone});
+    return schema;
+  };
   static const std::map<std::string, Schema> all = {
       {"aten::conv1d", conv(1)},
       {"aten::conv2d", conv(2)},
@@ -106,6 +110,27 @@ const std::map<std::string, Schema>& schemas() {
       {"aten::leaky_relu", {{"self"}, {"negative_slope", 0.01}}},
       {"aten::chunk", {{"self"}, {"chunks"}, {"dim", std::int64_t{0}}}},
       {"aten::cat", {{"tensors"}, {"dim", std::int64_t{0}}}},
+      {"aten::stack", {{"tensors"}, {"dim", std::int64_t{0}}}},
+      {"aten::split.Tensor", {{"self"}, {"split_size"}, {"dim", std::int64_t{0}}}},
+      {"aten::tril", {{"self"}, {"diagonal", std::int64_t{0}}}},
+      {"aten::triu", {{"self"}, {"diagonal", std::int64_t{0}}}},
+      {"aten::log_softmax.int", {{"self"}, {"dim"}, {"dtype", kNone}}},
+      {"aten::amax", {{"self"}, {"dim", kEmpty}, {"keepdim", false}}},
+      {"aten::max.dim", {{"self"}, {"dim"}, {"keepdim", false}}},
+      {"aten::mean", {{"self"}, {"dtype", kNone}}},
+      {"aten::sum", {{"self"}, {"dtype", kNone}}},
+      {"aten::clamp", {{"self"}, {"min", kNone}, {"max", kNone}}},
+      {"aten::elu", {{"self"}, {"alpha", 1.0}, {"scale", 1.0}, {"input_scale", 1.0}}},
+      {"aten::softplus", {{"self"}, {"beta", 1.0}, {"threshold", 20.0}}},
+      {"aten::clone", {{"self"}, {"memory_format", kNone}}},
+      {"aten::contiguous", {{"self"}, {"memory_format", std::int64_t{0}}}},
+      {"aten::add.Scalar", {{"self"}, {"other"}, {"alpha", std::int64_t{1}}}},
+      {"aten::expand", {{"self"}, {"size"}, {"implicit", false}}},
+      {"aten::ones", constant({{"size"}})},
+      {"aten::zeros", constant({{"size"}})},
+      {"aten::full", constant({{"size"}, {"fill_value"}})},
+      {"aten::arange", constant({{"end"}})},
+      {"aten::arange.start", constant({{"start"}, {"end"}})},
   };
   return all;
 }
@@ -129,6 +154,15 @@ void complete(Node& node, const Schema& schema) {
   }
   node.args = std::move(args);
   node.names.clear();
+}
+
+// A batch norm's count of its batches, which a reading for training leaves to whoever runs it.
+bool counts_batches(const Node& node, const Graph& graph) {
+  const auto* counted = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args.front());
+  return node.op == "aten::add_.Tensor" && counted != nullptr &&
+         std::any_of(graph.weights.begin(), graph.weights.end(), [&](const Weight& weight) {
+           return weight.value == *counted && weight.dtype == DType::kInt64 && weight.shape.empty();
+         });
 }
 
 std::vector<int> positions(const Graph& graph) {
@@ -170,6 +204,7 @@ void run(const cpu::Plan& plan, const Graph& graph) {
 }  // namespace
 
 Graph with_defaults(Graph graph) {
+  std::erase_if(graph.nodes, [&](const Node& node) { return counts_batches(node, graph); });
   for (Node& node : graph.nodes) {
     const auto known = schemas().find(node.op);
     if (known != schemas().end()) complete(node, known->second);
@@ -177,13 +212,13 @@ Graph with_defaults(Graph graph) {
   return graph;
 }
 
-std::string run_step(const Graph& graph, std::int64_t n) {
+std::string run_step(const Graph& graph, std::int64_t n, DType dtype) {
   try {
     for (const Loss loss : {Loss::kCrossEntropy, Loss::kMse}) {
-      const cpu::Plan plan = cpu::compile_training(graph, positions(graph), loss, DType::kFloat32, n);
+      const cpu::Plan plan = cpu::compile_training(graph, positions(graph), loss, dtype, n);
       if (plan.arena_bytes <= kMostBytes) run(plan, graph);
     }
-    const cpu::Plan plan = cpu::compile_forward(graph, positions(graph), DType::kFloat32, n);
+    const cpu::Plan plan = cpu::compile_forward(graph, positions(graph), dtype, n);
     if (plan.arena_bytes <= kMostBytes) run(plan, graph);
     return "";
   } catch (const Error& error) {

@@ -12,7 +12,8 @@ namespace hfta::fusion::test {
 [[nodiscard]] Graph with_defaults(Graph graph);
 
 /// Compiles the graph for `n` samples and runs it once, forward and backward, on weights as they are stored and inputs
-/// of ones and zeros. "": it ran; else why it is not compiled. Throws what is no Error{kConfig}.
-[[nodiscard]] std::string run_step(const Graph& graph, std::int64_t n);
+/// of ones and zeros. `dtype`: the graph's float type. "": it ran; else why it is not compiled. Throws what is no
+/// Error{kConfig}.
+[[nodiscard]] std::string run_step(const Graph& graph, std::int64_t n, DType dtype = DType::kFloat32);
 
 }  // namespace hfta::fusion::test
