@@ -1,8 +1,11 @@
 /// Looking at a store without a write, whatever state it was left in, and saying what is wrong with it.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "storage/backup.hpp"
 #include "storage/checkpoints.hpp"
@@ -94,7 +97,8 @@ TEST_CASE("examine: a store says what it is, and what was never so in its rows",
   };
   const Case cases[] = {
       {"UPDATE trials SET number = 1 WHERE number = 2", "trial 1: found 2 trials of that number"},
-      {"UPDATE trials SET datetime_complete = '2026-11-21 08:00:00' WHERE number = 3", "trial 3: found a time at which"},
+      {"UPDATE trials SET datetime_complete = '2026-11-21 08:00:00' WHERE number = 3",
+       "trial 3: found a time at which"},
       {"DELETE FROM trial_values WHERE trial_id = 1", "trial 0: found no value"},
       {"INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (4, 0, 1, 'FINITE')",
        "trial 3: found a value, wanted none for a trial that is RUNNING"},
@@ -103,7 +107,8 @@ TEST_CASE("examine: a store says what it is, and what was never so in its rows",
       {"UPDATE hfta_trials SET draw = 77 WHERE draw = 5", "found 6 draws of which the last is draw 77"},
       {"UPDATE trial_intermediate_values SET intermediate_value = 0.1 WHERE trial_id = 1 AND step = 2",
        "trial 0: epoch 2: found 0.1 in trial_intermediate_values, which Optuna reads, wanted 0.75"},
-      {"INSERT INTO hfta_occupancy SELECT study_id, round, array, 99, trial_id, epoch FROM hfta_occupancy WHERE slot = 5"
+      {"INSERT INTO hfta_occupancy SELECT study_id, round, array, 99, trial_id, epoch FROM hfta_occupancy WHERE slot = "
+       "5"
        " AND round = 1",
        "round 1: found trial 5 in 2 slots"},
   };
@@ -128,7 +133,8 @@ TEST_CASE("examine: rows without what they belong to are found", "[examine]") {
   const TempFolder folder;
   const fs::path file = folder / "s.db";
   write_store(file);
-  Connection(file, true, false).execute("PRAGMA foreign_keys=OFF; UPDATE trial_params SET trial_id = 4711 WHERE param_id = 1");
+  Connection(file, true, false)
+      .execute("PRAGMA foreign_keys=OFF; UPDATE trial_params SET trial_id = 4711 WHERE param_id = 1");
   const auto faults = Store::open(file, Mode::kExamine).structural_faults();
   REQUIRE(faults.size() == 1);
   CHECK(faults.front().words == "row 1 of trial_params belongs to a row of trials that is not there");
@@ -163,6 +169,26 @@ TEST_CASE("examine: a damaged index is made anew from the rows, other damage is 
   Store store = Store::open(file, Mode::kExamine);
   CHECK(store.structural_faults().empty());
   check_equal(store.trials("s"), sample_trials());
+}
+
+TEST_CASE("examine: rounds and their slots are read of one moment, whoever writes meanwhile", "[examine]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  write_store(file);
+  std::atomic<int> written{2};
+  std::jthread writer([&](const std::stop_token& stop) {
+    Store store = Store::open(file, Mode::kReadWrite);
+    while (!stop.stop_requested()) {
+      Changes changes;
+      changes.rounds = {{written, 0, 3, 1, 0.5}};
+      changes.occupancy = {{0, written, 0, 3, written}};
+      store.commit("s", changes);
+      ++written;
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+  });
+  Store store = Store::open(file, Mode::kExamine);
+  while (written < 60) CHECK_NOTHROW(store.rounds("s"));
 }
 
 TEST_CASE("examine: what lies in a folder of states is told apart", "[examine]") {
