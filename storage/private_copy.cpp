@@ -91,9 +91,10 @@ void copy_as_it_lies(const fs::path& store, const fs::path& copy) {
     Folder(fs::absolute(copy).parent_path()).sync();
     return;
   }
-  throw Error(ErrorKind::kLocked, fmt::format("{}: other programs change it while it is copied; wait for them to finish, "
-                                              "then run the same command again",
-                                              printable(store.string())));
+  throw Error(ErrorKind::kLocked,
+              fmt::format("{}: other programs change it while it is copied; wait for them to finish, "
+                          "then run the same command again",
+                          printable(store.string())));
 }
 
 std::unique_ptr<PrivateCopy> PrivateCopy::where_needed(const fs::path& store) {

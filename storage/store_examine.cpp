@@ -43,7 +43,8 @@ constexpr Rule kRules[] = {
      "SELECT printf('found %d draws of which the last is draw %d, wanted 0, 1, 2, ... without a gap', count(*),"
      " max(draw)) FROM hfta_trials WHERE study_id = ?1 HAVING count(DISTINCT draw) <> max(draw) + 1 OR min(draw) <> 0"},
     {true,
-     "SELECT printf('trial %d: epoch %d: found %s in trial_intermediate_values, which Optuna reads, wanted %s', t.number,"
+     "SELECT printf('trial %d: epoch %d: found %s in trial_intermediate_values, which Optuna reads, wanted %s', "
+     "t.number,"
      " m.epoch, coalesce(i.intermediate_value, i.intermediate_value_type), coalesce(m.value, m.value_type))"
      " FROM hfta_studies s JOIN hfta_trials h ON h.study_id = s.study_id JOIN trials t ON t.trial_id = h.trial_id"
      " JOIN hfta_epoch_metrics m ON m.trial_id = t.trial_id AND m.name = s.metric"

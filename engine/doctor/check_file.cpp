@@ -22,8 +22,10 @@ void check_pending(Store& store, Findings& findings) {
            return "took back the half-written transaction";
          }});
   } else if (store.pending() == Store::Pending::kLog) {
-    findings.push_back({Severity::kNote, shown(store.path(), store.path()),
-                        "another program set the file to a write-ahead log (WAL mode), which is durable too", "",
+    findings.push_back({Severity::kNote,
+                        shown(store.path(), store.path()),
+                        "another program set the file to a write-ahead log (WAL mode), which is durable too",
+                        "",
                         {}});
   }
 }
@@ -63,13 +65,15 @@ void check_file(const ExaminedStore& examined, Findings& findings) {
     findings.push_back({Severity::kOk, where, "whole: pages, indexes and references are as they should be", "", {}});
   }
   if (schema == 0) {
-    findings.push_back({Severity::kNote, where, "it has Optuna's tables alone; a run adds hfta-tune's beside them", "", {}});
+    findings.push_back(
+        {Severity::kNote, where, "it has Optuna's tables alone; a run adds hfta-tune's beside them", "", {}});
   } else if (schema < storage::kNewestSchema) {
-    findings.push_back({Severity::kNote, where,
-                        fmt::format("its tables are of schema {}, the newest is {}: nothing is lost", schema,
-                                    storage::kNewestSchema),
-                        fmt::format("the next run copies it to {}.schema-{} and lifts it", where, schema),
-                        {}});
+    findings.push_back(
+        {Severity::kNote,
+         where,
+         fmt::format("its tables are of schema {}, the newest is {}: nothing is lost", schema, storage::kNewestSchema),
+         fmt::format("the next run copies it to {}.schema-{} and lifts it", where, schema),
+         {}});
   }
 }
 

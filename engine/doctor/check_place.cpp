@@ -25,9 +25,10 @@ void check_home(storage::Store& store, Findings& findings) {
   const std::string was = printable(home->string());
   Finding finding{Severity::kNote, shown(store.path(), store.path()), "", "", {}};
   if (fs::exists(*home, error)) {
-    finding.found = fmt::format("it is a copy of a store that was run as {}, which is there still: each has states and a "
-                                "runner of its own",
-                                was);
+    finding.found = fmt::format(
+        "it is a copy of a store that was run as {}, which is there still: each has states and a "
+        "runner of its own",
+        was);
   } else {
     finding.found = fmt::format("it was run as {}, and has been moved or copied since", was);
   }
@@ -43,7 +44,8 @@ void check_home(storage::Store& store, Findings& findings) {
 
 void check_access(const fs::path& store, const fs::path& path, int wanted, const char* words, Findings& findings) {
   if (::faccessat(AT_FDCWD, path.c_str(), wanted, AT_EACCESS) == 0 || errno == ENOENT) return;
-  findings.push_back({Severity::kDamage, shown(store, path),
+  findings.push_back({Severity::kDamage,
+                      shown(store, path),
                       fmt::format("{}: {}; runs cannot go on", words, std::strerror(errno)),
                       "change its permissions or its owner, or run hfta-tune as the user who owns it",
                       {}});
@@ -61,7 +63,8 @@ void check_strangers(storage::Store& store, Findings& findings) {
     }
     for (const Folder::Entry& entry : folder->entries()) {
       if (known.contains(entry.name)) continue;
-      findings.push_back({Severity::kNote, shown(store.path(), path / entry.name),
+      findings.push_back({Severity::kNote,
+                          shown(store.path(), path / entry.name),
                           fmt::format("{} of no study in this store; hfta-tune leaves it alone", entry.kind),
                           "if the study was deleted, remove it",
                           {}});
@@ -77,8 +80,8 @@ void check_place(const ExaminedStore& examined, Findings& findings) {
   const fs::path& path = examined.store.path();
   check_home(examined.store, findings);
   check_access(path, path, R_OK | W_OK, "it cannot be written", findings);
-  check_access(path, path.parent_path(), W_OK | X_OK, "its folder cannot be written to, which SQLite needs for journals",
-               findings);
+  check_access(path, path.parent_path(), W_OK | X_OK,
+               "its folder cannot be written to, which SQLite needs for journals", findings);
   check_access(path, states_of(path), R_OK | W_OK | X_OK, "the folder of states cannot be written to", findings);
   check_strangers(examined.store, findings);
 }

@@ -49,12 +49,13 @@ void check_values(const ExaminedStudy& study, Findings& findings) {
     if (!has_ended || !trial.value || !study.drawn.contains(trial.number)) continue;
     const std::optional<double> expected = expected_value(trial, *study.config);
     if (!expected || *expected == *trial.value) continue;
-    findings.push_back({Severity::kNote, place(study.name),
-                        fmt::format("trial {}: its value is {}, the {} of its epochs' {} is {}", trial.number,
-                                    shortest(*trial.value), study.config->select_best ? "best" : "last",
-                                    printable(study.config->metric), shortest(*expected)),
-                        "another program has ended it with a value of its own, or has changed it since",
-                        {}});
+    findings.push_back(
+        {Severity::kNote,
+         place(study.name),
+         fmt::format("trial {}: its value is {}, the {} of its epochs' {} is {}", trial.number, shortest(*trial.value),
+                     study.config->select_best ? "best" : "last", printable(study.config->metric), shortest(*expected)),
+         "another program has ended it with a value of its own, or has changed it since",
+         {}});
   }
 }
 
@@ -95,7 +96,8 @@ void check_rows(const ExaminedStore& examined, const ExaminedStudy& study, Findi
   if (!study.rows) return;
   for (const Trial& trial : *study.rows) {
     if (!trial.reason.starts_with("damaged")) continue;
-    findings.push_back({Severity::kDamage, where,
+    findings.push_back({Severity::kDamage,
+                        where,
                         fmt::format("trial {}: its rows are not those that were written (the disk, or another program, "
                                     "changed them); report shows it as FAIL, runs do not go on",
                                     trial.number),
@@ -104,11 +106,12 @@ void check_rows(const ExaminedStore& examined, const ExaminedStudy& study, Findi
   }
   if (study.config) check_values(study, findings);
   if (findings.size() > before) return;
-  findings.push_back({Severity::kOk, where,
-                      fmt::format("{} as they were written: states, epochs, values",
-                                  counted(study.rows->size(), "trial", "trials")),
-                      "",
-                      {}});
+  findings.push_back(
+      {Severity::kOk,
+       where,
+       fmt::format("{} as they were written: states, epochs, values", counted(study.rows->size(), "trial", "trials")),
+       "",
+       {}});
 }
 
 }  // namespace hfta::engine::doctor

@@ -28,7 +28,8 @@ std::string remove(const fs::path& store, const fs::path& folder, const std::str
 void check_runner(const ExaminedStore& /*store*/, const ExaminedStudy& study, Findings& findings) {
   const std::string where = fmt::format("study '{}'", printable(study.name));
   if (study.is_being_run()) {
-    findings.push_back({Severity::kOk, where,
+    findings.push_back({Severity::kOk,
+                        where,
                         fmt::format("{} runs it, last heartbeat {} ago", printable(study.runner->holder),
                                     duration_text(study.runner->silence.value_or(0))),
                         "",

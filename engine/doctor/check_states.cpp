@@ -78,9 +78,10 @@ void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
     case Kind::kState:
       return look_at_state(entry, best);
     case Kind::kDamaged:
-      return add_unusable(is_running_ ? Severity::kNote : Severity::kDamage, entry,
-                          fmt::format("its bytes are not those of its name{}",
-                                      is_running_ ? "; the trial goes on from the state before it, or from the start" : ""));
+      return add_unusable(
+          is_running_ ? Severity::kNote : Severity::kDamage, entry,
+          fmt::format("its bytes are not those of its name{}",
+                      is_running_ ? "; the trial goes on from the state before it, or from the start" : ""));
     case Kind::kUnread:
       return add(Severity::kDamage, entry, printable(entry.detail),
                  "look at its permissions and at the disk; without it the trial begins anew");
@@ -91,8 +92,9 @@ void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
     case Kind::kUnknown:
       return add(Severity::kNote, entry, "hfta-tune did not write it, and leaves it alone", "move it elsewhere");
     case Kind::kNoFile:
-      return add_unusable(Severity::kNote, entry,
-                          fmt::format("found {}, wanted a file; it is passed over, nothing behind it is read", entry.detail));
+      return add_unusable(
+          Severity::kNote, entry,
+          fmt::format("found {}, wanted a file; it is passed over, nothing behind it is read", entry.detail));
   }
 }
 
@@ -105,10 +107,11 @@ void StatesCheck::look_at_state(const StateEntry& entry, const BestTrials* best)
   const bool goes_on = ExaminedStudy::goes_on(*trial);
   const int known = trial->epochs.empty() ? 0 : trial->epochs.back().epoch;
   if (entry.epoch > known) {
-    return add_unusable(Severity::kNote, entry,
-                        fmt::format("a state after epoch {} of a trial of which the store knows {}: the store was put back "
-                                    "to an earlier copy; it is not gone on from",
-                                    entry.epoch, known));
+    return add_unusable(
+        Severity::kNote, entry,
+        fmt::format("a state after epoch {} of a trial of which the store knows {}: the store was put back "
+                    "to an earlier copy; it is not gone on from",
+                    entry.epoch, known));
   }
   if (is_running_ && !goes_on) return add_needless(entry, "a state of a trial that has ended");
   if (!is_running_ && best != nullptr && !goes_on && !best->contains(entry.trial)) {
@@ -120,12 +123,14 @@ void check_weights(const ExaminedStudy& study, const BestTrials& best, const std
                    Findings& findings) {
   for (const int number : best.numbers()) {
     if (whole.contains(number)) continue;
-    findings.push_back({Severity::kDamage, shown(study.store, study.folder / "finished"),
-                        fmt::format("the weights of trial {}, one of the best, are not there or damaged: they cannot be "
-                                    "exported{}",
-                                    number, study.trial(number)->test_metrics.empty() ? ", nor tested" : ""),
-                        "bring the folder back from a backup; otherwise only a new study (--fresh) trains them again",
-                        {}});
+    findings.push_back(
+        {Severity::kDamage,
+         shown(study.store, study.folder / "finished"),
+         fmt::format("the weights of trial {}, one of the best, are not there or damaged: they cannot be "
+                     "exported{}",
+                     number, study.trial(number)->test_metrics.empty() ? ", nor tested" : ""),
+         "bring the folder back from a backup; otherwise only a new study (--fresh) trains them again",
+         {}});
   }
 }
 
@@ -137,7 +142,8 @@ void check_room(const ExaminedStudy& study, std::size_t largest, Findings& findi
   const std::optional<std::size_t> room = Folder(study.store.parent_path()).room();
   const std::size_t needed = largest * (go_on + 1);
   if (go_on == 0 || !room || *room >= needed) return;
-  findings.push_back({Severity::kNote, shown(study.store, study.folder),
+  findings.push_back({Severity::kNote,
+                      shown(study.store, study.folder),
                       fmt::format("{} bytes are free, and the next states of {} may take {}", *room,
                                   counted(go_on, "unfinished trial", "unfinished trials"), needed),
                       "free some space; on a full disk a run ends and can go on later",
@@ -165,13 +171,15 @@ void check_states(const ExaminedStore& /*store*/, const ExaminedStudy& study, Fi
   check_room(study, std::max(running.largest(), finished.largest()), findings);
   if (findings.size() > before) return;
   if (best && !has_folder && !study.rows->empty()) {
-    findings.push_back({Severity::kNote, shown(study.store, study.folder),
+    findings.push_back({Severity::kNote,
+                        shown(study.store, study.folder),
                         "there are no states: unfinished trials begin anew, and no weights can be exported",
                         "if the store was copied or moved, bring the folder along",
                         {}});
     return;
   }
-  findings.push_back({Severity::kOk, shown(study.store, study.folder),
+  findings.push_back({Severity::kOk,
+                      shown(study.store, study.folder),
                       fmt::format("{} and {}, all whole",
                                   counted(states.size(), "state of unfinished trials", "states of unfinished trials"),
                                   counted(weights.size(), "trial's weights", "trials' weights")),

@@ -36,8 +36,9 @@ std::vector<std::string> studies_to_examine(storage::Store& store, const std::op
   if (!wanted) return names;
   if (std::find(names.begin(), names.end(), *wanted) != names.end()) return {*wanted};
   for (std::string& name : names) name = printable(name);
-  throw Error(ErrorKind::kConfig, fmt::format("--study: found '{}', wanted one that is in the store{}", printable(*wanted),
-                                              names.empty() ? "; it has none" : suggestion(*wanted, names)));
+  throw Error(ErrorKind::kConfig,
+              fmt::format("--study: found '{}', wanted one that is in the store{}", printable(*wanted),
+                          names.empty() ? "; it has none" : suggestion(*wanted, names)));
 }
 
 }  // namespace
@@ -72,7 +73,8 @@ Diagnosis examine(const std::filesystem::path& path, const std::optional<std::st
   Diagnosis diagnosis{path, {}, {}};
   Findings& findings = diagnosis.findings;
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) (void)storage::Store::open(path, storage::Store::Mode::kExamine);  // throws
+  if (!std::filesystem::exists(path, error))
+    (void)storage::Store::open(path, storage::Store::Mode::kExamine);  // throws
   const std::string file = printable(path.filename().string());
   attempt(file, findings, [&] {
     storage::Store store = storage::Store::open(path, storage::Store::Mode::kExamine);

@@ -32,9 +32,9 @@ void refuse_if_run(const fs::path& path, const Clock& clock) try {
   for (const std::string& name : names_of(store, std::nullopt)) {
     const auto runner = runner_of(store, name, storage::checkpoint_folder(store.path(), name), clock);
     if (!runner || !runner->alive) continue;
-    throw Error(ErrorKind::kBusy, fmt::format("{}: the study '{}' is being run by {}; stop that one first, or wait",
-                                              printable(store.path().string()), printable(name),
-                                              printable(runner->holder)));
+    throw Error(ErrorKind::kBusy,
+                fmt::format("{}: the study '{}' is being run by {}; stop that one first, or wait",
+                            printable(store.path().string()), printable(name), printable(runner->holder)));
   }
 } catch (const Error& error) {
   if (error.kind() != ErrorKind::kStorage) throw;

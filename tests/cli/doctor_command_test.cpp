@@ -81,7 +81,9 @@ struct Damage {
 
 const Damage kDamages[] = {
     {"a temporary file",
-     [](const Workplace& place) { place.write("digits.db.hfta/digits/running/trial-0.epoch-1.3.0.safetensors.tmp.1", "x"); },
+     [](const Workplace& place) {
+       place.write("digits.db.hfta/digits/running/trial-0.epoch-1.3.0.safetensors.tmp.1", "x");
+     },
      "note", "killed while it wrote this state"},
     {"a dead holder's file",
      [](const Workplace& place) { place.write("digits.db.hfta/digits/lease.dead-1-0", "process 1 on host dead\n1\n"); },
@@ -126,8 +128,9 @@ const Damage kDamages[] = {
     {"a file of somebody else's",
      [](const Workplace& place) { place.write("digits.db.hfta/digits/running/notes.txt", "x"); }, "note",
      "hfta-tune did not write it", false},
-    {"a folder of no study", [](const Workplace& place) { fs::create_directories(place.path() / "digits.db.hfta/\x1b[2J"); },
-     "note", "of no study in this store", false},
+    {"a folder of no study",
+     [](const Workplace& place) { fs::create_directories(place.path() / "digits.db.hfta/\x1b[2J"); }, "note",
+     "of no study in this store", false},
     {"a linked folder of states",
      [](const Workplace& place) {
        const fs::path running = place.path() / "digits.db.hfta/digits/running";
@@ -195,7 +198,8 @@ TEST_CASE("weights that are lost are damage that nothing brings back") {
   const Finished found = place.run(kRepair);
   INFO(found.out);
   CHECK(found.code == 3);
-  CHECK_THAT(found.out, Catch::Contains("one of the best, are not there or damaged") && Catch::Contains("from a backup"));
+  CHECK_THAT(found.out,
+             Catch::Contains("one of the best, are not there or damaged") && Catch::Contains("from a backup"));
   fs::remove_all(place.path() / "digits.db.hfta");
   CHECK_THAT(place.run(kDoctor).out, Catch::Contains("there are no states"));
 }
@@ -243,7 +247,11 @@ TEST_CASE("doctor says of any file what it is, and changes no byte of it") {
   const Workplace place;
   copy_begun(place);
   const std::string good = place.read("digits.db");
-  std::vector<std::string> files = {"", "hello\n", std::string(8192, '\0'), good.substr(0, 50), good.substr(0, 5000),
+  std::vector<std::string> files = {"",
+                                    "hello\n",
+                                    std::string(8192, '\0'),
+                                    good.substr(0, 50),
+                                    good.substr(0, 5000),
                                     good.substr(0, good.size() - 4096)};
   std::mt19937 random(std::random_device{}());
   for (int i = 0; i < 200; ++i) {
