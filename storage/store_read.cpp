@@ -290,6 +290,8 @@ std::vector<ArrayRecord> Store::arrays(const std::string& study) {
 }
 
 std::vector<RoundRecord> Store::rounds(const std::string& study) {
+  // A round that is committed between the two queries would have no slots, and look damaged.
+  Transaction snapshot(impl_->connection, Transaction::Kind::kRead);
   const std::int64_t id = impl_->study_id(study);
   std::vector<RoundRecord> records;
   if (!impl_->has_hfta_tables()) return records;

@@ -1,8 +1,11 @@
 /// Looking at a store without a write, whatever state it was left in, and saying what is wrong with it.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "storage/backup.hpp"
 #include "storage/checkpoints.hpp"
@@ -166,6 +169,26 @@ TEST_CASE("examine: a damaged index is made anew from the rows, other damage is 
   Store store = Store::open(file, Mode::kExamine);
   CHECK(store.structural_faults().empty());
   check_equal(store.trials("s"), sample_trials());
+}
+
+TEST_CASE("examine: rounds and their slots are read of one moment, whoever writes meanwhile", "[examine]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  write_store(file);
+  std::atomic<int> written{2};
+  std::jthread writer([&](const std::stop_token& stop) {
+    Store store = Store::open(file, Mode::kReadWrite);
+    while (!stop.stop_requested()) {
+      Changes changes;
+      changes.rounds = {{written, 0, 3, 1, 0.5}};
+      changes.occupancy = {{0, written, 0, 3, written}};
+      store.commit("s", changes);
+      ++written;
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+  });
+  Store store = Store::open(file, Mode::kExamine);
+  while (written < 60) CHECK_NOTHROW(store.rounds("s"));
 }
 
 TEST_CASE("examine: what lies in a folder of states is told apart", "[examine]") {

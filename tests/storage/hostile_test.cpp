@@ -50,7 +50,7 @@ TEST_CASE("hostile: a journal that names another file is refused, by readers and
   const auto pages = static_cast<std::uint32_t>(before.size() / 4096);
   const std::string bytes = journal(pages, victim.string());
   write_file(folder / "s.db-journal", bytes);
-  for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
+  for (const Mode mode : {Mode::kExamine, Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
     check_refused("s.db-journal", "journal of several databases", [&] { (void)Store::open(file, mode); });
     check_refused("s.db-journal", "sqlite3 FILE '.backup COPY'", [&] { (void)Store::open_if_made(file, mode); });
   }
@@ -115,7 +115,7 @@ TEST_CASE("hostile: a schema that computes is refused before anything is compute
     write_store(file);
     Connection(file, true, false).execute(c.sql);
     const std::string before = read_file(file);
-    for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
+    for (const Mode mode : {Mode::kExamine, Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
       check_refused(file, c.words, [&] { (void)Store::open(file, mode).trials("s"); });
     }
     CHECK(read_file(file) == before);

@@ -66,7 +66,7 @@ TEST_CASE("open: a file that was run by one name is opened by it, whatever it is
     CHECK(Store::open(hard, Mode::kReadOnly).path() == place / "hard.db");  // no name is better than another yet
     REQUIRE(store.take_lease("s", std::nullopt, "token", "holder"));
   }
-  for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
+  for (const Mode mode : {Mode::kExamine, Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
     for (const fs::path& name : {real, link, hard}) CHECK(Store::open(name, mode).path() == place / "real.db");
   }
   fs::copy_file(real, folder / "copy.db");
@@ -136,7 +136,7 @@ TEST_CASE("open: what is not a study is refused and stays as it is", "[open]") {
        true},
   };
   for (const Refused& c : cases) {
-    for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
+    for (const Mode mode : {Mode::kExamine, Mode::kReadOnly, Mode::kReadWrite, Mode::kCreate}) {
       if (mode == Mode::kCreate && !c.also_by_create) continue;
       INFO(c.what);
       write_file(file, c.bytes);
