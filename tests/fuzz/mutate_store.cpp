@@ -48,8 +48,8 @@ class Mutator {
   void one() {
     using Change = void (Mutator::*)();
     static constexpr std::array<Change, 10> kChanges = {
-        &Mutator::set_value,     &Mutator::set_value, &Mutator::set_value,   &Mutator::change_text, &Mutator::change_text,
-        &Mutator::change_text,   &Mutator::exchange,  &Mutator::erase_row,   &Mutator::repeat_row,  &Mutator::change_rule};
+        &Mutator::set_value,   &Mutator::set_value, &Mutator::set_value, &Mutator::change_text, &Mutator::change_text,
+        &Mutator::change_text, &Mutator::exchange,  &Mutator::erase_row, &Mutator::repeat_row,  &Mutator::change_rule};
     (this->*kChanges[random_.below(kChanges.size())])();
   }
 
@@ -62,7 +62,8 @@ class Mutator {
     Values values;
     while (values.size() < 1000 && sqlite3_step(made) == SQLITE_ROW) {
       const auto* text = static_cast<const char*>(sqlite3_column_blob(made, 0));
-      values.emplace_back(text == nullptr ? "" : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(made, 0))));
+      values.emplace_back(text == nullptr ? ""
+                                          : std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(made, 0))));
     }
     return values;
   }
@@ -83,10 +84,30 @@ class Mutator {
     return "(SELECT " + name(column) + from + " LIMIT 1 OFFSET " + place + " % MAX(1, (SELECT COUNT(*)" + from + ")))";
   }
   std::string value() {
-    static const std::array<const char*, 24> kValues = {"NULL", "0", "1", "-1", "2", "1e999", "-1e999", "0.5", "2147483647",
-                                                        "2147483648", "-2147483648", "9223372036854775807", "-9223372036854775808",
-                                                        "4294967296", "''", "'nan'", "'NAN'", "'INF_POS'", "'FINITE'", "'COMPLETE'",
-                                                        "'WAITING'", "x'00ff'", "'{}'", "1e300"};
+    static const std::array<const char*, 24> kValues = {"NULL",
+                                                        "0",
+                                                        "1",
+                                                        "-1",
+                                                        "2",
+                                                        "1e999",
+                                                        "-1e999",
+                                                        "0.5",
+                                                        "2147483647",
+                                                        "2147483648",
+                                                        "-2147483648",
+                                                        "9223372036854775807",
+                                                        "-9223372036854775808",
+                                                        "4294967296",
+                                                        "''",
+                                                        "'nan'",
+                                                        "'NAN'",
+                                                        "'INF_POS'",
+                                                        "'FINITE'",
+                                                        "'COMPLETE'",
+                                                        "'WAITING'",
+                                                        "x'00ff'",
+                                                        "'{}'",
+                                                        "1e300"};
     return kValues[random_.below(kValues.size())];
   }
 
@@ -94,8 +115,8 @@ class Mutator {
     const auto where = table();
     const auto what = where ? column(*where) : std::nullopt;
     if (!what) return;
-    run("UPDATE OR IGNORE " + name(*where) + " SET " + name(*what) + " = " + value() + " WHERE " + name(*what) + " IS " +
-        at_random(*where, *what));
+    run("UPDATE OR IGNORE " + name(*where) + " SET " + name(*what) + " = " + value() + " WHERE " + name(*what) +
+        " IS " + at_random(*where, *what));
   }
 
   std::string changed(std::string text) {
@@ -177,7 +198,8 @@ std::vector<std::uint8_t> mutate_store(const std::uint8_t* data, std::size_t siz
   int steps = kMostSteps / 1000;
   sqlite3_progress_handler(opened, 1000, stop, &steps);
   sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, 1 << 20);
-  constexpr const char* kLoose = "PRAGMA writable_schema = ON; PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF";
+  constexpr const char* kLoose =
+      "PRAGMA writable_schema = ON; PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF";
   if (sqlite3_exec(opened, kLoose, nullptr, nullptr, nullptr) != SQLITE_OK) return {};
   Mutator mutator(opened, random, change);
   for (std::uint64_t count = 1 + random.below(3); count > 0; --count) mutator.one();
