@@ -56,11 +56,12 @@ if(HFTA_FUZZ OR HFTA_SANITIZE STREQUAL "address")
   target_compile_definitions(hfta_options INTERFACE _GLIBCXX_ASSERTIONS)  # an index beyond a vector's end is a finding
 endif()
 if(HFTA_FUZZ)
-  target_compile_options(hfta_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-                                                -fno-omit-frame-pointer)
+  target_compile_options(hfta_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
+                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "address")
-  target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined,float-cast-overflow
+                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "thread")
   target_compile_options(hfta_options INTERFACE -fsanitize=thread)

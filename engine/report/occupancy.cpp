@@ -29,9 +29,10 @@ class Sums {
  public:
   void add(const RoundRecord& round, int first_width) {
     const double seconds = seconds_of(round);
+    const double width = round.width;  // the store may hold any int: differences are taken where they cannot overflow
     use_.busy += seconds * round.occupied;
-    use_.empty += seconds * (round.width - round.occupied);
-    use_.narrowed += seconds * std::max(0, first_width - round.width);
+    use_.empty += seconds * (width - round.occupied);
+    use_.narrowed += seconds * std::max(0.0, first_width - width);
     if (round.round != round_) {
       use_.seconds += longest_;
       longest_ = 0;

@@ -3,6 +3,7 @@
 #include "engine/report/occupancy.hpp"
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/report/report.hpp"
@@ -103,6 +104,8 @@ TEST_CASE("occupancy: none without rounds, places or time") {
   CHECK_FALSE(occupancy_of({}, {}, {}));
   CHECK_FALSE(occupancy_of({{0, 0, 2, 2, 1}}, {}, {}));
   CHECK_FALSE(occupancy_of({{0, 0, 2, 2, 0}}, {{0, 0, 0, 0, 1}}, {}));
+  // A damaged width that would overflow to the largest one.
+  CHECK_FALSE(occupancy_of({{0, 0, std::numeric_limits<int>::min(), 1, 1}}, {{0, 0, 0, 0, 1}}, {}));
   CHECK(occupancy_text({}).empty());
 }
 
