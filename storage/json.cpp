@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/json_int.hpp"
 #include "base/text.hpp"
 
 namespace hfta::storage {
@@ -193,7 +194,11 @@ trials::Space space_from_json(std::string_view text) {
 std::string ints_to_json(const std::vector<int>& numbers) { return json(numbers).dump(); }
 
 std::vector<int> ints_from_json(std::string_view text) {
-  return reading(text, "run_caps of the study", [](const json& list) { return list.get<std::vector<int>>(); });
+  return reading(text, "run_caps of the study", [](const json& list) {
+    std::vector<int> numbers;
+    for (const json& number : list.get<std::vector<json>>()) numbers.push_back(int_from(number));
+    return numbers;
+  });
 }
 
 }  // namespace hfta::storage

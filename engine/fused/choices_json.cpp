@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json_int.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
@@ -21,11 +22,11 @@ ordered_json lowering_json(const fusion::Lowering& l) {
 fusion::Lowering lowering_from(const ordered_json& json) {
   fusion::Lowering l;
   l.compiled = json.value("compiled", false);  // stores of 0.1 know nothing of it
-  json.at("chunk").get_to(l.chunk);
+  l.chunk = int_from(json.at("chunk"));
   json.at("channels_last").get_to(l.channels_last);
   json.at("families").get_to(l.families);
-  json.at("workers").get_to(l.workers);
-  json.at("threads_per_worker").get_to(l.threads_per_worker);
+  l.workers = int_from(json.at("workers"));
+  l.threads_per_worker = int_from(json.at("threads_per_worker"));
   return l;
 }
 
@@ -59,8 +60,8 @@ std::optional<KeptChoices> kept_choices(const ordered_json& json) {
     json.at("device").get_to(kept.key.device);
     json.at("library").get_to(kept.key.library);
     json.at("graph").get_to(kept.key.graph);
-    json.at("width").get_to(kept.key.width);
-    json.at("threads").get_to(kept.key.threads);
+    kept.key.width = int_from(json.at("width"));
+    kept.key.threads = int_from(json.at("threads"));
     json.at("slot_steps").get_to(kept.slot_steps);
     json.at("complete").get_to(kept.choices.complete);
     for (const ordered_json& entry : json.at("candidates")) {

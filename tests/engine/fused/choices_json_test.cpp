@@ -68,6 +68,16 @@ TEST_CASE("what are no choices is none, old records too") {
   CHECK_FALSE(recorded_choices(document(none)));
 }
 
+TEST_CASE("a number that is no int is no choice") {
+  for (const char* number : {"60e22", "2.0", "2147483648", "-2147483649", "18446744073709551615", "1e999"}) {
+    INFO(number);
+    std::string text = document(to_json(sample()));
+    const std::string width = R"("width":16)";
+    text.replace(text.find(width), width.size(), R"("width":)" + std::string(number));
+    CHECK_FALSE(recorded_choices(text));
+  }
+}
+
 TEST_CASE("numbers that no run would choose are told, and bounded by the array and its threads") {
   const auto [key, value, words] = GENERATE(table<std::string, std::int64_t, std::string>(
       {{"chunk", 16, ""},
