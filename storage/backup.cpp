@@ -31,8 +31,6 @@ using trials::Trial;
 // A state that a run replaces while it is copied is looked for again; so is the best trial's, with the whole table.
 constexpr int kMostTries = 5;
 
-fs::path states_of(fs::path store) { return store += ".hfta"; }
-
 [[noreturn]] void refuse(const fs::path& path, const std::string& what) {
   throw Error(ErrorKind::kConfig, fmt::format("DESTINATION: {}: {}", printable(path.string()), what));
 }
@@ -45,7 +43,7 @@ fs::path checked(const fs::path& destination) {
   const fs::path folder = fs::canonical(absolute.parent_path(), error);
   if (error) refuse(destination, fmt::format("found no folder {}", printable(absolute.parent_path().string())));
   const fs::path place = folder / absolute.filename();
-  for (const fs::path& file : {place, states_of(place)}) {
+  for (const fs::path& file : {place, states_folder(place)}) {
     if (fs::symlink_status(file, error).type() == fs::file_type::not_found) continue;
     refuse(file, "it is there already, wanted a new name; remove it first, or choose another");
   }
@@ -114,7 +112,7 @@ std::vector<CopiedStudy> read_copy(const fs::path& copy) {
     reading([&] { study.trials = store.trials(study.name, Store::Damage::kMark); });
     reading([&] { study.rounds = static_cast<int>(store.rounds(study.name).size()); });
     for (const Trial& trial : study.trials) {
-      if (trial.reason.starts_with("damaged")) {
+      if (Store::is_marked(trial)) {
         study.damage.push_back(
             fmt::format("study '{}': trial {}: {}", printable(study.name), trial.number, trial.reason));
       }
@@ -212,14 +210,14 @@ void rename_to_new(const fs::path& from, const fs::path& to) {
 void put_in_place(const fs::path& copy, const fs::path& destination, const Faults& faults) {
   const Folder folder(destination.parent_path());
   std::error_code error;
-  const bool has_states = fs::exists(states_of(copy), error);
-  if (has_states) rename_to_new(states_of(copy), states_of(destination));
+  const bool has_states = fs::exists(states_folder(copy), error);
+  if (has_states) rename_to_new(states_folder(copy), states_folder(destination));
   try {
     folder.sync();
     faults.reach("states-placed");
     rename_to_new(copy, destination);
   } catch (const Error&) {
-    if (has_states) fs::rename(states_of(destination), states_of(copy), error);
+    if (has_states) fs::rename(states_folder(destination), states_folder(copy), error);
     throw;
   }
   folder.sync();
@@ -238,7 +236,7 @@ Backup back_up(const fs::path& path, const fs::path& destination, const Faults& 
   for (const CopiedStudy& study : studies) drop_others(study, states);
   forget_home(copy);
   narrow(copy, store.path());
-  narrow(states_of(copy), states_of(store.path()));
+  narrow(states_folder(copy), states_folder(store.path()));
   Backup backup = counted(work.path(), studies);
   put_in_place(copy, place, faults);
   return backup;

@@ -120,6 +120,11 @@ std::vector<int> Checkpoints::trials() {
   return numbers;
 }
 
+std::filesystem::path states_folder(const std::filesystem::path& store) {
+  std::filesystem::path folder = store;
+  return folder += ".hfta";
+}
+
 std::filesystem::path checkpoint_folder(const std::filesystem::path& store, const std::string& study) {
   static constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+=@ ";
   static constexpr std::size_t kLongest = 100;
@@ -129,9 +134,7 @@ std::filesystem::path checkpoint_folder(const std::filesystem::path& store, cons
   }
   if (!name.empty() && name.front() == '.') name.front() = '_';
   if (name != study || name.empty()) name += fmt::format("-{:016x}", checksum_of(std::as_bytes(std::span(study))));
-  std::filesystem::path folder = store;
-  folder += ".hfta";
-  return folder / name;
+  return states_folder(store) / name;
 }
 
 }  // namespace hfta::storage

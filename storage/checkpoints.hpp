@@ -50,6 +50,9 @@ class Checkpoints {
   std::unique_ptr<State> state_;
 };
 
+/// `<store>.hfta`: the states of all its studies.
+[[nodiscard]] std::filesystem::path states_folder(const std::filesystem::path& store);
+
 /// `<store>.hfta/<study>`. Where characters of the name are unsafe in a path, or it is long, they are replaced and a
 /// checksum of the name is added, so that two studies never share a folder.
 [[nodiscard]] std::filesystem::path checkpoint_folder(const std::filesystem::path& store, const std::string& study);

@@ -1,6 +1,7 @@
 #include "storage/state_survey.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <optional>
 
@@ -19,12 +20,13 @@ std::optional<StateEntry> verified(const Folder& folder, const StateFile& named)
   try {
     const std::optional<Descriptor> file = folder.file(entry.name, O_RDONLY);
     if (!file) return std::nullopt;
-    const std::vector<std::byte> bytes = read_rest(*file, folder.path() / entry.name, named.size + 1);
+    struct stat status {};
+    if (::fstat(file->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) != named.size) return entry;
+    const std::vector<std::byte> bytes = read_rest(*file, folder.path() / entry.name, named.size);
     if (bytes.size() == named.size && checksum_of(bytes) == named.checksum) entry.kind = Kind::kState;
   } catch (const Error& error) {
     entry.detail = error.what();
-    const bool too_large = entry.detail.find("larger than") != std::string::npos;
-    entry.kind = too_large ? Kind::kDamaged : Kind::kUnread;
+    entry.kind = Kind::kUnread;
   }
   return entry;
 }

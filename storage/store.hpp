@@ -156,8 +156,10 @@ class Store {
   /// What becomes of trials whose rows are not those that were written, by their digests.
   enum class Damage {
     kRefuse,  ///< Throws Error{kStorage} naming them.
-    kMark,    ///< They are FAIL without any number, and the reason says "damaged".
+    kMark,    ///< They are FAIL without any number, and the reason says "damaged"; see is_marked().
   };
+  /// Whether kMark has marked the trial.
+  [[nodiscard]] static bool is_marked(const trials::Trial& trial);
   /// Every trial with its epochs, by number; one snapshot. Trials that Optuna's programs ended, and those of a store of
   /// an earlier schema, have no digest and pass. For trials that Optuna's programs ran, the epochs are the
   /// steps at which they reported, and the only metric is the study's.

@@ -238,6 +238,8 @@ void Builder::check(Store::Damage damage) {
 
 }  // namespace
 
+bool Store::is_marked(const Trial& trial) { return trial.reason.starts_with("damaged"); }
+
 std::vector<Trial> Store::trials(const std::string& study, Damage damage) {
   Connection& connection = impl_->connection;
   const auto record = find(study);

@@ -8,26 +8,21 @@
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
+#include "engine/report/words.hpp"
 
 namespace hfta::engine {
 namespace {
-
-constexpr int kDamagedStore = 3;  // as of report
 
 Usage backup_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune backup DESTINATION --storage URL";
   usage.about =
-      "A copy of a store, and of the training states that belong to it in DESTINATION.hfta, while the store is used. "
-      "A\n"
+      "A copy of a store, and of the training states that belong to it in DESTINATION.hfta, "
+      "while the store is used. A\n"
       "study goes on from it where it lies, or when both are moved over the store. DESTINATION must be a new name.\n";
   add_storage_option(usage.options);
   usage.positional = {"DESTINATION"};
   return usage;
-}
-
-std::string counted(int count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
 }  // namespace
@@ -40,10 +35,12 @@ int backup_command(const Words& words) {
   const std::filesystem::path store = storage::path_from_url(arguments.required("storage"));
   const storage::Backup backup = storage::back_up(store, destination, faults_from_environment());
   const std::string name = printable(destination.string());
-  print(fmt::format("{}: {}, {}, {} and {}{}; {} bytes\n", name, counted(backup.studies, "study", "studies"),
-                    counted(backup.trials, "trial", "trials"), counted(backup.rounds, "round", "rounds"),
-                    counted(backup.states, "state", "states"), backup.states > 0 ? " in " + name + ".hfta" : "",
-                    backup.bytes));
+  print(fmt::format("{}: {}, {}, {} and {}{}; {} bytes\n", name,
+                    counted(static_cast<std::size_t>(backup.studies), "study", "studies"),
+                    counted(static_cast<std::size_t>(backup.trials), "trial", "trials"),
+                    counted(static_cast<std::size_t>(backup.rounds), "round", "rounds"),
+                    counted(static_cast<std::size_t>(backup.states), "state", "states"),
+                    backup.states > 0 ? " in " + name + ".hfta" : "", backup.bytes));
   for (const std::string& line : backup.damage) tell(line);
   return backup.damage.empty() ? 0 : kDamagedStore;
 }

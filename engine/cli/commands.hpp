@@ -16,6 +16,9 @@ namespace hfta::engine {
 
 using Words = std::vector<std::string>;
 
+/// Exit code where a store is damaged, as where it cannot be read at all.
+inline constexpr int kDamagedStore = 3;
+
 /// hfta-tune CONFIG.yaml ...: `words` includes the config.
 int run_command(const Words& words);
 /// hfta-tune resume STUDY --storage URL

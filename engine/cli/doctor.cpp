@@ -12,8 +12,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kDamagedStore = 3;  // as of report
-
 Usage doctor_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune doctor [STORE] [--storage URL] [--study NAME] [--repair]";

@@ -20,7 +20,6 @@ namespace po = boost::program_options;
 using storage::Store;
 
 constexpr int kTopTrials = 10;
-constexpr int kDamagedStore = 3;  // as where it cannot be read at all
 
 Usage report_usage() {
   Usage usage;

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path states_of(fs::path store) { return store += ".hfta"; }
-
 void check_home(storage::Store& store, Findings& findings) {
   const std::optional<fs::path> home = store.home();
   if (!home || *home == store.path()) return;
@@ -32,12 +30,13 @@ void check_home(storage::Store& store, Findings& findings) {
   } else {
     finding.found = fmt::format("it was run as {}, and has been moved or copied since", was);
   }
-  const bool left_behind = !fs::exists(states_of(store.path()), error) && fs::exists(states_of(*home), error);
+  const bool left_behind =
+      !fs::exists(storage::states_folder(store.path()), error) && fs::exists(storage::states_folder(*home), error);
   if (left_behind) {
     finding.found += "; it has no states here, so that trials begin anew";
-    finding.advice = fs::exists(*home, error)
-                         ? "for a copy with its states use hfta-tune backup"
-                         : fmt::format("move {}.hfta to {}", was, printable(states_of(store.path()).string()));
+    finding.advice = fs::exists(*home, error) ? "for a copy with its states use hfta-tune backup"
+                                              : fmt::format("move {}.hfta to {}", was,
+                                                            printable(storage::states_folder(store.path()).string()));
   }
   findings.push_back(std::move(finding));
 }
@@ -53,7 +52,7 @@ void check_access(const fs::path& store, const fs::path& path, int wanted, const
 
 // Folders of studies that the store has not.
 void check_strangers(storage::Store& store, Findings& findings) {
-  const fs::path path = states_of(store.path());
+  const fs::path path = storage::states_folder(store.path());
   try {
     const std::optional<Folder> folder = Folder::find(store.path().parent_path(), path);
     if (!folder) return;
@@ -82,7 +81,8 @@ void check_place(const ExaminedStore& examined, Findings& findings) {
   check_access(path, path, R_OK | W_OK, "it cannot be written", findings);
   check_access(path, path.parent_path(), W_OK | X_OK,
                "its folder cannot be written to, which SQLite needs for journals", findings);
-  check_access(path, states_of(path), R_OK | W_OK | X_OK, "the folder of states cannot be written to", findings);
+  check_access(path, storage::states_folder(path), R_OK | W_OK | X_OK, "the folder of states cannot be written to",
+               findings);
   check_strangers(examined.store, findings);
 }
 

@@ -19,8 +19,6 @@ using trials::Trial;
 
 constexpr const char* kGoBack = "keep the file and go back to a backup of it, or begin a new study with --fresh";
 
-std::string place(const std::string& study) { return fmt::format("study '{}'", printable(study)); }
-
 // Damage that reading meets is a finding; an error of another kind is nothing that was found.
 template <typename Read>
 void reading(const std::string& where, Findings& findings, Read read) {
@@ -95,7 +93,7 @@ void check_rows(const ExaminedStore& examined, const ExaminedStudy& study, Findi
   });
   if (!study.rows) return;
   for (const Trial& trial : *study.rows) {
-    if (!trial.reason.starts_with("damaged")) continue;
+    if (!storage::Store::is_marked(trial)) continue;
     findings.push_back({Severity::kDamage,
                         where,
                         fmt::format("trial {}: its rows are not those that were written (the disk, or another program, "

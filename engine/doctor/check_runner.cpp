@@ -10,23 +10,16 @@
 namespace hfta::engine::doctor {
 namespace {
 
-namespace fs = std::filesystem;
-
 // A process that waits for the study has such a file too, and holds it.
 bool is_held(const Folder& folder, const std::string& name) {
   const std::optional<Descriptor> file = folder.file(name, O_RDONLY);
   return file && !is_let_go(file->get());
 }
 
-std::string remove(const fs::path& store, const fs::path& folder, const std::string& name) {
-  if (const auto found = Folder::find(store.parent_path(), folder)) found->remove(name);
-  return "removed " + shown(store, folder / name);
-}
-
 }  // namespace
 
 void check_runner(const ExaminedStore& /*store*/, const ExaminedStudy& study, Findings& findings) {
-  const std::string where = fmt::format("study '{}'", printable(study.name));
+  const std::string where = place(study.name);
   if (study.is_being_run()) {
     findings.push_back({Severity::kOk,
                         where,
@@ -45,7 +38,7 @@ void check_runner(const ExaminedStore& /*store*/, const ExaminedStudy& study, Fi
                           fmt::format("a process that ran the study was killed; the last to run it was {}",
                                       study.runner ? printable(study.runner->holder) : "nobody"),
                           std::string("the next run removes it, and so does ") + kRepair,
-                          [store = study.store, path = study.folder, name] { return remove(store, path, name); }});
+                          removal(study.store, study.folder, name)});
     }
   } catch (const Error& error) {
     findings.push_back(unreadable(shown(study.store, study.folder), error));

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
 #include "engine/driver/keeper.hpp"
+#include "engine/report/words.hpp"
 #include "storage/state_survey.hpp"
 
 namespace hfta::engine::doctor {
@@ -51,10 +52,7 @@ class StatesCheck {
   }
   void add_needless(const StateEntry& entry, const std::string& found) {
     add(Severity::kNote, entry, found, std::string("the next run removes it, and so does ") + kRepair,
-        [store = study_.store, folder = folder_, name = entry.name] {
-          if (const auto found_folder = Folder::find(store.parent_path(), folder)) found_folder->remove(name);
-          return "removed " + shown(store, folder / name);
-        });
+        removal(study_.store, folder_, entry.name));
   }
   void add_unusable(Severity severity, const StateEntry& entry, const std::string& found) {
     add(severity, entry, found, fmt::format("{} moves it to the folder {}", kRepair, kAside),
@@ -102,7 +100,7 @@ void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
 void StatesCheck::look_at_state(const StateEntry& entry, const BestTrials* best) {
   if (!study_.rows || study_.is_being_run()) return;
   const Trial* trial = study_.trial(entry.trial);
-  if (trial != nullptr && trial->reason.starts_with("damaged")) return;
+  if (trial != nullptr && storage::Store::is_marked(*trial)) return;
   if (trial == nullptr) return add_unusable(Severity::kNote, entry, "a state of a trial that the store does not have");
   const bool goes_on = ExaminedStudy::goes_on(*trial);
   const int known = trial->epochs.empty() ? 0 : trial->epochs.back().epoch;

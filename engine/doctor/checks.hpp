@@ -1,6 +1,8 @@
 #pragma once
 /// The checks that doctor.cpp goes through. Internal to engine/doctor.
 
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,12 +56,18 @@ void check_runner(const ExaminedStore& store, const ExaminedStudy& study, Findin
 /// The states of its trials on disk, and whether there is room for more.
 void check_states(const ExaminedStore& store, const ExaminedStudy& study, Findings& findings);
 
+/// "study 'digits'": where a study's own findings are.
+[[nodiscard]] std::string place(const std::string& study);
+/// The names of all studies.
+[[nodiscard]] std::vector<std::string> studies_in(storage::Store& store);
+/// Removes `name` from `folder`, which lies beside the store, and says so; see Finding::mend.
+[[nodiscard]] std::function<std::string()> removal(const std::filesystem::path& store,
+                                                   const std::filesystem::path& folder, const std::string& name);
+
 /// What a check finds that cannot even look.
 [[nodiscard]] Finding unreadable(const std::string& where, const Error& error);
 /// `path` as it is shown: from the store's file on.
 [[nodiscard]] std::string shown(const std::filesystem::path& store, const std::filesystem::path& path);
-/// "3 trials", "1 trial".
-[[nodiscard]] std::string counted(std::size_t count, const char* one, const char* many);
 
 inline constexpr const char* kRepair = "hfta-tune doctor --repair";
 

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
+#include "engine/report/words.hpp"
 
 namespace hfta::engine {
 
@@ -38,7 +39,7 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   const int damage = diagnosis.count(Severity::kDamage);
   return text + fmt::format("{}: {}, {}\n", printable(diagnosis.store.filename().string()),
                             damage == 0 ? "nothing is damaged" : fmt::format("{} damaged", damage),
-                            doctor::counted(notes, "note", "notes"));
+                            counted(notes, "note", "notes"));
 }
 
 std::string diagnosis_json(const Diagnosis& diagnosis) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/folder.hpp"
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
 #include "storage/checkpoints.hpp"
@@ -31,8 +32,7 @@ void attempt(const std::string& where, Findings& findings, Check check) {
 }
 
 std::vector<std::string> studies_to_examine(storage::Store& store, const std::optional<std::string>& wanted) {
-  std::vector<std::string> names;
-  for (const storage::StudySummary& study : store.studies()) names.push_back(study.name);
+  std::vector<std::string> names = studies_in(store);
   if (!wanted) return names;
   if (std::find(names.begin(), names.end(), *wanted) != names.end()) return {*wanted};
   for (std::string& name : names) name = printable(name);
@@ -52,6 +52,22 @@ bool ExaminedStudy::goes_on(const trials::Trial& trial) {
   return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
 }
 
+std::string place(const std::string& study) { return fmt::format("study '{}'", printable(study)); }
+
+std::vector<std::string> studies_in(storage::Store& store) {
+  std::vector<std::string> names;
+  for (const storage::StudySummary& study : store.studies()) names.push_back(study.name);
+  return names;
+}
+
+std::function<std::string()> removal(const std::filesystem::path& store, const std::filesystem::path& folder,
+                                     const std::string& name) {
+  return [=] {
+    if (const std::optional<Folder> found = Folder::find(store.parent_path(), folder)) found->remove(name);
+    return "removed " + shown(store, folder / name);
+  };
+}
+
 Finding unreadable(const std::string& where, const Error& error) {
   return {Severity::kDamage, where, printable(error.what()), "", {}};
 }
@@ -60,10 +76,6 @@ std::string shown(const std::filesystem::path& store, const std::filesystem::pat
   const std::filesystem::path folder = store.parent_path();
   const std::filesystem::path below = path.lexically_relative(folder);
   return printable((below.empty() ? path : below).string());
-}
-
-std::string counted(std::size_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
 }  // namespace doctor
@@ -82,7 +94,7 @@ Diagnosis examine(const std::filesystem::path& path, const std::optional<std::st
     const ExaminedStore examined{store, clock};
     for (const auto check : kStoreChecks) attempt(file, findings, [&] { check(examined, findings); });
     for (const std::string& name : studies_to_examine(store, study)) {
-      const std::string where = fmt::format("study '{}'", printable(name));
+      const std::string where = place(name);
       attempt(where, findings, [&] {
         const ExaminedStudy found = read_study(examined, name, findings);
         for (const auto check : kStudyChecks) attempt(where, findings, [&] { check(examined, found, findings); });

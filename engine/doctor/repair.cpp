@@ -18,18 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 using storage::Store;
 
-std::vector<std::string> names_of(Store& store, const std::optional<std::string>& study) {
-  if (study) return {*study};
-  std::vector<std::string> names;
-  for (const storage::StudySummary& summary : store.studies()) names.push_back(summary.name);
-  return names;
-}
-
 // Before a byte is changed, not even by taking back a half-written transaction. Who runs a store that cannot be read?
 // Nobody can, and nothing of it is mended.
 void refuse_if_run(const fs::path& path, const Clock& clock) try {
   Store store = Store::open(path, Store::Mode::kExamine);
-  for (const std::string& name : names_of(store, std::nullopt)) {
+  for (const std::string& name : doctor::studies_in(store)) {
     const auto runner = runner_of(store, name, storage::checkpoint_folder(store.path(), name), clock);
     if (!runner || !runner->alive) continue;
     throw Error(ErrorKind::kBusy,
@@ -61,7 +54,7 @@ Diagnosis repair(const fs::path& path, const std::optional<std::string>& study, 
   try {
     Store store = Store::open(path, Store::Mode::kReadWrite);
     std::vector<StudyLease> leases;
-    for (const std::string& name : names_of(store, study)) {
+    for (const std::string& name : study ? std::vector{*study} : doctor::studies_in(store)) {
       leases.emplace_back(store, name, storage::checkpoint_folder(store.path(), name), clock);
     }
     for (const Finding& finding : found.findings) {

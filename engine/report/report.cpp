@@ -41,7 +41,7 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
   ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal,
                     store.trials(study, storage::Store::Damage::kMark)};
   for (const trials::Trial& trial : input.trials) {
-    if (trial.reason.starts_with("damaged"))
+    if (storage::Store::is_marked(trial))
       input.damage.push_back(fmt::format("trial {}: {}", trial.number, trial.reason));
   }
   // Results count without these.

@@ -31,6 +31,10 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+std::string counted(std::size_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 const char* name_of(trials::Goal goal) { return goal == trials::Goal::kMinimize ? "minimize" : "maximize"; }
 
 }  // namespace hfta::engine

@@ -1,6 +1,7 @@
 #pragma once
 /// Numbers and parameters as people read them.
 
+#include <cstddef>
 #include <string>
 
 #include "trials/trial.hpp"
@@ -18,6 +19,9 @@ namespace hfta::engine {
 
 /// A duration: "8.2 s", "3:07", "2:03:07"; "?" if it is negative or not finite.
 [[nodiscard]] std::string duration_text(double seconds);
+
+/// "1 trial", "3 trials".
+[[nodiscard]] std::string counted(std::size_t count, const char* one, const char* many);
 
 /// "minimize" or "maximize".
 [[nodiscard]] const char* name_of(trials::Goal goal);
