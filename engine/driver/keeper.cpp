@@ -48,14 +48,19 @@ void Keeper::begin(Ledger& ledger) {
   for (const int number : running_.trials()) {
     unfinished.contains(number) ? (void)on_disk_.insert(number) : running_.remove(number);
   }
+  // A run that was killed may have left weights of a trial that was about to be COMPLETE, which now may end otherwise.
   for (const int number : finished_.trials()) {
-    if (!best_.contains(number) && !unfinished.contains(number)) finished_.remove(number);
+    if (best_.contains(number)) continue;
+    select_best_&& unfinished.contains(number) ? (void)best_on_disk_.insert(number) : finished_.remove(number);
   }
 }
 
 void Keeper::save(Entry& entry, int number, const HeldState& state, Page& page) {
   if (!entry.changed) return;
-  if (select_best_ && entry.best_state) page.states.push_back({true, number, entry.value_epoch, entry.best_state});
+  if (select_best_ && entry.best_state) {
+    page.states.push_back({true, number, entry.value_epoch, entry.best_state});
+    best_on_disk_.insert(number);
+  }
   page.states.push_back({false, number, entry.trained, state});
   on_disk_.insert(number);
   entry.changed = false;
@@ -93,10 +98,8 @@ void Keeper::keep(int number, double value, int epoch, const HeldState& state, P
 }
 
 void Keeper::forget(int number, Page& page) {
-  if (on_disk_.erase(number) == 0) return;
-  page.needless.push_back(number);
-  // With metric.select best, a trial has its best weights on disk while it still runs.
-  if (select_best_ && !best_.contains(number)) page.surpassed.push_back(number);
+  if (on_disk_.erase(number) > 0) page.needless.push_back(number);
+  if (best_on_disk_.erase(number) > 0 && !best_.contains(number)) page.surpassed.push_back(number);
 }
 
 std::optional<SlotState> Keeper::finished_state(int number) {

@@ -73,7 +73,8 @@ class Keeper {
   std::function<void()> settle_;
   bool select_best_;
   BestTrials best_;
-  std::set<int> on_disk_;  ///< Numbers with files under `running`, or on their way there.
+  std::set<int> on_disk_;       ///< Numbers with files under `running`, or on their way there.
+  std::set<int> best_on_disk_;  ///< With metric.select best: unfinished ones with files under `finished`, alike.
 };
 
 }  // namespace hfta::engine
