@@ -37,7 +37,7 @@ function(hfta_install_libraries export)
 endfunction()
 hfta_install_libraries(hfta-targets base trials search graph)
 if(HFTA_WITH_TORCH)
-  hfta_install_libraries(hfta-array-targets cuda cpu array)
+  hfta_install_libraries(hfta-array-targets simd random optimizers cuda cpu array)
 endif()
 
 include(CMakePackageConfigHelpers)

@@ -6,7 +6,6 @@
 /// whether they are there at all. With the same Lowering they are bit for bit the same in any slot of any array.
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/ivalue.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +17,7 @@
 #include "fusion/graph.hpp"
 #include "fusion/lowering.hpp"
 #include "fusion/recipe.hpp"
+#include "fusion/samples.hpp"
 #include "fusion/step_graph.hpp"
 
 namespace hfta::fusion {
@@ -42,32 +42,6 @@ struct SlotProgress {
   std::int64_t epoch_step = 0;  ///< Steps of that epoch taken.
   double epoch_loss = 0;        ///< Sum over its samples so far of the loss when each was trained on.
 };
-
-/// Samples of a set, with what all slots compute alike of them.
-struct Samples {
-  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order, [M, ...].
-  at::Tensor target;               ///< [M, ...]
-  at::Tensor order = {};           ///< The order in which samples are taken, int64; undefined: as they stand.
-  std::int64_t begin = 0;          ///< Of that order, these: [begin, end).
-  std::int64_t end = -1;           ///< -1: to its end.
-  /// Filled in by Array::prepare; a step that finds none computes it for itself.
-  std::shared_ptr<const std::vector<c10::IValue>> shared = nullptr;
-
-  /// N.
-  [[nodiscard]] std::int64_t size() const;
-  /// Those samples of `all`, which is target or one of inputs: a view where they stand in order.
-  [[nodiscard]] at::Tensor of(const at::Tensor& all) const;
-};
-
-/// Samples for one step of a chunk.
-struct Batch {
-  std::vector<Samples> parts;
-  std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
-};
-
-/// Ops of slots' own values that no rule is for, which run through LibTorch's batching where slots run together: name
-/// and the first place in the model's source. Throws Error{kConfig} for ops that LibTorch does not have.
-[[nodiscard]] std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph);
 
 class Array {
  public:

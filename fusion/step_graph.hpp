@@ -2,9 +2,13 @@
 /// Work of a device noted once and run again: what CUDA calls a graph. A whole training step is then one launch.
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace hfta::fusion {
 
@@ -26,6 +30,9 @@ class GraphLane {
   /// c10::Error if something in it cannot be noted (it waits for the device, or asks it for a number); then nothing is
   /// left of it. `work` must have been done before, by this thread, so that libraries are warm.
   [[nodiscard]] virtual std::unique_ptr<StepGraph> capture(const std::function<void()>& work) = 0;
+  /// The stream that is the lane's alone as long as it lives: no other array's work comes between. Nothing where the
+  /// backend has no streams.
+  [[nodiscard]] virtual std::optional<c10::Stream> stream() const { return std::nullopt; }
   /// Calls `kernel`, which gives the device work that is no op of LibTorch's.
   virtual void launch(const std::function<void()>& kernel) = 0;
 };
@@ -34,7 +41,7 @@ class GraphLane {
 class GraphBackend {
  public:
   virtual ~GraphBackend() = default;
-  [[nodiscard]] virtual std::unique_ptr<GraphLane> open_lane() = 0;
+  [[nodiscard]] virtual std::unique_ptr<GraphLane> open_lane(const c10::Device& device) = 0;
 };
 
 /// How training steps of an array were made on a device.

@@ -1,26 +1,18 @@
 #include "fusion/array.hpp"
 
-#include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
+#include <ATen/Context.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "base/error.hpp"
-#include "fusion/array/chunk.hpp"
-#include "fusion/array/compiled.hpp"
-#include "fusion/array/lanes.hpp"
-#include "fusion/array/live_step.hpp"
-#include "fusion/array/loss.hpp"
-#include "fusion/array/optimizer.hpp"
-#include "fusion/array/program.hpp"
 #include "fusion/array/progress.hpp"
-#include "fusion/array/schema.hpp"
-#include "fusion/array/slot_store.hpp"
-#include "fusion/array/workers.hpp"
-#include "fusion/cpu/kernels/counted_mask.hpp"
+#include "fusion/executors/executors.hpp"
+#include "fusion/passes/schema.hpp"
+#include "fusion/passes/sharing.hpp"
+#include "fusion/random/draws.hpp"
+#include "fusion/slots/slot_store.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -41,38 +33,28 @@ struct Array::Impl {
   Lowering lowering;
   int width;
   std::uint64_t study_seed;
-  at::Device device;
-  std::shared_ptr<GraphBackend> graphs;
-  Reading alone;     // the training reading of one slot by itself
-  Reading training;  // the same with batch statistics that slots share
-  Reading evaluation;
+  Reading alone, training, evaluation;
   std::vector<bool> owned;
   SlotStore store;
-  std::unique_ptr<Program> trainer, evaluator;
-  std::unique_ptr<CompiledModel> compiled;  // in their place where the lowering says so
-  std::unique_ptr<Workers> workers;
+  ExecutorModel model;  // all of the above
+  std::unique_ptr<Executor> executor;
   std::vector<Slot> slots;
-  std::vector<Chunk> chunks;
-  std::optional<Lanes> lanes;
-  std::optional<LiveModel> live;                      // where steps are made by LiveStep
-  std::vector<std::unique_ptr<LiveStep>> live_steps;  // then, by chunk
+  std::vector<SlotRun> runs;  // by slot: memory for runs_of
   std::vector<double> default_hypers;
   bool keep_gradients = false;
-  std::atomic<std::int64_t> shared_runs = 0;
 
-  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& d, std::shared_ptr<GraphBackend> gs)
+  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
+       std::shared_ptr<GraphBackend> graphs)
       : graph(with_complete_arguments(std::move(g))),
         recipe(std::move(r)),
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
-        device(d),
-        graphs(std::move(gs)),
         alone(training_reading(graph)),
-        training(alone),
         evaluation(evaluation_reading(graph)),
         owned(owned_weights(alone)),
-        store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device) {
+        store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device),
+        model{graph, recipe, alone, training, evaluation, owned, store, device, std::move(graphs)} {
     training = with_shared_statistics(alone, owned);
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
@@ -87,44 +69,18 @@ struct Array::Impl {
   }
 
   void lower(const Lowering& wanted) {
-    if (wanted.compiled && (wanted.chunk != 1 || !device.is_cpu())) {
-      throw Error(ErrorKind::kConfig,
-                  "lowering: found compiled in chunks or beside a CPU, wanted one slot at a time on a CPU");
-    }
-    auto new_compiled = wanted.compiled ? std::make_unique<CompiledModel>(alone, evaluation, recipe, store) : nullptr;
-    auto new_trainer = std::make_unique<Program>(training, owned, wanted, device, recipe.precision);
-    auto new_evaluator = std::make_unique<Program>(evaluation, owned, wanted, device, recipe.precision);
-    trainer = std::move(new_trainer);
-    evaluator = std::move(new_evaluator);
-    compiled = std::move(new_compiled);
+    executor = make_executor(model, wanted);
+    executor->keep_gradients(keep_gradients);
     lowering = wanted;
-    rebuild();
+    make_rows();
   }
 
-  void rebuild() {
+  void make_rows() {
     const int rows = padded(width, lowering.chunk);
     if (rows != store.slots()) store.resize(rows);
     slots.resize(static_cast<std::size_t>(rows));
-    live_steps.clear();
-    chunks.clear();
-    for (int first = 0; first < rows; first += lowering.chunk) {
-      chunks.emplace_back(graph, owned, store, recipe.optimizer, first, lowering.chunk);
-    }
-    lanes.emplace(device, static_cast<int>(chunks.size()), graphs.get());
-    make_live_steps();
-    const int wanted = std::max(1, std::min<int>(lowering.workers, static_cast<int>(chunks.size())));
-    workers = std::make_unique<Workers>(wanted, lowering.threads_per_worker);
-  }
-
-  // On a GPU, or where graphs are to be made, numbers of a step lie on the device.
-  void make_live_steps() {
-    live.reset();
-    if (compiled != nullptr || (device.is_cpu() && graphs == nullptr) || !has_live_kernels(device)) return;
-    live.emplace(LiveModel{*trainer, recipe, lowering.chunk, static_cast<int>(graph.hypers.size()), device,
-                           trainer->why_not_replayed(), shared_runs});
-    for (std::size_t k = 0; k < chunks.size(); ++k) {
-      live_steps.push_back(std::make_unique<LiveStep>(*live, chunks[k], lanes->of_chunk(static_cast<int>(k))));
-    }
+    runs.resize(slots.size());
+    executor->resize();
   }
 
   Slot& slot(int index) {
@@ -139,127 +95,30 @@ struct Array::Impl {
                                     static_cast<std::size_t>(lowering.chunk));
   }
 
-  // What slots compute alike of some samples.
-  std::shared_ptr<const Flow> share(const Samples& samples, bool for_training) {
-    if (samples.shared != nullptr) return samples.shared;
-    if (for_training) ++shared_runs;
-    const Program& program = for_training ? *trainer : *evaluator;
-    std::vector<at::Tensor> inputs;
-    for (const at::Tensor& input : samples.inputs) inputs.push_back(samples.of(input));
-    return std::make_shared<const Flow>(program.share(inputs, chunks.front().leaves));
+  [[nodiscard]] SlotRun run_of(const Slot& slot, double rate) const {
+    SlotRun run;
+    run.step.occupied = slot.occupied;
+    run.step.hyper = slot.init.hyper.optimizer;
+    run.step.hyper.lr = slot.occupied ? rate : 0;
+    run.step.step = slot.progress.step + 1;
+    run.step.clip_norm = slot.init.hyper.clip_norm;
+    run.random = {slot.occupied ? dropout_key(study_seed, slot.init.seed) : 0,
+                  static_cast<std::uint64_t>(slot.progress.step)};
+    const bool own_hypers = slot.occupied && !slot.init.hyper.graph.empty();
+    run.hypers = own_hypers ? slot.init.hyper.graph : default_hypers;
+    run.smoothing = slot.init.hyper.label_smoothing;
+    return run;
   }
 
-  [[nodiscard]] SlotRandom random_of(const Slot& s) const {
-    return {s.occupied ? dropout_key(study_seed, s.init.seed) : 0, static_cast<std::uint64_t>(s.progress.step)};
-  }
-
-  [[nodiscard]] const std::vector<double>& hypers_of(const Slot& s) const {
-    return s.occupied && !s.init.hyper.graph.empty() ? s.init.hyper.graph : default_hypers;
-  }
-
-  [[nodiscard]] CompiledSlot compiled_slot(int index) const {
-    const Slot& s = slots[static_cast<std::size_t>(index)];
-    return {index, random_of(s), hypers_of(s), s.init.hyper.label_smoothing};
-  }
-
-  at::Tensor run(int chunk, const Program& program, std::span<const Flow* const> shared) {
-    std::vector<SlotRandom> random;
-    std::vector<std::vector<double>> hypers;
-    for (const Slot& s : slots_of(chunk)) {
-      random.push_back(random_of(s));
-      hypers.push_back(hypers_of(s));
-    }
-    const RunContext context{wide(), random, hypers, device};
-    return program.run(shared, chunks[static_cast<std::size_t>(chunk)].leaves, context);
-  }
-
-  [[nodiscard]] static int part_of(const Batch& batch, int slot_of_chunk) {
-    return batch.part_of.empty() ? 0 : batch.part_of[static_cast<std::size_t>(slot_of_chunk)];
-  }
-
-  at::Tensor forward(int chunk, const Batch& batch) {
-    std::vector<std::shared_ptr<const Flow>> parts(batch.parts.size());
-    std::vector<const Flow*> of_slot;
-    for (int i = 0; i < lowering.chunk; ++i) {
-      const auto part = static_cast<std::size_t>(part_of(batch, i));
-      if (parts[part] == nullptr) parts[part] = share(batch.parts[part], true);
-      of_slot.push_back(parts[part].get());
-    }
-    return run(chunk, *trainer, of_slot);
-  }
-
-  // Targets as the loss takes them: [c, N, ...], or [N, ...] for one slot.
-  [[nodiscard]] at::Tensor targets(const Batch& batch) const {
-    std::vector<at::Tensor> rows;
-    for (int i = 0; i < lowering.chunk; ++i) {
-      const Samples& part = batch.parts[static_cast<std::size_t>(part_of(batch, i))];
-      rows.push_back(part.of(part.target));
-    }
-    if (lowering.chunk == 1) return rows.front();
-    return at::stack(rows);
-  }
-
-  /// c, or 0 where the program runs without a slot dimension.
-  [[nodiscard]] int wide() const { return lowering.chunk == 1 ? 0 : lowering.chunk; }
-
-  [[nodiscard]] static SlotStep numbers_of(const Slot& slot, double rate) {
-    SlotStep s;
-    s.occupied = slot.occupied;
-    s.hyper = slot.init.hyper.optimizer;
-    s.hyper.lr = s.occupied ? rate : 0;
-    s.step = slot.progress.step + 1;
-    s.clip_norm = slot.init.hyper.clip_norm;
-    return s;
-  }
-
-  void step_compiled(int index, const Batch& batch, double rate, at::Tensor& losses) {
-    Slot& slot = slots[static_cast<std::size_t>(index)];
-    if (!slot.occupied) return;
-    const Samples& samples = batch.parts[static_cast<std::size_t>(part_of(batch, 0))];
-    Chunk& chunk = chunks[static_cast<std::size_t>(index)];
-    const double loss = compiled->step(compiled_slot(index), samples, numbers_of(slot, rate),
-                                       keep_gradients ? &chunk.kept_gradients : nullptr);
-    *losses.data_ptr<double>() += loss * static_cast<double>(samples.size());
-    ++slot.progress.step;
-  }
-
-  void step_live(int chunk, const Batch& batch, std::span<const double> rates, const at::Tensor& losses) {
-    const Lane::Turn turn(lanes->of_chunk(chunk));
-    std::vector<LiveSlot> numbers;
-    for (const Slot& s : slots_of(chunk)) {
-      numbers.push_back(
-          {numbers_of(s, rates[numbers.size()]), random_of(s), hypers_of(s), s.init.hyper.label_smoothing});
-    }
-    live_steps[static_cast<std::size_t>(chunk)]->run(batch, numbers, losses, keep_gradients);
-  }
-
-  void step_plain(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-    const at::AutoGradMode record(true);
-    std::vector<double> smoothing;
-    std::vector<SlotStep> steps;
-    for (const Slot& s : slots_of(chunk)) {
-      smoothing.push_back(s.init.hyper.label_smoothing);
-      steps.push_back(numbers_of(s, rates[steps.size()]));
-    }
-    const at::Tensor output = forward(chunk, batch);
-    const at::Tensor loss = slot_loss(recipe.loss, output, targets(batch), wide(), smoothing);
-    backward(loss);
-    std::vector<ParameterSlots> reached = chunks[static_cast<std::size_t>(chunk)].take_gradients(keep_gradients);
-    fusion::step(recipe.optimizer, reached, steps);
-    losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
+  // By slot of the chunk; no rates: 0. Valid until the chunk is asked for again.
+  std::span<const SlotRun> runs_of(int chunk, std::span<const double> rates) {
+    const std::span<const Slot> members = slots_of(chunk);
+    const std::span<SlotRun> of_chunk =
+        std::span(runs).subspan(static_cast<std::size_t>(chunk * lowering.chunk), members.size());
+    for (std::size_t i = 0; i < members.size(); ++i) of_chunk[i] = run_of(members[i], rates.empty() ? 0 : rates[i]);
+    return of_chunk;
   }
 };
-
-std::int64_t Samples::size() const {
-  if (end >= 0) return end - begin;
-  return (order.defined() ? order.size(0) : target.size(0)) - begin;
-}
-
-at::Tensor Samples::of(const at::Tensor& all) const {
-  const std::int64_t n = size();
-  if (order.defined()) return all.index_select(0, order.narrow(0, begin, n));
-  return n == all.size(0) ? all : all.narrow(0, begin, n);
-}
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
              const at::Device& device, std::shared_ptr<GraphBackend> graphs)
@@ -300,12 +159,12 @@ void Array::resize(int width) {
     if (impl_->slot(b).occupied) throw Error(ErrorKind::kInternal, fmt::format("resize: slot {} is occupied", b));
   }
   impl_->width = width;
-  impl_->rebuild();
+  impl_->make_rows();
 }
 
 void Array::lower(const Lowering& lowering) { impl_->lower(lowering); }
 
-int Array::chunks() const { return static_cast<int>(impl_->chunks.size()); }
+int Array::chunks() const { return impl_->executor->groups(); }
 int Array::first_slot(int chunk) const { return chunk * impl_->lowering.chunk; }
 int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
 
@@ -315,69 +174,23 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
     const auto members = impl_->slots_of(k);
     if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
   }
-  impl_->lanes->fork();
-  try {
-    impl_->workers->run(static_cast<int>(busy.size()), [&](int i) {
-      const int chunk = busy[static_cast<std::size_t>(i)];
-      const auto on_lane = Lanes::on(impl_->lanes->of_chunk(chunk));
-      work(chunk);
-    });
-  } catch (...) {
-    impl_->lanes->join();
-    throw;
-  }
-  impl_->lanes->join();
+  impl_->executor->for_each(busy, work);
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-  if (impl_->compiled != nullptr) return impl_->step_compiled(chunk, batch, rates[0], losses);
-  if (impl_->live) {
-    impl_->step_live(chunk, batch, rates, losses);
-  } else {
-    impl_->step_plain(chunk, batch, rates, losses);
-  }
+  impl_->executor->step(chunk, batch, impl_->runs_of(chunk, rates), losses);
   for (Slot& s : impl_->slots_of(chunk)) s.progress.step += s.occupied ? 1 : 0;
 }
 
-at::Tensor Array::fresh_losses(int chunk) {
-  if (impl_->live) {
-    const Lane::Turn turn(impl_->lanes->of_chunk(chunk));
-    return impl_->live_steps.at(static_cast<std::size_t>(chunk))->fresh_losses();
-  }
-  return at::zeros({slots_per_chunk()}, at::TensorOptions().dtype(at::kDouble).device(impl_->device));
-}
-
-StepCounts Array::step_counts() const {
-  StepCounts all;
-  for (const auto& step : impl_->live_steps) {
-    const StepCounts& counts = step->counts();
-    all.captured += counts.captured;
-    all.replayed += counts.replayed;
-    all.eager += counts.eager;
-    if (all.why_eager.empty()) all.why_eager = counts.why_eager;
-  }
-  return all;
-}
+at::Tensor Array::fresh_losses(int chunk) { return impl_->executor->fresh_losses(chunk); }
+StepCounts Array::step_counts() const { return impl_->executor->step_counts(); }
 
 at::Tensor Array::predict(int chunk, const Samples& samples) {
-  if (impl_->compiled != nullptr) return impl_->compiled->predict(impl_->compiled_slot(chunk), samples);
-  const at::NoGradGuard no_gradients;
-  const Lane::Turn turn(impl_->lanes->of_chunk(chunk));
-  const std::shared_ptr<const Flow> shared = impl_->share(samples, false);
-  const Flow* const part = shared.get();
-  return impl_->run(chunk, *impl_->evaluator,
-                    std::vector<const Flow*>(static_cast<std::size_t>(slots_per_chunk()), part));
+  return impl_->executor->predict(chunk, samples, impl_->runs_of(chunk, {}));
 }
 
-// Where steps are captured, one chunk by itself had better compute what its slots share within the step.
-bool Array::shares_layers() const {
-  if (impl_->compiled != nullptr || (impl_->live && chunks() == 1)) return false;
-  return impl_->trainer->shares_layers();
-}
-
-void Array::prepare(Samples& samples, bool training) {
-  if (samples.shared == nullptr) impl_->workers->run_alone([&] { samples.shared = impl_->share(samples, training); });
-}
+bool Array::shares_layers() const { return impl_->executor->shares_layers(); }
+void Array::prepare(Samples& samples, bool training) { impl_->executor->prepare(samples, training); }
 
 void Array::pause_epoch(int slot, std::int64_t step, double loss) {
   Slot& s = impl_->slot(slot);
@@ -392,29 +205,27 @@ void Array::finish_epoch(int chunk) {
   }
 }
 
-void Array::keep_gradients(bool keep) { impl_->keep_gradients = keep; }
+void Array::keep_gradients(bool keep) {
+  impl_->keep_gradients = keep;
+  impl_->executor->keep_gradients(keep);
+}
 
 std::vector<std::pair<std::string, at::Tensor>> Array::gradients(int chunk) const {
-  const Chunk& own = impl_->chunks.at(static_cast<std::size_t>(chunk));
   std::vector<std::pair<std::string, at::Tensor>> out;
-  for (std::size_t k = 0; k < own.kept_gradients.size(); ++k) {
-    out.emplace_back(impl_->graph.weights[own.trained[k]].name, own.kept_gradients[k]);
+  for (const auto& [weight, gradient] : impl_->executor->gradients(chunk)) {
+    out.emplace_back(impl_->graph.weights[weight].name, gradient);
   }
   return out;
 }
 
 std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(); }
-
 std::int64_t Array::shared_bytes() const { return impl_->store.shared_bytes(); }
 
 std::int64_t Array::held_bytes() const {
-  const std::int64_t at_work = std::min(impl_->lowering.workers, chunks());
-  return impl_->store.slots() * bytes_per_slot() + shared_bytes() +
-         (impl_->compiled != nullptr ? at_work * impl_->compiled->workspace_bytes() : 0);
+  return impl_->store.slots() * bytes_per_slot() + shared_bytes() + impl_->executor->workspace_bytes();
 }
 
-std::int64_t Array::shared_runs() const { return impl_->shared_runs; }
-
-std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->trainer->choices(); }
+std::int64_t Array::shared_runs() const { return std::as_const(*impl_->executor).shared_runs(); }
+std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->executor->choices(); }
 
 }  // namespace hfta::fusion

@@ -6,7 +6,7 @@
 
 #include "base/checked.hpp"
 #include "base/error.hpp"
-#include "fusion/cpu/kernels/strided.hpp"
+#include "fusion/cpu/strided.hpp"
 #include "fusion/graph/uses.hpp"
 
 namespace hfta::fusion::cpu {

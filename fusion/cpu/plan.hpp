@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "fusion/cpu/kernels/counted_mask.hpp"
 #include "fusion/cpu/tensor.hpp"
+#include "fusion/random/draws.hpp"
 
 namespace hfta::fusion::cpu {
 

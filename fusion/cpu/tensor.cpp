@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/checked.hpp"
+#include "fusion/graph/broadcast.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -165,18 +166,9 @@ Tensor Tensor::expanded(const Dims& wanted) const {
 }
 
 Dims broadcast(const Dims& a, const Dims& b) {
-  Dims out(std::max(a.size(), b.size()), 1);
-  for (const Dims* sizes : {&a, &b}) {
-    const std::size_t missing = out.size() - sizes->size();
-    for (std::size_t d = 0; d < sizes->size(); ++d) {
-      std::int64_t& size = out[d + missing];
-      if (size != 1 && (*sizes)[d] != 1 && (*sizes)[d] != size) {
-        throw ShapeError(fmt::format("found tensors {} and {}, which do not broadcast", to_text(a), to_text(b)));
-      }
-      if ((*sizes)[d] != 1) size = (*sizes)[d];
-    }
-  }
-  return out;
+  const std::optional<Shape> both = fusion::broadcast(a, b);
+  if (both) return *both;
+  throw ShapeError(fmt::format("found tensors {} and {}, which do not broadcast", to_text(a), to_text(b)));
 }
 
 // Runs of dimensions that lie behind one another in memory can be cut anew; the borders between runs must stay.

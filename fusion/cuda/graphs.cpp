@@ -3,16 +3,26 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "fusion/cuda/graph_module.hpp"
 
 namespace hfta::fusion::cuda {
 namespace {
+
+// Held while a graph is captured, and while one is destroyed: LibTorch keeps a list of graphs that no lock guards. A
+// capture that fails destroys its graph while it is held.
+using CaptureMutex = std::recursive_mutex;
 
 // Memory that graphs of one lane share. It is gone with the last of them, and its name must not be used again then.
 struct Pool {
@@ -21,14 +31,21 @@ struct Pool {
 
 class CudaStepGraph final : public StepGraph {
  public:
-  explicit CudaStepGraph(std::shared_ptr<Pool> pool) : pool_(std::move(pool)) {}
+  CudaStepGraph(std::shared_ptr<Pool> pool, std::shared_ptr<CaptureMutex> one_at_a_time)
+      : one_at_a_time_(std::move(one_at_a_time)), pool_(std::move(pool)), graph_(std::in_place) {}
+  ~CudaStepGraph() override {
+    const std::lock_guard lock(*one_at_a_time_);
+    graph_.reset();
+  }
+  CudaStepGraph(const CudaStepGraph&) = delete;
+  CudaStepGraph& operator=(const CudaStepGraph&) = delete;
 
-  void replay() override { graph_.replay(); }
+  void replay() override { graph_->replay(); }
 
   // Captures by thread: what other threads do to the device meanwhile is their own affair.
   void begin() {
     try {
-      graph_.capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
+      graph_->capture_begin(pool_->id, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       forget();
       throw;
@@ -37,9 +54,9 @@ class CudaStepGraph final : public StepGraph {
 
   void end() {
     try {
-      graph_.capture_end();
+      graph_->capture_end();
     } catch (...) {
-      forget();
+      if (!holds_pool()) forget();
       throw;
     }
   }
@@ -53,6 +70,16 @@ class CudaStepGraph final : public StepGraph {
   }
 
  private:
+  // Whether the graph was captured and gives the pool back itself, as where it could only not be instantiated.
+  [[nodiscard]] bool holds_pool() noexcept {
+    try {
+      static_cast<void>(graph_->pool());
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
   // A capture that CUDA gave up leaves the allocators believing that it goes on.
   void forget() noexcept {
     const auto quietly = [](auto call) {
@@ -69,24 +96,59 @@ class CudaStepGraph final : public StepGraph {
     quietly([&] { host->release_pool(pool_->id); });
   }
 
+  std::shared_ptr<CaptureMutex> one_at_a_time_;
   std::shared_ptr<Pool> pool_;
-  at::cuda::CUDAGraph graph_;  // gone before its pool
+  std::optional<at::cuda::CUDAGraph> graph_;  // gone before its pool
+};
+
+// Streams by device that no lane has. LibTorch hands out 32 in turn, so that two lanes may get the same one. Made once
+// and kept for the process: LibTorch's allocator remembers streams by their handles.
+class Streams {
+ public:
+  c10::cuda::CUDAStream take(c10::DeviceIndex device) {
+    const std::lock_guard lock(mutex_);
+    std::vector<c10::cuda::CUDAStream>& idle = idle_[device];
+    if (idle.empty()) {
+      const c10::cuda::CUDAGuard here(device);
+      cudaStream_t stream = nullptr;
+      C10_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      return c10::cuda::getStreamFromExternal(stream, device);
+    }
+    const c10::cuda::CUDAStream stream = idle.back();
+    idle.pop_back();
+    return stream;
+  }
+  void give_back(const c10::cuda::CUDAStream& stream) {
+    const std::lock_guard lock(mutex_);
+    idle_[stream.device_index()].push_back(stream);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, std::vector<c10::cuda::CUDAStream>> idle_;
 };
 
 class CudaLane final : public GraphLane {
  public:
-  explicit CudaLane(std::shared_ptr<std::mutex> one_at_a_time) : one_at_a_time_(std::move(one_at_a_time)) {}
+  CudaLane(std::shared_ptr<CaptureMutex> one_at_a_time, std::shared_ptr<Streams> streams, c10::DeviceIndex device)
+      : one_at_a_time_(std::move(one_at_a_time)), streams_(std::move(streams)), stream_(streams_->take(device)) {}
+  ~CudaLane() override { streams_->give_back(stream_); }
+  CudaLane(const CudaLane&) = delete;
+  CudaLane& operator=(const CudaLane&) = delete;
+
+  [[nodiscard]] std::optional<c10::Stream> stream() const override { return stream_.unwrap(); }
 
   std::unique_ptr<StepGraph> capture(const std::function<void()>& work) override {
     const std::lock_guard lock(*one_at_a_time_);
+    // No memory is given back while a capture goes on, and a step op by op fills the cache again: make room first.
+    if (std::exchange(ran_out_, false)) c10::cuda::CUDACachingAllocator::emptyCache();
     std::shared_ptr<Pool> pool = pool_.lock();
     if (pool == nullptr) pool = std::make_shared<Pool>();
-    auto graph = std::make_unique<CudaStepGraph>(pool);
+    auto graph = std::make_unique<CudaStepGraph>(pool, one_at_a_time_);
     try {
       record(*graph, work);
     } catch (const c10::OutOfMemoryError&) {
-      // No memory is given back while a capture goes on: make room for another try.
-      c10::cuda::CUDACachingAllocator::emptyCache();
+      ran_out_ = true;
       throw;
     }
     pool_ = pool;
@@ -107,16 +169,23 @@ class CudaLane final : public GraphLane {
     graph.end();
   }
 
-  std::shared_ptr<std::mutex> one_at_a_time_;
+  std::shared_ptr<CaptureMutex> one_at_a_time_;
+  std::shared_ptr<Streams> streams_;
+  c10::cuda::CUDAStream stream_;
   std::weak_ptr<Pool> pool_;
+  bool ran_out_ = false;  // of memory, in the last capture
 };
 
 class CudaBackend final : public GraphBackend {
  public:
-  std::unique_ptr<GraphLane> open_lane() override { return std::make_unique<CudaLane>(one_at_a_time_); }
+  std::unique_ptr<GraphLane> open_lane(const c10::Device& device) override {
+    const c10::DeviceIndex index = device.has_index() ? device.index() : c10::cuda::current_device();
+    return std::make_unique<CudaLane>(one_at_a_time_, streams_, index);
+  }
 
  private:
-  std::shared_ptr<std::mutex> one_at_a_time_ = std::make_shared<std::mutex>();
+  std::shared_ptr<CaptureMutex> one_at_a_time_ = std::make_shared<CaptureMutex>();
+  std::shared_ptr<Streams> streams_ = std::make_shared<Streams>();
 };
 
 }  // namespace

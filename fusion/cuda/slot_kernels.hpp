@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fusion/cpu/kernels/counted_mask.hpp"
-#include "fusion/cpu/kernels/optimizer_rule.hpp"
+#include "fusion/optimizers/rule.hpp"
+#include "fusion/random/draws.hpp"
 
 namespace hfta::fusion::cuda {
 

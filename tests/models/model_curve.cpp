@@ -16,7 +16,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "fusion/array.hpp"
-#include "fusion/array/compiled.hpp"
+#include "fusion/compiled/compiled.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/modes.hpp"

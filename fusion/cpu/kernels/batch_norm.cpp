@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -172,34 +172,34 @@ inline __attribute__((always_inline)) void any_backward(const Normalisation<T>& 
 }  // namespace
 
 void column_statistics(const float* x, std::int64_t rows, std::int64_t channels, double* mean, double* variance) {
-  wide([&] { statistics(x, rows, channels, mean, variance); });
+  simd::multiversion([&] { statistics(x, rows, channels, mean, variance); });
 }
 void column_statistics(const double* x, std::int64_t rows, std::int64_t channels, double* mean, double* variance) {
-  wide([&] { statistics(x, rows, channels, mean, variance); });
+  simd::multiversion([&] { statistics(x, rows, channels, mean, variance); });
 }
 void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t rows,
                std::int64_t channels, float* y) {
-  wide([&] { apply(by, x, residual, rows, channels, y); });
+  simd::multiversion([&] { apply(by, x, residual, rows, channels, y); });
 }
 void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t rows,
                std::int64_t channels, double* y) {
-  wide([&] { apply(by, x, residual, rows, channels, y); });
+  simd::multiversion([&] { apply(by, x, residual, rows, channels, y); });
 }
 void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t rows,
                       std::int64_t channels, float* dy, double* sums, double* products) {
-  wide([&] { masked_gradients(by, x, y, rows, channels, dy, sums, products); });
+  simd::multiversion([&] { masked_gradients(by, x, y, rows, channels, dy, sums, products); });
 }
 void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t rows,
                       std::int64_t channels, double* dy, double* sums, double* products) {
-  wide([&] { masked_gradients(by, x, y, rows, channels, dy, sums, products); });
+  simd::multiversion([&] { masked_gradients(by, x, y, rows, channels, dy, sums, products); });
 }
 void normalise_backward(const Normalisation<float>& by, const float* less, const float* slope, const float* x,
                         const float* dy, std::int64_t rows, std::int64_t channels, float* dx, bool add) {
-  wide([&] { any_backward(by, less, slope, x, dy, rows, channels, dx, add); });
+  simd::multiversion([&] { any_backward(by, less, slope, x, dy, rows, channels, dx, add); });
 }
 void normalise_backward(const Normalisation<double>& by, const double* less, const double* slope, const double* x,
                         const double* dy, std::int64_t rows, std::int64_t channels, double* dx, bool add) {
-  wide([&] { any_backward(by, less, slope, x, dy, rows, channels, dx, add); });
+  simd::multiversion([&] { any_backward(by, less, slope, x, dy, rows, channels, dx, add); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "fusion/cpu/kernels/pack.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -18,10 +18,10 @@ inline __attribute__((always_inline)) void gather(const T* __restrict from, std:
 }
 
 void gather_row(const float* from, std::int64_t step, std::int64_t n, float* to) {
-  wide([&] { gather(from, step, n, to); });
+  simd::multiversion([&] { gather(from, step, n, to); });
 }
 void gather_row(const double* from, std::int64_t step, std::int64_t n, double* to) {
-  wide([&] { gather(from, step, n, to); });
+  simd::multiversion([&] { gather(from, step, n, to); });
 }
 
 template <typename T>
@@ -116,11 +116,11 @@ std::vector<Stretch> patch_stretches(const TapGeometry& g, std::int64_t channels
 
 void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
                   std::int64_t channels, const float* from, float* to) {
-  wide([&] { gather_patches(g, stretches, images, channels, from, to); });
+  simd::multiversion([&] { gather_patches(g, stretches, images, channels, from, to); });
 }
 void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
                   std::int64_t channels, const double* from, double* to) {
-  wide([&] { gather_patches(g, stretches, images, channels, from, to); });
+  simd::multiversion([&] { gather_patches(g, stretches, images, channels, from, to); });
 }
 
 std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns) { return kTurned * elements * columns; }

@@ -4,7 +4,7 @@
 
 #include "fusion/cpu/kernels/pack.hpp"
 #include "fusion/cpu/kernels/rows.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -50,10 +50,10 @@ inline __attribute__((always_inline)) void sum_row(const Row<T>& r) {
 }
 
 void row_of_sums(const Row<float>& row) {
-  wide([&] { sum_row(row); });
+  simd::multiversion([&] { sum_row(row); });
 }
 void row_of_sums(const Row<double>& row) {
-  wide([&] { sum_row(row); });
+  simd::multiversion([&] { sum_row(row); });
 }
 
 // sums [channels] += x dy over a row of pixels.
@@ -74,11 +74,11 @@ inline __attribute__((always_inline)) void sum_products(const T* x, std::int64_t
 
 void row_of_products(const float* x, std::int64_t step, const float* dy, std::int64_t pixels, std::int64_t channels,
                      float* sums) {
-  wide([&] { sum_products(x, step, dy, pixels, channels, sums); });
+  simd::multiversion([&] { sum_products(x, step, dy, pixels, channels, sums); });
 }
 void row_of_products(const double* x, std::int64_t step, const double* dy, std::int64_t pixels, std::int64_t channels,
                      double* sums) {
-  wide([&] { sum_products(x, step, dy, pixels, channels, sums); });
+  simd::multiversion([&] { sum_products(x, step, dy, pixels, channels, sums); });
 }
 
 }  // namespace

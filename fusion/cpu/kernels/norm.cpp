@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fusion/cpu/kernels/lanes.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
+#include "fusion/simd/vector.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -19,11 +19,11 @@ inline __attribute__((always_inline)) void normalize(const NormShape& shape, con
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     const T* const from = x + r * n;
     T* const to = y + r * n;
-    const T center = sum_of(from, n) * share;
-    const T variance = sum_over<T>(
+    const T center = simd::sum_of(from, n) * share;
+    const T variance = simd::sum_over<T>(
                            n,
                            [=](auto at) __attribute__((always_inline)) {
-                             const Lanes<T> d = at(from) - center;
+                             const simd::Lanes<T> d = at(from) - center;
                              return d * d;
                            }) *
                        share;
@@ -31,9 +31,9 @@ inline __attribute__((always_inline)) void normalize(const NormShape& shape, con
     mean[r] = center;
     inverse[r] = scale;
     const std::int64_t table = shape.groups == 1 ? 0 : r % shape.groups * n;
-    for_each_stretch<T>(
+    simd::for_each_stretch<T>(
         n, [=](auto at) __attribute__((always_inline)) {
-          Lanes<T> v = (at(from) - center) * scale;
+          simd::Lanes<T> v = (at(from) - center) * scale;
           if (weight != nullptr) v *= at(weight + table);
           if (bias != nullptr) v += at(bias + table);
           at.store(to, v);
@@ -50,10 +50,10 @@ inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T*
     return weight == nullptr ? at(dy) : at(dy) * at(weight);
   };
   const auto normal = [=](auto at) __attribute__((always_inline)) { return (at(x) - center) * scale; };
-  Lanes<T> plain_sums = {}, along_sums = {};
-  for_each_stretch<T>(
+  simd::Lanes<T> plain_sums = {}, along_sums = {};
+  simd::for_each_stretch<T>(
       n, [&](auto at) __attribute__((always_inline)) {
-        const Lanes<T> d = at(dy), xn = normal(at), given = g(at);
+        const simd::Lanes<T> d = at(dy), xn = normal(at), given = g(at);
         plain_sums += given;
         along_sums += given * xn;  // given is 0 where no element is
         if (to.weight != nullptr) at.store(dw, at(dw) + d * xn);
@@ -61,10 +61,10 @@ inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T*
       });
   if (dx == nullptr) return;
   const T share = T{1} / static_cast<T>(n);
-  const T plain = total_of<T>(plain_sums) * share, along = total_of<T>(along_sums) * share;
-  for_each_stretch<T>(
+  const T plain = simd::total_of<T>(plain_sums) * share, along = simd::total_of<T>(along_sums) * share;
+  simd::for_each_stretch<T>(
       n, [&](auto at) __attribute__((always_inline)) {
-        const Lanes<T> d = scale * (g(at) - plain - normal(at) * along);
+        const simd::Lanes<T> d = scale * (g(at) - plain - normal(at) * along);
         at.store(dx, to.add_x ? at(dx) + d : d);
       });
 }
@@ -101,19 +101,19 @@ inline __attribute__((always_inline)) void backward(const NormShape& shape, cons
 
 void normalize_rows(const NormShape& shape, const float* x, const float* weight, const float* bias, double eps,
                     float* y, float* mean, float* inverse) {
-  wide([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
+  simd::multiversion([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
 }
 void normalize_rows(const NormShape& shape, const double* x, const double* weight, const double* bias, double eps,
                     double* y, double* mean, double* inverse) {
-  wide([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
+  simd::multiversion([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
 }
 void normalize_rows_backward(const NormShape& shape, const float* dy, const float* x, const float* weight,
                              const float* mean, const float* inverse, const NormGradients<float>& to) {
-  wide([&] { backward(shape, dy, x, weight, mean, inverse, to); });
+  simd::multiversion([&] { backward(shape, dy, x, weight, mean, inverse, to); });
 }
 void normalize_rows_backward(const NormShape& shape, const double* dy, const double* x, const double* weight,
                              const double* mean, const double* inverse, const NormGradients<double>& to) {
-  wide([&] { backward(shape, dy, x, weight, mean, inverse, to); });
+  simd::multiversion([&] { backward(shape, dy, x, weight, mean, inverse, to); });
 }
 
 }  // namespace hfta::fusion::cpu

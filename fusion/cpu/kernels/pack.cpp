@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -54,12 +54,12 @@ inline void copy_rows(const T* from, std::int64_t ld, std::int64_t rows, std::in
 
 void transpose(const float* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* to,
                std::int64_t ldt) {
-  wide([&] { transpose_in_blocks(from, ld, rows, columns, to, ldt); });
+  simd::multiversion([&] { transpose_in_blocks(from, ld, rows, columns, to, ldt); });
 }
 
 void transpose(const double* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* to,
                std::int64_t ldt) {
-  wide([&] { transpose_plain(from, ld, rows, columns, to, ldt); });
+  simd::multiversion([&] { transpose_plain(from, ld, rows, columns, to, ldt); });
 }
 
 void pack_panel(const float* from, std::int64_t ld, bool transposed, std::int64_t k, std::int64_t columns, float* to) {

@@ -3,15 +3,15 @@
 #include <cmath>
 #include <numbers>
 
-#include "fusion/cpu/kernels/exp.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/exp.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
 template <typename T>
 inline __attribute__((always_inline)) T sigmoid(T x) {
-  return T{1} / (T{1} + vector_exp(-x));
+  return T{1} / (T{1} + simd::vector_exp(-x));
 }
 
 template <typename T>
@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) T tangent(T x) {  // through exp, as x/(1+
                    square -
                T(3.33332819422e-1));
   const T magnitude = std::abs(x);
-  const T large = T{1} - T{2} / (vector_exp(magnitude + magnitude) + T{1});
+  const T large = T{1} - T{2} / (simd::vector_exp(magnitude + magnitude) + T{1});
   return magnitude < T(0.625) ? small : x < T{0} ? -large : large;
 }
 
@@ -38,7 +38,7 @@ inline __attribute__((always_inline)) T tanh_argument(T x) {
 // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), where e = exp(x).
 template <typename T>
 inline __attribute__((always_inline)) T tanh_softplus(T x) {
-  const T e = vector_exp(x > T{20} ? T{20} : x), n = e * (e + T{2});
+  const T e = simd::vector_exp(x > T{20} ? T{20} : x), n = e * (e + T{2});
   return x > T{20} ? T{1} : n / (n + T{2});
 }
 
@@ -59,13 +59,13 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
     case Unary::kSigmoid:
       return visit([](T x) { return sigmoid(x); });
     case Unary::kGelu:
-      return visit([](T x) { return x * T(0.5) * (T{1} + vector_erf(x * T(0.70710678118654752440))); });
+      return visit([](T x) { return x * T(0.5) * (T{1} + simd::vector_erf(x * T(0.70710678118654752440))); });
     case Unary::kGeluTanh:
       return visit([](T x) { return x * T(0.5) * (T{1} + tangent(tanh_argument(x))); });
     case Unary::kSilu:
       return visit([](T x) { return x * sigmoid(x); });
     case Unary::kExp:
-      return visit([](T x) { return vector_exp(x); });
+      return visit([](T x) { return simd::vector_exp(x); });
     case Unary::kLeakyRelu:
       return visit([p](T x) { return x > T{0} ? x : x * p; });
     case Unary::kElu:
@@ -117,8 +117,8 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
       return visit([](T, T y) { return y * (T{1} - y); });
     case Unary::kGelu:
       return visit([](T x, T) {
-        const T density = vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
-        return T(0.5) * (T{1} + vector_erf(x * T(0.70710678118654752440))) + x * density;
+        const T density = simd::vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
+        return T(0.5) * (T{1} + simd::vector_erf(x * T(0.70710678118654752440))) + x * density;
       });
     case Unary::kGeluTanh:
       return visit([](T x, T) {
@@ -243,32 +243,32 @@ inline __attribute__((always_inline)) void multiply_typed(double scale, const T*
 }  // namespace
 
 void apply(Unary op, double p, const float* x, float* y, std::int64_t n) {
-  wide([&] { apply_typed(op, p, x, y, n); });
+  simd::multiversion([&] { apply_typed(op, p, x, y, n); });
 }
 void apply(Unary op, double p, const double* x, double* y, std::int64_t n) {
-  wide([&] { apply_typed(op, p, x, y, n); });
+  simd::multiversion([&] { apply_typed(op, p, x, y, n); });
 }
 void apply_slope(Unary op, double p, const float* x, const float* y, const float* dy, float* dx, std::int64_t n,
                  bool add) {
-  wide([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
+  simd::multiversion([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
 }
 void apply_slope(Unary op, double p, const double* x, const double* y, const double* dy, double* dx, std::int64_t n,
                  bool add) {
-  wide([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
+  simd::multiversion([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
 }
 void combine(Binary op, double scale, const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
              float* y, std::int64_t n) {
-  wide([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
+  simd::multiversion([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
 }
 void combine(Binary op, double scale, const double* a, std::int64_t a_step, const double* b, std::int64_t b_step,
              double* y, std::int64_t n) {
-  wide([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
+  simd::multiversion([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
 }
 void multiply(double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
-  wide([&] { multiply_typed(scale, a, b, y, n, add); });
+  simd::multiversion([&] { multiply_typed(scale, a, b, y, n, add); });
 }
 void multiply(double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
-  wide([&] { multiply_typed(scale, a, b, y, n, add); });
+  simd::multiversion([&] { multiply_typed(scale, a, b, y, n, add); });
 }
 
 }  // namespace hfta::fusion::cpu

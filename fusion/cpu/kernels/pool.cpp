@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -204,36 +204,38 @@ std::int64_t PoolShape::outputs() const {
 }
 
 void max_pool(const PoolShape& shape, const float* x, float* y, std::uint16_t* where) {
-  wide(
+  simd::multiversion(
       [&] { where == nullptr ? largest<float, false>(shape, x, y, where) : largest<float, true>(shape, x, y, where); });
 }
 void max_pool(const PoolShape& shape, const double* x, double* y, std::uint16_t* where) {
-  wide([&] {
+  simd::multiversion([&] {
     where == nullptr ? largest<double, false>(shape, x, y, where) : largest<double, true>(shape, x, y, where);
   });
 }
 void max_pool_backward(const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx, bool add) {
-  wide([&] {
+  simd::multiversion([&] {
     prepare(shape, dx, add) ? scatter<float, true>(shape, dy, where, dx) : scatter<float, false>(shape, dy, where, dx);
   });
 }
 void max_pool_backward(const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx, bool add) {
-  wide([&] {
+  simd::multiversion([&] {
     prepare(shape, dx, add) ? scatter<double, true>(shape, dy, where, dx)
                             : scatter<double, false>(shape, dy, where, dx);
   });
 }
 void mean_pool(const PoolShape& shape, const float* x, float* y) {
-  wide([&] { means(shape, x, y); });
+  simd::multiversion([&] { means(shape, x, y); });
 }
 void mean_pool(const PoolShape& shape, const double* x, double* y) {
-  wide([&] { means(shape, x, y); });
+  simd::multiversion([&] { means(shape, x, y); });
 }
 void mean_pool_backward(const PoolShape& shape, const float* dy, float* dx, bool add) {
-  wide([&] { prepare(shape, dx, add) ? spread<float, true>(shape, dy, dx) : spread<float, false>(shape, dy, dx); });
+  simd::multiversion(
+      [&] { prepare(shape, dx, add) ? spread<float, true>(shape, dy, dx) : spread<float, false>(shape, dy, dx); });
 }
 void mean_pool_backward(const PoolShape& shape, const double* dy, double* dx, bool add) {
-  wide([&] { prepare(shape, dx, add) ? spread<double, true>(shape, dy, dx) : spread<double, false>(shape, dy, dx); });
+  simd::multiversion(
+      [&] { prepare(shape, dx, add) ? spread<double, true>(shape, dy, dx) : spread<double, false>(shape, dy, dx); });
 }
 
 }  // namespace hfta::fusion::cpu

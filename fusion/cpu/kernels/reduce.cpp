@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fusion/cpu/kernels/lanes.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
+#include "fusion/simd/vector.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -16,18 +16,18 @@ constexpr std::int64_t kColumns = 64;
 template <typename T>
 inline __attribute__((always_inline)) T sum_row(const T* x, std::int64_t n) {
   T total = 0;
-  for (std::int64_t i = 0; i < n; i += kStretch) total += sum_of(x + i, std::min(kStretch, n - i));
+  for (std::int64_t i = 0; i < n; i += kStretch) total += simd::sum_of(x + i, std::min(kStretch, n - i));
   return total;
 }
 
 // Columns of a matrix [n, inner].
 template <typename T>
 inline __attribute__((always_inline)) void sum_columns(const T* x, std::int64_t n, std::int64_t inner, T scale, T* y) {
-  for_each_stretch<T>(
+  simd::for_each_stretch<T>(
       inner, [=](auto at) __attribute__((always_inline)) {
-        Lanes<T> total = {};
+        simd::Lanes<T> total = {};
         for (std::int64_t r0 = 0; r0 < n; r0 += kBlock) {
-          Lanes<T> part = {};
+          simd::Lanes<T> part = {};
           const std::int64_t end = std::min(r0 + kBlock, n);
           for (std::int64_t r = r0; r < end; ++r) part += at(x + r * inner);
           total += part;
@@ -58,7 +58,7 @@ inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, dou
       continue;
     }
     for (std::int64_t r = 0; r < f.n; ++r, x += f.inner) {
-      for_each_stretch<T>(
+      simd::for_each_stretch<T>(
           f.inner, [=](auto at) __attribute__((always_inline)) { at.store(x, add ? at(x) + at(y) * s : at(y) * s); });
     }
   }
@@ -69,7 +69,7 @@ inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, dou
 template <typename T>
 inline __attribute__((always_inline)) void max_columns(const T* x, std::int64_t n, std::int64_t step,
                                                        std::int64_t width, T* y, std::int64_t* at) {
-  using Whole = typename VectorOf<T>::Whole;
+  using Whole = typename simd::VectorOf<T>::Whole;
   T most[kColumns];
   Whole place[kColumns] = {};
   std::copy_n(x, width, most);
@@ -124,30 +124,30 @@ inline __attribute__((always_inline)) void max_backward(const Fold& f, const T* 
 }  // namespace
 
 void sum_fold(const Fold& fold, const float* x, double scale, float* y) {
-  wide([&] { sum(fold, x, scale, y); });
+  simd::multiversion([&] { sum(fold, x, scale, y); });
 }
 void sum_fold(const Fold& fold, const double* x, double scale, double* y) {
-  wide([&] { sum(fold, x, scale, y); });
+  simd::multiversion([&] { sum(fold, x, scale, y); });
 }
 void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add) {
-  wide([&] { spread(fold, y, scale, x, add); });
+  simd::multiversion([&] { spread(fold, y, scale, x, add); });
 }
 void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add) {
-  wide([&] { spread(fold, y, scale, x, add); });
+  simd::multiversion([&] { spread(fold, y, scale, x, add); });
 }
 void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at) {
-  wide([&] { max(fold, x, y, at); });
+  simd::multiversion([&] { max(fold, x, y, at); });
 }
 void max_fold(const Fold& fold, const double* x, double* y, std::int64_t* at) {
-  wide([&] { max(fold, x, y, at); });
+  simd::multiversion([&] { max(fold, x, y, at); });
 }
 void max_fold_backward(const Fold& fold, const float* dy, const float* x, const float* y, const std::int64_t* at,
                        float* dx, bool add) {
-  wide([&] { max_backward(fold, dy, x, y, at, dx, add); });
+  simd::multiversion([&] { max_backward(fold, dy, x, y, at, dx, add); });
 }
 void max_fold_backward(const Fold& fold, const double* dy, const double* x, const double* y, const std::int64_t* at,
                        double* dx, bool add) {
-  wide([&] { max_backward(fold, dy, x, y, at, dx, add); });
+  simd::multiversion([&] { max_backward(fold, dy, x, y, at, dx, add); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "fusion/cpu/kernels/lanes.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
+#include "fusion/simd/vector.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -95,11 +95,11 @@ inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits,
       if (gradient != nullptr) std::fill_n(gradient, rows * classes, std::numeric_limits<T>::quiet_NaN());
       return std::numeric_limits<double>::quiet_NaN();
     }
-    const T largest = largest_of(row, classes);
-    const T total = exponentials(row, classes, largest, scratch);
+    const T largest = simd::largest_of(row, classes);
+    const T total = simd::exponentials(row, classes, largest, scratch);
     const double log_total = std::log(static_cast<double>(total)) + static_cast<double>(largest);
     loss += log_total - (1 - smoothing) * static_cast<double>(row[wanted]);
-    if (smoothing != 0) loss -= each * static_cast<double>(sum_of(row, classes));
+    if (smoothing != 0) loss -= each * static_cast<double>(simd::sum_of(row, classes));
     if (gradient == nullptr) continue;
     T* __restrict out = gradient + r * classes;
     const T scale = static_cast<T>(share / static_cast<double>(total)), less = static_cast<T>(each * share);
@@ -112,26 +112,28 @@ inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits,
 }  // namespace
 
 void add_bias(float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const float* bias, bool relu) {
-  wide([&] { bias_rows(y, ld, rows, columns, bias, relu); });
+  simd::multiversion([&] { bias_rows(y, ld, rows, columns, bias, relu); });
 }
 void add_bias(double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const double* bias, bool relu) {
-  wide([&] { bias_rows(y, ld, rows, columns, bias, relu); });
+  simd::multiversion([&] { bias_rows(y, ld, rows, columns, bias, relu); });
 }
 void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* sums,
                   bool add) {
-  wide([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
+  simd::multiversion([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
 }
 void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* sums,
                   bool add) {
-  wide([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
+  simd::multiversion([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
 }
 double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows, std::int64_t classes,
                      double smoothing, float* scratch, float* gradient) {
-  return wide([&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
+  return simd::multiversion(
+      [&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
 }
 double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows, std::int64_t classes,
                      double smoothing, double* scratch, double* gradient) {
-  return wide([&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
+  return simd::multiversion(
+      [&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
 }
 
 }  // namespace hfta::fusion::cpu

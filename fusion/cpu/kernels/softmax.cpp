@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "fusion/cpu/kernels/lanes.hpp"
-#include "fusion/cpu/kernels/wide.hpp"
+#include "fusion/simd/multiversion.hpp"
+#include "fusion/simd/vector.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -11,8 +11,8 @@ namespace {
 // Infinities that leave no number (a row that sees nothing) give NaN, as torch's do.
 template <typename T>
 inline __attribute__((always_inline)) void softmax_row(const T* x, T* y, std::int64_t n) {
-  const T scale = T{1} / exponentials(x, n, largest_of(x, n), y);
-  for_each_stretch<T>(
+  const T scale = T{1} / simd::exponentials(x, n, simd::largest_of(x, n), y);
+  simd::for_each_stretch<T>(
       n, [=](auto at) __attribute__((always_inline)) { at.store(y, at(y) * scale); });
 }
 
@@ -23,9 +23,9 @@ inline __attribute__((always_inline)) void forward(const T* x, T* y, std::int64_
       softmax_row(x, y, n);
       continue;
     }
-    const T largest = largest_of(x, n);
-    const T log_total = std::log(exponentials(x, n, largest, static_cast<T*>(nullptr)));
-    for_each_stretch<T>(
+    const T largest = simd::largest_of(x, n);
+    const T log_total = std::log(simd::exponentials(x, n, largest, static_cast<T*>(nullptr)));
+    simd::for_each_stretch<T>(
         n, [=](auto at) __attribute__((always_inline)) { at.store(y, at(x) - largest - log_total); });
   }
 }
@@ -35,12 +35,12 @@ template <typename T>
 inline __attribute__((always_inline)) void backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n,
                                                     bool log, bool add) {
   for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-    const T total = log ? sum_of(dy, n)
-                        : sum_over<T>(
+    const T total = log ? simd::sum_of(dy, n)
+                        : simd::sum_over<T>(
                               n, [=](auto at) __attribute__((always_inline)) { return at(dy) * at(y); });
-    for_each_stretch<T>(
+    simd::for_each_stretch<T>(
         n, [=](auto at) __attribute__((always_inline)) {
-          const Lanes<T> d = log ? at(dy) - exp_of(at(y)) * total : at(y) * (at(dy) - total);
+          const simd::Lanes<T> d = log ? at(dy) - simd::exp_of(at(y)) * total : at(y) * (at(dy) - total);
           at.store(dx, add ? at(dx) + d : d);
         });
   }
@@ -49,10 +49,10 @@ inline __attribute__((always_inline)) void backward(const T* dy, const T* y, T* 
 // Elements that are not seen become -infinity, so that every row is as long as the others: whole vectors.
 template <typename T>
 inline __attribute__((always_inline)) void mask_row(T* row, std::int64_t r, std::int64_t n, const ScoreMask<T>& mask) {
-  using Whole = typename VectorOf<T>::Whole;
-  for_each_stretch<T>(
+  using Whole = typename simd::VectorOf<T>::Whole;
+  simd::for_each_stretch<T>(
       n, [&](auto at) __attribute__((always_inline)) {
-        const Lanes<T> scaled = at(row) * mask.scale, never = Lanes<T>{} - T(INFINITY);
+        const simd::Lanes<T> scaled = at(row) * mask.scale, never = simd::Lanes<T>{} - T(INFINITY);
         at.store(row, !mask.causal                                                   ? scaled
                       : at.lane() + static_cast<Whole>(at.i) > static_cast<Whole>(r) ? never
                                                                                      : scaled);
@@ -83,9 +83,9 @@ inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, co
     const auto given = [=](auto at) __attribute__((always_inline)) {
       return kept == nullptr ? at(d) : at(d) * at(kept);
     };
-    const T along = sum_over<T>(
+    const T along = simd::sum_over<T>(
         n, [=](auto at) __attribute__((always_inline)) { return given(at) * at(w); });
-    for_each_stretch<T>(
+    simd::for_each_stretch<T>(
         n, [=](auto at) __attribute__((always_inline)) { at.store(d, at(w) * (given(at) - along) * scale); });
   }
 }
@@ -93,32 +93,32 @@ inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, co
 }  // namespace
 
 void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
-  wide([&] { forward(x, y, rows, n, log); });
+  simd::multiversion([&] { forward(x, y, rows, n, log); });
 }
 void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
-  wide([&] { forward(x, y, rows, n, log); });
+  simd::multiversion([&] { forward(x, y, rows, n, log); });
 }
 void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n, bool log,
                            bool add) {
-  wide([&] { backward(dy, y, dx, rows, n, log, add); });
+  simd::multiversion([&] { backward(dy, y, dx, rows, n, log, add); });
 }
 void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n, bool log,
                            bool add) {
-  wide([&] { backward(dy, y, dx, rows, n, log, add); });
+  simd::multiversion([&] { backward(dy, y, dx, rows, n, log, add); });
 }
 void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask) {
-  wide([&] { weights(scores, rows, n, mask); });
+  simd::multiversion([&] { weights(scores, rows, n, mask); });
 }
 void attention_weights(double* scores, std::int64_t rows, std::int64_t n, const ScoreMask<double>& mask) {
-  wide([&] { weights(scores, rows, n, mask); });
+  simd::multiversion([&] { weights(scores, rows, n, mask); });
 }
 void attention_weights_backward(float* d, const float* w, const float* kept, float scale, std::int64_t rows,
                                 std::int64_t n) {
-  wide([&] { weights_backward(d, w, kept, scale, rows, n); });
+  simd::multiversion([&] { weights_backward(d, w, kept, scale, rows, n); });
 }
 void attention_weights_backward(double* d, const double* w, const double* kept, double scale, std::int64_t rows,
                                 std::int64_t n) {
-  wide([&] { weights_backward(d, w, kept, scale, rows, n); });
+  simd::multiversion([&] { weights_backward(d, w, kept, scale, rows, n); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <functional>
 
-#include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/elements.hpp"
+#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "base/checked.hpp"
-#include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/elements.hpp"
+#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {

@@ -1,9 +1,9 @@
 // Products of matrices, of batches of them, and of vectors.
 #include <algorithm>
 
-#include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/cpu/ops/common.hpp"
 #include "fusion/cpu/ops/matrices.hpp"
+#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {

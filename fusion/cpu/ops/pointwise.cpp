@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "fusion/cpu/kernels/rows.hpp"
-#include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/cpu/ops/common.hpp"
+#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {

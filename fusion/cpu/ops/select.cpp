@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "fusion/cpu/kernels/strided.hpp"
 #include "fusion/cpu/ops/common.hpp"
+#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {

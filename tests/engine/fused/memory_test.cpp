@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../../fusion/array/catch_after_torch.hpp"
 #include "engine/fused/fused_trainer.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
 
 namespace hfta::engine {
 namespace {

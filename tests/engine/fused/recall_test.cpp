@@ -1,10 +1,10 @@
 // A study that goes on runs its arrays as it did, on the same machine, and pauses between steps.
 #include <nlohmann/json.hpp>
 
-#include "../../fusion/array/catch_after_torch.hpp"
 #include "base/error.hpp"
 #include "engine/fused/choices_json.hpp"
 #include "engine/fused/fused_trainer.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
 
 namespace hfta::engine {
 namespace {

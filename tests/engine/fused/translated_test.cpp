@@ -4,7 +4,7 @@
 #include <functional>
 #include <new>
 
-#include "../../fusion/array/catch_after_torch.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
 
 namespace hfta::engine {
 

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "catch_after_torch.hpp"
-#include "fusion/array/compiled.hpp"
-#include "fusion/array/program.hpp"
+#include "fusion/compiled/compiled.hpp"
+#include "fusion/eager/program.hpp"
 #include "models.hpp"
 
 namespace hfta::fusion::testing {

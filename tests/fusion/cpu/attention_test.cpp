@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "fusion/cpu/kernels/counted_mask.hpp"
+#include "fusion/random/draws.hpp"
 #include "gradient_check.hpp"
 
 namespace hfta::fusion::cpu::testing {

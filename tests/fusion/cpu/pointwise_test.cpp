@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "fusion/cpu/kernels/exp.hpp"
+#include "fusion/simd/exp.hpp"
 #include "gradient_check.hpp"
 
 namespace hfta::fusion::cpu::testing {
@@ -77,10 +77,10 @@ TEST_CASE("functions of one number") {
 TEST_CASE("erf in float") {
   for (float x = -6; x < 6; x += 1e-3F) {
     const double exact = std::erf(static_cast<double>(x));
-    CHECK(std::abs(vector_erf(x) - exact) <= 2.4e-7 * std::abs(exact));
+    CHECK(std::abs(simd::vector_erf(x) - exact) <= 2.4e-7 * std::abs(exact));
   }
-  CHECK(std::isnan(vector_erf(NAN)));
-  CHECK(vector_erf(-INFINITY) == -1);
+  CHECK(std::isnan(simd::vector_erf(NAN)));
+  CHECK(simd::vector_erf(-INFINITY) == -1);
 }
 
 TEST_CASE("a mask made while running hides what is above the diagonal") {

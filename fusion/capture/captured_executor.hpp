@@ -1,0 +1,51 @@
+#pragma once
+/// Eager steps on the device's own numbers, captured once and replayed where they can be.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/capture/live_step.hpp"
+#include "fusion/eager/eager_executor.hpp"
+#include "fusion/execution/executor.hpp"
+#include "fusion/execution/kind.hpp"
+
+namespace hfta::fusion {
+
+/// See Executor. Predictions are made op by op.
+class CapturedExecutor final : public Executor {
+ public:
+  /// Throws Error{kConfig} naming an op that cannot be run so.
+  CapturedExecutor(const ExecutorModel& model, const Lowering& lowering);
+
+  void resize() override;
+  [[nodiscard]] int groups() const override { return eager_.groups(); }
+  void for_each(std::span<const int> groups, const std::function<void(int)>& work) override {
+    eager_.for_each(groups, work);
+  }
+  void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
+  [[nodiscard]] at::Tensor fresh_losses(int group) override;
+  [[nodiscard]] at::Tensor predict(int group, const Samples& samples, std::span<const SlotRun> slots) override {
+    return eager_.predict(group, samples, slots);
+  }
+  /// One group by itself had better compute what its slots share within the captured step.
+  [[nodiscard]] bool shares_layers() const override { return groups() > 1 && eager_.shares_layers(); }
+  void prepare(Samples& samples, bool training) override { eager_.prepare(samples, training); }
+  [[nodiscard]] std::int64_t shared_runs() const override { return std::as_const(eager_).shared_runs(); }
+  void keep_gradients(bool keep) override { keep_gradients_ = keep; }
+  [[nodiscard]] Gradients gradients(int group) const override { return eager_.gradients(group); }
+  [[nodiscard]] StepCounts step_counts() const override;
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override { return eager_.choices(); }
+
+ private:
+  EagerExecutor eager_;
+  LiveModel live_;
+  std::vector<std::unique_ptr<LiveStep>> steps_;  // by group
+  bool keep_gradients_ = false;
+};
+
+/// Runs what is not compiled on a GPU with kernels of ours, or where graphs are to be made.
+[[nodiscard]] ExecutorKind captured_executor();
+
+}  // namespace hfta::fusion

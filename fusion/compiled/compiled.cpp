@@ -1,0 +1,219 @@
+#include "fusion/compiled/compiled.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "fusion/cpu/compile.hpp"
+#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/passes/schema.hpp"
+#include "fusion/passes/sharing.hpp"
+#include "fusion/simd/denormals.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// The samples of `all` one behind another.
+void gather(const at::Tensor& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
+  const std::int64_t n = samples.size();
+  const std::int64_t bytes = wanted.numel() * size_of(wanted.dtype);
+  const bool fits = all.is_contiguous() && all.scalar_type() == scalar_type(wanted.dtype) && all.size(0) > 0 &&
+                    static_cast<std::int64_t>(all.nbytes()) / all.size(0) * n == bytes;
+  if (!fits)
+    throw Error(ErrorKind::kConfig, "data: found samples of another type or size than the compiled model takes");
+  const auto* const from = static_cast<const std::byte*>(all.data_ptr());
+  const std::int64_t sample = bytes / std::max<std::int64_t>(n, 1);
+  if (!samples.order.defined()) {
+    std::memcpy(out, from + samples.begin * sample, static_cast<std::size_t>(bytes));
+    return;
+  }
+  const std::int64_t* const order = samples.order.data_ptr<std::int64_t>() + samples.begin;
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::memcpy(out + i * sample, from + order[i] * sample, static_cast<std::size_t>(sample));
+  }
+}
+
+void check_precision(const Recipe& recipe) {
+  if (recipe.precision != Precision::kBfloat16) return;
+  throw Error(ErrorKind::kConfig,
+              "lowering: found compiled with precision bfloat16, wanted float32 or tf32: kernels are compiled for "
+              "float32 and float64");
+}
+
+}  // namespace
+
+// What one thread works with.
+struct CompiledModel::Workspace {
+  cpu::Arena arena;
+  std::vector<SlotRow<float>> rows32;
+  std::vector<SlotRow<double>> rows64;
+  template <typename T>
+  std::vector<SlotRow<T>>& rows() {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return rows32;
+    } else {
+      return rows64;
+    }
+  }
+};
+
+// A workspace for the time of one call.
+class CompiledModel::Borrowed {
+ public:
+  explicit Borrowed(CompiledModel& model) : model_(model) {
+    const std::lock_guard lock(model.mutex_);
+    if (model.idle_.empty()) {
+      mine_ = std::make_unique<Workspace>();
+      model.idle_.reserve(model.idle_.size() + 16);
+    } else {
+      mine_ = std::move(model.idle_.back());
+      model.idle_.pop_back();
+    }
+  }
+  ~Borrowed() {
+    const std::lock_guard lock(model_.mutex_);
+    model_.idle_.push_back(std::move(mine_));
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  Workspace& operator*() { return *mine_; }
+
+ private:
+  CompiledModel& model_;
+  std::unique_ptr<Workspace> mine_;
+};
+
+CompiledModel::CompiledModel(const Reading& training, const Reading& evaluation, const Recipe& recipe,
+                             const SlotStore& store)
+    : training_(training),
+      evaluation_(evaluation),
+      recipe_(recipe),
+      store_(store),
+      two_states_(state_names(recipe.optimizer).size() > 1) {
+  check_precision(recipe);
+  const std::int64_t n = training.graph.fixed_batch > 0 ? training.graph.fixed_batch : recipe.batch_size;
+  for (const bool trains : {true, false}) static_cast<void>(plan_for(trains, n));
+}
+
+CompiledModel::~CompiledModel() = default;
+
+const cpu::Plan& CompiledModel::plan_for(bool training, std::int64_t n) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<const cpu::Plan>& plan = plans_[{training, n}];
+  if (plan == nullptr) {
+    const Reading& reading = training ? training_ : evaluation_;
+    plan = std::make_unique<const cpu::Plan>(
+        training ? cpu::compile_training(reading.graph, reading.index, recipe_.loss, recipe_.dtype, n)
+                 : cpu::compile_forward(reading.graph, reading.index, recipe_.dtype, n));
+  }
+  return *plan;
+}
+
+std::int64_t CompiledModel::workspace_bytes() {
+  const std::lock_guard lock(mutex_);
+  std::size_t most = 0;
+  for (const auto& [key, plan] : plans_) most = std::max(most, plan->arena_bytes);
+  return static_cast<std::int64_t>(most);
+}
+
+void CompiledModel::bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const {
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    const at::Tensor& rows = store_.weight(i);
+    auto* const base = static_cast<std::byte*>(rows.data_ptr());
+    const auto bytes = static_cast<std::int64_t>(rows.nbytes());
+    buffers[static_cast<std::size_t>(plan.weights[i].buffer)] =
+        store_.owned(i) ? base + bytes / store_.slots() * row : base;
+  }
+}
+
+template <typename T>
+void CompiledModel::update(const cpu::Plan& plan, Workspace& workspace, int row, const SlotStep& numbers) const {
+  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+  std::vector<SlotRow<T>>& rows = workspace.rows<T>();
+  rows.clear();
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!plan.gradients[i].defined()) continue;
+    const std::int64_t n = plan.weights[i].numel();
+    const auto state = [&](std::size_t s) { return store_.state(i, s).template data_ptr<T>() + row * n; };
+    rows.push_back({reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.weights[i].buffer)]),
+                    reinterpret_cast<const T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]), state(0),
+                    two_states_ ? state(1) : nullptr, static_cast<std::size_t>(n)});
+  }
+  step_slot(recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
+}
+
+// Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
+std::span<std::byte*> CompiledModel::run(const cpu::Plan& plan, Workspace& workspace, const CompiledSlot& slot,
+                                         const Samples& samples, double* loss) const {
+  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+  bind(plan, buffers, slot.row);
+  const auto fill = [&](const at::Tensor& from, const cpu::Tensor& to) {
+    gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
+  };
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.inputs[i], plan.inputs[i]);
+  if (plan.target.defined()) fill(samples.target, plan.target);
+  const cpu::Run all{buffers, slot.hypers, slot.random, slot.smoothing, loss};
+  for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
+  return buffers;
+}
+
+Gradients CompiledModel::copied_gradients(const cpu::Plan& plan, std::span<std::byte* const> buffers) const {
+  Gradients gradients;
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!training_.graph.weights[i].trained || !store_.owned(i)) continue;
+    gradients.emplace_back(i, at::Tensor());
+    if (!plan.gradients[i].defined()) continue;
+    at::Tensor& copy = gradients.back().second;
+    copy = at::empty_like(store_.weight(i).narrow(0, 0, 1));
+    std::memcpy(copy.data_ptr(), buffers[static_cast<std::size_t>(plan.gradients[i].buffer)], copy.nbytes());
+  }
+  return gradients;
+}
+
+double CompiledModel::step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
+                           Gradients* gradients) {
+  const cpu::Plan& plan = plan_for(true, samples.size());
+  const simd::FlushDenormals flush;
+  Borrowed workspace(*this);
+  double loss = 0;
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, &loss);
+  if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
+  if (recipe_.dtype == DType::kFloat64) {
+    update<double>(plan, *workspace, slot.row, numbers);
+  } else {
+    update<float>(plan, *workspace, slot.row, numbers);
+  }
+  return loss;
+}
+
+at::Tensor CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
+  const cpu::Plan& plan = plan_for(false, samples.size());
+  const simd::FlushDenormals flush;
+  Borrowed workspace(*this);
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, nullptr);
+  const cpu::Tensor& output = plan.output;
+  auto* const begin = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
+  return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype)))
+      .clone();
+}
+
+std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
+  try {
+    check_precision(recipe);
+    const Graph complete = with_complete_arguments(graph);
+    const Reading training = training_reading(complete), evaluation = evaluation_reading(complete);
+    const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
+    static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.loss, recipe.dtype, n));
+    static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
+    return "";
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    return error.what();
+  }
+}
+
+}  // namespace hfta::fusion

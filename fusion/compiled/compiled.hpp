@@ -1,0 +1,70 @@
+#pragma once
+/// An array's slots run by kernels that were compiled for its graph (fusion/cpu), on a CPU.
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusion/cpu/plan.hpp"
+#include "fusion/execution/executor.hpp"
+#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/passes/reading.hpp"
+#include "fusion/slots/slot_store.hpp"
+
+namespace hfta::fusion {
+
+/// One slot for one run.
+struct CompiledSlot {
+  int row = 0;  ///< In the SlotStore.
+  SlotRandom random;
+  std::span<const double> hypers;
+  double smoothing = 0;
+};
+
+/// Any number of threads may call it at once, for different slots. A call allocates nothing once its batch size has
+/// been met by as many threads.
+class CompiledModel {
+ public:
+  /// Compiles for the recipe's batch size, others when they come. Throws Error{kConfig} naming an op that cannot be
+  /// compiled. The readings and the store must outlive it.
+  CompiledModel(const Reading& training, const Reading& evaluation, const Recipe& recipe, const SlotStore& store);
+  ~CompiledModel();
+
+  /// One optimizer step; returns the mean loss before it. `gradients` (null: not wanted): those of the trained weights
+  /// are copied there.
+  double step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers, Gradients* gradients);
+  /// The output for the samples, [N, ...].
+  [[nodiscard]] at::Tensor predict(const CompiledSlot& slot, const Samples& samples);
+  /// Bytes that one thread needs for the batch sizes met so far.
+  [[nodiscard]] std::int64_t workspace_bytes();
+
+ private:
+  struct Workspace;
+  class Borrowed;
+  const cpu::Plan& plan_for(bool training, std::int64_t n);
+  void bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const;
+  std::span<std::byte*> run(const cpu::Plan& plan, Workspace& workspace, const CompiledSlot& slot,
+                            const Samples& samples, double* loss) const;
+  [[nodiscard]] Gradients copied_gradients(const cpu::Plan& plan, std::span<std::byte* const> buffers) const;
+  template <typename T>
+  void update(const cpu::Plan& plan, Workspace& workspace, int row, const SlotStep& numbers) const;
+
+  const Reading& training_;
+  const Reading& evaluation_;
+  Recipe recipe_;
+  const SlotStore& store_;
+  bool two_states_;  ///< Of the optimizer.
+  std::mutex mutex_;
+  std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::Plan>> plans_;
+  std::vector<std::unique_ptr<Workspace>> idle_;
+};
+
+/// Why arrays of the graph cannot be run so, naming an op and its place; "" if they can.
+[[nodiscard]] std::string why_not_compiled(const Graph& graph, const Recipe& recipe);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,71 @@
+#include "fusion/compiled/compiled_executor.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+const ExecutorModel& checked(const ExecutorModel& model, const Lowering& lowering) {
+  if (lowering.chunk == 1 && model.device.is_cpu()) return model;
+  throw Error(ErrorKind::kConfig,
+              "lowering: found compiled in chunks or beside a CPU, wanted one slot at a time on a CPU");
+}
+
+CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.random, slot.hypers, slot.smoothing}; }
+
+}  // namespace
+
+CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& lowering)
+    : model_(checked(model, lowering)),
+      workers_(lowering.workers),
+      threads_per_worker_(lowering.threads_per_worker),
+      compiled_(model.alone, model.evaluation, model.recipe, model.store) {}
+
+void CompiledExecutor::resize() {
+  gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
+  threads_ = std::make_unique<Workers>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
+}
+
+void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
+  threads_->run(static_cast<int>(groups.size()), [&](int i) { work(groups[static_cast<std::size_t>(i)]); });
+}
+
+void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+  const SlotRun& slot = slots.front();
+  if (!slot.step.occupied) return;
+  const Samples& samples = batch.parts[batch.part_of_slot(0)];
+  const double loss = compiled_.step(slot_of(group, slot), samples, slot.step,
+                                     keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
+  *losses.data_ptr<double>() += loss * static_cast<double>(samples.size());
+}
+
+at::Tensor CompiledExecutor::fresh_losses(int /*group*/) { return at::zeros({1}, at::kDouble); }
+
+at::Tensor CompiledExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
+  return compiled_.predict(slot_of(group, slots.front()), samples);
+}
+
+std::int64_t CompiledExecutor::workspace_bytes() const {
+  return std::min(workers_, groups()) * compiled_.workspace_bytes();
+}
+
+ExecutorKind compiled_executor() {
+  return {"compiled",
+          [](const Lowering& lowering, const c10::Device&, const GraphBackend*) { return lowering.compiled; },
+          [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
+            return std::make_unique<CompiledExecutor>(model, lowering);
+          },
+          [](const CandidateQuestion& question) -> std::vector<Lowering> {
+            if (!question.device.is_cpu() || !why_not_compiled(question.graph, question.recipe).empty()) return {};
+            Lowering lowering = in_groups_of(1, question);
+            lowering.compiled = true;
+            lowering.threads_per_worker = 1;
+            return {lowering};
+          }};
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,43 @@
+#pragma once
+/// Slots run one by one, each by kernels that were compiled for the whole graph, on a CPU.
+
+#include <memory>
+#include <vector>
+
+#include "fusion/compiled/compiled.hpp"
+#include "fusion/execution/executor.hpp"
+#include "fusion/execution/kind.hpp"
+#include "fusion/execution/workers.hpp"
+
+namespace hfta::fusion {
+
+/// See Executor. A steady step allocates nothing.
+class CompiledExecutor final : public Executor {
+ public:
+  /// Throws Error{kConfig} naming an op that cannot be compiled, or for a lowering in chunks or beside a CPU.
+  CompiledExecutor(const ExecutorModel& model, const Lowering& lowering);
+
+  void resize() override;
+  [[nodiscard]] int groups() const override { return static_cast<int>(gradients_.size()); }
+  void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
+  void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
+  [[nodiscard]] at::Tensor fresh_losses(int group) override;
+  [[nodiscard]] at::Tensor predict(int group, const Samples& samples, std::span<const SlotRun> slots) override;
+  void keep_gradients(bool keep) override { keep_gradients_ = keep; }
+  [[nodiscard]] Gradients gradients(int group) const override { return gradients_.at(static_cast<std::size_t>(group)); }
+  /// Of the threads that are at work.
+  [[nodiscard]] std::int64_t workspace_bytes() const override;
+
+ private:
+  const ExecutorModel& model_;
+  int workers_, threads_per_worker_;
+  mutable CompiledModel compiled_;  // it locks
+  std::unique_ptr<Workers> threads_;
+  std::vector<Gradients> gradients_;  // by group, where they are kept
+  bool keep_gradients_ = false;
+};
+
+/// Runs lowerings that are compiled.
+[[nodiscard]] ExecutorKind compiled_executor();
+
+}  // namespace hfta::fusion

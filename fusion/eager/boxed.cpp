@@ -1,0 +1,182 @@
+#include "fusion/eager/boxed.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fusion/eager/autocast.hpp"
+#include "fusion/passes/schema.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+using c10::TypeKind;
+
+// What an argument's type is without its Optional.
+c10::TypePtr bare(const c10::TypePtr& type) {
+  return type->kind() == TypeKind::OptionalType ? type->castRaw<c10::OptionalType>()->getElementType() : type;
+}
+
+bool is_list_of(const c10::TypePtr& type, TypeKind element) {
+  return type->kind() == TypeKind::ListType && type->castRaw<c10::ListType>()->getElementType()->kind() == element;
+}
+
+bool is_optional_tensor_list(const c10::TypePtr& type) {
+  if (!is_list_of(type, TypeKind::OptionalType)) return false;
+  return bare(type->castRaw<c10::ListType>()->getElementType())->kind() == TypeKind::TensorType;
+}
+
+c10::IValue number_as(double number, const c10::TypePtr& type) {
+  return type->kind() == TypeKind::TensorType ? c10::IValue(wrapped_number(number)) : c10::IValue(number);
+}
+
+// A literal as the schema's type wants it: ATen's boxed kernels do not turn an int into a float by themselves.
+c10::IValue literal(const Arg& arg, const c10::TypePtr& type, const at::Device& device) {
+  if (const auto* whole = std::get_if<std::int64_t>(&arg)) {
+    if (type->kind() == TypeKind::TensorType) return wrapped_number(*whole);
+    if (type->kind() == TypeKind::FloatType) return static_cast<double>(*whole);
+    if (type->kind() == TypeKind::BoolType) return *whole != 0;
+    if (is_list_of(type, TypeKind::FloatType)) return std::vector<double>{static_cast<double>(*whole)};
+    if (type->kind() == TypeKind::ListType) return std::vector<std::int64_t>{*whole};
+    return *whole;
+  }
+  if (const auto* number = std::get_if<double>(&arg)) return number_as(*number, type);
+  if (const auto* flag = std::get_if<bool>(&arg)) {
+    return type->kind() == TypeKind::TensorType ? c10::IValue(wrapped_number(*flag)) : c10::IValue(*flag);
+  }
+  if (const auto* word = std::get_if<std::string>(&arg)) return *word;
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&arg)) {
+    if (is_list_of(type, TypeKind::FloatType)) return std::vector<double>(list->begin(), list->end());
+    if (list->empty() && is_list_of(type, TypeKind::TensorType)) return std::vector<at::Tensor>();
+    return *list;
+  }
+  if (const auto* list = std::get_if<std::vector<double>>(&arg)) return *list;
+  if (const auto* dtype = std::get_if<DType>(&arg)) return static_cast<std::int64_t>(scalar_type(*dtype));
+  if (std::holds_alternative<ArrayDevice>(arg)) return device;
+  return {};
+}
+
+c10::IValue list_of(const std::vector<ValueId>& ids, std::span<const c10::IValue> values,
+                    const BoxedOp::Change& change) {
+  std::vector<at::Tensor> list;
+  for (const ValueId id : ids) {
+    const c10::IValue& value = values[static_cast<std::size_t>(id)];
+    const at::Tensor tensor = value.isTensor() ? value.toTensor() : wrapped_number(value);
+    list.push_back(change ? change(id, tensor) : tensor);
+  }
+  return list;
+}
+
+c10::IValue optional_list_of(const std::vector<ValueId>& ids, std::span<const c10::IValue> values,
+                             const BoxedOp::Change& change) {
+  c10::List<std::optional<at::Tensor>> list;
+  for (const ValueId id : ids) {
+    if (id == kNoValue) {
+      list.push_back(std::nullopt);
+      continue;
+    }
+    const at::Tensor& tensor = values[static_cast<std::size_t>(id)].toTensor();
+    list.push_back(change ? change(id, tensor) : tensor);
+  }
+  return list;
+}
+
+}  // namespace
+
+at::Tensor wrapped_number(const c10::IValue& number) {
+  at::Tensor wrapped;
+  if (number.isInt()) {
+    wrapped = at::scalar_tensor(number.toInt(), at::kLong);
+  } else if (number.isBool()) {
+    wrapped = at::scalar_tensor(number.toBool(), at::kBool);
+  } else {
+    wrapped = at::scalar_tensor(number.toDouble(), at::kDouble);
+  }
+  wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return wrapped;
+}
+
+std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<const c10::IValue> values) {
+  std::vector<std::int64_t> out;
+  for (const Size& size : sizes) {
+    out.push_back(size.value == kNoValue ? size.number : values[static_cast<std::size_t>(size.value)].toInt());
+  }
+  return out;
+}
+
+BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)), device_(device.type()) {
+  const std::vector<c10::Argument>& schema = op_.schema().arguments();
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    const c10::TypePtr type = bare(schema[i].real_type());
+    const Arg& arg = node.args.at(i);
+    literals_.emplace_back();
+    if (const auto* value = std::get_if<ValueId>(&arg)) {
+      values_.push_back({i, *value, type->kind() == TypeKind::TensorType});
+    } else if (const auto* list = std::get_if<std::vector<ValueId>>(&arg)) {
+      if (is_list_of(type, TypeKind::TensorType)) {
+        tensors_.emplace_back(i, *list);
+      } else if (is_optional_tensor_list(type)) {
+        optional_tensors_.emplace_back(i, *list);
+      } else if (list->empty()) {
+        literals_.back() = std::vector<std::int64_t>();
+      } else {
+        fail_at(node, fmt::format("{}: found a list of tensors, wanted {}", schema[i].name(), type->str()));
+      }
+    } else if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
+      sizes_.emplace_back(i, *sizes);
+    } else if (const auto* hyper = std::get_if<HyperRef>(&arg)) {
+      if (type->kind() != TypeKind::FloatType && type->kind() != TypeKind::NumberType) {
+        fail_at(node, fmt::format("{}: found a parameter of the search, wanted a fixed {}: it is no per-slot number",
+                                  schema[i].name(), type->str()));
+      }
+      hypers_.emplace_back(i, hyper->index);
+    } else {
+      literals_.back() = literal(arg, type, device);
+    }
+  }
+}
+
+Flow BoxedOp::call(std::span<const c10::IValue> values, std::span<const double> hypers, const Change& change) const {
+  torch::jit::Stack stack = literals_;
+  for (const Filled& filled : values_) {
+    const c10::IValue& value = values[static_cast<std::size_t>(filled.value)];
+    if (!value.isTensor()) {
+      stack[filled.position] = filled.tensor ? c10::IValue(wrapped_number(value)) : value;
+    } else {
+      stack[filled.position] = change ? c10::IValue(change(filled.value, value.toTensor())) : value;
+    }
+  }
+  for (const auto& [i, ids] : tensors_) stack[i] = list_of(ids, values, change);
+  for (const auto& [i, ids] : optional_tensors_) stack[i] = optional_list_of(ids, values, change);
+  for (const auto& [i, sizes] : sizes_) stack[i] = resolve(sizes, values);
+  for (const auto& [i, index] : hypers_) stack[i] = hypers[static_cast<std::size_t>(index)];
+  call_boxed(op_, device_, stack);
+  Flow outputs;
+  for (c10::IValue& value : stack) {
+    if (!value.isTensorList()) {
+      outputs.push_back(std::move(value));
+      continue;
+    }
+    for (at::Tensor& tensor : value.toTensorVector()) outputs.emplace_back(std::move(tensor));
+  }
+  return outputs;
+}
+
+BoxedOp BoxedOp::with_slot_dimension(std::span<const int> dims) const {
+  const auto moved_up = [](std::int64_t dim) { return dim >= 0 ? dim + 1 : dim; };
+  BoxedOp moved = *this;
+  for (const int i : dims) {
+    c10::IValue& dim = moved.literals_.at(static_cast<std::size_t>(i));
+    if (dim.isInt()) dim = moved_up(dim.toInt());
+    if (dim.isIntList()) {
+      std::vector<std::int64_t> all = dim.toIntVector();
+      std::transform(all.begin(), all.end(), all.begin(), moved_up);
+      dim = all;
+    }
+  }
+  return moved;
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,59 @@
+#include <algorithm>
+
+#include "fusion/eager/eager_executor.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+bool has_images(const Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "aten::conv2d"; });
+}
+
+// Each slot by itself, images also laid out channels last.
+std::vector<Lowering> alone(const CandidateQuestion& question) {
+  std::vector<Lowering> all = {in_groups_of(1, question)};
+  if (has_images(question.graph)) {
+    all.push_back(all.front());
+    all.back().channels_last = true;
+  }
+  if (question.device.is_cpu() && question.width == 1 && question.threads > 1) {
+    Lowering one_thread = all.back();  // small ops lose by being shared out
+    one_thread.threads_per_worker = 1;
+    all.push_back(one_thread);
+  }
+  return all;
+}
+
+// Chunks of growing width; on a GPU the whole width as well.
+std::vector<Lowering> together(const CandidateQuestion& question) {
+  std::vector<Lowering> all;
+  for (int chunk = 2; chunk <= question.width; chunk *= 2) all.push_back(in_groups_of(chunk, question));
+  if (!question.device.is_cpu() && question.width > 1 && all.back().chunk != question.width) {
+    all.push_back(in_groups_of(question.width, question));
+  }
+  return all;
+}
+
+// A CPU is best filled slot by slot, a GPU by all slots at once.
+std::vector<Lowering> candidates(const CandidateQuestion& question) {
+  std::vector<Lowering> all = alone(question), wide = together(question);
+  if (question.device.is_cpu()) {
+    all.insert(all.end(), wide.begin(), wide.end());
+    return all;
+  }
+  std::reverse(wide.begin(), wide.end());
+  wide.insert(wide.end(), all.begin(), all.end());
+  return wide;
+}
+
+}  // namespace
+
+ExecutorKind eager_executor() {
+  return {"eager", [](const Lowering& lowering, const c10::Device&, const GraphBackend*) { return !lowering.compiled; },
+          [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
+            return std::make_unique<EagerExecutor>(model, lowering);
+          },
+          candidates};
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,51 @@
+#include "fusion/eager/chunk.hpp"
+
+#include <ATen/ATen.h>
+
+#include <utility>
+
+namespace hfta::fusion {
+
+Chunk::Chunk(const Graph& graph, const std::vector<bool>& owned, const SlotStore& store, OptimizerKind optimizer,
+             int first, int slots) {
+  const std::size_t states = state_names(optimizer).size();
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    if (!owned[i]) {
+      leaves.push_back(store.weight(i));
+      continue;
+    }
+    const at::Tensor rows = store.weight(i).narrow(0, first, slots);
+    at::Tensor leaf = (slots == 1 ? rows.select(0, 0) : rows).detach();
+    if (graph.weights[i].trained) {
+      leaf.requires_grad_(true);
+      trained.push_back(i);
+      ParameterSlots p;
+      p.weight = rows;
+      p.first = store.state(i, 0).narrow(0, first, slots);
+      if (states > 1) p.second = store.state(i, 1).narrow(0, first, slots);
+      parameters.push_back(std::move(p));
+    }
+    leaves.push_back(std::move(leaf));
+  }
+}
+
+std::vector<ParameterSlots> Chunk::take_gradients(bool keep) {
+  std::vector<ParameterSlots> reached;
+  kept_gradients.assign(trained.size(), at::Tensor());
+  for (std::size_t k = 0; k < trained.size(); ++k) {
+    at::Tensor& leaf = leaves[trained[k]];
+    if (!leaf.grad().defined()) continue;
+    ParameterSlots p = parameters[k];
+    p.gradient = leaf.grad().contiguous().view(p.weight.sizes());
+    if (keep) kept_gradients[k] = p.gradient.clone();
+    leaf.mutable_grad().reset();
+    reached.push_back(std::move(p));
+  }
+  return reached;
+}
+
+void Chunk::drop_gradients() {
+  for (const std::size_t i : trained) leaves[i].mutable_grad().reset();
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,31 @@
+#pragma once
+/// What a chunk of slots reads and writes at every step, made once: views of its rows as autograd's leaves.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "fusion/eager/optimizer.hpp"
+#include "fusion/slots/slot_store.hpp"
+
+namespace hfta::fusion {
+
+struct Chunk {
+  std::vector<at::Tensor> leaves;          ///< Graph::weights' order; [c, ...], or [...] where c is 1
+  std::vector<std::size_t> trained;        ///< Indices into leaves.
+  std::vector<ParameterSlots> parameters;  ///< Of `trained`, without gradients.
+  std::vector<at::Tensor> kept_gradients;  ///< Of `trained`, where gradients are kept.
+
+  /// Rows [first, first + slots) of the store.
+  Chunk(const Graph& graph, const std::vector<bool>& owned, const SlotStore& store, OptimizerKind optimizer, int first,
+        int slots);
+
+  /// Takes gradients away from the leaves: parameters that the last backward reached, with theirs. A weight that the
+  /// loss does not depend on has no gradient and stays.
+  [[nodiscard]] std::vector<ParameterSlots> take_gradients(bool keep);
+  /// Throws away what a backward left that was cut short.
+  void drop_gradients();
+};
+
+}  // namespace hfta::fusion

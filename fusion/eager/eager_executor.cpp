@@ -1,0 +1,130 @@
+#include "fusion/eager/eager_executor.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "fusion/eager/loss.hpp"
+#include "fusion/eager/optimizer.hpp"
+#include "fusion/eager/run_numbers.hpp"
+
+namespace hfta::fusion {
+
+EagerExecutor::EagerExecutor(const ExecutorModel& model, const Lowering& lowering)
+    : model_(model),
+      slots_(lowering.chunk),
+      workers_(lowering.workers),
+      threads_per_worker_(lowering.threads_per_worker),
+      trainer_(model.training, model.owned, lowering, model.device, model.recipe.precision),
+      evaluator_(model.evaluation, model.owned, lowering, model.device, model.recipe.precision) {}
+
+void EagerExecutor::resize() {
+  chunks_.clear();
+  for (int first = 0; first < model_.store.slots(); first += slots_) {
+    chunks_.emplace_back(model_.graph, model_.owned, model_.store, model_.recipe.optimizer, first, slots_);
+  }
+  lanes_.emplace(model_.device, groups(), model_.graphs.get());
+  threads_ = std::make_unique<Workers>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
+}
+
+void EagerExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
+  lanes_->fork();
+  try {
+    threads_->run(static_cast<int>(groups.size()), [&](int i) {
+      const int group = groups[static_cast<std::size_t>(i)];
+      const std::lock_guard in_turn(lane(group).in_use());
+      const auto on_lane = Lanes::on(lane(group));
+      work(group);
+    });
+  } catch (...) {
+    lanes_->join();
+    throw;
+  }
+  lanes_->join();
+}
+
+// What slots compute alike of some samples.
+std::shared_ptr<const Flow> EagerExecutor::share(const Samples& samples, bool training) {
+  if (samples.shared != nullptr) return samples.shared;
+  if (training) ++shared_runs_;
+  const Program& program = training ? trainer_ : evaluator_;
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& input : samples.inputs) inputs.push_back(samples.of(input));
+  return std::make_shared<const Flow>(program.share(inputs, chunks_.front().leaves));
+}
+
+void EagerExecutor::prepare(Samples& samples, bool training) {
+  if (samples.shared == nullptr) threads_->run_alone([&] { samples.shared = share(samples, training); });
+}
+
+at::Tensor EagerExecutor::run(int group, const Program& program, std::span<const Flow* const> shared,
+                              std::span<const SlotRun> slots) {
+  std::vector<SlotRandom> random;
+  std::vector<std::vector<double>> hypers;
+  for (const SlotRun& slot : slots) {
+    random.push_back(slot.random);
+    hypers.emplace_back(slot.hypers.begin(), slot.hypers.end());
+  }
+  const HostNumbers numbers(random, hypers);
+  return program.run(shared, chunk(group).leaves, RunContext{wide(), numbers, model_.device});
+}
+
+at::Tensor EagerExecutor::forward(int group, const Batch& batch, std::span<const SlotRun> slots) {
+  std::vector<std::shared_ptr<const Flow>> parts(batch.parts.size());
+  std::vector<const Flow*> of_slot;
+  for (int i = 0; i < slots_; ++i) {
+    const std::size_t part = batch.part_of_slot(i);
+    if (parts[part] == nullptr) parts[part] = share(batch.parts[part], true);
+    of_slot.push_back(parts[part].get());
+  }
+  return run(group, trainer_, of_slot, slots);
+}
+
+// Targets as the loss takes them: [c, N, ...], or [N, ...] for one slot.
+at::Tensor EagerExecutor::targets(const Batch& batch) const {
+  std::vector<at::Tensor> rows;
+  for (int i = 0; i < slots_; ++i) {
+    const Samples& part = batch.parts[batch.part_of_slot(i)];
+    rows.push_back(part.of(part.target));
+  }
+  return slots_ == 1 ? rows.front() : at::stack(rows);
+}
+
+void EagerExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+  const at::AutoGradMode record(true);
+  std::vector<double> smoothing;
+  std::vector<SlotStep> steps;
+  for (const SlotRun& slot : slots) {
+    smoothing.push_back(slot.smoothing);
+    steps.push_back(slot.step);
+  }
+  const at::Tensor output = forward(group, batch, slots);
+  const at::Tensor loss = slot_loss(model_.recipe.loss, output, targets(batch), wide(), smoothing);
+  backward(loss);
+  std::vector<ParameterSlots> reached = chunk(group).take_gradients(keep_gradients_);
+  fusion::step(model_.recipe.optimizer, reached, steps);
+  losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
+}
+
+at::Tensor EagerExecutor::fresh_losses(int /*group*/) {
+  return at::zeros({slots_}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
+}
+
+at::Tensor EagerExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
+  const at::NoGradGuard no_gradients;
+  const Lane::Turn turn(lane(group));
+  const std::shared_ptr<const Flow> shared = share(samples, false);
+  return run(group, evaluator_, std::vector<const Flow*>(static_cast<std::size_t>(slots_), shared.get()), slots);
+}
+
+Gradients EagerExecutor::gradients(int group) const {
+  const Chunk& own = chunks_.at(static_cast<std::size_t>(group));
+  Gradients out;
+  for (std::size_t k = 0; k < own.kept_gradients.size(); ++k) out.emplace_back(own.trained[k], own.kept_gradients[k]);
+  return out;
+}
+
+}  // namespace hfta::fusion

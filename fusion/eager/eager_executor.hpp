@@ -1,0 +1,65 @@
+#pragma once
+/// Slots run op by op through LibTorch: one by one, or c at once by batching rules.
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fusion/eager/chunk.hpp"
+#include "fusion/eager/lanes.hpp"
+#include "fusion/eager/program.hpp"
+#include "fusion/execution/executor.hpp"
+#include "fusion/execution/kind.hpp"
+#include "fusion/execution/workers.hpp"
+
+namespace hfta::fusion {
+
+/// See Executor. fusion/capture builds on it.
+class EagerExecutor final : public Executor {
+ public:
+  /// Throws Error{kConfig} naming an op that cannot be run so.
+  EagerExecutor(const ExecutorModel& model, const Lowering& lowering);
+
+  void resize() override;
+  [[nodiscard]] int groups() const override { return static_cast<int>(chunks_.size()); }
+  void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
+  void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
+  [[nodiscard]] at::Tensor fresh_losses(int group) override;
+  [[nodiscard]] at::Tensor predict(int group, const Samples& samples, std::span<const SlotRun> slots) override;
+  [[nodiscard]] bool shares_layers() const override { return trainer_.shares_layers(); }
+  void prepare(Samples& samples, bool training) override;
+  [[nodiscard]] std::int64_t shared_runs() const override { return shared_runs_; }
+  void keep_gradients(bool keep) override { keep_gradients_ = keep; }
+  [[nodiscard]] Gradients gradients(int group) const override;
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override { return trainer_.choices(); }
+
+  [[nodiscard]] const Program& trainer() const { return trainer_; }
+  [[nodiscard]] Chunk& chunk(int group) { return chunks_[static_cast<std::size_t>(group)]; }
+  [[nodiscard]] const Lane& lane(int group) const { return lanes_->of_chunk(group); }
+  /// Counts runs of Program::share for training.
+  [[nodiscard]] std::atomic<std::int64_t>& shared_runs() { return shared_runs_; }
+
+ private:
+  [[nodiscard]] int wide() const { return slots_ == 1 ? 0 : slots_; }
+  [[nodiscard]] std::shared_ptr<const Flow> share(const Samples& samples, bool training);
+  [[nodiscard]] at::Tensor run(int group, const Program& program, std::span<const Flow* const> shared,
+                               std::span<const SlotRun> slots);
+  [[nodiscard]] at::Tensor forward(int group, const Batch& batch, std::span<const SlotRun> slots);
+  [[nodiscard]] at::Tensor targets(const Batch& batch) const;
+
+  const ExecutorModel& model_;
+  int slots_;  // c
+  int workers_, threads_per_worker_;
+  Program trainer_, evaluator_;
+  std::vector<Chunk> chunks_;
+  std::optional<Lanes> lanes_;
+  std::unique_ptr<Workers> threads_;
+  bool keep_gradients_ = false;
+  std::atomic<std::int64_t> shared_runs_ = 0;
+};
+
+/// Runs every lowering that is not compiled.
+[[nodiscard]] ExecutorKind eager_executor();
+
+}  // namespace hfta::fusion

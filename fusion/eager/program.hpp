@@ -1,0 +1,89 @@
+#pragma once
+/// A reading of a graph made ready to run: ops looked up, literals converted, candidates picked, lifetimes known.
+///
+/// It runs in two parts: what all slots compute alike of some samples, once; and the rest, for one slot or for c. Both
+/// run in the precision that it was made for, and nothing else does.
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusion/eager/batched.hpp"
+#include "fusion/eager/boxed.hpp"
+#include "fusion/eager/rule.hpp"
+#include "fusion/lowering.hpp"
+#include "fusion/passes/reading.hpp"
+#include "fusion/passes/sharing.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// Immutable; several threads may run it at once.
+class Program {
+ public:
+  /// `owned`: by weight, whether slots have their own. Throws Error{kConfig} naming the op and where it comes from if
+  /// it cannot be run c = lowering.chunk slots wide.
+  Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
+          Precision precision = Precision::kFloat32);
+
+  /// The part that slots share, without gradients. `weights` in the graph's order, of which it reads those
+  /// that slots share; `inputs` likewise. Only what the other part reads is kept.
+  [[nodiscard]] Flow share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
+
+  /// The rest. `shared`: of share(); one for all slots, or one per slot. `weights` in the graph's order, owned ones
+  /// with a leading [c] if context.slots is not 0. The output has a leading [c] then, too; it is float32
+  /// where the precision would have left it in bfloat16. Records autograd if enabled.
+  [[nodiscard]] at::Tensor run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
+                               const RunContext& context) const;
+
+  /// Why runs whose numbers lie on the device cannot be noted once and then replayed (fusion/step_graph.hpp): the op
+  /// that takes a number from the host that differs between trials, or gives the host one of the data. "" if they can.
+  [[nodiscard]] std::string why_not_replayed() const;
+  /// Whether share() runs layers, rather than rearranging samples.
+  [[nodiscard]] bool shares_layers() const;
+  /// Candidate names this program uses, by node path; ops without a rule by their own name.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
+
+ private:
+  struct Instruction {
+    std::size_t node = 0;
+    bool number = false;
+    bool own = false;     ///< Its outputs differ between slots.
+    bool copied = false;  ///< Computed alike, but then written: each slot gets a copy.
+    const Rule* rule = nullptr;
+    const Candidate* candidate = nullptr;
+    std::optional<BoxedOp> alone, aligned;
+    std::optional<BatchedOp> batched;
+    std::vector<ValueId> dead;  ///< Values nobody reads after this instruction.
+  };
+
+  [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
+  void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
+  void find_lifetimes();
+  void execute(const Instruction& instruction, Flow& values, const RunContext& context) const;
+  [[nodiscard]] Flow outputs_of(const Instruction& instruction, const Flow& values, const RunContext& context) const;
+  [[nodiscard]] Flow aligned(const Instruction& instruction, const Flow& values, int slots) const;
+  [[nodiscard]] Flow joined(std::span<const Flow* const> shared, int slots) const;
+  [[nodiscard]] bool is_own(ValueId id) const { return own_[static_cast<std::size_t>(id)]; }
+
+  Graph graph_;
+  std::vector<int> index_;
+  at::Device device_;
+  Precision precision_;
+  bool channels_last_;
+  std::vector<bool> owned_;
+  Sharing sharing_;
+  std::vector<bool> own_;  ///< By value: has a slot dimension where the second part runs wide.
+  std::vector<Instruction> first_, second_;
+  std::vector<ValueId> handed_over_;  ///< Values of the first part that the second reads.
+};
+
+/// Families with more than one candidate that nodes of this graph can choose from, with the candidates that every
+/// node of the family supports.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families(const Graph& graph);
+
+}  // namespace hfta::fusion

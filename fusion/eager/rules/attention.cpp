@@ -1,0 +1,90 @@
+// Scaled dot product attention: query [c, N, heads..., L, E], key [c, N, heads..., S, E], value [c, N, heads..., S, V].
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fusion/eager/counted.hpp"
+#include "fusion/eager/rules.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// Schema: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
+struct Attention {
+  at::Tensor query, key, value, mask;
+  SlotNumbers rates;
+  bool causal;
+  std::optional<double> scale;
+  bool grouped_queries;
+
+  explicit Attention(const Call& call)
+      : query(call.tensor(0)),
+        key(call.tensor(1)),
+        value(call.tensor(2)),
+        mask(call.tensor(3)),
+        rates(call.per_slot(4)),
+        causal(call.flag(5)),
+        scale(call.is_none(6) ? std::nullopt : std::optional(call.number(6))),
+        grouped_queries(call.flag(7)) {}
+
+  [[nodiscard]] bool drops() const {
+    return !rates.all([](double p) { return p <= 0; });
+  }
+};
+
+// As torch.nn.functional.scaled_dot_product_attention documents it, with the slots' own masks on the weights.
+at::Tensor with_dropout(const Call& call, Attention a) {
+  if (a.grouped_queries) {
+    const std::int64_t repeats = a.query.size(-3) / a.key.size(-3);
+    a.key = a.key.repeat_interleave(repeats, -3);
+    a.value = a.value.repeat_interleave(repeats, -3);
+  }
+  const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(a.query.size(-1))));
+  at::Tensor scores = at::matmul(a.query, a.key.transpose(-2, -1)) * scale;
+  const double lowest = -std::numeric_limits<double>::infinity();
+  if (a.causal) {
+    const at::Tensor seen = at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril();
+    scores = scores.masked_fill(seen.logical_not(), lowest);
+  }
+  if (a.mask.defined()) {
+    while (call.slots() > 0 && a.mask.dim() < scores.dim()) a.mask = a.mask.unsqueeze(1);
+    scores = a.mask.scalar_type() == at::kBool ? scores.masked_fill(a.mask.logical_not(), lowest) : scores + a.mask;
+  }
+  const at::Tensor weights = at::softmax(scores, -1);
+  return at::matmul(weights * counted_masks(call, slot_sizes(weights, call), a.rates, weights.options()), a.value);
+}
+
+at::Tensor without_dropout(const Attention& a, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const at::Tensor& mask) {
+  return at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::optional(mask) : std::nullopt, 0.0, a.causal,
+                                          a.scale, a.grouped_queries);
+}
+
+std::vector<at::Tensor> alone(const Call& call) {
+  const Attention a(call);
+  return {a.drops() ? with_dropout(call, a) : without_dropout(a, a.query, a.key, a.value, a.mask)};
+}
+
+// Slots join the batch.
+std::vector<at::Tensor> merged(const Call& call) {
+  const Attention a(call);
+  if (a.drops()) return {with_dropout(call, a)};
+  at::Tensor mask = a.mask;
+  if (mask.defined()) {
+    while (mask.dim() < a.query.dim()) mask = mask.unsqueeze(1);
+    std::vector<std::int64_t> sizes = mask.sizes().vec();
+    sizes[1] = a.query.size(1);
+    mask = mask.expand(sizes).flatten(0, 1);
+  }
+  const at::Tensor y = without_dropout(a, a.query.flatten(0, 1), a.key.flatten(0, 1), a.value.flatten(0, 1), mask);
+  return {y.unflatten(0, {a.query.size(0), a.query.size(1)})};
+}
+
+}  // namespace
+
+std::vector<Rule> attention_rules() {
+  return {{"aten::scaled_dot_product_attention", "attention", {{"merged", merged, nullptr}}, {}, alone, true}};
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,110 @@
+// B convolutions: x [c, N, C, spatial...], weight [c, O, C/groups, kernel...], bias [c, O] -> [c, N, O, spatial...].
+// Transposed ones have weight [c, C, O/groups, kernel...].
+#include <ATen/ATen.h>
+
+#include "fusion/eager/autocast.hpp"
+#include "fusion/eager/layout.hpp"
+#include "fusion/eager/rules.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+struct Conv {
+  at::Tensor x, weight, bias;
+  std::vector<std::int64_t> stride, padding, dilation, output_padding;
+  std::int64_t groups;
+  bool transposed;
+  const Call& call;
+
+  // conv1d to conv3d: input, weight, bias, stride, padding, dilation, groups; transposed: input, weight, bias, stride,
+  // padding, output_padding, groups, dilation.
+  Conv(const Call& c, bool is_transposed)
+      : x(as_multiplied(c.tensor(0))),
+        weight(c.tensor(1)),
+        bias(c.tensor(2)),
+        stride(c.ints(3)),
+        padding(c.ints(4)),
+        dilation(c.ints(is_transposed ? 7 : 5)),
+        output_padding(is_transposed ? c.ints(5) : std::vector<std::int64_t>(stride.size(), 0)),
+        groups(c.integer(6)),
+        transposed(is_transposed),
+        call(c) {}
+
+  [[nodiscard]] at::Tensor run(const at::Tensor& input, const at::Tensor& w, const at::Tensor& b,
+                               std::int64_t group_count) const {
+    return at::convolution(input, as_multiplied(w), as_multiplied(b), stride, padding, dilation, transposed,
+                           output_padding, group_count);
+  }
+
+  // A layer that slots share sees their samples as one batch.
+  [[nodiscard]] bool is_shared() const { return call.shared(1) && call.shared(2); }
+  [[nodiscard]] at::Tensor run_shared() const {
+    const MergedBatch batch = merge_batch(x);
+    return batch.restore(run(batch.merged, call.shared_tensor(1), call.shared_tensor(2), groups));
+  }
+
+  // HFTA's form (MLSys'21, section 3): c convolutions are one with c times the groups.
+  [[nodiscard]] at::Tensor run_grouped(const at::Tensor& slots_inside) const {
+    const std::int64_t c = x.size(0);
+    const at::Tensor flat_bias = bias.defined() ? bias.flatten() : at::Tensor();
+    return slots_out_of_channels(run(slots_inside, weight.flatten(0, 1), flat_bias, c * groups), c);
+  }
+};
+
+template <bool kTransposed>
+std::vector<at::Tensor> grouped(const Call& call) {
+  const Conv conv(call, kTransposed);
+  return {conv.is_shared() ? conv.run_shared() : conv.run_grouped(slots_into_channels(conv.x))};
+}
+
+std::vector<at::Tensor> grouped_channels_last(const Call& call) {
+  const Conv conv(call, false);
+  if (conv.is_shared()) return {conv.run_shared()};
+  return {conv.run_grouped(slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast))};
+}
+
+// One matrix product per slot over its patches: [O, C*k] x [C*k, N*L].
+std::vector<at::Tensor> unfolded(const Call& call) {
+  const Conv conv(call, false);
+  if (conv.is_shared()) return {conv.run_shared()};
+  const std::int64_t c = conv.x.size(0), n = conv.x.size(1), out_channels = conv.weight.size(1);
+  const at::Tensor images = conv.x.flatten(0, 1);
+  const std::vector<std::int64_t> kernel = conv.weight.sizes().slice(3).vec();
+  const at::Tensor patches = at::im2col(images, kernel, conv.dilation, conv.padding, conv.stride);  // [c*N, C*k, L]
+  const std::int64_t columns = patches.size(2);
+  const at::Tensor gathered = patches.view({c, n, patches.size(1), columns}).transpose(1, 2).flatten(2);
+  const at::Tensor weight = conv.weight.flatten(2);
+  const at::Tensor y =
+      conv.bias.defined() ? at::baddbmm(conv.bias.unsqueeze(2), weight, gathered) : at::bmm(weight, gathered);
+  std::vector<std::int64_t> shape = {c, out_channels, n};
+  for (std::size_t d = 0; d < kernel.size(); ++d) {
+    const std::int64_t size = conv.x.size(static_cast<std::int64_t>(d) + 3);
+    shape.push_back((size + 2 * conv.padding[d] - conv.dilation[d] * (kernel[d] - 1) - 1) / conv.stride[d] + 1);
+  }
+  return {y.view(shape).transpose(1, 2)};
+}
+
+bool ungrouped(const Node& node) {
+  const auto* groups = std::get_if<std::int64_t>(&node.args.at(6));
+  return groups != nullptr && *groups == 1;
+}
+
+}  // namespace
+
+std::vector<Rule> conv_rules() {
+  const Candidate as_groups{"grouped", grouped<false>, nullptr};
+  std::vector<Rule> rules = {{"aten::conv2d",
+                              "conv",
+                              {as_groups,
+                               {"grouped_channels_last", grouped_channels_last, nullptr},
+                               {"unfolded", unfolded, ungrouped},
+                               by_slot()}},
+                             {"aten::conv1d", "conv", {as_groups, by_slot()}},
+                             {"aten::conv3d", "conv", {as_groups, by_slot()}}};
+  for (const char* op : {"aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input"}) {
+    rules.push_back({op, "conv_transpose", {{"grouped", grouped<true>, nullptr}, by_slot()}});
+  }
+  return rules;
+}
+
+}  // namespace hfta::fusion

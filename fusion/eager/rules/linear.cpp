@@ -1,0 +1,43 @@
+// B linear layers: x [c, N, ..., in], weight [c, out, in], bias [c, out] -> [c, N, ..., out].
+#include <ATen/ATen.h>
+
+#include "fusion/eager/rules.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// A layer that slots share sees their samples as one batch.
+bool is_shared(const Call& call) { return call.shared(1) && call.shared(2); }
+
+std::vector<at::Tensor> batched(const Call& call) {
+  const at::Tensor x = call.tensor(0);
+  if (is_shared(call)) return {at::linear(x, call.shared_tensor(1), call.shared_tensor(2))};
+  const at::Tensor weight = call.tensor(1), bias = call.tensor(2);
+  const at::Tensor rows = x.reshape({x.size(0), -1, x.size(-1)});
+  const at::Tensor product = bias.defined() ? at::baddbmm(bias.unsqueeze(1), rows, weight.transpose(1, 2))
+                                            : at::bmm(rows, weight.transpose(1, 2));
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(1);
+  return {product.view(shape)};
+}
+
+// The same with the weight in front, whose gradient then comes out in its own layout: better where weights are large.
+std::vector<at::Tensor> weight_first(const Call& call) {
+  if (is_shared(call)) return batched(call);
+  const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
+  const at::Tensor columns = x.reshape({x.size(0), -1, x.size(-1)}).transpose(1, 2);
+  const at::Tensor product =
+      bias.defined() ? at::baddbmm(bias.unsqueeze(2), weight, columns) : at::bmm(weight, columns);
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(1);
+  return {product.transpose(1, 2).reshape(shape)};
+}
+
+}  // namespace
+
+std::vector<Rule> linear_rules() {
+  return {
+      {"aten::linear", "linear", {{"batched", batched, nullptr}, {"weight_first", weight_first, nullptr}, by_slot()}}};
+}
+
+}  // namespace hfta::fusion

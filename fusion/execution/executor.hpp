@@ -1,0 +1,93 @@
+#pragma once
+/// One way to run the slots of an array: what an array, which knows who trains in which slot, asks of it.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusion/graph.hpp"
+#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/passes/reading.hpp"
+#include "fusion/random/draws.hpp"
+#include "fusion/recipe.hpp"
+#include "fusion/samples.hpp"
+#include "fusion/slots/slot_store.hpp"
+#include "fusion/step_graph.hpp"
+
+namespace hfta::fusion {
+
+/// What all ways run. It outlives the executor, and stays as it is but for the store's rows.
+struct ExecutorModel {
+  const Graph& graph;
+  const Recipe& recipe;
+  const Reading& alone;     ///< The training reading of one slot by itself.
+  const Reading& training;  ///< The same with batch statistics that slots share.
+  const Reading& evaluation;
+  const std::vector<bool>& owned;  ///< By weight: whether slots have their own.
+  const SlotStore& store;
+  at::Device device;
+  std::shared_ptr<GraphBackend> graphs;  ///< Null where nothing is to be captured.
+};
+
+/// One slot in one step or prediction.
+struct SlotRun {
+  SlotStep step;
+  SlotRandom random;
+  std::span<const double> hypers;  ///< Graph::hypers' values.
+  double smoothing = 0;            ///< Label smoothing.
+};
+
+/// A weight's gradient: its place in Graph::weights, and [c, ...], undefined where the loss does not reach it.
+using Gradients = std::vector<std::pair<std::size_t, at::Tensor>>;
+
+/// Runs the store's rows in groups of c = Lowering::chunk: group k has the rows [k*c, (k+1)*c). resize() comes before
+/// all else. Calls for different groups may come from several threads at once, within for_each.
+class Executor {
+ public:
+  Executor() = default;
+  virtual ~Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Goes on with the rows that the store now has.
+  virtual void resize() = 0;
+  [[nodiscard]] virtual int groups() const = 0;
+  /// Runs `work(group)` for the groups, on the executor's threads; returns when all are done (on a GPU: asked for). The
+  /// first exception is rethrown.
+  virtual void for_each(std::span<const int> groups, const std::function<void(int)>& work) = 0;
+
+  /// One optimizer step of every occupied slot of the group. Adds to `losses`, [c] float64 on the device, the sum over
+  /// the batch's samples of each slot's loss before the step.
+  virtual void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) = 0;
+  /// [c] float64 zeros on the device for `losses`; the last ones given for the group may be the same memory.
+  [[nodiscard]] virtual at::Tensor fresh_losses(int group) = 0;
+  /// Forward in evaluation mode: [c, N, ...], or [N, ...] where c is 1. Records no gradient.
+  [[nodiscard]] virtual at::Tensor predict(int group, const Samples& samples, std::span<const SlotRun> slots) = 0;
+
+  /// Whether prepare() saves work: layers that all slots compute alike.
+  [[nodiscard]] virtual bool shares_layers() const { return false; }
+  /// Computes what slots compute alike of the samples, on all threads. `training`: for step(); else for predict().
+  virtual void prepare(Samples& /*samples*/, bool /*training*/) {}
+  /// How often that was computed for training.
+  [[nodiscard]] virtual std::int64_t shared_runs() const { return 0; }
+
+  /// Whether step() keeps the gradients for gradients().
+  virtual void keep_gradients(bool keep) = 0;
+  [[nodiscard]] virtual Gradients gradients(int group) const = 0;
+
+  /// Bytes held between steps beside the slots.
+  [[nodiscard]] virtual std::int64_t workspace_bytes() const { return 0; }
+  /// Steps since resize() that were made on the device's own numbers.
+  [[nodiscard]] virtual StepCounts step_counts() const { return {}; }
+  /// What was chosen by node path: a batching rule's candidate, "batched" or "per_slot".
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> choices() const { return {}; }
+};
+
+}  // namespace hfta::fusion

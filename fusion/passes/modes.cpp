@@ -1,0 +1,190 @@
+#include "fusion/modes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "fusion/passes/masks.hpp"
+#include "fusion/passes/reading.hpp"
+#include "fusion/passes/schema.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::string said_of(const Node& node, const std::string& what) {
+  return printable(fmt::format("{}: {} ({}) {}", node.where, node.path, node.op, what));
+}
+
+constexpr std::string_view kFunctionalNorm = "aten::_native_batch_norm_legit_functional";
+
+// Norms whose running statistics evaluation uses instead of the batch's. Arguments 3 and 4 are those statistics.
+bool keeps_statistics(const Node& node) {
+  constexpr std::array<std::string_view, 4> kNorms = {"aten::batch_norm", "aten::native_batch_norm",
+                                                      "aten::instance_norm", kFunctionalNorm};
+  return std::find(kNorms.begin(), kNorms.end(), node.op) != kNorms.end();
+}
+
+const ValueId* value_at(const Node& node, std::size_t arg) {
+  return arg < node.args.size() ? std::get_if<ValueId>(&node.args[arg]) : nullptr;
+}
+
+/// Which calls write weights, and which weights.
+class Writes {
+ public:
+  explicit Writes(const Graph& graph) : graph_(graph), aliases_(graph), makers_(makers_of(graph)) {
+    for (const Weight& weight : graph.weights) weights_.try_emplace(aliases_.set_of(weight.value), &weight);
+    for (const Node& node : graph.nodes) {
+      if (keeps_statistics(node)) add_counter(node);
+    }
+  }
+
+  /// The weight that the call writes in a way that is not a norm's; null: none.
+  [[nodiscard]] const Weight* foreign(const Node& node) const {
+    if (keeps_statistics(node)) return nullptr;
+    for (const ValueId id : written_by(node)) {
+      const Weight* weight = weight_at(id);
+      if (weight != nullptr && !counts(node, *weight) && !copies_statistics(node)) return weight;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] const Weight* weight_at(ValueId id) const {
+    const auto found = id == kNoValue ? weights_.end() : weights_.find(aliases_.set_of(id));
+    return found == weights_.end() ? nullptr : found->second;
+  }
+
+ private:
+  // num_batches_tracked stands beside the running mean.
+  void add_counter(const Node& norm) {
+    constexpr std::string_view kMean = "running_mean";
+    const ValueId* value = value_at(norm, 3);
+    const Weight* mean = value == nullptr ? nullptr : weight_at(*value);
+    if (mean == nullptr) return;
+    std::vector<std::string> names = mean->tied;
+    names.push_back(mean->name);
+    for (const std::string& name : names) {
+      if (name.ends_with(kMean)) counters_.insert(name.substr(0, name.size() - kMean.size()) + "num_batches_tracked");
+    }
+  }
+
+  // A norm of a functionalised export gives its statistics as outputs 3 and 4.
+  [[nodiscard]] bool copies_statistics(const Node& node) const {
+    const ValueId *to = value_at(node, 0), *from = value_at(node, 1);
+    if (node.op != "aten::copy_" || to == nullptr || from == nullptr) return false;
+    const std::size_t maker = makers_[static_cast<std::size_t>(*from)];
+    if (maker == kNobody || graph_.nodes[maker].op != kFunctionalNorm) return false;
+    const Node& norm = graph_.nodes[maker];
+    for (const std::size_t i : {3, 4}) {
+      if (norm.outputs.size() > i && norm.outputs[i] == *from && norm.args[i] == Arg(*to)) return true;
+    }
+    return false;
+  }
+
+  // A norm's counter, which nothing reads but what adds one to it.
+  [[nodiscard]] bool counts(const Node& node, const Weight& weight) const {
+    const bool named = counters_.contains(weight.name) ||
+                       std::any_of(weight.tied.begin(), weight.tied.end(),
+                                   [&](const std::string& name) { return counters_.contains(name); });
+    if (!named || is_floating(weight.dtype)) return false;
+    const ValueId set = aliases_.set_of(weight.value);
+    return adds_one(node, set) && std::all_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& other) {
+             const std::vector<ValueId> inputs = inputs_of(other);
+             const bool reads =
+                 std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) { return aliases_.set_of(id) == set; });
+             return !reads || adds_one(other, set);
+           });
+  }
+
+  // counter + 1, or counter.copy_(counter + 1)
+  [[nodiscard]] bool adds_one(const Node& node, ValueId set) const {
+    const ValueId *self = value_at(node, 0), *from = value_at(node, 1);
+    if (self == nullptr || aliases_.set_of(*self) != set) return false;
+    if (node.op.starts_with("aten::add")) return node.args[1] == Arg(std::int64_t{1});
+    const std::size_t maker =
+        node.op == "aten::copy_" && from != nullptr ? makers_[static_cast<std::size_t>(*from)] : kNobody;
+    return maker != kNobody && graph_.nodes[maker].op.starts_with("aten::add.") && adds_one(graph_.nodes[maker], set);
+  }
+
+  const Graph& graph_;
+  Aliases aliases_;
+  std::vector<std::size_t> makers_;
+  std::map<ValueId, const Weight*> weights_;  ///< By memory.
+  std::set<std::string> counters_;
+};
+
+// A flag of training that is on, of an op that evaluation_reading may not know how to turn off.
+bool has_unknown_mode(const Node& node) {
+  if (is_number_op(node.op) || keeps_statistics(node) || turned_off(node)) return false;
+  for (const char* name : {"train", "training", "is_training", "use_input_stats", "observer_on"}) {
+    const int i = argument_of(node, name);
+    if (i >= 0 && node.args[static_cast<std::size_t>(i)] == Arg(true)) return true;
+  }
+  return false;
+}
+
+std::string doubt_of_training_graph(const Graph& graph) {
+  const Writes writes(graph);
+  const std::set<std::size_t> masks = inverted_dropout(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (is_number_op(node.op)) continue;
+    if (const Weight* weight = writes.foreign(node)) return said_of(node, fmt::format("writes '{}'", weight->name));
+    if (draws(node) && !turned_off(node) && !masks.contains(i)) {
+      return said_of(node, "draws at random, and not as dropout does");
+    }
+    if (has_unknown_mode(node)) return said_of(node, "behaves differently in training");
+  }
+  return "";
+}
+
+// Weights that the output depends on.
+MemorySets read_for_output(const Graph& graph) {
+  MemorySets needed(graph);
+  needed.mark(graph.output);
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    const Node& node = graph.nodes[i];
+    if (!needed.any(node.outputs) && !needed.any(written_by(node))) continue;
+    for (const ValueId id : inputs_of(node)) needed.mark(id);
+  }
+  return needed;
+}
+
+// What evaluation writes does not stay: only a weight that nobody looks at may be written.
+std::string doubt_of_own_graph(const Graph& training, const Graph& graph) {
+  const Writes writes(graph);
+  const MemorySets evaluated = read_for_output(graph), trained = read_for_output(training);
+  for (const Node& node : graph.nodes) {
+    if (is_number_op(node.op)) continue;
+    if (draws(node)) return said_of(node, "draws at random in evaluation");
+    for (const ValueId id : written_by(node)) {
+      const Weight* weight = writes.weight_at(id);
+      if (weight == nullptr) continue;
+      const auto index = static_cast<std::size_t>(weight - graph.weights.data());
+      if (!evaluated.marked(weight->value) && !trained.marked(training.weights[index].value)) continue;
+      return said_of(node, fmt::format("writes '{}' in evaluation", weight->name));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string doubt_of_evaluation(const Graph& graph) {
+  const Graph complete = with_complete_arguments(graph);
+  if (complete.evaluation != nullptr) return doubt_of_own_graph(complete, *complete.evaluation);
+  return doubt_of_training_graph(complete);
+}
+
+std::string drawn_in_evaluation(const Graph& graph) {
+  for (const Node& node : evaluation_reading(with_complete_arguments(graph)).graph.nodes) {
+    if (draws(node)) return said_of(node, "draws at random, and has no mean");
+  }
+  return "";
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,177 @@
+#include "fusion/passes/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+const std::vector<c10::Argument>& arguments_of(const c10::OperatorHandle& op) { return op.schema().arguments(); }
+
+Arg to_arg(const Node& node, const c10::Argument& argument) {
+  if (!argument.default_value()) fail_at(node, fmt::format("found no argument '{}', wanted one", argument.name()));
+  const c10::IValue& value = *argument.default_value();
+  if (value.isNone()) return {};
+  if (value.isBool()) return value.toBool();
+  if (value.isInt()) return value.toInt();
+  if (value.isDouble()) return value.toDouble();
+  if (value.isString()) return value.toStringRef();
+  if (value.isIntList()) return value.toIntVector();
+  if (value.isDoubleList()) return value.toDoubleVector();
+  if (value.isTensorList() || value.isList()) return std::vector<ValueId>();
+  fail_at(node, fmt::format("found no argument '{}', wanted one (its default cannot be expressed)", argument.name()));
+}
+
+// One size stands for all of them, as in Python.
+void write_out(Arg& arg, const c10::Argument& argument) {
+  const auto count = static_cast<std::size_t>(argument.N().value_or(0));
+  if (count == 0) return;
+  if (const auto* one = std::get_if<std::int64_t>(&arg)) arg = std::vector<std::int64_t>(count, *one);
+  if (auto* list = std::get_if<std::vector<std::int64_t>>(&arg); list != nullptr && list->size() == 1) {
+    list->resize(count, list->front());
+  }
+  if (auto* list = std::get_if<std::vector<Size>>(&arg); list != nullptr && list->size() == 1) {
+    list->resize(count, list->front());
+  }
+}
+
+std::size_t position_of(const Node& node, std::size_t i, const std::vector<c10::Argument>& schema) {
+  if (i >= node.names.size() || node.names[i].empty()) return i;
+  const auto found = std::find_if(schema.begin(), schema.end(),
+                                  [&](const c10::Argument& argument) { return argument.name() == node.names[i]; });
+  if (found == schema.end()) {
+    fail_at(node, fmt::format("found an argument '{}', which this LibTorch's op does not have; export with the torch "
+                              "that hfta-tune was built with",
+                              node.names[i]));
+  }
+  return static_cast<std::size_t>(found - schema.begin());
+}
+
+void complete(Node& node) {
+  const c10::OperatorHandle op = find_op(node);
+  const std::vector<c10::Argument>& schema = arguments_of(op);
+  std::vector<std::optional<Arg>> given(schema.size());
+  for (std::size_t i = 0; i < node.args.size(); ++i) {
+    const std::size_t position = position_of(node, i, schema);
+    if (position >= schema.size()) {
+      fail_at(node, fmt::format("found {} arguments, wanted at most {}", node.args.size(), schema.size()));
+    }
+    given[position] = std::move(node.args[i]);
+  }
+  node.args.clear();
+  node.names.clear();
+  for (std::size_t i = 0; i < schema.size(); ++i) {
+    node.args.push_back(given[i] ? std::move(*given[i]) : to_arg(node, schema[i]));
+    write_out(node.args.back(), schema[i]);
+  }
+}
+
+// Positions of running statistics that batch statistics are folded into; their schemas do not say so.
+std::vector<std::size_t> statistics_written(const Node& node) {
+  const bool batch =
+      node.op == "aten::batch_norm" || node.op == "aten::native_batch_norm" || node.op == "aten::instance_norm";
+  if (!batch || node.args.size() < 6) return {};
+  const auto* training = std::get_if<bool>(&node.args[5]);
+  return training != nullptr && *training ? std::vector<std::size_t>{3, 4} : std::vector<std::size_t>();
+}
+
+bool may_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
+
+}  // namespace
+
+void fail_at(const Node& node, const std::string& what) {
+  throw Error(ErrorKind::kConfig, fmt::format("{}: {} ({}): {}", node.where, node.path, node.op, what));
+}
+
+c10::OperatorHandle find_op(const Node& node) {
+  const std::size_t dot = node.op.find('.');
+  const std::string name = node.op.substr(0, dot);
+  const std::string overload = dot == std::string::npos ? "" : node.op.substr(dot + 1);
+  const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!handle) {
+    fail_at(node, "this LibTorch has no such op; a model may use PyTorch's own ops, not those of extensions");
+  }
+  return *handle;
+}
+
+Graph with_complete_arguments(Graph graph) {
+  for (Node& node : graph.nodes) {
+    if (!is_number_op(node.op)) complete(node);
+  }
+  if (graph.evaluation != nullptr) {
+    graph.evaluation = std::make_shared<const Graph>(with_complete_arguments(*graph.evaluation));
+  }
+  return graph;
+}
+
+int argument_of(const Node& node, const char* name) {
+  if (is_number_op(node.op)) return -1;
+  const c10::OperatorHandle op = find_op(node);
+  return op.schema().argumentIndexWithName(name).value_or(-1);
+}
+
+bool has_hyper(const Node& node) {
+  return std::any_of(node.args.begin(), node.args.end(),
+                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
+}
+
+bool makes_view(const Node& node) {
+  if (is_number_op(node.op)) return false;
+  const c10::OperatorHandle op = find_op(node);
+  const auto& returns = op.schema().returns();
+  return std::any_of(returns.begin(), returns.end(), may_alias);
+}
+
+bool writes_in_place(const Node& node) {
+  if (is_number_op(node.op)) return false;
+  const c10::OperatorHandle op = find_op(node);
+  const auto& returns = op.schema().returns();
+  return returns.empty() || (returns[0].alias_info() != nullptr && returns[0].alias_info()->isWrite());
+}
+
+std::vector<ValueId> written_by(const Node& node) {
+  std::vector<ValueId> out;
+  if (is_number_op(node.op)) return out;
+  const c10::OperatorHandle op = find_op(node);
+  const std::vector<c10::Argument>& schema = arguments_of(op);
+  for (std::size_t i = 0; i < schema.size() && i < node.args.size(); ++i) {
+    const c10::AliasInfo* alias = schema[i].alias_info();
+    if (alias != nullptr && alias->isWrite()) for_each_value(node.args[i], [&](ValueId id) { out.push_back(id); });
+  }
+  for (const std::size_t i : statistics_written(node)) {
+    for_each_value(node.args[i], [&](ValueId id) { out.push_back(id); });
+  }
+  return out;
+}
+
+Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()) {
+  std::iota(parent_.begin(), parent_.end(), 0);
+  for (const Node& node : graph.nodes) {
+    if (!makes_view(node)) continue;
+    const c10::OperatorHandle op = find_op(node);
+    const std::vector<c10::Argument>& schema = arguments_of(op);
+    for (std::size_t i = 0; i < schema.size(); ++i) {
+      if (!may_alias(schema[i])) continue;
+      for_each_value(node.args[i], [&](ValueId input) {
+        for (const ValueId output : node.outputs) {
+          if (output != kNoValue) parent_[static_cast<std::size_t>(set_of(output))] = set_of(input);
+        }
+      });
+    }
+  }
+}
+
+ValueId Aliases::set_of(ValueId value) const {
+  while (parent_[static_cast<std::size_t>(value)] != value) {
+    ValueId& up = parent_[static_cast<std::size_t>(value)];
+    up = parent_[static_cast<std::size_t>(up)];
+    value = up;
+  }
+  return value;
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,217 @@
+#include "fusion/passes/split_products.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "fusion/graph/broadcast.hpp"
+#include "fusion/graph/uses.hpp"
+#include "fusion/passes/schema.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// Of a repeated part; with fewer the pass that adds it costs more than its product.
+constexpr std::int64_t kFewestChannels = 16;
+
+// Channels of a concatenation that go through one product.
+struct Part {
+  std::vector<ValueId> values;  // joined in this order
+  std::int64_t channels = 0;
+  bool repeated = false;  // `values` is the one thing that was
+};
+
+bool all_are(const Arg& arg, std::int64_t wanted) {
+  const auto* numbers = std::get_if<std::vector<std::int64_t>>(&arg);
+  return numbers != nullptr && std::all_of(numbers->begin(), numbers->end(), [&](auto n) { return n == wanted; });
+}
+
+bool repeats(const std::string& op) {
+  static const std::set<std::string> names = {"aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::repeat",
+                                              "aten::tile"};
+  return names.contains(op);
+}
+
+class Splitter {
+ public:
+  explicit Splitter(Reading reading)
+      : in_(std::move(reading)), makers_(makers_of(in_.graph)), values_(in_.graph.values) {}
+
+  Reading run() {
+    for (std::size_t i = 0; i < nodes().size(); ++i) {
+      const std::vector<Part> parts = parts_of(i);
+      if (parts.empty()) {
+        add(nodes()[i], in_.index[i]);
+      } else {
+        add_sum(i, parts);
+      }
+    }
+    in_.graph.nodes = std::move(out_);
+    in_.graph.values = std::move(values_);
+    return {std::move(in_.graph), std::move(index_)};
+  }
+
+ private:
+  [[nodiscard]] const std::vector<Node>& nodes() const { return in_.graph.nodes; }
+  [[nodiscard]] const Value& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Shape& shape(ValueId id) const { return value(id).shape; }
+  [[nodiscard]] std::size_t maker(ValueId id) const { return makers_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Node* made_by(ValueId id) const { return maker(id) == kNobody ? nullptr : &nodes()[maker(id)]; }
+
+  // How many dimensions before the end of the input the channels are that the node sums over; 0: it is no such product.
+  // They are dimension 1 of its weight.
+  [[nodiscard]] std::size_t channels_from_end(const Node& node) const {
+    if (node.op == "aten::linear") return 1;
+    if (node.op != "aten::conv1d" && node.op != "aten::conv2d" && node.op != "aten::conv3d") return 0;
+    const Shape& weight = shape(std::get<ValueId>(node.args[1]));
+    const bool pointwise = std::all_of(weight.begin() + 2, weight.end(), [](auto n) { return n == 1; }) &&
+                           all_are(node.args[3], 1) && all_are(node.args[4], 0) && node.args[6] == Arg(std::int64_t{1});
+    const bool batched = shape(std::get<ValueId>(node.args[0])).size() == weight.size();
+    return pointwise && batched ? weight.size() - 1 : 0;
+  }
+
+  // Whether the value reads the same at both positions.
+  [[nodiscard]] bool untouched(ValueId id, std::size_t from, std::size_t to) const {
+    MemorySets own(in_.graph);
+    own.mark(id);
+    return std::none_of(nodes().begin() + static_cast<std::ptrdiff_t>(from) + 1,
+                        nodes().begin() + static_cast<std::ptrdiff_t>(to),
+                        [&](const Node& node) { return own.any(written_by(node)); });
+  }
+
+  // What the value is repeated from, if its channels are not and it is worth it for the product.
+  [[nodiscard]] std::optional<ValueId> source_of(ValueId id, std::size_t channels, const Node& product) const {
+    const Node* repetition = made_by(id);
+    if (repetition == nullptr || !repeats(repetition->op)) return std::nullopt;
+    if (repetition->no_gradient != product.no_gradient) return std::nullopt;
+    const bool same_rank = product.op != "aten::linear";
+    const ValueId source = std::get<ValueId>(repetition->args[0]);
+    const Shape &small = shape(source), &large = shape(id);
+    if (small.size() < channels || (same_rank && small.size() != large.size())) return std::nullopt;
+    if (small[small.size() - channels] < kFewestChannels) return std::nullopt;
+    for (std::size_t d = 1; d <= small.size(); ++d) {
+      const std::int64_t from = small[small.size() - d], to = large[large.size() - d];
+      if (from != to && (from != 1 || d == channels)) return std::nullopt;
+    }
+    constexpr std::int64_t kSomeBatch = 64;
+    return elements_of(large, kSomeBatch) > elements_of(small, kSomeBatch) ? std::optional(source) : std::nullopt;
+  }
+
+  // What the product at `i` is split into; nothing if it stays whole.
+  [[nodiscard]] std::vector<Part> parts_of(std::size_t i) const {
+    const Node& node = nodes()[i];
+    const std::size_t channels = channels_from_end(node);
+    if (channels == 0) return {};
+    const ValueId x = std::get<ValueId>(node.args[0]);
+    const Node* joined = made_by(x);
+    if (joined == nullptr || joined->op != "aten::cat" || joined->no_gradient != node.no_gradient) return {};
+    const auto rank = static_cast<std::int64_t>(shape(x).size());
+    if ((std::get<std::int64_t>(joined->args[1]) + rank) % rank != rank - static_cast<std::int64_t>(channels))
+      return {};
+    const auto& joined_values = std::get<std::vector<ValueId>>(joined->args[0]);
+    std::vector<std::optional<ValueId>> sources;
+    for (const ValueId id : joined_values) {
+      if (value(id).dtype != value(x).dtype || shape(id).size() != shape(x).size()) return {};
+      sources.push_back(source_of(id, channels, node));
+    }
+    const bool some =
+        std::any_of(sources.begin(), sources.end(), [](const auto& source) { return source.has_value(); });
+    if (!some || !untouched(x, maker(x), i)) return {};
+    return parts_of(i, joined_values, sources);
+  }
+
+  // The same of what is joined there; `sources`: of which each may be repeated.
+  [[nodiscard]] std::vector<Part> parts_of(std::size_t i, const std::vector<ValueId>& joined,
+                                           const std::vector<std::optional<ValueId>>& sources) const {
+    const std::size_t channels = channels_from_end(nodes()[i]);
+    const ValueId x = std::get<ValueId>(nodes()[i].args[0]);
+    std::vector<Part> parts;
+    for (std::size_t k = 0; k < joined.size(); ++k) {
+      const ValueId id = joined[k];
+      const bool repeated = sources[k] && untouched(*sources[k], maker(id), i) && untouched(id, maker(id), maker(x));
+      if (!repeated && !untouched(id, maker(x), i)) return {};
+      const std::int64_t width = shape(id)[shape(id).size() - channels];
+      if (repeated || parts.empty() || parts.back().repeated) {
+        parts.push_back({{repeated ? *sources[k] : id}, width, repeated});
+      } else {
+        parts.back().values.push_back(id);
+        parts.back().channels += width;
+      }
+    }
+    return worthwhile(parts, shape(x), channels) ? parts : std::vector<Part>();
+  }
+
+  // Whether something is repeated, and the sum has every dimension of the whole.
+  [[nodiscard]] bool worthwhile(const std::vector<Part>& parts, const Shape& whole, std::size_t channels) const {
+    if (std::none_of(parts.begin(), parts.end(), [](const Part& part) { return part.repeated; })) return false;
+    for (std::size_t d = 1; d <= whole.size(); ++d) {
+      const auto runs_through = [&](const Part& part) {
+        const Shape& s = shape(part.values.front());
+        return d <= s.size() && s[s.size() - d] == whole[whole.size() - d];
+      };
+      if (d != channels && std::none_of(parts.begin(), parts.end(), runs_through)) return false;
+    }
+    return parts.size() > 1;
+  }
+
+  void add(Node node, int index) {
+    out_.push_back(std::move(node));
+    index_.push_back(index);
+  }
+
+  // The output of one more call, which stands where `model` does.
+  ValueId add_call(const Node& model, int index, const char* op, std::vector<Arg> args, Shape shape) {
+    Node call{op, std::move(args), {static_cast<ValueId>(values_.size())}, model.path, model.where, model.no_gradient};
+    values_.push_back({model.path, std::move(shape), value(model.outputs[0]).dtype, false});
+    add(std::move(call), index);
+    return static_cast<ValueId>(values_.size()) - 1;
+  }
+
+  void add_sum(std::size_t i, const std::vector<Part>& parts) {
+    const Node& node = nodes()[i];
+    const int index = in_.index[i];
+    const std::size_t channels = channels_from_end(node);
+    const ValueId weight = std::get<ValueId>(node.args[1]);
+    std::int64_t begin = 0;
+    std::optional<ValueId> sum;
+    bool biased = false;
+    for (const Part& part : parts) {
+      const std::int64_t end = begin + part.channels;
+      Shape sizes = shape(weight);
+      sizes[1] = part.channels;
+      const ValueId columns =
+          add_call(node, index, "aten::slice.Tensor", {weight, std::int64_t{1}, begin, end, std::int64_t{1}}, sizes);
+      begin = end;
+      sizes = shape(part.values.front());
+      sizes[sizes.size() - channels] = part.channels;
+      const ValueId x = part.values.size() == 1
+                            ? part.values.front()
+                            : add_call(node, index, "aten::cat",
+                                       {part.values, static_cast<std::int64_t>(sizes.size() - channels)}, sizes);
+      std::vector<Arg> args = node.args;
+      args[0] = x;
+      args[1] = columns;
+      if (!part.repeated || std::exchange(biased, true)) args[2] = std::monostate();  // once, where rows are few
+      sizes[sizes.size() - channels] = shape(weight)[0];
+      const ValueId product = add_call(node, index, node.op.c_str(), std::move(args), std::move(sizes));
+      sum = sum ? add_call(node, index, "aten::add.Tensor", {*sum, product, std::int64_t{1}},
+                           broadcast(shape(*sum), shape(product)).value())
+                : product;
+    }
+    out_.back().outputs = node.outputs;
+  }
+
+  Reading in_;
+  std::vector<std::size_t> makers_;  // by value: position of the node
+  std::vector<Value> values_;
+  std::vector<Node> out_;
+  std::vector<int> index_;
+};
+
+}  // namespace
+
+Reading with_split_products(Reading reading) { return Splitter(std::move(reading)).run(); }
+
+}  // namespace hfta::fusion

@@ -1,0 +1,83 @@
+#include "fusion/slots/first_values.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+at::Tensor stored(const Weight& weight) {
+  if (weight.stored == nullptr || weight.stored->shape != weight.shape ||
+      static_cast<std::int64_t>(weight.stored->bytes.size()) !=
+          elements_of(weight.shape, 1) * size_of(weight.stored->dtype)) {
+    throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
+  }
+  const at::Tensor values = at::empty(weight.shape, scalar_type(weight.stored->dtype));
+  std::copy(weight.stored->bytes.begin(), weight.stored->bytes.end(), static_cast<std::byte*>(values.data_ptr()));
+  return values;
+}
+
+double truncated_normal(CountedRandom& random) {
+  constexpr double kCut = 2;
+  for (;;) {
+    const double value = random.normal();
+    if (std::abs(value) <= kCut) return value;
+  }
+}
+
+double draw(const Init& init, CountedRandom& random) {
+  switch (init.kind) {
+    case Init::Kind::kZeros:
+    case Init::Kind::kStored:
+      return 0;
+    case Init::Kind::kOnes:
+      return 1;
+    case Init::Kind::kUniform:
+      return (2 * random.uniform() - 1) * init.scale;
+    case Init::Kind::kNormal:
+      return random.normal() * init.scale;
+    case Init::Kind::kTruncatedNormal:
+      return truncated_normal(random) * init.scale;
+    case Init::Kind::kOrthogonal:
+    case Init::Kind::kJittered:
+      return random.normal();
+  }
+  return 0;
+}
+
+// As torch.nn.init.orthogonal_: rows or columns of [size 0, the rest], whichever are fewer, at right angles.
+at::Tensor orthogonal(const at::Tensor& normal, double gain) {
+  const at::Tensor matrix = normal.reshape({normal.size(0), -1});
+  const bool wide = matrix.size(0) < matrix.size(1);
+  auto [q, r] = at::linalg_qr(wide ? matrix.t() : matrix);
+  q = q * r.diagonal().sign();
+  return ((wide ? q.t() : q) * gain).reshape(normal.sizes()).contiguous();
+}
+
+at::Tensor jittered(const Weight& weight, const at::Tensor& normal) {
+  const at::Tensor values = stored(weight).to(at::kDouble);
+  if (values.numel() < 2) return values;
+  return values + normal * (values.std() * weight.init.scale);
+}
+
+}  // namespace
+
+at::Tensor first_values(const Weight& weight, CountedRandom random) {
+  const Init& init = weight.init;
+  if (init.kind == Init::Kind::kStored) return stored(weight);
+  at::Tensor values = at::zeros(weight.shape, at::kDouble);
+  double* out = values.data_ptr<double>();
+  for (std::int64_t i = 0; i < values.numel(); ++i) out[i] = draw(init, random);
+  if (init.kind == Init::Kind::kOrthogonal) values = orthogonal(values, init.scale);
+  if (init.kind == Init::Kind::kJittered) values = jittered(weight, values);
+  if (init.zero_row >= 0) values.select(0, init.zero_row).zero_();
+  return values;
+}
+
+}  // namespace hfta::fusion

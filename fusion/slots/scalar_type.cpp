@@ -1,0 +1,35 @@
+#include "fusion/slots/scalar_type.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace hfta::fusion {
+
+at::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return at::kFloat;
+    case DType::kFloat64:
+      return at::kDouble;
+    case DType::kInt64:
+      return at::kLong;
+    case DType::kFloat16:
+      return at::kHalf;
+    case DType::kBFloat16:
+      return at::kBFloat16;
+    case DType::kInt32:
+      return at::kInt;
+    case DType::kInt16:
+      return at::kShort;
+    case DType::kInt8:
+      return at::kChar;
+    case DType::kUInt8:
+      return at::kByte;
+    case DType::kBool:
+      return at::kBool;
+  }
+  throw Error(ErrorKind::kInternal, "unknown dtype");
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,169 @@
+#include "fusion/slots/slot_store.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "fusion/data/safetensors.hpp"
+#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/slots/first_values.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::vector<std::int64_t> with_slots(const Shape& shape, int slots) {
+  std::vector<std::int64_t> out = {slots};
+  out.insert(out.end(), shape.begin(), shape.end());
+  return out;
+}
+
+// Memory from which, and to which, a GPU copies beside its other work.
+at::Tensor staging(const at::Tensor& like, const at::Device& device) {
+  return at::empty(like.sizes(), like.options().device(at::kCPU).pinned_memory(!device.is_cpu()));
+}
+
+void wait_for(const at::Device& device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
+}
+
+}  // namespace
+
+SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind optimizer, int slots,
+                     const at::Device& device)
+    : graph_(graph), owned_(std::move(owned)), optimizer_(optimizer), slots_(slots), device_(device) {
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    const Weight& weight = graph.weights[i];
+    const auto options = at::TensorOptions().dtype(scalar_type(weight.dtype)).device(device);
+    if (!owned_[i]) {
+      weights_.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, i)).to(options));
+      states_.emplace_back();
+      continue;
+    }
+    weights_.push_back(at::zeros(with_slots(weight.shape, slots), options));
+    std::vector<at::Tensor> states;
+    for (std::size_t s = 0; weight.trained && s < state_names(optimizer).size(); ++s) {
+      states.push_back(at::zeros_like(weights_.back()));
+    }
+    states_.push_back(std::move(states));
+  }
+}
+
+at::Tensor SlotStore::state(std::size_t i, std::size_t s) const {
+  return s < states_[i].size() ? states_[i][s] : at::Tensor();
+}
+
+std::vector<SlotStore::Named> SlotStore::named() const {
+  std::vector<Named> out;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (owned_[i]) out.push_back({graph_.weights[i].name, graph_.weights[i].dtype, weights_[i]});
+  }
+  const std::vector<const char*> names = state_names(optimizer_);
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    for (std::size_t s = 0; s < states_[i].size(); ++s) {
+      const Weight& weight = graph_.weights[i];
+      out.push_back({fmt::format("optimizer.{}.{}", names[s], weight.name), weight.dtype, states_[i][s]});
+    }
+  }
+  return out;
+}
+
+void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed) {
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (!owned_[i]) continue;
+    weights_[i].select(0, slot).copy_(first_values(
+        graph_.weights[i], CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i))));
+    for (const at::Tensor& state : states_[i]) state.select(0, slot).zero_();
+  }
+}
+
+std::vector<std::byte> SlotStore::save(int slot, const std::map<std::string, std::string>& counters) const {
+  std::vector<at::Tensor> rows;  // keep host copies alive until the bytes are written
+  std::vector<TensorView> views;
+  const auto all = named();
+  for (const auto& [name, dtype, tensor] : all) {
+    const at::Tensor row = tensor.select(0, slot);
+    rows.push_back(device_.is_cpu() ? row.contiguous() : staging(row, device_).copy_(row, /*non_blocking=*/true));
+  }
+  wait_for(device_);  // once for all of them
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& [name, dtype, tensor] = all[i];
+    const at::Tensor& row = rows[i];
+    views.push_back({name,
+                     safetensors_name(dtype),
+                     row.sizes().vec(),
+                     {static_cast<const std::byte*>(row.const_data_ptr()), row.nbytes()}});
+  }
+  return write_safetensors(views, counters);
+}
+
+std::map<std::string, std::string> SlotStore::load(int slot, std::span<const std::byte> bytes) {
+  const SafetensorsFile file = parse_safetensors(bytes);
+  const auto all = named();
+  if (file.tensors.size() != all.size()) {
+    throw Error(ErrorKind::kStorage,
+                fmt::format("slot state: found {} tensors, wanted {}", file.tensors.size(), all.size()));
+  }
+  std::vector<const TensorView*> sources;
+  for (const auto& [name, dtype, tensor] : all) {
+    const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
+                                    [&n = name](const TensorView& view) { return view.name == n; });
+    const std::vector<std::int64_t> shape = tensor.sizes().slice(1).vec();
+    if (found == file.tensors.end() || found->shape != shape || found->dtype != safetensors_name(dtype)) {
+      throw Error(ErrorKind::kStorage,
+                  fmt::format("slot state: {}: found {}, wanted {} {}", name,
+                              found == file.tensors.end() ? "none" : found->dtype + " " + to_text(found->shape),
+                              safetensors_name(dtype), to_text(shape)));
+    }
+    sources.push_back(&*found);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const at::Tensor there = all[i].tensor.select(0, slot), row = staging(there, device_);
+    if (!sources[i]->bytes.empty()) {
+      std::memcpy(row.data_ptr(), sources[i]->bytes.data(), sources[i]->bytes.size());
+    }
+    there.copy_(row, /*non_blocking=*/true);
+  }
+  return file.metadata;
+}
+
+void SlotStore::resize(int slots) {
+  const int kept = std::min(slots, slots_);
+  const auto resized = [&](const at::Tensor& old) {
+    std::vector<std::int64_t> shape = old.sizes().vec();
+    shape[0] = slots;
+    at::Tensor fresh = at::zeros(shape, old.options());
+    fresh.narrow(0, 0, kept).copy_(old.narrow(0, 0, kept));
+    return fresh;
+  };
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (owned_[i]) weights_[i] = resized(weights_[i]);
+  }
+  for (auto& states : states_) {
+    for (at::Tensor& state : states) state = resized(state);
+  }
+  slots_ = slots;
+}
+
+std::int64_t SlotStore::bytes_per_slot() const {
+  std::int64_t total = 0;
+  for (const auto& [name, dtype, tensor] : named()) total += static_cast<std::int64_t>(tensor.nbytes()) / slots_;
+  return total;
+}
+
+std::int64_t SlotStore::shared_bytes() const {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (!owned_[i]) total += static_cast<std::int64_t>(weights_[i].nbytes());
+  }
+  return total;
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,63 @@
+#pragma once
+/// Memory of an array: every weight, buffer and optimizer state that slots own, one tensor [P, ...] each; what they
+/// share, once.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusion/graph.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// Row b of every tensor is slot b's. P is the number of slots with padding.
+class SlotStore {
+ public:
+  /// `owned`: by Graph::weights.
+  SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind optimizer, int slots, const at::Device& device);
+
+  [[nodiscard]] int slots() const { return slots_; }
+  [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
+  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it.
+  [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
+  /// [P, shape...] of state s (state_names' order) of weight i; undefined if it is not trained.
+  [[nodiscard]] at::Tensor state(std::size_t i, std::size_t s) const;
+
+  /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
+  void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed);
+  /// Row b as safetensors, with `counters` as metadata.
+  [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters) const;
+  /// Row b from save()'s bytes; returns the counters. Throws Error{kStorage}, row b untouched, if they do not fit.
+  std::map<std::string, std::string> load(int slot, std::span<const std::byte> bytes);
+  /// The first min(slots, P) rows kept.
+  void resize(int slots);
+  [[nodiscard]] std::int64_t bytes_per_slot() const;
+  /// Bytes of what slots share.
+  [[nodiscard]] std::int64_t shared_bytes() const;
+
+ private:
+  struct Named {
+    std::string name;  ///< In a saved slot.
+    DType dtype;
+    at::Tensor tensor;
+  };
+  /// Every tensor that slots own.
+  [[nodiscard]] std::vector<Named> named() const;
+
+  const Graph& graph_;
+  std::vector<bool> owned_;
+  OptimizerKind optimizer_;
+  int slots_;
+  at::Device device_;
+  std::vector<at::Tensor> weights_;
+  std::vector<std::vector<at::Tensor>> states_;  ///< [weight][state]
+};
+
+}  // namespace hfta::fusion

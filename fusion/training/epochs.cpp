@@ -1,0 +1,307 @@
+#include "fusion/epochs.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// `dtype`: what numbers become that are no indices.
+at::Tensor to_tensor(const Field& field, std::int64_t size, at::ScalarType dtype, const at::Device& device) {
+  std::vector<std::int64_t> shape = {size};
+  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  return std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        const at::Tensor host = at::empty(shape, c10::CppTypeToScalarType<T>::value);
+        std::copy(values.begin(), values.end(), host.template data_ptr<T>());
+        return host.to(device, dtype);
+      },
+      field.data);
+}
+
+}  // namespace
+
+DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe, const at::Device& device) {
+  DeviceData out;
+  for (std::size_t i = 0; i < data.inputs.size(); ++i) {
+    const Value& wanted = graph.values[static_cast<std::size_t>(graph.inputs.at(i))];
+    out.inputs.push_back(to_tensor(data.inputs[i], data.size, scalar_type(wanted.dtype), device));
+  }
+  const bool indices = data.target.dtype() == DType::kInt64;
+  out.target = to_tensor(data.target, data.size, indices ? at::kLong : scalar_type(recipe.dtype), device);
+  out.size = data.size;
+  return out;
+}
+
+Epochs::Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation)
+    : recipe_(recipe), options_(options), train_(train), validation_(validation) {}
+
+std::int64_t Epochs::steps_per_epoch() const {
+  const std::int64_t n = recipe_.batch_size;
+  return options_.drop_last || options_.fixed_batch > 0 ? train_.size / n : (train_.size + n - 1) / n;
+}
+
+Epochs::OrderKey Epochs::order_key(const Array& array, int slot) const {
+  if (!options_.order.shuffle) return {0, 0};
+  const int epoch = options_.order.once ? 0 : array.progress(slot).epoch;
+  return {epoch, options_.order.per_trial ? array.init_of(slot).seed : 0};
+}
+
+// An order that is not shuffled is undefined: samples are then slices of the data, not copies.
+Epochs::Orders Epochs::orders_for(const Array& array) const {
+  Orders orders;
+  for (int b = 0; b < array.width(); ++b) {
+    if (!array.occupied(b)) continue;
+    const OrderKey key = order_key(array, b);
+    if (orders.contains(key)) continue;
+    orders[key] = at::Tensor();
+    if (!options_.order.shuffle) continue;
+    const std::vector<std::int64_t> order =
+        epoch_order(train_.size, options_.order, options_.seed, key.second, key.first);
+    const at::Tensor host = at::empty({train_.size}, at::kLong);
+    std::copy(order.begin(), order.end(), host.data_ptr<std::int64_t>());
+    orders[key] = host.to(train_.target.device());
+  }
+  return orders;
+}
+
+Samples Epochs::samples_in(const at::Tensor& order) const { return {train_.inputs, train_.target, order, 0, 0}; }
+
+// The rest of one chunk's epoch, step by step. Its slots may be at different places: those that are ahead wait outside
+// the array until the others have come to them.
+class Epochs::Run {
+ public:
+  Run(const Epochs& epochs, Array& array, const Orders& orders, int chunk)
+      : epochs_(epochs),
+        array_(array),
+        orders_(orders),
+        chunk_(chunk),
+        first_(array.first_slot(chunk)),
+        at_(epochs.steps_per_epoch()) {
+    const int end = std::min(first_ + array.slots_per_chunk(), array.width());
+    for (int b = first_; b < end; ++b) {
+      if (array.occupied(b)) at_ = std::min(at_, array.progress(b).epoch_step);
+    }
+    for (int b = first_; b < end; ++b) {
+      if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
+    }
+    losses_ = array.fresh_losses(chunk);
+    rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
+    meet();
+  }
+
+  /// Steps of the epoch that are done.
+  [[nodiscard]] std::int64_t at() const { return at_; }
+  [[nodiscard]] bool uses(const OrderKey& key) const {
+    return std::find(part_keys_.begin(), part_keys_.end(), key) != part_keys_.end();
+  }
+
+  /// `shared_of(key)`: what slots compute alike of this step's samples, if that was prepared.
+  template <typename SharedOf>
+  void step(SharedOf shared_of) {
+    set_rates();
+    const auto [begin, end] = epochs_.range_of(at_);
+    for (std::size_t p = 0; p < batch_.parts.size(); ++p) {
+      batch_.parts[p].begin = begin;
+      batch_.parts[p].end = end;
+      batch_.parts[p].shared = shared_of(part_keys_[p]);
+    }
+    array_.step(chunk_, batch_, rates_, losses_);
+    ++at_;
+    if (!ahead_.empty()) meet();
+  }
+
+  /// All slots are in the array again, and know how far they are.
+  void pause() {
+    const at::Tensor sums = losses_.cpu();
+    for (const int b : occupied_) array_.pause_epoch(b, at_, sums.data_ptr<double>()[b - first_]);
+    for (const Ahead& other : ahead_) array_.insert(other.slot, other.init, other.state);
+    ahead_.clear();
+  }
+
+  std::vector<EpochResult> finish() {
+    array_.finish_epoch(chunk_);
+    const auto samples = static_cast<double>(epochs_.range_of(at_ - 1).second);
+    const at::Tensor mean = (losses_ / samples).cpu();
+    std::vector<EpochResult> results;
+    for (const int b : occupied_) {
+      results.push_back({b, array_.progress(b).epoch, {{"train_loss", mean.data_ptr<double>()[b - first_]}}});
+    }
+    return results;
+  }
+
+ private:
+  struct Ahead {
+    int slot;
+    std::int64_t place;
+    SlotInit init;
+    StateBytes state;
+  };
+
+  void take_out(int slot) {
+    ahead_.push_back({slot, array_.progress(slot).epoch_step, array_.init_of(slot), array_.extract(slot)});
+    array_.clear(slot);
+  }
+
+  // Slots that were ahead, and are here now, come back in.
+  void meet() {
+    std::erase_if(ahead_, [&](const Ahead& other) {
+      if (other.place != at_) return false;
+      array_.insert(other.slot, other.init, other.state);
+      return true;
+    });
+    std::vector<int> before = std::exchange(occupied_, {});
+    const int end = std::min(first_ + array_.slots_per_chunk(), array_.width());
+    for (int b = first_; b < end; ++b) {
+      if (!array_.occupied(b)) continue;
+      occupied_.push_back(b);
+      if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) {
+        losses_.select(0, b - first_).fill_(array_.progress(b).epoch_loss);
+      }
+    }
+    deal_samples();
+  }
+
+  // Slots at one epoch share a part of the batch; empty ones look at what the first occupied one sees.
+  void deal_samples() {
+    batch_ = {};
+    part_keys_.clear();
+    for (int b = first_; b < first_ + array_.slots_per_chunk(); ++b) {
+      const bool here = b < array_.width() && array_.occupied(b);
+      const OrderKey key = epochs_.order_key(array_, here ? b : occupied_.front());
+      const auto known = std::find(part_keys_.begin(), part_keys_.end(), key);
+      batch_.part_of.push_back(static_cast<int>(known - part_keys_.begin()));
+      if (known != part_keys_.end()) continue;
+      part_keys_.push_back(key);
+      batch_.parts.push_back(epochs_.samples_in(orders_.at(key)));
+    }
+  }
+
+  void set_rates() {
+    const auto steps = static_cast<double>(epochs_.steps_per_epoch());
+    const auto duration = static_cast<double>(epochs_.recipe_.epochs);
+    for (const int b : occupied_) {
+      const SlotHyper& hyper = array_.init_of(b).hyper;
+      const bool per_step = hyper.schedule.per_step;
+      const SlotProgress progress = array_.progress(b);
+      rates_[static_cast<std::size_t>(b - first_)] = learning_rate(
+          hyper.schedule, hyper.optimizer.lr, per_step ? static_cast<double>(progress.step) : progress.epoch,
+          per_step ? duration * steps : duration);
+    }
+  }
+
+  const Epochs& epochs_;
+  Array& array_;
+  const Orders& orders_;
+  int chunk_, first_;
+  std::int64_t at_;
+  std::vector<int> occupied_;
+  std::vector<Ahead> ahead_;
+  Batch batch_;
+  std::vector<OrderKey> part_keys_;  // of batch_.parts
+  std::vector<double> rates_;
+  at::Tensor losses_;  // sums over the epoch's samples so far, [c]
+};
+
+void Epochs::check_places(const Array& array) const {
+  for (int b = 0; b < array.width(); ++b) {
+    const std::int64_t place = array.occupied(b) ? array.progress(b).epoch_step : 0;
+    if (place <= steps_per_epoch()) continue;
+    throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata 'epoch_step': found {}, wanted at most {}",
+                                                 place, steps_per_epoch()));
+  }
+}
+
+std::vector<EpochResult> Epochs::run(Array& array) const {
+  return *run(array, [] { return false; });
+}
+
+std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& pause) const {
+  check_places(array);
+  const Orders orders = orders_for(array);
+  std::atomic<bool> paused = false;
+  const auto asked = [&] {
+    if (!paused && pause()) paused = true;
+    return paused.load();
+  };
+  Runs runs(static_cast<std::size_t>(array.chunks()));
+  array.for_each_chunk(
+      [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
+  if (array.shares_layers()) {
+    train_in_step(array, runs, orders, asked);
+  } else {
+    array.for_each_chunk([&](int k) {
+      Run& run = *runs[static_cast<std::size_t>(k)];
+      while (run.at() < steps_per_epoch() && !asked()) run.step([](const OrderKey&) { return nullptr; });
+    });
+  }
+  // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.
+  const bool trained = std::all_of(runs.begin(), runs.end(),
+                                   [&](const auto& r) { return r == nullptr || r->at() == steps_per_epoch(); });
+  if (!trained || (validation_ != nullptr && asked())) {
+    for (const auto& run : runs) {
+      if (run != nullptr) run->pause();
+    }
+    return std::nullopt;
+  }
+  return finish(array, runs);
+}
+
+std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
+  std::vector<ChunkMetrics> validation(static_cast<std::size_t>(array.chunks()));
+  if (validation_ != nullptr) validation = evaluate_chunks(array, *validation_, [](int) { return true; });
+  std::vector<EpochResult> results;
+  for (int k = 0; k < array.chunks(); ++k) {
+    if (runs[static_cast<std::size_t>(k)] == nullptr) continue;
+    for (EpochResult& result : runs[static_cast<std::size_t>(k)]->finish()) {
+      const auto member = static_cast<std::size_t>(result.slot - array.first_slot(k));
+      if (validation_ != nullptr) {
+        for (const auto& [name, value] : validation[static_cast<std::size_t>(k)][member]) {
+          result.metrics["val_" + name] = value;
+        }
+      }
+      results.push_back(std::move(result));
+    }
+  }
+  return results;
+}
+
+// All chunks take each step together, so that what slots at one epoch compute alike is computed once. A chunk that is
+// ahead waits.
+void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const Pause& asked) const {
+  const auto here = [](const std::unique_ptr<Run>& run, std::int64_t s) { return run != nullptr && run->at() == s; };
+  for (std::int64_t s = 0; s < steps_per_epoch(); ++s) {
+    if (std::none_of(runs.begin(), runs.end(), [&](const auto& run) { return here(run, s); })) continue;
+    if (asked()) return;
+    const auto [begin, end] = range_of(s);
+    std::map<OrderKey, Samples> samples;
+    for (const auto& [key, order] : orders) {
+      const auto uses = [&, &k = key](const auto& run) { return here(run, s) && run->uses(k); };
+      if (std::none_of(runs.begin(), runs.end(), uses)) continue;
+      Samples& here_now = samples.emplace(key, samples_in(order)).first->second;
+      here_now.begin = begin;
+      here_now.end = end;
+      array.prepare(here_now, true);
+    }
+    array.for_each_chunk([&](int k) {
+      Run& run = *runs[static_cast<std::size_t>(k)];
+      if (run.at() == s) run.step([&](const OrderKey& key) { return samples.at(key).shared; });
+    });
+  }
+}
+
+std::pair<std::int64_t, std::int64_t> Epochs::range_of(std::int64_t step) const {
+  const std::int64_t begin = step * recipe_.batch_size;
+  return {begin, std::min<std::int64_t>(begin + recipe_.batch_size, train_.size)};
+}
+
+}  // namespace hfta::fusion

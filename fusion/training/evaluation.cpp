@@ -1,0 +1,92 @@
+// Evaluation over whole sets: Epochs' other half.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "fusion/eager/layout.hpp"
+#include "fusion/eager/loss.hpp"
+#include "fusion/epochs.hpp"
+
+namespace hfta::fusion {
+
+// Larger batches than training's make evaluation of small samples faster; a rule that knows nothing of the array keeps
+// its sums the same at any width.
+std::int64_t Epochs::evaluation_batch() const {
+  if (options_.fixed_batch > 0) return options_.fixed_batch;
+  constexpr std::int64_t kElements = std::int64_t{1} << 20;
+  const std::int64_t per_sample =
+      std::max<std::int64_t>(1, train_.inputs.front().numel() / std::max<std::int64_t>(1, train_.size));
+  const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
+  const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
+  const std::int64_t allowed = options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
+  return options_.limits.allow(allowed) ? allowed : recipe_.batch_size;
+}
+
+// The next batch size from n on that the graph takes.
+std::int64_t Epochs::filled_up(std::int64_t n) const {
+  if (options_.fixed_batch > 0) return options_.fixed_batch;
+  while (n < evaluation_batch() && !options_.limits.allow(n)) ++n;
+  return n;
+}
+
+// In order; the last one is filled up with its last sample where the graph does not take so few.
+std::vector<Samples> Epochs::evaluation_samples(const DeviceData& data) const {
+  std::vector<Samples> all;
+  for (std::int64_t begin = 0; begin < data.size; begin += evaluation_batch()) {
+    const std::int64_t end = std::min(begin + evaluation_batch(), data.size);
+    const std::int64_t missing = filled_up(end - begin) - (end - begin);
+    Samples samples;
+    for (const at::Tensor& input : data.inputs) {
+      at::Tensor rows = input.slice(0, begin, end);
+      if (missing > 0) rows = at::cat({rows, rows.slice(0, -1).repeat_interleave(missing, 0)});
+      samples.inputs.push_back(rows);
+    }
+    samples.target = data.target.slice(0, begin, end);
+    all.push_back(std::move(samples));
+  }
+  return all;
+}
+
+// Metrics of every chunk that `wanted` and that has an occupied slot.
+std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const DeviceData& data,
+                                                          const std::function<bool(int chunk)>& wanted) const {
+  const int c = array.slots_per_chunk();
+  std::vector<MetricSums> sums(static_cast<std::size_t>(array.chunks()), MetricSums(recipe_, c == 1 ? 0 : c));
+  const auto add = [&](int chunk, const Samples& samples) {
+    if (!wanted(chunk)) return;
+    const at::Tensor output = array.predict(chunk, samples).narrow(c > 1 ? 1 : 0, 0, samples.target.size(0));
+    const at::Tensor target = c > 1 ? with_slots(samples.target, c) : samples.target;
+    sums[static_cast<std::size_t>(chunk)].add(output, target);
+  };
+  std::vector<Samples> all = evaluation_samples(data);
+  if (array.shares_layers()) {
+    for (Samples& samples : all) {
+      array.prepare(samples, false);
+      array.for_each_chunk([&](int k) { add(k, samples); });
+      samples.shared.reset();
+    }
+  } else {
+    array.for_each_chunk([&](int k) {
+      for (const Samples& samples : all) add(k, samples);
+    });
+  }
+  std::vector<ChunkMetrics> metrics(sums.size());
+  array.for_each_chunk([&](int k) {
+    if (wanted(k)) metrics[static_cast<std::size_t>(k)] = sums[static_cast<std::size_t>(k)].result();
+  });
+  return metrics;
+}
+
+std::map<std::string, double> Epochs::evaluate(Array& array, int slot, const DeviceData& data,
+                                               const std::string& prefix) const {
+  const int chunk = slot / array.slots_per_chunk();
+  const auto all = evaluate_chunks(array, data, [&](int k) { return k == chunk; });
+  std::map<std::string, double> metrics;
+  for (const auto& [name, value] :
+       all[static_cast<std::size_t>(chunk)].at(static_cast<std::size_t>(slot - array.first_slot(chunk)))) {
+    metrics[prefix + name] = value;
+  }
+  return metrics;
+}
+
+}  // namespace hfta::fusion

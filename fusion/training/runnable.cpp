@@ -1,0 +1,78 @@
+#include "fusion/runnable.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "fusion/eager/torch_error.hpp"
+#include "fusion/epochs.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// Two samples, so that a dimension of the batch is not taken for one of size 1; more where the graph wants more.
+std::int64_t samples_wanted(const Graph& graph, const Recipe& recipe, const Dataset& data) {
+  if (graph.fixed_batch > 0) return graph.fixed_batch;
+  const std::int64_t most = std::min<std::int64_t>(recipe.batch_size, data.size);
+  std::int64_t n = std::min<std::int64_t>(2, most);
+  while (n < most && !graph.limits.allow(n)) ++n;
+  return n;
+}
+
+// Repeated where there are fewer.
+Field first_of(const Field& field, std::int64_t size, std::int64_t wanted) {
+  Field out{field.name, field.shape, {}};
+  std::visit(
+      [&](const auto& values) {
+        auto taken = values;
+        taken.clear();
+        for (std::int64_t i = 0; i < wanted * field.stride(); ++i) {
+          taken.push_back(values[static_cast<std::size_t>(i % (size * field.stride()))]);
+        }
+        out.data = std::move(taken);
+      },
+      field.data);
+  return out;
+}
+
+Dataset first_of(const Dataset& data, std::int64_t wanted) {
+  Dataset out{{}, first_of(data.target, data.size, wanted), wanted};
+  for (const Field& input : data.inputs) out.inputs.push_back(first_of(input, data.size, wanted));
+  return out;
+}
+
+void check_output(const Graph& graph, const at::Tensor& output, std::int64_t n) {
+  if (output.dim() > 0 && output.size(0) == n) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("model: found output '{}' {} for a batch of {}, wanted the batch as its first dimension",
+                          graph.values[static_cast<std::size_t>(graph.output)].name, to_text(output.sizes().vec()), n));
+}
+
+void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
+             const c10::Device& device) {
+  Array array(graph, recipe, {}, 1, 0, device);
+  array.admit(0, {0, hyper});
+  const DeviceData few = to_device(first_of(data, samples_wanted(graph, recipe, data)), graph, recipe, device);
+  Samples samples{few.inputs, few.target, {}, 0, few.size};
+  const Batch batch{{samples}};
+  at::Tensor losses = array.fresh_losses(0);
+  check_output(graph, array.predict(0, samples), few.size);
+  array.step(0, batch, std::vector<double>{0.0}, losses);
+}
+
+}  // namespace
+
+void check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
+                    const c10::Device& device) {
+  try {
+    try_out(graph, recipe, hyper, data, device);
+  } catch (const c10::Error& error) {
+    if (fault_of(error) != TorchFault::kCall) throw;
+    throw Error(ErrorKind::kConfig, fmt::format("model: cannot be trained: {}", first_line(error)));
+  }
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,229 @@
+#include "fusion/measure.hpp"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "base/error.hpp"
+#include "fusion/eager/program.hpp"
+#include "fusion/executors/executors.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::int64_t waves(const Lowering& lowering, int width) {
+  const std::int64_t chunks = (width + lowering.chunk - 1) / lowering.chunk;
+  return (chunks + lowering.workers - 1) / lowering.workers;
+}
+
+// Epochs run a chunk's steps one after another, so short ones are timed many at a time: waking a thread would cost as
+// much as the step.
+constexpr int kRepeats = 3;
+constexpr int kWarmUps = 3;  // on a GPU, behind the first
+int steps_at_a_time(double wave_seconds) {
+  return static_cast<int>(std::clamp(2e-3 / std::max(wave_seconds, 1e-9), 1.0, 32.0));
+}
+
+// What timing a candidate of that speed costs: two to begin with, and the repeats.
+double seconds_to_time(double wave_seconds) { return wave_seconds * (2 + kRepeats * steps_at_a_time(wave_seconds)); }
+
+constexpr double kClose = 2;  // times as slow as the fastest: what noise may have done
+
+// Whether wider chunks are worth a try: not behind two that were no faster per slot than what was half as wide.
+class Widening {
+ public:
+  [[nodiscard]] bool given_up() const { return in_vain_ == 2; }
+  void note(const Measured& chunk) {
+    const double per_slot = chunk.wave_seconds / chunk.lowering.chunk;
+    in_vain_ = per_slot < kGain * last_ ? 0 : in_vain_ + 1;
+    last_ = per_slot;
+  }
+
+ private:
+  static constexpr double kGain = 0.97;
+  double last_ = std::numeric_limits<double>::infinity();
+  int in_vain_ = 0;
+};
+
+// Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
+class Probe {
+ public:
+  Probe(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+        const at::Device& device, const Clock& clock)
+      : graph_(graph), recipe_(recipe), options_(options), device_(device), clock_(clock), started_(clock.seconds()) {
+    for (Weight& weight : graph_.weights) {
+      const Init::Kind kind = weight.init.kind;
+      weight.init = {};
+      if (kind == Init::Kind::kStored || kind == Init::Kind::kJittered) weight.init.kind = Init::Kind::kStored;
+    }
+    const std::int64_t n = std::min<std::int64_t>(recipe.batch_size, data.size);
+    for (const at::Tensor& input : data.inputs) samples_.inputs.push_back(input.slice(0, 0, n));
+    samples_.target = data.target.slice(0, 0, n);
+  }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+  // Wide candidates work in more memory than the chosen one may ever need, and malloc would keep it.
+  ~Probe() { malloc_trim(0); }
+
+  [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
+
+  [[nodiscard]] Measured time(const Lowering& lowering) const {
+    const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
+    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_, options_.graphs);
+    SlotInit init;
+    init.hyper.optimizer.lr = 0;
+    for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
+    for (int b = 0; b < array.width(); ++b) array.admit(b, init);
+    static_cast<void>(wave(array, 1));  // warms up: kernels are made and memory is touched
+    for (int w = 0; w < kWarmUps && !device_.is_cpu(); ++w) static_cast<void>(wave(array, 1));  // graphs are captured
+    double best = wave(array, 1);  // so only now it tells how many to time at once
+    const int steps = array.shares_layers() ? 1 : steps_at_a_time(best);
+    for (int r = steps > 1 ? 0 : 1; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
+    return {lowering, best};
+  }
+
+ private:
+  // Seconds in which every chunk makes that many steps.
+  [[nodiscard]] double wave(Array& array, int steps) const {
+    const std::vector<double> rates(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
+    const double begin = clock_.seconds();
+    Batch batch{{samples_}};
+    if (array.shares_layers()) array.prepare(batch.parts[0], true);
+    array.for_each_chunk([&](int k) {
+      at::Tensor losses = array.fresh_losses(k);
+      for (int s = 0; s < steps; ++s) array.step(k, batch, rates, losses);
+      static_cast<void>(losses.sum().item<double>());  // waits for the device
+    });
+    return clock_.seconds() - begin;
+  }
+
+  Graph graph_;
+  const Recipe& recipe_;
+  const MeasureOptions& options_;
+  const at::Device& device_;
+  const Clock& clock_;
+  double started_;
+  Samples samples_;
+};
+
+// Finds what each candidate takes, as long as the budget lasts.
+class Contest {
+ public:
+  Contest(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+          const at::Device& device, const Clock& clock)
+      : options_(options), probe_(graph, recipe, data, options, device, clock) {}
+
+  MeasuredChoices run(const Graph& graph, const std::vector<Lowering>& plans) {
+    time_chunks(plans);
+    time_families(graph);
+    if (choices_.candidates.size() > 1) time_again();
+    return std::move(choices_);
+  }
+
+ private:
+  // A way that the model cannot go, or that does not fit in memory, is no candidate.
+  [[nodiscard]] std::optional<Measured> timed(const Lowering& lowering) const {
+    try {
+      return probe_.time(lowering);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kConfig) throw;
+    } catch (const c10::Error&) {
+    }
+    return std::nullopt;
+  }
+
+  bool try_out(const Lowering& lowering) {
+    const std::optional<Measured> found = timed(lowering);
+    if (found) choices_.candidates.push_back(*found);
+    return found.has_value();
+  }
+
+  [[nodiscard]] bool in_budget(double guess) const {
+    return probe_.spent() + guess < budget_ && !(options_.stop && options_.stop());
+  }
+
+  bool affordable(double guess) {
+    const bool enough = in_budget(guess);
+    choices_.complete = choices_.complete && enough;
+    return enough;
+  }
+
+  void time_chunks(const std::vector<Lowering>& plans) {
+    std::size_t next = 0;
+    while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
+    if (choices_.candidates.empty()) choices_.candidates.push_back(probe_.time(plans[next]));  // or say why not
+    budget_ = options_.budget_share * options_.slot_steps * choices_.seconds_per_slot_step(options_.width);
+    Widening widening;
+    for (std::size_t i = next + 1; i < plans.size(); ++i) {
+      const bool wider = plans[i].chunk > plans[i - 1].chunk;
+      if (wider && widening.given_up()) continue;
+      // Slots that run together take at most about as long as they would in turn.
+      const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
+      if (!affordable(seconds_to_time(growth * choices_.candidates.front().wave_seconds))) continue;
+      if (try_out(plans[i]) && wider) widening.note(choices_.candidates.back());
+    }
+  }
+
+  // Each family's ways in turn, beside the best ones found before.
+  void time_families(const Graph& graph) {
+    Measured current = choices_.best_for(options_.width);
+    for (const auto& [family, names] : choosable_families(graph)) {
+      for (std::size_t i = 1; current.lowering.chunk > 1 && i < names.size(); ++i) {
+        Lowering other = current.lowering;
+        other.families[family] = names[i];
+        if (!affordable(seconds_to_time(current.wave_seconds)) || !try_out(other)) continue;
+        if (choices_.candidates.back().wave_seconds < current.wave_seconds) current = choices_.candidates.back();
+      }
+    }
+  }
+
+  // Others who had the machine for a moment must not decide: what may win is timed once more. The first candidate does
+  // as a rule, whatever it seemed to take.
+  void time_again() {
+    const double close = kClose * step_seconds(choices_.best_for(options_.width), options_.width);
+    for (Measured& candidate : choices_.candidates) {
+      const bool may_win =
+          &candidate == &choices_.candidates.front() || step_seconds(candidate, options_.width) <= close;
+      if (!may_win || !in_budget(seconds_to_time(candidate.wave_seconds))) continue;
+      const std::optional<Measured> again = timed(candidate.lowering);
+      if (again) candidate.wave_seconds = std::min(candidate.wave_seconds, again->wave_seconds);
+    }
+  }
+
+  const MeasureOptions& options_;
+  Probe probe_;
+  MeasuredChoices choices_{{}, "measured", true};
+  double budget_ = 0;  // seconds
+};
+
+}  // namespace
+
+double step_seconds(const Measured& candidate, int width) {
+  return static_cast<double>(waves(candidate.lowering, width)) * candidate.wave_seconds;
+}
+
+const Measured& MeasuredChoices::best_for(int width) const {
+  return *std::min_element(candidates.begin(), candidates.end(), [&](const Measured& a, const Measured& b) {
+    return step_seconds(a, width) < step_seconds(b, width);
+  });
+}
+
+double MeasuredChoices::seconds_per_slot_step(int width) const { return step_seconds(best_for(width), width) / width; }
+
+std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& recipe, const MeasureOptions& options,
+                                          const at::Device& device) {
+  return executor_candidates({graph, recipe, device, options.width, options.threads});
+}
+
+MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+                        const at::Device& device, const Clock& clock) {
+  const std::vector<Lowering> plans = lowering_candidates(graph, recipe, options, device);
+  if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
+  return Contest(graph, recipe, data, options, device, clock).run(graph, plans);
+}
+
+}  // namespace hfta::fusion

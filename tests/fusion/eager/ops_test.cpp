@@ -1,0 +1,123 @@
+// Every op with a rule, in every way it can run for several slots: as each slot alone, and never minding the
+// neighbours.
+#include "fusion/cpu/ops.hpp"
+
+#include <limits>
+#include <set>
+
+#include "fusion/compiled/compiled.hpp"
+#include "fusion/eager/program.hpp"
+#include "op_cases.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+constexpr int kWidth = 3;
+
+void admit_all(Array& array, const Model& model) {
+  for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, b));
+}
+
+// The case's ways to run: one for each candidate of its rule, and compiled.
+std::vector<Lowering> ways(const Model& model) {
+  std::vector<Lowering> all = {chunked(kWidth)};
+  if (why_not_compiled(model.graph, model.recipe).empty()) all.push_back(chunked(kCompiled));
+  for (const auto& [family, names] : choosable_families(model.graph)) {
+    for (const std::string& name : names) all.push_back(chunked(kWidth, {{family, name}}));
+  }
+  return all;
+}
+
+void compare_with_alone(const Model& model, const Lowering& lowering) {
+  Array alone(model.graph, model.recipe, chunked(1), kWidth, 5, at::kCPU);
+  Array wide(model.graph, model.recipe, lowering, kWidth, 5, at::kCPU);
+  alone.keep_gradients(true);
+  wide.keep_gradients(true);
+  admit_all(alone, model);
+  admit_all(wide, model);
+  for (int step = 0; step < 2; ++step) {
+    const std::vector<double> expected = step_all(alone, model.batch), found = step_all(wide, model.batch);
+    const bool one_chunk = wide.chunks() == 1;
+    const auto together = wide.gradients(0);
+    for (int b = 0; b < kWidth; ++b) {
+      CAPTURE(step, b);
+      const auto single = alone.gradients(b), of_slot = one_chunk ? together : wide.gradients(b);
+      CHECK(found[static_cast<std::size_t>(b)] == Approx(expected[static_cast<std::size_t>(b)]).epsilon(1e-12));
+      for (std::size_t w = 0; step == 0 && w < together.size(); ++w) {
+        CAPTURE(together[w].first);
+        const at::Tensor found_gradient = of_slot[w].second, expected_gradient = single[w].second;
+        REQUIRE(found_gradient.defined() == expected_gradient.defined());
+        if (!found_gradient.defined()) continue;
+        const double scale = std::max(1.0, expected_gradient.norm().item<double>());
+        CHECK((found_gradient.select(0, one_chunk ? b : 0) - expected_gradient.select(0, 0)).norm().item<double>() <=
+              1e-12 * scale);
+      }
+    }
+  }
+  for (int b = 0; b < kWidth; ++b) CHECK(wide.extract(b).size() == alone.extract(b).size());
+}
+
+// The middle slot's state after a step beside neighbours whose numbers are not.
+void compare_beside_broken(const Model& model, const Lowering& lowering) {
+  std::vector<StateBytes> states;
+  for (const bool broken : {false, true}) {
+    Array array(model.graph, model.recipe, lowering, kWidth, 5, at::kCPU);
+    admit_all(array, model);
+    if (broken) {
+      for (const int b : {0, 2}) {
+        array.clear(b);
+        SlotInit init = trial(model, b);
+        init.hyper.optimizer.lr = std::numeric_limits<double>::quiet_NaN();
+        array.admit(b, init);
+      }
+    }
+    step_all(array, model.batch);
+    step_all(array, model.batch);
+    states.push_back(array.extract(1));
+  }
+  CHECK(states[0] == states[1]);
+}
+
+}  // namespace
+
+TEST_CASE("every rule is for an op that LibTorch has") {
+  for (const Rule& rule : all_rules()) {
+    CAPTURE(rule.op);
+    const std::size_t dot = rule.op.find('.');
+    const auto op = c10::Dispatcher::singleton().findSchema(
+        {rule.op.substr(0, dot), dot == std::string::npos ? "" : rule.op.substr(dot + 1)});
+    CHECK(op.has_value());
+  }
+}
+
+// Those without a rule have their cases in tests/fusion/cpu.
+TEST_CASE("every op that has a rule and a compiler is tried compiled") {
+  std::set<std::string> tried;
+  for (const OpCase& op_case : op_cases()) {
+    const Model model = model_of(op_case);
+    if (why_not_compiled(model.graph, model.recipe).empty()) tried.insert(op_case.op);
+  }
+  for (const std::string& op : cpu::compiled_ops()) {
+    CAPTURE(op);
+    const bool own_dtype = op != "aten::to.dtype";  // its case is one of another dtype, which is not compiled
+    if (own_dtype && find_rule(op) != nullptr) CHECK(tried.contains(op));
+  }
+}
+
+TEST_CASE("every op with a rule gives each slot what it would get alone", "[numeric]") {
+  for (const OpCase& op_case : op_cases()) {
+    const Model model = model_of(op_case);
+    for (const Lowering& lowering : ways(model)) {
+      INFO(model.name << ", " << lowering.to_text());
+      try {
+        compare_with_alone(model, lowering);
+        compare_beside_broken(model, lowering);
+      } catch (const std::exception& error) {
+        FAIL_CHECK(error.what());
+      }
+    }
+  }
+}
+
+}  // namespace hfta::fusion::testing
