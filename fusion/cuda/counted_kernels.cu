@@ -77,25 +77,19 @@ __global__ void indices_kernel(std::int64_t* out, std::size_t n, const std::int6
 template <typename T>
 void launch_masks(T* out, const Draw& draw, const Rates& rates, void* stream) {
   if (draw.n == 0) return;
-  mask_kernel<T><<<grid_for(blocks_of(draw.n, 4), draw.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      out, draw, rates);
-  check_launch("dropout masks");
+  launch("dropout masks", mask_kernel<T>, grid_for(blocks_of(draw.n, 4), draw.slots), stream, out, draw, rates);
 }
 
 template <typename T>
 void launch_uniforms(T* out, const Draw& draw, void* stream) {
   if (draw.n == 0) return;
-  uniform_kernel<T>
-      <<<grid_for(blocks_of(draw.n, 4), draw.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, draw);
-  check_launch("uniform numbers");
+  launch("uniform numbers", uniform_kernel<T>, grid_for(blocks_of(draw.n, 4), draw.slots), stream, out, draw);
 }
 
 template <typename T>
 void launch_normals(T* out, const Draw& draw, void* stream) {
   if (draw.n == 0) return;
-  normal_kernel<T>
-      <<<grid_for(blocks_of(draw.n, 2), draw.slots), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, draw);
-  check_launch("normal numbers");
+  launch("normal numbers", normal_kernel<T>, grid_for(blocks_of(draw.n, 2), draw.slots), stream, out, draw);
 }
 
 }  // namespace
@@ -114,8 +108,7 @@ void normals(double* out, const Draw& draw, void* stream) { launch_normals(out, 
 void batch_indices(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin,
                    void* stream) {
   if (n == 0) return;
-  indices_kernel<<<grid_for(n, 1), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(out, n, order, begin);
-  check_launch("batch indices");
+  launch("batch indices", indices_kernel, grid_for(n, 1), stream, out, n, order, begin);
 }
 
 }  // namespace hfta::fusion::cuda

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
+#include <type_traits>
 
 #include "base/error.hpp"
 
@@ -19,10 +21,20 @@ inline dim3 grid_for(std::size_t work, int slots) {
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(slots), 1};
 }
 
-inline void check_launch(const char* kernel) {
-  const cudaError_t error = cudaGetLastError();
+/// Has `kernel` run on `stream` (a cudaStream_t) with kThreads threads a block; `name` is for errors. A call, not
+/// <<<>>>: tests compile the kernels for the CPU, where that is no syntax. Throws Error{kDevice} if the launch fails.
+template <typename... Parameters, typename... Arguments>
+void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, void* stream, Arguments... arguments) {
+  std::tuple<std::remove_const_t<Parameters>...> values(arguments...);
+  cudaError_t error = cudaSuccess;
+  std::apply(
+      [&](auto&... value) {
+        void* addresses[] = {&value...};
+        error = cudaLaunchKernel(kernel, grid, dim3(kThreads, 1, 1), addresses, 0, static_cast<cudaStream_t>(stream));
+      },
+      values);
   if (error == cudaSuccess) return;
-  throw Error(ErrorKind::kDevice, std::string("CUDA kernel ") + kernel + ": " + cudaGetErrorString(error));
+  throw Error(ErrorKind::kDevice, std::string("CUDA kernel ") + name + ": " + cudaGetErrorString(error));
 }
 
 }  // namespace hfta::fusion::cuda

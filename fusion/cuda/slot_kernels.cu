@@ -1,4 +1,6 @@
 // The optimizer: all parameters of all slots in one launch, or in a few where they are very many.
+#include <algorithm>
+
 #include "fusion/cuda/launch.cuh"
 #include "fusion/cuda/slot_kernels.hpp"
 
@@ -18,9 +20,9 @@ struct Table {
 
 unsigned blocks_of(std::size_t n) { return static_cast<unsigned>((n + kElements - 1) / kElements); }
 
-// Calls launch(table, block in front of it) for the parameters, kRows at a time.
-template <typename T, typename Launch>
-void in_tables(const SlotParameters<T>& parameters, Launch launch) {
+// Calls each(table, grid, blocks in front of it) for the parameters, kRows at a time.
+template <typename T, typename Each>
+void in_tables(const SlotParameters<T>& parameters, Each each) {
   unsigned before = 0;
   for (int begin = 0; begin < parameters.count; begin += kRows) {
     Table<T> table{};
@@ -30,7 +32,7 @@ void in_tables(const SlotParameters<T>& parameters, Launch launch) {
       table.first_block[k + 1] = table.first_block[k] + blocks_of(table.rows[k].n);
     }
     const unsigned blocks = table.first_block[table.count];
-    if (blocks > 0) launch(table, dim3(blocks, static_cast<unsigned>(parameters.slots), 1), before);
+    if (blocks > 0) each(table, dim3(blocks, static_cast<unsigned>(parameters.slots), 1), before);
     before += blocks;
   }
 }
@@ -135,31 +137,27 @@ __global__ void factors_kernel(const double* partial, std::size_t blocks, const 
 
 template <typename T>
 void launch_factors(const SlotParameters<T>& parameters, const double* clip_norms, double* workspace, double* factors,
-                    cudaStream_t stream) {
+                    void* stream) {
   std::size_t all_blocks = 0;
   for (int k = 0; k < parameters.count; ++k) all_blocks += blocks_of(parameters.rows[k].n);
   in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned before) {
-    squares_kernel<T><<<grid, kThreads, 0, stream>>>(table, clip_norms, workspace, before, all_blocks);
-    check_launch("squares of gradients");
+    launch("squares of gradients", squares_kernel<T>, grid, stream, table, clip_norms, workspace, before, all_blocks);
   });
-  factors_kernel<<<static_cast<unsigned>(parameters.slots), kThreads, 0, stream>>>(workspace, all_blocks, clip_norms,
-                                                                                   factors);
-  check_launch("clipping factors");
+  launch("clipping factors", factors_kernel, dim3(static_cast<unsigned>(parameters.slots), 1, 1), stream, workspace,
+         all_blocks, clip_norms, factors);
 }
 
 template <typename T>
-void launch_sgd(const SlotParameters<T>& parameters, const StepNumbers<SgdNumbers<T>>& step, cudaStream_t stream) {
+void launch_sgd(const SlotParameters<T>& parameters, const StepNumbers<SgdNumbers<T>>& step, void* stream) {
   in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
-    sgd_kernel<T><<<grid, kThreads, 0, stream>>>(table, step);
-    check_launch("sgd");
+    launch("sgd", sgd_kernel<T>, grid, stream, table, step);
   });
 }
 
 template <typename T>
-void launch_adam(const SlotParameters<T>& parameters, const StepNumbers<AdamNumbers<T>>& step, cudaStream_t stream) {
+void launch_adam(const SlotParameters<T>& parameters, const StepNumbers<AdamNumbers<T>>& step, void* stream) {
   in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
-    adam_kernel<T><<<grid, kThreads, 0, stream>>>(table, step);
-    check_launch("adam");
+    launch("adam", adam_kernel<T>, grid, stream, table, step);
   });
 }
 
@@ -177,23 +175,23 @@ std::size_t clip_workspace(const std::size_t* n, int count, int slots) {
 
 void clip_factors(const SlotParameters<float>& parameters, const double* clip_norms, double* workspace, double* factors,
                   void* stream) {
-  launch_factors(parameters, clip_norms, workspace, factors, static_cast<cudaStream_t>(stream));
+  launch_factors(parameters, clip_norms, workspace, factors, stream);
 }
 void clip_factors(const SlotParameters<double>& parameters, const double* clip_norms, double* workspace,
                   double* factors, void* stream) {
-  launch_factors(parameters, clip_norms, workspace, factors, static_cast<cudaStream_t>(stream));
+  launch_factors(parameters, clip_norms, workspace, factors, stream);
 }
 void sgd(const SlotParameters<float>& parameters, const StepNumbers<SgdNumbers<float>>& numbers, void* stream) {
-  launch_sgd(parameters, numbers, static_cast<cudaStream_t>(stream));
+  launch_sgd(parameters, numbers, stream);
 }
 void sgd(const SlotParameters<double>& parameters, const StepNumbers<SgdNumbers<double>>& numbers, void* stream) {
-  launch_sgd(parameters, numbers, static_cast<cudaStream_t>(stream));
+  launch_sgd(parameters, numbers, stream);
 }
 void adam(const SlotParameters<float>& parameters, const StepNumbers<AdamNumbers<float>>& numbers, void* stream) {
-  launch_adam(parameters, numbers, static_cast<cudaStream_t>(stream));
+  launch_adam(parameters, numbers, stream);
 }
 void adam(const SlotParameters<double>& parameters, const StepNumbers<AdamNumbers<double>>& numbers, void* stream) {
-  launch_adam(parameters, numbers, static_cast<cudaStream_t>(stream));
+  launch_adam(parameters, numbers, stream);
 }
 
 }  // namespace hfta::fusion::cuda

@@ -1,0 +1,103 @@
+// fusion/cuda/graphs.cpp on a pretended LibTorch: whatever fails in a capture, memory pools end with as many users as
+// they began with, and the next capture succeeds.
+#include "fusion/cuda/graphs.cpp"  // NOLINT: compiled against fake/
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+namespace hfta::fusion::cuda {
+namespace {
+
+using fake_cuda::Fail;
+
+std::unique_ptr<GraphBackend> backend() { return std::unique_ptr<GraphBackend>(hfta_make_cuda_graphs()); }
+
+const c10::Device kGpu(c10::kCUDA, 0);
+
+bool pools_are_balanced() {
+  const fake_cuda::State& state = fake_cuda::state;
+  return state.device.given_back_too_often == 0 && state.host.given_back_too_often == 0;
+}
+
+bool pools_are_idle() { return fake_cuda::state.device.idle() && fake_cuda::state.host.idle(); }
+
+void nothing() {}
+
+}  // namespace
+
+TEST_CASE("a capture that fails leaves nothing behind, wherever it fails") {
+  const Fail fail =
+      GENERATE(Fail::kNowhere, Fail::kBegin, Fail::kEnd, Fail::kInvalid, Fail::kInstantiate, Fail::kInstantiateMemory);
+  const bool work_throws = GENERATE(false, true), one_before = GENERATE(false, true);
+  INFO("fails at " << static_cast<int>(fail) << (work_throws ? ", the work throws" : "")
+                   << (one_before ? ", another graph of the lane lives" : ""));
+  {
+    const auto graphs = backend();
+    const auto lane = graphs->open_lane(kGpu);
+    std::unique_ptr<StepGraph> before;
+    if (one_before) before = lane->capture(nothing);
+    fake_cuda::state.fail = fail;
+    const auto work = [&] {
+      if (work_throws) throw std::runtime_error("the step itself");
+    };
+    if (fail != Fail::kNowhere && !work_throws) CHECK_THROWS_AS(lane->capture(work), c10::Error);
+    if (work_throws && fail == Fail::kBegin) CHECK_THROWS_AS(lane->capture(work), c10::Error);
+    if (work_throws && fail != Fail::kBegin) CHECK_THROWS_WITH(lane->capture(work), "the step itself");
+    fake_cuda::state.fail = Fail::kNowhere;
+    CHECK(pools_are_balanced());
+    const auto after = lane->capture(nothing);
+    const int replayed = fake_cuda::state.replayed;
+    after->replay();
+    CHECK(fake_cuda::state.replayed == replayed + 1);
+    CHECK(fake_cuda::state.capturing == 0);
+  }
+  CHECK(pools_are_balanced());
+  CHECK(pools_are_idle());
+}
+
+TEST_CASE("a graph is not destroyed while another is captured") {
+  const auto graphs = backend();
+  const auto one = graphs->open_lane(kGpu), other = graphs->open_lane(kGpu);
+  std::unique_ptr<StepGraph> old = one->capture(nothing);
+  std::atomic<bool> begun = false;
+  std::thread evicts([&] {
+    while (!begun) std::this_thread::yield();
+    old.reset();
+  });
+  static_cast<void>(other->capture([&] {
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }));
+  evicts.join();
+  CHECK(fake_cuda::state.destroyed_while_capturing == 0);
+}
+
+TEST_CASE("after a capture that ran out of memory the next one finds the cache empty") {
+  const auto graphs = backend();
+  const auto lane = graphs->open_lane(kGpu);
+  fake_cuda::state.fail = Fail::kInstantiateMemory;
+  CHECK_THROWS_AS(lane->capture(nothing), c10::OutOfMemoryError);
+  fake_cuda::state.fail = Fail::kNowhere;
+  const int emptied = fake_cuda::state.emptied;
+  static_cast<void>(lane->capture([&] { CHECK(fake_cuda::state.emptied == emptied + 1); }));
+  static_cast<void>(lane->capture([&] { CHECK(fake_cuda::state.emptied == emptied + 1); }));
+}
+
+TEST_CASE("a lane's stream is its own as long as it lives, and used again") {
+  const auto graphs = backend();
+  const auto streams_of_100 = [&] {
+    std::vector<std::unique_ptr<GraphLane>> lanes;
+    for (int i = 0; i < 100; ++i) lanes.push_back(graphs->open_lane(kGpu));
+    std::set<c10::StreamId> streams;
+    for (const auto& lane : lanes) streams.insert(lane->stream()->id());
+    return streams;
+  };
+  const std::set<c10::StreamId> first = streams_of_100();
+  CHECK(first.size() == 100);
+  CHECK(streams_of_100() == first);
+  CHECK(graphs->open_lane(c10::Device(c10::kCUDA, 1))->stream()->device_index() == 1);
+}
+
+}  // namespace hfta::fusion::cuda

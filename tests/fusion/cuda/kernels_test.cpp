@@ -1,0 +1,207 @@
+// The CUDA kernels, run on the CPU by fake/cuda_runtime.h, against the CPU's own loops.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cuda_runtime.h"
+#include "fusion/cuda/slot_kernels.hpp"
+#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/random/draws.hpp"
+
+namespace hfta::fusion::cuda {
+namespace {
+
+constexpr int kSlots = 3;
+
+template <typename T>
+struct Parameters {
+  std::vector<std::size_t> sizes;
+  std::vector<std::vector<T>> weight, gradient, first, second;
+
+  explicit Parameters(std::vector<std::size_t> n) : sizes(std::move(n)) {
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      for (auto* tensors : {&weight, &gradient, &first, &second}) {
+        std::vector<T>& values = tensors->emplace_back(sizes[k] * kSlots);
+        fill_normal(values.data(), values.size(), 7, static_cast<std::uint32_t>(k), tensors == &weight ? 1 : 2);
+      }
+      for (T& value : second.back()) value = std::abs(value);
+    }
+  }
+  [[nodiscard]] std::vector<SlotRows<T>> rows() {
+    std::vector<SlotRows<T>> all;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      all.push_back({weight[k].data(), gradient[k].data(), first[k].data(), second[k].data(), sizes[k]});
+    }
+    return all;
+  }
+  [[nodiscard]] std::vector<SlotRow<T>> rows_of(std::size_t slot) {
+    std::vector<SlotRow<T>> all;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      const std::size_t at = slot * sizes[k];
+      all.push_back(
+          {weight[k].data() + at, gradient[k].data() + at, first[k].data() + at, second[k].data() + at, sizes[k]});
+    }
+    return all;
+  }
+};
+
+std::vector<SlotStep> steps(OptimizerKind kind) {
+  std::vector<SlotStep> all(kSlots);
+  for (int b = 0; b < kSlots; ++b) {
+    SlotStep& s = all[static_cast<std::size_t>(b)];
+    s.occupied = b != 1;
+    s.hyper.lr = 0.01 * (b + 1);
+    s.hyper.weight_decay = 0.1 * b;
+    s.hyper.momentum = kind == OptimizerKind::kSgd && b == 2 ? 0.9 : 0;
+    s.hyper.nesterov = b == 2;
+    s.step = 1 + b;
+    if (b == 2) s.clip_norm = 0.5;
+  }
+  return all;
+}
+
+template <typename T>
+bool same(const std::vector<std::vector<T>>& a, const std::vector<std::vector<T>>& b, double within) {
+  const auto close = [&](T x, T y) {
+    return x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= within * std::max(std::abs(x), T{1});
+  };
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (!std::equal(a[k].begin(), a[k].end(), b[k].begin(), close)) return false;
+  }
+  return true;
+}
+
+template <typename T, typename Numbers>
+std::vector<Numbers> numbers_of(OptimizerKind kind) {
+  std::vector<Numbers> all;
+  for (const SlotStep& step : steps(kind)) {
+    if constexpr (std::is_same_v<Numbers, SgdNumbers<T>>) {
+      all.push_back(sgd_numbers<T>(step, 1));
+    } else {
+      all.push_back(adam_numbers<T>(step, 1, kind == OptimizerKind::kAdamW));
+    }
+  }
+  return all;
+}
+
+// One step of every slot by the kernels; memory that nobody may rely on begins as NaN.
+template <typename T, typename Numbers>
+void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
+  std::vector<double> clip_norms;
+  std::vector<unsigned char> occupied;
+  for (const SlotStep& s : steps(kind)) {
+    clip_norms.push_back(s.clip_norm.value_or(-1));
+    occupied.push_back(s.occupied ? 1 : 0);
+  }
+  const std::vector<Numbers> numbers = numbers_of<T, Numbers>(kind);
+  const std::vector<SlotRows<T>> rows = parameters.rows();
+  const SlotParameters<T> all{rows.data(), static_cast<int>(rows.size()), kSlots};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> factors(kSlots, nan);
+  std::vector<double> workspace(
+      clip_workspace(parameters.sizes.data(), static_cast<int>(parameters.sizes.size()), kSlots), nan);
+  clip_factors(all, clip_norms.data(), workspace.data(), factors.data(), nullptr);
+  const StepNumbers<Numbers> step{numbers.data(), occupied.data(), factors.data()};
+  if constexpr (std::is_same_v<Numbers, SgdNumbers<T>>) {
+    sgd(all, step, nullptr);
+  } else {
+    adam(all, step, nullptr);
+  }
+}
+
+template <typename T, typename Numbers>
+void check_step(OptimizerKind kind, const std::vector<std::size_t>& sizes, bool poisoned) {
+  Parameters<T> found(sizes), expected(sizes);
+  for (Parameters<T>* p : {&found, &expected}) {
+    if (poisoned && sizes.back() > 0) p->gradient.back().front() = std::numeric_limits<T>::quiet_NaN();  // slot 0
+  }
+  step_by_kernels<T, Numbers>(kind, found);
+  const std::vector<SlotStep> numbers = steps(kind);
+  for (std::size_t b = 0; b < kSlots; ++b) {
+    const std::vector<SlotRow<T>> rows = expected.rows_of(b);
+    if (numbers[b].occupied) step_slot(kind, std::span<const SlotRow<T>>(rows), numbers[b]);
+  }
+  // A clipped slot's norm is summed in another order.
+  const double within = sizeof(T) == sizeof(float) ? 1e-6 : 1e-14;
+  CHECK(same(found.weight, expected.weight, within));
+  CHECK(same(found.first, expected.first, within));
+  CHECK(same(found.second, expected.second, within));
+}
+
+template <typename T>
+std::vector<T> poison(std::size_t n) {
+  return std::vector<T>(n, std::numeric_limits<T>::quiet_NaN());
+}
+
+}  // namespace
+
+TEST_CASE("optimizer kernels step as the CPU's loops") {
+  const auto sizes = GENERATE(std::vector<std::size_t>{5}, std::vector<std::size_t>{0, 1, 2048, 2049},
+                              std::vector<std::size_t>{5000, 0, 3}, std::vector<std::size_t>(193, 7));
+  const auto kind = GENERATE(OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW);
+  const bool poisoned = GENERATE(false, true);
+  INFO(name_of(kind) << ", " << sizes.size() << " parameters" << (poisoned ? ", one NaN" : ""));
+  if (kind == OptimizerKind::kSgd) {
+    check_step<float, SgdNumbers<float>>(kind, sizes, poisoned);
+    check_step<double, SgdNumbers<double>>(kind, sizes, poisoned);
+  } else {
+    check_step<float, AdamNumbers<float>>(kind, sizes, poisoned);
+    check_step<double, AdamNumbers<double>>(kind, sizes, poisoned);
+  }
+}
+
+TEMPLATE_TEST_CASE("counted kernels draw as the CPU's loops", "", float, double) {
+  using T = TestType;
+  const std::size_t n = GENERATE(1, 2, 3, 4, 5, 255, 1024, 4099);
+  const std::vector<SlotRandom> random = {{1, 0}, {~std::uint64_t{0}, 5}, {77, std::uint64_t{1} << 40}};
+  const Draw draw{random.data(), kSlots, n, 9};
+  const std::vector<double> rates = {0, 0.3, 1};
+  const auto check = [&](auto kernel, auto loop, double within) {
+    std::vector<std::vector<T>> found = {poison<T>(n * kSlots)}, expected = {poison<T>(n * kSlots)};
+    kernel(found[0].data());
+    for (std::size_t b = 0; b < kSlots; ++b) loop(expected[0].data() + b * n, b);
+    CHECK(same(found, expected, within));
+  };
+  const auto mask = [&](double rate, T* out, std::size_t b) {
+    fill_dropout_mask(out, n, rate, random[b].key, 9, random[b].step);
+  };
+  check(
+      [&](T* out) {
+        dropout_masks(out, draw, {rates.data(), 0}, nullptr);
+      },
+      [&](T* out, std::size_t b) { mask(rates[b], out, b); }, 0);
+  check(
+      [&](T* out) {
+        dropout_masks(out, draw, {nullptr, 0.25}, nullptr);
+      },
+      [&](T* out, std::size_t b) { mask(0.25, out, b); }, 0);
+  check([&](T* out) { uniforms(out, draw, nullptr); },
+        [&](T* out, std::size_t b) { fill_uniform(out, n, random[b].key, 9, random[b].step); }, 0);
+  check([&](T* out) { normals(out, draw, nullptr); },
+        [&](T* out, std::size_t b) { fill_normal(out, n, random[b].key, 9, random[b].step); }, 1e-6);
+}
+
+TEST_CASE("a batch's indices") {
+  const std::int64_t begin = 3;
+  const std::vector<std::int64_t> order = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+  std::vector<std::int64_t> found(5, -1);
+  batch_indices(found.data(), 5, order.data(), &begin, nullptr);
+  CHECK(found == std::vector<std::int64_t>{6, 5, 4, 3, 2});
+  batch_indices(found.data(), 5, nullptr, &begin, nullptr);
+  CHECK(found == std::vector<std::int64_t>{3, 4, 5, 6, 7});
+  batch_indices(found.data(), 0, order.data(), &begin, nullptr);
+  CHECK(found.front() == 3);
+}
+
+TEST_CASE("a launch that fails is an error of the device that names the kernel") {
+  const std::int64_t begin = 0;
+  std::vector<std::int64_t> found(2);
+  fake_cuda::fail_launches = true;
+  CHECK_THROWS_WITH(batch_indices(found.data(), 2, nullptr, &begin, nullptr), Catch::Contains("batch indices"));
+  fake_cuda::fail_launches = false;
+}
+
+}  // namespace hfta::fusion::cuda
