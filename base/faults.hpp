@@ -1,5 +1,5 @@
 #pragma once
-/// Named places where a test can have the process end, or a call fail, as machines do without being asked.
+/// Fault-injection points: at each of these named places a test can kill the process or have a call fail.
 
 #include <atomic>
 #include <map>

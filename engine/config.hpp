@@ -33,7 +33,7 @@ struct ModelFile {
 
 /// One trial's task with every ${name} replaced: what is trained, on what, and how.
 struct TaskSpec {
-  std::vector<fusion::LayerSpec> layers;  ///< Empty if there is a
+  std::vector<fusion::LayerSpec> layers;  ///< Empty where model_file is set.
   std::optional<ModelFile> model_file;
   fusion::DataSource data;
   fusion::OrderOptions order;

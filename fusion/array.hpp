@@ -50,7 +50,7 @@ class Array {
   /// the last array made. Throws Error{kConfig} if the graph has an op that cannot be run so, or the recipe a precision
   /// that its dtype or the lowering does not have.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
-        std::shared_ptr<GraphBackend> graphs = nullptr);
+        std::shared_ptr<StepGraphBackend> graphs = nullptr);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -94,8 +94,8 @@ class Array {
   /// `losses`, [c] float64 on the device, the sum over the batch's samples of each slot's loss before the step (empty
   /// slots: any value). Call from for_each_chunk, or from one thread at a time.
   void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses);
-  /// [c] float64 zeros on the device for a chunk's `losses`: where steps are captured in the same memory each time, as
-  /// a graph is made for each place. So the last one given for the chunk is zero again, too.
+  /// The chunk's accumulator for step(): [c] float64 zeros on the device. Captured steps reuse one buffer per chunk, so
+  /// the tensor that the last call returned may be zeroed as well.
   [[nodiscard]] at::Tensor fresh_losses(int chunk);
   /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);

@@ -1,5 +1,5 @@
 #pragma once
-/// What of LibTorch is loaded only beside a GPU: its CUDA side, and on top of it CUDA graphs as a GraphBackend.
+/// What of LibTorch is loaded only beside a GPU: its CUDA side, and on top of it CUDA graphs as a StepGraphBackend.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,8 +19,8 @@ namespace hfta::fusion {
 [[nodiscard]] std::int64_t device_memory(const at::Device& device);
 
 struct CudaGraphs {
-  std::shared_ptr<GraphBackend> backend;  ///< Null where there is none.
-  std::string why_none;                   ///< Then why; "" where none is wanted (a CPU).
+  std::shared_ptr<StepGraphBackend> backend;  ///< Null where there is none.
+  std::string why_none;                       ///< Then why; "" where none is wanted (a CPU).
 };
 
 /// For arrays on that device. They are a module of their own, libhfta_cuda_graphs.so, which is looked for beside the

@@ -22,7 +22,7 @@ struct MeasureOptions {
   double slot_steps = 0;            ///< Training steps of single slots that are expected to follow.
   double budget_share = 0.02;       ///< Of the predicted time of those steps, spent on measuring at most.
   std::function<bool()> stop = {};  ///< Asked between candidates: true ends measuring with what there is.
-  std::shared_ptr<GraphBackend> graphs = nullptr;  ///< As the arrays that follow will have it.
+  std::shared_ptr<StepGraphBackend> graphs = nullptr;  ///< As the arrays that follow will have it.
 };
 
 /// Candidates for the graph on that device, most promising first: on a CPU compiled, if it can be; each slot by itself

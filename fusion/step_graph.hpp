@@ -1,5 +1,5 @@
 #pragma once
-/// Work of a device noted once and run again: what CUDA calls a graph. A whole training step is then one launch.
+/// Device work that is captured once and replayed, as a CUDA graph: a whole training step is then one launch.
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
@@ -12,8 +12,8 @@
 
 namespace hfta::fusion {
 
-/// Work that was noted. What it read and wrote stays where it was: only what lies in that memory changes between runs,
-/// and whatever the host had computed is frozen.
+/// Captured device work. A replay reads and writes the same addresses; values that the host computed are fixed at
+/// capture.
 class StepGraph {
  public:
   virtual ~StepGraph() = default;
@@ -21,27 +21,27 @@ class StepGraph {
   virtual void replay() = 0;
 };
 
-/// Graphs of one stream. They share memory for what they compute on the way, so only one may run at a time, and nothing
-/// computed in one outlives it but what was written to older tensors.
-class GraphLane {
+/// Captures graphs on one stream. They share a memory pool, so only one may run at a time, and only tensors that are
+/// older than the capture keep what a replay wrote to them.
+class StepGraphRecorder {
  public:
-  virtual ~GraphLane() = default;
-  /// Notes what `work` asks of the device, on the current stream, without it being done. Throws what `work` throws, and
-  /// c10::Error if something in it cannot be noted (it waits for the device, or asks it for a number); then nothing is
-  /// left of it. `work` must have been done before, by this thread, so that libraries are warm.
+  virtual ~StepGraphRecorder() = default;
+  /// Captures what `work` asks of the device on the current stream; nothing is computed yet. Throws what `work` throws,
+  /// and c10::Error if something in it cannot be captured (it waits for the device, or reads a number from it); then
+  /// nothing is left of it. This thread must have run `work` before, so that libraries are initialised.
   [[nodiscard]] virtual std::unique_ptr<StepGraph> capture(const std::function<void()>& work) = 0;
-  /// The stream that is the lane's alone as long as it lives: no other array's work comes between. Nothing where the
-  /// backend has no streams.
+  /// The stream that this recorder has to itself; no other recorder is given it. Nothing where the backend has no
+  /// streams.
   [[nodiscard]] virtual std::optional<c10::Stream> stream() const { return std::nullopt; }
-  /// Calls `kernel`, which gives the device work that is no op of LibTorch's.
+  /// Calls `kernel`, which launches work that is not an op of LibTorch.
   virtual void launch(const std::function<void()>& kernel) = 0;
 };
 
-/// Makes lanes. Safe to use from several threads.
-class GraphBackend {
+/// Makes recorders. Safe to use from several threads.
+class StepGraphBackend {
  public:
-  virtual ~GraphBackend() = default;
-  [[nodiscard]] virtual std::unique_ptr<GraphLane> open_lane(const c10::Device& device) = 0;
+  virtual ~StepGraphBackend() = default;
+  [[nodiscard]] virtual std::unique_ptr<StepGraphRecorder> open_recorder(const c10::Device& device) = 0;
 };
 
 /// How training steps of an array were made on a device.

@@ -112,8 +112,8 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
     trainers.push_back(watching.back().get());
   }
   ProgressView view(clock, activities);
-  const std::unique_ptr<Workers> workers = make_threads(trainers.size(), clock);
-  Seams seams{store, trainers, *workers, clock, running, finished, view, stop, faults};
+  const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), clock);
+  DriverDependencies seams{store, trainers, *workers, clock, running, finished, view, stop, faults};
   seams.state_memory = physical_memory() / 4;
   Driver driver(config, seams);
   const Outcome outcome = driver.run();

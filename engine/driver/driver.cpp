@@ -37,14 +37,15 @@ int next_array(storage::Store& store, const std::string& study) {
   return next;
 }
 
-Seams with_clock(const Seams& all, Clock& clock) {
+DriverDependencies with_clock(const DriverDependencies& all, Clock& clock) {
   return {all.store, all.trainers, all.workers,       clock,           all.running, all.finished, all.progress,
           all.stop,  all.faults,   all.record_beside, all.state_memory};
 }
 
 }  // namespace
 
-Driver::Driver(const StudyConfig& config, const Seams& seams) : impl_(std::make_unique<Impl>(config, seams)) {}
+Driver::Driver(const StudyConfig& config, const DriverDependencies& seams)
+    : impl_(std::make_unique<Impl>(config, seams)) {}
 Driver::~Driver() = default;
 
 // Whoever takes a study over removes files under the hands of a holder that was stopped: its next file operation fails
@@ -58,7 +59,7 @@ Outcome Driver::run() {
   }
 }
 
-Driver::Impl::Impl(const StudyConfig& study_config, const Seams& all)
+Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& all)
     : config(study_config),
       clock(all.clock),
       seams(with_clock(all, clock)),
@@ -115,7 +116,7 @@ void Driver::Impl::end() {
   if (ledger.finished()) {
     test_best();
   } else if (seams.stop.load() == 0) {
-    throw Error(ErrorKind::kInternal, "driver: trials are left that no verdict falls due for");
+    throw Error(ErrorKind::kInternal, "driver: the scheduler made no decision for trials that are not finished");
   } else {
     std::vector<std::size_t> all(devices.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -139,7 +140,7 @@ void Driver::Impl::go_on() {
   for (LeftArray& array : left) {
     // Only what goes on exactly from where it stood keeps its slot; the others have to catch up first.
     std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
-      Entry& entry = ledger.entry(place.second);
+      TrialRecord& entry = ledger.entry(place.second);
       if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;
       ledger.rest(place.second, Phase::kReady, keeper.restore(entry, ledger.trial(place.second).number));
       return !entry.state || entry.trained != entry.recorded;
@@ -147,7 +148,7 @@ void Driver::Impl::go_on() {
     for (const auto& [slot, draw] : array.trials) seated.insert(draw);
   }
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    const Entry& entry = ledger.entry(draw);
+    const TrialRecord& entry = ledger.entry(draw);
     if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
     if (entry.decision == Decision::kContinue) {
       queue.push(draw);
@@ -237,7 +238,7 @@ void Driver::Impl::start(std::size_t device) {
   });
 }
 
-void Driver::Impl::take(const Workers::Ended& ended) {
+void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   if (ended.error) return recover(ended.worker, ended.error);
   seams.faults.reach("epoch-ended");
   OpenArray& array = *packer.arrays()[ended.worker];

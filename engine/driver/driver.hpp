@@ -10,8 +10,8 @@
 #include "base/clock.hpp"
 #include "base/faults.hpp"
 #include "engine/config.hpp"
+#include "engine/driver/device_workers.hpp"
 #include "engine/driver/progress.hpp"
-#include "engine/driver/workers.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/store.hpp"
@@ -19,10 +19,10 @@
 namespace hfta::engine {
 
 /// Everything of the world that the driver touches. Nothing is owned; all must outlive the driver.
-struct Seams {
+struct DriverDependencies {
   storage::Store& store;
   std::vector<Trainer*> trainers;  ///< One per device, at least one.
-  Workers& workers;                ///< As many as trainers.
+  DeviceWorkers& workers;          ///< As many as trainers.
   Clock& clock;
   storage::Checkpoints& running;   ///< States of trials that are not done.
   storage::Checkpoints& finished;  ///< Weights of the best finished trials.
@@ -45,7 +45,7 @@ struct Outcome {
 /// does not depend on widths, on the number or speed of devices, or on where it was interrupted.
 class Driver {
  public:
-  Driver(const StudyConfig& config, const Seams& seams);
+  Driver(const StudyConfig& config, const DriverDependencies& seams);
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;

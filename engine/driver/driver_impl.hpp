@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "engine/driver/array_scheduler.hpp"
+#include "engine/driver/checkpoint_manager.hpp"
 #include "engine/driver/driver.hpp"
-#include "engine/driver/keeper.hpp"
-#include "engine/driver/ledger.hpp"
-#include "engine/driver/packer.hpp"
 #include "engine/driver/queue.hpp"
-#include "engine/driver/recorder.hpp"
+#include "engine/driver/study_writer.hpp"
+#include "engine/driver/trial_table.hpp"
 
 namespace hfta::engine {
 
@@ -27,7 +27,7 @@ struct Device {
 };
 
 struct Driver::Impl {
-  Impl(const StudyConfig& study_config, const Seams& all);
+  Impl(const StudyConfig& study_config, const DriverDependencies& all);
   ~Impl();
 
   // driver.cpp: the run as a whole
@@ -47,7 +47,7 @@ struct Driver::Impl {
   [[nodiscard]] bool is_whole(int draw) { return ledger.trial(draw).params.size() == config.space.size(); }
   [[nodiscard]] bool any_busy() const;
   [[nodiscard]] bool can_train() const;
-  void take(const Workers::Ended& ended);
+  void take(const DeviceWorkers::Ended& ended);
   void recover(std::size_t device, const std::exception_ptr& error);
   void end();
   void test_best();
@@ -67,14 +67,14 @@ struct Driver::Impl {
   void spill();
 
   const StudyConfig& config;
-  RunClock clock;  ///< A jump of the wall clock must not become a trial's duration.
-  Seams seams;     ///< With that clock
-  Page page;       ///< What has happened since the last turn_page()
-  Recorder recorder;
-  Ledger ledger;
+  RunClock clock;            ///< A jump of the wall clock must not become a trial's duration.
+  DriverDependencies seams;  ///< With that clock
+  WriteBatch page;           ///< What has happened since the last turn_page()
+  StudyWriter recorder;
+  TrialTable ledger;
   ReadyQueue queue;
-  Keeper keeper;
-  Packer packer;
+  CheckpointManager keeper;
+  ArrayScheduler packer;
   std::vector<Device> devices;
   std::vector<storage::EnqueuedTrial> enqueued;  ///< That wait in the store for this run to take them
   std::map<int, std::string> failures;           ///< By draw, of the round at hand

@@ -6,7 +6,7 @@
 
 namespace hfta::engine {
 
-std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study, const Ledger& ledger) {
+std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study, const TrialTable& ledger) {
   std::map<int, int> draw_of;  // by number
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     draw_of[ledger.trials().at(static_cast<std::size_t>(draw)).number] = draw;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/driver/ledger.hpp"
+#include "engine/driver/trial_table.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::engine {
@@ -19,6 +19,7 @@ struct LeftArray {
 };
 
 /// In order of device, as far as the devices' names tell it. Empty if the study has no round.
-[[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study, const Ledger& ledger);
+[[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study,
+                                                 const TrialTable& ledger);
 
 }  // namespace hfta::engine

@@ -3,10 +3,10 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "engine/driver/checkpoint_manager.hpp"
 #include "engine/driver/holder_file.hpp"
-#include "engine/driver/keeper.hpp"
 #include "engine/driver/lease.hpp"
-#include "engine/driver/ledger.hpp"
+#include "engine/driver/trial_table.hpp"
 #include "storage/checkpoints.hpp"
 
 namespace hfta::engine {
@@ -17,10 +17,10 @@ void remove_leftovers(storage::Store& store, const StudyConfig& config, const st
     const std::optional<storage::Lease> last = store.lease(config.study);
     if (!last || !names_a_file(last->token) || !files.exists(folder / holder_file(last->token))) return;
     const StudyLease lease(store, config.study, folder, clock);
-    Ledger ledger(config, record.run_caps);
+    TrialTable ledger(config, record.run_caps);
     ledger.restore(store.trials(config.study), store.draws(config.study));
     storage::Checkpoints running(files, folder / "running"), finished(files, folder / "finished");
-    Keeper(running, finished, config, [] {}).begin(ledger);
+    CheckpointManager(running, finished, config, [] {}).begin(ledger);
   } catch (const Error& error) {
     const ErrorKind kind = error.kind();
     if (kind != ErrorKind::kBusy && kind != ErrorKind::kLocked && kind != ErrorKind::kStorage) throw;

@@ -20,7 +20,7 @@ int OpenArray::free_slot() const {
   return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());
 }
 
-void OpenArray::start(int slot, int draw, const HeldState& state, Ledger& ledger) {
+void OpenArray::start(int slot, int draw, const HeldState& state, TrialTable& ledger) {
   const trials::Trial& trial = ledger.trial(draw);
   if (state) {
     array_->insert(slot, trial.number, trial.params, *state);
@@ -37,7 +37,7 @@ void OpenArray::clear(int slot) {
   slots_.at(static_cast<std::size_t>(slot)) = kEmpty;
 }
 
-void OpenArray::resize(int width, Ledger& ledger) {
+void OpenArray::resize(int width, TrialTable& ledger) {
   for (int slot = width; slot < this->width(); ++slot) {
     const int draw = draw_in(slot);
     if (draw == kEmpty) continue;

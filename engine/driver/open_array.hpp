@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/driver/ledger.hpp"
+#include "engine/driver/trial_table.hpp"
 #include "engine/trainer.hpp"
 #include "storage/store.hpp"
 
@@ -29,11 +29,11 @@ class OpenArray {
 
   /// Puts a trial into an empty slot: from `state`, or from the start if that is null. If that throws, the trial is
   /// where it was.
-  void start(int slot, int draw, const HeldState& state, Ledger& ledger);
+  void start(int slot, int draw, const HeldState& state, TrialTable& ledger);
   [[nodiscard]] HeldState extract(int slot) { return std::make_shared<const SlotState>(array_->extract(slot)); }
   void clear(int slot);
   /// Changes the width; trials in slots that go move down into empty ones first. REQUIRES width >= occupied().
-  void resize(int width, Ledger& ledger);
+  void resize(int width, TrialTable& ledger);
 
   [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) {
     return array_->run_epoch(pause);

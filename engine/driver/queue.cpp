@@ -6,7 +6,7 @@
 namespace hfta::engine {
 
 void ReadyQueue::push(int draw) {
-  const Entry& entry = ledger_.entry(draw);
+  const TrialRecord& entry = ledger_.entry(draw);
   Line& line = lines_[entry.partition];
   if (line.size() > 0) strike(entry.partition, line);
   const double epochs = ledger_.epochs_to_target(draw);  // stays the same while it waits

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/driver/ledger.hpp"
+#include "engine/driver/trial_table.hpp"
 
 namespace hfta::engine {
 
@@ -17,7 +17,7 @@ namespace hfta::engine {
 /// trials or all partitions: there may be thousands of either.
 class ReadyQueue {
  public:
-  explicit ReadyQueue(Ledger& ledger) : ledger_(ledger) {}
+  explicit ReadyQueue(TrialTable& ledger) : ledger_(ledger) {}
 
   /// REQUIRES that the trial is assigned to a partition, and kReady.
   void push(int draw);
@@ -48,7 +48,7 @@ class ReadyQueue {
   void enter(const std::string& partition, const Line& line);
   void strike(const std::string& partition, const Line& line);
 
-  Ledger& ledger_;
+  TrialTable& ledger_;
   std::map<std::string, Line> lines_;                ///< None of them is empty.
   std::set<std::pair<double, std::string>> ranked_;  ///< Less the work, of each line.
   std::multiset<int> sizes_;                         ///< Of each line.

@@ -1,4 +1,4 @@
-// Ledger's side of resuming: what the store has is told to the scheduler again.
+// TrialTable's side of resuming: what the store has is told to the scheduler again.
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "engine/driver/ledger.hpp"
 #include "engine/driver/measure.hpp"
+#include "engine/driver/trial_table.hpp"
 
 namespace hfta::engine {
 
-void Ledger::restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers) {
+void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers) {
   std::map<int, const trials::Trial*> by_number;
   for (const trials::Trial& trial : stored) by_number[trial.number] = &trial;
   for (const int number : numbers) {
@@ -36,8 +36,8 @@ void Ledger::restore(const std::vector<trials::Trial>& stored, const std::vector
 }
 
 // In order of epoch, then of draw. Rungs fall due between epochs, as they did in the run, since nobody trains on before
-// the verdict. Only what there is is looked at: most trials end long before the longest one.
-void Ledger::replay() {
+// the verdict. Visits recorded epochs only: most trials end long before the longest one.
+void TrialTable::replay() {
   std::map<int, std::vector<Past>> by_epoch;
   for (int draw = 0; draw < drawn(); ++draw) {
     const trials::Trial& t = trial(draw);
@@ -51,9 +51,9 @@ void Ledger::replay() {
   settle_strangers();
 }
 
-void Ledger::replay(const Past& past) {
+void TrialTable::replay(const Past& past) {
   const trials::Trial& t = trial(past.draw);
-  Entry& e = entry(past.draw);
+  TrialRecord& e = entry(past.draw);
   bool told = false;
   if (past.record != nullptr) {
     ++epochs_;
@@ -72,9 +72,9 @@ void Ledger::replay(const Past& past) {
 }
 
 // Another program may have ended one of our trials. The scheduler must not wait for it.
-void Ledger::settle_strangers() {
+void TrialTable::settle_strangers() {
   for (int draw = 0; draw < drawn(); ++draw) {
-    Entry& e = entry(draw);
+    TrialRecord& e = entry(draw);
     if (trial(draw).state == trials::State::kRunning) continue;
     count_done(draw);
     const bool expected = e.decision == search::Decision::kStop || e.decision == search::Decision::kComplete;
@@ -82,7 +82,7 @@ void Ledger::settle_strangers() {
   }
   (void)take_verdicts();
   for (int draw = 0; draw < drawn(); ++draw) {
-    const Entry& e = entry(draw);
+    const TrialRecord& e = entry(draw);
     if (e.phase != Phase::kDone && e.decision == search::Decision::kPause) set_phase(draw, Phase::kPaused);
   }
 }

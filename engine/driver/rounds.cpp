@@ -34,7 +34,7 @@ void Driver::Impl::record(const OpenArray& array, const SlotReport& report) {
                 fmt::format("driver: slot {} is empty, and reported epoch {}", report.slot, report.epoch));
   }
   const int number = ledger.trial(draw).number;
-  const Told told = ledger.report(draw, report);
+  const ReportResult told = ledger.report(draw, report);
   page.changes.occupancy.push_back({array.id(), round, report.slot, number, report.epoch});
   if (told.recorded) page.changes.epochs.push_back({number, {report.epoch, report.metrics}, told.value});
   if (!told.failure.empty()) failures[draw] = told.failure;
@@ -42,7 +42,7 @@ void Driver::Impl::record(const OpenArray& array, const SlotReport& report) {
 
 void Driver::Impl::act(OpenArray& array, int slot) {
   const int draw = array.draw_in(slot);
-  Entry& entry = ledger.entry(draw);
+  TrialRecord& entry = ledger.entry(draw);
   const auto failure = failures.find(draw);
   if (failure != failures.end()) {
     finish(draw, State::kFail, failure->second);

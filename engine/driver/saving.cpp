@@ -48,7 +48,7 @@ void Driver::Impl::save(const std::vector<std::size_t>& those) {
 void Driver::Impl::spill() {
   while (ledger.held_bytes() > seams.state_memory) {
     const int draw = ledger.holding().rbegin()->first;
-    Entry& entry = ledger.entry(draw);
+    TrialRecord& entry = ledger.entry(draw);
     keeper.save(entry, ledger.trial(draw).number, entry.state, page);
     entry.best_state.reset();
     ledger.release(draw);

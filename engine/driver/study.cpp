@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "engine/driver/ledger.hpp"
 #include "engine/driver/strategy.hpp"
+#include "engine/driver/trial_table.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -118,7 +118,7 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 }
 
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
-  Ledger ledger(config, record.run_caps);
+  TrialTable ledger(config, record.run_caps);
   ledger.restore(store.trials(config.study), store.draws(config.study));
   if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
   const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);

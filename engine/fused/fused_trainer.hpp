@@ -52,7 +52,7 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
   /// For arrays on device(); null where steps are not captured.
-  [[nodiscard]] const std::shared_ptr<fusion::GraphBackend>& graphs() const { return cuda_graphs_.backend; }
+  [[nodiscard]] const std::shared_ptr<fusion::StepGraphBackend>& graphs() const { return cuda_graphs_.backend; }
 
  private:
   /// That the graph says what validation and test compute.

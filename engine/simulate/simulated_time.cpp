@@ -22,7 +22,7 @@ void SimulatedTime::start(std::size_t worker, std::function<void()> job) {
   place.ends = now_ + place.seconds;
 }
 
-Workers::Ended SimulatedTime::wait() {
+DeviceWorkers::Ended SimulatedTime::wait() {
   std::size_t first = jobs_.size();
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     if (jobs_[i].busy && (first == jobs_.size() || jobs_[i].ends < jobs_[first].ends)) first = i;

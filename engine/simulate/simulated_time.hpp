@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "engine/driver/workers.hpp"
+#include "engine/driver/device_workers.hpp"
 
 namespace hfta::engine {
 
 /// Jobs run at once, in the caller's thread, and say how long they take by spend(); wait() gives the one that ends
 /// first and moves the clock there (ties: the lower worker). So a run is a discrete-event simulation, the same every
 /// time.
-class SimulatedTime final : public Clock, public Workers {
+class SimulatedTime final : public Clock, public DeviceWorkers {
  public:
   explicit SimulatedTime(std::size_t workers) : jobs_(workers) {}
 

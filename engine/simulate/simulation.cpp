@@ -43,7 +43,7 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
     owned.push_back(std::make_unique<SimulatedTrainer>(config, curves, time, fmt::format("pretended:{}", i)));
     trainers.push_back(owned.back().get());
   }
-  Seams seams{store, trainers, time, time, running, finished, silence, stop, faults};
+  DriverDependencies seams{store, trainers, time, time, running, finished, silence, stop, faults};
   seams.record_beside = false;
   return Driver(config, seams).run();
 }

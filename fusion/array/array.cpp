@@ -33,7 +33,7 @@ struct Array::Impl {
   Lowering lowering;
   int width;
   std::uint64_t study_seed;
-  Reading alone, training, evaluation;
+  SpecializedGraph alone, training, evaluation;
   std::vector<bool> owned;
   SlotStore store;
   ExecutorModel model;  // all of the above
@@ -44,14 +44,14 @@ struct Array::Impl {
   bool keep_gradients = false;
 
   Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
-       std::shared_ptr<GraphBackend> graphs)
+       std::shared_ptr<StepGraphBackend> graphs)
       : graph(with_complete_arguments(std::move(g))),
         recipe(std::move(r)),
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
-        alone(training_reading(graph)),
-        evaluation(evaluation_reading(graph)),
+        alone(specialized_for_training(graph)),
+        evaluation(specialized_for_evaluation(graph)),
         owned(owned_weights(alone)),
         store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device),
         model{graph, recipe, alone, training, evaluation, owned, store, device, std::move(graphs)} {
@@ -121,7 +121,7 @@ struct Array::Impl {
 };
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-             const at::Device& device, std::shared_ptr<GraphBackend> graphs)
+             const at::Device& device, std::shared_ptr<StepGraphBackend> graphs)
     : impl_(std::make_unique<Impl>(std::move(graph), std::move(recipe), std::move(lowering), width, study_seed, device,
                                    std::move(graphs))) {}
 Array::~Array() = default;

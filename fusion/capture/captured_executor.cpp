@@ -12,17 +12,17 @@ void CapturedExecutor::resize() {
   steps_.clear();  // they refer to the groups
   eager_.resize();
   for (int k = 0; k < groups(); ++k) {
-    steps_.push_back(std::make_unique<LiveStep>(live_, eager_.chunk(k), eager_.lane(k)));
+    steps_.push_back(std::make_unique<CapturableStep>(live_, eager_.chunk(k), eager_.stream(k)));
   }
 }
 
 void CapturedExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
-  const Lane::Turn turn(eager_.lane(group));
+  const PooledStream::Scope turn(eager_.stream(group));
   steps_[static_cast<std::size_t>(group)]->run(batch, slots, losses, keep_gradients_);
 }
 
 at::Tensor CapturedExecutor::fresh_losses(int group) {
-  const Lane::Turn turn(eager_.lane(group));
+  const PooledStream::Scope turn(eager_.stream(group));
   return steps_.at(static_cast<std::size_t>(group))->fresh_losses();
 }
 
@@ -40,8 +40,8 @@ StepCounts CapturedExecutor::step_counts() const {
 
 ExecutorKind captured_executor() {
   return {"captured",
-          [](const Lowering& lowering, const c10::Device& device, const GraphBackend* graphs) {
-            return !lowering.compiled && (!device.is_cpu() || graphs != nullptr) && has_live_kernels(device);
+          [](const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
+            return !lowering.compiled && (!device.is_cpu() || graphs != nullptr) && has_step_kernels(device);
           },
           [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<CapturedExecutor>(model, lowering);

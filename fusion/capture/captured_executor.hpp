@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "fusion/capture/live_step.hpp"
+#include "fusion/capture/capturable_step.hpp"
 #include "fusion/eager/eager_executor.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/execution/kind.hpp"
@@ -40,8 +40,8 @@ class CapturedExecutor final : public Executor {
 
  private:
   EagerExecutor eager_;
-  LiveModel live_;
-  std::vector<std::unique_ptr<LiveStep>> steps_;  // by group
+  CapturableModel live_;
+  std::vector<std::unique_ptr<CapturableStep>> steps_;  // by group
   bool keep_gradients_ = false;
 };
 

@@ -87,7 +87,7 @@ class CompiledModel::Borrowed {
   std::unique_ptr<Workspace> mine_;
 };
 
-CompiledModel::CompiledModel(const Reading& training, const Reading& evaluation, const Recipe& recipe,
+CompiledModel::CompiledModel(const SpecializedGraph& training, const SpecializedGraph& evaluation, const Recipe& recipe,
                              const SlotStore& store)
     : training_(training),
       evaluation_(evaluation),
@@ -101,12 +101,12 @@ CompiledModel::CompiledModel(const Reading& training, const Reading& evaluation,
 
 CompiledModel::~CompiledModel() = default;
 
-const cpu::Plan& CompiledModel::plan_for(bool training, std::int64_t n) {
+const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const cpu::Plan>& plan = plans_[{training, n}];
+  std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{training, n}];
   if (plan == nullptr) {
-    const Reading& reading = training ? training_ : evaluation_;
-    plan = std::make_unique<const cpu::Plan>(
+    const SpecializedGraph& reading = training ? training_ : evaluation_;
+    plan = std::make_unique<const cpu::CompiledGraph>(
         training ? cpu::compile_training(reading.graph, reading.index, recipe_.loss, recipe_.dtype, n)
                  : cpu::compile_forward(reading.graph, reading.index, recipe_.dtype, n));
   }
@@ -120,7 +120,7 @@ std::int64_t CompiledModel::workspace_bytes() {
   return static_cast<std::int64_t>(most);
 }
 
-void CompiledModel::bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const {
+void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const {
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     const at::Tensor& rows = store_.weight(i);
     auto* const base = static_cast<std::byte*>(rows.data_ptr());
@@ -131,7 +131,8 @@ void CompiledModel::bind(const cpu::Plan& plan, std::span<std::byte*> buffers, i
 }
 
 template <typename T>
-void CompiledModel::update(const cpu::Plan& plan, Workspace& workspace, int row, const SlotStep& numbers) const {
+void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, int row,
+                           const SlotStep& numbers) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   std::vector<SlotRow<T>>& rows = workspace.rows<T>();
   rows.clear();
@@ -147,7 +148,7 @@ void CompiledModel::update(const cpu::Plan& plan, Workspace& workspace, int row,
 }
 
 // Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
-std::span<std::byte*> CompiledModel::run(const cpu::Plan& plan, Workspace& workspace, const CompiledSlot& slot,
+std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                                          const Samples& samples, double* loss) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   bind(plan, buffers, slot.row);
@@ -161,7 +162,7 @@ std::span<std::byte*> CompiledModel::run(const cpu::Plan& plan, Workspace& works
   return buffers;
 }
 
-Gradients CompiledModel::copied_gradients(const cpu::Plan& plan, std::span<std::byte* const> buffers) const {
+Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const {
   Gradients gradients;
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (!training_.graph.weights[i].trained || !store_.owned(i)) continue;
@@ -176,7 +177,7 @@ Gradients CompiledModel::copied_gradients(const cpu::Plan& plan, std::span<std::
 
 double CompiledModel::step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
                            Gradients* gradients) {
-  const cpu::Plan& plan = plan_for(true, samples.size());
+  const cpu::CompiledGraph& plan = plan_for(true, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   double loss = 0;
@@ -191,7 +192,7 @@ double CompiledModel::step(const CompiledSlot& slot, const Samples& samples, con
 }
 
 at::Tensor CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
-  const cpu::Plan& plan = plan_for(false, samples.size());
+  const cpu::CompiledGraph& plan = plan_for(false, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, nullptr);
@@ -205,7 +206,8 @@ std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
     check_precision(recipe);
     const Graph complete = with_complete_arguments(graph);
-    const Reading training = training_reading(complete), evaluation = evaluation_reading(complete);
+    const SpecializedGraph training = specialized_for_training(complete),
+                           evaluation = specialized_for_evaluation(complete);
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
     static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.loss, recipe.dtype, n));
     static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));

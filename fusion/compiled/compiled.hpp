@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "fusion/cpu/plan.hpp"
+#include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/optimizers/slot_step.hpp"
-#include "fusion/passes/reading.hpp"
+#include "fusion/passes/specialize.hpp"
 #include "fusion/slots/slot_store.hpp"
 
 namespace hfta::fusion {
@@ -32,7 +32,8 @@ class CompiledModel {
  public:
   /// Compiles for the recipe's batch size, others when they come. Throws Error{kConfig} naming an op that cannot be
   /// compiled. The readings and the store must outlive it.
-  CompiledModel(const Reading& training, const Reading& evaluation, const Recipe& recipe, const SlotStore& store);
+  CompiledModel(const SpecializedGraph& training, const SpecializedGraph& evaluation, const Recipe& recipe,
+                const SlotStore& store);
   ~CompiledModel();
 
   /// One optimizer step; returns the mean loss before it. `gradients` (null: not wanted): those of the trained weights
@@ -46,21 +47,21 @@ class CompiledModel {
  private:
   struct Workspace;
   class Borrowed;
-  const cpu::Plan& plan_for(bool training, std::int64_t n);
-  void bind(const cpu::Plan& plan, std::span<std::byte*> buffers, int row) const;
-  std::span<std::byte*> run(const cpu::Plan& plan, Workspace& workspace, const CompiledSlot& slot,
+  const cpu::CompiledGraph& plan_for(bool training, std::int64_t n);
+  void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
+  std::span<std::byte*> run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                             const Samples& samples, double* loss) const;
-  [[nodiscard]] Gradients copied_gradients(const cpu::Plan& plan, std::span<std::byte* const> buffers) const;
+  [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
   template <typename T>
-  void update(const cpu::Plan& plan, Workspace& workspace, int row, const SlotStep& numbers) const;
+  void update(const cpu::CompiledGraph& plan, Workspace& workspace, int row, const SlotStep& numbers) const;
 
-  const Reading& training_;
-  const Reading& evaluation_;
+  const SpecializedGraph& training_;
+  const SpecializedGraph& evaluation_;
   Recipe recipe_;
   const SlotStore& store_;
   bool two_states_;  ///< Of the optimizer.
   std::mutex mutex_;
-  std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::Plan>> plans_;
+  std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 

@@ -27,7 +27,7 @@ CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& l
 
 void CompiledExecutor::resize() {
   gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
-  threads_ = std::make_unique<Workers>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
+  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
 }
 
 void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
@@ -55,7 +55,7 @@ std::int64_t CompiledExecutor::workspace_bytes() const {
 
 ExecutorKind compiled_executor() {
   return {"compiled",
-          [](const Lowering& lowering, const c10::Device&, const GraphBackend*) { return lowering.compiled; },
+          [](const Lowering& lowering, const c10::Device&, const StepGraphBackend*) { return lowering.compiled; },
           [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<CompiledExecutor>(model, lowering);
           },

@@ -7,7 +7,7 @@
 #include "fusion/compiled/compiled.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/execution/kind.hpp"
-#include "fusion/execution/workers.hpp"
+#include "fusion/execution/thread_pool.hpp"
 
 namespace hfta::fusion {
 
@@ -32,7 +32,7 @@ class CompiledExecutor final : public Executor {
   const ExecutorModel& model_;
   int workers_, threads_per_worker_;
   mutable CompiledModel compiled_;  // it locks
-  std::unique_ptr<Workers> threads_;
+  std::unique_ptr<ThreadPool> threads_;
   std::vector<Gradients> gradients_;  // by group, where they are kept
   bool keep_gradients_ = false;
 };

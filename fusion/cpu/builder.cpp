@@ -212,12 +212,12 @@ void Builder::run_backward() {
 }
 
 // Each buffer goes to the lowest place that is free while it lives; large ones choose first.
-void Builder::place(Plan& plan) const {
+void Builder::place(CompiledGraph& plan) const {
   std::vector<std::size_t> order(buffers_.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
-  plan.offsets.assign(buffers_.size(), Plan::kOutside);
+  plan.offsets.assign(buffers_.size(), CompiledGraph::kOutside);
   std::vector<std::size_t> placed;
   for (const std::size_t id : order) {
     const Buffer& buffer = buffers_[id];
@@ -241,8 +241,8 @@ void Builder::place(Plan& plan) const {
   }
 }
 
-Plan Builder::finish(ValueId output, std::optional<Tensor> target) {
-  Plan plan;
+CompiledGraph Builder::finish(ValueId output, std::optional<Tensor> target) {
+  CompiledGraph plan;
   const auto keep = [&](const Tensor& t, bool from_begin) {
     Buffer& buffer = buffer_of(t);
     if (from_begin) buffer.begin = 0;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fusion/cpu/plan.hpp"
+#include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/graph/numbers.hpp"
 #include "fusion/recipe.hpp"
 
@@ -90,7 +90,7 @@ class Builder {
 
   /// Emits the backward kernels of everything that was registered.
   void run_backward();
-  [[nodiscard]] Plan finish(ValueId output, std::optional<Tensor> target);
+  [[nodiscard]] CompiledGraph finish(ValueId output, std::optional<Tensor> target);
 
  private:
   struct Buffer {
@@ -106,7 +106,7 @@ class Builder {
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
   void check_within(const Tensor& t) const;
   void touch(const Tensor& t);
-  void place(Plan& plan) const;
+  void place(CompiledGraph& plan) const;
 
   const Graph& graph_;
   std::vector<int> index_;
@@ -121,7 +121,7 @@ class Builder {
   std::vector<Kernel> kernels_;
   std::vector<std::function<void()>> backward_;
   std::vector<Tensor> weights_, inputs_;
-  std::vector<Plan::Constant> constants_;
+  std::vector<CompiledGraph::Constant> constants_;
 };
 
 /// f.template operator()<float>() or <double>(), by dtype.

@@ -13,7 +13,7 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-void compile_number(Site& site) {
+void compile_number(LoweringContext& site) {
   const Node& node = site.node();
   Builder& b = site.b;
   if (node.op == "number::size") {
@@ -36,7 +36,7 @@ void compile_number(Site& site) {
 
 // What an op's compiler asks of its arguments, and finds otherwise, is the node's fault.
 template <typename Work>
-void at_node(const Site& site, Work work) {
+void at_node(const LoweringContext& site, Work work) {
   try {
     work();
   } catch (const ShapeError& error) {
@@ -60,13 +60,13 @@ bool only_moves(const std::string& op) {
 }
 
 // Kernels have at least one element to work on; LibTorch knows what becomes of none.
-void refuse_empty(Site& site) {
+void refuse_empty(LoweringContext& site) {
   for (const ValueId id : inputs_of(site.node())) {
     if (site.b.bound(id) && site.b.value(id).numel() == 0) site.fail("an input of it is empty");
   }
 }
 
-void compile_op(Site& site) {
+void compile_op(LoweringContext& site) {
   const Graph& graph = site.b.graph();
   const Node& node = site.node();
   const bool counts = node.no_gradient && node.op == "aten::add_.Tensor";  // num_batches_tracked
@@ -89,7 +89,7 @@ void compile_nodes(Builder& b) {
   const Graph& graph = b.graph();
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (b.fused(i)) continue;
-    Site site(b, i);
+    LoweringContext site(b, i);
     if (b.passes_on(i)) {
       site.bind(site.tensor(0));
       continue;
@@ -101,7 +101,7 @@ void compile_nodes(Builder& b) {
 
 // Of what looks at several nodes, or at none: tiling, inputs, the loss, backward kernels.
 template <typename Work>
-Plan checked(Work work) {
+CompiledGraph checked(Work work) {
   try {
     return work();
   } catch (const ShapeError& error) {
@@ -115,7 +115,8 @@ Plan checked(Work work) {
 
 }  // namespace
 
-Plan compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype, std::int64_t n) {
+CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype,
+                               std::int64_t n) {
   return checked([&] {
     std::vector<int> positions = index;
     const Graph cut = in_panels(graph, positions, n);
@@ -127,7 +128,7 @@ Plan compile_training(const Graph& graph, const std::vector<int>& index, Loss lo
   });
 }
 
-Plan compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n) {
+CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n) {
   return checked([&] {
     Builder b(graph, index, dtype, n, false);
     compile_nodes(b);

@@ -6,7 +6,7 @@
 /// and the next slot uses the same memory. Sums are made in a fixed order, so equal slots give equal bits wherever and
 /// beside whomever they run.
 
-#include "fusion/cpu/plan.hpp"
+#include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/recipe.hpp"
 
 namespace hfta::fusion::cpu {
@@ -16,9 +16,10 @@ namespace hfta::fusion::cpu {
 /// that has no compiler, or not for such arguments. The graph may come from anywhere, as long as its values' ids lie
 /// within it: each op's compiler checks the tensors and numbers that it is given, and no kernel is emitted that would
 /// reach beyond a buffer.
-[[nodiscard]] Plan compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype,
-                                    std::int64_t n);
+[[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype,
+                                             std::int64_t n);
 /// The forward pass alone, of an evaluation reading.
-[[nodiscard]] Plan compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n);
+[[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
+                                            std::int64_t n);
 
 }  // namespace hfta::fusion::cpu

@@ -48,18 +48,18 @@ std::vector<std::string> compiled_ops() {
   return names;
 }
 
-void Site::fail(const std::string& what) const {
+void LoweringContext::fail(const std::string& what) const {
   throw Error(ErrorKind::kConfig,
               fmt::format("{}: {}: {}: cannot be compiled: {}", call_.where, call_.path, call_.op, what));
 }
 
-Tensor Site::tensor(std::size_t i) const {
+Tensor LoweringContext::tensor(std::size_t i) const {
   const auto* id = std::get_if<ValueId>(&call_.args.at(i));
   if (id == nullptr || !b.bound(*id)) fail(fmt::format("argument {} is no tensor", i));
   return b.value(*id);
 }
 
-Tensor Site::floats(std::size_t i) const {
+Tensor LoweringContext::floats(std::size_t i) const {
   Tensor t = tensor(i);
   if (t.dtype != b.dtype()) {
     fail(fmt::format("argument {} is {}, wanted {}", i, name_of(t.dtype), name_of(b.dtype())));
@@ -67,7 +67,7 @@ Tensor Site::floats(std::size_t i) const {
   return t;
 }
 
-Tensor Site::floats_or_none(std::size_t i, const Dims& sizes) const {
+Tensor LoweringContext::floats_or_none(std::size_t i, const Dims& sizes) const {
   if (is_none(i)) return {};
   Tensor t = floats(i);
   if (t.sizes != sizes) {
@@ -76,7 +76,7 @@ Tensor Site::floats_or_none(std::size_t i, const Dims& sizes) const {
   return t;
 }
 
-std::vector<Tensor> Site::tensors(std::size_t i) const {
+std::vector<Tensor> LoweringContext::tensors(std::size_t i) const {
   const auto* ids = std::get_if<std::vector<ValueId>>(&call_.args.at(i));
   if (ids == nullptr) fail(fmt::format("argument {} is no list of tensors", i));
   std::vector<Tensor> out;
@@ -87,13 +87,13 @@ std::vector<Tensor> Site::tensors(std::size_t i) const {
   return out;
 }
 
-bool Site::is_number(std::size_t i) const {
+bool LoweringContext::is_number(std::size_t i) const {
   const Arg& arg = call_.args.at(i);
   if (const auto* id = std::get_if<ValueId>(&arg)) return b.number(*id).has_value();
   return std::holds_alternative<double>(arg) || std::holds_alternative<std::int64_t>(arg);
 }
 
-Number Site::literal(std::size_t i) const {
+Number LoweringContext::literal(std::size_t i) const {
   const Arg& arg = call_.args.at(i);
   if (const auto* id = std::get_if<ValueId>(&arg); id != nullptr && b.number(*id)) return *b.number(*id);
   if (const auto* integer = std::get_if<std::int64_t>(&arg)) return *integer;
@@ -102,21 +102,21 @@ Number Site::literal(std::size_t i) const {
   fail(fmt::format("argument {} is no number that is known beforehand", i));
 }
 
-double Site::number(std::size_t i) const { return real(literal(i)); }
+double LoweringContext::number(std::size_t i) const { return real(literal(i)); }
 
-std::int64_t Site::integer(std::size_t i) const {
+std::int64_t LoweringContext::integer(std::size_t i) const {
   const std::optional<std::int64_t> value = whole(literal(i));
   if (!value) fail(fmt::format("argument {} is {}, wanted an integer", i, number(i)));
   return *value;
 }
 
-bool Site::flag(std::size_t i) const {
+bool LoweringContext::flag(std::size_t i) const {
   const auto* flag = std::get_if<bool>(&call_.args.at(i));
   if (flag == nullptr) fail(fmt::format("argument {} is neither true nor false", i));
   return *flag;
 }
 
-Dims Site::ints(std::size_t i) const {
+Dims LoweringContext::ints(std::size_t i) const {
   const Arg& arg = call_.args.at(i);
   if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&arg)) return *numbers;
   if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
@@ -132,12 +132,12 @@ Dims Site::ints(std::size_t i) const {
   fail(fmt::format("argument {} is no list of sizes", i));
 }
 
-std::optional<int> Site::hyper(std::size_t i) const {
+std::optional<int> LoweringContext::hyper(std::size_t i) const {
   const auto* ref = std::get_if<HyperRef>(&call_.args.at(i));
   return ref == nullptr ? std::nullopt : std::optional(ref->index);
 }
 
-std::function<double(const Run&)> Site::slot_number(std::size_t i) const {
+std::function<double(const Run&)> LoweringContext::slot_number(std::size_t i) const {
   if (const auto own = hyper(i))
     return [at = static_cast<std::size_t>(*own)](const Run& run) { return run.hypers[at]; };
   return [value = number(i)](const Run&) { return value; };

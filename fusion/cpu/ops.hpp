@@ -10,9 +10,9 @@
 namespace hfta::fusion::cpu {
 
 /// A node while it is compiled: its arguments, which are complete and stand as the op's schema has them.
-class Site {
+class LoweringContext {
  public:
-  Site(Builder& builder, std::size_t node) : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
+  LoweringContext(Builder& builder, std::size_t node) : b(builder), node_(node), call_(builder.graph().nodes[node]) {}
 
   Builder& b;
 
@@ -52,7 +52,7 @@ class Site {
   const Node& call_;
 };
 
-using Compile = void (*)(Site&);
+using Compile = void (*)(LoweringContext&);
 
 /// nullptr if there is none.
 [[nodiscard]] Compile find_compiler(const std::string& op);

@@ -1,7 +1,7 @@
 #pragma once
 /// Kernels over tensors of any strides.
 
-#include "fusion/cpu/plan.hpp"
+#include "fusion/cpu/compiled_graph.hpp"
 
 namespace hfta::fusion::cpu {
 

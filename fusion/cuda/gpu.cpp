@@ -66,8 +66,8 @@ CudaGraphs cuda_graphs(const at::Device& device) {
       why = ::dlerror();
       continue;
     }
-    auto* const make = reinterpret_cast<cuda::MakeGraphBackend*>(::dlsym(module, cuda::kMakeGraphBackend));
-    if (make != nullptr) return {std::shared_ptr<GraphBackend>(make()), ""};
+    auto* const make = reinterpret_cast<cuda::MakeStepGraphBackend*>(::dlsym(module, cuda::kMakeStepGraphBackend));
+    if (make != nullptr) return {std::shared_ptr<StepGraphBackend>(make()), ""};
     why = place + " is no module of CUDA graphs";
   }
   return {nullptr, why};

@@ -6,9 +6,9 @@
 namespace hfta::fusion::cuda {
 
 inline constexpr const char* kGraphModule = "libhfta_cuda_graphs.so";
-inline constexpr const char* kMakeGraphBackend = "hfta_make_cuda_graphs";
+inline constexpr const char* kMakeStepGraphBackend = "hfta_make_cuda_graphs";
 
 /// Under that name: makes a backend, which the caller owns.
-using MakeGraphBackend = GraphBackend*();
+using MakeStepGraphBackend = StepGraphBackend*();
 
 }  // namespace hfta::fusion::cuda

@@ -128,7 +128,7 @@ class Streams {
   std::map<c10::DeviceIndex, std::vector<c10::cuda::CUDAStream>> idle_;
 };
 
-class CudaLane final : public GraphLane {
+class CudaLane final : public StepGraphRecorder {
  public:
   CudaLane(std::shared_ptr<CaptureMutex> one_at_a_time, std::shared_ptr<Streams> streams, c10::DeviceIndex device)
       : one_at_a_time_(std::move(one_at_a_time)), streams_(std::move(streams)), stream_(streams_->take(device)) {}
@@ -176,9 +176,9 @@ class CudaLane final : public GraphLane {
   bool ran_out_ = false;  // of memory, in the last capture
 };
 
-class CudaBackend final : public GraphBackend {
+class CudaBackend final : public StepGraphBackend {
  public:
-  std::unique_ptr<GraphLane> open_lane(const c10::Device& device) override {
+  std::unique_ptr<StepGraphRecorder> open_recorder(const c10::Device& device) override {
     const c10::DeviceIndex index = device.has_index() ? device.index() : c10::cuda::current_device();
     return std::make_unique<CudaLane>(one_at_a_time_, streams_, index);
   }
@@ -191,6 +191,6 @@ class CudaBackend final : public GraphBackend {
 }  // namespace
 }  // namespace hfta::fusion::cuda
 
-extern "C" __attribute__((visibility("default"))) hfta::fusion::GraphBackend* hfta_make_cuda_graphs() {
+extern "C" __attribute__((visibility("default"))) hfta::fusion::StepGraphBackend* hfta_make_cuda_graphs() {
   return std::make_unique<hfta::fusion::cuda::CudaBackend>().release();
 }

@@ -40,14 +40,14 @@ at::Tensor unwrapped(const at::Tensor& t, std::int64_t level, int slots) {
 BatchedOp::BatchedOp(const Node& node, const at::Device& device, bool by_slot)
     : op_(node, device), written_(makes_view(node) ? written_by(node) : std::vector<ValueId>()), by_slot_(by_slot) {}
 
-Flow BatchedOp::batched(std::span<const c10::IValue> values, const std::vector<bool>& slotwise, int slots) const {
+ValueEnv BatchedOp::batched(std::span<const c10::IValue> values, const std::vector<bool>& slotwise, int slots) const {
   // functorch's own loop over slots tells standard error of itself at every op; ours does the same in silence.
   functorch::setVmapFallbackEnabled(false);
   const VmapLevel level(slots);
   const auto wrap = [&](ValueId id, const at::Tensor& t) {
     return slotwise[static_cast<std::size_t>(id)] ? functorch::makeBatched(t, 0, level.number()) : t;
   };
-  Flow outputs = op_.call(values, {}, wrap);
+  ValueEnv outputs = op_.call(values, {}, wrap);
   for (c10::IValue& output : outputs) {
     if (output.isTensor() && output.toTensor().defined()) {
       output = unwrapped(output.toTensor(), level.number(), slots);
@@ -56,30 +56,30 @@ Flow BatchedOp::batched(std::span<const c10::IValue> values, const std::vector<b
   return outputs;
 }
 
-Flow BatchedOp::slot_by_slot(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
-                             const RunContext& context) const {
-  std::vector<Flow> by_slot;
+ValueEnv BatchedOp::slot_by_slot(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
+                                 const RunContext& context) const {
+  std::vector<ValueEnv> by_slot;
   for (int b = 0; b < context.slots; ++b) {
     const auto row = [&](ValueId id, const at::Tensor& t) {
       return slotwise[static_cast<std::size_t>(id)] ? t.select(0, b) : t;
     };
     by_slot.push_back(op_.call(values, context.numbers.hypers_of(static_cast<std::size_t>(b)), row));
   }
-  Flow outputs;
+  ValueEnv outputs;
   for (std::size_t o = 0; o < by_slot.front().size(); ++o) {
     if (o < written_.size()) {  // in place: the slots' rows are written already
       outputs.push_back(values[static_cast<std::size_t>(written_[o])]);
       continue;
     }
     std::vector<at::Tensor> rows;
-    for (Flow& flow : by_slot) rows.push_back(flow[o].toTensor());
+    for (ValueEnv& flow : by_slot) rows.push_back(flow[o].toTensor());
     outputs.emplace_back(rows.front().defined() ? at::stack(rows) : at::Tensor());
   }
   return outputs;
 }
 
-Flow BatchedOp::call(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
-                     const RunContext& context) const {
+ValueEnv BatchedOp::call(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
+                         const RunContext& context) const {
   if (!by_slot_) {
     try {
       return batched(values, slotwise, context.slots);

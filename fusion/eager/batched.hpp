@@ -4,8 +4,8 @@
 #include <atomic>
 #include <vector>
 
+#include "fusion/eager/batching_rule.hpp"
 #include "fusion/eager/boxed.hpp"
-#include "fusion/eager/rule.hpp"
 
 namespace hfta::fusion {
 
@@ -19,15 +19,16 @@ class BatchedOp {
   BatchedOp& operator=(const BatchedOp&) = delete;
 
   /// Outputs with a slot dimension. Throws c10::Error if the op itself refuses its arguments.
-  [[nodiscard]] Flow call(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
-                          const RunContext& context) const;
+  [[nodiscard]] ValueEnv call(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
+                              const RunContext& context) const;
   /// "batched" or "per_slot"; known for sure after the first call.
   [[nodiscard]] const char* way() const { return by_slot_ ? "per_slot" : "batched"; }
 
  private:
-  [[nodiscard]] Flow batched(std::span<const c10::IValue> values, const std::vector<bool>& slotwise, int slots) const;
-  [[nodiscard]] Flow slot_by_slot(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
-                                  const RunContext& context) const;
+  [[nodiscard]] ValueEnv batched(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
+                                 int slots) const;
+  [[nodiscard]] ValueEnv slot_by_slot(std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
+                                      const RunContext& context) const;
 
   BoxedOp op_;
   std::vector<ValueId> written_;  ///< What an op in place gives back.

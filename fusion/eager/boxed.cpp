@@ -138,7 +138,8 @@ BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)
   }
 }
 
-Flow BoxedOp::call(std::span<const c10::IValue> values, std::span<const double> hypers, const Change& change) const {
+ValueEnv BoxedOp::call(std::span<const c10::IValue> values, std::span<const double> hypers,
+                       const Change& change) const {
   torch::jit::Stack stack = literals_;
   for (const Filled& filled : values_) {
     const c10::IValue& value = values[static_cast<std::size_t>(filled.value)];
@@ -153,7 +154,7 @@ Flow BoxedOp::call(std::span<const c10::IValue> values, std::span<const double> 
   for (const auto& [i, sizes] : sizes_) stack[i] = resolve(sizes, values);
   for (const auto& [i, index] : hypers_) stack[i] = hypers[static_cast<std::size_t>(index)];
   call_boxed(op_, device_, stack);
-  Flow outputs;
+  ValueEnv outputs;
   for (c10::IValue& value : stack) {
     if (!value.isTensorList()) {
       outputs.push_back(std::move(value));

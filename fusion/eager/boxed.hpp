@@ -13,7 +13,7 @@
 namespace hfta::fusion {
 
 /// What flows through a graph: tensors, and numbers computed from sizes.
-using Flow = std::vector<c10::IValue>;
+using ValueEnv = std::vector<c10::IValue>;
 
 /// A node's op with its literals converted once; only values are filled in per call.
 class BoxedOp {
@@ -24,8 +24,8 @@ class BoxedOp {
   /// Changes a tensor on its way into the op.
   using Change = std::function<at::Tensor(ValueId, const at::Tensor&)>;
   /// Calls it. `values` are indexed by ValueId; `hypers` are Graph::hypers' values. Outputs as Node::outputs has them.
-  [[nodiscard]] Flow call(std::span<const c10::IValue> values, std::span<const double> hypers = {},
-                          const Change& change = nullptr) const;
+  [[nodiscard]] ValueEnv call(std::span<const c10::IValue> values, std::span<const double> hypers = {},
+                              const Change& change = nullptr) const;
 
   /// The same with dimension arguments that do not count a leading slot dimension: non-negative ones move up by one.
   /// `dims` are the positions of those arguments.

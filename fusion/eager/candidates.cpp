@@ -49,7 +49,8 @@ std::vector<Lowering> candidates(const CandidateQuestion& question) {
 }  // namespace
 
 ExecutorKind eager_executor() {
-  return {"eager", [](const Lowering& lowering, const c10::Device&, const GraphBackend*) { return !lowering.compiled; },
+  return {"eager",
+          [](const Lowering& lowering, const c10::Device&, const StepGraphBackend*) { return !lowering.compiled; },
           [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<EagerExecutor>(model, lowering);
           },

@@ -7,7 +7,7 @@
 namespace hfta::fusion {
 namespace {
 
-std::vector<std::int64_t> with_slots(std::vector<std::int64_t> sizes, const Call& call) {
+std::vector<std::int64_t> with_slots(std::vector<std::int64_t> sizes, const OpCall& call) {
   if (call.slots() > 0) sizes.insert(sizes.begin(), call.slots());
   return sizes;
 }
@@ -17,30 +17,30 @@ at::TensorOptions drawn(const at::TensorOptions& like) {
   return like.dtype(like.dtype() == at::kDouble ? at::kDouble : at::kFloat);
 }
 
-std::uint32_t node_of(const Call& call) { return static_cast<std::uint32_t>(call.index()); }
+std::uint32_t node_of(const OpCall& call) { return static_cast<std::uint32_t>(call.index()); }
 
 }  // namespace
 
-at::Tensor counted_masks(const Call& call, std::vector<std::int64_t> sizes, const SlotNumbers& rates,
+at::Tensor counted_masks(const OpCall& call, std::vector<std::int64_t> sizes, const SlotNumbers& rates,
                          const at::TensorOptions& like) {
   return call.context()
       .numbers.dropout_masks(with_slots(std::move(sizes), call), rates, node_of(call), drawn(like))
       .to(like.dtype().toScalarType());
 }
 
-at::Tensor counted_uniform(const Call& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
+at::Tensor counted_uniform(const OpCall& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
   return call.context()
       .numbers.uniforms(with_slots(std::move(sizes), call), node_of(call), drawn(like))
       .to(like.dtype().toScalarType());
 }
 
-at::Tensor counted_normal(const Call& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
+at::Tensor counted_normal(const OpCall& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
   return call.context()
       .numbers.normals(with_slots(std::move(sizes), call), node_of(call), drawn(like))
       .to(like.dtype().toScalarType());
 }
 
-at::Tensor beside(const SlotNumbers& per_slot, const Call& call, std::int64_t dim, const at::TensorOptions& like) {
+at::Tensor beside(const SlotNumbers& per_slot, const OpCall& call, std::int64_t dim, const at::TensorOptions& like) {
   const at::Tensor there = per_slot.as(like);
   if (call.slots() == 0) return there.squeeze();
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(std::max<std::int64_t>(dim, 1)), 1);
@@ -48,7 +48,7 @@ at::Tensor beside(const SlotNumbers& per_slot, const Call& call, std::int64_t di
   return there.view(sizes);
 }
 
-std::vector<std::int64_t> slot_sizes(const at::Tensor& value, const Call& call) {
+std::vector<std::int64_t> slot_sizes(const at::Tensor& value, const OpCall& call) {
   return value.sizes().slice(call.slots() > 0 ? 1 : 0).vec();
 }
 

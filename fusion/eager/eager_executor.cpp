@@ -26,41 +26,41 @@ void EagerExecutor::resize() {
   for (int first = 0; first < model_.store.slots(); first += slots_) {
     chunks_.emplace_back(model_.graph, model_.owned, model_.store, model_.recipe.optimizer, first, slots_);
   }
-  lanes_.emplace(model_.device, groups(), model_.graphs.get());
-  threads_ = std::make_unique<Workers>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
+  streams_.emplace(model_.device, groups(), model_.graphs.get());
+  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
 }
 
 void EagerExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
-  lanes_->fork();
+  streams_->fork();
   try {
     threads_->run(static_cast<int>(groups.size()), [&](int i) {
       const int group = groups[static_cast<std::size_t>(i)];
-      const std::lock_guard in_turn(lane(group).in_use());
-      const auto on_lane = Lanes::on(lane(group));
+      const std::lock_guard in_turn(stream(group).in_use());
+      const auto on_stream = StreamPool::on(stream(group));
       work(group);
     });
   } catch (...) {
-    lanes_->join();
+    streams_->join();
     throw;
   }
-  lanes_->join();
+  streams_->join();
 }
 
 // What slots compute alike of some samples.
-std::shared_ptr<const Flow> EagerExecutor::share(const Samples& samples, bool training) {
+std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, bool training) {
   if (samples.shared != nullptr) return samples.shared;
   if (training) ++shared_runs_;
   const Program& program = training ? trainer_ : evaluator_;
   std::vector<at::Tensor> inputs;
   for (const at::Tensor& input : samples.inputs) inputs.push_back(samples.of(input));
-  return std::make_shared<const Flow>(program.share(inputs, chunks_.front().leaves));
+  return std::make_shared<const ValueEnv>(program.share(inputs, chunks_.front().leaves));
 }
 
 void EagerExecutor::prepare(Samples& samples, bool training) {
   if (samples.shared == nullptr) threads_->run_alone([&] { samples.shared = share(samples, training); });
 }
 
-at::Tensor EagerExecutor::run(int group, const Program& program, std::span<const Flow* const> shared,
+at::Tensor EagerExecutor::run(int group, const Program& program, std::span<const ValueEnv* const> shared,
                               std::span<const SlotRun> slots) {
   std::vector<SlotRandom> random;
   std::vector<std::vector<double>> hypers;
@@ -73,8 +73,8 @@ at::Tensor EagerExecutor::run(int group, const Program& program, std::span<const
 }
 
 at::Tensor EagerExecutor::forward(int group, const Batch& batch, std::span<const SlotRun> slots) {
-  std::vector<std::shared_ptr<const Flow>> parts(batch.parts.size());
-  std::vector<const Flow*> of_slot;
+  std::vector<std::shared_ptr<const ValueEnv>> parts(batch.parts.size());
+  std::vector<const ValueEnv*> of_slot;
   for (int i = 0; i < slots_; ++i) {
     const std::size_t part = batch.part_of_slot(i);
     if (parts[part] == nullptr) parts[part] = share(batch.parts[part], true);
@@ -115,9 +115,9 @@ at::Tensor EagerExecutor::fresh_losses(int /*group*/) {
 
 at::Tensor EagerExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
   const at::NoGradGuard no_gradients;
-  const Lane::Turn turn(lane(group));
-  const std::shared_ptr<const Flow> shared = share(samples, false);
-  return run(group, evaluator_, std::vector<const Flow*>(static_cast<std::size_t>(slots_), shared.get()), slots);
+  const PooledStream::Scope turn(stream(group));
+  const std::shared_ptr<const ValueEnv> shared = share(samples, false);
+  return run(group, evaluator_, std::vector<const ValueEnv*>(static_cast<std::size_t>(slots_), shared.get()), slots);
 }
 
 Gradients EagerExecutor::gradients(int group) const {

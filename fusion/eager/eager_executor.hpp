@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "fusion/eager/chunk.hpp"
-#include "fusion/eager/lanes.hpp"
 #include "fusion/eager/program.hpp"
+#include "fusion/eager/stream_pool.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/execution/kind.hpp"
-#include "fusion/execution/workers.hpp"
+#include "fusion/execution/thread_pool.hpp"
 
 namespace hfta::fusion {
 
@@ -36,14 +36,14 @@ class EagerExecutor final : public Executor {
 
   [[nodiscard]] const Program& trainer() const { return trainer_; }
   [[nodiscard]] Chunk& chunk(int group) { return chunks_[static_cast<std::size_t>(group)]; }
-  [[nodiscard]] const Lane& lane(int group) const { return lanes_->of_chunk(group); }
+  [[nodiscard]] const PooledStream& stream(int group) const { return streams_->of_chunk(group); }
   /// Counts runs of Program::share for training.
   [[nodiscard]] std::atomic<std::int64_t>& shared_runs() { return shared_runs_; }
 
  private:
   [[nodiscard]] int wide() const { return slots_ == 1 ? 0 : slots_; }
-  [[nodiscard]] std::shared_ptr<const Flow> share(const Samples& samples, bool training);
-  [[nodiscard]] at::Tensor run(int group, const Program& program, std::span<const Flow* const> shared,
+  [[nodiscard]] std::shared_ptr<const ValueEnv> share(const Samples& samples, bool training);
+  [[nodiscard]] at::Tensor run(int group, const Program& program, std::span<const ValueEnv* const> shared,
                                std::span<const SlotRun> slots);
   [[nodiscard]] at::Tensor forward(int group, const Batch& batch, std::span<const SlotRun> slots);
   [[nodiscard]] at::Tensor targets(const Batch& batch) const;
@@ -53,8 +53,8 @@ class EagerExecutor final : public Executor {
   int workers_, threads_per_worker_;
   Program trainer_, evaluator_;
   std::vector<Chunk> chunks_;
-  std::optional<Lanes> lanes_;
-  std::unique_ptr<Workers> threads_;
+  std::optional<StreamPool> streams_;
+  std::unique_ptr<ThreadPool> threads_;
   bool keep_gradients_ = false;
   std::atomic<std::int64_t> shared_runs_ = 0;
 };

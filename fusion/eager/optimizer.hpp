@@ -29,7 +29,7 @@ template <typename T>
 
 /// One step of every occupied slot, in place. Clipping is by the slot's own norm over all its parameters
 /// (torch.nn.utils.clip_grad_norm_). Bias corrections are computed in double. On a CPU one pass over memory per slot;
-/// otherwise as step_reference. LiveKernels::step is the same for numbers that lie on the device.
+/// otherwise as step_reference. StepKernels::step is the same for numbers that lie on the device.
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);
 
 /// The same in tensor operations, on any device: what the fast form is judged by.

@@ -24,7 +24,7 @@ bool supports(const Candidate& candidate, const Node& node) {
   return candidate.supports == nullptr || candidate.supports(node);
 }
 
-const Candidate* pick(const Rule& rule, const Node& node, const Lowering& lowering) {
+const Candidate* pick(const BatchingRule& rule, const Node& node, const Lowering& lowering) {
   const auto chosen = lowering.families.find(rule.family);
   const Candidate* first = nullptr;
   for (const Candidate& candidate : rule.candidates) {
@@ -35,13 +35,13 @@ const Candidate* pick(const Rule& rule, const Node& node, const Lowering& loweri
   return first;
 }
 
-Flow to_flow(std::vector<at::Tensor> tensors) {
-  Flow flow;
+ValueEnv to_values(std::vector<at::Tensor> tensors) {
+  ValueEnv flow;
   for (at::Tensor& tensor : tensors) flow.emplace_back(std::move(tensor));
   return flow;
 }
 
-void store(Flow outputs, const Node& node, Flow& values) {
+void store(ValueEnv outputs, const Node& node, ValueEnv& values) {
   for (std::size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
     if (node.outputs[o] != kNoValue) values[static_cast<std::size_t>(node.outputs[o])] = std::move(outputs[o]);
   }
@@ -49,8 +49,8 @@ void store(Flow outputs, const Node& node, Flow& values) {
 
 }  // namespace
 
-Program::Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
-                 Precision precision)
+Program::Program(SpecializedGraph reading, const std::vector<bool>& owned, const Lowering& lowering,
+                 const at::Device& device, Precision precision)
     : graph_(std::move(reading.graph)),
       index_(std::move(reading.index)),
       device_(device),
@@ -62,23 +62,26 @@ Program::Program(Reading reading, const std::vector<bool>& owned, const Lowering
   // from samples has a slot dimension in the second part.
   own_ = sharing_.slotwise;
   for (std::size_t id = 0; id < own_.size(); ++id) {
-    own_[id] = own_[id] || (sharing_.from_data[id] && !sharing_.late[id]);
+    own_[id] = own_[id] || (sharing_.from_data[id] && !sharing_.after_divergence[id]);
   }
-  for (const Node& node : graph_.nodes) {  // late numbers and constants made of data
+  for (const Node& node : graph_.nodes) {  // after_divergence numbers and constants made of data
     for (const ValueId id : node.outputs) {
       if (id == kNoValue || is_number_op(node.op) || graph_.values[static_cast<std::size_t>(id)].number) continue;
       const std::vector<ValueId> inputs = inputs_of(node);
       const bool from_own = std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) { return is_own(input); });
-      if (sharing_.late[static_cast<std::size_t>(id)] && from_own) own_[static_cast<std::size_t>(id)] = true;
+      if (sharing_.after_divergence[static_cast<std::size_t>(id)] && from_own)
+        own_[static_cast<std::size_t>(id)] = true;
     }
   }
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     const std::vector<ValueId> inputs = inputs_of(graph_.nodes[i]);
     const std::vector<ValueId> written = written_by(graph_.nodes[i]);
-    const auto late = [&](ValueId id) { return id != kNoValue && sharing_.late[static_cast<std::size_t>(id)]; };
-    const bool second = std::any_of(inputs.begin(), inputs.end(), late) ||
-                        std::any_of(written.begin(), written.end(), late) ||
-                        std::any_of(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end(), late);
+    const auto after_divergence = [&](ValueId id) {
+      return id != kNoValue && sharing_.after_divergence[static_cast<std::size_t>(id)];
+    };
+    const bool second = std::any_of(inputs.begin(), inputs.end(), after_divergence) ||
+                        std::any_of(written.begin(), written.end(), after_divergence) ||
+                        std::any_of(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end(), after_divergence);
     (second ? second_ : first_).push_back(instruction_of(i, device));
     if (second) choose_way(second_.back(), lowering, device);
   }
@@ -91,13 +94,13 @@ Program::Instruction Program::instruction_of(std::size_t i, const at::Device& de
   instruction.node = i;
   instruction.number = is_number_op(node.op);
   if (instruction.number) return instruction;
-  instruction.rule = find_rule(node.op);
+  instruction.rule = find_batching_rule(node.op);
   if (instruction.rule == nullptr && draws(node)) {
     fail_at(node,
             "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
             "randn, uniform_, normal_ or exponential_");
   }
-  if (instruction.rule == nullptr || instruction.rule->solo == nullptr) instruction.alone.emplace(node, device);
+  if (instruction.rule == nullptr || instruction.rule->unbatched == nullptr) instruction.alone.emplace(node, device);
   return instruction;
 }
 
@@ -167,10 +170,10 @@ void Program::find_lifetimes() {
   }
 }
 
-Flow Program::share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const {
+ValueEnv Program::share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const {
   const at::NoGradGuard no_gradients;
   const Autocast lower(precision_, device_);
-  Flow values(graph_.values.size());
+  ValueEnv values(graph_.values.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (!owned_[i]) values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
   }
@@ -179,12 +182,12 @@ Flow Program::share(std::span<const at::Tensor> inputs, std::span<const at::Tens
     at::Tensor input = inputs[i];
     if (input.dim() == 4 && channels_last_) input = input.contiguous(at::MemoryFormat::ChannelsLast);
     // Samples belong to the caller, and other slots read them, too.
-    values[id] = sharing_.written[id] && !sharing_.late[id] ? input.clone() : input;
+    values[id] = sharing_.written[id] && !sharing_.after_divergence[id] ? input.clone() : input;
   }
   const HostNumbers none;
   const RunContext alone{0, none, device_};
   for (const Instruction& instruction : first_) execute(instruction, values, alone);
-  Flow kept(graph_.values.size());
+  ValueEnv kept(graph_.values.size());
   for (const ValueId id : handed_over_) {
     kept[static_cast<std::size_t>(id)] = std::move(values[static_cast<std::size_t>(id)]);
   }
@@ -192,30 +195,31 @@ Flow Program::share(std::span<const at::Tensor> inputs, std::span<const at::Tens
 }
 
 // What the first part left, as the second takes it: with a slot dimension if it comes from samples.
-Flow Program::joined(std::span<const Flow* const> shared, int slots) const {
-  Flow values = *shared.front();
+ValueEnv Program::joined(std::span<const ValueEnv* const> shared, int slots) const {
+  ValueEnv values = *shared.front();
   for (const ValueId id : handed_over_) {
     const auto at = static_cast<std::size_t>(id);
     if (!values[at].isTensor()) continue;
     if (slots > 0 && own_[at]) {
-      const bool same = std::all_of(shared.begin(), shared.end(), [&](const Flow* f) { return f == shared.front(); });
+      const bool same =
+          std::all_of(shared.begin(), shared.end(), [&](const ValueEnv* f) { return f == shared.front(); });
       if (same) {
         values[at] = with_slots(values[at].toTensor(), slots);
       } else {
         std::vector<at::Tensor> rows;
-        for (const Flow* flow : shared) rows.push_back((*flow)[at].toTensor());
+        for (const ValueEnv* flow : shared) rows.push_back((*flow)[at].toTensor());
         values[at] = at::stack(rows);
       }
     }
-    if (sharing_.written[at] && sharing_.late[at]) values[at] = values[at].toTensor().clone();
+    if (sharing_.written[at] && sharing_.after_divergence[at]) values[at] = values[at].toTensor().clone();
   }
   return values;
 }
 
-at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
+at::Tensor Program::run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
                         const RunContext& context) const {
   const Autocast lower(precision_, device_);
-  Flow values = joined(shared, context.slots);
+  ValueEnv values = joined(shared, context.slots);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
   }
@@ -227,7 +231,7 @@ at::Tensor Program::run(std::span<const Flow* const> shared, std::span<const at:
   return context.slots > 0 && !own_[output] ? with_slots(result, context.slots) : result;
 }
 
-void Program::execute(const Instruction& instruction, Flow& values, const RunContext& context) const {
+void Program::execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const {
   const Node& node = graph_.nodes[instruction.node];
   try {
     const at::AutoGradMode gradients(at::GradMode::is_enabled() && !node.no_gradient);
@@ -243,21 +247,21 @@ void Program::execute(const Instruction& instruction, Flow& values, const RunCon
   for (const ValueId id : instruction.dead) values[static_cast<std::size_t>(id)] = c10::IValue();
 }
 
-Flow Program::outputs_of(const Instruction& instruction, const Flow& values, const RunContext& context) const {
+ValueEnv Program::outputs_of(const Instruction& instruction, const ValueEnv& values, const RunContext& context) const {
   static const std::vector<bool> none;
   const Node& node = graph_.nodes[instruction.node];
   const bool wide = context.slots > 0;
   if (instruction.number) return {number_of(node, values, wide ? own_ : none)};
-  const Call call(node, index_[instruction.node], values, own_, context);
+  const OpCall call(node, index_[instruction.node], values, own_, context);
   if (!wide || !instruction.own) {
-    if (instruction.rule != nullptr && instruction.rule->solo != nullptr) {
-      if (!wide) return to_flow(instruction.rule->solo(call));
+    if (instruction.rule != nullptr && instruction.rule->unbatched != nullptr) {
+      if (!wide) return to_values(instruction.rule->unbatched(call));
       return instruction.alone->call(values);
     }
     return instruction.alone->call(values, context.numbers.hypers_of(0));
   }
   if (instruction.copied) {
-    Flow outputs = instruction.alone->call(values);
+    ValueEnv outputs = instruction.alone->call(values);
     for (c10::IValue& output : outputs) {
       if (output.isTensor()) output = with_slots(output.toTensor(), context.slots).clone();
     }
@@ -265,11 +269,11 @@ Flow Program::outputs_of(const Instruction& instruction, const Flow& values, con
   }
   if (instruction.batched) return instruction.batched->call(values, own_, context);
   if (instruction.aligned) return aligned(instruction, values, context.slots);
-  return to_flow(instruction.candidate->run(call));
+  return to_values(instruction.candidate->run(call));
 }
 
 // [c, N, F] beside [c, F]: broadcasting counts from the right, so the slots of the second need ones behind them.
-Flow Program::aligned(const Instruction& instruction, const Flow& values, int slots) const {
+ValueEnv Program::aligned(const Instruction& instruction, const ValueEnv& values, int slots) const {
   std::int64_t rank = 0;
   for (const ValueId id : inputs_of(graph_.nodes[instruction.node])) {
     const c10::IValue& value = values[static_cast<std::size_t>(id)];
@@ -289,10 +293,10 @@ std::string Program::why_not_replayed() const {
   for (const auto* part : {&first_, &second_}) {
     for (const Instruction& instruction : *part) {
       const Node& node = graph_.nodes[instruction.node];
-      const Rule* rule = instruction.rule;
+      const BatchingRule* rule = instruction.rule;
       const bool by_rule =
           rule != nullptr && rule->reads_hypers &&
-          (instruction.candidate == nullptr ? rule->solo != nullptr : instruction.candidate->run != nullptr);
+          (instruction.candidate == nullptr ? rule->unbatched != nullptr : instruction.candidate->run != nullptr);
       if (has_hyper(node) && !by_rule) return fmt::format("{} takes a searched number from the host", node.op);
       if (instruction.number) continue;
       for (const ValueId id : node.outputs) {
@@ -335,7 +339,7 @@ std::vector<std::pair<std::string, std::string>> Program::choices() const {
 std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families(const Graph& graph) {
   std::vector<std::pair<std::string, std::vector<std::string>>> families;
   for (const Node& node : with_complete_arguments(graph).nodes) {
-    const Rule* rule = find_rule(node.op);
+    const BatchingRule* rule = find_batching_rule(node.op);
     if (rule == nullptr || rule->candidates.size() < 2) continue;
     std::vector<std::string> names;
     for (const Candidate& candidate : rule->candidates) {
@@ -356,7 +360,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families
 }
 
 std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph) {
-  const Reading reading = training_reading(with_complete_arguments(graph));
+  const SpecializedGraph reading = specialized_for_training(with_complete_arguments(graph));
   const Sharing sharing = sharing_of(reading, owned_weights(reading));
   std::vector<std::pair<std::string, std::string>> out;
   for (const Node& node : reading.graph.nodes) {
@@ -364,7 +368,7 @@ std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& g
       return id != kNoValue && sharing.slotwise[static_cast<std::size_t>(id)];
     });
     const bool listed = std::any_of(out.begin(), out.end(), [&](const auto& entry) { return entry.first == node.op; });
-    if (own && !listed && find_rule(node.op) == nullptr) out.emplace_back(node.op, node.where);
+    if (own && !listed && find_batching_rule(node.op) == nullptr) out.emplace_back(node.op, node.where);
   }
   return out;
 }

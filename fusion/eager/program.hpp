@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "fusion/eager/batched.hpp"
+#include "fusion/eager/batching_rule.hpp"
 #include "fusion/eager/boxed.hpp"
-#include "fusion/eager/rule.hpp"
 #include "fusion/lowering.hpp"
-#include "fusion/passes/reading.hpp"
 #include "fusion/passes/sharing.hpp"
+#include "fusion/passes/specialize.hpp"
 #include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
@@ -27,17 +27,17 @@ class Program {
  public:
   /// `owned`: by weight, whether slots have their own. Throws Error{kConfig} naming the op and where it comes from if
   /// it cannot be run c = lowering.chunk slots wide.
-  Program(Reading reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
+  Program(SpecializedGraph reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
           Precision precision = Precision::kFloat32);
 
   /// The part that slots share, without gradients. `weights` in the graph's order, of which it reads those
   /// that slots share; `inputs` likewise. Only what the other part reads is kept.
-  [[nodiscard]] Flow share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
+  [[nodiscard]] ValueEnv share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
 
   /// The rest. `shared`: of share(); one for all slots, or one per slot. `weights` in the graph's order, owned ones
   /// with a leading [c] if context.slots is not 0. The output has a leading [c] then, too; it is float32
   /// where the precision would have left it in bfloat16. Records autograd if enabled.
-  [[nodiscard]] at::Tensor run(std::span<const Flow* const> shared, std::span<const at::Tensor> weights,
+  [[nodiscard]] at::Tensor run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
                                const RunContext& context) const;
 
   /// Why runs whose numbers lie on the device cannot be noted once and then replayed (fusion/step_graph.hpp): the op
@@ -54,7 +54,7 @@ class Program {
     bool number = false;
     bool own = false;     ///< Its outputs differ between slots.
     bool copied = false;  ///< Computed alike, but then written: each slot gets a copy.
-    const Rule* rule = nullptr;
+    const BatchingRule* rule = nullptr;
     const Candidate* candidate = nullptr;
     std::optional<BoxedOp> alone, aligned;
     std::optional<BatchedOp> batched;
@@ -64,10 +64,11 @@ class Program {
   [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
   void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
   void find_lifetimes();
-  void execute(const Instruction& instruction, Flow& values, const RunContext& context) const;
-  [[nodiscard]] Flow outputs_of(const Instruction& instruction, const Flow& values, const RunContext& context) const;
-  [[nodiscard]] Flow aligned(const Instruction& instruction, const Flow& values, int slots) const;
-  [[nodiscard]] Flow joined(std::span<const Flow* const> shared, int slots) const;
+  void execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const;
+  [[nodiscard]] ValueEnv outputs_of(const Instruction& instruction, const ValueEnv& values,
+                                    const RunContext& context) const;
+  [[nodiscard]] ValueEnv aligned(const Instruction& instruction, const ValueEnv& values, int slots) const;
+  [[nodiscard]] ValueEnv joined(std::span<const ValueEnv* const> shared, int slots) const;
   [[nodiscard]] bool is_own(ValueId id) const { return own_[static_cast<std::size_t>(id)]; }
 
   Graph graph_;

@@ -14,7 +14,7 @@
 
 #include "fusion/graph.hpp"
 #include "fusion/optimizers/slot_step.hpp"
-#include "fusion/passes/reading.hpp"
+#include "fusion/passes/specialize.hpp"
 #include "fusion/random/draws.hpp"
 #include "fusion/recipe.hpp"
 #include "fusion/samples.hpp"
@@ -27,13 +27,13 @@ namespace hfta::fusion {
 struct ExecutorModel {
   const Graph& graph;
   const Recipe& recipe;
-  const Reading& alone;     ///< The training reading of one slot by itself.
-  const Reading& training;  ///< The same with batch statistics that slots share.
-  const Reading& evaluation;
+  const SpecializedGraph& alone;     ///< The training reading of one slot by itself.
+  const SpecializedGraph& training;  ///< The same with batch statistics that slots share.
+  const SpecializedGraph& evaluation;
   const std::vector<bool>& owned;  ///< By weight: whether slots have their own.
   const SlotStore& store;
   at::Device device;
-  std::shared_ptr<GraphBackend> graphs;  ///< Null where nothing is to be captured.
+  std::shared_ptr<StepGraphBackend> graphs;  ///< Null where nothing is to be captured.
 };
 
 /// One slot in one step or prediction.
@@ -66,7 +66,7 @@ class Executor {
   /// One optimizer step of every occupied slot of the group. Adds to `losses`, [c] float64 on the device, the sum over
   /// the batch's samples of each slot's loss before the step.
   virtual void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) = 0;
-  /// [c] float64 zeros on the device for `losses`; the last ones given for the group may be the same memory.
+  /// The group's accumulator for step(): [c] float64 zeros on the device. It may be the buffer of the last call.
   [[nodiscard]] virtual at::Tensor fresh_losses(int group) = 0;
   /// Forward in evaluation mode: [c, N, ...], or [N, ...] where c is 1. Records no gradient.
   [[nodiscard]] virtual at::Tensor predict(int group, const Samples& samples, std::span<const SlotRun> slots) = 0;

@@ -27,7 +27,7 @@ struct CandidateQuestion {
 struct ExecutorKind {
   const char* name;
   /// Whether it is this one that runs arrays so. `graphs` may be null.
-  bool (*runs)(const Lowering& lowering, const c10::Device& device, const GraphBackend* graphs);
+  bool (*runs)(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs);
   /// Throws Error{kConfig} naming an op that cannot be run so, or what of the lowering does not fit.
   std::unique_ptr<Executor> (*make)(const ExecutorModel& model, const Lowering& lowering);
   /// Lowerings that are worth timing, most promising first; none where the graph cannot be run so.

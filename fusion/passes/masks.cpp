@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "fusion/passes/reading.hpp"
 #include "fusion/passes/schema.hpp"
+#include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "base/text.hpp"
 #include "fusion/passes/masks.hpp"
-#include "fusion/passes/reading.hpp"
 #include "fusion/passes/schema.hpp"
+#include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -117,7 +117,7 @@ class Writes {
   std::set<std::string> counters_;
 };
 
-// A flag of training that is on, of an op that evaluation_reading may not know how to turn off.
+// A flag of training that is on, of an op that specialized_for_evaluation may not know how to turn off.
 bool has_unknown_mode(const Node& node) {
   if (is_number_op(node.op) || keeps_statistics(node) || turned_off(node)) return false;
   for (const char* name : {"train", "training", "is_training", "use_input_stats", "observer_on"}) {
@@ -181,7 +181,7 @@ std::string doubt_of_evaluation(const Graph& graph) {
 }
 
 std::string drawn_in_evaluation(const Graph& graph) {
-  for (const Node& node : evaluation_reading(with_complete_arguments(graph)).graph.nodes) {
+  for (const Node& node : specialized_for_evaluation(with_complete_arguments(graph)).graph.nodes) {
     if (draws(node)) return said_of(node, "draws at random, and has no mean");
   }
   return "";

@@ -19,7 +19,7 @@ std::vector<ValueId> inputs_that_matter(const Node& node) {
 
 }  // namespace
 
-std::vector<bool> owned_weights(const Reading& training) {
+std::vector<bool> owned_weights(const SpecializedGraph& training) {
   const Graph& graph = training.graph;
   MemorySets reached(graph), written(graph);
   reached.mark(graph.output);
@@ -37,10 +37,10 @@ std::vector<bool> owned_weights(const Reading& training) {
   return owned;
 }
 
-Reading with_shared_statistics(Reading reading, const std::vector<bool>& owned) {
+SpecializedGraph with_shared_statistics(SpecializedGraph reading, const std::vector<bool>& owned) {
   const Sharing sharing = sharing_of(reading, owned);
   Graph& graph = reading.graph;
-  Reading out{graph, {}};
+  SpecializedGraph out{graph, {}};
   out.graph.nodes.clear();
   const auto add = [&](Node node, int index) {
     out.graph.nodes.push_back(std::move(node));
@@ -85,7 +85,7 @@ Reading with_shared_statistics(Reading reading, const std::vector<bool>& owned) 
   return out;
 }
 
-Sharing sharing_of(const Reading& reading, const std::vector<bool>& owned) {
+Sharing sharing_of(const SpecializedGraph& reading, const std::vector<bool>& owned) {
   const Graph& graph = reading.graph;
   const std::size_t count = graph.values.size();
   Sharing sharing{std::vector<bool>(count), std::vector<bool>(count), std::vector<bool>(count),
@@ -126,8 +126,8 @@ Sharing sharing_of(const Reading& reading, const std::vector<bool>& owned) {
       const std::vector<ValueId> inputs = inputs_that_matter(node);
       const bool number = is_number_op(node.op);
       const bool own = !number && (any(sharing.slotwise, inputs) || draws(node) || has_hyper(node));
-      const bool late = own || any(sharing.late, inputs) || any(sharing.slotwise, inputs_of(node)) ||
-                        any(sharing.slotwise, node.outputs);
+      const bool after_divergence = own || any(sharing.after_divergence, inputs) ||
+                                    any(sharing.slotwise, inputs_of(node)) || any(sharing.slotwise, node.outputs);
       const bool data = !number && any(sharing.from_data, inputs);
       std::vector<ValueId> given = node.outputs;
       const std::vector<ValueId> in_memory = written_by(node);
@@ -135,15 +135,15 @@ Sharing sharing_of(const Reading& reading, const std::vector<bool>& owned) {
       for (const ValueId id : given) {
         if (id == kNoValue) continue;
         if (own && !graph.values[static_cast<std::size_t>(id)].number) mark(sharing.slotwise, id);
-        if (late) mark(sharing.late, id);
+        if (after_divergence) mark(sharing.after_divergence, id);
         if (data) mark(sharing.from_data, id);
       }
     }
     for (std::size_t id = 0; id < count; ++id) {
-      if (sharing.slotwise[id]) mark(sharing.late, static_cast<ValueId>(id));
+      if (sharing.slotwise[id]) mark(sharing.after_divergence, static_cast<ValueId>(id));
     }
     spread_over_sets(sharing.slotwise);
-    spread_over_sets(sharing.late);
+    spread_over_sets(sharing.after_divergence);
     spread_over_sets(sharing.from_data);
   }
   return sharing;

@@ -3,27 +3,27 @@
 
 #include <vector>
 
-#include "fusion/passes/reading.hpp"
+#include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 
 /// By Graph::weights: whether slots own it, because it is trained (and the output's gradient reaches it) or written
 /// while training.
-[[nodiscard]] std::vector<bool> owned_weights(const Reading& training);
+[[nodiscard]] std::vector<bool> owned_weights(const SpecializedGraph& training);
 
 /// Batch norm of values that slots share, by the batch's statistics, becomes one that is computed once and an update of
 /// each slot's own running statistics.
-[[nodiscard]] Reading with_shared_statistics(Reading training, const std::vector<bool>& owned);
+[[nodiscard]] SpecializedGraph with_shared_statistics(SpecializedGraph training, const std::vector<bool>& owned);
 
 /// What of a reading differs between slots.
 struct Sharing {
   std::vector<bool> slotwise;  ///< By value: tensors that each slot has its own of.
-  /// By value: computed after the slots part ways. Numbers and constants can be late without being slotwise.
-  std::vector<bool> late;
+  /// By value: computed after the slots part ways. Numbers and constants can be that without being slotwise.
+  std::vector<bool> after_divergence;
   std::vector<bool> from_data;  ///< By value: tensors that depend on the samples.
   std::vector<bool> written;    ///< By value: some node writes its memory.
 };
 
-[[nodiscard]] Sharing sharing_of(const Reading& reading, const std::vector<bool>& owned);
+[[nodiscard]] Sharing sharing_of(const SpecializedGraph& reading, const std::vector<bool>& owned);
 
 }  // namespace hfta::fusion

@@ -36,10 +36,10 @@ bool repeats(const std::string& op) {
 
 class Splitter {
  public:
-  explicit Splitter(Reading reading)
+  explicit Splitter(SpecializedGraph reading)
       : in_(std::move(reading)), makers_(makers_of(in_.graph)), values_(in_.graph.values) {}
 
-  Reading run() {
+  SpecializedGraph run() {
     for (std::size_t i = 0; i < nodes().size(); ++i) {
       const std::vector<Part> parts = parts_of(i);
       if (parts.empty()) {
@@ -203,7 +203,7 @@ class Splitter {
     out_.back().outputs = node.outputs;
   }
 
-  Reading in_;
+  SpecializedGraph in_;
   std::vector<std::size_t> makers_;  // by value: position of the node
   std::vector<Value> values_;
   std::vector<Node> out_;
@@ -212,6 +212,6 @@ class Splitter {
 
 }  // namespace
 
-Reading with_split_products(Reading reading) { return Splitter(std::move(reading)).run(); }
+SpecializedGraph with_split_products(SpecializedGraph reading) { return Splitter(std::move(reading)).run(); }
 
 }  // namespace hfta::fusion

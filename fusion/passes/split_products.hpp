@@ -1,7 +1,7 @@
 #pragma once
 /// Products over concatenated channels, written as sums of smaller ones.
 
-#include "fusion/passes/reading.hpp"
+#include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 
@@ -10,6 +10,6 @@ namespace hfta::fusion {
 /// which some part is repeated (expand, repeat), becomes a sum of products of its parts, the repeated ones before they
 /// are repeated. A point's features beside those of its whole cloud (PointNet's segmentation), images beside a
 /// condition, pairs of things. Same numbers up to rounding.
-[[nodiscard]] Reading with_split_products(Reading reading);
+[[nodiscard]] SpecializedGraph with_split_products(SpecializedGraph reading);
 
 }  // namespace hfta::fusion

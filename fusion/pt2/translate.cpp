@@ -240,7 +240,7 @@ class Translator {
     const bool wrapper = std::find(kWrappers.begin(), kWrappers.end(), name) != kWrappers.end();
     if (!wrapper || body == record.inputs.end()) {
       json.fail(name.empty() ? "this op cannot be trained fused"
-                             : fmt::format("'{}' decides while it runs what it runs, which cannot be trained fused; "
+                             : fmt::format("'{}' is data-dependent control flow, which cannot be trained fused; "
                                            "write it with torch.where, or without the loop, and export again",
                                            name));
     }

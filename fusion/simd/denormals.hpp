@@ -1,6 +1,6 @@
 #pragma once
-/// Numbers too small for a full mantissa, as moments of units that have died come to, count as 0 while one of these
-/// lives: processors take a hundred times longer over them. What is lost is below 1e-37. For the thread that makes it.
+/// Flushes denormal numbers to zero on the calling thread while an object lives. Processors compute with them about a
+/// hundred times slower, and optimizer states decay into them. What is lost is below 1e-37.
 
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "search/scheduler.hpp"
-#include "search/scheduler/layout.hpp"
+#include "search/scheduler/bracket_layout.hpp"
 
 namespace hfta::search {
 namespace {
@@ -27,7 +27,7 @@ struct Record {
 // One bracket of successive halving. Verdicts on a rung are taken when all of it is known.
 class Bracket {
  public:
-  Bracket(const Place& place, std::vector<Rung> rungs, trials::Goal goal)
+  Bracket(const BracketPosition& place, std::vector<Rung> rungs, trials::Goal goal)
       : rungs_(std::move(rungs)), goal_(goal), pending_(place.size) {}
 
   Decision report(int trial, int epoch, double value, std::vector<Verdict>& verdicts) {
@@ -147,7 +147,7 @@ class Hyperband final : public Scheduler {
   [[nodiscard]] int max_epochs() const override { return max_epochs_; }
 
   [[nodiscard]] int target(int trial) const override {
-    const Place place = layout_.place(trial);
+    const BracketPosition place = layout_.place(trial);
     const auto found = brackets_.find(place.bracket);
     return found == brackets_.end() ? layout_.rungs(place).front().epochs : found->second.target(trial);
   }
@@ -171,13 +171,13 @@ class Hyperband final : public Scheduler {
 
  private:
   Bracket& bracket_of(int trial) {
-    const Place place = layout_.place(trial);
+    const BracketPosition place = layout_.place(trial);
     const auto found = brackets_.find(place.bracket);
     if (found != brackets_.end()) return found->second;
     return brackets_.emplace(place.bracket, Bracket(place, layout_.rungs(place), goal_)).first->second;
   }
 
-  Layout layout_;
+  BracketLayout layout_;
   trials::Goal goal_;
   int max_epochs_;
   std::map<std::int64_t, Bracket> brackets_;

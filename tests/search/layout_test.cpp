@@ -1,10 +1,9 @@
-#include "search/scheduler/layout.hpp"
-
 #include <catch2/catch.hpp>
 #include <limits>
 #include <tuple>
 
 #include "base/error.hpp"
+#include "search/scheduler/bracket_layout.hpp"
 
 using namespace hfta::search;
 
@@ -14,7 +13,7 @@ using Brackets = std::vector<std::vector<Rung>>;
 
 std::string refusal(const HyperbandOptions& options, const std::vector<int>& caps) {
   try {
-    (void)Layout(options, caps);
+    (void)BracketLayout(options, caps);
   } catch (const hfta::Error& error) {
     CHECK(error.kind() == hfta::ErrorKind::kConfig);
     return error.what();
@@ -75,7 +74,7 @@ TEST_CASE("Passes have the known sizes and costs") {
   };
   const std::vector<Case> cases = {{{1, 27, 3}, 49, 357}, {{1, 81, 3}, 143, 1581}, {{1, 1, 3}, 1, 1}};
   for (const Case& c : cases) {
-    const Layout one(c.options, {}), three(c.options, {3 * c.trials});
+    const BracketLayout one(c.options, {}), three(c.options, {3 * c.trials});
     CHECK(one.capacity() == c.trials);
     CHECK(one.cost(c.trials) == c.epochs);
     CHECK(one.cost(3 * c.trials) == c.epochs);  // no further than its capacity
@@ -85,7 +84,7 @@ TEST_CASE("Passes have the known sizes and costs") {
     CHECK(three.cost(0) == 0);
   }
   const std::vector<std::int64_t> costs = {297, 276, 279, 324, 405};  // survivors go on: notes on R=81
-  const Layout layout({1, 81, 3}, {});
+  const BracketLayout layout({1, 81, 3}, {});
   std::int64_t draws = 0, cost = 0;
   for (std::size_t kind = 0; kind < costs.size(); ++kind) {
     draws += hyperband_brackets({1, 81, 3})[kind].front().trials;
@@ -96,7 +95,7 @@ TEST_CASE("Passes have the known sizes and costs") {
 
 TEST_CASE("Cost grows with every draw") {
   for (const std::vector<int>& caps : {std::vector<int>{}, {98}, {30, 100, 177}}) {
-    const Layout layout({1, 27, 3}, caps);
+    const BracketLayout layout({1, 27, 3}, caps);
     for (int n = 0; n < layout.capacity(); ++n) CHECK(layout.cost(n + 1) > layout.cost(n));
   }
 }
@@ -119,13 +118,13 @@ TEST_CASE("Draws fill brackets in order, and caps cut them") {
       {{48, 49}, {{0, 0, 27}, {1, 27, 12}, {2, 39, 6}, {3, 45, 3}, {0, 48, 1}}},
   };
   for (const Case& c : cases) {
-    const Layout layout({1, 27, 3}, c.caps);
+    const BracketLayout layout({1, 27, 3}, c.caps);
     std::int64_t bracket = 0;
     int draw = 0;
     for (const auto& [kind, first, size] : c.wanted) {
       CHECK(draw == first);
       for (int i = 0; i < size; ++i, ++draw) {
-        const Place place = layout.place(draw);
+        const BracketPosition place = layout.place(draw);
         CHECK(place.kind == static_cast<std::size_t>(kind));
         CHECK(place.first == first);
         CHECK(place.size == size);
@@ -141,7 +140,7 @@ TEST_CASE("Draws fill brackets in order, and caps cut them") {
 
 TEST_CASE("A cut bracket keeps its rungs by the floor rule, and one trial at least") {
   const auto rungs = [](int cap) {
-    const Layout layout({1, 27, 3}, {cap});
+    const BracketLayout layout({1, 27, 3}, {cap});
     return layout.rungs(layout.place(cap - 1));
   };
   CHECK(rungs(27) == std::vector<Rung>{{27, 1}, {9, 3}, {3, 9}, {1, 27}});
@@ -154,11 +153,11 @@ TEST_CASE("A cut bracket keeps its rungs by the floor rule, and one trial at lea
 
 TEST_CASE("A huge cap costs no memory and no time") {
   const int most = std::numeric_limits<int>::max();
-  const Layout layout({1, 27, 3}, {most});
+  const BracketLayout layout({1, 27, 3}, {most});
   CHECK(layout.capacity() == most);
   CHECK(layout.place(most - 1).size >= 1);
   CHECK(layout.cost(49LL * 40'000'000) == 357LL * 40'000'000);
-  const Layout wide({1, most, 2}, {});  // a pass larger than an int holds
+  const BracketLayout wide({1, most, 2}, {});  // a pass larger than an int holds
   CHECK(wide.capacity() == most);
 }
 

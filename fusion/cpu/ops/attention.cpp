@@ -153,7 +153,7 @@ Tensor result_of(Builder& b, const Tensor& q, const Dims& sizes, std::size_t inn
   return b.fresh(in_memory).permuted(inverse(order));
 }
 
-void check(Site& site, const Attention& a) {
+void check(LoweringContext& site, const Attention& a) {
   const Builder& b = site.b;
   for (const Tensor* t : {&a.q, &a.k, &a.v}) {
     if (t->dtype != b.dtype() || t->dim() < 2 || t->numel() == 0) site.fail("its inputs are no matrices");
@@ -182,7 +182,7 @@ void broadcast_leading(Builder& b, Attention& a) {
 }
 
 // Schema: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
-void attention(Site& site) {
+void attention(LoweringContext& site) {
   Builder& b = site.b;
   Attention a{site.tensor(0), site.tensor(1), site.tensor(2), site.tensor_or_none(3), {}, {}, {}};
   check(site, a);

@@ -124,14 +124,14 @@ Dims channels_last(std::int64_t dims) {
 }
 
 // If all that happens to `output` is that a tensor is added which is there already, that node; the tensor is `other`.
-std::optional<std::size_t> fused_addition(Site& site, const Dims& sizes, ValueId& other) {
+std::optional<std::size_t> fused_addition(LoweringContext& site, const Dims& sizes, ValueId& other) {
   Builder& b = site.b;
   const auto reader = b.only_reader(site.output());
   if (!reader) return std::nullopt;
   const Node& node = b.graph().nodes[*reader];
   const bool adds = node.op == "aten::add.Tensor" || (node.op == "aten::add_.Tensor" && !node.no_gradient);
   if (!adds) return std::nullopt;
-  const Site addition(b, *reader);
+  const LoweringContext addition(b, *reader);
   if (node.args.size() < 3 || addition.hyper(2) || !addition.is_number(2) || addition.number(2) != 1)
     return std::nullopt;
   const auto* first = std::get_if<ValueId>(&node.args.at(0));
@@ -145,7 +145,7 @@ std::optional<std::size_t> fused_addition(Site& site, const Dims& sizes, ValueId
 }
 
 // Schema: input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled.
-void batch_norm(Site& site) {
+void batch_norm(LoweringContext& site) {
   Builder& b = site.b;
   BatchNorm n;
   const Tensor x = site.floats(0);
@@ -172,7 +172,7 @@ void batch_norm(Site& site) {
   ValueId output = site.output(), other = kNoValue;
   if (const auto addition = fused_addition(site, x.sizes, other)) {
     n.residual = b.in_order(b.value(other), order);
-    Site behind(b, *addition);
+    LoweringContext behind(b, *addition);
     b.fuse(*addition);
     output = behind.output();
     n.relu = fused_relu(behind);
@@ -186,7 +186,7 @@ void batch_norm(Site& site) {
 }
 
 // Schema: input, other, alpha. Counters of batches, without gradients, which are written to where they are.
-void count(Site& site) {
+void count(LoweringContext& site) {
   Builder& b = site.b;
   const Tensor x = site.tensor(0);
   const auto& weights = b.graph().weights;

@@ -53,7 +53,7 @@ void contribute_chosen(Builder& b, const Tensor& x, const Tensor& mask, const Te
   });
 }
 
-void choose(Site& site, const Tensor& mask, const Tensor& yes, const Tensor& no) {
+void choose(LoweringContext& site, const Tensor& mask, const Tensor& yes, const Tensor& no) {
   Builder& b = site.b;
   if (mask.dtype != DType::kBool) site.fail("its mask is not bool");
   if (yes.dtype != no.dtype || (yes.dtype != b.dtype() && yes.dtype != DType::kInt64))
@@ -74,24 +74,24 @@ void choose(Site& site, const Tensor& mask, const Tensor& yes, const Tensor& no)
 }
 
 // Argument 2 as an element of `dtype`, which a fraction is no integer's.
-Tensor filling(Site& site, DType dtype) {
+Tensor filling(LoweringContext& site, DType dtype) {
   const Number value = site.literal(2);
   if (std::holds_alternative<double>(value) && !is_floating(dtype)) site.fail("a fraction among integers");
   return constant_of(site.b, dtype, value);
 }
 
 // Schema: input, mask, value.
-void masked_fill(Site& site) {
+void masked_fill(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   choose(site, site.tensor(1), filling(site, x.dtype), x);
 }
 
 // Schema: condition, input, other.
-void where(Site& site) { choose(site, site.tensor(0), site.tensor(1), site.tensor(2)); }
+void where(LoweringContext& site) { choose(site, site.tensor(0), site.tensor(1), site.tensor(2)); }
 
 // Schema: input, diagonal.
 template <bool kLower>
-void triangle(Site& site) {
+void triangle(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t rows = x.size(-2), columns = x.size(-1), diagonal = site.integer(1);
   if (product(Dims{rows, columns}) > kMostConstants) site.fail("its matrix is too large");
@@ -110,7 +110,7 @@ void triangle(Site& site) {
 
 // What a number is compared as: of x's own kind, as ATen has it. Comparisons that ATen makes in a third dtype are not
 // compiled.
-Tensor compared_with(Site& site, const Tensor& x) {
+Tensor compared_with(LoweringContext& site, const Tensor& x) {
   if (!site.is_number(1)) return site.tensor(1);
   const Number number = site.literal(1);
   if (is_floating(x.dtype)) return constant_of(site.b, x.dtype, number);
@@ -120,7 +120,7 @@ Tensor compared_with(Site& site, const Tensor& x) {
 
 // Schema: input, other, a tensor or a number.
 template <template <typename> typename kRelation>
-void compare(Site& site) {
+void compare(LoweringContext& site) {
   const Tensor x = site.tensor(0), other = compared_with(site, x);
   const bool mixed =
       (x.dtype == DType::kInt64 && is_floating(other.dtype)) || (other.dtype == DType::kInt64 && is_floating(x.dtype));
@@ -132,7 +132,7 @@ void compare(Site& site) {
 }
 
 // Schema: input.
-void negate(Site& site) {
+void negate(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   if (x.dtype != DType::kBool) site.fail("its input is not bool");
   site.bind(elementwise(site, DType::kBool, x, x,
@@ -141,7 +141,7 @@ void negate(Site& site) {
 }
 
 // Schema: input, dtype, ...
-void to_dtype(Site& site) {
+void to_dtype(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const auto* dtype = std::get_if<DType>(&site.node().args.at(1));
   if (dtype == nullptr || *dtype == x.dtype) return site.bind(x);

@@ -16,7 +16,7 @@ bool only_looks(const std::string& op) {
 
 }  // namespace
 
-bool fused_relu(Site& site) {
+bool fused_relu(LoweringContext& site) {
   Builder& b = site.b;
   ValueId value = site.output();
   for (;;) {

@@ -19,9 +19,9 @@ void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Ten
 
 /// Whether all that happens to the node's first output, perhaps seen in another shape, is a relu: the node then
 /// computes the relu's result, and the relu passes it on.
-[[nodiscard]] bool fused_relu(Site& site);
+[[nodiscard]] bool fused_relu(LoweringContext& site);
 
 /// x + factor y, which broadcast. In ops/pointwise.cpp.
-[[nodiscard]] Tensor added(Site& site, const Tensor& x, const Tensor& y, double factor);
+[[nodiscard]] Tensor added(LoweringContext& site, const Tensor& x, const Tensor& y, double factor);
 
 }  // namespace hfta::fusion::cpu

@@ -56,53 +56,54 @@ bool known(DType dtype) {
 }
 
 // Argument i, or what stands for it.
-DType dtype_or(Site& site, std::size_t i, DType fallback) {
+DType dtype_or(LoweringContext& site, std::size_t i, DType fallback) {
   const auto* given = std::get_if<DType>(&site.node().args.at(i));
   const DType dtype = given == nullptr ? fallback : *given;
   if (!known(dtype) || (is_floating(dtype) && dtype != site.b.dtype())) site.fail("another dtype than the model's");
   return dtype;
 }
 
-void bind_filled(Site& site, const Dims& sizes, DType dtype, const Number& value) {
+void bind_filled(LoweringContext& site, const Dims& sizes, DType dtype, const Number& value) {
   site.bind(constant_of(site.b, dtype, value).expanded(sizes));
 }
 
 // Schema: size, dtype, ...
 template <std::int64_t kValue>
-void filled_with(Site& site) {
+void filled_with(LoweringContext& site) {
   bind_filled(site, site.ints(0), dtype_or(site, 1, site.b.dtype()), kValue);
 }
 
 // Schema: input, dtype, ...
 template <std::int64_t kValue>
-void like_with(Site& site) {
+void like_with(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   bind_filled(site, x.sizes, dtype_or(site, 1, x.dtype), kValue);
 }
 
 // The kind of number that it is.
-DType dtype_of(const Site& site, const Number& number) {
+DType dtype_of(const LoweringContext& site, const Number& number) {
   if (std::holds_alternative<bool>(number)) return DType::kBool;
   return std::holds_alternative<std::int64_t>(number) ? DType::kInt64 : site.b.dtype();
 }
 
 // Schema: size, fill_value, dtype, ...
-void full(Site& site) {
+void full(LoweringContext& site) {
   const Number value = site.literal(1);
   bind_filled(site, site.ints(0), dtype_or(site, 2, dtype_of(site, value)), value);
 }
 
 // Schema: input, fill_value, dtype, ...
-void full_like(Site& site) {
+void full_like(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   bind_filled(site, x.sizes, dtype_or(site, 2, x.dtype), site.literal(1));
 }
 
-void check_length(const Site& site, bool fits) {
+void check_length(const LoweringContext& site, bool fits) {
   if (!fits) site.fail("its bounds and its step make no range, or one that is too long");
 }
 
-std::vector<std::int64_t> whole_range(const Site& site, std::int64_t start, std::int64_t end, std::int64_t step) {
+std::vector<std::int64_t> whole_range(const LoweringContext& site, std::int64_t start, std::int64_t end,
+                                      std::int64_t step) {
   const std::optional<std::int64_t> span = checked_sub(end, start);
   check_length(site, span && (*span == 0 || (*span < 0) == (step < 0)));
   const std::int64_t count = *span / step + (*span % step != 0 ? 1 : 0);
@@ -112,7 +113,7 @@ std::vector<std::int64_t> whole_range(const Site& site, std::int64_t start, std:
   return values;
 }
 
-std::vector<double> real_range(const Site& site, double start, double end, double step) {
+std::vector<double> real_range(const LoweringContext& site, double start, double end, double step) {
   const double count = std::ceil((end - start) / step);
   check_length(site, count >= 0 && count <= static_cast<double>(kMostConstants));  // a NaN is neither
   std::vector<double> values;
@@ -124,7 +125,7 @@ std::vector<double> real_range(const Site& site, double start, double end, doubl
 
 // `bounds`: how many of start, end and step the schema has in front of dtype; end alone if one.
 template <int kBounds>
-void arange(Site& site) {
+void arange(LoweringContext& site) {
   const Number start = kBounds > 1 ? site.literal(0) : Number(std::int64_t{0});
   const Number end = site.literal(kBounds > 1 ? 1 : 0);
   const Number step = kBounds > 2 ? site.literal(2) : Number(std::int64_t{1});
@@ -190,7 +191,7 @@ Tensor constant_of(Builder& b, DType dtype, const Number& value) {
   return filled_constant<std::int64_t>(b, {}, dtype, {whole});
 }
 
-Tensor elementwise(Site& site, DType dtype, const Tensor& x, const Tensor& y, ElementFunction f) {
+Tensor elementwise(LoweringContext& site, DType dtype, const Tensor& x, const Tensor& y, ElementFunction f) {
   if (!known(dtype) || !known(x.dtype) || !known(y.dtype)) site.fail("a dtype that nothing is known of");
   const ThreeTensors t{x, y, site.b.fresh(broadcast(x.sizes, y.sizes), dtype)};
   if (is_whole(x.dtype) && is_whole(y.dtype)) {

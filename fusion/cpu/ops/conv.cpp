@@ -99,7 +99,7 @@ void emit(Builder& b, const Conv& c) {
 }
 
 // The rest of every convolution: `out` are y's pixels.
-void finish(Site& site, Conv c, const Pair& out, bool lines) {
+void finish(LoweringContext& site, Conv c, const Pair& out, bool lines) {
   Builder& b = site.b;
   const std::int64_t n = c.shape.n, channels = c.channels();
   if (product(Dims{n, out[0], out[1], channels}) == 0 || c.shape.in[0] * c.shape.in[1] == 0) {
@@ -121,7 +121,7 @@ void finish(Site& site, Conv c, const Pair& out, bool lines) {
 }
 
 template <bool kIsLines>
-Conv tensors(Site& site) {
+Conv tensors(LoweringContext& site) {
   Builder& b = site.b;
   const std::span<const std::int64_t> order = kIsLines ? std::span<const std::int64_t>(kLines) : kImages;
   const Tensor x = site.floats(0), weight = site.floats(1);
@@ -140,7 +140,7 @@ Conv tensors(Site& site) {
 
 // Height and width; a line's height is `other`.
 template <bool kIsLines>
-Pair pair_of(const Site& site, std::size_t i, std::int64_t other) {
+Pair pair_of(const LoweringContext& site, std::size_t i, std::int64_t other) {
   const Dims sizes = site.ints(i);
   constexpr std::size_t kDims = kIsLines ? 1 : 2;
   if (sizes.size() != kDims && sizes.size() != 1) site.fail("its stride, padding or dilation has too many sizes");
@@ -153,7 +153,7 @@ Pair pixels_of(const Tensor& x) {
 }
 
 // That kernels can be made for: `channels` of x, and of y as the weight has them.
-void check(const Site& site, const Conv& c, std::int64_t in, std::int64_t out) {
+void check(const LoweringContext& site, const Conv& c, std::int64_t in, std::int64_t out) {
   const ConvShape& s = c.shape;
   const auto within = [](const Pair& p, std::int64_t least) {
     return std::all_of(p.begin(), p.end(), [&](std::int64_t v) { return v >= least && v < kLargest; });
@@ -168,7 +168,7 @@ void check(const Site& site, const Conv& c, std::int64_t in, std::int64_t out) {
     site.fail("its bias has another number of channels than its weight");
 }
 
-Pair same_padding(const Site& site, const ConvShape& s) {
+Pair same_padding(const LoweringContext& site, const ConvShape& s) {
   Pair padding;
   for (std::size_t d = 0; d < 2; ++d) {
     if (s.dilation[d] < 1 || s.dilation[d] >= kLargest || s.kernel[d] >= kLargest) site.fail("its dilation is none");
@@ -181,7 +181,7 @@ Pair same_padding(const Site& site, const ConvShape& s) {
 
 // Schema: input, weight, bias, stride, padding, dilation, groups.
 template <bool kIsLines>
-void conv(Site& site) {
+void conv(LoweringContext& site) {
   Conv c = tensors<kIsLines>(site);
   ConvShape& s = c.shape;
   s.c = c.x.size(1);
@@ -203,7 +203,7 @@ void conv(Site& site) {
 
 // Schema: input, weight [C, O / groups, kh, kw], bias, stride, padding, output_padding, groups, dilation.
 template <bool kIsLines>
-void conv_transpose(Site& site) {
+void conv_transpose(LoweringContext& site) {
   Conv c = tensors<kIsLines>(site);
   c.transposed = true;
   ConvShape& s = c.shape;

@@ -25,6 +25,7 @@ struct ElementFunction {
   std::function<std::int64_t(std::int64_t, std::int64_t)> integers;
 };
 /// Emits f(x, y), which broadcast, as `dtype`: bool, int64 or floating point. Without gradients.
-[[nodiscard]] Tensor elementwise(Site& site, DType dtype, const Tensor& x, const Tensor& y, ElementFunction f);
+[[nodiscard]] Tensor elementwise(LoweringContext& site, DType dtype, const Tensor& x, const Tensor& y,
+                                 ElementFunction f);
 
 }  // namespace hfta::fusion::cpu

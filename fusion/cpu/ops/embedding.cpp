@@ -37,7 +37,7 @@ void scatter(const Embedding& e, const T* dy, const std::int64_t* indices, T* dw
 }
 
 // Schema: weight, indices, padding_idx, scale_grad_by_freq, sparse.
-void embedding(Site& site) {
+void embedding(LoweringContext& site) {
   Builder& b = site.b;
   Embedding e{b.contiguous(site.tensor(0)), b.contiguous(site.tensor(1)), {}};
   if (e.weight.dim() != 2 || e.weight.dtype != b.dtype())

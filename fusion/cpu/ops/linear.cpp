@@ -66,7 +66,7 @@ void backward(Builder& b, const Linear& l) {
 }
 
 // Schema: input, weight, bias.
-void linear(Site& site) {
+void linear(LoweringContext& site) {
   Builder& b = site.b;
   const Tensor x = site.floats(0), weight = site.floats(1);
   if (weight.dim() != 2) site.fail("its weight is no matrix");

@@ -18,7 +18,7 @@ Tensor with_leading(const Tensor& t, const Dims& leading) {
 
 // a [..., M, K] and b [..., K, N], whose leading sizes broadcast. One matrix b for all: then a is one as well, if its
 // rows lie in memory so.
-Tensor product(Site& site, const Tensor& left, const Tensor& right) {
+Tensor product(LoweringContext& site, const Tensor& left, const Tensor& right) {
   Builder& b = site.b;
   if (left.dim() < 2 || right.dim() < 2) site.fail("its inputs are no matrices");
   if (left.dtype != b.dtype() || right.dtype != b.dtype()) site.fail("its inputs are not floating-point tensors");
@@ -64,7 +64,7 @@ Tensor as_row(Tensor t) {
 }
 
 // Schema: input, other. A vector is a row on the left, a column on the right; that dimension then goes.
-void matmul(Site& site) {
+void matmul(LoweringContext& site) {
   const Tensor left = site.tensor(0), right = site.tensor(1);
   if (left.dim() == 0 || right.dim() == 0) site.fail("its input has no dimensions");
   const bool row = left.dim() == 1, column = right.dim() == 1;
@@ -75,7 +75,7 @@ void matmul(Site& site) {
 }
 
 // Schema: self, a, b, beta, alpha.
-void add_product(Site& site) {
+void add_product(LoweringContext& site) {
   const Tensor y = product(site, site.tensor(1), site.tensor(2));
   const double alpha = site.number(4), beta = site.number(3);
   if (alpha != 1) site.fail("only with an alpha of 1");

@@ -37,7 +37,7 @@ void backward(Builder& b, const Norm& l) {
 }
 
 // y has x's sizes, which are rows of shape.n.
-void emit_norm(Site& site, Norm l) {
+void emit_norm(LoweringContext& site, Norm l) {
   Builder& b = site.b;
   l.y = b.fresh(l.x.sizes);
   l.mean = b.fresh({l.shape.rows});
@@ -53,7 +53,7 @@ void emit_norm(Site& site, Norm l) {
 }
 
 // Schema: input, normalized_shape, weight, bias, eps, cudnn_enable.
-void layer_norm(Site& site) {
+void layer_norm(LoweringContext& site) {
   Builder& b = site.b;
   const Tensor x = site.floats(0);
   const Dims normalized = site.ints(1);
@@ -82,7 +82,7 @@ Tensor per_position(Builder& b, Tensor t, std::int64_t positions) {
 }
 
 // Schema: input, num_groups, weight, bias, eps, cudnn_enabled.
-void group_norm(Site& site) {
+void group_norm(LoweringContext& site) {
   Builder& b = site.b;
   const Tensor x = site.floats(0);
   if (x.dim() < 2 || x.numel() == 0) site.fail("its input has no channels");

@@ -36,7 +36,7 @@ void emit_unary(Builder& b, const OneTensor& u) {
   });
 }
 
-Tensor mapped(Site& site, const Tensor& given, Unary op, SlotNumber p) {
+Tensor mapped(LoweringContext& site, const Tensor& given, Unary op, SlotNumber p) {
   Builder& b = site.b;
   if (given.dtype != b.dtype()) site.fail("its input is no floating-point tensor");
   const Tensor x = given.dense() ? given : b.contiguous(given);
@@ -46,38 +46,38 @@ Tensor mapped(Site& site, const Tensor& given, Unary op, SlotNumber p) {
   return y;
 }
 
-void unary(Site& site, Unary op, SlotNumber p) { site.bind(mapped(site, site.tensor(0), op, std::move(p))); }
+void unary(LoweringContext& site, Unary op, SlotNumber p) { site.bind(mapped(site, site.tensor(0), op, std::move(p))); }
 
 template <Unary kOp>
-void plain(Site& site) {
+void plain(LoweringContext& site) {
   unary(site, kOp, [](const Run&) { return 0.0; });
 }
 
 template <Unary kOp>
-void with_number(Site& site) {
+void with_number(LoweringContext& site) {
   unary(site, kOp, site.slot_number(1));
 }
 
 // Schema: input, approximate.
-void gelu(Site& site) {
+void gelu(LoweringContext& site) {
   const auto* how = std::get_if<std::string>(&site.node().args.at(1));
   if (how != nullptr && *how == "tanh") return plain<Unary::kGeluTanh>(site);
   plain<Unary::kGelu>(site);
 }
 
 // Schema: input, alpha, scale, input_scale.
-void elu(Site& site) {
+void elu(LoweringContext& site) {
   if (site.number(2) != 1 || site.number(3) != 1) site.fail("only with scales of 1");
   with_number<Unary::kElu>(site);
 }
 
 // Schema: input.
-void negate(Site& site) {
+void negate(LoweringContext& site) {
   unary(site, Unary::kScale, [](const Run&) { return -1.0; });
 }
 
 // Schema: input, exponent.
-void power(Site& site) {
+void power(LoweringContext& site) {
   const bool known = !site.hyper(1);
   if (known && site.number(1) == 2) return plain<Unary::kSquare>(site);
   if (known && site.number(1) == 0.5) return plain<Unary::kSqrt>(site);
@@ -85,28 +85,28 @@ void power(Site& site) {
 }
 
 // Schema: input, beta, threshold.
-void softplus(Site& site) {
+void softplus(LoweringContext& site) {
   if (site.number(2) != 20) site.fail("only with a threshold of 20");
   with_number<Unary::kSoftplus>(site);
 }
 
 // Schema: input, min, max; either may be None.
-void clamp(Site& site) {
+void clamp(LoweringContext& site) {
   Tensor x = site.tensor(0);
   if (!site.is_none(1)) x = mapped(site, x, Unary::kAtLeast, site.slot_number(1));
   if (!site.is_none(2)) x = mapped(site, x, Unary::kAtMost, site.slot_number(2));
   site.bind(x);
 }
 
-void between(Site& site, SlotNumber low, SlotNumber high) {
+void between(LoweringContext& site, SlotNumber low, SlotNumber high) {
   site.bind(mapped(site, mapped(site, site.tensor(0), Unary::kOver, std::move(low)), Unary::kUnder, std::move(high)));
 }
 
 // Schema: input, min_val, max_val.
-void hardtanh(Site& site) { between(site, site.slot_number(1), site.slot_number(2)); }
+void hardtanh(LoweringContext& site) { between(site, site.slot_number(1), site.slot_number(2)); }
 
 // Schema: input.
-void relu6(Site& site) {
+void relu6(LoweringContext& site) {
   between(
       site, [](const Run&) { return 0.0; }, [](const Run&) { return 6.0; });
 }
@@ -214,7 +214,7 @@ void binary_backward(Builder& b, const TwoTensors& t) {
   }
 }
 
-Tensor combined(Site& site, TwoTensors t) {
+Tensor combined(LoweringContext& site, TwoTensors t) {
   Builder& b = site.b;
   if (t.a.dtype != b.dtype() || t.b.dtype != b.dtype()) site.fail("its inputs are not floating-point tensors");
   const Dims sizes = broadcast(t.a.sizes, t.b.sizes);
@@ -233,13 +233,13 @@ Tensor combined(Site& site, TwoTensors t) {
   return t.y;
 }
 
-void binary(Site& site, Binary op, SlotNumber scale) {
+void binary(LoweringContext& site, Binary op, SlotNumber scale) {
   site.bind(combined(site, {op, std::move(scale), site.tensor(0), site.tensor(1), {}}));
 }
 
 // Schema: input, other, alpha.
 template <Binary kOp>
-void add(Site& site) {
+void add(LoweringContext& site) {
   const SlotNumber alpha = site.slot_number(2);
   if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, alpha);
   const double sign = kOp == Binary::kAdd ? 1 : -1;
@@ -249,7 +249,7 @@ void add(Site& site) {
 
 // Schema: input, other.
 template <Binary kOp>
-void multiply_or_divide(Site& site) {
+void multiply_or_divide(LoweringContext& site) {
   if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, [](const Run&) { return 1.0; });
   unary(site, Unary::kScale, [other = site.slot_number(1)](const Run& run) {
     return kOp == Binary::kMultiply ? other(run) : 1 / other(run);
@@ -259,7 +259,7 @@ void multiply_or_divide(Site& site) {
 // ---- Dropout ----
 
 // Schema: input, p, train. The mask is that of every other way to run: counted in row-major order.
-void dropout(Site& site) {
+void dropout(LoweringContext& site) {
   Builder& b = site.b;
   if (!site.flag(2) || (!site.hyper(1) && site.number(1) == 0)) return site.bind(site.tensor(0));
   const Tensor x = b.contiguous(site.floats(0));
@@ -286,7 +286,7 @@ void dropout(Site& site) {
 
 }  // namespace
 
-Tensor added(Site& site, const Tensor& x, const Tensor& y, double factor) {
+Tensor added(LoweringContext& site, const Tensor& x, const Tensor& y, double factor) {
   return combined(site, {Binary::kAdd, [factor](const Run&) { return factor; }, x, y, {}});
 }
 

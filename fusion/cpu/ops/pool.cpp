@@ -25,7 +25,7 @@ struct Spatial {  // one dimension's arguments
 constexpr std::int64_t kLargest = std::int64_t{1} << 20;  // of sizes along one dimension: their products stay numbers
 
 // As PyTorch wants them: more padding would leave windows that see nothing.
-void check(const Site& site, const Spatial& s) {
+void check(const LoweringContext& site, const Spatial& s) {
   const bool fits = s.kernel >= 1 && s.stride >= 1 && s.dilation >= 1 && s.padding >= 0 && s.kernel < kLargest &&
                     s.stride < kLargest && s.dilation < kLargest && 2 * s.padding <= s.dilation * (s.kernel - 1) + 1;
   if (!fits) site.fail("its window, stride, padding or dilation is none");
@@ -89,7 +89,7 @@ void emit(Builder& b, const Pool& p, bool largest) {
 
 // `windows`: of one dimension, given its size and its position among height and width.
 template <typename WindowsOf>
-void pool(Site& site, bool lines, bool largest, double divisor, std::int64_t step_h, std::int64_t step_w,
+void pool(LoweringContext& site, bool lines, bool largest, double divisor, std::int64_t step_h, std::int64_t step_w,
           WindowsOf windows) {
   Builder& b = site.b;
   const std::span<const std::int64_t> order = lines ? std::span<const std::int64_t>(kLines) : kImages;
@@ -126,7 +126,7 @@ std::int64_t at(const Dims& sizes, std::size_t d) {
   return sizes.size() == 1 ? sizes.front() : sizes[d];
 }
 
-Spatial spatial(const Site& site, std::size_t d) {
+Spatial spatial(const LoweringContext& site, std::size_t d) {
   const Dims kernel = site.ints(1), stride = site.ints(2);
   Spatial s{.kernel = at(kernel, d), .padding = at(site.ints(3), d)};
   s.stride = stride.empty() ? s.kernel : at(stride, d);
@@ -135,7 +135,7 @@ Spatial spatial(const Site& site, std::size_t d) {
 
 // Schema: input, kernel_size, stride, padding, dilation, ceil_mode.
 template <bool kIsLines>
-void max_pool(Site& site) {
+void max_pool(LoweringContext& site) {
   const Dims dilation = site.ints(4);
   const Spatial h = spatial(site, 0), w = spatial(site, 1);
   if (h.kernel < 1 || w.kernel < 1 || h.kernel >= kLargest || w.kernel >= kLargest) site.fail("its window is none");
@@ -151,7 +151,7 @@ void max_pool(Site& site) {
 
 // Schema: input, kernel_size, stride, padding, ceil_mode, count_include_pad, and of images divisor_override.
 template <bool kIsLines>
-void avg_pool(Site& site) {
+void avg_pool(LoweringContext& site) {
   const double divisor = kIsLines || site.is_none(6) ? 0 : site.number(6);
   pool(site, kIsLines, false, divisor, 1, 1, [&](std::int64_t in, std::size_t d) {
     Spatial s = spatial(site, d);
@@ -164,7 +164,7 @@ void avg_pool(Site& site) {
 
 // Schema: input, output_size.
 template <bool kIsLines>
-void adaptive_avg_pool(Site& site) {
+void adaptive_avg_pool(LoweringContext& site) {
   const Dims out = site.ints(1);
   pool(site, kIsLines, false, 0, 1, 1, [&](std::int64_t in, std::size_t d) {
     const std::int64_t wanted = at(out, d);

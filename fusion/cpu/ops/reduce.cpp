@@ -16,7 +16,7 @@ struct Reduction {
   std::vector<bool> goes;  // by x's dimension
 };
 
-std::vector<bool> dimensions(Site& site, const Tensor& x, const Dims& given) {
+std::vector<bool> dimensions(LoweringContext& site, const Tensor& x, const Dims& given) {
   std::vector<bool> goes(x.sizes.size(), given.empty());
   for (const std::int64_t d : given) {
     if (x.dim() == 0) continue;
@@ -47,7 +47,7 @@ bool foldable(const Tensor& x, const std::vector<bool>& goes) {
   return x.dense() && changes <= 2;
 }
 
-Reduction reduction(Site& site, const Dims& dims) {
+Reduction reduction(LoweringContext& site, const Dims& dims) {
   Builder& b = site.b;
   Reduction r;
   r.x = site.tensor(0);
@@ -86,12 +86,12 @@ Tensor shaped(Tensor y, const std::vector<bool>& goes, bool keep) {
   return y;
 }
 
-void refuse_dtype(Site& site, std::size_t i) {
+void refuse_dtype(LoweringContext& site, std::size_t i) {
   const auto* dtype = std::get_if<DType>(&site.node().args.at(i));
   if (dtype != nullptr && *dtype != site.b.dtype()) site.fail("another dtype than the model's");
 }
 
-void sum_or_mean(Site& site, const Dims& dims, bool keep, bool mean) {
+void sum_or_mean(LoweringContext& site, const Dims& dims, bool keep, bool mean) {
   Builder& b = site.b;
   const Reduction r = reduction(site, dims);
   const double scale = mean ? 1.0 / static_cast<double>(r.fold.n) : 1.0;
@@ -109,24 +109,24 @@ void sum_or_mean(Site& site, const Dims& dims, bool keep, bool mean) {
   site.bind(shaped(r.y, r.goes, keep));
 }
 
-Dims dims_or_none(Site& site, std::size_t i) { return site.is_none(i) ? Dims{} : site.ints(i); }
+Dims dims_or_none(LoweringContext& site, std::size_t i) { return site.is_none(i) ? Dims{} : site.ints(i); }
 
 // Schema: input, dim, keepdim, dtype.
 template <bool kMean>
-void along(Site& site) {
+void along(LoweringContext& site) {
   refuse_dtype(site, 3);
   sum_or_mean(site, dims_or_none(site, 1), site.flag(2), kMean);
 }
 
 // Schema: input, dtype.
 template <bool kMean>
-void of_all(Site& site) {
+void of_all(LoweringContext& site) {
   refuse_dtype(site, 1);
   sum_or_mean(site, {}, false, kMean);
 }
 
 // `positions`: undefined if they are not wanted.
-void largest(Site& site, const Reduction& r, const Tensor& positions) {
+void largest(LoweringContext& site, const Reduction& r, const Tensor& positions) {
   Builder& b = site.b;
   typed(b.dtype(), [&]<typename T>() {
     const auto at = [positions](const Run& run) {
@@ -145,14 +145,14 @@ void largest(Site& site, const Reduction& r, const Tensor& positions) {
 }
 
 // Schema: input, dim, keepdim.
-void amax(Site& site) {
+void amax(LoweringContext& site) {
   const Reduction r = reduction(site, site.ints(1));
   largest(site, r, {});
   site.bind(shaped(r.y, r.goes, site.flag(2)));
 }
 
 // Schema: input, dim, keepdim; the second output is the positions.
-void max_dim(Site& site) {
+void max_dim(LoweringContext& site) {
   const Reduction r = reduction(site, {site.integer(1)});
   Tensor positions = site.b.fresh(r.y.sizes, DType::kInt64);
   positions.strides = r.y.strides;

@@ -17,7 +17,7 @@ std::int64_t divided_up(std::int64_t a, std::int64_t b) { return a / b + (a % b 
 // ---- Parts ----
 
 // Binds the node's outputs to stretches of a dimension, one behind another; the last ones may have no name.
-void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& counts) {
+void bind_stretches(LoweringContext& site, const Tensor& x, std::int64_t dim, const Dims& counts) {
   std::int64_t left = x.size(dim);
   for (const std::int64_t count : counts) {
     if (count < 0 || count > left) site.fail("its sizes do not fit");
@@ -33,7 +33,7 @@ void bind_stretches(Site& site, const Tensor& x, std::int64_t dim, const Dims& c
 }
 
 // Of a dimension without elements there is one stretch, without elements.
-void bind_stretches_of(Site& site, std::int64_t length, std::int64_t dim) {
+void bind_stretches_of(LoweringContext& site, std::int64_t length, std::int64_t dim) {
   const Tensor x = site.tensor(0);
   if (length < 0 || (length == 0 && x.size(dim) > 0)) site.fail("its parts have no length");
   Dims counts;
@@ -43,7 +43,7 @@ void bind_stretches_of(Site& site, std::int64_t length, std::int64_t dim) {
 }
 
 // Schema: input, chunks, dim.
-void chunk(Site& site) {
+void chunk(LoweringContext& site) {
   const std::int64_t chunks = site.integer(1), dim = site.integer(2), size = site.tensor(0).size(dim);
   if (chunks < 1) site.fail("it makes no parts");
   if (size == 0) return bind_stretches(site, site.tensor(0), dim, Dims(site.node().outputs.size(), 0));
@@ -51,13 +51,13 @@ void chunk(Site& site) {
 }
 
 // Schema: input, split_size, dim.
-void split(Site& site) { bind_stretches_of(site, site.integer(1), site.integer(2)); }
+void split(LoweringContext& site) { bind_stretches_of(site, site.integer(1), site.integer(2)); }
 
 // Schema: input, split_sizes, dim.
-void split_with_sizes(Site& site) { bind_stretches(site, site.tensor(0), site.integer(2), site.ints(1)); }
+void split_with_sizes(LoweringContext& site) { bind_stretches(site, site.tensor(0), site.integer(2), site.ints(1)); }
 
 // Schema: input, dim.
-void unbind(Site& site) {
+void unbind(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1);
   if (x.size(dim) < static_cast<std::int64_t>(site.node().outputs.size())) site.fail("it has fewer parts than outputs");
@@ -67,7 +67,7 @@ void unbind(Site& site) {
 }
 
 // Schema: input, dim, index.
-void select(Site& site) {
+void select(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1), at = counted_from_front(site.integer(2), x.size(dim));
   if (at < 0 || at >= x.size(dim)) site.fail("its index is out of range");
@@ -75,7 +75,7 @@ void select(Site& site) {
 }
 
 // Schema: input, dim, start, end, step. Bounds are any integers: "to the end" is the largest of 64 bits.
-void slice(Site& site) {
+void slice(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1), size = x.size(dim), step = site.integer(4);
   if (step < 1) site.fail("its step is not positive");
@@ -88,7 +88,7 @@ void slice(Site& site) {
 }
 
 // Schema: input, dim, start, length.
-void narrow(Site& site) {
+void narrow(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const std::int64_t dim = site.integer(1), begin = counted_from_front(site.integer(2), x.size(dim));
   site.bind(x.sliced(dim, begin, site.integer(3)));
@@ -112,18 +112,18 @@ Tensor squeezed(const Tensor& x, const Dims& dims) {
 }
 
 // Schema: input.
-void squeeze(Site& site) {
+void squeeze(LoweringContext& site) {
   Dims all(site.tensor(0).sizes.size());
   std::iota(all.begin(), all.end(), 0);
   site.bind(squeezed(site.tensor(0), all));
 }
 
 // Schema: input, dim.
-void squeeze_dim(Site& site) { site.bind(squeezed(site.tensor(0), {site.integer(1)})); }
-void squeeze_dims(Site& site) { site.bind(squeezed(site.tensor(0), site.ints(1))); }
+void squeeze_dim(LoweringContext& site) { site.bind(squeezed(site.tensor(0), {site.integer(1)})); }
+void squeeze_dims(LoweringContext& site) { site.bind(squeezed(site.tensor(0), site.ints(1))); }
 
 // Schema: input, source, destination.
-void movedim(Site& site) {
+void movedim(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   Dims order(x.sizes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -135,7 +135,7 @@ void movedim(Site& site) {
 }
 
 // Schema: input, dim, sizes; one size may be -1.
-void unflatten(Site& site) {
+void unflatten(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   const std::size_t at = x.index(site.integer(1));
   const Dims parts = inferred(site.ints(2), x.sizes[at]);
@@ -151,7 +151,7 @@ void unflatten(Site& site) {
 }
 
 // Schema: input, size; -1 leaves a size as it is.
-void expand(Site& site) {
+void expand(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   Dims sizes = site.ints(1);
   if (sizes.size() < x.sizes.size()) site.fail("its sizes do not fit");
@@ -165,13 +165,13 @@ void expand(Site& site) {
 }
 
 // Schema: input, other.
-void expand_as(Site& site) { site.bind(site.tensor(0).expanded(site.tensor(1).sizes)); }
+void expand_as(LoweringContext& site) { site.bind(site.tensor(0).expanded(site.tensor(1).sizes)); }
 
-void same(Site& site) { site.bind(site.tensor(0)); }
+void same(LoweringContext& site) { site.bind(site.tensor(0)); }
 
 // ---- Putting together ----
 
-void join(Site& site, const std::vector<Tensor>& parts, std::int64_t dim) {
+void join(LoweringContext& site, const std::vector<Tensor>& parts, std::int64_t dim) {
   Builder& b = site.b;
   Dims sizes = parts.front().sizes;
   const std::size_t at = parts.front().index(dim);
@@ -198,7 +198,7 @@ void join(Site& site, const std::vector<Tensor>& parts, std::int64_t dim) {
 }
 
 // Schema: tensors, dim.
-void cat(Site& site) {
+void cat(LoweringContext& site) {
   std::vector<Tensor> parts = site.tensors(0);
   std::erase_if(parts, [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; });  // as torch leaves them out
   if (parts.empty()) site.fail("it has no inputs");
@@ -206,7 +206,7 @@ void cat(Site& site) {
 }
 
 // Schema: tensors, dim.
-void stack(Site& site) {
+void stack(LoweringContext& site) {
   std::vector<Tensor> parts = site.tensors(0);
   if (parts.empty()) site.fail("it has no inputs");
   for (const Tensor& part : parts) {

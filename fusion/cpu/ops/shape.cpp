@@ -7,7 +7,7 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-void view_as(Site& site, const Dims& sizes) {
+void view_as(LoweringContext& site, const Dims& sizes) {
   Builder& b = site.b;
   Tensor x = site.tensor(0);
   if (product(sizes) != x.numel()) site.fail("its sizes do not fit");
@@ -22,13 +22,13 @@ void view_as(Site& site, const Dims& sizes) {
 }
 
 // Schema: input, size; one size may be -1.
-void view(Site& site) { view_as(site, inferred(site.ints(1), site.tensor(0).numel())); }
+void view(LoweringContext& site) { view_as(site, inferred(site.ints(1), site.tensor(0).numel())); }
 
 // Schema: input, other.
-void reshape_as(Site& site) { view_as(site, inferred(site.tensor(1).sizes, site.tensor(0).numel())); }
+void reshape_as(LoweringContext& site) { view_as(site, inferred(site.tensor(1).sizes, site.tensor(0).numel())); }
 
 // Schema: input, start_dim, end_dim.
-void flatten(Site& site) {
+void flatten(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   if (x.dim() == 0) return view_as(site, {1});
   const std::size_t first = x.index(site.integer(1)), last = x.index(site.integer(2));
@@ -41,24 +41,24 @@ void flatten(Site& site) {
 }
 
 // Schema: input, dim.
-void unsqueeze(Site& site) {
+void unsqueeze(LoweringContext& site) {
   Tensor x = site.tensor(0);
   x.insert(site.integer(1));
   site.bind(x);
 }
 
 // Schema: input, dim0, dim1.
-void transpose(Site& site) { site.bind(site.tensor(0).transposed(site.integer(1), site.integer(2))); }
+void transpose(LoweringContext& site) { site.bind(site.tensor(0).transposed(site.integer(1), site.integer(2))); }
 
-void t(Site& site) {
+void t(LoweringContext& site) {
   const Tensor x = site.tensor(0);
   site.bind(x.dim() < 2 ? x : x.transposed(0, 1));
 }
 
 // Schema: input, dims.
-void permute(Site& site) { site.bind(site.tensor(0).permuted(site.ints(1))); }
+void permute(LoweringContext& site) { site.bind(site.tensor(0).permuted(site.ints(1))); }
 
-void same(Site& site) { site.bind(site.tensor(0)); }
+void same(LoweringContext& site) { site.bind(site.tensor(0)); }
 
 }  // namespace
 

@@ -22,7 +22,7 @@ void emit_softmax(Builder& b, const Tensor& x, const Tensor& y, bool log) {
 
 // Schema: input, dim, dtype or half_to_float.
 template <bool kLog>
-void softmax(Site& site) {
+void softmax(LoweringContext& site) {
   Builder& b = site.b;
   Tensor given = site.tensor(0);
   if (given.dtype != b.dtype() || given.numel() == 0) site.fail("its input is no floating-point tensor, or empty");

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/counted.hpp"
-#include "fusion/eager/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -18,7 +18,7 @@ struct Attention {
   std::optional<double> scale;
   bool grouped_queries;
 
-  explicit Attention(const Call& call)
+  explicit Attention(const OpCall& call)
       : query(call.tensor(0)),
         key(call.tensor(1)),
         value(call.tensor(2)),
@@ -34,7 +34,7 @@ struct Attention {
 };
 
 // As torch.nn.functional.scaled_dot_product_attention documents it, with the slots' own masks on the weights.
-at::Tensor with_dropout(const Call& call, Attention a) {
+at::Tensor with_dropout(const OpCall& call, Attention a) {
   if (a.grouped_queries) {
     const std::int64_t repeats = a.query.size(-3) / a.key.size(-3);
     a.key = a.key.repeat_interleave(repeats, -3);
@@ -61,13 +61,13 @@ at::Tensor without_dropout(const Attention& a, const at::Tensor& q, const at::Te
                                           a.scale, a.grouped_queries);
 }
 
-std::vector<at::Tensor> alone(const Call& call) {
+std::vector<at::Tensor> alone(const OpCall& call) {
   const Attention a(call);
   return {a.drops() ? with_dropout(call, a) : without_dropout(a, a.query, a.key, a.value, a.mask)};
 }
 
 // Slots join the batch.
-std::vector<at::Tensor> merged(const Call& call) {
+std::vector<at::Tensor> merged(const OpCall& call) {
   const Attention a(call);
   if (a.drops()) return {with_dropout(call, a)};
   at::Tensor mask = a.mask;
@@ -83,7 +83,7 @@ std::vector<at::Tensor> merged(const Call& call) {
 
 }  // namespace
 
-std::vector<Rule> attention_rules() {
+std::vector<BatchingRule> attention_rules() {
   return {{"aten::scaled_dot_product_attention", "attention", {{"merged", merged, nullptr}}, {}, alone, true}};
 }
 

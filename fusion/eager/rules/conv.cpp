@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 
 #include "fusion/eager/autocast.hpp"
+#include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/layout.hpp"
-#include "fusion/eager/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -14,11 +14,11 @@ struct Conv {
   std::vector<std::int64_t> stride, padding, dilation, output_padding;
   std::int64_t groups;
   bool transposed;
-  const Call& call;
+  const OpCall& call;
 
   // conv1d to conv3d: input, weight, bias, stride, padding, dilation, groups; transposed: input, weight, bias, stride,
   // padding, output_padding, groups, dilation.
-  Conv(const Call& c, bool is_transposed)
+  Conv(const OpCall& c, bool is_transposed)
       : x(as_multiplied(c.tensor(0))),
         weight(c.tensor(1)),
         bias(c.tensor(2)),
@@ -52,19 +52,19 @@ struct Conv {
 };
 
 template <bool kTransposed>
-std::vector<at::Tensor> grouped(const Call& call) {
+std::vector<at::Tensor> grouped(const OpCall& call) {
   const Conv conv(call, kTransposed);
   return {conv.is_shared() ? conv.run_shared() : conv.run_grouped(slots_into_channels(conv.x))};
 }
 
-std::vector<at::Tensor> grouped_channels_last(const Call& call) {
+std::vector<at::Tensor> grouped_channels_last(const OpCall& call) {
   const Conv conv(call, false);
   if (conv.is_shared()) return {conv.run_shared()};
   return {conv.run_grouped(slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast))};
 }
 
 // One matrix product per slot over its patches: [O, C*k] x [C*k, N*L].
-std::vector<at::Tensor> unfolded(const Call& call) {
+std::vector<at::Tensor> unfolded(const OpCall& call) {
   const Conv conv(call, false);
   if (conv.is_shared()) return {conv.run_shared()};
   const std::int64_t c = conv.x.size(0), n = conv.x.size(1), out_channels = conv.weight.size(1);
@@ -91,16 +91,16 @@ bool ungrouped(const Node& node) {
 
 }  // namespace
 
-std::vector<Rule> conv_rules() {
+std::vector<BatchingRule> conv_rules() {
   const Candidate as_groups{"grouped", grouped<false>, nullptr};
-  std::vector<Rule> rules = {{"aten::conv2d",
-                              "conv",
-                              {as_groups,
-                               {"grouped_channels_last", grouped_channels_last, nullptr},
-                               {"unfolded", unfolded, ungrouped},
-                               by_slot()}},
-                             {"aten::conv1d", "conv", {as_groups, by_slot()}},
-                             {"aten::conv3d", "conv", {as_groups, by_slot()}}};
+  std::vector<BatchingRule> rules = {{"aten::conv2d",
+                                      "conv",
+                                      {as_groups,
+                                       {"grouped_channels_last", grouped_channels_last, nullptr},
+                                       {"unfolded", unfolded, ungrouped},
+                                       by_slot()}},
+                                     {"aten::conv1d", "conv", {as_groups, by_slot()}},
+                                     {"aten::conv3d", "conv", {as_groups, by_slot()}}};
   for (const char* op : {"aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input"}) {
     rules.push_back({op, "conv_transpose", {{"grouped", grouped<true>, nullptr}, by_slot()}});
   }

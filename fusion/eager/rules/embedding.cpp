@@ -1,13 +1,13 @@
 // B tables: weight [c, V, F], indices [c, N, ...] -> [c, N, ..., F].
 #include <ATen/ATen.h>
 
-#include "fusion/eager/rules.hpp"
+#include "fusion/eager/batching_rules.hpp"
 
 namespace hfta::fusion {
 namespace {
 
 // Schema: weight, indices, padding_idx, scale_grad_by_freq, sparse.
-std::vector<at::Tensor> one_table(const Call& call) {
+std::vector<at::Tensor> one_table(const OpCall& call) {
   const at::Tensor indices = call.tensor(1);
   if (call.shared(0)) return {at::embedding(call.shared_tensor(0), indices, call.integer(2))};
   const at::Tensor weight = call.tensor(0);
@@ -25,7 +25,7 @@ bool plain(const Node& node) {
 
 }  // namespace
 
-std::vector<Rule> embedding_rules() {
+std::vector<BatchingRule> embedding_rules() {
   return {{"aten::embedding", "embedding", {{"one_table", one_table, plain}, by_slot()}}};
 }
 

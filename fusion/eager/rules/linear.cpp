@@ -1,15 +1,15 @@
 // B linear layers: x [c, N, ..., in], weight [c, out, in], bias [c, out] -> [c, N, ..., out].
 #include <ATen/ATen.h>
 
-#include "fusion/eager/rules.hpp"
+#include "fusion/eager/batching_rules.hpp"
 
 namespace hfta::fusion {
 namespace {
 
 // A layer that slots share sees their samples as one batch.
-bool is_shared(const Call& call) { return call.shared(1) && call.shared(2); }
+bool is_shared(const OpCall& call) { return call.shared(1) && call.shared(2); }
 
-std::vector<at::Tensor> batched(const Call& call) {
+std::vector<at::Tensor> batched(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   if (is_shared(call)) return {at::linear(x, call.shared_tensor(1), call.shared_tensor(2))};
   const at::Tensor weight = call.tensor(1), bias = call.tensor(2);
@@ -22,7 +22,7 @@ std::vector<at::Tensor> batched(const Call& call) {
 }
 
 // The same with the weight in front, whose gradient then comes out in its own layout: better where weights are large.
-std::vector<at::Tensor> weight_first(const Call& call) {
+std::vector<at::Tensor> weight_first(const OpCall& call) {
   if (is_shared(call)) return batched(call);
   const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
   const at::Tensor columns = x.reshape({x.size(0), -1, x.size(-1)}).transpose(1, 2);
@@ -35,7 +35,7 @@ std::vector<at::Tensor> weight_first(const Call& call) {
 
 }  // namespace
 
-std::vector<Rule> linear_rules() {
+std::vector<BatchingRule> linear_rules() {
   return {
       {"aten::linear", "linear", {{"batched", batched, nullptr}, {"weight_first", weight_first, nullptr}, by_slot()}}};
 }

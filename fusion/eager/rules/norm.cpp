@@ -1,8 +1,8 @@
 // B normalisations; statistics are each slot's own.
 #include <ATen/ATen.h>
 
+#include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/layout.hpp"
-#include "fusion/eager/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -17,7 +17,7 @@ using Norm = at::Tensor (*)(const at::Tensor&, const std::optional<at::Tensor>&,
 
 // Slots as groups of channels: [N, c*C, ...]. Running statistics are views of the slots' own and updated in place.
 template <Norm kNorm>
-std::vector<at::Tensor> folded(const Call& call) {
+std::vector<at::Tensor> folded(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   const at::Tensor y = kNorm(slots_into_channels(x), flat(call.tensor(1)), flat(call.tensor(2)), flat(call.tensor(3)),
                              flat(call.tensor(4)), call.flag(5), call.number(6), call.number(7), call.flag(8));
@@ -41,7 +41,7 @@ at::Tensor affine(const at::Tensor& normal, const at::Tensor& weight, const at::
 }
 
 // Schema: input, normalized_shape, weight, bias, eps.
-std::vector<at::Tensor> layer_norm(const Call& call) {
+std::vector<at::Tensor> layer_norm(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   const std::vector<std::int64_t> shape = call.ints(1);
   return {affine(at::layer_norm(x, shape, {}, {}, call.number(4)), call.tensor(2), call.tensor(3),
@@ -49,7 +49,7 @@ std::vector<at::Tensor> layer_norm(const Call& call) {
 }
 
 // Schema: input, num_groups, weight, bias, eps.
-std::vector<at::Tensor> group_norm(const Call& call) {
+std::vector<at::Tensor> group_norm(const OpCall& call) {
   const MergedBatch batch = merge_batch(call.tensor(0));
   const at::Tensor y = batch.restore(at::group_norm(batch.merged, call.integer(1), {}, {}, call.number(4)));
   return {affine(y, call.tensor(2), call.tensor(3), 2)};
@@ -57,7 +57,7 @@ std::vector<at::Tensor> group_norm(const Call& call) {
 
 }  // namespace
 
-std::vector<Rule> norm_rules() {
+std::vector<BatchingRule> norm_rules() {
   return {{"aten::batch_norm", "batch_norm", {{"folded", folded<at::batch_norm>, nullptr}, by_slot()}},
           {"aten::instance_norm", "instance_norm", {{"folded", folded<at::instance_norm>, nullptr}, by_slot()}},
           {"aten::layer_norm", "layer_norm", {{"broadcast", layer_norm, nullptr}}},

@@ -1,10 +1,10 @@
 // Element by element: the op itself on [c, N, ...]; lower ranks get ones behind their slots.
-#include "fusion/eager/rules.hpp"
+#include "fusion/eager/batching_rules.hpp"
 
 namespace hfta::fusion {
 
-std::vector<Rule> pointwise_rules() {
-  std::vector<Rule> rules;
+std::vector<BatchingRule> pointwise_rules() {
+  std::vector<BatchingRule> rules;
   // With a form in place, "_" behind the name.
   for (const char* op : {"relu", "relu6",   "leaky_relu", "elu",        "selu",        "celu",     "gelu",  "silu",
                          "mish", "sigmoid", "tanh",       "hardswish",  "hardsigmoid", "hardtanh", "exp",   "expm1",

@@ -1,61 +1,61 @@
 // Poolings have no weights: slots join the batch. x [c, N, C, spatial...] -> [c, N, C, smaller...].
 #include <ATen/ATen.h>
 
+#include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/layout.hpp"
-#include "fusion/eager/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
 
 template <typename Pool>
-std::vector<at::Tensor> over_batch(const Call& call, Pool pool) {
+std::vector<at::Tensor> over_batch(const OpCall& call, Pool pool) {
   const MergedBatch batch = merge_batch(call.tensor(0));
   return {batch.restore(pool(batch.merged))};
 }
 
 // Schema: self, kernel_size, stride, padding, dilation, ceil_mode.
-std::vector<at::Tensor> max_pool2d(const Call& call) {
+std::vector<at::Tensor> max_pool2d(const OpCall& call) {
   return over_batch(call, [&](const at::Tensor& x) {
     return at::max_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5));
   });
 }
 
-std::vector<at::Tensor> max_pool1d(const Call& call) {
+std::vector<at::Tensor> max_pool1d(const OpCall& call) {
   return over_batch(call, [&](const at::Tensor& x) {
     return at::max_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5));
   });
 }
 
 // Schema: self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override (2d).
-std::vector<at::Tensor> avg_pool2d(const Call& call) {
+std::vector<at::Tensor> avg_pool2d(const OpCall& call) {
   const std::optional<std::int64_t> divisor = call.is_none(6) ? std::nullopt : std::optional(call.integer(6));
   return over_batch(call, [&](const at::Tensor& x) {
     return at::avg_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4), call.flag(5), divisor);
   });
 }
 
-std::vector<at::Tensor> avg_pool1d(const Call& call) {
+std::vector<at::Tensor> avg_pool1d(const OpCall& call) {
   return over_batch(call, [&](const at::Tensor& x) {
     return at::avg_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4), call.flag(5));
   });
 }
 
 // Schema: self, output_size.
-std::vector<at::Tensor> adaptive_avg_pool2d(const Call& call) {
+std::vector<at::Tensor> adaptive_avg_pool2d(const OpCall& call) {
   return over_batch(call, [&](const at::Tensor& x) { return at::adaptive_avg_pool2d(x, call.ints(1)); });
 }
 
-std::vector<at::Tensor> adaptive_avg_pool1d(const Call& call) {
+std::vector<at::Tensor> adaptive_avg_pool1d(const OpCall& call) {
   return over_batch(call, [&](const at::Tensor& x) { return at::adaptive_avg_pool1d(x, call.ints(1)); });
 }
 
-std::vector<at::Tensor> adaptive_max_pool2d(const Call& call) {
+std::vector<at::Tensor> adaptive_max_pool2d(const OpCall& call) {
   const MergedBatch batch = merge_batch(call.tensor(0));
   const auto [y, where] = at::adaptive_max_pool2d(batch.merged, call.ints(1));
   return {batch.restore(y), batch.restore(where)};
 }
 
-std::vector<at::Tensor> adaptive_max_pool1d(const Call& call) {
+std::vector<at::Tensor> adaptive_max_pool1d(const OpCall& call) {
   const MergedBatch batch = merge_batch(call.tensor(0));
   const auto [y, where] = at::adaptive_max_pool1d(batch.merged, call.ints(1));
   return {batch.restore(y), batch.restore(where)};
@@ -63,7 +63,7 @@ std::vector<at::Tensor> adaptive_max_pool1d(const Call& call) {
 
 }  // namespace
 
-std::vector<Rule> pool_rules() {
+std::vector<BatchingRule> pool_rules() {
   return {{"aten::max_pool2d", "pool", {{"merged", max_pool2d, nullptr}}},
           {"aten::max_pool1d", "pool", {{"merged", max_pool1d, nullptr}}},
           {"aten::avg_pool2d", "pool", {{"merged", avg_pool2d, nullptr}}},

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/counted.hpp"
-#include "fusion/eager/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -16,7 +16,7 @@ constexpr double kAlpha = 1.7580993408473766;  // Klambauer et al. 2017, section
 
 // ---- dropout: input, p, train ----
 
-bool does_nothing(const Call& call, const SlotNumbers& rates) {
+bool does_nothing(const OpCall& call, const SlotNumbers& rates) {
   return !call.flag(2) || rates.all([](double p) { return p <= 0; });
 }
 
@@ -26,14 +26,14 @@ at::Tensor alpha_scale(const at::Tensor& p) {
 }
 
 // Whole channels: one number for all of [N, C, ...]'s trailing dimensions.
-std::vector<std::int64_t> mask_sizes(const at::Tensor& x, const Call& call, bool channels) {
+std::vector<std::int64_t> mask_sizes(const at::Tensor& x, const OpCall& call, bool channels) {
   std::vector<std::int64_t> sizes = slot_sizes(x, call);
   for (std::size_t d = 2; channels && d < sizes.size(); ++d) sizes[d] = 1;
   return sizes;
 }
 
 template <bool kChannels, bool kInPlace>
-Tensors dropout(const Call& call) {
+Tensors dropout(const OpCall& call) {
   at::Tensor x = call.tensor(0);
   const SlotNumbers rates = call.per_slot(1);
   if (does_nothing(call, rates)) return {x};
@@ -43,7 +43,7 @@ Tensors dropout(const Call& call) {
 
 // Self-normalizing networks: dropped values are set to the activation's lowest, and mean and variance are kept.
 template <bool kChannels, bool kInPlace>
-Tensors alpha_dropout(const Call& call) {
+Tensors alpha_dropout(const OpCall& call) {
   at::Tensor x = call.tensor(0);
   const SlotNumbers rates = call.per_slot(1);
   if (does_nothing(call, rates)) return {x};
@@ -55,7 +55,7 @@ Tensors alpha_dropout(const Call& call) {
   return {kInPlace ? x.mul_(factor).add_(added) : x * factor + added};
 }
 
-Tensors native_dropout(const Call& call) {
+Tensors native_dropout(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   if (!call.is_none(2) && !call.flag(2)) return {x, at::ones_like(x, x.options().dtype(at::kBool))};
   const at::Tensor mask = counted_masks(call, slot_sizes(x, call), call.per_slot(1), x.options());
@@ -64,114 +64,114 @@ Tensors native_dropout(const Call& call) {
 
 // ---- random tensors ----
 
-at::TensorOptions options_of(const Call& call, std::size_t dtype) {
+at::TensorOptions options_of(const OpCall& call, std::size_t dtype) {
   return at::TensorOptions().device(call.context().device).dtype(call.dtype(dtype).value_or(at::kFloat));
 }
 
-at::TensorOptions like_options(const Call& call, std::size_t dtype) {
+at::TensorOptions like_options(const OpCall& call, std::size_t dtype) {
   const at::TensorOptions options = call.tensor(0).options();
   const auto wanted = call.dtype(dtype);
   return wanted ? options.dtype(*wanted) : options;
 }
 
-template <at::Tensor (*kDraw)(const Call&, std::vector<std::int64_t>, const at::TensorOptions&)>
-Tensors of_sizes(const Call& call) {
+template <at::Tensor (*kDraw)(const OpCall&, std::vector<std::int64_t>, const at::TensorOptions&)>
+Tensors of_sizes(const OpCall& call) {
   return {kDraw(call, call.ints(0), options_of(call, 1))};
 }
 
-template <at::Tensor (*kDraw)(const Call&, std::vector<std::int64_t>, const at::TensorOptions&)>
-Tensors of_like(const Call& call) {
+template <at::Tensor (*kDraw)(const OpCall&, std::vector<std::int64_t>, const at::TensorOptions&)>
+Tensors of_like(const OpCall& call) {
   return {kDraw(call, slot_sizes(call.tensor(0), call), like_options(call, 1))};
 }
 
 // Never in bfloat16, whose steps are too coarse to be compared with a probability.
-at::Tensor uniform_beside(const at::Tensor& x, const Call& call) {
+at::Tensor uniform_beside(const at::Tensor& x, const OpCall& call) {
   const auto type = x.is_floating_point() && x.scalar_type() != at::kDouble ? at::kFloat : at::kDouble;
   return counted_uniform(call, slot_sizes(x, call), x.options().dtype(type));
 }
 
 // Probabilities given as a tensor: bernoulli's input, bernoulli_.Tensor's second.
-Tensors bernoulli(const Call& call) {
+Tensors bernoulli(const OpCall& call) {
   const at::Tensor p = call.tensor(0);
   return {uniform_beside(p, call).lt(p).to(p.dtype())};
 }
 
-Tensors bernoulli_by_tensor(const Call& call) {
+Tensors bernoulli_by_tensor(const OpCall& call) {
   at::Tensor x = call.tensor(0), p = call.tensor(1);
   while (p.dim() < x.dim()) p = p.unsqueeze(call.slots() > 0 ? 1 : 0);
   return {x.copy_(uniform_beside(x, call).lt(p))};
 }
 
-at::Tensor bernoulli_of(const at::Tensor& x, const Call& call) {
+at::Tensor bernoulli_of(const at::Tensor& x, const OpCall& call) {
   const at::Tensor u = uniform_beside(x, call);
   return u.lt(beside(call.per_slot(1), call, x.dim(), u.options()));
 }
 
-Tensors bernoulli_p(const Call& call) {
+Tensors bernoulli_p(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   return {bernoulli_of(x, call).to(x.dtype())};
 }
 
-Tensors bernoulli_p_in_place(const Call& call) {
+Tensors bernoulli_p_in_place(const OpCall& call) {
   at::Tensor x = call.tensor(0);
   return {x.copy_(bernoulli_of(x, call))};
 }
 
-Tensors normal_in_place(const Call& call) {
+Tensors normal_in_place(const OpCall& call) {
   at::Tensor x = call.tensor(0);
   const at::Tensor mean = beside(call.per_slot(1), call, x.dim(), x.options());
   const at::Tensor std = beside(call.per_slot(2), call, x.dim(), x.options());
   return {x.copy_(counted_normal(call, slot_sizes(x, call), x.options()) * std + mean)};
 }
 
-Tensors uniform_in_place(const Call& call) {
+Tensors uniform_in_place(const OpCall& call) {
   at::Tensor x = call.tensor(0);
   const at::Tensor from = beside(call.per_slot(1), call, x.dim(), x.options());
   const at::Tensor to = beside(call.per_slot(2), call, x.dim(), x.options());
   return {x.copy_(counted_uniform(call, slot_sizes(x, call), x.options()) * (to - from) + from)};
 }
 
-Tensors exponential_in_place(const Call& call) {
+Tensors exponential_in_place(const OpCall& call) {
   at::Tensor x = call.tensor(0);
   const at::Tensor rate = beside(call.per_slot(1), call, x.dim(), x.options());
   return {x.copy_(-at::log1p(-counted_uniform(call, slot_sizes(x, call), x.options())) / rate)};
 }
 
-at::Tensor whole_numbers(const Call& call, std::vector<std::int64_t> sizes, std::int64_t low, std::int64_t high,
+at::Tensor whole_numbers(const OpCall& call, std::vector<std::int64_t> sizes, std::int64_t low, std::int64_t high,
                          const at::TensorOptions& options) {
   const at::Tensor u = counted_uniform(call, std::move(sizes), options.dtype(at::kDouble));
   return at::floor(u * static_cast<double>(high - low)).add_(static_cast<double>(low)).to(options.dtype());
 }
 
-at::TensorOptions whole_options(const Call& call, std::size_t dtype) {
+at::TensorOptions whole_options(const OpCall& call, std::size_t dtype) {
   return options_of(call, dtype).dtype(call.dtype(dtype).value_or(at::kLong));
 }
 
-Tensors randint(const Call& call) {
+Tensors randint(const OpCall& call) {
   return {whole_numbers(call, call.ints(1), 0, call.integer(0), whole_options(call, 2))};
 }
 
-Tensors randint_from(const Call& call) {
+Tensors randint_from(const OpCall& call) {
   return {whole_numbers(call, call.ints(2), call.integer(0), call.integer(1), whole_options(call, 3))};
 }
 
-Tensors randint_like(const Call& call) {
+Tensors randint_like(const OpCall& call) {
   return {whole_numbers(call, slot_sizes(call.tensor(0), call), 0, call.integer(1), like_options(call, 2))};
 }
 
-Tensors randint_like_from(const Call& call) {
+Tensors randint_like_from(const OpCall& call) {
   return {
       whole_numbers(call, slot_sizes(call.tensor(0), call), call.integer(1), call.integer(2), like_options(call, 3))};
 }
 
-Tensors randperm(const Call& call) {
+Tensors randperm(const OpCall& call) {
   const auto options = whole_options(call, 1);
   return {
       at::argsort(counted_uniform(call, {call.integer(0)}, options.dtype(at::kDouble)), true, -1).to(options.dtype())};
 }
 
 // Schema: self, lower, upper, training.
-Tensors rrelu(const Call& call) {
+Tensors rrelu(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   const double lower = call.number(1), upper = call.number(2);
   if (!call.flag(3)) return {at::leaky_relu(x, (lower + upper) / 2)};
@@ -179,13 +179,13 @@ Tensors rrelu(const Call& call) {
   return {at::where(x.ge(0), x, x * slope.to(x.dtype()))};
 }
 
-Rule counted(const char* op, Tensors (*run)(const Call&)) {
+BatchingRule counted(const char* op, Tensors (*run)(const OpCall&)) {
   return {op, "random", {{"counted", run, nullptr}}, {}, run, true};
 }
 
 }  // namespace
 
-std::vector<Rule> random_rules() {
+std::vector<BatchingRule> random_rules() {
   return {counted("aten::dropout", dropout<false, false>),
           counted("aten::dropout_", dropout<false, true>),
           counted("aten::feature_dropout", dropout<true, false>),

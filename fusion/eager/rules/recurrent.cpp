@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "fusion/eager/autocast.hpp"
+#include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/counted.hpp"
-#include "fusion/eager/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -75,7 +75,7 @@ struct Layers {
   SlotNumbers rates;
   std::int64_t lead;  // dimensions in front of a slot's own
 
-  Layers(const Call& call, Kind k)
+  Layers(const OpCall& call, Kind k)
       : kind(k),
         x(call.tensor(0)),
         initial(k == Kind::kLstm ? call.tensors(1) : std::vector<at::Tensor>{call.tensor(1)}),
@@ -150,7 +150,7 @@ void check_sizes(Kind kind, const at::Tensor& x, const std::vector<at::Tensor>& 
   for (const at::Tensor& w : weights) want(alike(w), "found a weight of another dtype than the input");
 }
 
-std::vector<at::Tensor> run_layers(const Call& call, const Layers& layers) {
+std::vector<at::Tensor> run_layers(const OpCall& call, const Layers& layers) {
   if (layers.weights.size() != static_cast<std::size_t>(layers.count * layers.directions()) * layers.per_direction()) {
     throw Error(ErrorKind::kConfig,
                 "lstm: found a projection (proj_size) with dropout between layers, wanted one or the other");
@@ -257,19 +257,19 @@ std::vector<at::Tensor> aten(Kind kind, const at::Tensor& x, const std::vector<a
 }
 
 template <Kind kKind>
-std::vector<at::Tensor> alone(const Call& call) {
+std::vector<at::Tensor> alone(const OpCall& call) {
   const Layers layers(call, kKind);
   if (layers.drops()) return run_layers(call, layers);  // ATen's own dropout cannot be counted
   return aten(kKind, layers.x, layers.initial, layers.weights, layers);
 }
 
 template <Kind kKind>
-std::vector<at::Tensor> together(const Call& call) {
+std::vector<at::Tensor> together(const OpCall& call) {
   return run_layers(call, Layers(call, kKind));
 }
 
 template <Kind kKind>
-std::vector<at::Tensor> per_slot(const Call& call) {
+std::vector<at::Tensor> per_slot(const OpCall& call) {
   const Layers layers(call, kKind);
   if (layers.drops()) return run_layers(call, layers);
   const auto rows = [](const std::vector<at::Tensor>& all, std::int64_t b) {
@@ -299,14 +299,14 @@ bool unprojected(const Node& node) {
 }
 
 template <Kind kKind>
-Rule recurrent(const char* op) {
+BatchingRule recurrent(const char* op) {
   return {op, "recurrent",  {{"batched_steps", together<kKind>, unprojected}, {"per_slot", per_slot<kKind>, nullptr}},
           {}, alone<kKind>, true};
 }
 
 }  // namespace
 
-std::vector<Rule> recurrent_rules() {
+std::vector<BatchingRule> recurrent_rules() {
   return {recurrent<Kind::kLstm>("aten::lstm.input"), recurrent<Kind::kGru>("aten::gru.input"),
           recurrent<Kind::kTanh>("aten::rnn_tanh.input"), recurrent<Kind::kRelu>("aten::rnn_relu.input")};
 }

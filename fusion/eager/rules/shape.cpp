@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <numeric>
 
-#include "fusion/eager/rules.hpp"
+#include "fusion/eager/batching_rules.hpp"
 
 namespace hfta::fusion {
 namespace {
 
 // As a view where strides allow, else as a copy: layouts inside an array are not always those that the model was
 // written for.
-std::vector<at::Tensor> reshape(const Call& call) {
+std::vector<at::Tensor> reshape(const OpCall& call) {
   const at::Tensor x = call.tensor(0);
   std::vector<std::int64_t> sizes = call.ints(1);
   if (call.slots() == 0) return {x.reshape(sizes)};
@@ -25,7 +25,7 @@ std::vector<at::Tensor> reshape(const Call& call) {
   return {x.reshape(sizes)};
 }
 
-std::vector<at::Tensor> permute(const Call& call) {
+std::vector<at::Tensor> permute(const OpCall& call) {
   std::vector<std::int64_t> dims = call.ints(1);
   for (std::int64_t& dim : dims) dim += dim >= 0 ? 1 : 0;
   dims.insert(dims.begin(), 0);
@@ -33,7 +33,7 @@ std::vector<at::Tensor> permute(const Call& call) {
 }
 
 // ATen passes over tensors of shape [0], whatever the others' (an empty cache begins so); slots must not hide them.
-std::vector<at::Tensor> concatenate(const Call& call) {
+std::vector<at::Tensor> concatenate(const OpCall& call) {
   std::vector<at::Tensor> parts = call.tensors(0);
   const auto empty = [](const at::Tensor& t) { return t.dim() == 2 && t.size(1) == 0; };
   if (!std::all_of(parts.begin(), parts.end(), empty)) std::erase_if(parts, empty);
@@ -43,8 +43,8 @@ std::vector<at::Tensor> concatenate(const Call& call) {
 
 }  // namespace
 
-std::vector<Rule> shape_rules() {
-  std::vector<Rule> rules;
+std::vector<BatchingRule> shape_rules() {
+  std::vector<BatchingRule> rules;
   for (const char* op : {"aten::softmax.int", "aten::log_softmax.int", "aten::stack", "aten::unflatten.int",
                          "aten::unsqueeze", "aten::squeeze.dim", "aten::select.int", "aten::slice.Tensor",
                          "aten::narrow", "aten::unbind.int", "aten::glu"}) {

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "engine/driver/device_workers.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/progress.hpp"
 #include "engine/driver/widths.hpp"
-#include "engine/driver/workers.hpp"
 
 using namespace hfta;
 using namespace hfta::engine;
@@ -81,7 +81,7 @@ TEST_CASE("a measurement is a value, or the reason of a failure") {
 
 TEST_CASE("workers run side by side, each in its own thread, and tell of their ends one by one") {
   const SystemClock clock;
-  const std::unique_ptr<Workers> workers = make_threads(3, clock);
+  const std::unique_ptr<DeviceWorkers> workers = make_threads(3, clock);
   std::vector<std::thread::id> ids(3);
   std::atomic<int> here{0};
   const auto meet = [&](std::size_t i) {
@@ -96,7 +96,7 @@ TEST_CASE("workers run side by side, each in its own thread, and tell of their e
     for (std::size_t i = 0; i < 3; ++i) workers->start(i, [&meet, i] { meet(i); });
     std::set<std::size_t> ended;
     for (int i = 0; i < 3; ++i) {
-      const Workers::Ended end = workers->wait();
+      const DeviceWorkers::Ended end = workers->wait();
       CHECK_FALSE(workers->busy(end.worker));
       CHECK(ended.insert(end.worker).second);
       CHECK((end.error != nullptr) == (end.worker == 1));
@@ -109,7 +109,7 @@ TEST_CASE("workers run side by side, each in its own thread, and tell of their e
 
 TEST_CASE("the only worker is the caller's own thread") {
   const SystemClock clock;
-  const std::unique_ptr<Workers> alone = make_threads(1, clock);
+  const std::unique_ptr<DeviceWorkers> alone = make_threads(1, clock);
   std::thread::id id;
   alone->start(0, [&] { id = std::this_thread::get_id(); });
   CHECK(alone->busy(0));

@@ -40,7 +40,7 @@ struct Waiting {
     return counts;
   }
 
-  Ledger ledger;
+  TrialTable ledger;
   ReadyQueue queue;
   std::set<int> inside;
 };

@@ -87,7 +87,7 @@ Outcome StudyFixture::run(int devices) {
     owned.push_back(std::make_unique<PretendedTrainer>(world, fmt::format("pretended:{}", i), 50 * (devices - 1 - i)));
     trainers.push_back(owned.back().get());
   }
-  const std::unique_ptr<Workers> workers = make_threads(trainers.size(), seam);
+  const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), seam);
   const Faults faults;
   return Driver(config, {store, trainers, *workers, seam, running, finished, recorder, stop, faults, record_beside,
                          state_memory})

@@ -4,7 +4,7 @@
 
 #include <ATen/Context.h>
 
-#include "fusion/capture/live_kernels.hpp"
+#include "fusion/capture/step_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
@@ -46,20 +46,20 @@ TEST_CASE("a build without kernels says so") {
 }
 
 TEST_CASE("a GPU has kernels where the build has them") {
-  CHECK(has_live_kernels(at::kCPU));
-  CHECK(has_live_kernels(at::Device(at::kCUDA, 0)) == cuda::built());
+  CHECK(has_step_kernels(at::kCPU));
+  CHECK(has_step_kernels(at::Device(at::kCUDA, 0)) == cuda::built());
 }
 
 TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
   if (!gpu_is_there()) return;
   const at::Device gpu(at::kCUDA, 0);
-  LiveNumbers host(OptimizerKind::kSgd, at::kFloat, 3, 1, at::kCPU), device(OptimizerKind::kSgd, at::kFloat, 3, 1, gpu);
+  StepParams host(OptimizerKind::kSgd, at::kFloat, 3, 1, at::kCPU), device(OptimizerKind::kSgd, at::kFloat, 3, 1, gpu);
   const std::vector<double> rates = {0.0, 0.3, 1.0};
   std::vector<SlotRun> slots(3);
   for (std::size_t b = 0; b < 3; ++b) slots[b] = {{}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}, 0};
   host.set(slots, 5);
   device.set(slots, 5);
-  const LiveKernels here(host, nullptr), there(device, nullptr);
+  const StepKernels here(host, nullptr), there(device, nullptr);
   for (const auto type : {at::kFloat, at::kDouble}) {
     const at::Tensor expected = at::empty({3, 7, 11}, at::TensorOptions().dtype(type));
     const at::Tensor found = at::empty({3, 7, 11}, at::TensorOptions().dtype(type).device(gpu));

@@ -160,7 +160,7 @@ class Recording final : public StepGraph {
 
 thread_local Recording* recording = nullptr;
 
-class RecordingLane final : public GraphLane {
+class RecordingLane final : public StepGraphRecorder {
  public:
   explicit RecordingLane(std::shared_ptr<Captures> captures) : captures_(std::move(captures)) {}
 
@@ -216,10 +216,10 @@ class RecordingLane final : public GraphLane {
   std::atomic<int> users_ = 0;
 };
 
-class RecordingBackend final : public GraphBackend {
+class RecordingBackend final : public StepGraphBackend {
  public:
   explicit RecordingBackend(std::shared_ptr<Captures> captures) : captures_(std::move(captures)) {}
-  std::unique_ptr<GraphLane> open_lane(const c10::Device&) override {
+  std::unique_ptr<StepGraphRecorder> open_recorder(const c10::Device&) override {
     return std::make_unique<RecordingLane>(captures_);
   }
 
@@ -237,7 +237,7 @@ void noted(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::
 // NOLINTNEXTLINE
 TORCH_LIBRARY_IMPL(_, Fake, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&noted>()); }
 
-std::shared_ptr<GraphBackend> recording_graphs(std::shared_ptr<Captures> captures) {
+std::shared_ptr<StepGraphBackend> recording_graphs(std::shared_ptr<Captures> captures) {
   return std::make_shared<RecordingBackend>(std::move(captures));
 }
 

@@ -18,6 +18,6 @@ struct Captures {
   std::atomic<int> crowded = 0;
 };
 
-[[nodiscard]] std::shared_ptr<GraphBackend> recording_graphs(std::shared_ptr<Captures> captures);
+[[nodiscard]] std::shared_ptr<StepGraphBackend> recording_graphs(std::shared_ptr<Captures> captures);
 
 }  // namespace hfta::fusion::testing

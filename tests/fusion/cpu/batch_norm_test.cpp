@@ -119,7 +119,7 @@ TEST_CASE("running statistics move towards the batch's") {
     for (double& v : n.small.weights[0]) v += offset;
     Graph& graph = n.small.graph;
     for (Weight& w : graph.weights) w.dtype = DType::kFloat32;
-    const Plan plan = compile_training(graph, {0}, Loss::kMse, DType::kFloat32, 1);
+    const CompiledGraph plan = compile_training(graph, {0}, Loss::kMse, DType::kFloat32, 1);
     Arena arena;
     const std::span<std::byte*> buffers = arena.bind(plan);
     std::vector<std::vector<float>> weights;
@@ -147,7 +147,7 @@ TEST_CASE("batches are counted in place") {
   small.call("aten::add_.Tensor", {count, std::int64_t{1}, std::int64_t{1}});
   small.graph.nodes.back().no_gradient = true;
   small.call("aten::square", {x});
-  const Plan plan = compile_training(small.graph, {0, 1}, Loss::kMse, DType::kFloat64, 1);
+  const CompiledGraph plan = compile_training(small.graph, {0, 1}, Loss::kMse, DType::kFloat64, 1);
   Arena arena;
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::int64_t batches = 41;

@@ -39,7 +39,7 @@ std::vector<std::byte> bytes_of(const std::vector<double>& values) {
 }
 
 template <typename T = double>
-Outcome run_once(const Plan& plan, Arena& arena, const std::vector<std::vector<double>>& weights,
+Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std::vector<double>>& weights,
                  const std::vector<double>& hypers) {
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::vector<std::vector<std::byte>> held;
@@ -65,14 +65,14 @@ Outcome run_once(const Plan& plan, Arena& arena, const std::vector<std::vector<d
   return out;
 }
 
-Plan plan_of(const SmallGraph& small) {
+CompiledGraph plan_of(const SmallGraph& small) {
   return compile_training(small.graph, positions(small.graph), Loss::kMse, DType::kFloat64, 1);
 }
 
 }  // namespace
 
 Outcome run_training(const SmallGraph& small) {
-  const Plan plan = plan_of(small);
+  const CompiledGraph plan = plan_of(small);
   Arena arena;
   const Outcome first = run_once(plan, arena, small.weights, small.hypers);
   const std::span<std::byte*> buffers = arena.bind(plan);
@@ -92,7 +92,7 @@ Outcome run_in_float(const SmallGraph& small) {
   for (Weight& weight : single.graph.weights) {
     weight.dtype = weight.dtype == DType::kFloat64 ? DType::kFloat32 : weight.dtype;
   }
-  const Plan plan = compile_training(single.graph, positions(single.graph), Loss::kMse, DType::kFloat32, 1);
+  const CompiledGraph plan = compile_training(single.graph, positions(single.graph), Loss::kMse, DType::kFloat32, 1);
   Arena arena;
   return run_once<float>(plan, arena, single.weights, single.hypers);
 }
@@ -114,7 +114,7 @@ void check_float(const SmallGraph& small, double tolerance) {
 
 void check_gradients(const SmallGraph& small, double tolerance) {
   const Outcome outcome = run_training(small);
-  const Plan plan = plan_of(small);
+  const CompiledGraph plan = plan_of(small);
   Arena arena;
   for (std::size_t w = 0; w < small.weights.size(); ++w) {
     if (!small.graph.weights[w].trained) continue;

@@ -12,7 +12,7 @@ namespace {
 
 using fake_cuda::Fail;
 
-std::unique_ptr<GraphBackend> backend() { return std::unique_ptr<GraphBackend>(hfta_make_cuda_graphs()); }
+std::unique_ptr<StepGraphBackend> backend() { return std::unique_ptr<StepGraphBackend>(hfta_make_cuda_graphs()); }
 
 const c10::Device kGpu(c10::kCUDA, 0);
 
@@ -35,7 +35,7 @@ TEST_CASE("a capture that fails leaves nothing behind, wherever it fails") {
                    << (one_before ? ", another graph of the lane lives" : ""));
   {
     const auto graphs = backend();
-    const auto lane = graphs->open_lane(kGpu);
+    const auto lane = graphs->open_recorder(kGpu);
     std::unique_ptr<StepGraph> before;
     if (one_before) before = lane->capture(nothing);
     fake_cuda::state.fail = fail;
@@ -59,7 +59,7 @@ TEST_CASE("a capture that fails leaves nothing behind, wherever it fails") {
 
 TEST_CASE("a graph is not destroyed while another is captured") {
   const auto graphs = backend();
-  const auto one = graphs->open_lane(kGpu), other = graphs->open_lane(kGpu);
+  const auto one = graphs->open_recorder(kGpu), other = graphs->open_recorder(kGpu);
   std::unique_ptr<StepGraph> old = one->capture(nothing);
   std::atomic<bool> begun = false;
   std::thread evicts([&] {
@@ -76,7 +76,7 @@ TEST_CASE("a graph is not destroyed while another is captured") {
 
 TEST_CASE("after a capture that ran out of memory the next one finds the cache empty") {
   const auto graphs = backend();
-  const auto lane = graphs->open_lane(kGpu);
+  const auto lane = graphs->open_recorder(kGpu);
   fake_cuda::state.fail = Fail::kInstantiateMemory;
   CHECK_THROWS_AS(lane->capture(nothing), c10::OutOfMemoryError);
   fake_cuda::state.fail = Fail::kNowhere;
@@ -88,8 +88,8 @@ TEST_CASE("after a capture that ran out of memory the next one finds the cache e
 TEST_CASE("a lane's stream is its own as long as it lives, and used again") {
   const auto graphs = backend();
   const auto streams_of_100 = [&] {
-    std::vector<std::unique_ptr<GraphLane>> lanes;
-    for (int i = 0; i < 100; ++i) lanes.push_back(graphs->open_lane(kGpu));
+    std::vector<std::unique_ptr<StepGraphRecorder>> lanes;
+    for (int i = 0; i < 100; ++i) lanes.push_back(graphs->open_recorder(kGpu));
     std::set<c10::StreamId> streams;
     for (const auto& lane : lanes) streams.insert(lane->stream()->id());
     return streams;
@@ -97,7 +97,7 @@ TEST_CASE("a lane's stream is its own as long as it lives, and used again") {
   const std::set<c10::StreamId> first = streams_of_100();
   CHECK(first.size() == 100);
   CHECK(streams_of_100() == first);
-  CHECK(graphs->open_lane(c10::Device(c10::kCUDA, 1))->stream()->device_index() == 1);
+  CHECK(graphs->open_recorder(c10::Device(c10::kCUDA, 1))->stream()->device_index() == 1);
 }
 
 }  // namespace hfta::fusion::cuda

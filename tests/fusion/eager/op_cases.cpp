@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "fusion/eager/rule.hpp"
+#include "fusion/eager/batching_rule.hpp"
 #include "fusion/passes/schema.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 
@@ -209,7 +209,7 @@ void add_random(std::vector<OpCase>& cases) {
 }
 
 // Element by element, from the schema: tensors of unlike ranks, numbers of 0.5.
-OpCase pointwise(const Rule& rule) {
+OpCase pointwise(const BatchingRule& rule) {
   const c10::OperatorHandle op = find_op({rule.op, {}, {}, "", "", false, {}});
   OpCase out{rule.op, {}, "from its schema"};
   const auto is = [&](const char* part) { return rule.op.find(part) != std::string::npos; };
@@ -348,7 +348,7 @@ std::vector<OpCase> op_cases() {
   add_random(cases);
   std::set<std::string> written;
   for (const OpCase& c : cases) written.insert(c.op);
-  for (const Rule& rule : all_rules()) {
+  for (const BatchingRule& rule : batching_rules()) {
     if (!written.contains(rule.op)) cases.push_back(pointwise(rule));
   }
   return cases;

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "fusion/cpu/ops.hpp"
-#include "fusion/eager/rule.hpp"
+#include "fusion/eager/batching_rule.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 
 namespace hfta::fusion {
@@ -28,7 +28,7 @@ std::string op_table() {
          "own and LIBXSMM's over one arena, slot by slot (fusion/cpu). That is one more way that is measured.\n\n"
          "Printed from the rules: `HFTA_WRITE_DOCS=1 build/release/tests/fusion/array/array_test 'the op table*'`.\n\n"
          "| op | family | ways | compiled | parity |\n|---|---|---|---|---|\n";
-  for (const Rule& rule : all_rules()) {
+  for (const BatchingRule& rule : batching_rules()) {
     out << "| `" << rule.op << "` | " << rule.family << " | ";
     if (rule.candidates.empty()) out << (rule.dims.empty() ? "as it is" : "as it is, dimensions moved by one");
     for (std::size_t i = 0; i < rule.candidates.size(); ++i) out << (i > 0 ? ", " : "") << rule.candidates[i].name;
@@ -37,7 +37,7 @@ std::string op_table() {
   out << "\nCompiled, too: ";
   const char* separator = "";
   for (const std::string& op : cpu::compiled_ops()) {
-    if (find_rule(op) != nullptr) continue;
+    if (find_batching_rule(op) != nullptr) continue;
     out << separator << '`' << op << '`';
     separator = ", ";
   }

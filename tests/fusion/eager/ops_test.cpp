@@ -82,7 +82,7 @@ void compare_beside_broken(const Model& model, const Lowering& lowering) {
 }  // namespace
 
 TEST_CASE("every rule is for an op that LibTorch has") {
-  for (const Rule& rule : all_rules()) {
+  for (const BatchingRule& rule : batching_rules()) {
     CAPTURE(rule.op);
     const std::size_t dot = rule.op.find('.');
     const auto op = c10::Dispatcher::singleton().findSchema(
@@ -101,7 +101,7 @@ TEST_CASE("every op that has a rule and a compiler is tried compiled") {
   for (const std::string& op : cpu::compiled_ops()) {
     CAPTURE(op);
     const bool own_dtype = op != "aten::to.dtype";  // its case is one of another dtype, which is not compiled
-    if (own_dtype && find_rule(op) != nullptr) CHECK(tried.contains(op));
+    if (own_dtype && find_batching_rule(op) != nullptr) CHECK(tried.contains(op));
   }
 }
 

@@ -95,13 +95,13 @@ Graph graph_of(const Case& c) {
   return with_complete_arguments(w.graph);
 }
 
-Reading whole_reading(const Graph& graph) {
-  Reading reading{graph, std::vector<int>(graph.nodes.size())};
+SpecializedGraph whole_reading(const Graph& graph) {
+  SpecializedGraph reading{graph, std::vector<int>(graph.nodes.size())};
   std::iota(reading.index.begin(), reading.index.end(), 0);
   return reading;
 }
 
-std::vector<const Node*> nodes_of(const Reading& reading, const std::string& op) {
+std::vector<const Node*> nodes_of(const SpecializedGraph& reading, const std::string& op) {
   std::vector<const Node*> found;
   for (const Node& node : reading.graph.nodes) {
     if (node.op == op) found.push_back(&node);
@@ -115,7 +115,7 @@ at::Tensor random_of(Shape shape, std::uint64_t seed) {
 }
 
 // The output and the gradients of its sum of squares.
-std::vector<at::Tensor> answers(const Reading& reading, int slots) {
+std::vector<at::Tensor> answers(const SpecializedGraph& reading, int slots) {
   const at::AutoGradMode record(true);
   const Graph& graph = reading.graph;
   const Program program(reading, std::vector<bool>(graph.weights.size(), true), chunked(std::max(1, slots)), at::kCPU);
@@ -128,8 +128,8 @@ std::vector<at::Tensor> answers(const Reading& reading, int slots) {
   for (const ValueId id : graph.inputs) {
     inputs.push_back(random_of(graph.values[static_cast<std::size_t>(id)].shape, 60 + inputs.size()));
   }
-  const Flow shared = program.share(inputs, weights);
-  const Flow* const flow = &shared;
+  const ValueEnv shared = program.share(inputs, weights);
+  const ValueEnv* const flow = &shared;
   const std::vector<SlotRandom> random(static_cast<std::size_t>(std::max(1, slots)));
   const std::vector<std::vector<double>> hypers(random.size());
   const HostNumbers numbers(random, hypers);
@@ -188,7 +188,7 @@ TEST_CASE("a product over repeated channels becomes a sum, with the same values 
        3},
   }));
   INFO(c.name);
-  const Reading whole = whole_reading(graph_of(c)), split = with_split_products(whole);
+  const SpecializedGraph whole = whole_reading(graph_of(c)), split = with_split_products(whole);
   const std::vector<const Node*> products = nodes_of(split, c.product);
   REQUIRE(products.size() == c.products);
   const auto of_inputs = std::count_if(products.begin(), products.end(), [&](const Node* node) {
@@ -246,7 +246,7 @@ TEST_CASE("a product stays whole where splitting it wins nothing") {
        1},
   }));
   INFO(c.name);
-  const Reading whole = whole_reading(graph_of(c));
+  const SpecializedGraph whole = whole_reading(graph_of(c));
   CHECK(with_split_products(whole).graph.nodes.size() == whole.graph.nodes.size());
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("older archives say which torch to use", "[pt2]") {
 TEST_CASE("models that cannot be trained fused name the line to change", "[pt2]") {
   const auto [name, message] = GENERATE(table<std::string, std::string>(
       {{"control-flow",
-        "m.pt2: golden_forms.py:103: (model) (torch.ops.higher_order.cond): 'cond' decides while it runs"},
+        "m.pt2: golden_forms.py:103: (model) (torch.ops.higher_order.cond): 'cond' is data-dependent control flow"},
        {"selection",
         "m.pt2: golden_forms.py:108: (model) (torch.ops.aten.index.Tensor): the size of its result depends on"},
        {"autocast", "torch.autocast is on within the model"},
@@ -190,7 +190,7 @@ TEST_CASE("graphs that are not what the schema says", "[pt2]") {
       {"no meta", in_graph("/tensor_values/conv2d", nullptr), "wanted an object"},
       {"op of no library", in_graph("/nodes/0/target", "os.system"), "this op cannot be trained fused"},
       {"control flow", in_graph("/nodes/0/target", "torch.ops.higher_order.while_loop"),
-       "make_golden.py:33: conv (torch.ops.higher_order.while_loop): 'while_loop' decides"},
+       "make_golden.py:33: conv (torch.ops.higher_order.while_loop): 'while_loop' is data-dependent control flow"},
       {"complex", in_graph("/nodes/0/inputs/3/arg", {{"as_complex", {{"real", 1}, {"imag", 1}}}}),
        "found an argument of kind 'as_complex'"},
       {"tensor as a size", in_graph("/nodes/0/inputs/3/arg", {{"as_sym_ints", {{{"as_name", "x"}}, {{"as_int", 1}}}}}),

@@ -182,7 +182,7 @@ std::vector<std::vector<std::byte>> weights_of(const Graph& graph) {
   return all;
 }
 
-void run(const cpu::Plan& plan, const Graph& graph) {
+void run(const cpu::CompiledGraph& plan, const Graph& graph) {
   cpu::Arena arena;
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::vector<std::vector<std::byte>> weights = weights_of(graph);
@@ -215,10 +215,10 @@ Graph with_defaults(Graph graph) {
 std::string run_step(const Graph& graph, std::int64_t n, DType dtype) {
   try {
     for (const Loss loss : {Loss::kCrossEntropy, Loss::kMse}) {
-      const cpu::Plan plan = cpu::compile_training(graph, positions(graph), loss, dtype, n);
+      const cpu::CompiledGraph plan = cpu::compile_training(graph, positions(graph), loss, dtype, n);
       if (plan.arena_bytes <= kMostBytes) run(plan, graph);
     }
-    const cpu::Plan plan = cpu::compile_forward(graph, positions(graph), dtype, n);
+    const cpu::CompiledGraph plan = cpu::compile_forward(graph, positions(graph), dtype, n);
     if (plan.arena_bytes <= kMostBytes) run(plan, graph);
     return "";
   } catch (const Error& error) {

@@ -1,0 +1,284 @@
+#include "engine/driver/array_scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "base/error.hpp"
+#include "engine/driver/widths.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr int kAhead = 16;  // widths per device that draws run ahead, so that rare partitions fill arrays too
+constexpr int kWidest = 1 << 20;
+
+int some_draw(const OpenArray& array) {
+  int slot = 0;
+  while (array.draw_in(slot) == OpenArray::kEmpty) ++slot;
+  return array.draw_in(slot);
+}
+
+}  // namespace
+
+ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& options, int first_array,
+                               TrialTable& ledger, ReadyQueue& queue, CheckpointManager& keeper, const Clock& clock,
+                               Calls calls)
+    : trainers_(std::move(trainers)),
+      arrays_(trainers_.size()),
+      options_(options),
+      next_array_(first_array),
+      ledger_(ledger),
+      queue_(queue),
+      keeper_(keeper),
+      clock_(clock),
+      calls_(std::move(calls)) {}
+
+void ArrayScheduler::reopen(std::size_t device, int id, const std::string& partition, int width,
+                            const std::vector<std::pair<int, int>>& trials) {
+  for (const auto& [slot, draw] : trials) queue_.push(draw);
+  plan_ahead();
+  if (queue_.ready(partition) == 0) return;
+  const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
+  if (limit(device, partition, some) < width) return;
+  try {
+    arrays_[device] = std::make_unique<OpenArray>(
+        id, partition, width,
+        trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition), calls_.pause));
+    for (const auto& [slot, draw] : trials) {
+      seat(*arrays_[device], slot, draw);
+      queue_.take(draw);
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    lose(device);
+    halve(device, some, width, error.what());
+  }
+}
+
+void ArrayScheduler::prepare(std::size_t device, storage::Changes& changes) {
+  std::unique_ptr<OpenArray>& array = arrays_[device];
+  plan_ahead();
+  try {
+    if (array && options_.refill) fill(*array, changes);
+    if (array && array->occupied() == 0) array.reset();
+    // Not for trials that cannot come in because the store is locked.
+    if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition()))) {
+      leave(device);
+    }
+    if (array && options_.refill) fit(device, changes);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    run_out_of_memory(device, error.what());
+  }
+  while (!array) {
+    plan_ahead();
+    if (queue_.ready() == 0 || !try_to_open(device, changes)) return;
+  }
+}
+
+// Hyperband's rungs wait for all of a bracket, so its trials are planned at once; others as arrays need them. The store
+// knows of a trial when it gets a slot: until then an enqueued one may come before it. How many are planned follows
+// from how many have begun, not from how many have rows or wait: a study that goes on must see what one that was never
+// stopped sees, for widths follow from it.
+void ArrayScheduler::plan_ahead() {
+  const bool all = ledger_.scheduler().capacity().has_value();
+  const auto ahead = kAhead * widest_ * static_cast<std::int64_t>(trainers_.size());
+  while ((all || ledger_.drawn() < ledger_.begun() + ahead) && calls_.draw_more()) {
+  }
+}
+
+void ArrayScheduler::fill(OpenArray& array, storage::Changes& changes) {
+  const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
+  if (coming <= 0) return;
+  // Where the store is locked, those that it knows already come in.
+  (void)calls_.enter(queue_.last_of(array.partition(), coming));
+  for (int slot = array.free_slot(); slot != OpenArray::kEmpty && queue_.ready(array.partition()) > 0;
+       slot = array.free_slot()) {
+    const int draw = queue_.front(array.partition());
+    if (draw >= ledger_.entered()) return;
+    trials::Trial& trial = ledger_.trial(draw);
+    seat(array, slot, draw);
+    queue_.take(draw);
+    if (trial.started) continue;
+    trial.started = clock_.utc();
+    changes.started.emplace_back(trial.number, *trial.started);
+  }
+}
+
+// A state that the trial's model cannot take (of other shapes, say) belongs to another history, whole as its file may
+// be: the trial goes on from the one before it, or begins anew.
+void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
+  TrialRecord& entry = ledger_.entry(draw);
+  const int number = ledger_.trial(draw).number;
+  for (;;) {
+    const HeldState state = keeper_.restore(entry, number);
+    try {
+      array.start(slot, draw, state, ledger_);
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kStorage || !state) throw;
+      const std::optional<std::filesystem::path> file = keeper_.discard(entry, number);
+      if (!file) throw;
+      calls_.note(fmt::format("trial {}: {} does not fit its model ({}); it goes on from the state before that", number,
+                              file->string(), error.what()));
+      ledger_.release(draw);
+    }
+  }
+}
+
+// Devices share the partitions by the trial-epochs that wait in each; ties go by name. Beside those that have an array,
+// only the richest without one can be chosen.
+std::string ArrayScheduler::choose_partition() const {
+  std::map<std::string, int> devices;
+  for (const auto& array : arrays_) {
+    if (array && queue_.ready(array->partition()) > 0) ++devices[array->partition()];
+  }
+  for (const std::string& partition : queue_.richest(devices.size() + 1)) devices.try_emplace(partition, 0);
+  std::string best;
+  double most = -1;
+  for (const auto& [partition, here] : devices) {
+    const double share = queue_.work(partition) / static_cast<double>(1 + here);
+    if (share <= most) continue;
+    most = share;
+    best = partition;
+  }
+  return best;
+}
+
+// Into how many arrays a partition's trials are to be divided, because that many devices have nothing to do.
+int ArrayScheduler::parts_for(const std::string& partition) const {
+  const double share = queue_.work(partition) / std::max(1.0, queue_.work());
+  int idle = 0;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) idle += trainers_[i] != nullptr && arrays_[i] == nullptr ? 1 : 0;
+  return std::max(1, static_cast<int>(std::lround(idle * share)));
+}
+
+// Where the store is locked, a partition of which it knows a trial; nullopt: not now.
+std::optional<std::string> ArrayScheduler::partition_to_open() {
+  std::string partition = choose_partition();
+  if (calls_.enter(queue_.front(partition))) return partition;
+  return queue_.first_entered();
+}
+
+// False: not now.
+bool ArrayScheduler::try_to_open(std::size_t device, storage::Changes& changes) {
+  const std::optional<std::string> chosen = partition_to_open();
+  if (!chosen) return false;
+  const std::string& partition = *chosen;
+  const int most = limit(device, partition, queue_.front(partition));
+  const int parts = parts_for(partition);
+  const int waiting = queue_.ready(partition);
+  const int width = ledger_.can_draw() ? std::min(most, waiting) : even_width(waiting, most, parts);
+  const int first = queue_.front(partition);
+  try {
+    arrays_[device] = std::make_unique<OpenArray>(
+        next_array_, partition, width,
+        trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition), calls_.pause));
+    fill(*arrays_[device], changes);
+    if (arrays_[device]->occupied() == 0) {
+      arrays_[device].reset();
+      return false;
+    }
+    ++next_array_;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kMemory) throw;
+    lose(device);
+    halve(device, first, width, error.what());
+  }
+  return true;
+}
+
+void ArrayScheduler::fit(std::size_t device, storage::Changes& changes) {
+  OpenArray& array = *arrays_[device];
+  const int wanted = array.occupied() + queue_.ready(array.partition());
+  const std::optional<int> width =
+      better_width(array.width(), wanted, limit(device, array.partition(), some_draw(array)));
+  if (!width) return;
+  const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
+  if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
+  array.resize(*width, ledger_);
+  fill(array, changes);
+}
+
+// An array that cannot be filled is left for a clearly fuller one if its trials will have company later: trials of the
+// same partition that wait for verdicts, or that are still to be drawn. States move bit for bit, so only time is at
+// stake: moving must not cost more than the empty slots do.
+bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
+  if (queue_.ready(array.partition()) > 0) return false;
+  if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
+  const int wanted = array.occupied() + std::max(1, (array.width() + 2) / 3);
+  return std::min(queue_.most_ready(), widest_) >= wanted;
+}
+
+void ArrayScheduler::leave(std::size_t device) {
+  OpenArray& array = *arrays_[device];
+  for (int slot = 0; slot < array.width(); ++slot) {
+    const int draw = array.draw_in(slot);
+    if (draw == OpenArray::kEmpty) continue;
+    ledger_.rest(draw, Phase::kReady, array.extract(slot));
+    array.clear(slot);
+    queue_.push(draw);
+  }
+  arrays_[device].reset();
+}
+
+void ArrayScheduler::lose(std::size_t device) {
+  const std::unique_ptr<OpenArray> array = std::move(arrays_[device]);
+  for (int slot = 0; array && slot < array->width(); ++slot) {
+    const int draw = array->draw_in(slot);
+    if (draw == OpenArray::kEmpty) continue;
+    ledger_.rest(draw, Phase::kReady, nullptr);
+    queue_.push(draw);
+  }
+}
+
+void ArrayScheduler::retire(std::size_t device) {
+  lose(device);
+  trainers_[device] = nullptr;
+}
+
+void ArrayScheduler::run_out_of_memory(std::size_t device, const std::string& what) {
+  const OpenArray& array = *arrays_[device];
+  const int draw = array.occupied() > 0 ? some_draw(array) : queue_.front(array.partition());
+  const int width = array.width();
+  lose(device);
+  halve(device, draw, width, what);
+}
+
+// `draw`: one of those that were tried, all of them where the width is 1.
+void ArrayScheduler::halve(std::size_t device, int draw, int width, const std::string& what) {
+  limits_[{device, ledger_.entry(draw).partition}] = std::max(1, width / 2);
+  if (width > 1) {
+    calls_.note(fmt::format("{}; going on with arrays of {} slots instead of {}", what, width / 2, width));
+    return;
+  }
+  if (alone_.insert(draw).second) {
+    calls_.note(fmt::format("{}, with trial {} alone; trying once more", what, ledger_.trial(draw).number));
+    return;
+  }
+  queue_.take(draw);
+  calls_.fail(draw, fmt::format("cannot be trained even alone: {}", what));
+}
+
+int ArrayScheduler::limit(std::size_t device, const std::string& partition, int draw) {
+  const auto known = limits_.find({device, partition});
+  if (known != limits_.end()) return known->second;
+  const int wanted = options_.width ? *options_.width : trainers_[device]->plan(ledger_.trial(draw).params).width;
+  const int most = std::clamp(wanted, 1, kWidest);
+  widest_ = std::max(widest_, most);
+  return limits_[{device, partition}] = most;
+}
+
+// The partition's share of all that is left, by what is ready now.
+double ArrayScheduler::expected_epochs(const std::string& partition) const {
+  const double ready = queue_.work();
+  const auto left = static_cast<double>(ledger_.epochs_left().value_or(0));
+  return ready > 0 ? std::max(queue_.work(partition), left * queue_.work(partition) / ready) : 0;
+}
+
+}  // namespace hfta::engine

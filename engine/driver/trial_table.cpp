@@ -1,0 +1,221 @@
+#include "engine/driver/trial_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/driver/measure.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr int kUnnumbered = -1;
+
+}  // namespace
+
+TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps)
+    : config_(config), strategy_(make_strategy(config, run_caps)) {}
+
+bool TrialTable::can_draw() const {
+  const std::optional<int> most = cap();
+  return !exhausted_ && (!most || drawn() < *most);
+}
+
+int TrialTable::plan(int k) {
+  if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
+  if (k <= 0 || exhausted_) return 0;
+  std::vector<trials::Params> params = strategy_.sampler->ask(drawn() - enqueued_, k, trials_);
+  exhausted_ = static_cast<int>(params.size()) < k;
+  for (trials::Params& one : params) push(kUnnumbered, std::move(one));
+  return static_cast<int>(params.size());
+}
+
+void TrialTable::enter(const std::vector<int>& numbers) {
+  for (const int number : numbers) trial(entered_++).number = number;
+}
+
+double TrialTable::mean_epochs() const {
+  const std::optional<int> most = cap();
+  if (!most || *most < 1) return strategy_.scheduler->max_epochs();
+  return std::max(1.0, static_cast<double>(strategy_.scheduler->planned_epochs(0, *most)) / *most);
+}
+
+void TrialTable::forget_planned() {
+  for (; drawn() > entered_; --counts_[static_cast<std::size_t>(trials::State::kRunning)]) {
+    trials_.pop_back();
+    entries_.pop_back();
+  }
+  exhausted_ = false;
+}
+
+int TrialTable::add(int number, trials::Params params, bool enqueued) {
+  push(number, std::move(params));
+  trials_.back().enqueued = enqueued;
+  enqueued_ += enqueued ? 1 : 0;
+  return entered_++;
+}
+
+void TrialTable::push(int number, trials::Params params) {
+  trials::Trial trial;
+  trial.number = number;
+  trial.params = std::move(params);
+  trials_.push_back(std::move(trial));
+  entries_.emplace_back();
+  ++counts_[static_cast<std::size_t>(trials::State::kRunning)];
+}
+
+ReportResult TrialTable::report(int draw, const SlotReport& report) {
+  TrialRecord& e = entry(draw);
+  if (report.epoch != e.trained + 1) {
+    throw Error(ErrorKind::kInternal, fmt::format("trial {}: found a report of epoch {}, wanted epoch {}",
+                                                  trial(draw).number, report.epoch, e.trained + 1));
+  }
+  e.trained = report.epoch;
+  const Measurement measured = measure(report.metrics, config_.metric, report.epoch);
+  ReportResult told{report.epoch > e.recorded, measured.value, measured.failure};
+  if (!told.recorded) {
+    // The scheduler heard a finite value for this epoch once; it can only be told that the trial is gone.
+    e.decision = told.failure.empty() ? search::Decision::kContinue : search::Decision::kStop;
+    if (!told.failure.empty()) strategy_.scheduler->fail(draw);
+    return told;
+  }
+  trial(draw).epochs.push_back({report.epoch, report.metrics});
+  e.recorded = report.epoch;
+  ++epochs_;
+  if (!told.failure.empty()) {
+    e.decision = strategy_.scheduler->report(draw, report.epoch, std::numeric_limits<double>::quiet_NaN());
+    return told;
+  }
+  take_value(draw, report.epoch, measured.value);
+  e.decision = strategy_.scheduler->report(draw, report.epoch, *e.value);
+  return told;
+}
+
+// Ascending order is best first, ties to the lower draw.
+std::pair<double, int> TrialTable::rank_of(int draw) const {
+  const double value = entries_.at(static_cast<std::size_t>(draw)).value.value();
+  return {config_.goal == trials::Goal::kMinimize ? value : -value, draw};
+}
+
+// The value that the trial would have if it ended now.
+void TrialTable::take_value(int draw, int epoch, double value) {
+  TrialRecord& e = entry(draw);
+  if (config_.select_best && e.value && !trials::better(value, *e.value, config_.goal)) return;
+  if (e.value) ranking_.erase(rank_of(draw));
+  e.value = value;
+  e.value_epoch = epoch;
+  ranking_.insert(rank_of(draw));
+}
+
+std::optional<BestSoFar> TrialTable::best() const {
+  if (ranking_.empty()) return std::nullopt;
+  const auto best = static_cast<std::size_t>(ranking_.begin()->second);
+  return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value, trials_[best].params};
+}
+
+std::vector<search::Verdict> TrialTable::take_verdicts() {
+  std::vector<search::Verdict> verdicts = strategy_.scheduler->take_verdicts();
+  for (const search::Verdict& verdict : verdicts) entry(verdict.trial).decision = verdict.decision;
+  return verdicts;
+}
+
+void TrialTable::finish(int draw, trials::State state, const std::string& reason) {
+  TrialRecord& e = entry(draw);
+  trials::Trial& t = trial(draw);
+  release(draw);
+  e.best_state.reset();
+  --counts_[static_cast<std::size_t>(t.state)];
+  t.state = state;
+  ++counts_[static_cast<std::size_t>(t.state)];
+  t.reason = reason;
+  t.value = state == trials::State::kFail ? std::nullopt : e.value;
+  if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for it
+  count_done(draw);
+}
+
+void TrialTable::count_done(int draw) {
+  begin(draw);
+  set_phase(draw, Phase::kDone);
+  if (entry(draw).value && trial(draw).state != trials::State::kComplete) ranking_.erase(rank_of(draw));
+}
+
+void TrialTable::set_phase(int draw, Phase phase) {
+  TrialRecord& e = entry(draw);
+  if (e.phase == Phase::kPaused) --paused_[e.partition];
+  e.phase = phase;
+  if (e.phase == Phase::kPaused) ++paused_[e.partition];
+}
+
+void TrialTable::assign(int draw, std::string partition) {
+  TrialRecord& e = entry(draw);
+  const Phase phase = e.phase;
+  if (phase == Phase::kPaused) set_phase(draw, Phase::kReady);
+  e.partition = std::move(partition);
+  set_phase(draw, phase);
+}
+
+void TrialTable::rest(int draw, Phase phase, HeldState state) {
+  set_phase(draw, phase);
+  entry(draw).state = std::move(state);
+  hold(draw);
+}
+
+void TrialTable::begin(int draw) {
+  begun_ += entry(draw).begun ? 0 : 1;
+  entry(draw).begun = true;
+}
+
+void TrialTable::seat(int draw) {
+  begin(draw);
+  set_phase(draw, Phase::kTraining);
+  release(draw);
+}
+
+void TrialTable::release(int draw) {
+  let_go(draw);
+  entry(draw).state.reset();
+}
+
+void TrialTable::hold(int draw) {
+  const TrialRecord& e = entry(draw);
+  let_go(draw);
+  if (!e.state) return;
+  const std::size_t bytes = e.state->size() + (e.best_state ? e.best_state->size() : 0);
+  holding_.emplace(draw, bytes);
+  held_bytes_ += bytes;
+  if (e.changed) unsaved_.insert(draw);
+}
+
+void TrialTable::let_go(int draw) {
+  const auto held = holding_.find(draw);
+  if (held == holding_.end()) return;
+  held_bytes_ -= held->second;
+  holding_.erase(held);
+  unsaved_.erase(draw);
+}
+
+int TrialTable::paused(const std::string& partition) const {
+  const auto found = paused_.find(partition);
+  return found == paused_.end() ? 0 : found->second;
+}
+
+bool TrialTable::finished() const { return !can_draw() && count(trials::State::kRunning) == 0; }
+
+std::optional<std::int64_t> TrialTable::epochs_left() const {
+  const std::optional<int> most = cap();
+  if (!most) return std::nullopt;
+  if (finished()) return 0;
+  const std::int64_t all = strategy_.scheduler->planned_epochs(0, *most);
+  return std::max<std::int64_t>(0, all - epochs_);
+}
+
+int TrialTable::epochs_to_target(int draw) {
+  return std::max(1, strategy_.scheduler->target(draw) - entry(draw).recorded);
+}
+
+}  // namespace hfta::engine

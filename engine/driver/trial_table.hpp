@@ -1,0 +1,166 @@
+#pragma once
+/// What a run knows of its study's trials, in memory: one entry per draw, beside the sampler and the scheduler.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/config.hpp"
+#include "engine/driver/progress.hpp"
+#include "engine/driver/strategy.hpp"
+#include "engine/driver/study_writer.hpp"
+#include "engine/trainer.hpp"
+#include "storage/store.hpp"
+#include "trials/trial.hpp"
+
+namespace hfta::engine {
+
+/// Where a trial is.
+enum class Phase {
+  kReady,     ///< May go into a slot: new, promoted, or interrupted.
+  kTraining,  ///< Sits in a slot.
+  kPaused,    ///< Waits for a verdict.
+  kDone,      ///< COMPLETE, PRUNED or FAIL.
+};
+
+/// One trial as the driver sees it.
+struct TrialRecord {
+  Phase phase = Phase::kReady;
+  std::string partition;  ///< See TrialTable::assign.
+  int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
+  int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
+  bool begun = false;     ///< It has been in a slot, or has ended without.
+  bool changed = false;   ///< Its state is newer than its newest checkpoint.
+  HeldState state;        ///< Held while it is in no slot; null: to be read from disk, or not begun.
+  std::optional<double> value;  ///< Its value, were it to end now; unset before its first epoch.
+  int value_epoch = 0;          ///< The epoch that `value` was measured at.
+  HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
+  search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest word.
+};
+
+/// What a report meant.
+struct ReportResult {
+  bool recorded = false;  ///< New to the store, not training repeated after a lost state.
+  double value = 0;       ///< The metric at this epoch.
+  std::string failure;    ///< Why the trial has failed; empty if it has not.
+};
+
+/// Trials are known by their draw (0-based). Not thread-safe.
+class TrialTable {
+ public:
+  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps);
+
+  /// Takes over a stored study: every trial of ours with its epochs, told to the scheduler in (epoch, trial) order, so
+  /// that it knows what it knew. `numbers`: draw -> number. Trials in `stored` that are not ours are left alone.
+  /// REQUIRES that nothing was drawn yet.
+  void restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers);
+
+  /// Trials that have a place in the study's order: those in the store, and behind them those that are planned.
+  [[nodiscard]] int drawn() const { return static_cast<int>(entries_.size()); }
+  /// Of these, those in the store.
+  [[nodiscard]] int entered() const { return entered_; }
+  /// Whether another trial may be drawn.
+  [[nodiscard]] bool can_draw() const;
+  /// Of these, those that have been in a slot, or have ended without.
+  [[nodiscard]] int begun() const { return begun_; }
+  /// Epochs that a trial gets on average if none fails.
+  [[nodiscard]] double mean_epochs() const;
+  /// Plans at most `k` further trials, which have no number yet; returns how many. 0: there are no more, and can_draw()
+  /// is false.
+  int plan(int k);
+  /// The store has given these numbers to the next planned trials.
+  void enter(const std::vector<int>& numbers);
+  /// Gives up what is planned, so that another trial takes the place; it will be planned again.
+  void forget_planned();
+  /// Enters a trial that the store has; returns its draw. REQUIRES that none is planned.
+  int add(int number, trials::Params params, bool enqueued = false);
+  /// Whether one more trial may be entered that the sampler has not thought of.
+  [[nodiscard]] bool has_room() const { return !strategy_.cap || entered_ < *strategy_.cap; }
+
+  [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
+  [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
+  [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
+  [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
+  /// How many trials there will be in all; unset: no limit.
+  [[nodiscard]] std::optional<int> cap() const { return strategy_.trials(enqueued_); }
+
+  /// Enters an epoch that a slot trained, and asks the scheduler, whose answer is then the entry's decision. Epochs
+  /// that are already recorded are not told again; a trial that diverges in one of them has failed.
+  [[nodiscard]] ReportResult report(int draw, const SlotReport& report);
+  /// Verdicts that have fallen due; each is the entry's decision already.
+  [[nodiscard]] std::vector<search::Verdict> take_verdicts();
+  /// Ends a trial.
+  void finish(int draw, trials::State state, const std::string& reason);
+  /// Says which arrays the trial fits in.
+  void assign(int draw, std::string partition);
+  /// Moves a trial that is not done to another phase. In no slot, it holds `state`.
+  void rest(int draw, Phase phase, HeldState state);
+  void seat(int draw);
+  /// Trials that hold a state in memory, with its bytes. Thousands may wait for a verdict: nobody goes through all of
+  /// them in every round.
+  [[nodiscard]] const std::map<int, std::size_t>& holding() const { return holding_; }
+  /// Of all of them.
+  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+  /// Those whose state is newer than its checkpoint, by draw. Each state is returned once.
+  [[nodiscard]] std::set<int> take_unsaved() { return std::exchange(unsaved_, {}); }
+  /// Lets the state go that is on disk too.
+  void release(int draw);
+  /// Paused trials of a partition.
+  [[nodiscard]] int paused(const std::string& partition) const;
+  /// Trials in that state.
+  [[nodiscard]] int count(trials::State state) const { return counts_.at(static_cast<std::size_t>(state)); }
+
+  /// Every trial that will ever be drawn is done.
+  [[nodiscard]] bool finished() const;
+  /// Trial-epochs recorded.
+  [[nodiscard]] std::int64_t epochs() const { return epochs_; }
+  /// Trial-epochs still to come if no trial fails; unset: no limit.
+  [[nodiscard]] std::optional<std::int64_t> epochs_left() const;
+  /// Epochs until the trial's next decision.
+  [[nodiscard]] int epochs_to_target(int draw);
+  /// The best value that a COMPLETE trial has, or that one still in the running would have if it ended now.
+  [[nodiscard]] std::optional<BestSoFar> best() const;
+
+ private:
+  /// An epoch that the store has of a trial; `record` null: it has none.
+  struct Past {
+    int draw = 0;
+    const trials::EpochRecord* record = nullptr;
+  };
+  void push(int number, trials::Params params);
+  void replay();
+  void replay(const Past& past);
+  void settle_strangers();
+  void take_value(int draw, int epoch, double value);
+  void set_phase(int draw, Phase phase);
+  void count_done(int draw);
+  void begin(int draw);
+  void hold(int draw);
+  void let_go(int draw);
+  [[nodiscard]] std::pair<double, int> rank_of(int draw) const;
+
+  const StudyConfig& config_;
+  Strategy strategy_;
+  std::vector<TrialRecord> entries_;
+  std::vector<trials::Trial> trials_;
+  std::array<int, 5> counts_{};               ///< By trials::State.
+  std::set<std::pair<double, int>> ranking_;  ///< Of trials that may still be the best: best first.
+  std::map<int, std::size_t> holding_;        ///< Bytes by draw.
+  std::set<int> unsaved_;                     ///< Some of holding_.
+  std::size_t held_bytes_ = 0;
+  std::map<std::string, int> paused_;  ///< By partition.
+  std::int64_t epochs_ = 0;
+  int entered_ = 0;   ///< Those before it are in the store.
+  int begun_ = 0;     ///< Of those: by TrialRecord::begun.
+  int enqueued_ = 0;  ///< Of those: not the sampler's.
+  bool exhausted_ = false;
+};
+
+}  // namespace hfta::engine

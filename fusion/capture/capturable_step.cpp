@@ -1,0 +1,162 @@
+#include "fusion/capture/capturable_step.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "fusion/eager/layout.hpp"
+#include "fusion/eager/loss.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+at::ScalarType type_of(const Recipe& recipe) { return scalar_type(recipe.dtype); }
+
+// One number of StepParams tells where all parts begin.
+bool in_step(const Batch& batch) {
+  const Samples& first = batch.parts.front();
+  return std::all_of(batch.parts.begin(), batch.parts.end(),
+                     [&](const Samples& part) { return part.begin == first.begin && part.size() == first.size(); });
+}
+
+std::string why_not(const Batch& batch, bool keep) {
+  if (keep) return "gradients are kept";
+  if (!in_step(batch)) return "slots are at different places of their epochs";
+  const bool shared =
+      std::any_of(batch.parts.begin(), batch.parts.end(), [](const Samples& s) { return s.shared != nullptr; });
+  return shared ? "chunks share layers" : "";
+}
+
+// What a captured run reads from StepParams; `hypers` on the host are for ops that cannot.
+class DeviceNumbers final : public RunNumbers {
+ public:
+  DeviceNumbers(const StepKernels& kernels, std::span<const std::vector<double>> hypers)
+      : kernels_(kernels), hypers_(hypers) {}
+
+  [[nodiscard]] SlotNumbers hyper(int index) const override { return SlotNumbers(kernels_.numbers().hyper(index)); }
+  [[nodiscard]] std::span<const double> hypers_of(std::size_t slot) const override { return hypers_[slot]; }
+  [[nodiscard]] at::Tensor dropout_masks(at::IntArrayRef sizes, const SlotNumbers& rates, std::uint32_t node,
+                                         const at::TensorOptions& like) const override {
+    const at::Tensor out = at::empty(sizes, like);
+    kernels_.fill_masks(out, rates, node);
+    return out;
+  }
+  [[nodiscard]] at::Tensor uniforms(at::IntArrayRef sizes, std::uint32_t node,
+                                    const at::TensorOptions& like) const override {
+    const at::Tensor out = at::empty(sizes, like);
+    kernels_.fill_uniforms(out, node);
+    return out;
+  }
+  [[nodiscard]] at::Tensor normals(at::IntArrayRef sizes, std::uint32_t node,
+                                   const at::TensorOptions& like) const override {
+    const at::Tensor out = at::empty(sizes, like);
+    kernels_.fill_normals(out, node);
+    return out;
+  }
+
+ private:
+  const StepKernels& kernels_;
+  std::span<const std::vector<double>> hypers_;
+};
+
+}  // namespace
+
+CapturableStep::CapturableStep(const CapturableModel& model, Chunk& chunk, const PooledStream& lane)
+    : model_(model),
+      chunk_(chunk),
+      numbers_(model.recipe.optimizer, type_of(model.recipe), model.slots, model.hypers, model.device),
+      kernels_(numbers_, lane.graphs()),
+      recorder_(lane.graphs(), model.why_not) {}
+
+at::Tensor CapturableStep::fresh_losses() {
+  if (!losses_.defined()) {
+    losses_ = at::empty({model_.slots}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
+  }
+  return losses_.zero_();
+}
+
+void CapturableStep::run(const Batch& batch, std::span<const SlotRun> slots, const at::Tensor& losses, bool keep) {
+  hypers_.resize(slots.size());
+  for (std::size_t b = 0; b < slots.size(); ++b) hypers_[b].assign(slots[b].hypers.begin(), slots[b].hypers.end());
+  model_.shared_runs +=
+      std::count_if(batch.parts.begin(), batch.parts.end(), [](const Samples& part) { return part.shared == nullptr; });
+  numbers_.set(slots, batch.parts.front().begin);
+  bring_orders(batch);
+  recorder_.run(key_for(batch, losses), why_not(batch, keep), [&] { step(batch, losses, keep); });
+}
+
+// An epoch's order is copied once, to where graphs look for it.
+void CapturableStep::bring_orders(const Batch& batch) {
+  for (std::size_t p = 0; p < batch.parts.size(); ++p) {
+    const at::Tensor& order = batch.parts[p].order;
+    if (!order.defined()) continue;
+    Order& known = orders_[p];
+    if (known.copied.is_same(order)) continue;
+    if (!known.here.defined() || known.here.sizes() != order.sizes()) known.here = at::empty_like(order);
+    known.here.copy_(order, /*non_blocking=*/true);
+    known.copied = order;
+  }
+}
+
+StepKey CapturableStep::key_for(const Batch& batch, const at::Tensor& losses) const {
+  StepKey key{{losses}, batch.part_of, batch.parts.front().size()};
+  for (std::size_t p = 0; p < batch.parts.size(); ++p) {
+    const Samples& part = batch.parts[p];
+    key.memory.insert(key.memory.end(), part.inputs.begin(), part.inputs.end());
+    key.memory.push_back(part.target);
+    key.memory.push_back(part.order.defined() ? orders_.at(p).here : at::Tensor());
+  }
+  return key;
+}
+
+void CapturableStep::step(const Batch& batch, const at::Tensor& losses, bool keep) {
+  const at::AutoGradMode record(true);
+  chunk_.drop_gradients();
+  const at::Tensor loss = loss_of(batch);
+  backward(loss);
+  kernels_.step(chunk_.take_gradients(keep));
+  losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
+}
+
+std::function<at::Tensor(const at::Tensor&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {
+  const Samples& samples = batch.parts[part];
+  if (!in_step(batch)) return [&samples](const at::Tensor& all) { return samples.of(all); };
+  const at::Tensor index = at::empty({samples.size()}, at::TensorOptions().dtype(at::kLong).device(model_.device));
+  kernels_.fill_indices(index, samples.order.defined() ? orders_.at(part).here : at::Tensor());
+  return [index](const at::Tensor& all) { return all.index_select(0, index); };
+}
+
+at::Tensor CapturableStep::loss_of(const Batch& batch) {
+  std::vector<std::shared_ptr<const ValueEnv>> flows;
+  std::vector<at::Tensor> targets;
+  for (std::size_t p = 0; p < batch.parts.size(); ++p) {
+    const Samples& part = batch.parts[p];
+    const auto pick = picker(batch, p);
+    targets.push_back(pick(part.target));
+    flows.push_back(part.shared);
+    if (part.shared != nullptr) continue;
+    std::vector<at::Tensor> inputs;
+    for (const at::Tensor& input : part.inputs) inputs.push_back(pick(input));
+    flows.back() = std::make_shared<const ValueEnv>(model_.program.share(inputs, chunk_.leaves));
+  }
+  std::vector<const ValueEnv*> of_slot;
+  std::vector<at::Tensor> target_of_slot;
+  for (int b = 0; b < model_.slots; ++b) {
+    const std::size_t part = batch.part_of_slot(b);
+    of_slot.push_back(flows[part].get());
+    target_of_slot.push_back(targets[part]);
+  }
+  const int wide = model_.slots == 1 ? 0 : model_.slots;
+  const DeviceNumbers numbers(kernels_, hypers_);
+  const RunContext context{wide, numbers, model_.device};
+  const at::Tensor output = model_.program.run(of_slot, chunk_.leaves, context);
+  const at::Tensor target = wide == 0             ? targets.front()
+                            : targets.size() == 1 ? with_slots(targets.front(), wide)
+                                                  : at::stack(target_of_slot);
+  return slot_loss(model_.recipe.loss, output, target, wide, SlotNumbers(numbers_.smoothing()));
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,175 @@
+#include "fusion/capture/step_kernels.hpp"
+
+#include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <type_traits>
+#include <vector>
+
+#include "fusion/cuda/slot_kernels.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+void* current_stream(const at::Device& device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
+}
+
+std::size_t elements_per_slot(const at::Tensor& t, int slots) {
+  return static_cast<std::size_t>(t.numel() / std::max(slots, 1));
+}
+
+// Calls work(out as T*) for the tensor's type.
+template <typename Work>
+void typed(const at::Tensor& out, Work work) {
+  if (out.scalar_type() == at::kDouble) {
+    work(out.data_ptr<double>());
+  } else {
+    work(out.data_ptr<float>());
+  }
+}
+
+// ---- on a CPU ----
+
+template <typename T, typename Numbers>
+void step_rows(const std::vector<ParameterSlots>& parameters, const StepParams& live) {
+  std::vector<SlotRow<T>> rows(parameters.size());
+  for (std::size_t b = 0; b < static_cast<std::size_t>(live.slots()); ++b) {
+    if (live.occupied()[b] == 0) continue;
+    for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
+    step_slot(std::span<const SlotRow<T>>(rows), live.numbers<Numbers>()[b], live.clip_norms()[b]);
+  }
+}
+
+// ---- on a GPU ----
+
+template <typename T>
+std::vector<cuda::SlotRows<T>> rows_of(const std::vector<ParameterSlots>& parameters, int slots) {
+  std::vector<cuda::SlotRows<T>> rows;
+  for (const ParameterSlots& p : parameters) {
+    rows.push_back({p.weight.data_ptr<T>(), p.gradient.data_ptr<T>(), p.first.data_ptr<T>(),
+                    p.second.defined() ? p.second.data_ptr<T>() : nullptr, elements_per_slot(p.weight, slots)});
+  }
+  return rows;
+}
+
+// `workspace`: doubles, of clip_factors and behind them the factors.
+template <typename T, typename Numbers>
+void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
+  const std::vector<cuda::SlotRows<T>> rows = rows_of<T>(parameters, live.slots());
+  const cuda::SlotParameters<T> all{rows.data(), static_cast<int>(rows.size()), live.slots()};
+  void* const stream = current_stream(workspace.device());
+  double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
+  cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
+  const cuda::StepNumbers<Numbers> numbers{live.numbers<Numbers>(), live.occupied(), factors};
+  if constexpr (std::is_same_v<Numbers, SgdNumbers<T>>) {
+    cuda::sgd(all, numbers, stream);
+  } else {
+    cuda::adam(all, numbers, stream);
+  }
+}
+
+// step<T, Numbers>() for the kind and type at hand.
+template <typename Step>
+void of_kind(const StepParams& live, Step step) {
+  const bool sgd = live.kind() == OptimizerKind::kSgd;
+  if (live.type() == at::kDouble) {
+    sgd ? step(double{}, SgdNumbers<double>{}) : step(double{}, AdamNumbers<double>{});
+  } else {
+    sgd ? step(float{}, SgdNumbers<float>{}) : step(float{}, AdamNumbers<float>{});
+  }
+}
+
+}  // namespace
+
+bool has_step_kernels(const at::Device& device) { return device.is_cpu() || (device.is_cuda() && cuda::built()); }
+
+void StepKernels::launch(const std::function<void()>& kernel) const {
+  if (lane_ == nullptr) return kernel();
+  lane_->launch(kernel);
+}
+
+// `on_gpu(to, draw, stream)`, or `on_cpu(row, n, slot)` for every slot's part of `out`.
+template <typename OnGpu, typename OnCpu>
+void StepKernels::fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, OnCpu on_cpu) const {
+  const int slots = numbers_.slots();
+  const std::size_t n = elements_per_slot(out, slots);
+  const cuda::Draw draw{numbers_.random(), slots, n, node};
+  launch([=] {
+    typed(out, [&](auto* to) {
+      if (out.is_cuda()) return on_gpu(to, draw, current_stream(out.device()));
+      for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) on_cpu(to + b * n, n, b);
+    });
+  });
+}
+
+void StepKernels::fill_masks(const at::Tensor& out, const SlotNumbers& rates, std::uint32_t node) const {
+  const at::Tensor by_slot = rates.is_one() ? at::Tensor() : rates.as(out.options().dtype(at::kDouble));
+  const double one = rates.is_one() ? rates.known().front() : 0;
+  const auto each = [by_slot] { return by_slot.defined() ? by_slot.const_data_ptr<double>() : nullptr; };
+  const SlotRandom* const random = numbers_.random();
+  fill(
+      out, node,
+      [=](auto* to, const cuda::Draw& draw, void* stream) {
+        cuda::dropout_masks(to, draw, {each(), one}, stream);
+      },
+      [=](auto* row, std::size_t n, std::size_t b) {
+        const double rate = by_slot.defined() ? each()[b] : one;
+        fill_dropout_mask(row, n, rate, random[b].key, node, random[b].step);
+      });
+}
+
+void StepKernels::fill_uniforms(const at::Tensor& out, std::uint32_t node) const {
+  const SlotRandom* const random = numbers_.random();
+  fill(
+      out, node, [](auto* to, const cuda::Draw& draw, void* stream) { cuda::uniforms(to, draw, stream); },
+      [=](auto* row, std::size_t n, std::size_t b) { fill_uniform(row, n, random[b].key, node, random[b].step); });
+}
+
+void StepKernels::fill_normals(const at::Tensor& out, std::uint32_t node) const {
+  const SlotRandom* const random = numbers_.random();
+  fill(
+      out, node, [](auto* to, const cuda::Draw& draw, void* stream) { cuda::normals(to, draw, stream); },
+      [=](auto* row, std::size_t n, std::size_t b) { fill_normal(row, n, random[b].key, node, random[b].step); });
+}
+
+void StepKernels::fill_indices(const at::Tensor& out, const at::Tensor& order) const {
+  const StepParams& live = numbers_;
+  launch([=, &live] {
+    auto* const to = out.data_ptr<std::int64_t>();
+    const auto n = static_cast<std::size_t>(out.numel());
+    const std::int64_t* const from = order.defined() ? order.const_data_ptr<std::int64_t>() : nullptr;
+    if (out.is_cuda()) return cuda::batch_indices(to, n, from, live.begin(), current_stream(out.device()));
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t at = *live.begin() + static_cast<std::int64_t>(i);
+      to[i] = from != nullptr ? from[at] : at;
+    }
+  });
+}
+
+void StepKernels::step(std::span<const ParameterSlots> parameters) const {
+  if (parameters.empty()) return;
+  const StepParams& live = numbers_;
+  const std::vector<ParameterSlots> all(parameters.begin(), parameters.end());
+  at::Tensor workspace;
+  if (all.front().weight.is_cuda()) {
+    std::vector<std::size_t> sizes;
+    for (const ParameterSlots& p : all) sizes.push_back(elements_per_slot(p.weight, live.slots()));
+    const std::size_t doubles = cuda::clip_workspace(sizes.data(), static_cast<int>(sizes.size()), live.slots());
+    workspace =
+        at::empty({static_cast<std::int64_t>(doubles) + live.slots()}, all.front().weight.options().dtype(at::kDouble));
+  }
+  launch([=, &live] {
+    of_kind(live, [&](auto type, auto numbers) {
+      using T = decltype(type);
+      using Numbers = decltype(numbers);
+      if (workspace.defined()) {
+        step_on_gpu<T, Numbers>(all, live, workspace);
+      } else {
+        step_rows<T, Numbers>(all, live);
+      }
+    });
+  });
+}
+
+}  // namespace hfta::fusion

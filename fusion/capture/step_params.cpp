@@ -1,0 +1,88 @@
+#include "fusion/capture/step_params.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+#include <type_traits>
+
+namespace hfta::fusion {
+namespace {
+
+constexpr std::size_t kAlignment = 16;
+
+// Where the next part begins, `bytes` behind this one.
+std::size_t behind(std::size_t& end, std::size_t bytes) {
+  const std::size_t begin = end;
+  end = (end + bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return begin;
+}
+
+std::size_t size_of_numbers(OptimizerKind kind, at::ScalarType type) {
+  if (kind == OptimizerKind::kSgd) {
+    return type == at::kDouble ? sizeof(SgdNumbers<double>) : sizeof(SgdNumbers<float>);
+  }
+  return type == at::kDouble ? sizeof(AdamNumbers<double>) : sizeof(AdamNumbers<float>);
+}
+
+template <typename T>
+void put(std::byte* to, std::size_t index, const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::memcpy(to + index * sizeof(T), &value, sizeof(T));
+}
+
+template <typename T>
+void put_numbers(std::byte* to, std::size_t slot, OptimizerKind kind, const SlotStep& step) {
+  if (kind == OptimizerKind::kSgd) {
+    put(to, slot, sgd_numbers<T>(step, 1));
+  } else {
+    put(to, slot, adam_numbers<T>(step, 1, kind == OptimizerKind::kAdamW));
+  }
+}
+
+}  // namespace
+
+StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int hypers, const at::Device& device)
+    : kind_(kind), type_(type), slots_(slots) {
+  const auto count = static_cast<std::size_t>(slots);
+  std::size_t end = 0;
+  behind(end, sizeof(std::int64_t));
+  random_ = behind(end, count * sizeof(SlotRandom));
+  hyper_ = behind(end, count * static_cast<std::size_t>(hypers) * sizeof(double));
+  smooth_ = behind(end, count * sizeof(double));
+  clip_ = behind(end, count * sizeof(double));
+  occupied_ = behind(end, count);
+  numbers_ = behind(end, count * size_of_numbers(kind, type));
+  bytes_ = at::zeros({static_cast<std::int64_t>(end)}, at::TensorOptions().dtype(at::kByte).device(device));
+  const auto doubles = [&](std::size_t offset) {
+    return bytes_.narrow(0, static_cast<std::int64_t>(offset), slots * static_cast<std::int64_t>(sizeof(double)))
+        .view(at::kDouble);
+  };
+  for (int h = 0; h < hypers; ++h) {
+    hypers_.push_back(doubles(hyper_ + static_cast<std::size_t>(h) * count * sizeof(double)));
+  }
+  smoothing_ = doubles(smooth_);
+}
+
+void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
+  // Pinned memory is used again only when the copy from it is done: LibTorch's host allocator sees to that.
+  const at::Tensor host =
+      at::empty(bytes_.sizes(), at::TensorOptions().dtype(at::kByte).pinned_memory(bytes_.is_cuda()));
+  auto* const to = static_cast<std::byte*>(host.data_ptr());
+  put(to, 0, begin);
+  for (std::size_t b = 0; b < slots.size(); ++b) {
+    const SlotRun& slot = slots[b];
+    put(to + random_, b, slot.random);
+    for (std::size_t h = 0; h < hypers_.size(); ++h) put(to + hyper_, h * slots.size() + b, slot.hypers[h]);
+    put(to + smooth_, b, slot.smoothing);
+    put(to + clip_, b, slot.step.clip_norm.value_or(-1));
+    put(to + occupied_, b, static_cast<unsigned char>(slot.step.occupied ? 1 : 0));
+    if (type_ == at::kDouble) {
+      put_numbers<double>(to + numbers_, b, kind_, slot.step);
+    } else {
+      put_numbers<float>(to + numbers_, b, kind_, slot.step);
+    }
+  }
+  bytes_.copy_(host, /*non_blocking=*/true);
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,57 @@
+#pragma once
+/// Everything that changes from step to step or from trial to trial, for the slots of one chunk, in one piece of memory
+/// on the device: what a captured step reads there, so that it never has to be captured again for their sake.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "fusion/execution/executor.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+class StepParams {
+ public:
+  /// `type`: of the weights, float or double.
+  StepParams(OptimizerKind kind, at::ScalarType type, int slots, int hypers, const at::Device& device);
+
+  /// Sets them all by one copy, in turn on the current stream; does not wait. `begin`: of the step's samples in their
+  /// order.
+  void set(std::span<const SlotRun> slots, std::int64_t begin);
+
+  [[nodiscard]] int slots() const { return slots_; }
+  [[nodiscard]] at::ScalarType type() const { return type_; }
+  [[nodiscard]] OptimizerKind kind() const { return kind_; }
+  /// Views of that memory.
+  [[nodiscard]] at::Tensor hyper(int index) const { return hypers_.at(static_cast<std::size_t>(index)); }
+  [[nodiscard]] const at::Tensor& smoothing() const { return smoothing_; }  ///< [slots] float64
+  [[nodiscard]] const at::Tensor& memory() const { return bytes_; }
+  /// Addresses in it.
+  [[nodiscard]] const std::int64_t* begin() const { return at<std::int64_t>(0); }
+  [[nodiscard]] const SlotRandom* random() const { return at<SlotRandom>(random_); }
+  [[nodiscard]] const double* clip_norms() const { return at<double>(clip_); }  ///< Negative for none.
+  [[nodiscard]] const unsigned char* occupied() const { return at<unsigned char>(occupied_); }
+  /// SgdNumbers or AdamNumbers of type(); their scale is 1.
+  template <typename Numbers>
+  [[nodiscard]] const Numbers* numbers() const {
+    return at<Numbers>(numbers_);
+  }
+
+ private:
+  template <typename T>
+  [[nodiscard]] const T* at(std::size_t offset) const {
+    return reinterpret_cast<const T*>(static_cast<const std::byte*>(bytes_.const_data_ptr()) + offset);
+  }
+
+  OptimizerKind kind_;
+  at::ScalarType type_;
+  int slots_;
+  std::size_t random_ = 0, hyper_ = 0, smooth_ = 0, clip_ = 0, occupied_ = 0, numbers_ = 0;  // offsets
+  at::Tensor bytes_;
+  std::vector<at::Tensor> hypers_;  // [slots] float64 each
+  at::Tensor smoothing_;
+};
+
+}  // namespace hfta::fusion

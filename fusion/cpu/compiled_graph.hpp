@@ -1,0 +1,69 @@
+#pragma once
+/// A compiled step: kernels in order, and where in one arena their buffers lie.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fusion/cpu/tensor.hpp"
+#include "fusion/random/draws.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// What one run of a plan reads and writes besides its buffers. One slot, one batch.
+struct Run {
+  std::span<std::byte* const> buffers;  ///< By Tensor::buffer.
+  std::span<const double> hypers;       ///< The slot's values of Graph::hypers.
+  SlotRandom random;                    ///< The slot's.
+  double smoothing = 0;                 ///< Label smoothing.
+  double* loss = nullptr;               ///< The batch's mean loss goes here.
+
+  template <typename T>
+  [[nodiscard]] T* at(const Tensor& t) const {
+    return reinterpret_cast<T*>(buffers[static_cast<std::size_t>(t.buffer)]) + t.offset;
+  }
+};
+
+using Kernel = std::function<void(const Run&)>;
+
+/// Immutable; any number of threads may run it, each with an arena of its own.
+struct CompiledGraph {
+  static constexpr std::size_t kOutside = static_cast<std::size_t>(-1);
+
+  std::vector<Kernel> kernels;
+  std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights and constants.
+  std::size_t arena_bytes = 0;
+  std::vector<Tensor> weights;    ///< Graph::weights' order; their buffers are the caller's, row-major.
+  std::vector<Tensor> gradients;  ///< Likewise; undefined where the loss does not depend on it, or nothing is trained.
+  std::vector<Tensor> inputs;     ///< Graph::inputs' order: filled by the caller before the run, row-major.
+  /// Tensors that were known when the plan was made, row-major; read only.
+  struct Constant {
+    int buffer = -1;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Constant> constants;
+  Tensor target;  ///< Likewise; undefined without a loss.
+  Tensor output;
+};
+
+/// Memory that one thread runs plans in. It grows to the largest plan's arena and is kept.
+class Arena {
+ public:
+  /// Base addresses of the plan's buffers, those of weights null; valid until another plan is bound. The plan must
+  /// outlive that: its constants stay where they are.
+  [[nodiscard]] std::span<std::byte*> bind(const CompiledGraph& plan);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte[], Free> memory_;
+  std::size_t bytes_ = 0;
+  const CompiledGraph* bound_ = nullptr;
+  std::vector<std::byte*> buffers_;
+};
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,74 @@
+// Which files are left of trials, in particular those that a killed run left.
+
+#include "engine/driver/checkpoint_manager.hpp"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <vector>
+
+#include "base/memory_files.hpp"
+#include "engine/driver/trial_table.hpp"
+#include "study_fixture.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+
+namespace {
+
+struct States {
+  Faults faults;
+  MemoryFiles files{faults};
+  storage::Checkpoints running{files, "s.hfta/s/running"}, finished{files, "s.hfta/s/finished"};
+  StudyConfig config = digits_config();
+  TrialTable ledger{config, {98}};
+
+  explicit States(bool select_best) {
+    config.keep = 1;
+    config.select_best = select_best;
+    for (int number = 0; number < 2; ++number) ledger.assign(ledger.add(number, {}), "a");
+  }
+  CheckpointManager keeper() {
+    return {running, finished, config, [] {}};
+  }
+  void save_finished(int number) { finished.save(number, 9, std::vector<std::byte>(10)); }
+};
+
+// What the recorder does with a page.
+void write(const WriteBatch& page, States& states) {
+  for (const WriteBatch::File& file : page.kept) states.save_finished(file.number);
+  for (const int number : page.needless) states.running.remove(number);
+  for (const int number : page.surpassed) states.finished.remove(number);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "weights that a killed run left of a trial that was not COMPLETE yet go, unless the trial is among the best") {
+  const bool select_best = GENERATE(false, true), among_best = GENERATE(false, true);
+  INFO((select_best ? "metric.select best, " : "") << (among_best ? "among the best" : "surpassed"));
+  States states(select_best);
+  states.save_finished(0);  // and then it was killed, in front of the transaction
+  CheckpointManager keeper = states.keeper();
+  keeper.begin(states.ledger);
+  const bool minimize = states.config.goal == trials::Goal::kMinimize;
+  WriteBatch page;
+  keeper.keep(1, 0.5, 9, std::make_shared<const SlotState>(10), page);
+  keeper.forget(1, page);
+  keeper.keep(0, among_best == minimize ? 0.1 : 0.9, 9, std::make_shared<const SlotState>(10), page);
+  keeper.forget(0, page);
+  write(page, states);
+  CHECK(states.finished.trials() == std::vector<int>{among_best ? 0 : 1});
+}
+
+TEST_CASE("the best weights of a trial that still runs stay, and go with it") {
+  States states(true);
+  states.save_finished(0);
+  CheckpointManager keeper = states.keeper();
+  keeper.begin(states.ledger);
+  CHECK(states.finished.trials() == std::vector<int>{0});
+  WriteBatch page;
+  keeper.forget(0, page);  // it failed
+  write(page, states);
+  CHECK(states.finished.trials().empty());
+}

@@ -1,0 +1,71 @@
+// States that wait in memory: what the driver asks about them in every round must not grow with their number.
+
+#include "engine/driver/trial_table.hpp"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "study_fixture.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+
+namespace {
+
+HeldState state_of(std::size_t bytes) { return std::make_shared<const SlotState>(bytes); }
+
+// So many trials, none of which has begun.
+TrialTable ledger_with(const StudyConfig& config, int trials) {
+  TrialTable ledger(config, {98});
+  for (int number = 0; number < trials; ++number) ledger.assign(ledger.add(number, {}), "a");
+  return ledger;
+}
+
+void train(TrialTable& ledger, int draw) {
+  ledger.seat(draw);
+  ledger.entry(draw).changed = true;
+}
+
+}  // namespace
+
+TEST_CASE("a state that waits is told of once to be saved, and again when it has changed") {
+  const StudyConfig config = digits_config();
+  TrialTable ledger = ledger_with(config, 3);
+  for (int draw = 0; draw < 3; ++draw) {
+    train(ledger, draw);
+    ledger.rest(draw, Phase::kPaused, state_of(10));
+  }
+  CHECK(ledger.take_unsaved() == std::set<int>{0, 1, 2});
+  for (int draw = 0; draw < 3; ++draw) ledger.entry(draw).changed = false;
+  CHECK(ledger.take_unsaved().empty());
+  ledger.rest(0, Phase::kReady, ledger.entry(0).state);  // promoted, and not trained since
+  CHECK(ledger.take_unsaved().empty());
+  train(ledger, 1);
+  ledger.rest(1, Phase::kPaused, state_of(10));
+  train(ledger, 2);  // in a slot: the array has its state
+  CHECK(ledger.take_unsaved() == std::set<int>{1});
+}
+
+TEST_CASE("trials that go on, end or wait on disk hold nothing in memory") {
+  const StudyConfig config = digits_config();
+  TrialTable ledger = ledger_with(config, 4);
+  for (int draw = 0; draw < 4; ++draw) {
+    train(ledger, draw);
+    if (draw == 3) ledger.entry(draw).best_state = state_of(1000);
+    ledger.rest(draw, Phase::kPaused, state_of(10));
+  }
+  CHECK(ledger.held_bytes() == 1040);
+  CHECK(ledger.holding() == std::map<int, std::size_t>{{0, 10}, {1, 10}, {2, 10}, {3, 1010}});
+  ledger.rest(0, Phase::kReady, ledger.entry(0).state);
+  CHECK(ledger.held_bytes() == 1040);
+  ledger.seat(0);
+  ledger.release(1);
+  ledger.finish(3, trials::State::kPruned, "");
+  CHECK(ledger.held_bytes() == 10);
+  CHECK(ledger.holding() == std::map<int, std::size_t>{{2, 10}});
+  CHECK(ledger.take_unsaved() == std::set<int>{2});
+}
