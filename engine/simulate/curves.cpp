@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "fusion/data/table_file.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -24,6 +25,7 @@ using trials::DistributionKind;
 constexpr double kStartLoss = 2.3;  // ln 10: a guess among ten classes
 constexpr double kNoise = 0.01;
 constexpr double kDivergingShare = 0.02;
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of a file of curves
 
 std::optional<double> number_in(const trials::ParamValue& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
@@ -112,17 +114,13 @@ class RecordedCurves final : public Curves {
   std::vector<Curve> curves_;
 };
 
-std::vector<std::string> fields_of(std::string line) {
-  if (!line.empty() && line.back() == '\r') line.pop_back();
-  std::vector<std::string> fields(1);
-  for (const char c : line) {
-    if (c == ',') {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
+std::string text_of(const std::filesystem::path& file, const std::string& name) {
+  try {
+    const std::vector<std::byte> bytes = SystemFiles().read(file, kMostBytes);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}: cannot be read, or is empty: {}", name, error.what()));
   }
-  return fields;
 }
 
 double parse_number(const std::string& text, const std::string& place) {
@@ -148,17 +146,18 @@ std::unique_ptr<Curves> make_invented_curves(const StudyConfig& config) {
 }
 
 std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const StudyConfig& config) {
-  std::ifstream stream(file);
   const std::string name = printable(file.string());
-  std::string line;
-  if (!std::getline(stream, line)) throw Error(ErrorKind::kConfig, name + ": cannot be read, or is empty");
-  const std::vector<std::string> header = fields_of(line);
+  const std::string text = text_of(file, name);
+  fusion::CsvReader reader(text, name);
+  fusion::CsvRecord record;
+  if (!reader.next(record)) throw Error(ErrorKind::kConfig, name + ": cannot be read, or is empty");
+  const std::vector<std::string> header = record.fields;
   const std::size_t trial_column = column(header, "trial", name), epoch_column = column(header, "epoch", name);
   (void)column(header, config.metric, name);
   std::map<double, Curve> by_trial;
-  for (int row = 2; std::getline(stream, line); ++row) {
-    const std::string place = fmt::format("{}:{}", name, row);
-    const std::vector<std::string> fields = fields_of(line);
+  while (reader.next(record)) {
+    const std::string place = fmt::format("{}:{}", name, record.line);
+    const std::vector<std::string>& fields = record.fields;
     if (fields.size() != header.size()) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("{}: found {} fields, wanted {}", place, fields.size(), header.size()));

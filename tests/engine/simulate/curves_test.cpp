@@ -68,6 +68,15 @@ TEST_CASE("recorded curves are dealt to trials in turn, and stay where they end"
   CHECK(curves->at(2, {}, 1).at("val_loss") == 0.5);
 }
 
+TEST_CASE("files of curves are CSV as spreadsheets write it") {
+  const SimulationFolder folder;
+  const StudyConfig config = digits_study(kLines, folder.path() / "s.db");
+  const auto curves = read_curves(
+      written(folder, "\xEF\xBB\xBF\"trial\",epoch,\"val_loss\",\"a, b\"\r\n1,1,\"0.5\",2\r\n\r\n"), config);
+  CHECK(curves->at(0, {}, 1).at("val_loss") == 0.5);
+  CHECK(curves->at(0, {}, 1).at("a, b") == 2);
+}
+
 TEST_CASE("files of curves that cannot be used are refused with the place") {
   struct Case {
     const char *text, *message;
