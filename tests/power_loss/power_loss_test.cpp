@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "../cli/comparable.hpp"
-#include "../cli/program.hpp"
+#include "../engine/cli/comparable.hpp"
+#include "../engine/cli/program.hpp"
 #include "recorded_disk.hpp"
 #include "storage/store.hpp"
 

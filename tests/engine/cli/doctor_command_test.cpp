@@ -189,6 +189,28 @@ TEST_CASE("each damage beside a store is named, mended where that is safe, and t
   }
 }
 
+TEST_CASE("doctor says that a store was copied or moved away from its states, and what to do") {
+  const Workplace place;
+  copy_begun(place);
+  REQUIRE(place.run({"digits.yaml"}).code == 0);  // the copied store's home is here now
+  fs::create_directory(place.path() / "elsewhere");
+  fs::copy_file(place.path() / "digits.db", place.path() / "elsewhere/digits.db");
+  const std::vector<std::string> ask = {"doctor", "elsewhere/digits.db"};
+  const Finished copied = place.run(ask);
+  INFO(copied.out << copied.err);
+  CHECK(copied.code == 0);
+  CHECK_THAT(copied.out, Catch::Contains("it is a copy of a store that was run as") &&
+                             Catch::Contains("which is there still") && Catch::Contains("it has no states here") &&
+                             Catch::Contains("for a copy with its states use hfta-tune backup"));
+  fs::remove(place.path() / "digits.db");
+  const Finished moved = place.run(ask);
+  INFO(moved.out << moved.err);
+  CHECK_THAT(moved.out, Catch::Contains("and has been moved or copied since") && Catch::Contains("move ") &&
+                            Catch::Contains("elsewhere/digits.db.hfta"));
+  fs::rename(place.path() / "digits.db.hfta", place.path() / "elsewhere/digits.db.hfta");
+  CHECK(place.run(ask).out.find("no states here") == std::string::npos);
+}
+
 TEST_CASE("weights that are lost are damage that nothing brings back") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
