@@ -1,7 +1,9 @@
 #include "storage/schema.hpp"
 
 #include <fmt/format.h>
+#include <sqlite3.h>
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <string>
@@ -128,6 +130,33 @@ std::set<std::string> tables_of(Connection& connection) {
   return names;
 }
 
+/// Some of Optuna's tables and nothing else.
+bool is_half_made(const std::set<std::string>& tables) {
+  static const std::set<std::string> optunas = [] {
+    const std::vector<std::string> words = sql_words(kOptunaTables);
+    std::set<std::string> names;
+    for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+      if (words[i] == "create" && words[i + 1] == "table") names.insert(words[i + 2]);
+    }
+    return names;
+  }();
+  return !tables.empty() && std::includes(optunas.begin(), optunas.end(), tables.begin(), tables.end()) &&
+         !std::all_of(std::begin(kNeeded), std::end(kNeeded), [&](const char* name) { return tables.contains(name); });
+}
+
+/// Optuna's programs make their tables in one transaction each. While another one is at it, it is waited for.
+std::set<std::string> settled_tables(Connection& connection) {
+  constexpr int kMilliseconds = 50, kMostWaits = 20;  // without a table more
+  std::set<std::string> tables = tables_of(connection);
+  for (int waits = 0; waits < kMostWaits && is_half_made(tables); ++waits) {
+    sqlite3_sleep(kMilliseconds);
+    std::set<std::string> later = tables_of(connection);
+    if (later.size() > tables.size()) waits = 0;
+    tables = std::move(later);
+  }
+  return tables;
+}
+
 void check_optuna(Connection& connection, const std::set<std::string>& tables) {
   for (const char* needed : kNeeded) {
     if (!tables.contains(needed)) {
@@ -162,7 +191,7 @@ int check_hfta(Connection& connection) {
 
 Contents inspect(Connection& connection) {
   check_plain(connection, our_triggers());
-  const std::set<std::string> tables = tables_of(connection);
+  const std::set<std::string> tables = settled_tables(connection);
   if (tables.empty()) return Contents::kEmpty;
   check_optuna(connection, tables);
   if (!tables.contains("hfta_meta")) return Contents::kOptuna;

@@ -17,9 +17,9 @@ enum class Contents {
   kHfta,     ///< Both, ours of this schema.
 };
 
-/// Looks at the tables and their versions. Throws Error{kStorage} for a schema that computes (see plain_schema.hpp),
-/// for a database of something else, for tables of another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for
-/// hfta_* tables newer than kSchemaVersion.
+/// Looks at the tables and their versions; while another program is making Optuna's tables, waits for it. Throws
+/// Error{kStorage} for a schema that computes (see plain_schema.hpp), for a database of something else, for tables of
+/// another Optuna layout than v3.2.0.a (Optuna 3.2 and later), and for hfta_* tables newer than kSchemaVersion.
 [[nodiscard]] Contents inspect(Connection& connection);
 
 /// Creates what is missing and lifts an earlier schema to kSchemaVersion, in one transaction. Before an earlier schema

@@ -2,6 +2,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "storage/optuna_tables.hpp"
 #include "storage/sqlite.hpp"
 #include "tests/storage/checks.hpp"
 #include "tests/storage/samples.hpp"
@@ -91,6 +96,34 @@ TEST_CASE("open: what keeps a store from being made is said, and nothing is left
   if (self == 0) REQUIRE(::seteuid(self) == 0);
   fs::permissions(folder.path(), fs::perms(0700));
   CHECK(files_in(folder) == 1);
+}
+
+TEST_CASE("open: while another program makes Optuna's tables one after another, it is waited for", "[open]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  const std::string all = kOptunaTables;
+  const auto statement = [&](std::size_t& from) {
+    const std::size_t end = all.find(";\n", from) + 2;
+    return all.substr(std::exchange(from, end), end - from);
+  };
+  std::size_t at = 0;
+  Connection(file, true, true).execute(statement(at).c_str());
+  std::thread optuna([&] {
+    while (at < all.size()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      Connection(file, true, false).execute(statement(at).c_str());
+    }
+  });
+  const Mode mode = GENERATE(Mode::kReadOnly, Mode::kCreate);
+  CHECK(Store::open(file, mode).studies().empty());
+  optuna.join();
+  CHECK(Store::open(file, Mode::kCreate).studies().empty());
+}
+
+TEST_CASE("open: tables that nobody goes on making are refused", "[open]") {
+  const TempFolder folder;
+  Connection(folder / "s.db", true, true).execute("CREATE TABLE studies (study_id INTEGER)");
+  check_refused(folder / "s.db", "without Optuna's table", [&] { (void)Store::open(folder / "s.db", Mode::kCreate); });
 }
 
 struct Refused {
