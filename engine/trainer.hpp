@@ -1,5 +1,5 @@
 #pragma once
-/// The seam between the driver and whatever trains: fused arrays on a device, or a pretended trainer in tests.
+/// The seam between the driver and whatever trains: fused arrays on a device, or a fake trainer in tests.
 
 #include <cstddef>
 #include <functional>

@@ -29,7 +29,7 @@ constexpr const char* kHelp =
     "  resume STUDY --storage URL    go on with a study from its store alone\n"
     "  report [STUDY] --storage URL  what a study has found: table, JSON or CSV\n"
     "  plan CONFIG.yaml              what would run; trains nothing\n"
-    "  simulate CONFIG.yaml          the whole study in pretended time, in seconds\n"
+    "  simulate CONFIG.yaml          the whole study in simulated time, in seconds\n"
     "  export [STUDY] --storage URL  a trial's weights under the model's own names\n"
     "  studies --storage URL         the studies in a store\n"
     "  backup COPY --storage URL     a copy of a store and its states, while it is used\n"

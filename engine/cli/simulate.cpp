@@ -32,11 +32,11 @@ Usage simulate_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune simulate CONFIG.yaml [options]";
   usage.about =
-      "Runs the whole study in pretended time: the real search, packing and store, with curves in place of training.\n"
+      "Runs the whole study in simulated time: the real search, packing and store, with curves in place of training.\n"
       "Shows what a strategy would find and how busy the devices would be, in seconds. Needs neither data nor torch.\n";
   usage.options.add_options()("curves", po::value<std::string>()->value_name("FILE"),
                               "CSV with columns trial, epoch and metrics; invented curves unless given")(
-      "devices", po::value<int>()->value_name("N"), "pretended devices, 1 unless told")(
+      "devices", po::value<int>()->value_name("N"), "simulated devices, 1 unless told")(
       "keep", po::value<std::string>()->value_name("FILE"), "keeps the store, as a new file");
   add_override_options(usage.options);
   usage.positional = {"CONFIG.yaml"};
@@ -87,7 +87,7 @@ int simulate_command(const Words& words) {
   if (outcome.stopped_by != 0) return 128 + outcome.stopped_by;
   storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kReadOnly);
   print(report_table(read_report(store, config.study), kTopTrials));
-  print(fmt::format("pretended: {} on {} device{}; simulated in {}\n", duration_text(outcome.seconds), options.devices,
+  print(fmt::format("simulated: {} on {} device{}; computed in {}\n", duration_text(outcome.seconds), options.devices,
                     options.devices == 1 ? "" : "s", duration_text(clock.seconds() - start)));
   if (kept) keep_store(config.storage, *kept);
   return outcome.any_complete ? 0 : 1;

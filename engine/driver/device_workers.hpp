@@ -1,5 +1,5 @@
 #pragma once
-/// Devices at work side by side: the seam between the driver and threads, or the pretended time of a simulation.
+/// Devices at work side by side: the seam between the driver and threads, or the simulated time of a simulation.
 
 #include <cstddef>
 #include <exception>

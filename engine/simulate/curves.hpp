@@ -1,5 +1,5 @@
 #pragma once
-/// What pretended trials measure: invented curves, or recorded ones.
+/// What simulated trials measure: invented curves, or recorded ones.
 
 #include <cstdint>
 #include <filesystem>

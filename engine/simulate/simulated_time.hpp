@@ -1,5 +1,5 @@
 #pragma once
-/// Pretended time: a clock that only simulated work moves, and devices that work side by side in it.
+/// Simulated time: a clock that only simulated work moves, and devices that work side by side in it.
 
 #include <cstddef>
 #include <vector>

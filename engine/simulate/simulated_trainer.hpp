@@ -1,5 +1,5 @@
 #pragma once
-/// The trainer of a simulation: curves instead of training, pretended time instead of work.
+/// The trainer of a simulation: curves instead of training, simulated time instead of work.
 
 #include <map>
 #include <memory>

@@ -40,7 +40,7 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
   std::vector<std::unique_ptr<SimulatedTrainer>> owned;
   std::vector<Trainer*> trainers;
   for (int i = 0; i < options.devices; ++i) {
-    owned.push_back(std::make_unique<SimulatedTrainer>(config, curves, time, fmt::format("pretended:{}", i)));
+    owned.push_back(std::make_unique<SimulatedTrainer>(config, curves, time, fmt::format("simulated:{}", i)));
     trainers.push_back(owned.back().get());
   }
   DriverDependencies seams{store, trainers, time, time, running, finished, silence, stop, faults};

@@ -1,5 +1,5 @@
 #pragma once
-/// A whole study in pretended time: the real driver, store and checkpoints, with curves in place of training.
+/// A whole study in simulated time: the real driver, store and checkpoints, with curves in place of training.
 
 #include <atomic>
 #include <filesystem>
@@ -16,7 +16,7 @@ struct SimulationOptions {
 };
 
 /// Runs the study of `config` in `config.storage`, begun there if it is not there yet. Deterministic: two simulations
-/// of one config write the same rows, times included. Outcome::seconds is pretended. Nothing of it is shown before it
+/// of one config write the same rows, times included. Outcome::seconds is simulated. Nothing of it is shown before it
 /// ends.
 [[nodiscard]] Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options,
                                Files& files, const Faults& faults, const std::atomic<int>& stop);

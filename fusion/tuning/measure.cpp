@@ -50,10 +50,10 @@ class Widening {
 };
 
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
-class Probe {
+class StepTimer {
  public:
-  Probe(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
-        const at::Device& device, const Clock& clock)
+  StepTimer(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+            const at::Device& device, const Clock& clock)
       : graph_(graph), recipe_(recipe), options_(options), device_(device), clock_(clock), started_(clock.seconds()) {
     for (Weight& weight : graph_.weights) {
       const Init::Kind kind = weight.init.kind;
@@ -64,10 +64,10 @@ class Probe {
     for (const at::Tensor& input : data.inputs) samples_.inputs.push_back(input.slice(0, 0, n));
     samples_.target = data.target.slice(0, 0, n);
   }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
   // Wide candidates work in more memory than the chosen one may ever need, and malloc would keep it.
-  ~Probe() { malloc_trim(0); }
+  ~StepTimer() { malloc_trim(0); }
 
   [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
 
@@ -111,10 +111,10 @@ class Probe {
 };
 
 // Finds what each candidate takes, as long as the budget lasts.
-class Contest {
+class Autotuner {
  public:
-  Contest(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
-          const at::Device& device, const Clock& clock)
+  Autotuner(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
+            const at::Device& device, const Clock& clock)
       : options_(options), probe_(graph, recipe, data, options, device, clock) {}
 
   MeasuredChoices run(const Graph& graph, const std::vector<Lowering>& plans) {
@@ -195,7 +195,7 @@ class Contest {
   }
 
   const MeasureOptions& options_;
-  Probe probe_;
+  StepTimer probe_;
   MeasuredChoices choices_{{}, "measured", true};
   double budget_ = 0;  // seconds
 };
@@ -223,7 +223,7 @@ MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceDa
                         const at::Device& device, const Clock& clock) {
   const std::vector<Lowering> plans = lowering_candidates(graph, recipe, options, device);
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
-  return Contest(graph, recipe, data, options, device, clock).run(graph, plans);
+  return Autotuner(graph, recipe, data, options, device, clock).run(graph, plans);
 }
 
 }  // namespace hfta::fusion

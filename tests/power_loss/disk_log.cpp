@@ -135,7 +135,7 @@ int synced(int file, Call call) {
   const std::string path = of(file);
   if (path.empty() || ::fstat(file, &status) != 0) return call();
   note(S_ISDIR(status.st_mode) ? "syncfolder " + path : "sync " + std::to_string(status.st_ino));
-  return 0;  // the disk is pretended: nobody waits for the real one
+  return 0;  // the disk is a fake: nobody waits for the real one
 }
 
 }  // namespace

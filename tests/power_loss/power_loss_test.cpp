@@ -60,7 +60,7 @@ void record(const Workplace& place, int signal, Recorded& recorded) {
   Program program(place.options({{"LD_PRELOAD", HFTA_DISK_LOGGER},
                                  {"HFTA_DISK_ROOT", place.path().string()},
                                  {"HFTA_DISK_LOG", (recorded.logs.path() / "log").string()},
-                                 {"HFTA_PRETENDED_DELAY_MS", signal != 0 ? "400" : "20"}}),
+                                 {"HFTA_FAKE_DELAY_MS", signal != 0 ? "400" : "20"}}),
                   {"small.yaml"});
   if (signal != 0) {
     REQUIRE(program.wait_for("round 2"));

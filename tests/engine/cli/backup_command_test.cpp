@@ -48,7 +48,7 @@ TEST_CASE("a backup of a run ends as the run does, where it lies and moved over 
       CAPTURE(moved, milliseconds.count());
       const Workplace place;
       place.write("digits.yaml", kHyperband);
-      Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "10"}}), {"digits.yaml"});
+      Program program(place.options({{"HFTA_FAKE_DELAY_MS", "10"}}), {"digits.yaml"});
       REQUIRE(program.wait_for("round 1:"));
       std::this_thread::sleep_for(milliseconds);
       const Finished copied = place.run(kBackup);

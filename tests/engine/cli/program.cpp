@@ -166,7 +166,7 @@ std::vector<std::string> Workplace::names() const {
 
 Program::Options Workplace::options(std::vector<std::pair<std::string, std::string>> environment) const {
   environment.emplace_back("HFTA_CACHE", "");
-  return {HFTA_TUNE_PRETENDED, path_, std::move(environment), {}};
+  return {HFTA_TUNE_FAKE, path_, std::move(environment), {}};
 }
 
 Finished Workplace::run(const std::vector<std::string>& words,

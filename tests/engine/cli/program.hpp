@@ -67,7 +67,7 @@ class Workplace {
   /// Names in the folder, sorted; the programs' streams do not lie here.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  /// Runs the program that has the pretended module beside it, to its end.
+  /// Runs the program that has the fake module beside it, to its end.
   [[nodiscard]] Finished run(const std::vector<std::string>& words,
                              std::vector<std::pair<std::string, std::string>> environment = {}) const;
   [[nodiscard]] Program::Options options(std::vector<std::pair<std::string, std::string>> environment = {}) const;

@@ -75,7 +75,7 @@ TEST_CASE("a study runs to its end: report on standard output, progress on stand
   CHECK_THAT(finished.out, Catch::StartsWith("study digits: maximize val_accuracy\n") &&
                                Catch::Contains("5 COMPLETE, 12 PRUNED") && Catch::Contains("best: val_accuracy") &&
                                Catch::Contains("test_accuracy"));
-  CHECK_THAT(finished.err, Catch::Contains("running study 'digits' on pretended"));
+  CHECK_THAT(finished.err, Catch::Contains("running study 'digits' on fake"));
   CHECK(count(finished.err, "hfta-tune: ") == 1);
   CHECK(count(finished.err, "round ") > 9);  // one line each
   CHECK(count(finished.err, "\n") == 1 + count(finished.err, "round "));
@@ -89,7 +89,7 @@ TEST_CASE("a finished study prints its report again, and needs neither module no
   place.write("digits.yaml", kHyperband);
   const Finished first = place.run({"digits.yaml"});
   const std::string store = place.read("digits.db");
-  const Finished again = place.run({"digits.yaml"}, {{"HFTA_PRETENDED_BROKEN", "1"}});
+  const Finished again = place.run({"digits.yaml"}, {{"HFTA_FAKE_BROKEN", "1"}});
   CHECK(again.code == 0);
   CHECK(again.out == first.out);
   CHECK(again.err.empty());
@@ -101,7 +101,7 @@ TEST_CASE("if no trial is complete the exit code is 1") {
   place.write("digits.yaml", kHyperband);
   for (const char* attempt : {"first", "again"}) {
     INFO(attempt);
-    const Finished finished = place.run({"digits.yaml"}, {{"HFTA_PRETENDED_DIVERGE", "1"}});
+    const Finished finished = place.run({"digits.yaml"}, {{"HFTA_FAKE_DIVERGE", "1"}});
     CHECK(finished.code == 1);
     CHECK_THAT(finished.err, Catch::Contains("no trial is COMPLETE; trial 0: train_loss is nan at epoch 1"));
     CHECK_THAT(finished.out, Catch::Contains("17 FAIL") && Catch::Contains("best: none"));
@@ -119,7 +119,7 @@ TEST_CASE("a signal stops after the round, and the study goes on to the same end
     CAPTURE(signal);
     const Workplace place;
     place.write("digits.yaml", kHyperband);
-    Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "20"}}), {"digits.yaml"});
+    Program program(place.options({{"HFTA_FAKE_DELAY_MS", "20"}}), {"digits.yaml"});
     REQUIRE(program.wait_for("round 5"));
     program.signal(signal);
     const Finished stopped = program.wait();
@@ -175,7 +175,7 @@ TEST_CASE("a killed run goes on to the same end") {
     CAPTURE(at);
     const Workplace place;
     place.write("digits.yaml", kHyperband);
-    Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "10"}}), {"digits.yaml"});
+    Program program(place.options({{"HFTA_FAKE_DELAY_MS", "10"}}), {"digits.yaml"});
     REQUIRE(program.wait_for(at));
     program.signal(SIGKILL);
     CHECK(program.wait().code == 128 + SIGKILL);
@@ -194,7 +194,7 @@ TEST_CASE("devices that are named one by one are told apart, and decide no resul
   const Finished finished = two.run({"digits.yaml", "--device", "cpu,cpu"});
   INFO(finished.err);
   CHECK(finished.code == 0);
-  CHECK(finished.err.find("pretended:0, pretended:1") != std::string::npos);
+  CHECK(finished.err.find("fake:0, fake:1") != std::string::npos);
   CHECK(comparable(report(two)) == comparable(report(one)));
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("a hang-up and Slurm's warning save the study as a stop does, however 
     CAPTURE(signal);
     const Workplace place;
     place.write("digits.yaml", kHyperband);
-    Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "100"}}), {"digits.yaml"});
+    Program program(place.options({{"HFTA_FAKE_DELAY_MS", "100"}}), {"digits.yaml"});
     REQUIRE(program.wait_for("round 3:"));
     program.signal(signal);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -223,8 +223,8 @@ TEST_CASE("a hang-up and Slurm's warning save the study as a stop does, however 
 TEST_CASE("an epoch that takes long shows signs of life within two seconds") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "60000"}}), {"digits.yaml"});
-  REQUIRE(program.wait_for("in an epoch on pretended for "));
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "60000"}}), {"digits.yaml"});
+  REQUIRE(program.wait_for("in an epoch on fake for "));
   program.signal(SIGKILL);
   CHECK(program.wait().seconds < 10);  // two, and what a busy machine takes to begin
 }
@@ -236,7 +236,7 @@ TEST_CASE("a run goes on without its streams: a reader that leaves, no input, no
     const Workplace place;
     place.write("digits.yaml", kHyperband);
     const std::string command =
-        fmt::format("cd '{}' && env -u TERM '{}' digits.yaml {}", place.path().string(), HFTA_TUNE_PRETENDED, streams);
+        fmt::format("cd '{}' && env -u TERM '{}' digits.yaml {}", place.path().string(), HFTA_TUNE_FAKE, streams);
     (void)!std::system(command.c_str());  // what the shell says of a pipe is its last command's
     const json done = report(place);
     CHECK(done["counts"] == json({{"COMPLETE", 5}, {"PRUNED", 12}}));
@@ -247,7 +247,7 @@ TEST_CASE("a run goes on without its streams: a reader that leaves, no input, no
 TEST_CASE("a report beside a run says that a runner lives, and after it that none does") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "300"}}), {"digits.yaml"});
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "300"}}), {"digits.yaml"});
   REQUIRE(program.wait_for("round 2:"));
   CHECK(report(place)["runner"]["alive"] == true);
   CHECK_THAT(place.run({"report", "--storage", "digits.db"}).out,
@@ -263,7 +263,7 @@ TEST_CASE("a report beside a run says that a runner lives, and after it that non
 TEST_CASE("a second signal ends the run at once") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "100000"}}), {"digits.yaml"});
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "100000"}}), {"digits.yaml"});
   REQUIRE(program.wait_for("running study"));
   program.signal(SIGINT);
   program.wait_until_taken(SIGINT);
@@ -276,7 +276,7 @@ TEST_CASE("a second signal ends the run at once") {
 TEST_CASE("one study, one runner") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program holder(place.options({{"HFTA_PRETENDED_DELAY_MS", "200"}}), {"digits.yaml"});
+  Program holder(place.options({{"HFTA_FAKE_DELAY_MS", "200"}}), {"digits.yaml"});
   REQUIRE(holder.wait_for("round 1:"));
   const Finished second = place.run({"digits.yaml"});
   CHECK(second.code == 6);
@@ -296,9 +296,9 @@ TEST_CASE("of eight runs that start at once, one runs the study and seven say wh
     CAPTURE(beginning);
     const Workplace place;
     place.write("digits.yaml", kHyperband);
-    const auto options = place.options({{"HFTA_PRETENDED_DELAY_MS", "60000"}});  // none comes to an end
+    const auto options = place.options({{"HFTA_FAKE_DELAY_MS", "60000"}});  // none comes to an end
     if (beginning == std::string("killed")) {
-      Program first(place.options({{"HFTA_PRETENDED_DELAY_MS", "100"}}), {"digits.yaml"});
+      Program first(place.options({{"HFTA_FAKE_DELAY_MS", "100"}}), {"digits.yaml"});
       REQUIRE(first.wait_for("round 1:"));
       first.signal(SIGKILL);
       (void)first.wait();
@@ -336,7 +336,7 @@ TEST_CASE("a run that hangs is taken over from, and ends with exit code 6 when i
   const Workplace place;
   place.write("digits.yaml", kHyperband);
   // Slow enough for states of trials that go on to be saved at all.
-  Program hung(place.options({{"HFTA_FAULTS", place_of_hanging + "=stop"}, {"HFTA_PRETENDED_DELAY_MS", "20"}}),
+  Program hung(place.options({{"HFTA_FAULTS", place_of_hanging + "=stop"}, {"HFTA_FAKE_DELAY_MS", "20"}}),
                {"digits.yaml"});
   REQUIRE(hung.wait_stopped());
   const Finished rest = run_beside(place, hung);  // to its end, before the other one wakes up
@@ -402,8 +402,7 @@ TEST_CASE("an edited config goes on only where that changes no result") {
 TEST_CASE("what was set on the command line stays with the study") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
-  Program program(place.options({{"HFTA_PRETENDED_DELAY_MS", "20"}}),
-                  {"digits.yaml", "--set", "seed=5", "--trials", "12"});
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "20"}}), {"digits.yaml", "--set", "seed=5", "--trials", "12"});
   REQUIRE(program.wait_for("round 2:"));
   program.signal(SIGINT);
   CHECK(program.wait().code == 130);
@@ -425,8 +424,8 @@ TEST_CASE("nothing is created before config, data and device are known to be goo
     int code;
   };
   const Case cases[] = {{{"digits.yaml", "--device", "cuda"}, {}, 4},
-                        {{"digits.yaml"}, {{"HFTA_PRETENDED_BROKEN", "1"}}, 4},
-                        {{"digits.yaml"}, {{"HFTA_PRETENDED_DATA", "1"}}, 2},
+                        {{"digits.yaml"}, {{"HFTA_FAKE_BROKEN", "1"}}, 4},
+                        {{"digits.yaml"}, {{"HFTA_FAKE_DATA", "1"}}, 2},
                         {{"digits.yaml", "--set", "parameters.lr.min=2"}, {}, 2},
                         {{"plan", "digits.yaml", "--device", "cuda"}, {}, 4}};
   for (const Case& c : cases) {
@@ -445,23 +444,23 @@ TEST_CASE("a study whose model file has changed is not gone on with") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);
   using Environment = std::vector<std::pair<std::string, std::string>>;
-  const Environment first = {{"HFTA_PRETENDED_MODEL", "aaaa"}, {"HFTA_PRETENDED_DELAY_MS", "20"}};
+  const Environment first = {{"HFTA_FAKE_MODEL", "aaaa"}, {"HFTA_FAKE_DELAY_MS", "20"}};
   Program program(place.options(first), {"digits.yaml"});
   REQUIRE(program.wait_for("round 2:"));
   program.signal(SIGINT);
   const Finished stopped = program.wait();
   CHECK(stopped.code == 130);
-  CHECK(count(stopped.err, "warning: m.pt2: pretended note\n") == 1);
+  CHECK(count(stopped.err, "warning: m.pt2: fake note\n") == 1);
   const json before = comparable(report(place));
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"digits.yaml"}, {"resume", "digits", "--storage", "digits.db"}}) {
-    const Finished refused = place.run(words, {{"HFTA_PRETENDED_MODEL", "bbbb"}});
+    const Finished refused = place.run(words, {{"HFTA_FAKE_MODEL", "bbbb"}});
     CHECK(refused.code == 2);
     CHECK_THAT(refused.err, Catch::Contains("found another m.pt2 (fingerprint bbbb) than study 'digits' was begun "
                                             "with (aaaa); --fresh"));
     CHECK((comparable(report(place)) == before));
   }
-  CHECK(place.run({"digits.yaml"}, {{"HFTA_PRETENDED_MODEL", "aaaa"}}).code == 0);
+  CHECK(place.run({"digits.yaml"}, {{"HFTA_FAKE_MODEL", "aaaa"}}).code == 0);
 }
 
 TEST_CASE("a config that cannot be read is one line, exit 2") {
@@ -506,7 +505,7 @@ TEST_CASE("plan --measure shows every way to run and what it takes") {
   place.write("digits.yaml", kHyperband);
   const Finished table = place.run({"plan", "digits.yaml", "--measure"});
   CHECK(table.code == 0);
-  CHECK_THAT(table.out, Catch::Contains("pretended") && Catch::Contains("chosen") && Catch::Contains("2.0000"));
+  CHECK_THAT(table.out, Catch::Contains("fake") && Catch::Contains("chosen") && Catch::Contains("2.0000"));
   const json plan = json::parse(place.run({"plan", "digits.yaml", "--measure", "--format", "json"}).out);
   CHECK(plan["partitions"][0]["measured"][0]["samples_per_s"] == 16000);
 }

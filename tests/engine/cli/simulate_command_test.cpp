@@ -11,7 +11,7 @@ using namespace hfta::testing;
 namespace {
 
 // Without what depends on the machine: how long it really took.
-std::string pretended_part(const std::string& out) { return out.substr(0, out.find("; simulated in")); }
+std::string simulated_part(const std::string& out) { return out.substr(0, out.find("; computed in")); }
 
 Finished run_bare(const Workplace& place, std::vector<std::string> words) {
   Program::Options options = place.options();
@@ -27,9 +27,9 @@ TEST_CASE("a simulation needs no torch, leaves nothing, and is the same every ti
   const Finished first = run_bare(place, {"simulate", "digits.yaml"});
   INFO(first.err);
   REQUIRE(first.code == 0);
-  CHECK_THAT(first.out, Catch::Contains("pretended: ") && Catch::Contains(" on 1 device; simulated in"));
+  CHECK_THAT(first.out, Catch::Contains("simulated: ") && Catch::Contains(" on 1 device; computed in"));
   CHECK_THAT(first.out, Catch::Contains("busy until the last trial began"));
-  CHECK(pretended_part(run_bare(place, {"simulate", "digits.yaml"}).out) == pretended_part(first.out));
+  CHECK(simulated_part(run_bare(place, {"simulate", "digits.yaml"}).out) == simulated_part(first.out));
   CHECK(place.names() == std::vector<std::string>{"digits.yaml"});
 }
 

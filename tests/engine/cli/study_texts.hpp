@@ -1,5 +1,5 @@
 #pragma once
-/// Configs for tests of the command line. Their trainers only pretend.
+/// Configs for tests of the command line. Their trainers are fakes.
 
 #include <string>
 

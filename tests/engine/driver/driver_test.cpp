@@ -1,4 +1,4 @@
-// Whole studies with pretended trainers: what they come to, and that nothing but the config decides it.
+// Whole studies with fake trainers: what they come to, and that nothing but the config decides it.
 
 #include <fmt/format.h>
 #include <sqlite3.h>

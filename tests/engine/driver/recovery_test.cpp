@@ -88,7 +88,7 @@ TEST_CASE("a study comes to the same after the process died in the middle of a r
   StudyFixture study(digits_config());
   study.config.width = 8;
   study.world.after_epochs = [&](int runs) {
-    if (runs == at) throw Error(ErrorKind::kInternal, "pretended: the process died");
+    if (runs == at) throw Error(ErrorKind::kInternal, "fake: the process died");
   };
   REQUIRE_THROWS_AS(study.run(devices), Error);
   study.world.after_epochs = nullptr;
@@ -228,7 +228,7 @@ TEST_CASE("a trial that memory does not suffice for alone fails with words, the 
   (void)study.run();
   CHECK(study.count(State::kFail) == 2);
   CHECK(study.count(State::kComplete) == 28);
-  CHECK(study.trials().at(5).reason == "cannot be trained even alone: pretended:0: out of memory");
+  CHECK(study.trials().at(5).reason == "cannot be trained even alone: fake:0: out of memory");
   StudyFixture whole(random_config(30));
   (void)whole.run();
   const auto a = study.trials(), b = whole.trials();

@@ -80,11 +80,11 @@ Outcome StudyFixture::run(int devices) {
   Clock& seam = clock != nullptr ? *clock : system;
   storage::Checkpoints running(files, checkpoints / "running");
   storage::Checkpoints finished(files, checkpoints / "finished");
-  std::vector<std::unique_ptr<PretendedTrainer>> owned;
+  std::vector<std::unique_ptr<FakeTrainer>> owned;
   std::vector<Trainer*> trainers;
   for (int i = 0; i < devices; ++i) {
     // The first device is the slowest: reports come in in another order than the devices'.
-    owned.push_back(std::make_unique<PretendedTrainer>(world, fmt::format("pretended:{}", i), 50 * (devices - 1 - i)));
+    owned.push_back(std::make_unique<FakeTrainer>(world, fmt::format("fake:{}", i), 50 * (devices - 1 - i)));
     trainers.push_back(owned.back().get());
   }
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), seam);

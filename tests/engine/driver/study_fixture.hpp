@@ -1,5 +1,5 @@
 #pragma once
-/// A study in a folder of its own, run with pretended trainers as often as a test likes.
+/// A study in a folder of its own, run with fake trainers as often as a test likes.
 
 #include <atomic>
 #include <filesystem>
@@ -12,7 +12,7 @@
 #include "base/temporary_folder.hpp"
 #include "engine/config.hpp"
 #include "engine/driver/driver.hpp"
-#include "pretended.hpp"
+#include "fake_trainer.hpp"
 
 namespace hfta::engine::testing {
 

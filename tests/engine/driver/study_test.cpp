@@ -138,7 +138,7 @@ TEST_CASE("fresh names count up") {
 TEST_CASE("the edges of the space are checked before anything is made") {
   StudyConfig config = digits_config();
   World world;
-  PretendedTrainer trainer(world, "cpu");
+  FakeTrainer trainer(world, "cpu");
   check_extremes(config, trainer);
   std::set<std::string> seen;
   for (const trials::Params& params : world.checked) {
@@ -170,7 +170,7 @@ TEST_CASE("the number of configurations that are checked is bounded") {
     config.shape_changing.insert(name);
   }
   World world;
-  PretendedTrainer trainer(world, "cpu");
+  FakeTrainer trainer(world, "cpu");
   check_extremes(config, trainer);
   CHECK(world.checked.size() == 512);
 }

@@ -55,12 +55,12 @@ std::string lines_of(CountedRandom& random) {
 // What befalls one life: nothing, or one thing at some time.
 std::string order_for(CountedRandom& random) {
   static const std::vector<std::string> places = {
-      "trials-added",   "epoch-pretended:0", "epoch-pretended:1", "epoch-ended",  "weights-saved",
+      "trials-added",   "epoch-simulated:0", "epoch-simulated:1", "epoch-ended",  "weights-saved",
       "in-transaction", "committed",         "state-saved",       "file-written", "files-removed"};
   static const std::vector<std::string> actions = {"full", "fail", "memory"};
   const std::string& place = places[random.below(places.size())];
   // Only a device runs out of memory; what else fails ends the life, as a kill does.
-  const bool device = place.starts_with("epoch-pretended");
+  const bool device = place.starts_with("epoch-simulated");
   const std::string& action = actions[random.below(device ? 3 : 1)];
   return fmt::format("{}@{}={}", place, 1 + random.below(device ? 6 : 12), action);
 }

@@ -1,4 +1,4 @@
-// What simulated studies come to, how long they take in pretended time, and how full arrays are.
+// What simulated studies come to, how long they take in simulated time, and how full arrays are.
 
 #include <fmt/format.h>
 

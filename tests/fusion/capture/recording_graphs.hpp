@@ -1,5 +1,5 @@
 #pragma once
-// CUDA graphs pretended on a CPU: what ATen does in a capture is noted call by call, and a replay repeats the calls on
+// Fake CUDA graphs on a CPU: what ATen does in a capture is noted call by call, and a replay repeats the calls on
 // the same memory. As with the real ones, nothing is done while it is noted, numbers of the host are frozen, memory
 // that a capture took holds nothing before it is replayed, and asking for a number of the data spoils a capture.
 

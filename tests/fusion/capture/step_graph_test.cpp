@@ -1,5 +1,5 @@
 // Steps that are replayed are those made op by op, bit for bit, whatever changes between them; and what changes asks
-// for no new graph. The graphs are pretended: recording_graphs.hpp.
+// for no new graph. The graphs are fakes: recording_graphs.hpp.
 #include <limits>
 #include <memory>
 

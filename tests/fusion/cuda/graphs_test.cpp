@@ -1,4 +1,4 @@
-// fusion/cuda/graphs.cpp on a pretended LibTorch: whatever fails in a capture, memory pools end with as many users as
+// fusion/cuda/graphs.cpp on a fake LibTorch: whatever fails in a capture, memory pools end with as many users as
 // they began with, and the next capture succeeds.
 #include "fusion/cuda/graphs.cpp"  // NOLINT: compiled against fake/
 

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA's runtime pretended on one CPU thread, enough for fusion/cuda/*.cu: the threads of a block are contexts that take
+// A fake of CUDA's runtime on one CPU thread, enough for fusion/cuda/*.cu: the threads of a block are contexts that take
 // turns at __syncthreads(), blocks run one after another, and device memory is the host's.
 
 #include <ucontext.h>

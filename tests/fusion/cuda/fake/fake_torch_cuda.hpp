@@ -1,5 +1,5 @@
 #pragma once
-// What fusion/cuda/graphs.cpp uses of LibTorch's CUDA side, pretended: graphs, memory pools with their counts of users,
+// What fusion/cuda/graphs.cpp uses of LibTorch's CUDA side, as fakes: graphs, memory pools with their counts of users,
 // streams. As in LibTorch 2.11, a pool that is given back once too often ends the process there and is an error here,
 // and graphs may not be destroyed while another is captured.
 

@@ -1,5 +1,5 @@
 #pragma once
-/// A trainer that only pretends: curves are a pure function of a trial's parameters, number and training state, and the
+/// A fake trainer: curves are a pure function of a trial's parameters, number and training state, and the
 /// contract of TrainerArray is checked at every call.
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace hfta::engine::testing {
 
-/// What a pretended machine does and has done; shared by its trainers.
+/// What a fake machine does and has done; shared by its trainers.
 struct World {
   // What it is to do.
   int width = 8;          ///< PartitionPlan::width.
@@ -44,14 +44,14 @@ struct World {
 };
 
 /// Its trainers are as fast as their `delay`, which nothing may depend on.
-class PretendedTrainer final : public Trainer {
+class FakeTrainer final : public Trainer {
  public:
-  PretendedTrainer(World& world, std::string device, int delay_us = 0);
+  FakeTrainer(World& world, std::string device, int delay_us = 0);
   void check(const trials::Params& params) override;
   [[nodiscard]] std::string partition(const trials::Params& params) const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override {
-    return {{"pretended", 0.001, 16000, true}, {"slower", 0.002, 8000, false}};
+    return {{"fake", 0.001, 16000, true}, {"slower", 0.002, 8000, false}};
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;

@@ -1,4 +1,4 @@
-#include "pretended.hpp"
+#include "fake_trainer.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -44,10 +44,10 @@ void train(Model& model, const trials::Params& params) {
   model.weight = 0.7 * model.weight + 0.3 * quality(params) + 0.05 * (random.uniform() - 0.5);
 }
 
-class PretendedArray final : public TrainerArray {
+class FakeArray final : public TrainerArray {
  public:
-  PretendedArray(World& world, std::string device, std::string partition, int width, int delay_us,
-                 const PretendedTrainer& trainer)
+  FakeArray(World& world, std::string device, std::string partition, int width, int delay_us,
+            const FakeTrainer& trainer)
       : world_(world),
         trainer_(trainer),
         device_(std::move(device)),
@@ -144,7 +144,7 @@ class PretendedArray final : public TrainerArray {
   };
 
   static void require(bool holds, const std::string& what) {
-    if (!holds) throw std::logic_error("pretended array: " + what);
+    if (!holds) throw std::logic_error("fake array: " + what);
   }
 
   void put(int slot, Held held) {
@@ -171,7 +171,7 @@ class PretendedArray final : public TrainerArray {
   }
 
   World& world_;
-  const PretendedTrainer& trainer_;
+  const FakeTrainer& trainer_;
   std::string device_, partition_;
   std::vector<std::optional<Held>> slots_;
   int delay_us_;
@@ -179,19 +179,19 @@ class PretendedArray final : public TrainerArray {
 
 }  // namespace
 
-PretendedTrainer::PretendedTrainer(World& world, std::string device, int delay_us)
+FakeTrainer::FakeTrainer(World& world, std::string device, int delay_us)
     : world_(world), device_(std::move(device)), delay_us_(delay_us) {}
 
-void PretendedTrainer::check(const trials::Params& params) { world_.checked.push_back(params); }
+void FakeTrainer::check(const trials::Params& params) { world_.checked.push_back(params); }
 
-std::string PretendedTrainer::partition(const trials::Params& params) const {
+std::string FakeTrainer::partition(const trials::Params& params) const {
   for (const auto& [name, value] : params) {
     if (name == world_.partition_by) return name + "=" + trials::to_text(value);
   }
   return "";
 }
 
-PartitionPlan PretendedTrainer::plan(const trials::Params& params) {
+PartitionPlan FakeTrainer::plan(const trials::Params& params) {
   PartitionPlan plan;
   plan.width = world_.width;
   plan.parameters = static_cast<std::int64_t>(params.size()) * 100;
@@ -201,15 +201,15 @@ PartitionPlan PretendedTrainer::plan(const trials::Params& params) {
   return plan;
 }
 
-std::string PretendedTrainer::recall(const std::string& partition, const std::string& choices_json) {
+std::string FakeTrainer::recall(const std::string& partition, const std::string& choices_json) {
   world_.recalled[partition] = choices_json;
   return "";
 }
 
-std::unique_ptr<TrainerArray> PretendedTrainer::open(const trials::Params& params, int width, double, const Pause&) {
+std::unique_ptr<TrainerArray> FakeTrainer::open(const trials::Params& params, int width, double, const Pause&) {
   ++world_.opens;
   if (width > world_.memory) throw Error(ErrorKind::kMemory, device_ + ": out of memory");
-  return std::make_unique<PretendedArray>(world_, device_, partition(params), width, delay_us_, *this);
+  return std::make_unique<FakeArray>(world_, device_, partition(params), width, delay_us_, *this);
 }
 
 }  // namespace hfta::engine::testing
