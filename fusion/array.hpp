@@ -69,7 +69,8 @@ class Array {
   [[nodiscard]] StateBytes extract(int slot) const;
   /// Empties a slot. Empty slots cost nothing where chunk is 1.
   void clear(int slot);
-  /// Slots below `width` keep what they hold; those above must be empty.
+  /// Slots below `width` keep what they hold; those above must be empty. Where this or lower() fails half way, as for
+  /// want of memory, the array is lost: every later call throws Error{kInternal}.
   void resize(int width);
   /// The same with another way to run; every slot's state is kept.
   void lower(const Lowering& lowering);
@@ -80,7 +81,7 @@ class Array {
   /// Slots that run together, c; padding beyond width counts.
   [[nodiscard]] int slots_per_chunk() const;
   /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done (on a GPU:
-  /// asked for; each chunk has its stream, and the caller's goes on behind all of them). The first exception is
+  /// enqueued; each chunk has its stream, and the caller's goes on behind all of them). The first exception is
   /// rethrown.
   void for_each_chunk(const std::function<void(int chunk)>& work);
 
@@ -99,7 +100,7 @@ class Array {
   [[nodiscard]] at::Tensor fresh_losses(int chunk);
   /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
-  /// Notes that an occupied slot stops inside its epoch: SlotProgress::epoch_step and epoch_loss.
+  /// Records that an occupied slot was paused in mid-epoch: SlotProgress::epoch_step and epoch_loss.
   void pause_epoch(int slot, std::int64_t step, double loss);
   /// Adds one finished epoch to every occupied slot of the chunk.
   void finish_epoch(int chunk);
@@ -116,9 +117,9 @@ class Array {
   [[nodiscard]] std::int64_t held_bytes() const;
   /// How often the part that slots share was computed for training.
   [[nodiscard]] std::int64_t shared_runs() const;
-  /// Steps since the last resize() or lower() that were made on the device's own numbers; none on a plain CPU.
+  /// How training steps ran since the last resize() or lower(): captured, replayed, op by op. All zero on a plain CPU.
   [[nodiscard]] StepCounts step_counts() const;
-  /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule.
+  /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule. Empty where compiled.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
 
  private:

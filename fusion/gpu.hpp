@@ -1,5 +1,6 @@
 #pragma once
-/// What of LibTorch is loaded only beside a GPU: its CUDA side, and on top of it CUDA graphs as a StepGraphBackend.
+/// Parts of LibTorch that are loaded only on machines with a GPU: its CUDA side, and on top of it CUDA graphs as a
+/// StepGraphBackend.
 
 #include <ATen/core/Tensor.h>
 

@@ -29,13 +29,15 @@ def main():
                 assert bool(found) == wanted, f"{room} includes {header}: {found}"
                 forbidden, allowed = forbidden + wanted, allowed + (not wanted)
         for library, rooms in {"torch/torch.h": "ATen", "ATen/ATen.h": "ATen", "c10/core/Device.h": "ATen",
-                               "sqlite3.h": "sqlite3", "yaml-cpp/yaml.h": "yaml", "libxsmm.h": "libxsmm"}.items():
+                               "sqlite3.h": "sqlite3", "yaml-cpp/yaml.h": "yaml", "libxsmm.h": "libxsmm",
+                               "cuda_runtime.h": "cuda_runtime"}.items():
             [may] = [value for key, value in rule.LIBRARIES.items() if rooms in key]
             found = rule.offences(f"{room}/source.cpp", f"#include <{library}>\n")
             wanted = room not in may.split()
             assert bool(found) == wanted, f"{room} includes {library}: {found}"
             forbidden, allowed = forbidden + wanted, allowed + (not wanted)
     assert rule.offences("base/source.cpp", '#include "tests/noise.hpp"\n'), "tests are no part of the house"
+    assert rule.offences("base/source.cpp", "#include <engine/config.hpp>\n"), "an include in angle brackets"
     for face in rule.FACE_OF:
         assert (ROOT / face).exists(), f"{face}: FACES names a header that is not there"
     for header in (ROOT / "fusion").glob("*.hpp"):

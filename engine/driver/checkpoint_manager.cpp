@@ -77,6 +77,10 @@ HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
   if (!found || found->epoch > entry.recorded) return nullptr;
   if (select_best_ && !entry.best_state && entry.value_epoch > 0 && entry.value_epoch <= found->epoch) {
     std::optional<storage::Checkpoint> best = finished_.load(number);
+    while (best && best->epoch > entry.value_epoch) {  // written by a run that was killed in front of its transaction
+      static_cast<void>(finished_.discard(number, best->epoch));
+      best = finished_.load(number);
+    }
     if (!best || best->epoch != entry.value_epoch) return nullptr;
     entry.best_state = std::make_shared<const SlotState>(std::move(best->bytes));
   }

@@ -74,7 +74,7 @@ class CheckpointManager {
   bool select_best_;
   BestTrials best_;
   std::set<int> on_disk_;       ///< Numbers with files under `running`, or on their way there.
-  std::set<int> best_on_disk_;  ///< With metric.select best: unfinished ones with files under `finished`, alike.
+  std::set<int> best_on_disk_;  ///< Unfinished trials with files under `finished`, or queued to be written there.
 };
 
 }  // namespace hfta::engine

@@ -41,6 +41,7 @@ struct Array::Impl {
   std::vector<Slot> slots;
   std::vector<SlotRun> runs;  // by slot: memory for runs_of
   std::vector<double> default_hypers;
+  std::int64_t earlier_shared_runs = 0;  // of executors before this one
   bool keep_gradients = false;
 
   Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
@@ -69,18 +70,28 @@ struct Array::Impl {
   }
 
   void lower(const Lowering& wanted) {
-    executor = make_executor(model, wanted);
-    executor->keep_gradients(keep_gradients);
+    std::unique_ptr<Executor> next = make_executor(model, wanted);
+    next->keep_gradients(keep_gradients);
+    if (executor != nullptr) earlier_shared_runs += std::as_const(*executor).shared_runs();
+    executor = std::move(next);
     lowering = wanted;
     make_rows();
   }
 
-  void make_rows() {
+  void make_rows() try {
     const int rows = padded(width, lowering.chunk);
     if (rows != store.slots()) store.resize(rows);
     slots.resize(static_cast<std::size_t>(rows));
     runs.resize(slots.size());
-    executor->resize();
+    running().resize();
+  } catch (...) {  // the store has rows of the old number and of the new
+    executor.reset();
+    throw;
+  }
+
+  Executor& running() const {
+    if (executor != nullptr) return *executor;
+    throw Error(ErrorKind::kInternal, "array: lost, since an earlier change of its width or lowering failed");
   }
 
   Slot& slot(int index) {
@@ -164,7 +175,7 @@ void Array::resize(int width) {
 
 void Array::lower(const Lowering& lowering) { impl_->lower(lowering); }
 
-int Array::chunks() const { return impl_->executor->groups(); }
+int Array::chunks() const { return impl_->running().groups(); }
 int Array::first_slot(int chunk) const { return chunk * impl_->lowering.chunk; }
 int Array::slots_per_chunk() const { return impl_->lowering.chunk; }
 
@@ -174,23 +185,23 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
     const auto members = impl_->slots_of(k);
     if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
   }
-  impl_->executor->for_each(busy, work);
+  impl_->running().for_each(busy, work);
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-  impl_->executor->step(chunk, batch, impl_->runs_of(chunk, rates), losses);
+  impl_->running().step(chunk, batch, impl_->runs_of(chunk, rates), losses);
   for (Slot& s : impl_->slots_of(chunk)) s.progress.step += s.occupied ? 1 : 0;
 }
 
-at::Tensor Array::fresh_losses(int chunk) { return impl_->executor->fresh_losses(chunk); }
-StepCounts Array::step_counts() const { return impl_->executor->step_counts(); }
+at::Tensor Array::fresh_losses(int chunk) { return impl_->running().fresh_losses(chunk); }
+StepCounts Array::step_counts() const { return impl_->running().step_counts(); }
 
 at::Tensor Array::predict(int chunk, const Samples& samples) {
-  return impl_->executor->predict(chunk, samples, impl_->runs_of(chunk, {}));
+  return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, {}));
 }
 
-bool Array::shares_layers() const { return impl_->executor->shares_layers(); }
-void Array::prepare(Samples& samples, bool training) { impl_->executor->prepare(samples, training); }
+bool Array::shares_layers() const { return impl_->running().shares_layers(); }
+void Array::prepare(Samples& samples, bool training) { impl_->running().prepare(samples, training); }
 
 void Array::pause_epoch(int slot, std::int64_t step, double loss) {
   Slot& s = impl_->slot(slot);
@@ -207,12 +218,12 @@ void Array::finish_epoch(int chunk) {
 
 void Array::keep_gradients(bool keep) {
   impl_->keep_gradients = keep;
-  impl_->executor->keep_gradients(keep);
+  impl_->running().keep_gradients(keep);
 }
 
 std::vector<std::pair<std::string, at::Tensor>> Array::gradients(int chunk) const {
   std::vector<std::pair<std::string, at::Tensor>> out;
-  for (const auto& [weight, gradient] : impl_->executor->gradients(chunk)) {
+  for (const auto& [weight, gradient] : impl_->running().gradients(chunk)) {
     out.emplace_back(impl_->graph.weights[weight].name, gradient);
   }
   return out;
@@ -222,10 +233,12 @@ std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(
 std::int64_t Array::shared_bytes() const { return impl_->store.shared_bytes(); }
 
 std::int64_t Array::held_bytes() const {
-  return impl_->store.slots() * bytes_per_slot() + shared_bytes() + impl_->executor->workspace_bytes();
+  return impl_->store.slots() * bytes_per_slot() + shared_bytes() + impl_->running().workspace_bytes();
 }
 
-std::int64_t Array::shared_runs() const { return std::as_const(*impl_->executor).shared_runs(); }
-std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->executor->choices(); }
+std::int64_t Array::shared_runs() const {
+  return impl_->earlier_shared_runs + std::as_const(impl_->running()).shared_runs();
+}
+std::vector<std::pair<std::string, std::string>> Array::choices() const { return impl_->running().choices(); }
 
 }  // namespace hfta::fusion

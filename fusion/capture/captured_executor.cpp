@@ -18,7 +18,7 @@ void CapturedExecutor::resize() {
 
 void CapturedExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const PooledStream::Scope turn(eager_.stream(group));
-  steps_[static_cast<std::size_t>(group)]->run(batch, slots, losses, keep_gradients_);
+  steps_.at(static_cast<std::size_t>(group))->run(batch, slots, losses, keep_gradients_);
 }
 
 at::Tensor CapturedExecutor::fresh_losses(int group) {

@@ -1,6 +1,6 @@
 #pragma once
 /// Kernels that read a chunk's StepParams when they run: on a GPU those of fusion/cuda, on a CPU the loops of
-/// fusion/cpu over the same memory, with the same results.
+/// fusion/optimizers and fusion/random over the same memory, with the same results.
 
 #include <ATen/core/Tensor.h>
 

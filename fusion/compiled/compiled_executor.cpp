@@ -1,6 +1,7 @@
 #include "fusion/compiled/compiled_executor.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -11,8 +12,8 @@ namespace {
 
 const ExecutorModel& checked(const ExecutorModel& model, const Lowering& lowering) {
   if (lowering.chunk == 1 && model.device.is_cpu()) return model;
-  throw Error(ErrorKind::kConfig,
-              "lowering: found compiled in chunks or beside a CPU, wanted one slot at a time on a CPU");
+  throw Error(ErrorKind::kConfig, fmt::format("lowering: found compiled with chunk {} on {}, wanted chunk 1 on a CPU",
+                                              lowering.chunk, model.device.str()));
 }
 
 CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.random, slot.hypers, slot.smoothing}; }

@@ -29,7 +29,7 @@ class CompiledExecutor final : public Executor {
   [[nodiscard]] std::int64_t workspace_bytes() const override;
 
  private:
-  const ExecutorModel& model_;
+  ExecutorModel model_;
   int workers_, threads_per_worker_;
   mutable CompiledModel compiled_;  // it locks
   std::unique_ptr<ThreadPool> threads_;

@@ -70,7 +70,7 @@ class CudaStepGraph final : public StepGraph {
   }
 
  private:
-  // Whether the graph was captured and gives the pool back itself, as where it could only not be instantiated.
+  // True if the capture ended but instantiation failed: the graph then releases the pool itself.
   [[nodiscard]] bool holds_pool() noexcept {
     try {
       static_cast<void>(graph_->pool());
@@ -176,6 +176,13 @@ class CudaLane final : public StepGraphRecorder {
   bool ran_out_ = false;  // of memory, in the last capture
 };
 
+// What they guard is the process's, however many backends it makes.
+template <typename T>
+std::shared_ptr<T> of_the_process() {
+  static const std::shared_ptr<T> shared = std::make_shared<T>();
+  return shared;
+}
+
 class CudaBackend final : public StepGraphBackend {
  public:
   std::unique_ptr<StepGraphRecorder> open_recorder(const c10::Device& device) override {
@@ -184,8 +191,8 @@ class CudaBackend final : public StepGraphBackend {
   }
 
  private:
-  std::shared_ptr<CaptureMutex> one_at_a_time_ = std::make_shared<CaptureMutex>();
-  std::shared_ptr<Streams> streams_ = std::make_shared<Streams>();
+  std::shared_ptr<CaptureMutex> one_at_a_time_ = of_the_process<CaptureMutex>();
+  std::shared_ptr<Streams> streams_ = of_the_process<Streams>();
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, void* st
       },
       values);
   if (error == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // or LibTorch's next check would find it
   throw Error(ErrorKind::kDevice, std::string("CUDA kernel ") + name + ": " + cudaGetErrorString(error));
 }
 

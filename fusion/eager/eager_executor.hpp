@@ -35,7 +35,7 @@ class EagerExecutor final : public Executor {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override { return trainer_.choices(); }
 
   [[nodiscard]] const Program& trainer() const { return trainer_; }
-  [[nodiscard]] Chunk& chunk(int group) { return chunks_[static_cast<std::size_t>(group)]; }
+  [[nodiscard]] Chunk& chunk(int group) { return chunks_.at(static_cast<std::size_t>(group)); }
   [[nodiscard]] const PooledStream& stream(int group) const { return streams_->of_chunk(group); }
   /// Counts runs of Program::share for training.
   [[nodiscard]] std::atomic<std::int64_t>& shared_runs() { return shared_runs_; }
@@ -48,7 +48,7 @@ class EagerExecutor final : public Executor {
   [[nodiscard]] at::Tensor forward(int group, const Batch& batch, std::span<const SlotRun> slots);
   [[nodiscard]] at::Tensor targets(const Batch& batch) const;
 
-  const ExecutorModel& model_;
+  ExecutorModel model_;
   int slots_;  // c
   int workers_, threads_per_worker_;
   Program trainer_, evaluator_;

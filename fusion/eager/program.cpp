@@ -64,7 +64,7 @@ Program::Program(SpecializedGraph reading, const std::vector<bool>& owned, const
   for (std::size_t id = 0; id < own_.size(); ++id) {
     own_[id] = own_[id] || (sharing_.from_data[id] && !sharing_.after_divergence[id]);
   }
-  for (const Node& node : graph_.nodes) {  // after_divergence numbers and constants made of data
+  for (const Node& node : graph_.nodes) {  // numbers computed after slots diverge, and constants made from data
     for (const ValueId id : node.outputs) {
       if (id == kNoValue || is_number_op(node.op) || graph_.values[static_cast<std::size_t>(id)].number) continue;
       const std::vector<ValueId> inputs = inputs_of(node);

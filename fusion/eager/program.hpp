@@ -40,7 +40,7 @@ class Program {
   [[nodiscard]] at::Tensor run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
                                const RunContext& context) const;
 
-  /// Why runs whose numbers lie on the device cannot be noted once and then replayed (fusion/step_graph.hpp): the op
+  /// Why runs whose numbers lie on the device cannot be captured (fusion/step_graph.hpp): the op
   /// that takes a number from the host that differs between trials, or gives the host one of the data. "" if they can.
   [[nodiscard]] std::string why_not_replayed() const;
   /// Whether share() runs layers, rather than rearranging samples.

@@ -23,7 +23,8 @@
 
 namespace hfta::fusion {
 
-/// What all ways run. It outlives the executor, and stays as it is but for the store's rows.
+/// What executors run. All that it refers to must outlive the executor. Only the store's row count may change, followed
+/// by Executor::resize().
 struct ExecutorModel {
   const Graph& graph;
   const Recipe& recipe;
@@ -56,10 +57,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Goes on with the rows that the store now has.
+  /// Rebuilds what there is per group after SlotStore::resize; call it once before use.
   virtual void resize() = 0;
   [[nodiscard]] virtual int groups() const = 0;
-  /// Runs `work(group)` for the groups, on the executor's threads; returns when all are done (on a GPU: asked for). The
+  /// Runs `work(group)` for the groups, on the executor's threads; returns when all are done (on a GPU: enqueued). The
   /// first exception is rethrown.
   virtual void for_each(std::span<const int> groups, const std::function<void(int)>& work) = 0;
 
@@ -71,9 +72,9 @@ class Executor {
   /// Forward in evaluation mode: [c, N, ...], or [N, ...] where c is 1. Records no gradient.
   [[nodiscard]] virtual at::Tensor predict(int group, const Samples& samples, std::span<const SlotRun> slots) = 0;
 
-  /// Whether prepare() saves work: layers that all slots compute alike.
+  /// Whether prepare() saves work: layers that all slots share.
   [[nodiscard]] virtual bool shares_layers() const { return false; }
-  /// Computes what slots compute alike of the samples, on all threads. `training`: for step(); else for predict().
+  /// Runs the shared layers on the samples, on all threads. `training`: for step(); else for predict().
   virtual void prepare(Samples& /*samples*/, bool /*training*/) {}
   /// How often that was computed for training.
   [[nodiscard]] virtual std::int64_t shared_runs() const { return 0; }
@@ -84,7 +85,7 @@ class Executor {
 
   /// Bytes held between steps beside the slots.
   [[nodiscard]] virtual std::int64_t workspace_bytes() const { return 0; }
-  /// Steps since resize() that were made on the device's own numbers.
+  /// How training steps ran since resize(): captured, replayed, op by op.
   [[nodiscard]] virtual StepCounts step_counts() const { return {}; }
   /// What was chosen by node path: a batching rule's candidate, "batched" or "per_slot".
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> choices() const { return {}; }

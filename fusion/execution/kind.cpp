@@ -14,7 +14,7 @@ Lowering in_groups_of(int chunk, const CandidateQuestion& question) {
   Lowering lowering;
   lowering.chunk = chunk;
   const int chunks = (question.width + chunk - 1) / chunk;
-  // On a GPU each chunk has a stream of its own, and a thread to keep it filled.
+  // On a GPU chunks run on streams, each with a thread to keep it filled.
   lowering.workers = std::max(1, std::min({question.threads, chunks, gpu ? kMostOnGpu : chunks}));
   lowering.threads_per_worker = gpu ? 1 : std::max(1, question.threads / lowering.workers);
   return lowering;

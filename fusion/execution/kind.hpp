@@ -26,7 +26,8 @@ struct CandidateQuestion {
 
 struct ExecutorKind {
   const char* name;
-  /// Whether it is this one that runs arrays so. `graphs` may be null.
+  /// True if this executor can run the lowering on this device; the first match in executor_kinds() is used. `graphs`
+  /// may be null.
   bool (*runs)(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs);
   /// Throws Error{kConfig} naming an op that cannot be run so, or what of the lowering does not fit.
   std::unique_ptr<Executor> (*make)(const ExecutorModel& model, const Lowering& lowering);

@@ -61,6 +61,20 @@ TEST_CASE(
   CHECK(states.finished.trials() == std::vector<int>{among_best ? 0 : 1});
 }
 
+TEST_CASE("a trial goes on where its best weights on disk are newer than what the store knows") {
+  States states(true);
+  TrialRecord& entry = states.ledger.entry(0);
+  entry.recorded = 4;
+  entry.value_epoch = 3;
+  states.running.save(0, 4, std::vector<std::byte>(10));
+  for (const int epoch : {3, 5}) states.finished.save(0, epoch, std::vector<std::byte>(10));
+  CheckpointManager keeper = states.keeper();
+  keeper.begin(states.ledger);
+  CHECK(keeper.restore(entry, 0) != nullptr);
+  CHECK(entry.trained == 4);
+  CHECK(entry.best_state != nullptr);
+}
+
 TEST_CASE("the best weights of a trial that still runs stay, and go with it") {
   States states(true);
   states.save_finished(0);

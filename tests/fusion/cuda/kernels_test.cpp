@@ -202,6 +202,7 @@ TEST_CASE("a launch that fails is an error of the device that names the kernel")
   fake_cuda::fail_launches = true;
   CHECK_THROWS_WITH(batch_indices(found.data(), 2, nullptr, &begin, nullptr), Catch::Contains("batch indices"));
   fake_cuda::fail_launches = false;
+  CHECK(cudaGetLastError() == cudaSuccess);  // nobody else is blamed for it
 }
 
 }  // namespace hfta::fusion::cuda

@@ -30,6 +30,7 @@ inline dim3 threadIdx, blockIdx, gridDim, blockDim;
 namespace fake_cuda {
 
 inline bool fail_launches = false;
+inline cudaError_t last_error = cudaSuccess;
 
 // Runs `body` as every thread of every block.
 class Machine {
@@ -111,12 +112,14 @@ inline void __syncthreads() { fake_cuda::Machine::sync(); }  // NOLINT
 template <typename... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, std::size_t,
                              cudaStream_t) {
-  if (fake_cuda::fail_launches) return cudaErrorLaunchFailure;
+  if (fake_cuda::fail_launches) return fake_cuda::last_error = cudaErrorLaunchFailure;
   fake_cuda::Machine::run(grid, block.x, [&] {
     fake_cuda::call(kernel, arguments, std::make_index_sequence<sizeof...(Parameters)>());
   });
   return cudaSuccess;
 }
+
+inline cudaError_t cudaGetLastError() { return std::exchange(fake_cuda::last_error, cudaSuccess); }
 
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
   static std::uintptr_t made = 0;
