@@ -1,5 +1,7 @@
 #include "engine/driver/leftovers.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "base/error.hpp"
@@ -14,12 +16,14 @@ namespace hfta::engine {
 void remove_leftovers(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record,
                       const std::filesystem::path& folder, Files& files, const Clock& clock) {
   try {
+    storage::Checkpoints running(files, folder / "running"), finished(files, folder / "finished");
     const std::optional<storage::Lease> last = store.lease(config.study);
-    if (!last || !names_a_file(last->token) || !files.exists(folder / holder_file(last->token))) return;
+    const bool killed = last && names_a_file(last->token) && files.exists(folder / holder_file(last->token));
+    const auto kept = static_cast<std::size_t>(std::max(config.keep, 1));
+    if (!killed && running.trials().empty() && finished.trials().size() <= kept) return;
     const StudyLease lease(store, config.study, folder, clock);
     TrialTable ledger(config, record.run_caps);
     ledger.restore(store.trials(config.study), store.draws(config.study));
-    storage::Checkpoints running(files, folder / "running"), finished(files, folder / "finished");
     CheckpointManager(running, finished, config, [] {}).begin(ledger);
   } catch (const Error& error) {
     const ErrorKind kind = error.kind();

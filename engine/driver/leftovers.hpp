@@ -1,5 +1,5 @@
 #pragma once
-/// What a run leaves that is killed after the study's last round and before its own end.
+/// What a run leaves that is killed, or fails, after the study's last round and before its own end.
 
 #include <filesystem>
 
@@ -11,7 +11,7 @@
 namespace hfta::engine {
 
 /// Of a finished study, removes the file of a holder that is dead and the states of trials that are done. `folder` is
-/// the study's (see storage::checkpoint_folder()). Does nothing where the last run came to its end, or where somebody
+/// the study's (see storage::checkpoint_folder()). Does nothing where nothing is left, or where somebody
 /// has the study or its folder cannot be written to: nothing depends on it.
 void remove_leftovers(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record,
                       const std::filesystem::path& folder, Files& files, const Clock& clock);

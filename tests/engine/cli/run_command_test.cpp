@@ -166,6 +166,27 @@ TEST_CASE("what a run left that was killed behind the study's last round is remo
   CHECK(comparable(report(place)) == expected);
 }
 
+TEST_CASE("weights that a run could not remove before it failed are removed by the next one") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  REQUIRE(place.run({"digits.yaml"}).code == 0);
+  const std::vector<std::string> files = state_files(place);
+  const std::filesystem::path folder = place.path() / "digits.db.hfta/digits";
+  hfta::SystemFiles disk;
+  const char* left = GENERATE("running", "finished");
+  for (int trial = 0; trial < 20; ++trial) {
+    if (std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+          return file.find(fmt::format("finished/trial-{}.", trial)) != std::string::npos;
+        })) {
+      continue;
+    }
+    hfta::storage::Checkpoints(disk, folder / left).save(trial, 1, std::vector<std::byte>(10));
+  }
+  CHECK(state_files(place).size() > files.size());
+  CHECK(place.run({"digits.yaml"}).code == 0);
+  CHECK(state_files(place) == files);
+}
+
 TEST_CASE("a killed run goes on to the same end") {
   const Workplace whole;
   whole.write("digits.yaml", kHyperband);
