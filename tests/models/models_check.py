@@ -8,7 +8,7 @@ first step in float32. Dropout and stochastic depth are off: their masks are cou
 
 Each model is exported in every one of the ways asked for (exporting.py), in float32 as people do; the float64 run widens
 its weights, as PyTorch's `double()` does. CI runs `--short`, which leaves out the models that take minutes; the whole,
-and `--forms all` (over an hour on two cores), are run by hand. idioms_check.py has small models in all forms.
+and `--forms all`, are run by hand. idioms_check.py has small models in all forms.
 Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
 """
 
@@ -87,16 +87,17 @@ def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot:
     return {"losses": losses, "answer": answer}
 
 
-def export(case: Case, folder: pathlib.Path, form: str) -> nn.Module:
-    """The model as it was exported, before any training."""
+def fresh_model(case: Case) -> nn.Module:
+    """The model before any training, the same at every call."""
     torch.manual_seed(0)
-    model = without_dropout(case.model()).train()
-    fresh = copy.deepcopy(model)
-    program = exported(model, case.inputs(case.batch), form)
+    return without_dropout(case.model()).train()
+
+
+def export(case: Case, folder: pathlib.Path, form: str) -> None:
+    program = exported(fresh_model(case), case.inputs(case.batch), form)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.export.save(program, folder / "model.pt2")
-    return fresh
 
 
 def run(model_curve: str, case: Case, folder: pathlib.Path, dtype: str, steps: int, **more) -> dict:
@@ -130,42 +131,64 @@ def judged(floors: list[NoiseFloor], found: dict, way: str) -> tuple[float, floa
     return off["losses"], off["answer"], failures
 
 
-def check(model_curve: str, name: str, form: str) -> dict:
-    case, began = CASES[name], time.monotonic()
-    row, failures = {"name": label(name, form)}, []
-    with tempfile.TemporaryDirectory() as text:
-        folder = pathlib.Path(text)
-        fresh = export(case, folder, form)
+class Reference:
+    """A model's data, and what PyTorch makes of it: the same for every way of exporting it."""
+
+    def __init__(self, case: Case):
+        self.case, fresh = case, fresh_model(case)
         torch.manual_seed(1)
         size = case.batch * case.steps
-        data = list(case.inputs(size))
-        target = case.target(size) if case.target else torch.randint(0, case.classes, (size,))
-        save_file({"y": target.contiguous(), **{f"x{i}": x.contiguous() for i, x in enumerate(data)}},
-                  folder / "data.safetensors")
+        self.data = list(case.inputs(size))
+        self.target = case.target(size) if case.target else torch.randint(0, case.classes, (size,))
 
         def floor(slot: int, dtype: torch.dtype, steps: int) -> NoiseFloor:
-            return NoiseFloor(lambda nudge: follow(case, fresh, data, target, slot, dtype, steps, nudge), dtype)
+            return NoiseFloor(lambda nudge: follow(case, fresh, self.data, self.target, slot, dtype, steps, nudge), dtype)
 
-        floors = [floor(slot, torch.float64, case.steps) for slot in range(SLOTS)]
-        for way, lowering in WAYS.items():
-            found = run(model_curve, case, folder, "float64", case.steps, **lowering)
-            if "refused" in found:
-                row["refused"] = found["refused"]
-                continue
-            row[f"losses{way}"], row[f"answers{way}"], wrong = judged(floors, found, way)
-            failures += wrong
-            if way == str(SLOTS):
-                row["by_slot"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "per_slot"})
-                row["batched"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "batched"})
-        first = floor(0, torch.float32, 1)
-        row["float32"] = 0.0
-        for way in ("1", str(SLOTS)):
-            verdict = first.judge("losses", [run(model_curve, case, folder, "float32", 1, **WAYS[way])["losses"][0][0]])
-            row["float32"] = max(row["float32"], verdict.off)
-            if verdict.failure:
-                failures.append(f"{way} in float32, loss: {verdict.failure}")
-    return row | {"noise": max(max(f.noise["losses"]) for f in floors), "failures": failures,
-                  "seconds": time.monotonic() - began}
+        self.floors = [floor(slot, torch.float64, case.steps) for slot in range(SLOTS)]
+        self.first = floor(0, torch.float32, 1)
+
+    def save_data(self, folder: pathlib.Path) -> None:
+        inputs = {f"x{i}": x.contiguous() for i, x in enumerate(self.data)}
+        save_file({"y": self.target.contiguous(), **inputs}, folder / "data.safetensors")
+
+
+def check_form(model_curve: str, reference: Reference, form: str, folder: pathlib.Path) -> dict:
+    case, row, failures = reference.case, {}, []
+    export(case, folder, form)
+    for way, lowering in WAYS.items():
+        found = run(model_curve, case, folder, "float64", case.steps, **lowering)
+        if "refused" in found:
+            row["refused"] = found["refused"]
+            continue
+        row[f"losses{way}"], row[f"answers{way}"], wrong = judged(reference.floors, found, way)
+        failures += wrong
+        if way == str(SLOTS):
+            row["by_slot"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "per_slot"})
+            row["batched"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "batched"})
+    row["float32"] = 0.0
+    for way in ("1", str(SLOTS)):
+        found = run(model_curve, case, folder, "float32", 1, **WAYS[way])
+        verdict = reference.first.judge("losses", [found["losses"][0][0]])
+        row["float32"] = max(row["float32"], verdict.off)
+        if verdict.failure:
+            failures.append(f"{way} in float32, loss: {verdict.failure}")
+    return row | {"noise": max(max(f.noise["losses"]) for f in reference.floors), "failures": failures}
+
+
+def check(name: str, model_curve: str, forms: list[str]) -> list[dict]:
+    """A row for each form; one that did not end has "error"."""
+    reference, rows = Reference(CASES[name]), []
+    with tempfile.TemporaryDirectory() as text:
+        folder = pathlib.Path(text)
+        reference.save_data(folder)
+        for form in forms:
+            began, row = time.monotonic(), {"name": label(name, form)}
+            try:
+                row |= check_form(model_curve, reference, form, folder)
+            except Exception as error:
+                row["error"] = f"{type(error).__name__}: {str(error)[:600]}"
+            rows.append(row | {"seconds": time.monotonic() - began})
+    return rows
 
 
 def label(name: str, form: str) -> str:
@@ -177,7 +200,24 @@ def op_in(refusal: str) -> str:
     return refusal.split("aten::", 1)[1].split(":", 1)[0] if "aten::" in refusal else refusal
 
 
-def table(rows: list[dict]) -> str:
+def worst(rows: list[dict]) -> dict:
+    """The rows of one model's forms as one: the largest difference of any form."""
+    merged = dict(rows[0])
+    for row in rows[1:]:
+        for key, value in row.items():
+            if isinstance(value, float):
+                merged[key] = max(merged.get(key, 0.0), value)
+            elif key in ("by_slot", "batched"):
+                merged[key] = sorted({*merged[key], *value})
+            elif key == "refused":
+                merged[key] = value
+    if "refused" in merged:
+        merged.pop("lossescompiled", None)
+    return merged
+
+
+def table(models: dict[str, list[dict]], forms: list[str]) -> str:
+    rows = [worst(rows) | {"name": name} for name, rows in models.items()]
     shown = lambda ops: ", ".join(op.removeprefix("aten::") for op in ops) or "-"
     lines = ["# Models that were followed in PyTorch", "",
              "Each is exported, trained three slots wide for a few steps with other learning rates, weight decay and "
@@ -186,8 +226,10 @@ def table(rows: list[dict]) -> str:
              "rounding alone makes of a loss (PyTorch against PyTorch", "from weights and images one rounding beside, "
              "in float64), by which differences are judged (`tests/noise_floor.py`); and the ops", "that have no rule of "
              "their own. A model that cannot be compiled says what it is that has no compiler.", "",
-             "Printed by `.venv/bin/python tests/models/models_check.py build/release/tests/models/model_curve --write "
-             "docs/model-coverage.md`.", "",
+             f"Each was exported in {len(forms)} ways ({', '.join(forms)} sizes); the largest difference of any is shown." if len(forms) > 1
+             else f"Exported with {forms[0]} sizes.", "",
+             "Printed by `.venv/bin/python tests/models/models_check.py build/release/tests/models/model_curve --forms "
+             f"{'all' if len(forms) == len(FORMS) else ' '.join(forms)} --write docs/model-coverage.md`.", "",
              "| model | one by one | together | compiled | rounding alone | float32 | through batching | slot by slot |",
              "|---|---|---|---|---|---|---|---|"]
     compiled = lambda r: f"{r['lossescompiled']:.0e}" if "lossescompiled" in r else op_in(r["refused"])
@@ -196,28 +238,40 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_processes(exports: list[tuple], jobs: int, model_curve: str) -> Iterator[tuple[tuple, Callable[[], dict]]]:
-    """Each (name, form) with its row's call as it ends. Two that need much memory never run at the same time."""
-    waiting = list(exports)
-    running: dict[Future, tuple] = {}
+def in_processes(names: list[str], jobs: int, *arguments) -> Iterator[tuple[str, Callable[[], list]]]:
+    """Each name with its rows' call as it ends. Two that need much memory never run at the same time."""
+    waiting = list(names)
+    running: dict[Future, str] = {}
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         while waiting or running:
-            blocked = any(CASES[name].large for name, _ in running.values())
-            fitting = [export for export in waiting if not (blocked and CASES[export[0]].large)]
-            for export in fitting[:1] if len(running) < jobs else []:
-                waiting.remove(export)
-                running[pool.submit(check, model_curve, *export)] = export
+            blocked = any(CASES[name].large for name in running.values())
+            fitting = [name for name in waiting if not (blocked and CASES[name].large)]
+            for name in fitting[:1] if len(running) < jobs else []:
+                waiting.remove(name)
+                running[pool.submit(check, name, *arguments)] = name
             if fitting and len(running) < jobs:
                 continue
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 yield running.pop(future), future.result
 
 
-def one_by_one(exports: list[tuple], model_curve: str) -> Iterator[tuple[tuple, Callable[[], dict]]]:
+def one_by_one(names: list[str], *arguments) -> Iterator[tuple[str, Callable[[], list]]]:
     torch.set_num_threads(1)  # as model_curve runs a slot: kernels split over threads round differently
-    for export in exports:
-        yield export, lambda: check(model_curve, *export)
+    for name in names:
+        yield name, lambda: check(name, *arguments)
+
+
+def show(row: dict) -> bool:
+    """Prints one row; whether all of it is right."""
+    if "error" in row:
+        print(f"FAILED {row['name']}: {row['error']}", flush=True)
+        return False
+    print(f"{'FAILED' if row['failures'] else 'ok    '} {row['name']}: losses {row['losses1']:.1e} {row['losses3']:.1e}, "
+          f"compiled {row.get('lossescompiled', row.get('refused'))}, answers {row['answers1']:.1e} "
+          f"{row['answers3']:.1e}, rounding alone {row['noise']:.1e}, float32 {row['float32']:.1e}, by slot "
+          f"{row['by_slot']}, {row['seconds']:.0f} s", *row["failures"], sep="\n  ", flush=True)
+    return not row["failures"]
 
 
 def main() -> int:
@@ -231,30 +285,24 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
     parser.add_argument("--write", type=pathlib.Path)
     arguments = parser.parse_args()
-    forms = FORMS if "all" in arguments.forms else arguments.forms
-    exports = [(name, form) for name in CASES if name in arguments.only for form in forms]
+    forms = list(FORMS if "all" in arguments.forms else arguments.forms)
+    names = [name for name in CASES if name in arguments.only]
     if arguments.jobs > 1:
-        ended = in_processes(exports, arguments.jobs, arguments.model_curve)
+        ended = in_processes(names, arguments.jobs, arguments.model_curve, forms)
     else:
-        ended = one_by_one(exports, arguments.model_curve)
+        ended = one_by_one(names, arguments.model_curve, forms)
     rows, failed = {}, 0
-    for export, result in ended:
-        name = label(*export)
+    for name, result in ended:
         try:
-            row = result()
-        except Exception as error:
-            print(f"FAILED {name}: {type(error).__name__}: {str(error)[:600]}", flush=True)
-            failed += 1
-            continue
-        rows[export] = row
-        failed += bool(row["failures"])
-        print(f"{'FAILED' if row['failures'] else 'ok    '} {name}: losses {row['losses1']:.1e} {row['losses3']:.1e}, "
-              f"compiled {row.get('lossescompiled', row.get('refused'))}, answers {row['answers1']:.1e} "
-              f"{row['answers3']:.1e}, rounding alone {row['noise']:.1e}, float32 {row['float32']:.1e}, by slot "
-              f"{row['by_slot']}, {row['seconds']:.0f} s", *row["failures"], sep="\n  ", flush=True)
+            rows[name] = result()
+        except Exception as error:  # the process of this model is gone, or PyTorch itself could not train it
+            rows[name] = [{"name": name, "error": f"{type(error).__name__}: {str(error)[:600]}"}]
+        for row in rows[name]:
+            failed += not show(row)
+    ran = {name: [row for row in rows[name] if "error" not in row] for name in names}
     if arguments.write:
-        arguments.write.write_text(table([rows[export] for export in exports if export in rows]))
-    print(f"{len(rows)} of {len(exports)} exports ran, {failed} failed")
+        arguments.write.write_text(table({name: of_model for name, of_model in ran.items() if of_model}, forms))
+    print(f"{sum(map(len, ran.values()))} of {len(names) * len(forms)} exports ran, {failed} failed")
     return 1 if failed else 0
 
 
