@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "fusion/graph.hpp"
+#include "fusion/optimizer.hpp"
 
 namespace hfta::fusion {
 
 enum class Loss { kCrossEntropy, kMse, kBceWithLogits };
-enum class OptimizerKind { kSgd, kAdam, kAdamW };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
 
@@ -26,25 +26,9 @@ enum class Precision {
 };
 
 [[nodiscard]] const char* name_of(Loss loss);            ///< "cross_entropy", "mse", "bce_with_logits"
-[[nodiscard]] const char* name_of(OptimizerKind kind);   ///< "sgd", "adam", "adamw"
 [[nodiscard]] const char* name_of(ScheduleKind kind);    ///< "constant", "step", "cosine", "linear"
 [[nodiscard]] const char* name_of(Metric metric);        ///< "loss", "accuracy", "mse", "mae", "r2"
 [[nodiscard]] const char* name_of(Precision precision);  ///< "float32", "tf32", "bfloat16"
-
-/// Numbers of the optimizer; PyTorch's names, defaults and update rules (torch.optim 2.11). All per slot.
-struct OptimizerHyper {
-  double lr = 1e-3;
-  double weight_decay = 0;
-  double momentum = 0;    ///< sgd
-  double dampening = 0;   ///< sgd
-  bool nesterov = false;  ///< sgd
-  double beta1 = 0.9;     ///< adam, adamw
-  double beta2 = 0.999;
-  double eps = 1e-8;
-};
-
-/// torch.optim's defaults for that kind (sgd: lr 1e-3; adamw: weight_decay 1e-2).
-[[nodiscard]] OptimizerHyper default_hyper(OptimizerKind kind);
 
 /// Shape of the learning rate over time; all per slot. Stepped once per epoch unless per_step.
 struct Schedule {

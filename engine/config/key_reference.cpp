@@ -13,8 +13,8 @@ std::string cell(std::string text) {
 }
 
 std::string default_cell(const Key& key) {
-  if (key.fallback == nullptr) return "*required*";
-  return *key.fallback == '\0' ? "" : key.fallback;
+  if (!key.fallback) return "*required*";
+  return *key.fallback;
 }
 
 std::string searched_cell(const Key& key) {

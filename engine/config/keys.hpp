@@ -3,6 +3,7 @@
 /// engine/config.
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,9 @@ enum class Searched {
 struct Key {
   std::string path;  ///< "train.optimizer.lr"; "parameters.*.min" for a key of every parameter.
   KeyType type = KeyType::kNumber;
-  const char* fallback =
-      nullptr;  ///< As a config would say it (or, for readers that decide, in words); null: required.
+  /// What holds where the key is absent, as a config would say it or, for readers that decide, in words; none:
+  /// required.
+  std::optional<std::string> fallback = std::nullopt;
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool above = false, below = false;  ///< `least`, `most` themselves are excluded.

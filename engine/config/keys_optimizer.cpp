@@ -1,71 +1,98 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/text.hpp"
 #include "engine/config/key_tables.hpp"
+#include "fusion/optimizer.hpp"
 
 namespace hfta::engine::configuration {
 
+namespace {
+
+std::string default_text(const fusion::HyperField& field, double value) {
+  if (std::holds_alternative<bool fusion::OptimizerHyper::*>(field.field)) return value != 0 ? "true" : "false";
+  return shortest(value);
+}
+
+// The default of the first kind that has the number, and the kinds whose default is another: "0; adamw: 0.01".
+std::string defaults_text(const fusion::HyperField& field) {
+  std::vector<std::pair<double, std::string>> kinds_of_value;
+  for (const fusion::OptimizerInfo& optimizer : fusion::optimizers()) {
+    for (const fusion::HyperDefault& given : optimizer.hypers) {
+      if (std::string_view(given.name) != field.name) continue;
+      const auto known = std::find_if(kinds_of_value.begin(), kinds_of_value.end(),
+                                      [&](const auto& entry) { return entry.first == given.value; });
+      if (known == kinds_of_value.end()) {
+        kinds_of_value.emplace_back(given.value, optimizer.name);
+      } else {
+        known->second += std::string(", ") + optimizer.name;
+      }
+    }
+  }
+  std::string text = default_text(field, kinds_of_value.at(0).first);
+  for (std::size_t i = 1; i < kinds_of_value.size(); ++i) {
+    text += "; " + kinds_of_value[i].second + ": " + default_text(field, kinds_of_value[i].first);
+  }
+  return text;
+}
+
+std::vector<std::string> kinds_with(std::string_view hyper) {
+  std::vector<std::string> names;
+  for (const fusion::OptimizerInfo& optimizer : fusion::optimizers()) {
+    const bool has = std::any_of(optimizer.hypers.begin(), optimizer.hypers.end(),
+                                 [&](const fusion::HyperDefault& given) { return given.name == hyper; });
+    if (has) names.emplace_back(optimizer.name);
+  }
+  return names;
+}
+
+Key key_of(const fusion::HyperField& field) {
+  const bool flag = std::holds_alternative<bool fusion::OptimizerHyper::*>(field.field);
+  Key key{.path = std::string("train.optimizer.") + field.name,
+          .type = flag ? KeyType::kFlag : KeyType::kNumber,
+          .fallback = defaults_text(field),
+          .only = kinds_with(field.name),
+          .searched = Searched::kPerSlot,
+          .sentence = field.sentence};
+  if (key.only.size() == fusion::optimizers().size()) key.only.clear();
+  if (!flag) {
+    key.least = field.least;
+    key.most = field.most;
+    key.below = field.below;
+  }
+  return key;
+}
+
+// PyTorch's way to say beta1 and beta2.
+Key betas_key() {
+  return {.path = "train.optimizer.betas",
+          .type = KeyType::kOther,
+          .fallback = "[0.9, 0.999]; lion: [0.9, 0.99]",
+          .least = 0,
+          .most = 1,
+          .below = true,
+          .only = kinds_with("beta1"),
+          .searched = Searched::kPerSlot,
+          .wanted = "a list of two numbers",
+          .sentence = "Both betas at once."};
+}
+
+}  // namespace
+
 std::vector<Key> optimizer_keys() {
-  const Searched slot = Searched::kPerSlot;
-  return {
-      {.path = "train.optimizer.name",
-       .type = KeyType::kChoice,
-       .choices = {"sgd", "adam", "adamw"},
-       .searched = Searched::kShape,
-       .sentence = "Update rules, names and defaults are torch.optim's."},
-      {.path = "train.optimizer.lr", .fallback = "0.001", .least = 0, .searched = slot, .sentence = "Learning rate."},
-      {.path = "train.optimizer.weight_decay",
-       .fallback = "0; adamw: 0.01",
-       .least = 0,
-       .searched = slot,
-       .sentence = "Weight decay; of adamw decoupled from the gradient."},
-      {.path = "train.optimizer.momentum",
-       .fallback = "0",
-       .least = 0,
-       .only = {"sgd"},
-       .searched = slot,
-       .sentence = "Momentum."},
-      {.path = "train.optimizer.dampening",
-       .fallback = "0",
-       .only = {"sgd"},
-       .searched = slot,
-       .sentence = "Dampening of momentum."},
-      {.path = "train.optimizer.nesterov",
-       .type = KeyType::kFlag,
-       .fallback = "false",
-       .only = {"sgd"},
-       .searched = slot,
-       .sentence = "Nesterov momentum; wants momentum above 0 and no dampening."},
-      {.path = "train.optimizer.betas",
-       .type = KeyType::kOther,
-       .fallback = "[0.9, 0.999]",
-       .least = 0,
-       .most = 1,
-       .below = true,
-       .only = {"adam", "adamw"},
-       .searched = slot,
-       .wanted = "a list of two numbers",
-       .sentence = "Both betas at once."},
-      {.path = "train.optimizer.beta1",
-       .fallback = "0.9",
-       .least = 0,
-       .most = 1,
-       .below = true,
-       .only = {"adam", "adamw"},
-       .searched = slot,
-       .sentence = "Decay of the running mean of gradients."},
-      {.path = "train.optimizer.beta2",
-       .fallback = "0.999",
-       .least = 0,
-       .most = 1,
-       .below = true,
-       .only = {"adam", "adamw"},
-       .searched = slot,
-       .sentence = "Decay of the running mean of their squares."},
-      {.path = "train.optimizer.eps",
-       .fallback = "1e-8",
-       .least = 0,
-       .only = {"adam", "adamw"},
-       .searched = slot,
-       .sentence = "Added to the denominator."},
-  };
+  std::vector<Key> keys = {{.path = "train.optimizer.name",
+                            .type = KeyType::kChoice,
+                            .searched = Searched::kShape,
+                            .sentence = "Update rules, names and defaults are torch.optim's; lion's are its paper's."}};
+  for (const fusion::OptimizerInfo& optimizer : fusion::optimizers()) keys[0].choices.emplace_back(optimizer.name);
+  for (const fusion::HyperField& field : fusion::hyper_fields()) {
+    if (std::string_view(field.name) == "beta1") keys.push_back(betas_key());
+    keys.push_back(key_of(field));
+  }
+  return keys;
 }
 
 std::vector<Key> schedule_keys() {

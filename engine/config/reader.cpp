@@ -114,8 +114,8 @@ const Node* Reader::present(std::string_view key) const {
 Node Reader::given_or_default(std::string_view key) const {
   if (const Node* node = find(key)) return *node;
   const Key& row = site(key).key;
-  if (row.fallback == nullptr) fail(key, "found nothing, wanted " + wanted_text(row));
-  return scalar_node(row.fallback, false, map_.line);
+  if (!row.fallback) fail(key, "found nothing, wanted " + wanted_text(row));
+  return scalar_node(*row.fallback, false, map_.line);
 }
 
 std::int64_t Reader::integer(std::string_view key) {
@@ -176,7 +176,7 @@ std::optional<std::int64_t> Reader::integer_or_auto(std::string_view key) {
 Reader Reader::section(std::string_view key) {
   const Site here = site(key);
   const Node* node = find(key);
-  if (node == nullptr && here.key.fallback == nullptr) fail(key, "found nothing, wanted " + wanted_text(here.key));
+  if (node == nullptr && !here.key.fallback) fail(key, "found nothing, wanted " + wanted_text(here.key));
   return {file_, node != nullptr ? *node : empty_map(), here.path, here.key.path, record_[std::string(key)]};
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 using fusion::Loss;
 using fusion::Metric;
-using fusion::OptimizerKind;
 using fusion::Precision;
 using fusion::ScheduleKind;
 
@@ -84,6 +83,11 @@ void read_betas(Reader& optimizer, fusion::OptimizerHyper& hyper) {
   hyper.beta2 = beta(1, "beta2");
 }
 
+const fusion::OptimizerInfo& optimizer_named(std::string_view name) {
+  const auto& all = fusion::optimizers();
+  return *std::find_if(all.begin(), all.end(), [&](const fusion::OptimizerInfo& info) { return info.name == name; });
+}
+
 // Recorded only where it is not the default: a study that was begun before there was the key still is what it was.
 void read_precision(Reader& train, fusion::Recipe& recipe) {
   const Node* node = train.find("precision");
@@ -102,19 +106,24 @@ void read_precision(Reader& train, fusion::Recipe& recipe) {
 void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task) {
   const std::string name = optimizer.word("name");
   optimizer.restrict_to(name, possible_words(optimizer.find("name"), space));
-  task.recipe.optimizer = named(name, {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW});
+  const fusion::OptimizerInfo& kind = optimizer_named(name);
+  task.recipe.optimizer = kind.kind;
+  task.hyper.optimizer = fusion::default_hyper(kind.kind);
   fusion::OptimizerHyper& hyper = task.hyper.optimizer;
-  hyper = fusion::default_hyper(task.recipe.optimizer);
-  hyper.lr = optimizer.number_or("lr", hyper.lr);
-  hyper.weight_decay = optimizer.number_or("weight_decay", hyper.weight_decay);
-  if (task.recipe.optimizer != OptimizerKind::kSgd) {
-    read_betas(optimizer, hyper);
-    hyper.eps = optimizer.number_or("eps", hyper.eps);
-    return;
+  for (const fusion::HyperField& field : fusion::hyper_fields()) {
+    const std::string_view key = field.name;
+    const bool reads = std::any_of(kind.hypers.begin(), kind.hypers.end(),
+                                   [&](const fusion::HyperDefault& given) { return given.name == key; });
+    if (!reads || key == "beta2") continue;
+    if (key == "beta1") {
+      read_betas(optimizer, hyper);
+    } else if (const auto* flag = std::get_if<bool fusion::OptimizerHyper::*>(&field.field)) {
+      hyper.** flag = optimizer.flag(key);
+    } else {
+      double& number = hyper.*std::get<double fusion::OptimizerHyper::*>(field.field);
+      number = optimizer.number_or(key, number);
+    }
   }
-  hyper.momentum = optimizer.number_or("momentum", hyper.momentum);
-  hyper.dampening = optimizer.number_or("dampening", hyper.dampening);
-  hyper.nesterov = optimizer.flag("nesterov");
   if (hyper.nesterov && (hyper.momentum <= 0 || hyper.dampening != 0)) {
     optimizer.fail("nesterov", fmt::format("found true with momentum {} and dampening {}, wanted momentum above 0 and "
                                            "dampening 0",

@@ -27,7 +27,8 @@ std::int64_t MemoryNeed::most_slots(std::int64_t room, int working) const {
 }
 
 MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe) {
-  const int copies = recipe.optimizer == fusion::OptimizerKind::kSgd ? 3 : 4;
+  // Weights, gradients, and the optimizer's states.
+  const auto copies = static_cast<std::int64_t>(2 + fusion::info_of(recipe.optimizer).states.size());
   MemoryNeed need;
   for (const fusion::Weight& weight : graph.weights) {
     const std::int64_t bytes = fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);

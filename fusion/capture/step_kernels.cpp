@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <type_traits>
 #include <vector>
 
 #include "fusion/cuda/slot_kernels.hpp"
@@ -31,13 +30,13 @@ void typed(const at::Tensor& out, Work work) {
 
 // ---- on a CPU ----
 
-template <typename T, typename Numbers>
+template <typename T>
 void step_rows(const std::vector<ParameterSlots>& parameters, const StepParams& live) {
   std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < static_cast<std::size_t>(live.slots()); ++b) {
     if (live.occupied()[b] == 0) continue;
     for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
-    step_slot(std::span<const SlotRow<T>>(rows), live.numbers<Numbers>()[b], live.clip_norms()[b]);
+    step_slot(live.kind(), std::span<const SlotRow<T>>(rows), live.numbers(b), live.clip_norms()[b]);
   }
 }
 
@@ -47,36 +46,32 @@ template <typename T>
 std::vector<cuda::SlotRows<T>> rows_of(const std::vector<ParameterSlots>& parameters, int slots) {
   std::vector<cuda::SlotRows<T>> rows;
   for (const ParameterSlots& p : parameters) {
-    rows.push_back({p.weight.data_ptr<T>(), p.gradient.data_ptr<T>(), p.first.data_ptr<T>(),
-                    p.second.defined() ? p.second.data_ptr<T>() : nullptr, elements_per_slot(p.weight, slots)});
+    cuda::SlotRows<T>& row = rows.emplace_back(
+        cuda::SlotRows<T>{p.weight.data_ptr<T>(), p.gradient.data_ptr<T>(), {}, elements_per_slot(p.weight, slots)});
+    for (std::size_t s = 0; s < p.states.size(); ++s) {
+      row.states[s] = p.states[s].defined() ? p.states[s].data_ptr<T>() : nullptr;
+    }
   }
   return rows;
 }
 
 // `workspace`: doubles, of clip_factors and behind them the factors.
-template <typename T, typename Numbers>
+template <typename T>
 void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
   const std::vector<cuda::SlotRows<T>> rows = rows_of<T>(parameters, live.slots());
   const cuda::SlotParameters<T> all{rows.data(), static_cast<int>(rows.size()), live.slots()};
   void* const stream = current_stream(workspace.device());
   double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
   cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
-  const cuda::StepNumbers<Numbers> numbers{live.numbers<Numbers>(), live.occupied(), factors};
-  if constexpr (std::is_same_v<Numbers, SgdNumbers<T>>) {
-    cuda::sgd(all, numbers, stream);
-  } else {
-    cuda::adam(all, numbers, stream);
-  }
+  cuda::step(live.kind(), all, {live.numbers(), live.occupied(), factors}, stream);
 }
 
-// step<T, Numbers>() for the kind and type at hand.
-template <typename Step>
-void of_kind(const StepParams& live, Step step) {
-  const bool sgd = live.kind() == OptimizerKind::kSgd;
-  if (live.type() == at::kDouble) {
-    sgd ? step(double{}, SgdNumbers<double>{}) : step(double{}, AdamNumbers<double>{});
+template <typename T>
+void step_on(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
+  if (workspace.defined()) {
+    step_on_gpu<T>(parameters, live, workspace);
   } else {
-    sgd ? step(float{}, SgdNumbers<float>{}) : step(float{}, AdamNumbers<float>{});
+    step_rows<T>(parameters, live);
   }
 }
 
@@ -160,15 +155,7 @@ void StepKernels::step(std::span<const ParameterSlots> parameters) const {
         at::empty({static_cast<std::int64_t>(doubles) + live.slots()}, all.front().weight.options().dtype(at::kDouble));
   }
   launch([=, &live] {
-    of_kind(live, [&](auto type, auto numbers) {
-      using T = decltype(type);
-      using Numbers = decltype(numbers);
-      if (workspace.defined()) {
-        step_on_gpu<T, Numbers>(all, live, workspace);
-      } else {
-        step_rows<T, Numbers>(all, live);
-      }
-    });
+    live.type() == at::kDouble ? step_on<double>(all, live, workspace) : step_on<float>(all, live, workspace);
   });
 }
 

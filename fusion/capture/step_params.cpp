@@ -18,10 +18,13 @@ std::size_t behind(std::size_t& end, std::size_t bytes) {
 }
 
 std::size_t size_of_numbers(OptimizerKind kind, at::ScalarType type) {
-  if (kind == OptimizerKind::kSgd) {
-    return type == at::kDouble ? sizeof(SgdNumbers<double>) : sizeof(SgdNumbers<float>);
-  }
-  return type == at::kDouble ? sizeof(AdamNumbers<double>) : sizeof(AdamNumbers<float>);
+  std::size_t size = 0;
+  with_rule(kind, [&](auto rule) {
+    using Rule = decltype(rule);
+    size = type == at::kDouble ? sizeof(typename Rule::template Numbers<double>)
+                               : sizeof(typename Rule::template Numbers<float>);
+  });
+  return size;
 }
 
 template <typename T>
@@ -32,17 +35,13 @@ void put(std::byte* to, std::size_t index, const T& value) {
 
 template <typename T>
 void put_numbers(std::byte* to, std::size_t slot, OptimizerKind kind, const SlotStep& step) {
-  if (kind == OptimizerKind::kSgd) {
-    put(to, slot, sgd_numbers<T>(step, 1));
-  } else {
-    put(to, slot, adam_numbers<T>(step, 1, kind == OptimizerKind::kAdamW));
-  }
+  with_rule(kind, [&](auto rule) { put(to, slot, numbers_of<decltype(rule), T>(step)); });
 }
 
 }  // namespace
 
 StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int hypers, const at::Device& device)
-    : kind_(kind), type_(type), slots_(slots) {
+    : kind_(kind), type_(type), slots_(slots), bytes_of_numbers_(size_of_numbers(kind, type)) {
   const auto count = static_cast<std::size_t>(slots);
   std::size_t end = 0;
   behind(end, sizeof(std::int64_t));
@@ -51,7 +50,7 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int h
   smooth_ = behind(end, count * sizeof(double));
   clip_ = behind(end, count * sizeof(double));
   occupied_ = behind(end, count);
-  numbers_ = behind(end, count * size_of_numbers(kind, type));
+  numbers_ = behind(end, count * bytes_of_numbers_);
   bytes_ = at::zeros({static_cast<std::int64_t>(end)}, at::TensorOptions().dtype(at::kByte).device(device));
   const auto doubles = [&](std::size_t offset) {
     return bytes_.narrow(0, static_cast<std::int64_t>(offset), slots * static_cast<std::int64_t>(sizeof(double)))

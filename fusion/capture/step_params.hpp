@@ -33,10 +33,11 @@ class StepParams {
   [[nodiscard]] const SlotRandom* random() const { return at<SlotRandom>(random_); }
   [[nodiscard]] const double* clip_norms() const { return at<double>(clip_); }  ///< Negative for none.
   [[nodiscard]] const unsigned char* occupied() const { return at<unsigned char>(occupied_); }
-  /// SgdNumbers or AdamNumbers of type(); their scale is 1.
-  template <typename Numbers>
-  [[nodiscard]] const Numbers* numbers() const {
-    return at<Numbers>(numbers_);
+  /// [slots]: the Numbers of kind()'s rule, of type().
+  [[nodiscard]] const void* numbers() const { return at<std::byte>(numbers_); }
+  /// Those of one slot.
+  [[nodiscard]] const void* numbers(std::size_t slot) const {
+    return at<std::byte>(numbers_ + slot * bytes_of_numbers_);
   }
 
  private:
@@ -49,6 +50,7 @@ class StepParams {
   at::ScalarType type_;
   int slots_;
   std::size_t random_ = 0, hyper_ = 0, smooth_ = 0, clip_ = 0, occupied_ = 0, numbers_ = 0;  // offsets
+  std::size_t bytes_of_numbers_;
   at::Tensor bytes_;
   std::vector<at::Tensor> hypers_;  // [slots] float64 each
   at::Tensor smoothing_;

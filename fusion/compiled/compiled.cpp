@@ -93,7 +93,7 @@ CompiledModel::CompiledModel(const SpecializedGraph& training, const Specialized
       evaluation_(evaluation),
       recipe_(recipe),
       store_(store),
-      two_states_(state_names(recipe.optimizer).size() > 1) {
+      states_(info_of(recipe.optimizer).states.size()) {
   check_precision(recipe);
   const std::int64_t n = training.graph.fixed_batch > 0 ? training.graph.fixed_batch : recipe.batch_size;
   for (const bool trains : {true, false}) static_cast<void>(plan_for(trains, n));
@@ -139,10 +139,13 @@ void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace,
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (!plan.gradients[i].defined()) continue;
     const std::int64_t n = plan.weights[i].numel();
-    const auto state = [&](std::size_t s) { return store_.state(i, s).template data_ptr<T>() + row * n; };
     rows.push_back({reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.weights[i].buffer)]),
-                    reinterpret_cast<const T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]), state(0),
-                    two_states_ ? state(1) : nullptr, static_cast<std::size_t>(n)});
+                    reinterpret_cast<const T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
+                    {},
+                    static_cast<std::size_t>(n)});
+    for (std::size_t s = 0; s < states_; ++s) {
+      rows.back().states[s] = store_.state(i, s).template data_ptr<T>() + row * n;
+    }
   }
   step_slot(recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
 }

@@ -59,7 +59,7 @@ class CompiledModel {
   const SpecializedGraph& evaluation_;
   Recipe recipe_;
   const SlotStore& store_;
-  bool two_states_;  ///< Of the optimizer.
+  std::size_t states_;  ///< Of the optimizer.
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;

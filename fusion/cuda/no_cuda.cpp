@@ -16,10 +16,8 @@ bool built() { return false; }
 std::size_t clip_workspace(const std::size_t*, int, int) { absent(); }
 void clip_factors(const SlotParameters<float>&, const double*, double*, double*, void*) { absent(); }
 void clip_factors(const SlotParameters<double>&, const double*, double*, double*, void*) { absent(); }
-void sgd(const SlotParameters<float>&, const StepNumbers<SgdNumbers<float>>&, void*) { absent(); }
-void sgd(const SlotParameters<double>&, const StepNumbers<SgdNumbers<double>>&, void*) { absent(); }
-void adam(const SlotParameters<float>&, const StepNumbers<AdamNumbers<float>>&, void*) { absent(); }
-void adam(const SlotParameters<double>&, const StepNumbers<AdamNumbers<double>>&, void*) { absent(); }
+void step(OptimizerKind, const SlotParameters<float>&, const StepNumbers&, void*) { absent(); }
+void step(OptimizerKind, const SlotParameters<double>&, const StepNumbers&, void*) { absent(); }
 void dropout_masks(float*, const Draw&, const Rates&, void*) { absent(); }
 void dropout_masks(double*, const Draw&, const Rates&, void*) { absent(); }
 void uniforms(float*, const Draw&, void*) { absent(); }

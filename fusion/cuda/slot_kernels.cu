@@ -7,7 +7,7 @@
 namespace hfta::fusion::cuda {
 namespace {
 
-constexpr int kRows = 80;                // of a launch: the table has to fit into 4 KiB of kernel arguments
+constexpr int kRows = 72;                // of a launch: the table has to fit into 4 KiB of kernel arguments
 constexpr std::size_t kElements = 2048;  // of a block
 
 // Parameters by value: so they are part of the launch, and nothing has to be copied to the device before it.
@@ -60,39 +60,23 @@ struct Share {
   }
 };
 
-template <typename T>
-__global__ void sgd_kernel(const __grid_constant__ Table<T> table, StepNumbers<SgdNumbers<T>> step) {
+template <typename Rule, typename T>
+__global__ void step_kernel(const __grid_constant__ Table<T> table, StepNumbers step) {
   if (step.occupied[blockIdx.y] == 0) return;
-  SgdNumbers<T> k = step.numbers[blockIdx.y];
-  k.scale = static_cast<T>(step.factors[blockIdx.y]);
+  const auto numbers = static_cast<const typename Rule::template Numbers<T>*>(step.numbers)[blockIdx.y];
+  const T scale = static_cast<T>(step.factors[blockIdx.y]);
   const Share<T> share(table);
   const SlotRows<T> row = table.rows[share.row];
   T* __restrict__ weight = row.weight;
-  T* __restrict__ buffer = row.first;
+  T* __restrict__ first = row.states[0];
+  T* __restrict__ second = row.states[1];
+  T* __restrict__ third = row.states[2];
   const T* __restrict__ gradient = row.gradient;
-  for (std::size_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
-    if (k.momentum == T{0}) {
-      plain_sgd_element(weight[i], gradient[i], k);
-    } else {
-      sgd_element(weight[i], gradient[i], buffer[i], k);
+  with_form<Rule, T>(numbers, [&](auto form) {
+    for (std::size_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
+      update_element<Rule, decltype(form)::value>(weight[i], gradient[i] * scale, first, second, third, i, numbers);
     }
-  }
-}
-
-template <typename T>
-__global__ void adam_kernel(const __grid_constant__ Table<T> table, StepNumbers<AdamNumbers<T>> step) {
-  if (step.occupied[blockIdx.y] == 0) return;
-  AdamNumbers<T> k = step.numbers[blockIdx.y];
-  k.scale = static_cast<T>(step.factors[blockIdx.y]);
-  const Share<T> share(table);
-  const SlotRows<T> row = table.rows[share.row];
-  T* __restrict__ weight = row.weight;
-  T* __restrict__ first = row.first;
-  T* __restrict__ second = row.second;
-  const T* __restrict__ gradient = row.gradient;
-  for (std::size_t i = share.begin + threadIdx.x; i < share.end; i += kThreads) {
-    adam_element(weight[i], gradient[i], first[i], second[i], k);
-  }
+  });
 }
 
 // The block's threads' values, in a fixed order; thread 0 has the sum.
@@ -148,16 +132,12 @@ void launch_factors(const SlotParameters<T>& parameters, const double* clip_norm
 }
 
 template <typename T>
-void launch_sgd(const SlotParameters<T>& parameters, const StepNumbers<SgdNumbers<T>>& step, void* stream) {
-  in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
-    launch("sgd", sgd_kernel<T>, grid, stream, table, step);
-  });
-}
-
-template <typename T>
-void launch_adam(const SlotParameters<T>& parameters, const StepNumbers<AdamNumbers<T>>& step, void* stream) {
-  in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
-    launch("adam", adam_kernel<T>, grid, stream, table, step);
+void launch_step(OptimizerKind kind, const SlotParameters<T>& parameters, const StepNumbers& step, void* stream) {
+  with_rule(kind, [&](auto rule) {
+    using Rule = decltype(rule);
+    in_tables(parameters, [&](const Table<T>& table, dim3 grid, unsigned) {
+      launch(Rule::name, step_kernel<Rule, T>, grid, stream, table, step);
+    });
   });
 }
 
@@ -181,17 +161,11 @@ void clip_factors(const SlotParameters<double>& parameters, const double* clip_n
                   double* factors, void* stream) {
   launch_factors(parameters, clip_norms, workspace, factors, stream);
 }
-void sgd(const SlotParameters<float>& parameters, const StepNumbers<SgdNumbers<float>>& numbers, void* stream) {
-  launch_sgd(parameters, numbers, stream);
+void step(OptimizerKind kind, const SlotParameters<float>& parameters, const StepNumbers& numbers, void* stream) {
+  launch_step(kind, parameters, numbers, stream);
 }
-void sgd(const SlotParameters<double>& parameters, const StepNumbers<SgdNumbers<double>>& numbers, void* stream) {
-  launch_sgd(parameters, numbers, stream);
-}
-void adam(const SlotParameters<float>& parameters, const StepNumbers<AdamNumbers<float>>& numbers, void* stream) {
-  launch_adam(parameters, numbers, stream);
-}
-void adam(const SlotParameters<double>& parameters, const StepNumbers<AdamNumbers<double>>& numbers, void* stream) {
-  launch_adam(parameters, numbers, stream);
+void step(OptimizerKind kind, const SlotParameters<double>& parameters, const StepNumbers& numbers, void* stream) {
+  launch_step(kind, parameters, numbers, stream);
 }
 
 }  // namespace hfta::fusion::cuda

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fusion/optimizers/rule.hpp"
+#include "fusion/optimizers/rules.hpp"
 #include "fusion/random/draws.hpp"
 
 namespace hfta::fusion::cuda {
@@ -18,13 +18,12 @@ namespace hfta::fusion::cuda {
 /// Whether this build has the kernels.
 bool built();
 
-/// One parameter of all slots: [slots, n] row-major each; `second` only for adam.
+/// One parameter of all slots: [slots, n] row-major each. States that the optimizer does not have are null.
 template <typename T>
 struct SlotRows {
   T* weight;
   const T* gradient;
-  T* first;
-  T* second;
+  T* states[kMostStates];
   std::size_t n;
 };
 
@@ -38,9 +37,8 @@ struct SlotParameters {
 };
 
 /// Numbers of a step by slot.
-template <typename Numbers>
 struct StepNumbers {
-  const Numbers* numbers;         ///< [slots]; `scale` is not read
+  const void* numbers;            ///< [slots]: Numbers<T> of the kind's rule
   const unsigned char* occupied;  ///< [slots]; 0: the slot's rows stay as they are
   const double* factors;          ///< [slots]: on gradients; of clip_factors
 };
@@ -56,10 +54,8 @@ void clip_factors(const SlotParameters<double>& parameters, const double* clip_n
                   double* factors, void* stream);
 
 /// One step of every occupied slot. Equal to the CPU's loops, element by element.
-void sgd(const SlotParameters<float>& parameters, const StepNumbers<SgdNumbers<float>>& numbers, void* stream);
-void sgd(const SlotParameters<double>& parameters, const StepNumbers<SgdNumbers<double>>& numbers, void* stream);
-void adam(const SlotParameters<float>& parameters, const StepNumbers<AdamNumbers<float>>& numbers, void* stream);
-void adam(const SlotParameters<double>& parameters, const StepNumbers<AdamNumbers<double>>& numbers, void* stream);
+void step(OptimizerKind kind, const SlotParameters<float>& parameters, const StepNumbers& numbers, void* stream);
+void step(OptimizerKind kind, const SlotParameters<double>& parameters, const StepNumbers& numbers, void* stream);
 
 /// Where a kernel draws: out is [slots, n], and slot b's part a function of (random[b], node, element) alone.
 struct Draw {

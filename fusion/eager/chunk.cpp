@@ -8,7 +8,7 @@ namespace hfta::fusion {
 
 Chunk::Chunk(const Graph& graph, const std::vector<bool>& owned, const SlotStore& store, OptimizerKind optimizer,
              int first, int slots) {
-  const std::size_t states = state_names(optimizer).size();
+  const std::size_t states = info_of(optimizer).states.size();
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     if (!owned[i]) {
       leaves.push_back(store.weight(i));
@@ -21,8 +21,7 @@ Chunk::Chunk(const Graph& graph, const std::vector<bool>& owned, const SlotStore
       trained.push_back(i);
       ParameterSlots p;
       p.weight = rows;
-      p.first = store.state(i, 0).narrow(0, first, slots);
-      if (states > 1) p.second = store.state(i, 1).narrow(0, first, slots);
+      for (std::size_t s = 0; s < states; ++s) p.states[s] = store.state(i, s).narrow(0, first, slots);
       parameters.push_back(std::move(p));
     }
     leaves.push_back(std::move(leaf));

@@ -3,27 +3,23 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
+#include <vector>
 
+#include "fusion/eager/slot_tensor.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// f(slot) for every slot as a tensor [c, 1, ...] that broadcasts against `like`. `keep`: for empty slots.
+// f(slot) for every slot as a tensor [c, 1, ...] that broadcasts against `like`.
 template <typename Get>
-at::Tensor over_slots(std::span<const SlotStep> slots, const at::Tensor& like, Get get, double keep = 0) {
+at::Tensor over_slots(std::span<const SlotStep> slots, const at::Tensor& like, const Get& get) {
   const at::Tensor host = at::empty({static_cast<std::int64_t>(slots.size())}, at::kDouble);
-  for (std::size_t b = 0; b < slots.size(); ++b) host.data_ptr<double>()[b] = slots[b].occupied ? get(slots[b]) : keep;
+  for (std::size_t b = 0; b < slots.size(); ++b) host.data_ptr<double>()[b] = get(slots[b]);
   std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
   shape[0] = like.size(0);
   return host.to(like.options()).view(shape);
-}
-
-// 1 for every slot that is empty, over `like`'s dimensions: such a slot keeps what it has.
-at::Tensor empty_slots(std::span<const SlotStep> slots, const at::Tensor& like) {
-  const auto occupied = [](const SlotStep&) { return 0.0; };
-  return over_slots(slots, like, occupied, 1.0).gt(0);
 }
 
 // Factor on each slot's gradient, 1 where it is not clipped.
@@ -41,43 +37,35 @@ std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, std
   return factors;
 }
 
-void sgd_reference(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots) {
-  const auto get = [&](auto f) { return over_slots(slots, p.weight, f); };
-  const at::Tensor mu = get([](const SlotStep& s) { return s.hyper.momentum; });
-  const at::Tensor damp = get([](const SlotStep& s) { return 1 - s.hyper.dampening; });
-  const at::Tensor nesterov = get([](const SlotStep& s) { return s.hyper.nesterov ? 1.0 : 0.0; });
-  const at::Tensor begins = get([](const SlotStep& s) { return s.step == 1 ? 1.0 : 0.0; });
-  const at::Tensor lr = get([](const SlotStep& s) { return s.hyper.lr; });
-  const at::Tensor decay = get([](const SlotStep& s) { return s.hyper.weight_decay; });
-  const at::Tensor g = gradient + decay * p.weight;
-  const at::Tensor buffer = at::where(begins.gt(0), g, mu * p.first + damp * g);
-  const at::Tensor moved = at::where(nesterov.gt(0), g + mu * buffer, buffer);
-  const at::Tensor empty = empty_slots(slots, p.weight);
-  const at::Tensor has_momentum = mu.ne(0);
-  p.first.copy_(at::where(empty.logical_or(has_momentum.logical_not()), p.first, buffer));
-  p.weight.copy_(at::where(empty, p.weight, p.weight - lr * at::where(has_momentum, moved, g)));
+// The slots whose update has that form, which keep nothing of what they had.
+template <typename Rule, int form>
+at::Tensor slots_of_form(std::span<const SlotStep> slots, const at::Tensor& like) {
+  const auto has = [](const SlotStep& slot) {
+    return slot.occupied && rules::Forms<Rule>::template of<double>(numbers_of<Rule, double>(slot)) == form ? 1.0 : 0.0;
+  };
+  return over_slots(slots, like, has).gt(0);
 }
 
-void adam_reference(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots, bool decoupled) {
-  const auto get = [&](auto f) { return over_slots(slots, p.weight, f); };
-  const at::Tensor lr = get([](const SlotStep& s) { return s.hyper.lr; });
-  const at::Tensor decay = get([](const SlotStep& s) { return s.hyper.weight_decay; });
-  const at::Tensor b1 = get([](const SlotStep& s) { return 1 - s.hyper.beta1; });
-  const at::Tensor b2 = get([](const SlotStep& s) { return s.hyper.beta2; });
-  const at::Tensor b2_rest = get([](const SlotStep& s) { return 1 - s.hyper.beta2; });
-  const at::Tensor eps = get([](const SlotStep& s) { return s.hyper.eps; });
-  const at::Tensor size = get([](const SlotStep& s) { return adam_step_size(s); });
-  const at::Tensor root = over_slots(
-      slots, p.weight, [](const SlotStep& s) { return adam_root_correction(s); }, 1.0);
-  const at::Tensor empty = empty_slots(slots, p.weight);
-  const at::Tensor weight = decoupled ? p.weight * (1 - lr * decay) : p.weight;
-  const at::Tensor g = decoupled ? gradient : gradient + decay * p.weight;
-  const at::Tensor first = p.first + b1 * (g - p.first);
-  const at::Tensor second = p.second * b2 + b2_rest * g * g;
-  const at::Tensor updated = weight - size * (first / (second.sqrt() / root + eps));
-  p.first.copy_(at::where(empty, p.first, first));
-  p.second.copy_(at::where(empty, p.second, second));
-  p.weight.copy_(at::where(empty, p.weight, updated));
+// One form of the update of all slots, of which those that have it take the result.
+template <typename Rule, int form>
+void update_form(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots) {
+  const at::Tensor mine = slots_of_form<Rule, form>(slots, p.weight);
+  const auto numbers =
+      Rule::template numbers<SlotTensor>([&](const auto& f) { return SlotTensor(over_slots(slots, p.weight, f)); });
+  SlotTensor weight(p.weight);
+  std::array<SlotTensor, kMostStates> state = {SlotTensor(p.states[0]), SlotTensor(p.states[1]),
+                                               SlotTensor(p.states[2])};
+  update_element<Rule, form>(weight, SlotTensor(gradient), &state[0], &state[1], &state[2], 0, numbers);
+  p.weight.copy_(at::where(mine, weight.value, p.weight));
+  for (std::size_t s = 0; s < rules::kStates<Rule>; ++s) {
+    p.states[s].copy_(at::where(mine, state[s].value, p.states[s]));
+  }
+}
+
+template <typename Rule, int... form>
+void update_forms(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots,
+                  std::integer_sequence<int, form...>) {
+  (update_form<Rule, form>(p, gradient, slots), ...);
 }
 
 template <typename T>
@@ -95,23 +83,13 @@ void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::
 void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
   const std::vector<double> factors = clip_factors(parameters, slots);
   const bool clipped = std::any_of(factors.begin(), factors.end(), [](double f) { return f != 1; });
+  const auto factor = [&](const SlotStep& slot) { return factors[static_cast<std::size_t>(&slot - slots.data())]; };
   for (ParameterSlots& p : parameters) {
-    at::Tensor gradient = p.gradient;
-    if (clipped) {
-      std::size_t b = 0;
-      gradient = gradient * over_slots(
-                                slots, p.weight,
-                                [&](const SlotStep& s) {
-                                  b = static_cast<std::size_t>(&s - slots.data());
-                                  return factors[b];
-                                },
-                                1.0);
-    }
-    if (kind == OptimizerKind::kSgd) {
-      sgd_reference(p, gradient, slots);
-    } else {
-      adam_reference(p, gradient, slots, kind == OptimizerKind::kAdamW);
-    }
+    const at::Tensor gradient = clipped ? p.gradient * over_slots(slots, p.weight, factor) : p.gradient;
+    with_rule(kind, [&](auto rule) {
+      using Rule = decltype(rule);
+      update_forms<Rule>(p, gradient, slots, std::make_integer_sequence<int, rules::Forms<Rule>::count>());
+    });
   }
 }
 

@@ -1,21 +1,21 @@
 #pragma once
-/// Optimizers over many slots: one rule, every number a vector over slots. Update rules of torch.optim 2.11.
+/// Optimizers over many slots: one rule (fusion/optimizers/rules), every number a vector over slots.
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "fusion/optimizers/slot_step.hpp"
-#include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
 
 /// One parameter of c slots: weight and gradient [c, ...], and the optimizer's state of the same shape. All contiguous.
 struct ParameterSlots {
   at::Tensor weight, gradient;
-  at::Tensor first, second;  ///< sgd: momentum buffer, none; adam, adamw: exp_avg, exp_avg_sq.
+  std::array<at::Tensor, kMostStates> states;  ///< In OptimizerInfo::states' order; undefined where there are fewer.
 };
 
 /// One slot's row of a parameter on a CPU; of what is undefined null.
@@ -24,7 +24,9 @@ template <typename T>
   const std::int64_t n = p.weight.numel() / p.weight.size(0);
   const std::int64_t at = static_cast<std::int64_t>(slot) * n;
   const auto row = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<T>() + at : nullptr; };
-  return {row(p.weight), row(p.gradient), row(p.first), row(p.second), static_cast<std::size_t>(n)};
+  SlotRow<T> out{row(p.weight), row(p.gradient), {}, static_cast<std::size_t>(n)};
+  for (std::size_t s = 0; s < p.states.size(); ++s) out.states[s] = row(p.states[s]);
+  return out;
 }
 
 /// One step of every occupied slot, in place. Clipping is by the slot's own norm over all its parameters

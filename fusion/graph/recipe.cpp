@@ -46,18 +46,6 @@ const char* name_of(Loss loss) {
   return "?";
 }
 
-const char* name_of(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return "sgd";
-    case OptimizerKind::kAdam:
-      return "adam";
-    case OptimizerKind::kAdamW:
-      return "adamw";
-  }
-  return "?";
-}
-
 const char* name_of(ScheduleKind kind) {
   switch (kind) {
     case ScheduleKind::kConstant:
@@ -98,12 +86,6 @@ const char* name_of(Precision precision) {
       return "bfloat16";
   }
   return "?";
-}
-
-OptimizerHyper default_hyper(OptimizerKind kind) {
-  OptimizerHyper hyper;
-  if (kind == OptimizerKind::kAdamW) hyper.weight_decay = 1e-2;
-  return hyper;
 }
 
 double learning_rate(const Schedule& schedule, double base, double t, double duration) {

@@ -49,7 +49,7 @@ SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind 
     }
     weights_.push_back(at::zeros(with_slots(weight.shape, slots), options));
     std::vector<at::Tensor> states;
-    for (std::size_t s = 0; weight.trained && s < state_names(optimizer).size(); ++s) {
+    for (std::size_t s = 0; weight.trained && s < info_of(optimizer).states.size(); ++s) {
       states.push_back(at::zeros_like(weights_.back()));
     }
     states_.push_back(std::move(states));
@@ -65,7 +65,7 @@ std::vector<SlotStore::Named> SlotStore::named() const {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (owned_[i]) out.push_back({graph_.weights[i].name, graph_.weights[i].dtype, weights_[i]});
   }
-  const std::vector<const char*> names = state_names(optimizer_);
+  const std::vector<const char*>& names = info_of(optimizer_).states;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     for (std::size_t s = 0; s < states_[i].size(); ++s) {
       const Weight& weight = graph_.weights[i];

@@ -27,7 +27,7 @@ class SlotStore {
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
   /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it.
   [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
-  /// [P, shape...] of state s (state_names' order) of weight i; undefined if it is not trained.
+  /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i; undefined if it is not trained.
   [[nodiscard]] at::Tensor state(std::size_t i, std::size_t s) const;
 
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.

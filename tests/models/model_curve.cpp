@@ -49,9 +49,9 @@ Recipe recipe_of(const json& spec) {
   Recipe recipe;
   recipe.dtype = spec.at("dtype") == "float64" ? DType::kFloat64 : DType::kFloat32;
   recipe.loss = spec.at("loss") == "mse" ? Loss::kMse : Loss::kCrossEntropy;
-  recipe.optimizer = spec.at("optimizer") == "sgd"    ? OptimizerKind::kSgd
-                     : spec.at("optimizer") == "adam" ? OptimizerKind::kAdam
-                                                      : OptimizerKind::kAdamW;
+  for (const OptimizerInfo& info : optimizers()) {
+    if (spec.at("optimizer") == info.name) recipe.optimizer = info.kind;
+  }
   recipe.batch_size = spec.at("batch");
   return recipe;
 }
@@ -77,9 +77,10 @@ SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
   SlotInit init;
   init.seed = slot.value("seed", 0);
   init.hyper.optimizer = default_hyper(kind);
-  init.hyper.optimizer.lr = slot.at("lr");
-  init.hyper.optimizer.weight_decay = slot.value("weight_decay", 0.0);
-  init.hyper.optimizer.momentum = slot.value("momentum", 0.0);
+  for (const HyperField& field : hyper_fields()) {
+    if (!slot.contains(field.name)) continue;
+    std::visit([&](auto member) { slot.at(field.name).get_to(init.hyper.optimizer.*member); }, field.field);
+  }
   for (std::size_t i = 0; i < graph.hypers.size(); ++i) {
     init.hyper.graph.push_back(slot.contains("hypers") ? slot.at("hypers").at(i).get<double>() : graph.hypers[i].value);
   }

@@ -130,7 +130,8 @@ TEST_CASE("types and ranges") {
       {{{kOptimizer, "{name: adamw, betas: [0.9, 0.99], beta1: 0.8}"}},
        "s.yaml:22: train.optimizer.beta1: found it beside betas, wanted one or the other"},
       {{{kOptimizer, "{name: adamw, momentum: 0.9}"}},
-       "s.yaml:22: train.optimizer.momentum: found a key of sgd, wanted a key of adamw: name, lr, weight_decay, betas, "
+       "s.yaml:22: train.optimizer.momentum: found a key of sgd, rmsprop, wanted a key of adamw: name, lr, "
+       "weight_decay, betas, "
        "beta1, beta2, eps"},
       {{{kOptimizer, "{name: sgd, nesterov: true}"}},
        "s.yaml:22: train.optimizer.nesterov: found true with momentum 0 and dampening 0, wanted momentum above 0 and "

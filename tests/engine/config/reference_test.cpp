@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +36,8 @@ std::string config_for(const Key& key) {
   std::vector<Change> changes;
   if (key.path.starts_with("hyperband")) changes.push_back({"method: random", "method: hyperband"});
   const std::string only = key.only.empty() ? "" : key.only.front();
-  if (key.path.starts_with("train.optimizer.") && only == "sgd") changes.push_back({"name: adamw", "name: sgd"});
+  const bool of_adamw = only.empty() || std::find(key.only.begin(), key.only.end(), "adamw") != key.only.end();
+  if (key.path.starts_with("train.optimizer.") && !of_adamw) changes.push_back({"name: adamw", "name: " + only});
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
   if (only == "file" || key.path == "train.loss.output") return kExported;
   if (only == "arrays") changes.push_back({"name: digits", "train: a.npz"});
@@ -66,9 +68,8 @@ TEST_CASE("every key of the table is read") {
 
 TEST_CASE("defaults of the table are what is read without the key") {
   for (const Key& key : all_keys()) {
-    if (key.fallback == nullptr || key.path.starts_with("parameters") || key.type == configuration::KeyType::kSection)
-      continue;
-    const std::string fallback = key.fallback;
+    if (!key.fallback || key.path.starts_with("parameters") || key.type == configuration::KeyType::kSection) continue;
+    const std::string fallback = *key.fallback;
     const bool in_words = fallback.find(' ') != std::string::npos || fallback.find('<') != std::string::npos ||
                           fallback == "none" || fallback == "train.epochs" || fallback == "hyperband.max_epochs";
     if (in_words || key.path.starts_with("array") || key.path == "data.x" || key.path == "data.y") continue;

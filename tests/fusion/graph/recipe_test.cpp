@@ -112,28 +112,10 @@ TEST_CASE("degenerate durations give finite rates", "[recipe]") {
   CHECK(learning_rate({.kind = ScheduleKind::kLinear, .end_factor = 0.5, .total_iters = 0}, kBase, 0, 5) == kBase / 2);
 }
 
-TEST_CASE("optimizers default to torch.optim's numbers", "[recipe]") {
-  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
-    const OptimizerHyper hyper = default_hyper(kind);
-    CAPTURE(name_of(kind));
-    CHECK(hyper.lr == 1e-3);
-    CHECK(hyper.weight_decay == (kind == OptimizerKind::kAdamW ? 1e-2 : 0));
-    CHECK(hyper.momentum == 0);
-    CHECK(hyper.dampening == 0);
-    CHECK_FALSE(hyper.nesterov);
-    CHECK(hyper.beta1 == 0.9);
-    CHECK(hyper.beta2 == 0.999);
-    CHECK(hyper.eps == 1e-8);
-  }
-}
-
 TEST_CASE("names are those of the config", "[recipe]") {
   CHECK(std::string(name_of(Loss::kCrossEntropy)) == "cross_entropy");
   CHECK(std::string(name_of(Loss::kMse)) == "mse");
   CHECK(std::string(name_of(Loss::kBceWithLogits)) == "bce_with_logits");
-  CHECK(std::string(name_of(OptimizerKind::kSgd)) == "sgd");
-  CHECK(std::string(name_of(OptimizerKind::kAdam)) == "adam");
-  CHECK(std::string(name_of(OptimizerKind::kAdamW)) == "adamw");
   CHECK(std::string(name_of(ScheduleKind::kConstant)) == "constant");
   CHECK(std::string(name_of(ScheduleKind::kStep)) == "step");
   CHECK(std::string(name_of(ScheduleKind::kCosine)) == "cosine");

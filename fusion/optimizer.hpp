@@ -1,0 +1,78 @@
+#pragma once
+/// Optimizers as data: kinds, numbers, states, defaults. Update rules are in fusion/optimizers/rules. Without torch;
+/// C++17 (nvcc).
+///
+/// Names, defaults and update rules are torch.optim's (2.11); lion is that of Chen et al., "Symbolic Discovery of
+/// Optimization Algorithms" (2023), Algorithm 2.
+
+#include <limits>
+#include <variant>
+#include <vector>
+
+namespace hfta::fusion {
+
+enum class OptimizerKind {
+  kSgd,
+  kAdam,
+  kAdamW,
+  kRmsprop,
+  kAdagrad,
+  kAdadelta,
+  kAdamax,
+  kNadam,
+  kRadam,
+  kLion,
+  kLast = kLion  ///< Keep it the last one: a kind without a rule then does not compile (rules.hpp).
+};
+
+/// Numbers of every optimizer; each kind reads its own (OptimizerInfo::hypers). All per slot.
+struct OptimizerHyper {
+  double lr = 1e-3;
+  double weight_decay = 0;
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double alpha = 0.99;
+  bool centered = false;
+  double rho = 0.9;
+  double lr_decay = 0, initial_accumulator_value = 0;
+  double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
+};
+
+/// One field of OptimizerHyper.
+struct HyperField {
+  const char* name;
+  std::variant<double OptimizerHyper::*, bool OptimizerHyper::*> field;
+  const char* sentence;  ///< What it is, for a reference page.
+  double least = 0;
+  double most = std::numeric_limits<double>::infinity();
+  bool below = false;  ///< `most` itself is excluded.
+};
+
+/// All fields, in the order of a reference page.
+[[nodiscard]] const std::vector<HyperField>& hyper_fields();
+
+/// A field that a kind reads, and its default there; of a flag 0 or 1.
+struct HyperDefault {
+  const char* name;
+  double value;
+};
+
+struct OptimizerInfo {
+  OptimizerKind kind;
+  const char* name;                  ///< "sgd", "adam"
+  std::vector<const char*> states;   ///< Tensors of a parameter's shape, as torch.optim's state_dict names them.
+  std::vector<HyperDefault> hypers;  ///< Names are hyper_fields()'s.
+};
+
+/// Every kind, in the enumeration's order.
+[[nodiscard]] const std::vector<OptimizerInfo>& optimizers();
+[[nodiscard]] const OptimizerInfo& info_of(OptimizerKind kind);
+[[nodiscard]] inline const char* name_of(OptimizerKind kind) { return info_of(kind).name; }
+
+/// torch.optim's defaults for that kind (lion's: its paper's).
+[[nodiscard]] OptimizerHyper default_hyper(OptimizerKind kind);
+
+}  // namespace hfta::fusion
