@@ -52,7 +52,27 @@ struct HyperField {
 };
 
 /// All fields, in the order of a reference page.
-[[nodiscard]] const std::vector<HyperField>& hyper_fields();
+[[nodiscard]] inline const std::vector<HyperField>& hyper_fields() {
+  using H = OptimizerHyper;
+  static const std::vector<HyperField> fields = {
+      {"lr", &H::lr, "Learning rate."},
+      {"weight_decay", &H::weight_decay, "Weight decay; of adamw and lion decoupled from the gradient."},
+      {"momentum", &H::momentum, "Momentum."},
+      {"dampening", &H::dampening, "Dampening of momentum.", -std::numeric_limits<double>::infinity()},
+      {"nesterov", &H::nesterov, "Nesterov momentum; wants momentum above 0 and no dampening."},
+      {"beta1", &H::beta1, "Decay of the running mean of gradients.", 0, 1, true},
+      {"beta2", &H::beta2, "Decay of the running mean of their squares (adamax: of their largest).", 0, 1, true},
+      {"eps", &H::eps, "Added to the denominator."},
+      {"alpha", &H::alpha, "Decay of the running mean of squares.", 0, 1},
+      {"centered", &H::centered, "Divides by the deviation from the running mean of gradients."},
+      {"rho", &H::rho, "Decay of both running means.", 0, 1},
+      {"lr_decay", &H::lr_decay, "Step t has the rate lr / (1 + (t - 1) lr_decay)."},
+      {"initial_accumulator_value", &H::initial_accumulator_value, "What the sum of squares begins with."},
+      {"momentum_decay", &H::momentum_decay, "How fast the momentum rises to beta1."},
+      {"decoupled_weight_decay", &H::decoupled_weight_decay, "Weight decay as adamw's."},
+  };
+  return fields;
+}
 
 /// A field that a kind reads, and its default there; of a flag 0 or 1.
 struct HyperDefault {

@@ -23,31 +23,6 @@ std::vector<OptimizerInfo> infos(std::index_sequence<index...>) {
 
 }  // namespace
 
-const std::vector<HyperField>& hyper_fields() {
-  using Hyper = OptimizerHyper;
-  static const std::vector<HyperField> fields = {
-      {"lr", &Hyper::lr, "Learning rate."},
-      {"weight_decay", &Hyper::weight_decay, "Weight decay; of adamw and lion decoupled from the gradient."},
-      {"momentum", &Hyper::momentum, "Momentum."},
-      {.name = "dampening",
-       .field = &Hyper::dampening,
-       .sentence = "Dampening of momentum.",
-       .least = -std::numeric_limits<double>::infinity()},
-      {"nesterov", &Hyper::nesterov, "Nesterov momentum; wants momentum above 0 and no dampening."},
-      {"beta1", &Hyper::beta1, "Decay of the running mean of gradients.", 0, 1, true},
-      {"beta2", &Hyper::beta2, "Decay of the running mean of their squares (adamax: of their largest).", 0, 1, true},
-      {"eps", &Hyper::eps, "Added to the denominator."},
-      {"alpha", &Hyper::alpha, "Decay of the running mean of squares.", 0, 1},
-      {"centered", &Hyper::centered, "Divides by the deviation from the running mean of gradients."},
-      {"rho", &Hyper::rho, "Decay of both running means.", 0, 1},
-      {"lr_decay", &Hyper::lr_decay, "Step t has the rate lr / (1 + (t - 1) lr_decay)."},
-      {"initial_accumulator_value", &Hyper::initial_accumulator_value, "What the sum of squares begins with."},
-      {"momentum_decay", &Hyper::momentum_decay, "How fast the momentum rises to beta1."},
-      {"decoupled_weight_decay", &Hyper::decoupled_weight_decay, "Weight decay as adamw's."},
-  };
-  return fields;
-}
-
 const std::vector<OptimizerInfo>& optimizers() {
   static const std::vector<OptimizerInfo> all = infos(std::make_index_sequence<rules::kCount>());
   return all;
