@@ -22,7 +22,8 @@ enum class OptimizerKind {
   kNadam,
   kRadam,
   kLion,
-  kLast = kLion  ///< Keep it the last one: a kind without a rule then does not compile (rules.hpp).
+  kRprop,
+  kLast = kRprop  ///< Keep it the last one: a kind without a rule then does not compile (rules.hpp).
 };
 
 /// Numbers of every optimizer; each kind reads its own (OptimizerInfo::hypers). All per slot.
@@ -39,6 +40,8 @@ struct OptimizerHyper {
   double lr_decay = 0, initial_accumulator_value = 0;
   double momentum_decay = 4e-3;
   bool decoupled_weight_decay = false;
+  double eta_minus = 0.5, eta_plus = 1.2;
+  double step_size_min = 1e-6, step_size_max = 50;
 };
 
 /// One field of OptimizerHyper.
@@ -70,6 +73,10 @@ struct HyperField {
       {"initial_accumulator_value", &H::initial_accumulator_value, "What the sum of squares begins with."},
       {"momentum_decay", &H::momentum_decay, "How fast the momentum rises to beta1."},
       {"decoupled_weight_decay", &H::decoupled_weight_decay, "Weight decay as adamw's."},
+      {"eta_minus", &H::eta_minus, "Factor on an element's step where its gradient has changed sign.", 0, 1, true},
+      {"eta_plus", &H::eta_plus, "Factor on an element's step where its gradient has kept its sign.", 1},
+      {"step_size_min", &H::step_size_min, "The smallest step of an element."},
+      {"step_size_max", &H::step_size_max, "The largest step of an element."},
   };
   return fields;
 }

@@ -20,13 +20,14 @@
 #include "fusion/optimizers/rules/nadam.hpp"
 #include "fusion/optimizers/rules/radam.hpp"
 #include "fusion/optimizers/rules/rmsprop.hpp"
+#include "fusion/optimizers/rules/rprop.hpp"
 #include "fusion/optimizers/rules/sgd.hpp"
 
 namespace hfta::fusion {
 namespace rules {
 
 /// In the enumeration's order.
-using Table = std::tuple<Sgd, Adam, AdamW, Rmsprop, Adagrad, Adadelta, Adamax, Nadam, Radam, Lion>;
+using Table = std::tuple<Sgd, Adam, AdamW, Rmsprop, Adagrad, Adadelta, Adamax, Nadam, Radam, Lion, Rprop>;
 
 constexpr std::size_t kCount = std::tuple_size_v<Table>;
 static_assert(kCount == static_cast<std::size_t>(OptimizerKind::kLast) + 1, "a kind has no rule");

@@ -62,6 +62,7 @@ ROWS = {
               {"weight_decay": 0.1, "decoupled_weight_decay": True, "momentum_decay": 0.0}),
     "radam": (torch.optim.RAdam, {"lr": 0.01, "betas": (0.8, 0.9), "weight_decay": 0.1},
               {"lr": 0.02, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "rprop": (torch.optim.Rprop, {"lr": 0.003, "etas": (0.3, 1.5)}, {"lr": 0.001, "step_sizes": (5e-4, 5e-3)}),
     "lion": (Lion, {"lr": 0.003, "betas": (0.8, 0.9)}, {"lr": 0.001, "weight_decay": 0.5}),
 }
 
@@ -97,8 +98,10 @@ def follow(optimizer_class, numbers: dict, nudge: Nudge) -> dict:
 def slot_of(numbers: dict) -> dict:
     """torch.optim's keywords as model_curve takes them."""
     slot = copy.deepcopy(numbers)
-    if "betas" in slot:
-        slot["beta1"], slot["beta2"] = slot.pop("betas")
+    for pair, names in (("betas", ("beta1", "beta2")), ("etas", ("eta_minus", "eta_plus")),
+                        ("step_sizes", ("step_size_min", "step_size_max"))):
+        if pair in slot:
+            slot.update(zip(names, slot.pop(pair)))
     return slot
 
 
