@@ -15,6 +15,7 @@
 #include "fusion/layers.hpp"
 #include "fusion/recipe.hpp"
 #include "search/scheduler.hpp"
+#include "search/stopping.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine {
@@ -52,6 +53,8 @@ struct StudyConfig {
   std::uint64_t seed = 0;
   Method method = Method::kRandom;
   search::HyperbandOptions hyperband;
+  std::string early_stopping = "none";       ///< A name of search::stopping_rules(); "none" for hyperband.
+  search::StoppingOptions stopping_options;  ///< Of that rule; max_epochs is the task's.
   std::optional<int> run_cap;
   std::string metric;  ///< "val_accuracy"
   trials::Goal goal = trials::Goal::kMinimize;

@@ -101,7 +101,22 @@ std::string lowering_table(const Plan& plan) {
   return rows.empty() ? "" : "\n" + in_columns({"op", "lowering", "partitions"}, rows);
 }
 
+// "asha (min_epochs 1, eta 3)"
+std::string stopping_text(const StudyConfig& config) {
+  const std::vector<std::string_view>& reads = search::stopping_rule(config.early_stopping).reads;
+  std::vector<std::string> words;
+  for (const search::StoppingField& field : search::stopping_fields()) {
+    if (std::count(reads.begin(), reads.end(), field.name) == 0) continue;
+    words.push_back(fmt::format("{} {}", field.name, config.stopping_options.*field.field));
+  }
+  return fmt::format("{} ({})", config.early_stopping, join(words));
+}
+
 std::string rungs_text(const StudyConfig& config) {
+  if (config.early_stopping != "none") {
+    return fmt::format("early stopping: {}; {}\n", stopping_text(config),
+                       search::stopping_rule(config.early_stopping).sentence);
+  }
   if (config.method != Method::kHyperband) return "";
   std::string text = "brackets of a pass (trials x epochs):";
   for (const std::vector<search::Rung>& bracket : search::hyperband_brackets(config.hyperband)) {
@@ -219,6 +234,7 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
 std::string plan_json(const StudyConfig& config, const Plan& plan) {
   ordered_json json = {{"study", config.study},
                        {"method", method_name(config.method)},
+                       {"early_stopping", config.early_stopping},
                        {"metric", config.metric},
                        {"direction", name_of(config.goal)},
                        {"trials", plan.trials ? ordered_json(*plan.trials) : ordered_json(nullptr)},

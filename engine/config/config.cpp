@@ -22,12 +22,10 @@ using namespace configuration;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// `loss: mse` is short for `loss: {name: mse}`.
-void expand_words(Node& root) {
-  Node* train = root.find("train");
-  if (train == nullptr) return;
-  for (Entry& entry : train->entries) {
-    if (!is_named_section("train." + entry.key) || entry.value.kind != Node::Kind::kScalar || entry.value.is_null())
+// `loss: mse` is short for `loss: {name: mse}`. `path`: where the map stands, "" or "train.".
+void expand_words(Node& in, const std::string& path) {
+  for (Entry& entry : in.entries) {
+    if (!is_named_section(path + entry.key) || entry.value.kind != Node::Kind::kScalar || entry.value.is_null())
       continue;
     Node map;
     map.kind = Node::Kind::kMap;
@@ -47,7 +45,8 @@ Node read_tree(const std::string& text, const std::string& file, const std::vect
                                                 file, root.line, found_text(root)));
   }
   for (const Override& override : overrides) apply_override(root, override);
-  expand_words(root);
+  expand_words(root, "");
+  if (Node* train = root.find("train")) expand_words(*train, "train.");
   return root;
 }
 
@@ -74,6 +73,8 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
   if (record.at("method") != "hyperband") record.erase("hyperband");
+  // A study that was begun before there was the key still is what it was.
+  if (record.at("early_stopping").at("name") == "none") record.erase("early_stopping");
 }
 
 }  // namespace

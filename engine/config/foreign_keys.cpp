@@ -10,7 +10,7 @@ std::string foreign_key_message(std::string_view path) {
       "which has no meaning here, wanted the search part of a W&B sweep alone (method, metric, "
       "parameters, run_cap), beside model, data and train";
   static const std::map<std::string, std::string, std::less<>> messages = {
-      {"early_terminate", later + "wanted `method: hyperband` for early stopping"},
+      {"early_terminate", later + "wanted `method: hyperband` or `early_stopping: asha`"},
       {"program", wandb},
       {"command", wandb},
       {"entity", wandb},

@@ -45,8 +45,8 @@ std::string section_table(const std::string& section) {
 
 std::string key_reference() {
   std::string out;
-  for (const char* section : {"", "hyperband", "metric", "parameters.*", "model", "data", "train", "train.loss",
-                              "train.optimizer", "train.schedule", "array"}) {
+  for (const char* section : {"", "hyperband", "early_stopping", "metric", "parameters.*", "model", "data", "train",
+                              "train.loss", "train.optimizer", "train.schedule", "array"}) {
     out += section_table(section);
   }
   return out;

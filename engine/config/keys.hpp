@@ -41,7 +41,7 @@ struct Key {
   std::vector<std::string> only = {};  ///< Names of the optimizer, schedule, ... that have this key; empty: all.
   Searched searched = Searched::kNo;
   const char* wanted = nullptr;  ///< Instead of what type and bounds say.
-  const char* sentence = "";
+  std::string sentence = {};
 };
 
 /// In the order of the reference page.

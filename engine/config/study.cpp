@@ -46,13 +46,20 @@ fs::path storage_path(Reader& root, const StudyConfig& config) {
 }
 
 std::string method_name(Reader& root) {
-  static const std::vector<std::string> later = {"asha", "bayes",  "bohb", "cmaes", "dehb",
-                                                 "gp",   "median", "pbt",  "sobol", "tpe"};
+  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "pbt", "sobol", "tpe"};
   const Node* node = root.find("method");
   const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
   if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
     root.fail("method", fmt::format("found {}, which is not available in this version; wanted {}", found_text(*node),
                                     wanted_text(root.site("method").key)));
+  }
+  const auto& rules = search::stopping_rules();
+  if (word != nullptr &&
+      std::any_of(rules.begin() + 1, rules.end(), [&](const auto& rule) { return rule.name == *word; })) {
+    root.fail("method",
+              fmt::format("found {}, which stops trials rather than chooses them; wanted `early_stopping: {}` "
+                          "beside method: random",
+                          found_text(*node), *word));
   }
   return root.word("method");
 }
@@ -88,6 +95,29 @@ void read_hyperband(Reader& root, const std::string& file, StudyConfig& config) 
   if (options.min_epochs > options.max_epochs) {
     section.fail("min_epochs",
                  fmt::format("found {}, wanted at most max_epochs = {}", options.min_epochs, options.max_epochs));
+  }
+}
+
+void read_stopping(Reader& root, const std::string& file, StudyConfig& config) {
+  Reader section = root.section("early_stopping");
+  config.early_stopping = section.word("name");
+  section.restrict_to(config.early_stopping, {config.early_stopping});
+  if (config.early_stopping != "none" && config.method == Method::kHyperband) {
+    section.fail("name", fmt::format("found {} beside method: hyperband, which stops trials itself; wanted one of them",
+                                     config.early_stopping));
+  }
+  const std::vector<std::string_view>& reads = search::stopping_rule(config.early_stopping).reads;
+  for (const search::StoppingField& field : search::stopping_fields()) {
+    if (std::count(reads.begin(), reads.end(), field.name) == 0) continue;
+    config.stopping_options.*field.field = static_cast<int>(section.integer(field.name));
+  }
+  const Node* train = root.find("train");
+  const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
+  if (config.early_stopping == "none" || epochs == nullptr) return;
+  const auto all = Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs);
+  if (config.stopping_options.min_epochs > all) {
+    section.fail("min_epochs",
+                 fmt::format("found {}, wanted at most train.epochs = {}", config.stopping_options.min_epochs, all));
   }
 }
 
@@ -154,6 +184,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   const std::string method = method_name(root);
   config.method = method == "grid" ? Method::kGrid : method == "random" ? Method::kRandom : Method::kHyperband;
   read_hyperband(root, file, config);
+  read_stopping(root, file, config);
   if (const auto cap = root.optional_integer("run_cap")) config.run_cap = static_cast<int>(*cap);
   if (config.method == Method::kRandom && !config.run_cap) {
     root.fail("run_cap", "found nothing, wanted the number of trials: random search has no end of its own");

@@ -17,6 +17,16 @@ int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   return config.task(first.empty() ? trials::Params{} : first.front()).recipe.epochs;
 }
 
+std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, search::Sampler& sampler,
+                                                 std::vector<int> run_caps) {
+  search::StoppingOptions options = config.stopping_options;
+  options.max_epochs = full_epochs(config, sampler);
+  if (const auto size = sampler.size(); run_caps.empty() && size) {  // a grid has an end of its own
+    run_caps.push_back(static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max())));
+  }
+  return search::stopping_rule(config.early_stopping).make(options, config.goal, run_caps);
+}
+
 void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
   if (!limit) return;
   const auto most = static_cast<int>(std::min<std::int64_t>(*limit, std::numeric_limits<int>::max()));
@@ -37,7 +47,7 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
       config.method == Method::kGrid ? search::make_grid(config.space) : search::make_random(config.space, config.seed);
   strategy.scheduler = config.method == Method::kHyperband
                            ? search::make_hyperband(config.hyperband, config.goal, run_caps)
-                           : search::make_full(full_epochs(config, *strategy.sampler));
+                           : make_stopping(config, *strategy.sampler, run_caps);
   if (!run_caps.empty()) strategy.cap = run_caps.back();
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;

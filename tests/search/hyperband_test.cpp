@@ -9,48 +9,21 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "driven.hpp"
 #include "search/scheduler.hpp"
 
 using namespace hfta::search;
 using hfta::trials::Goal;
 using hfta::trials::State;
+using namespace hfta::search::testing;
 
 namespace {
-
-// The metric of a trial after an epoch.
-using Curve = std::function<double(int trial, int epoch)>;
-
-struct Outcome {
-  State state = State::kRunning;
-  int epochs = 0;
-  bool operator==(const Outcome&) const = default;
-};
 
 struct Study {
   HyperbandOptions options;
   Goal goal = Goal::kMinimize;
   std::vector<int> caps;
 };
-
-// Curves that cross one another, so that who survives differs from rung to rung.
-double crossing(int trial, int epoch) {
-  hfta::CountedRandom random(77, hfta::Stream::kSimulation, static_cast<std::uint64_t>(trial));
-  const double final = random.uniform(), start = random.uniform(), rate = random.uniform();
-  return final + start * std::exp(-rate * epoch) * 3;
-}
-
-// Few distinct values, so that many trials tie.
-double tied(int trial, int epoch) { return (trial * 7 + epoch) % 3; }
-
-// Some trials diverge, at epochs on, before and after rungs, to any of the values that are not finite.
-double diverging(int trial, int epoch) {
-  const double inf = std::numeric_limits<double>::infinity();
-  const int at = trial * 31 % 40 + 1;
-  if (trial % 3 == 0 && epoch >= at) return trial % 2 == 0 ? std::nan("") : (trial % 4 == 1 ? inf : -inf);
-  return crossing(trial, epoch);
-}
-
-double doomed(int, int) { return std::nan(""); }
 
 // Hyperband as the paper has it, one bracket after the other, each rung as a whole: what the scheduler is held to. The
 // paper does not cut brackets: a rung of a cut one keeps at least one trial.
@@ -109,53 +82,9 @@ std::vector<Outcome> reference(const Study& study, const Curve& curve) {
   return outcomes;
 }
 
-struct Report {
-  int trial, epoch;
-  double value;
-};
-
-// A driver with `width` slots that trains whichever slot chance names next. `log` takes every report.
 std::vector<Outcome> drive(const Study& study, const Curve& curve, int width, unsigned seed, std::vector<Report>* log) {
   const auto scheduler = make_hyperband(study.options, study.goal, study.caps);
-  const int capacity = scheduler->capacity().value();
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(capacity));
-  std::vector<int> running, ready;  // in a slot; promoted and waiting for one
-  std::set<int> paused;
-  int drawn = 0;
-  std::mt19937 chance(seed);
-  for (;;) {
-    while (static_cast<int>(running.size()) < width && (!ready.empty() || drawn < capacity)) {
-      const bool promote = !ready.empty() && (drawn == capacity || chance() % 2 == 0);
-      running.push_back(promote ? ready.back() : drawn++);
-      if (promote) ready.pop_back();
-    }
-    if (running.empty()) break;
-    const std::size_t slot = chance() % running.size();
-    const int trial = running[slot];
-    Outcome& outcome = outcomes[static_cast<std::size_t>(trial)];
-    REQUIRE(outcome.epochs < scheduler->target(trial));
-    const double value = curve(trial, ++outcome.epochs);
-    if (log != nullptr) log->push_back({trial, outcome.epochs, value});
-    const Decision decision = scheduler->report(trial, outcome.epochs, value);
-    if (decision == Decision::kStop) outcome.state = State::kFail;  // only failures stop before a verdict
-    if (decision == Decision::kComplete) outcome.state = State::kComplete;
-    if (decision == Decision::kPause) paused.insert(trial);
-    if (decision != Decision::kContinue) running.erase(running.begin() + static_cast<std::ptrdiff_t>(slot));
-    int last = -1;
-    for (const Verdict& verdict : scheduler->take_verdicts()) {
-      REQUIRE(verdict.trial > last);  // in order, one each
-      last = verdict.trial;
-      REQUIRE(paused.erase(verdict.trial) == 1);
-      if (verdict.decision == Decision::kContinue) {
-        ready.push_back(verdict.trial);
-      } else {
-        REQUIRE(verdict.decision == Decision::kStop);
-        outcomes[static_cast<std::size_t>(verdict.trial)].state = State::kPruned;
-      }
-    }
-  }
-  REQUIRE(paused.empty());  // everybody got a verdict
-  return outcomes;
+  return drive(*scheduler, scheduler->capacity().value(), curve, width, seed, log);
 }
 
 int count(const std::vector<Outcome>& outcomes, State state) {

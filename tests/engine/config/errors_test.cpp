@@ -74,8 +74,20 @@ TEST_CASE("keys") {
        "'distribution'?"},
       {{{"seed: 1", "early_terminate: {type: hyperband, min_iter: 3}"}},
        "s.yaml:3: early_terminate: found this key, which is not available in this version; wanted `method: hyperband` "
-       "for "
-       "early stopping"},
+       "or `early_stopping: asha`"},
+      {{{"method: random", "method: asha"}},
+       "s.yaml:4: method: found 'asha', which stops trials rather than chooses them; wanted `early_stopping: asha` "
+       "beside "
+       "method: random"},
+      {{{"method: random", "method: hyperband\nearly_stopping: asha"}},
+       "s.yaml:5: early_stopping.name: found asha beside method: hyperband, which stops trials itself; wanted one of "
+       "them"},
+      {{{"method: random", "method: random\nearly_stopping: {name: asha, min_epochs: 5}"}},
+       "s.yaml:5: early_stopping.min_epochs: found 5, wanted at most train.epochs = 4"},
+      {{{"method: random", "method: random\nearly_stopping: {name: median, eta: 5}"}},
+       "s.yaml:5: early_stopping.eta: found a key of asha, wanted a key of median: name, min_epochs, min_trials"},
+      {{{"method: random", "method: random\nearly_stopping: meridian"}},
+       "s.yaml:5: early_stopping.name: found 'meridian', wanted one of none, median, asha; did you mean 'median'?"},
       {{{"seed: 1", "program: train.py"}},
        "s.yaml:3: program: found this key, which has no meaning here, wanted the search part..."},
       {{{"goal: maximize", "goal: maximize, target: 0.9"}},

@@ -36,6 +36,9 @@ std::string config_for(const Key& key) {
   std::vector<Change> changes;
   if (key.path.starts_with("hyperband")) changes.push_back({"method: random", "method: hyperband"});
   const std::string only = key.only.empty() ? "" : key.only.front();
+  if (key.path.starts_with("early_stopping.") && !only.empty()) {
+    changes.push_back({"method: random", "method: random\nearly_stopping: " + only});
+  }
   const bool of_adamw = only.empty() || std::find(key.only.begin(), key.only.end(), "adamw") != key.only.end();
   if (key.path.starts_with("train.optimizer.") && !of_adamw) changes.push_back({"name: adamw", "name: " + only});
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});

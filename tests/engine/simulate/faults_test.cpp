@@ -44,9 +44,11 @@ class WildCurves final : public Curves {
 
 std::string lines_of(CountedRandom& random) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
-  const bool hyperband = random.uniform() < 0.6;
+  const bool hyperband = random.uniform() < 0.4;
   std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000), hyperband ? "hyperband" : "random");
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
+  static const std::vector<std::string> rules = {"none", "median", "asha"};
+  if (!hyperband) lines += fmt::format("early_stopping: {}\n", rules[random.below(rules.size())]);
   lines += fmt::format("run_cap: {}\narray: {{width: {}}}\n", 3 + random.below(25), 1 + random.below(9));
   lines += fmt::format("train: {{epochs: {}, loss: cross_entropy, ", most);
   return lines + "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";

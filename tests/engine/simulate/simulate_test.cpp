@@ -16,9 +16,15 @@ using namespace hfta::engine::testing;
 
 namespace {
 
+// A method, or a rule of early stopping for random search.
+const std::vector<std::string> kMethods = {"hyperband", "random", "median", "asha"};
+
 std::string lines_of(const std::string& method, int trials, int width) {
-  return fmt::format("seed: 1\nmethod: {}\nrun_cap: {}\narray: {{width: {}}}\n", method, trials, width) +
-         (method == "hyperband" ? "hyperband: {min_epochs: 1, max_epochs: 27, eta: 3}\n" : "") +
+  const bool hyperband = method == "hyperband", random = method == "random";
+  return fmt::format("seed: 1\nmethod: {}\nrun_cap: {}\narray: {{width: {}}}\n", hyperband ? method : "random", trials,
+                     width) +
+         (hyperband ? "hyperband: {min_epochs: 1, max_epochs: 27, eta: 3}\n" : "") +
+         (hyperband || random ? "" : fmt::format("early_stopping: {}\n", method)) +
          "train: {epochs: 27, loss: cross_entropy, optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
 }
 
@@ -46,7 +52,7 @@ Result simulated(const std::string& method, int trials, int width, int devices) 
 }  // namespace
 
 TEST_CASE("a simulation is the same every time, at any width, on any number of devices") {
-  for (const std::string method : {"hyperband", "random"}) {
+  for (const std::string& method : kMethods) {
     const Result first = simulated(method, 120, 16, 1);
     CHECK(first.outcome.any_complete);
     const Result again = simulated(method, 120, 16, 1);
@@ -63,7 +69,7 @@ TEST_CASE("a simulation is the same every time, at any width, on any number of d
 }
 
 TEST_CASE("slots are busy for 97 % of the time until the last trial begins") {
-  for (const std::string method : {"hyperband", "random"}) {
+  for (const std::string& method : kMethods) {
     const Result result = simulated(method, 3000, 32, 1);
     REQUIRE(result.report.occupancy);
     INFO(method << ": " << occupancy_text(result.report.occupancy));
@@ -73,7 +79,7 @@ TEST_CASE("slots are busy for 97 % of the time until the last trial begins") {
 }
 
 TEST_CASE("more devices take as much less time") {
-  for (const std::string method : {"hyperband", "random"}) {
+  for (const std::string method : {"hyperband", "random", "median"}) {  // asha's last promotions wait for each other
     const double alone = simulated(method, 6000, 32, 1).outcome.seconds;
     for (const int devices : {2, 4, 8}) {
       const double together = simulated(method, 6000, 32, devices).outcome.seconds;

@@ -1,0 +1,41 @@
+#include "search/stopping.hpp"
+
+#include <algorithm>
+
+namespace hfta::search {
+
+const std::vector<StoppingField>& stopping_fields() {
+  static const std::vector<StoppingField> fields = {
+      {"min_epochs", &StoppingOptions::min_epochs, 1, "Epochs that every trial gets before it is judged."},
+      {"min_trials", &StoppingOptions::min_trials, 1, "Trials drawn earlier that have to have come as far."},
+      {"eta", &StoppingOptions::eta, 2, "One in `eta` trials goes on to the next rung, with `eta` times the epochs."},
+  };
+  return fields;
+}
+
+const std::vector<StoppingRule>& stopping_rules() {
+  static const std::vector<StoppingRule> rules = {
+      {"none",
+       {},
+       "every trial trains for all of its epochs",
+       [](const StoppingOptions& options, trials::Goal, const std::vector<int>&) {
+         return make_full(options.max_epochs);
+       }},
+      {"median",
+       {"min_epochs", "min_trials"},
+       "a trial is stopped where its best value is worse than the median of earlier trials' running means",
+       make_median},
+      {"asha",
+       {"min_epochs", "eta"},
+       "asynchronous successive halving: at each rung one in eta trials goes on, the others wait",
+       make_asha},
+  };
+  return rules;
+}
+
+const StoppingRule& stopping_rule(std::string_view name) {
+  const std::vector<StoppingRule>& all = stopping_rules();
+  return *std::find_if(all.begin(), all.end(), [&](const StoppingRule& rule) { return rule.name == name; });
+}
+
+}  // namespace hfta::search

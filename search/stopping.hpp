@@ -1,0 +1,65 @@
+#pragma once
+/// Rules of early stopping by name: what `early_stopping` in a config offers.
+///
+/// Every rule judges a trial by trials that were drawn before it, or in the order in which rungs were reached by draws,
+/// never by what happened to be known at the time. So a study ends in the same table on any number of slots and
+/// devices, however often it was killed.
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "search/scheduler.hpp"
+
+namespace hfta::search {
+
+/// Numbers of every rule; each reads its own (StoppingRule::reads).
+struct StoppingOptions {
+  int max_epochs = 1;  ///< Of a trial that is not stopped: train.epochs.
+  int min_epochs = 1;
+  int min_trials = 5;
+  int eta = 3;
+};
+
+/// One field of StoppingOptions that a config may set. Its default is StoppingOptions'.
+struct StoppingField {
+  const char* name;
+  int StoppingOptions::*field;
+  int least;
+  const char* sentence;
+};
+[[nodiscard]] const std::vector<StoppingField>& stopping_fields();
+
+struct StoppingRule {
+  const char* name;
+  std::vector<std::string_view> reads;  ///< Names of stopping_fields().
+  const char* sentence;
+  /// `run_caps`: every cap the study ever had, ascending; not empty where the study has an end. Throws Error{kConfig}
+  /// for impossible options.
+  std::unique_ptr<Scheduler> (*make)(const StoppingOptions& options, trials::Goal goal,
+                                     const std::vector<int>& run_caps);
+};
+
+/// The first is "none".
+[[nodiscard]] const std::vector<StoppingRule>& stopping_rules();
+/// REQUIRES that there is one of that name.
+[[nodiscard]] const StoppingRule& stopping_rule(std::string_view name);
+
+/// The rungs of asha: epochs after which a trial is judged, the last of them max_epochs.
+[[nodiscard]] std::vector<int> asha_rungs(const StoppingOptions& options);
+
+/// The median rule of Golovin et al., "Google Vizier" (2017), section 3.2: a trial is stopped after an epoch e where
+/// its best value so far is strictly worse than the median of the running means, up to e, of the trials drawn before it
+/// that reached e. From min_epochs on, and where there are at least min_trials of them.
+[[nodiscard]] std::unique_ptr<Scheduler> make_median(const StoppingOptions& options, trials::Goal goal,
+                                                     const std::vector<int>& run_caps);
+
+/// Asynchronous successive halving, Algorithm 2 of Li et al., "A System for Massively Parallel Hyperparameter Tuning"
+/// (2020), by promotion: of the trials that have reached a rung, the best floor(n / eta) go on from where they stand,
+/// the others wait. Trials count in the order of their draws at the first rung, and in the order of their promotion
+/// above. One that can no longer be promoted is stopped; a rung that promoted nobody promotes its best trial once no
+/// other can come. The draws between two run_caps are a race of their own.
+[[nodiscard]] std::unique_ptr<Scheduler> make_asha(const StoppingOptions& options, trials::Goal goal,
+                                                   const std::vector<int>& run_caps);
+
+}  // namespace hfta::search
