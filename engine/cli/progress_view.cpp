@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "engine/cli/output.hpp"
+#include "engine/driver/progress.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -45,6 +46,11 @@ ProgressView::ProgressView(const Clock& clock, const std::deque<Activity>& activ
 ProgressView::~ProgressView() {
   clear();
   thread_.join();
+}
+
+void ProgressView::take(const Event& event) {
+  if (const auto* status = std::get_if<Status>(&event)) round(*status);
+  if (const auto* told = std::get_if<Note>(&event)) note(told->text);
 }
 
 void ProgressView::round(const Status& status) {

@@ -12,14 +12,14 @@
 
 #include "base/clock.hpp"
 #include "engine/cli/activity.hpp"
-#include "engine/driver/progress.hpp"
+#include "engine/events/event.hpp"
 
 namespace hfta::engine {
 
 /// On a terminal it is quiet for the first second and a half, then redraws four times a second at most, and leaves no
 /// trace. Where a round, or measuring before it, takes longer than that, it says what devices are at: on a terminal all
 /// the time, elsewhere in lines at growing intervals.
-class ProgressView final : public ProgressSink {
+class ProgressView final : public EventSink {
  public:
   /// Both must outlive this.
   ProgressView(const Clock& clock, const std::deque<Activity>& activities);
@@ -27,12 +27,13 @@ class ProgressView final : public ProgressSink {
   ProgressView(const ProgressView&) = delete;
   ProgressView& operator=(const ProgressView&) = delete;
 
-  void round(const Status& status) override;
-  void note(const std::string& line) override;
+  void take(const Event& event) override;
   /// Takes the status off the terminal and falls silent.
   void clear();
 
  private:
+  void round(const Status& status);
+  void note(const std::string& line);
   void watch();
   void tell_activities();
   void draw();

@@ -25,6 +25,7 @@
 #include "engine/driver/lease.hpp"
 #include "engine/driver/leftovers.hpp"
 #include "engine/driver/study.hpp"
+#include "engine/events/event.hpp"
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/store.hpp"
@@ -37,11 +38,46 @@ using storage::Store;
 
 constexpr int kTopTrials = 10;
 
+void add_json_option(boost::program_options::options_description& options) {
+  options.add_options()("json", "events on standard output, one JSON object per line, in place of the report");
+}
+
+/// How a run speaks on standard output.
+enum class Speech { kReport, kEvents };
+
+Speech speech_from(const Arguments& arguments) { return arguments.has("json") ? Speech::kEvents : Speech::kReport; }
+
+class EventLines final : public EventSink {
+ public:
+  explicit EventLines(Speech speech) : speaks_(speech == Speech::kEvents) {}
+  void take(const Event& event) override {
+    if (speaks_) print(event_json(event) + "\n");
+  }
+
+ private:
+  bool speaks_;
+};
+
+/// Tells two.
+class Both final : public EventSink {
+ public:
+  Both(EventSink& first, EventSink& second) : first_(first), second_(second) {}
+  void take(const Event& event) override {
+    first_.take(event);
+    second_.take(event);
+  }
+
+ private:
+  EventSink& first_;
+  EventSink& second_;
+};
+
 Usage run_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune CONFIG.yaml [options]";
   usage.about = "Runs a study, or goes on with it where it stopped. A finished study prints its report.\n";
   add_override_options(usage.options);
+  add_json_option(usage.options);
   usage.options.add_options()("fresh", "a new study beside the old one: <study>-2, -3, ...");
   usage.positional = {"CONFIG.yaml"};
   return usage;
@@ -53,6 +89,7 @@ Usage resume_usage() {
   usage.about = "Goes on with a study from its store alone: the config is in it.\n";
   add_storage_option(usage.options);
   add_override_options(usage.options);
+  add_json_option(usage.options);
   usage.positional = {"STUDY"};
   return usage;
 }
@@ -67,9 +104,23 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
   return origin;
 }
 
-int finish(Store& store, const StudyConfig& config, bool any_complete) {
+RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
+  RunEnded ended{finished, std::nullopt};
+  const std::vector<trials::Trial> all = store.trials(config.study);
+  if (const trials::Trial* best = trials::best_of(all, config.goal)) {
+    ended.best =
+        BestSoFar{best->number, best->epochs.empty() ? 0 : best->epochs.back().epoch, *best->value, best->params};
+  }
+  return ended;
+}
+
+int finish(Store& store, const StudyConfig& config, bool any_complete, Speech speech) {
   const ReportInput input = read_report(store, config.study);
-  print(report_table(input, kTopTrials));
+  if (speech == Speech::kEvents) {
+    EventLines(speech).take(run_ended(store, config, true));
+  } else {
+    print(report_table(input, kTopTrials));
+  }
   const auto waiting = std::count_if(input.trials.begin(), input.trials.end(),
                                      [](const auto& t) { return t.state == trials::State::kWaiting; });
   if (waiting > 0) tell(fmt::format("{} enqueued, for which run_cap has no room; --trials raises it", waiting));
@@ -90,12 +141,16 @@ void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
                    join(fleet.devices), config.storage.string()));
 }
 
+RunStarted run_started(const StudyConfig& config, const std::vector<std::string>& devices, bool resumed) {
+  return {config.study, config.storage.string(), config.metric, config.goal, devices, resumed};
+}
+
 std::size_t physical_memory() {
   return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
 }
 
-int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Fleet& fleet,
-          const std::atomic<int>& stop) {
+int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Fleet& fleet, const std::atomic<int>& stop,
+          Speech speech) {
   SystemClock clock;
   const Faults faults = faults_from_environment();
   SystemFiles files(faults, store.path().parent_path(), [&lease] { lease.check_held(); });
@@ -112,20 +167,23 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
     trainers.push_back(watching.back().get());
   }
   ProgressView view(clock, activities);
+  EventLines lines(speech);
+  Both sink(view, lines);
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), clock);
-  DriverDependencies seams{store, trainers, *workers, clock, running, finished, view, stop, faults};
+  DriverDependencies seams{store, trainers, *workers, clock, running, finished, sink, stop, faults};
   seams.state_memory = physical_memory() / 4;
   Driver driver(config, seams);
   const Outcome outcome = driver.run();
   view.clear();
-  if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete);
+  if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete, speech);
+  lines.take(run_ended(store, config, false));
   tell(fmt::format("stopped after {} rounds; everything is kept. To go on: hfta-tune resume '{}' --storage '{}'",
                    outcome.rounds, config.study, config.storage.string()));
   return 128 + outcome.stopped_by;
 }
 
 // Nothing is created before the config is known to be whole, the data are loaded and the device is there.
-int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
+int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech speech) {
   const std::atomic<int>& stop = catch_stop_signals();
   tell_warnings(config);
   const SystemClock clock;
@@ -142,7 +200,8 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
       const Faults none;
       SystemFiles files(none, store->path().parent_path());
       remove_leftovers(*store, config, next, storage::checkpoint_folder(store->path(), config.study), files, clock);
-      return finish(*store, config, any_complete(*store, config));
+      EventLines(speech).take(run_started(config, {}, true));
+      return finish(*store, config, any_complete(*store, config), speech);
     }
     take();
   }
@@ -160,7 +219,8 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin) {
   }
   tell_notes(models);
   tell_start(config, fleet, !stored);
-  return drive(config, *store, *lease, fleet, stop);
+  EventLines(speech).take(run_started(config, fleet.devices, stored.has_value()));
+  return drive(config, *store, *lease, fleet, stop, speech);
 }
 
 // The config under another name, where --fresh asks for one.
@@ -183,7 +243,7 @@ int run_command(const Words& words) {
   const fs::path file = arguments.required("CONFIG.yaml");
   std::vector<Override> overrides = overrides_from(arguments);
   const StudyConfig config = arguments.has("fresh") ? load_fresh(file, overrides) : load_config(file, overrides);
-  return run_study(config, origin_from(file, overrides));
+  return run_study(config, origin_from(file, overrides), speech_from(arguments));
 }
 
 int resume_command(const Words& words) {
@@ -196,7 +256,7 @@ int resume_command(const Words& words) {
     Store store = Store::open(path, Store::Mode::kReadOnly);
     return stored_config(store, study, path, overrides_from(arguments));
   }();
-  return run_study(config, origin_from(origin.file, origin.overrides));
+  return run_study(config, origin_from(origin.file, origin.overrides), speech_from(arguments));
 }
 
 }  // namespace hfta::engine

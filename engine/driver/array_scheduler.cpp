@@ -60,24 +60,24 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   }
 }
 
-void ArrayScheduler::prepare(std::size_t device, storage::Changes& changes) {
+void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
   std::unique_ptr<OpenArray>& array = arrays_[device];
   plan_ahead();
   try {
-    if (array && options_.refill) fill(*array, changes);
+    if (array && options_.refill) fill(*array, page);
     if (array && array->occupied() == 0) array.reset();
     // Not for trials that cannot come in because the store is locked.
     if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition()))) {
       leave(device);
     }
-    if (array && options_.refill) fit(device, changes);
+    if (array && options_.refill) fit(device, page);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     run_out_of_memory(device, error.what());
   }
   while (!array) {
     plan_ahead();
-    if (queue_.ready() == 0 || !try_to_open(device, changes)) return;
+    if (queue_.ready() == 0 || !try_to_open(device, page)) return;
   }
 }
 
@@ -92,7 +92,7 @@ void ArrayScheduler::plan_ahead() {
   }
 }
 
-void ArrayScheduler::fill(OpenArray& array, storage::Changes& changes) {
+void ArrayScheduler::fill(OpenArray& array, WriteBatch& page) {
   const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
   if (coming <= 0) return;
   // Where the store is locked, those that it knows already come in.
@@ -106,7 +106,8 @@ void ArrayScheduler::fill(OpenArray& array, storage::Changes& changes) {
     queue_.take(draw);
     if (trial.started) continue;
     trial.started = clock_.utc();
-    changes.started.emplace_back(trial.number, *trial.started);
+    page.changes.started.emplace_back(trial.number, *trial.started);
+    page.events.emplace_back(TrialStarted{trial.number, trial.params, array.id(), slot});
   }
 }
 
@@ -166,7 +167,7 @@ std::optional<std::string> ArrayScheduler::partition_to_open() {
 }
 
 // False: not now.
-bool ArrayScheduler::try_to_open(std::size_t device, storage::Changes& changes) {
+bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
   const std::optional<std::string> chosen = partition_to_open();
   if (!chosen) return false;
   const std::string& partition = *chosen;
@@ -179,7 +180,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, storage::Changes& changes) 
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
         trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition), calls_.pause));
-    fill(*arrays_[device], changes);
+    fill(*arrays_[device], page);
     if (arrays_[device]->occupied() == 0) {
       arrays_[device].reset();
       return false;
@@ -193,7 +194,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, storage::Changes& changes) 
   return true;
 }
 
-void ArrayScheduler::fit(std::size_t device, storage::Changes& changes) {
+void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
   OpenArray& array = *arrays_[device];
   const int wanted = array.occupied() + queue_.ready(array.partition());
   const std::optional<int> width =
@@ -202,7 +203,7 @@ void ArrayScheduler::fit(std::size_t device, storage::Changes& changes) {
   const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
   if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
   array.resize(*width, ledger_);
-  fill(array, changes);
+  fill(array, page);
 }
 
 // An array that cannot be filled is left for a clearly fuller one if its trials will have company later: trials of the

@@ -51,7 +51,7 @@ class ArrayScheduler {
 
   /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. What the store should
   /// know of it is added to `changes`. Throws Error{kDevice} if the device fails; see lose().
-  void prepare(std::size_t device, storage::Changes& changes);
+  void prepare(std::size_t device, WriteBatch& page);
   /// The device's array is gone with its slots' states: its trials go back to their last checkpoints.
   void lose(std::size_t device);
   /// The same, and the device is not used any more.
@@ -63,11 +63,11 @@ class ArrayScheduler {
   [[nodiscard]] const std::vector<std::unique_ptr<OpenArray>>& arrays() const { return arrays_; }
 
  private:
-  void fill(OpenArray& array, storage::Changes& changes);
+  void fill(OpenArray& array, WriteBatch& page);
   void seat(OpenArray& array, int slot, int draw);
   [[nodiscard]] std::optional<std::string> partition_to_open();
-  [[nodiscard]] bool try_to_open(std::size_t device, storage::Changes& changes);
-  void fit(std::size_t device, storage::Changes& changes);
+  [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& page);
+  void fit(std::size_t device, WriteBatch& page);
   void leave(std::size_t device);
   void halve(std::size_t device, int draw, int width, const std::string& what);
   void plan_ahead();

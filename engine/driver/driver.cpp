@@ -38,7 +38,7 @@ int next_array(storage::Store& store, const std::string& study) {
 }
 
 DriverDependencies with_clock(const DriverDependencies& all, Clock& clock) {
-  return {all.store, all.trainers, all.workers,       clock,           all.running, all.finished, all.progress,
+  return {all.store, all.trainers, all.workers,       clock,           all.running, all.finished, all.events,
           all.stop,  all.faults,   all.record_beside, all.state_memory};
 }
 
@@ -63,7 +63,7 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
     : config(study_config),
       clock(all.clock),
       seams(with_clock(all, clock)),
-      recorder({all.store, all.running, all.finished, all.progress, clock, all.faults, all.stop, all.record_beside},
+      recorder({all.store, all.running, all.finished, all.events, clock, all.faults, all.stop, all.record_beside},
                config.study),
       ledger(config, find_study(all.store, config.study).run_caps),
       queue(ledger),
@@ -72,12 +72,12 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
                recorder.add(std::exchange(page, {}));
                recorder.flush();
              }),
-      packer(
-          all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
-          clock,
-          {[this] { return draw_more(); }, [this](int draw) { return enter(draw); },
-           [this](int draw, const std::string& reason) { give_up(draw, reason); },
-           [this](const std::string& line) { page.notes.push_back(line); }, [this] { return seams.stop.load() != 0; }}),
+      packer(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
+             clock,
+             {[this] { return draw_more(); }, [this](int draw) { return enter(draw); },
+              [this](int draw, const std::string& reason) { give_up(draw, reason); },
+              [this](const std::string& line) { page.events.emplace_back(Note{line}); },
+              [this] { return seams.stop.load() != 0; }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
       round(first_round),
@@ -182,7 +182,7 @@ void Driver::Impl::recall() {
     for (Trainer* trainer : seams.trainers) {
       trainer->check(ledger.trial(example[partition]).params);  // what is compared has to be known first
       const std::string line = trainer->recall(partition, choices);
-      if (!line.empty() && told.insert(line).second) page.notes.push_back(line);
+      if (!line.empty() && told.insert(line).second) page.events.emplace_back(Note{line});
     }
   }
 }
@@ -213,7 +213,7 @@ void Driver::Impl::launch() {
     for (std::size_t i = 0; i < devices.size(); ++i) {
       if (devices[i].failed || seams.workers.busy(i)) continue;
       try {
-        packer.prepare(i, page.changes);
+        packer.prepare(i, page);
         if (packer.arrays()[i]) start(i);
       } catch (const Error&) {
         recover(i, std::current_exception());
@@ -262,7 +262,7 @@ void Driver::Impl::recover(std::size_t device, const std::exception_ptr& error) 
     packer.retire(device);
     devices[device].failed = true;
     if (std::all_of(devices.begin(), devices.end(), [](const Device& d) { return d.failed; })) throw;
-    page.notes.push_back(fmt::format("{}; its trials go on on the other devices", e.what()));
+    page.events.emplace_back(Note{fmt::format("{}; its trials go on on the other devices", e.what())});
   }
 }
 
@@ -280,14 +280,16 @@ void Driver::Impl::test_best() {
   if (best == nullptr || !best->test_metrics.empty()) return;
   const std::optional<SlotState> state = keeper.finished_state(best->number);
   if (!state) {
-    page.notes.push_back(
-        fmt::format("trial {} is the best, but its weights are not on disk: no test metrics", best->number));
+    page.events.emplace_back(
+        Note{fmt::format("trial {} is the best, but its weights are not on disk: no test metrics", best->number)});
     return;
   }
   const std::unique_ptr<TrainerArray> array = any_trainer().open(best->params, 1, 1, never);
   array->insert(0, best->number, best->params, *state);
   std::map<std::string, double> metrics = array->test(0);
-  if (!metrics.empty()) page.changes.test_metrics[best->number] = std::move(metrics);
+  if (metrics.empty()) return;
+  page.events.emplace_back(Tested{best->number, metrics});
+  page.changes.test_metrics[best->number] = std::move(metrics);
 }
 
 }  // namespace hfta::engine

@@ -26,7 +26,7 @@ struct DriverDependencies {
   Clock& clock;
   storage::Checkpoints& running;   ///< States of trials that are not done.
   storage::Checkpoints& finished;  ///< Weights of the best finished trials.
-  ProgressSink& progress;          ///< Called by one thread at a time, not always the caller's.
+  EventSink& events;               ///< Called by one thread at a time, not always the caller's.
   const std::atomic<int>& stop;    ///< 0, or the signal that asks to stop after the step at hand.
   const Faults& faults;
   bool record_beside = true;  ///< Write beside training; false: in between, for tests and simulations.

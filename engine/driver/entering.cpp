@@ -84,7 +84,8 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   ledger.forget_planned();
   const int draw = ledger.add(asked.number, std::move(completion.params), /*enqueued=*/true);
   if (!completion.problem.empty()) {
-    page.notes.push_back(fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem));
+    page.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
+    page.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
     ledger.finish(draw, trials::State::kFail, completion.problem);
     for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
     return true;

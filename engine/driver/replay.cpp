@@ -31,7 +31,11 @@ void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::ve
   entered_ = drawn();
   replay();
   for (int draw = 0; draw < drawn(); ++draw) {
-    if (entry(draw).recorded > 0 || entry(draw).phase == Phase::kDone) begin(draw);
+    if (entry(draw).recorded > 0 || entry(draw).phase == Phase::kDone) {
+      begin(draw);
+    } else {
+      trial(draw).started.reset();  // the store has the time at which its row was made
+    }
   }
 }
 

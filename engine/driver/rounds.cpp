@@ -18,7 +18,11 @@ void Driver::Impl::end_round(std::size_t device, double seconds) {
   OpenArray& array = *packer.arrays()[device];
   const std::vector<SlotReport>& reports = *devices[device].reports;
   page.changes.rounds.push_back({round, array.id(), array.width(), array.occupied(), seconds});
-  if (auto changed = array.take_changes()) page.changes.arrays.push_back(std::move(*changed));
+  if (auto changed = array.take_changes()) {
+    page.events.emplace_back(ArrayChanged{changed->array, changed->device, changed->partition, changed->width,
+                                          changed->chunk, changed->threads});
+    page.changes.arrays.push_back(std::move(*changed));
+  }
   for (const SlotReport& report : reports) record(array, report);
   for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
   for (const SlotReport& report : reports) act(array, report.slot);
@@ -36,7 +40,10 @@ void Driver::Impl::record(const OpenArray& array, const SlotReport& report) {
   const int number = ledger.trial(draw).number;
   const ReportResult told = ledger.report(draw, report);
   page.changes.occupancy.push_back({array.id(), round, report.slot, number, report.epoch});
-  if (told.recorded) page.changes.epochs.push_back({number, {report.epoch, report.metrics}, told.value});
+  if (told.recorded) {
+    page.changes.epochs.push_back({number, {report.epoch, report.metrics}, told.value});
+    page.events.emplace_back(EpochEnded{number, report.epoch, report.metrics, told.value, array.id(), report.slot});
+  }
   if (!told.failure.empty()) failures[draw] = told.failure;
 }
 
@@ -83,11 +90,12 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   const trials::Trial& trial = ledger.trial(draw);
   keeper.forget(trial.number, page);
   page.changes.states.push_back({trial.number, state, trial.value, reason, seams.clock.utc()});
+  page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason});
 }
 
 // A round is told when the slots that it emptied are filled again.
 void Driver::Impl::turn_page() {
-  if (std::exchange(told_round, round) != round) page.statuses.push_back(status());
+  if (std::exchange(told_round, round) != round) page.events.emplace_back(status());
   recorder.add(std::exchange(page, {}));
 }
 

@@ -59,7 +59,7 @@ void append_states(WriteBatch& to, WriteBatch& from) {
 
 bool is_empty(const WriteBatch& page) {
   return page.kept.empty() && page.changes.empty() && page.states.empty() && page.needless.empty() &&
-         page.surpassed.empty() && page.statuses.empty() && page.notes.empty();
+         page.surpassed.empty() && page.events.empty();
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ struct StudyWriter::Impl {
   std::atomic<double> last_saving_seconds{0};
   std::mutex store_mutex;  // of the store and of the next
   bool look_for_enqueued = false;
-  std::mutex progress_mutex;  // of the sink and of the next
-  int locked_tries = 0;       // since the store could be used last
+  std::mutex sink_mutex;  // of the sink and of the next
+  int locked_tries = 0;   // since the store could be used last
   std::thread thread;
 };
 
@@ -118,8 +118,7 @@ void StudyWriter::add(WriteBatch page) {
   append(waiting.needless, page.needless);
   append_states(waiting, page);
   append(waiting.surpassed, page.surpassed);
-  append(waiting.statuses, page.statuses);
-  append(waiting.notes, page.notes);
+  append(waiting.events, page.events);
   if (!waiting.states.empty()) impl_->saves = true;
   impl_->changed.notify_all();
 }
@@ -225,9 +224,8 @@ void StudyWriter::Impl::write(WriteBatch& page) {
     places.faults.reach("committed");
   }
   {
-    const std::lock_guard guard(progress_mutex);
-    for (const std::string& note : page.notes) places.progress.note(note);
-    for (const Status& status : page.statuses) places.progress.round(status);
+    const std::lock_guard guard(sink_mutex);
+    for (const Event& event : page.events) places.events.take(event);
   }
   if (!page.states.empty()) {
     const double start = places.clock.seconds();
@@ -259,10 +257,10 @@ bool StudyWriter::Impl::try_once(const std::function<void()>& work) {
       done = false;
     }
   }
-  const std::lock_guard guard(progress_mutex);
+  const std::lock_guard guard(sink_mutex);
   locked_tries = done ? 0 : locked_tries + 1;
   if (locked_tries == kTriesUntilTold) {
-    places.progress.note("another program locks the store; training goes on, and its results wait in memory");
+    places.events.take(Note{"another program locks the store; training goes on, and its results wait in memory"});
   }
   return done;
 }

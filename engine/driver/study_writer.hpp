@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/faults.hpp"
-#include "engine/driver/progress.hpp"
+#include "engine/events/event.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/store.hpp"
@@ -32,8 +32,7 @@ struct WriteBatch {
   std::vector<File> states;    ///< Of trials that go on.
   std::vector<int> needless;   ///< Trials without files under `running` from now on.
   std::vector<int> surpassed;  ///< The same under `finished`.
-  std::vector<Status> statuses;
-  std::vector<std::string> notes;
+  std::vector<Event> events;   ///< Told when the transaction is durable.
 };
 
 /// One thread that writes pages. Pages that wait become one, so that a busy store, or a slow disk, costs training
@@ -45,7 +44,7 @@ class StudyWriter {
     storage::Store& store;
     storage::Checkpoints& running;
     storage::Checkpoints& finished;
-    ProgressSink& progress;
+    EventSink& events;
     const Clock& clock;
     const Faults& faults;
     const std::atomic<int>&

@@ -14,10 +14,9 @@
 namespace hfta::engine {
 namespace {
 
-class Silence final : public ProgressSink {
+class Silence final : public EventSink {
  public:
-  void round(const Status& /*status*/) override {}
-  void note(const std::string& /*line*/) override {}
+  void take(const Event& /*event*/) override {}
 };
 
 }  // namespace

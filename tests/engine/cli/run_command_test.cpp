@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,6 +95,40 @@ TEST_CASE("a finished study prints its report again, and needs neither module no
   CHECK(again.out == first.out);
   CHECK(again.err.empty());
   CHECK(place.read("digits.db") == store);
+}
+
+TEST_CASE("--json tells a study in events, and what a stopped run told is not told again") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  std::vector<json> events;
+  const auto take = [&](const std::string& out) {
+    for (std::size_t at = 0; at < out.size();) {
+      const std::size_t end = out.find('\n', at);
+      REQUIRE(end != std::string::npos);
+      events.push_back(json::parse(out.substr(at, end - at)));
+      at = end + 1;
+    }
+  };
+  Program program(place.options({{"HFTA_FAKE_DELAY_MS", "20"}}), {"digits.yaml", "--json"});
+  REQUIRE(program.wait_for("round 5"));
+  program.signal(SIGTERM);
+  take(program.wait().out);
+  CHECK(events.front().at("event") == "run_started");
+  CHECK(events.front().at("resumed") == false);
+  CHECK(events.back() == json({{"event", "run_ended"}, {"finished", false}, {"best", events.back().at("best")}}));
+  const std::size_t half = events.size();
+  take(place.run({"resume", "digits", "--storage", "digits.db", "--json"}).out);
+  CHECK(events[half].at("resumed") == true);
+  CHECK(events.back().at("finished") == true);
+  const json told = report(place);
+  CHECK(events.back().at("best").at("value") == told.at("best").at("value"));
+  std::set<std::pair<int, int>> epochs;
+  std::size_t ended = 0;
+  for (const json& event : events) {
+    if (event.at("event") == "epoch_ended") CHECK(epochs.emplace(event.at("trial"), event.at("epoch")).second);
+    ended += event.at("event") == "trial_ended" ? 1 : 0;
+  }
+  CHECK(ended == told.at("trials").size());
 }
 
 TEST_CASE("if no trial is complete the exit code is 1") {

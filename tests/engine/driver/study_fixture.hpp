@@ -34,17 +34,20 @@ struct StudyFolder : TemporaryFolder {
 /// Random search over it, five epochs a trial.
 [[nodiscard]] StudyConfig random_config(int run_cap);
 
-/// Remembers the last status and every note.
-class ProgressNotes final : public ProgressSink {
+/// Remembers all events.
+class ProgressNotes final : public EventSink {
  public:
-  void round(const Status& status) override {
-    statuses.push_back(status);
-    if (on_round) on_round(status);
+  void take(const Event& event) override {
+    events.push_back(event);
+    if (const auto* status = std::get_if<Status>(&event)) {
+      statuses.push_back(*status);
+      if (on_round) on_round(*status);
+    } else if (const auto* note = std::get_if<Note>(&event)) {
+      notes.push_back(note->text);
+      if (on_note) on_note(note->text);
+    }
   }
-  void note(const std::string& line) override {
-    notes.push_back(line);
-    if (on_note) on_note(line);
-  }
+  std::vector<Event> events;
   std::vector<Status> statuses;
   std::vector<std::string> notes;
   std::function<void(const Status&)> on_round;

@@ -1,0 +1,115 @@
+#pragma once
+/// What happens in a study, as data. Whoever is told of an event may rely on it: what it says is durable.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trials/trial.hpp"
+
+namespace hfta::engine {
+
+/// A run of the study begins. The first event of every run.
+struct RunStarted {
+  std::string study, storage;  ///< storage: the store's file.
+  std::string metric;
+  trials::Goal goal = trials::Goal::kMinimize;
+  std::vector<std::string> devices;
+  bool resumed = false;  ///< It goes on with a study that the store has.
+};
+
+/// A trial is in a slot, and has no epoch yet.
+struct TrialStarted {
+  int trial = 0;  ///< Its number, as everywhere below.
+  trials::Params params;
+  int array = 0, slot = 0;
+};
+
+/// A trial has trained an epoch that no run has told of before.
+struct EpochEnded {
+  int trial = 0, epoch = 0;               ///< epoch: 1-based.
+  std::map<std::string, double> metrics;  ///< "train_loss", "val_accuracy".
+  double value = 0;                       ///< The study's metric; NaN where the trial diverged.
+  int array = 0, slot = 0;
+};
+
+/// COMPLETE, PRUNED or FAIL.
+struct TrialEnded {
+  int trial = 0;
+  trials::State state = trials::State::kComplete;
+  std::optional<double> value;
+  std::string reason;  ///< Of FAIL.
+};
+
+/// An array has been opened, or has another width or way to run.
+struct ArrayChanged {
+  int array = 0;
+  std::string device, partition;  ///< partition: "hidden=64"; "" for all trials.
+  int width = 0, chunk = 0, threads = 0;
+};
+
+/// The test metrics of the best trial, when the study is finished.
+struct Tested {
+  int trial = 0;
+  std::map<std::string, double> metrics;
+};
+
+/// Something that a person should know, one line.
+struct Note {
+  std::string text;
+};
+
+/// An open array of slots.
+struct ArrayStatus {
+  std::string device, partition;
+  int width = 0, occupied = 0;
+};
+
+/// The best trial so far; not yet a COMPLETE one perhaps.
+struct BestSoFar {
+  int number = 0, epoch = 0;
+  double value = 0;
+  trials::Params params;
+};
+
+/// The study after a round, when the slots that it emptied were filled again.
+struct Status {
+  std::string study, metric;
+  int round = 0;               ///< Rounds of the study so far.
+  std::optional<int> planned;  ///< Trials in all; unset: no limit.
+  int complete = 0, pruned = 0, failed = 0;
+  int running = 0;                          ///< In a slot.
+  int waiting = 0;                          ///< Drawn or paused, in no slot.
+  std::int64_t epochs = 0;                  ///< Trial-epochs recorded, all runs together.
+  std::optional<std::int64_t> epochs_left;  ///< Trial-epochs to come if no trial fails; unset: no limit.
+  double rate = 0;                          ///< Trial-epochs per second of late; 0: unknown.
+  double seconds = 0;                       ///< Since this run began.
+  std::optional<BestSoFar> best;
+  std::vector<ArrayStatus> arrays;
+};
+
+/// The run ends. The last event of every run that is not killed.
+struct RunEnded {
+  bool finished = false;  ///< No trial is left; otherwise the run was stopped, and the study can go on.
+  std::optional<BestSoFar> best;
+};
+
+using Event =
+    std::variant<RunStarted, TrialStarted, EpochEnded, TrialEnded, ArrayChanged, Tested, Note, Status, RunEnded>;
+
+/// Where events go, in the order in which they happened.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  /// Called by one thread at a time.
+  virtual void take(const Event& event) = 0;
+};
+
+/// One line of JSON, without its line break: {"event": "trial_ended", ...}; the schema is in docs/events.md. Numbers
+/// that JSON does not have (NaN, infinities) are null.
+[[nodiscard]] std::string event_json(const Event& event);
+
+}  // namespace hfta::engine

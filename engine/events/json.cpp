@@ -1,0 +1,123 @@
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "engine/events/event.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::ordered_json;
+
+template <typename T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+ordered_json params_json(const trials::Params& params) {
+  ordered_json all = ordered_json::object();
+  for (const auto& [name, value] : params) {
+    all[name] = std::visit(
+        [](const auto& one) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(one)>, std::monostate>) {
+            return ordered_json(nullptr);
+          } else {
+            return ordered_json(one);
+          }
+        },
+        value);
+  }
+  return all;
+}
+
+ordered_json metrics_json(const std::map<std::string, double>& metrics) {
+  ordered_json all = ordered_json::object();
+  for (const auto& [name, value] : metrics) all[name] = value;
+  return all;
+}
+
+ordered_json best_json(const std::optional<BestSoFar>& best) {
+  if (!best) return nullptr;
+  return {
+      {"trial", best->number}, {"epoch", best->epoch}, {"value", best->value}, {"params", params_json(best->params)}};
+}
+
+ordered_json json_of(const RunStarted& e) {
+  return {{"event", "run_started"},
+          {"study", e.study},
+          {"storage", e.storage},
+          {"metric", e.metric},
+          {"direction", e.goal == trials::Goal::kMaximize ? "maximize" : "minimize"},
+          {"devices", e.devices},
+          {"resumed", e.resumed}};
+}
+
+ordered_json json_of(const TrialStarted& e) {
+  return {{"event", "trial_started"},
+          {"trial", e.trial},
+          {"params", params_json(e.params)},
+          {"array", e.array},
+          {"slot", e.slot}};
+}
+
+ordered_json json_of(const EpochEnded& e) {
+  return {{"event", "epoch_ended"}, {"trial", e.trial}, {"epoch", e.epoch}, {"metrics", metrics_json(e.metrics)},
+          {"value", e.value},       {"array", e.array}, {"slot", e.slot}};
+}
+
+ordered_json json_of(const TrialEnded& e) {
+  return {{"event", "trial_ended"},
+          {"trial", e.trial},
+          {"state", trials::name_of(e.state)},
+          {"value", or_null(e.value)},
+          {"reason", e.reason.empty() ? ordered_json(nullptr) : ordered_json(e.reason)}};
+}
+
+ordered_json json_of(const ArrayChanged& e) {
+  return {{"event", "array_changed"}, {"array", e.array}, {"device", e.device},  {"partition", e.partition},
+          {"width", e.width},         {"chunk", e.chunk}, {"threads", e.threads}};
+}
+
+ordered_json json_of(const Tested& e) {
+  return {{"event", "tested"}, {"trial", e.trial}, {"metrics", metrics_json(e.metrics)}};
+}
+
+ordered_json json_of(const Note& e) { return {{"event", "note"}, {"text", e.text}}; }
+
+ordered_json json_of(const Status& e) {
+  ordered_json arrays = ordered_json::array();
+  for (const ArrayStatus& array : e.arrays) {
+    arrays.push_back({{"device", array.device},
+                      {"partition", array.partition},
+                      {"width", array.width},
+                      {"occupied", array.occupied}});
+  }
+  return {{"event", "status"},
+          {"round", e.round},
+          {"trials", or_null(e.planned)},
+          {"complete", e.complete},
+          {"pruned", e.pruned},
+          {"failed", e.failed},
+          {"running", e.running},
+          {"waiting", e.waiting},
+          {"epochs", e.epochs},
+          {"epochs_left", or_null(e.epochs_left)},
+          {"epochs_per_second", e.rate > 0 ? ordered_json(e.rate) : ordered_json(nullptr)},
+          {"seconds", e.seconds},
+          {"best", best_json(e.best)},
+          {"arrays", std::move(arrays)}};
+}
+
+ordered_json json_of(const RunEnded& e) {
+  return {{"event", "run_ended"}, {"finished", e.finished}, {"best", best_json(e.best)}};
+}
+
+}  // namespace
+
+std::string event_json(const Event& event) {
+  const ordered_json json = std::visit([](const auto& e) { return json_of(e); }, event);
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace hfta::engine
