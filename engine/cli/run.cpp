@@ -17,6 +17,7 @@
 #include "base/text.hpp"
 #include "engine/cli/activity.hpp"
 #include "engine/cli/commands.hpp"
+#include "engine/cli/event_lines.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/places.hpp"
 #include "engine/cli/progress_view.hpp"
@@ -25,7 +26,6 @@
 #include "engine/driver/lease.hpp"
 #include "engine/driver/leftovers.hpp"
 #include "engine/driver/study.hpp"
-#include "engine/events/event.hpp"
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/store.hpp"
@@ -42,35 +42,7 @@ void add_json_option(boost::program_options::options_description& options) {
   options.add_options()("json", "events on standard output, one JSON object per line, in place of the report");
 }
 
-/// How a run speaks on standard output.
-enum class Speech { kReport, kEvents };
-
 Speech speech_from(const Arguments& arguments) { return arguments.has("json") ? Speech::kEvents : Speech::kReport; }
-
-class EventLines final : public EventSink {
- public:
-  explicit EventLines(Speech speech) : speaks_(speech == Speech::kEvents) {}
-  void take(const Event& event) override {
-    if (speaks_) print(event_json(event) + "\n");
-  }
-
- private:
-  bool speaks_;
-};
-
-/// Tells two.
-class Both final : public EventSink {
- public:
-  Both(EventSink& first, EventSink& second) : first_(first), second_(second) {}
-  void take(const Event& event) override {
-    first_.take(event);
-    second_.take(event);
-  }
-
- private:
-  EventSink& first_;
-  EventSink& second_;
-};
 
 Usage run_usage() {
   Usage usage;
@@ -167,16 +139,15 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
     trainers.push_back(watching.back().get());
   }
   ProgressView view(clock, activities);
-  EventLines lines(speech);
-  Both sink(view, lines);
+  EventLines lines(speech, &view);
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), clock);
-  DriverDependencies seams{store, trainers, *workers, clock, running, finished, sink, stop, faults};
+  DriverDependencies seams{store, trainers, *workers, clock, running, finished, lines, stop, faults};
   seams.state_memory = physical_memory() / 4;
   Driver driver(config, seams);
   const Outcome outcome = driver.run();
   view.clear();
   if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete, speech);
-  lines.take(run_ended(store, config, false));
+  EventLines(speech).take(run_ended(store, config, false));
   tell(fmt::format("stopped after {} rounds; everything is kept. To go on: hfta-tune resume '{}' --storage '{}'",
                    outcome.rounds, config.study, config.storage.string()));
   return 128 + outcome.stopped_by;

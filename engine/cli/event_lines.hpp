@@ -1,0 +1,26 @@
+#pragma once
+/// Events on standard output: what --json prints.
+
+#include "engine/events/event.hpp"
+
+namespace hfta::engine {
+
+/// How a run speaks on standard output.
+enum class Speech {
+  kReport,  ///< The report, when the study is finished.
+  kEvents,  ///< Every event, one line of JSON each.
+};
+
+/// Prints events where that is asked for, then passes them on to `next`. A reader that has left is no error.
+class EventLines final : public EventSink {
+ public:
+  /// `next` must outlive this; null: nobody.
+  explicit EventLines(Speech speech, EventSink* next = nullptr) : speech_(speech), next_(next) {}
+  void take(const Event& event) override;
+
+ private:
+  Speech speech_;
+  EventSink* next_;
+};
+
+}  // namespace hfta::engine
