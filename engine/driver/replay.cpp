@@ -29,6 +29,12 @@ void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::ve
     enqueued_ += trials_.back().enqueued ? 1 : 0;
   }
   entered_ = drawn();
+  // A study that had no cap may be given one that its trials have passed already.
+  if (strategy_.cap && drawn() > *strategy_.cap) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}: run_cap: found {}, wanted at least {}, the trials that study '{}' "
+                                                "has; --fresh starts a new one beside it",
+                                                config_.file.string(), *strategy_.cap, drawn(), config_.study));
+  }
   replay();
   for (int draw = 0; draw < drawn(); ++draw) {
     if (entry(draw).recorded > 0 || entry(draw).phase == Phase::kDone) {

@@ -224,6 +224,23 @@ TEST_CASE("rounds, arrays and slots are recorded as they were") {
   for (const auto& [key, count] : filled) CHECK(count == rounds.at(key).occupied);
 }
 
+TEST_CASE("a first cap below the trials that there are is refused, on every method") {
+  const std::string method = GENERATE("hyperband", "grid", "asha");
+  CAPTURE(method);
+  StudyConfig made = method == "hyperband" ? digits_config() : random_config(1);
+  made.run_cap.reset();
+  if (method != "hyperband") {
+    made.method = Method::kGrid;
+    made.space = {choice("hidden", {std::int64_t{64}, std::int64_t{128}}), choice("lr", {0.1, 0.2, 0.3})};
+  }
+  if (method == "asha") made.early_stopping = "asha";
+  StudyFixture study(std::move(made));
+  (void)study.run();
+  const std::size_t trials = study.trials().size();
+  study.config.run_cap = 3;
+  REQUIRE_THROWS_WITH(study.run(), Catch::Contains("run_cap: found 3, wanted at least " + std::to_string(trials)));
+}
+
 TEST_CASE("a raised cap goes on with the study") {
   SECTION("hyperband: the next pass begins") {
     StudyFixture study(digits_config());
