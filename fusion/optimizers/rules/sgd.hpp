@@ -25,11 +25,11 @@ struct Sgd {
             each([](const SlotStep& s) { return s.step == 1 ? 1.0 : 0.0; })};
   }
 
-  // 0: without momentum, where the buffer is not touched; 1: with.
-  static constexpr int forms = 2;
+  // 0: without momentum, where the buffer is not touched; 1: with; 2: with Nesterov's.
+  static constexpr int forms = 3;
   template <typename T>
   static HFTA_BOTH int form(const Numbers<T>& k) {
-    return k.momentum == T(0) ? 0 : 1;
+    return k.momentum == T(0) ? 0 : k.nesterov == T(0) ? 1 : 2;
   }
 
   template <int form, typename V>
@@ -39,7 +39,8 @@ struct Sgd {
       weight = fma(-k.lr, d, weight);
     } else {
       buffer = select(k.begins != V(0), d, fma(k.undamped, d, k.momentum * buffer));
-      weight = fma(-k.lr, select(k.nesterov != V(0), fma(k.momentum, buffer, d), buffer), weight);
+      if constexpr (form == 1) weight = fma(-k.lr, buffer, weight);
+      if constexpr (form == 2) weight = fma(-k.lr, fma(k.momentum, buffer, d), weight);
     }
   }
 };
