@@ -320,8 +320,8 @@ def places(world, arguments):
     return f"a death at each of {len(PLACES)} places, the first and a later time"
 
 
-def stop(life, how, folder, before):
-    """Asks a process inside an epoch to stop; what it left."""
+def stop(life, how, folder):
+    """Asks a process inside an epoch to stop; what it left, or None where it had come to the end."""
     life.send(how)
     sent = time.monotonic()
     code = life.end()
@@ -331,9 +331,7 @@ def stop(life, how, folder, before):
     assert code == 128 + how, f"exit {code}: {life.lines}"
     assert took < 2, f"{how.name}: ended after {took:.1f} s"
     assert "hfta-tune resume 's' --storage" in life.lines[-1][1], life.lines
-    left = Left(folder)
-    assert left.files != before.files, "a life has not got on"
-    return left
+    return Left(folder)
 
 
 def signals(world, arguments):
@@ -341,15 +339,19 @@ def signals(world, arguments):
     epoch = expected.seconds / 5  # a share of what all of them take
     folder = world.folder(expected.text)
     left, stops, inside = Left(folder), 0, 0
-    moments = random.Random(3)
+    moments, patience = random.Random(3), 1.0
     while True:
         before = left
         life = world.life(folder, expected.options)
         assert life.wait_for(STARTS), life.lines
-        time.sleep(moments.uniform(0.3, 1) * epoch)
-        left = stop(life, (signal.SIGTERM, signal.SIGINT)[stops % 2], folder, before)
+        time.sleep(moments.uniform(0.3, 1) * epoch * patience)
+        left = stop(life, (signal.SIGTERM, signal.SIGINT)[stops % 2], folder)
         if left is None:
             break
+        if left.files == before.files:  # on a busy machine a life may be over before its first step
+            patience *= 1.5
+            assert patience < 50, "lives do not get on"
+            continue
         stops += 1
         inside += len(left.tables["epochs"]) == len(before.tables["epochs"])
         assert stops < 60, "no life reaches the end"
