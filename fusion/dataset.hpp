@@ -39,12 +39,12 @@ struct Splits {
 /// The config's `data:` without batch_size.
 struct DataSource {
   std::string name;             ///< A built-in set ("digits"), or "" for files.
-  std::filesystem::path train;  ///< .npz, a table, a folder of .npy files, or the .npy of the one input
+  std::filesystem::path train;  ///< A file that a reader knows (fusion/data/readers.cpp), or a folder of .npy files
   std::filesystem::path validation_file, test_file;  ///< "" if none or a fraction
   std::optional<double> validation, test;            ///< Fractions of the training file, split by seed.
   std::vector<std::string> x;                        ///< Arrays in the .npz or folder; empty: "x".
-  std::string y;                      ///< The same for the target, "": "y"; beside an .npy: its file, from there.
-  std::string target;                 ///< Column of a table
+  std::string y;       ///< The same for the target, "": "y"; beside a file of inputs: its file, from there.
+  std::string target;  ///< Column of a table
   std::vector<std::string> features;  ///< Columns of a table; empty: all but the target
   std::string where;                  ///< "digits.yaml:24", for messages
 };
@@ -58,8 +58,14 @@ struct DataSource {
 [[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
                                const std::filesystem::path& root, const std::vector<DType>& inputs = {});
 
-/// Whether a file of that name is read as a table: .csv, .tsv, .csv.gz or .tsv.gz.
-[[nodiscard]] bool is_table(const std::filesystem::path& path);
+/// How a config names what is in a file of data.
+enum class DataKeys {
+  kNames,    ///< x, y: names of arrays within it.
+  kPair,     ///< It is the one array of inputs; y: the file of the targets, from its folder.
+  kColumns,  ///< target, features: names of columns.
+};
+/// By the file's name (and by what is there, for a folder); kNames for a kind that no reader knows.
+[[nodiscard]] DataKeys data_keys(const std::filesystem::path& path);
 
 /// Names of the built-in sets.
 [[nodiscard]] const std::vector<std::string>& builtin_data();

@@ -12,23 +12,21 @@ namespace fs = std::filesystem;
 
 fs::path from_folder(const fs::path& folder, const std::string& path) { return (folder / path).lexically_normal(); }
 
-bool has_extension(const std::string& path, const std::string& wanted) {
-  std::string extension = fs::path(path).extension().string();
-  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return extension == wanted;
-}
-
 // A built-in set, a table, or arrays: what other keys there are depends on it.
 std::string read_source(Reader& data, const fs::path& folder, const trials::Space& space, TaskSpec& task) {
   const auto name = data.optional_word("name");
   const auto train = data.optional_word("train");
   if (name && train) data.fail("name", "found both name and train, wanted one of them");
   if (!name && !train) {
-    data.fail("train",
-              fmt::format("found nothing, wanted a file of data (.npz, .npy, .csv, .tsv), or a built-in set: name: {}",
-                          join(fusion::builtin_data())));
+    data.fail(
+        "train",
+        fmt::format(
+            "found nothing, wanted a file of data (.npz, .npy, .csv, .safetensors, ...), or a built-in set: name: {}",
+            join(fusion::builtin_data())));
   }
-  const auto kind_of = [](const std::string& file) { return fusion::is_table(file) ? "table" : "arrays"; };
+  const auto kind_of = [](const std::string& file) {
+    return fusion::data_keys(file) == fusion::DataKeys::kColumns ? "table" : "arrays";
+  };
   const std::string kind = name ? "built-in" : kind_of(*train);
   std::vector<std::string> possible = {kind};
   if (train) {
@@ -59,15 +57,15 @@ void read_part(Reader& data, const char* key, bool builtin, const fs::path& fold
 }
 
 void read_arrays(Reader& data, TaskSpec& task) {
-  const bool pair = has_extension(task.data.train.string(), ".npy");
+  const bool pair = fusion::data_keys(task.data.train) == fusion::DataKeys::kPair;
   if (const Node* x = data.find("x")) {
-    if (pair) data.fail("x", "found names beside an .npy file of inputs, wanted one or the other");
+    if (pair) data.fail("x", "found names beside a file of inputs, wanted one or the other");
     task.data.x = data.site("x").words(*x);
     data.record("x", to_json(*x));
   } else {
     data.record("x", "x");
   }
-  if (pair && !data.has("y")) data.fail("y", "found nothing, wanted the .npy file of the targets");
+  if (pair && !data.has("y")) data.fail("y", "found nothing, wanted the file of the targets");
   task.data.y = data.word("y");
 }
 

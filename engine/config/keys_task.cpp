@@ -70,8 +70,10 @@ std::vector<Key> model_and_data_keys() {
        .fallback = "none",
        .only = {"arrays", "table"},
        .searched = shape,
-       .sentence = "Training data: an .npz, a folder of .npy files, one .npy of inputs, or a table (.csv, .tsv, "
-                   ".csv.gz, .tsv.gz). Relative to the config's folder."},
+       .sentence =
+           "Training data: arrays by name (.npz, .safetensors, a folder of .npy files), the one array of inputs "
+           "(.npy, or MNIST's IDX, also with .gz), or a table (.csv, .tsv, .csv.gz, .tsv.gz). Relative to the "
+           "config's folder."},
       {.path = "data.validation",
        .type = KeyType::kOther,
        .fallback = "none",
@@ -98,13 +100,13 @@ std::vector<Key> model_and_data_keys() {
        .only = {"arrays"},
        .searched = shape,
        .wanted = "a name or a list of names",
-       .sentence = "Names of the arrays of inputs; not for a single .npy of inputs."},
+       .sentence = "Names of the arrays of inputs; not beside a single file of inputs."},
       {.path = "data.y",
        .type = KeyType::kWord,
        .fallback = "y",
        .only = {"arrays"},
        .searched = shape,
-       .sentence = "Name of the array of targets; beside a single .npy of inputs, the targets' .npy (required)."},
+       .sentence = "Name of the array of targets; beside a single file of inputs, the file of the targets (required)."},
       {.path = "data.target",
        .type = KeyType::kWord,
        .only = {"table"},

@@ -1,5 +1,6 @@
 #pragma once
-/// Arrays of numbers in NumPy's files: one .npy, or members of an .npz. Internal to fusion/data.
+/// Arrays of numbers as files have them, and in NumPy's files: one .npy, or members of an .npz. Internal to
+/// fusion/data.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,24 @@ struct StoredArray {
   Shape shape;
   Numbers numbers;
 };
+
+/// How an array's numbers lie in a file.
+struct NumberLayout {
+  char kind = 'f';        ///< NumPy's letter: b boolean, i and u integers, f floats; B: bfloat16.
+  std::size_t width = 4;  ///< Bytes of a number.
+  bool big_endian = false;
+  bool fortran_order = false;
+  Shape shape;
+  std::size_t elements = 0;  ///< Product of shape; elements * width does not overflow.
+};
+
+/// The numbers of an array. REQUIRES elements * width `bytes`. Throws Error{kConfig}, beginning with `place`, for
+/// numbers that are not finite, or not whole where integers are wanted.
+[[nodiscard]] StoredArray read_numbers(const NumberLayout& layout, std::span<const std::byte> bytes, Use use,
+                                       const std::string& place);
+
+/// What the array's numbers take once they are read (see Use).
+[[nodiscard]] std::uint64_t bytes_in_memory(const NumberLayout& layout, Use use);
 
 /// A .npy file's bytes, format versions 1 to 3: booleans, integers and floats of any width and byte order, in C or
 /// Fortran order. Nothing is allocated on the word of a header that the bytes do not bear out.

@@ -18,6 +18,9 @@ struct TableFormat {
   bool gzipped = false;
 };
 
+/// Whether a file of that name is a table.
+[[nodiscard]] bool is_table(const std::filesystem::path& path);
+
 /// nullopt: no table. Capitals do not matter.
 [[nodiscard]] std::optional<TableFormat> table_format(const std::filesystem::path& path);
 

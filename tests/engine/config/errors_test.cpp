@@ -297,7 +297,8 @@ TEST_CASE("layers") {
 TEST_CASE("data and metric") {
   check({
       {{{kData, "{batch_size: 64}"}},
-       "s.yaml:18: data.train: found nothing, wanted a file of data (.npz, .npy, .csv, .tsv), or a built-in set: name: "
+       "s.yaml:18: data.train: found nothing, wanted a file of data (.npz, .npy, .csv, .safetensors, ...), or a "
+       "built-in set: name: "
        "digits"},
       {{{kData, "{name: digit, batch_size: 64}"}},
        "s.yaml:18: data.name: found 'digit', wanted digits; did you mean 'digits'?"},
@@ -308,8 +309,7 @@ TEST_CASE("data and metric") {
       {{{kData, "{train: a.csv, batch_size: 64}"}}, "s.yaml:18: data.target: found nothing, wanted a word"},
       {{{kData, "{train: a.npz, target: y, batch_size: 64}"}},
        "s.yaml:18: data.target: found a key of table, wanted a key of arrays: train, ..."},
-      {{{kData, "{train: a.npy, batch_size: 64}"}},
-       "s.yaml:18: data.y: found nothing, wanted the .npy file of the targets"},
+      {{{kData, "{train: a.npy, batch_size: 64}"}}, "s.yaml:18: data.y: found nothing, wanted the file of the targets"},
       {{{kData, "{train: a.npz, x: [], batch_size: 64}"}},
        "s.yaml:18: data.x: found an empty list, wanted a name or a list of names"},
       {{{"validation: 0.2", "validation: 0"}},

@@ -169,10 +169,9 @@ TEST_CASE("data that cannot be used are refused", "[dataset]") {
              Catch::Contains("y.npy: found label 0.5 at element 1, wanted a whole number"));
 
   CHECK(error_of(folder_of("/no/such.npz")) == place + "/no/such.npz: found no such file");
-  CHECK_THAT(
-      error_of(folder_of(folder.write("d.parquet", "x"))),
-      Catch::Contains(
-          "found a file of kind '.parquet', wanted .npz, .npy, .csv, .tsv (or one of these two with .gz) or a folder"));
+  CHECK_THAT(error_of(folder_of(folder.write("d.parquet", "x"))),
+             Catch::Contains(
+                 "found a file of kind '.parquet', wanted one of: a folder of .npy files; .npz; .npy; .csv, .tsv"));
   CHECK_THAT(error_of(folder_of(folder.write("t.csv", "a,y\n1,2\n"))), Catch::Contains("target: found nothing"));
   CHECK_THAT(error_of(folder_of(folder.write("a/x.npy", three))), Catch::Contains("y: found nothing"));
   DataSource builtin;
