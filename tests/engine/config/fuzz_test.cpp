@@ -66,9 +66,10 @@ void on_small_stack(const std::function<void()>& work) {
     (*static_cast<const std::function<void()>*>(argument))();
     return nullptr;
   };
-  REQUIRE(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&work)) == 0);
-  pthread_join(thread, nullptr);
+  const int failed = pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&work));
+  if (failed == 0) pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
+  REQUIRE(failed == 0);  // asserted when the thread, which asserts too, has ended
 }
 
 TEST_CASE("no text crashes or hangs the reader") {

@@ -192,7 +192,7 @@ TEST_CASE("a stop in the middle of an epoch is heeded after the step, and no ste
   StudyFixture study(digits_config());
   study.config.width = 16;
   study.world.steps = 7;
-  long asked = 0;
+  std::atomic<long> asked{0};  // by every device's thread
   int runs = 0;
   for (;; ++runs) {
     REQUIRE(runs < 2000);
