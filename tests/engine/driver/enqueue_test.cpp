@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <map>
@@ -58,7 +59,7 @@ class SlowClock final : public Clock {
  public:
   [[nodiscard]] Utc utc() const override { return SystemClock().utc(); }
   [[nodiscard]] double seconds() const override { return SystemClock().seconds() + passed; }
-  double passed = 0;
+  std::atomic<double> passed = 0;  // read by the thread that writes to the store
 };
 
 std::vector<Trial> enqueued(StudyFixture& study) {
