@@ -17,7 +17,8 @@ enum class Stream : std::uint32_t {
   kOrder = 4,
   kSplit = 5,
   kSimulation = 6,
-  kEnqueued = 7
+  kEnqueued = 7,
+  kTpe = 8
 };
 
 /// One block of Philox4x32-10: 128 bits that depend on every bit of counter and key.

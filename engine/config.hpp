@@ -14,13 +14,11 @@
 #include "fusion/exported.hpp"
 #include "fusion/layers.hpp"
 #include "fusion/recipe.hpp"
-#include "search/scheduler.hpp"
+#include "search/methods.hpp"
 #include "search/stopping.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine {
-
-enum class Method { kGrid, kRandom, kHyperband };
 
 /// `model: {file: ...}`: an exported model and what is made of it.
 struct ModelFile {
@@ -51,9 +49,9 @@ struct StudyConfig {
   std::filesystem::path file, folder;
   std::filesystem::path storage;  ///< The SQLite file.
   std::uint64_t seed = 0;
-  Method method = Method::kRandom;
-  search::HyperbandOptions hyperband;
-  std::string early_stopping = "none";       ///< A name of search::stopping_rules(); "none" for hyperband.
+  std::string method = "random";  ///< A name of search::methods().
+  search::MethodOptions method_options;
+  std::string early_stopping = "none";       ///< A name of search::stopping_rules(); "none" where the method stops.
   search::StoppingOptions stopping_options;  ///< Of that rule; max_epochs is the task's.
   std::optional<int> run_cap;
   std::string metric;  ///< "val_accuracy"

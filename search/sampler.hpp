@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "search/history.hpp"
 #include "trials/space.hpp"
 #include "trials/trial.hpp"
 
@@ -16,10 +17,12 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study; what was
-  /// enqueued does not count), fewer when the space is exhausted. `history` holds every earlier trial with what is
-  /// known of it. Deterministic in its arguments.
-  [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k,
-                                                        const std::vector<trials::Trial>& history) = 0;
+  /// enqueued does not count), fewer when the space is exhausted. Deterministic in its arguments, and the same as k
+  /// questions for one draw each, between which the history grows by what was drawn, without any value.
+  [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k, const History& history) = 0;
+  /// Whether ask() reads `history`. If so, trials are drawn when slots want them, as many as fit; if not, they may be
+  /// drawn long before, with an empty history.
+  [[nodiscard]] virtual bool learns() const { return false; }
   /// How many configurations there are at all; nullopt if unlimited.
   [[nodiscard]] virtual std::optional<std::int64_t> size() const { return std::nullopt; }
 };
@@ -33,5 +36,18 @@ class Sampler {
 /// likelier ones sooner. Spaces of up to 2^20 configurations are shuffled, pass after pass; for larger finite ones
 /// every draw is kept in memory. size() is nullopt: a further pass can always follow.
 [[nodiscard]] std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed);
+
+struct TpeOptions {
+  int startup_trials = 10;  ///< Random draws until so many trials have ended.
+  int candidates = 24;
+};
+
+/// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with what runs counted as bad (constant
+/// liar), as Optuna 5 has it: of `candidates` draws from a density of the best tenth of the trials, at most 25, the one
+/// that is likeliest against a density of all others. COMPLETE trials come before PRUNED ones, of which those that came
+/// further are better; a trial that failed is worse than any. Where there are finitely many configurations, none is
+/// drawn twice as long as another is found. Learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                const TpeOptions& options);
 
 }  // namespace hfta::search

@@ -27,6 +27,8 @@ enum class Part : std::int64_t {
   kRound,      ///< study_id, round, array, width, occupied, seconds
   kSlot,       ///< study_id, round, array, slot, trial_id, epoch
   kEnqueued,   ///< trial_id of a trial that another program asked for
+  kSeen,       ///< trial_id, rounds that were over when it was drawn
+  kEndRound,   ///< trial_id, round after which it ended
 };
 
 namespace detail {

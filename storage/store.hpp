@@ -70,6 +70,7 @@ struct StateChange {
   std::optional<double> value;
   std::string reason;
   trials::UtcTime when;
+  std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
 };
 
 /// What one round writes.
@@ -140,10 +141,10 @@ class Store {
   void update(const StudyRecord& study);
 
   /// Adds trials as RUNNING with their parameters, in one transaction; returns their numbers, in order. Their draws
-  /// count on from the last. A parameter that is not in the study's space, or a value that its distribution cannot
-  /// give, is our bug.
-  std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params,
-                              trials::UtcTime when);
+  /// count on from the last. `seen_rounds`: Trial::seen_rounds of each. A parameter that is not in the study's space,
+  /// or a value that its distribution cannot give, is our bug.
+  std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params, trials::UtcTime when,
+                              std::optional<int> seen_rounds = std::nullopt);
   /// Trials that wait to be begun, by number, less those that we drew. What stands for no value is given as text.
   [[nodiscard]] std::vector<EnqueuedTrial> enqueued(const std::string& study);
   /// Makes a waiting trial ours: RUNNING with `params`, its draw the next one; or, where `failure` says why it cannot

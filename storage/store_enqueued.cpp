@@ -94,12 +94,7 @@ bool Store::claim(const std::string& study, int number, const Params& params, tr
   if (connection.changes() != 1) return false;
   connection.query("DELETE FROM trial_params WHERE trial_id = ?1").bind(id).run();
   impl_->add_draw(known, {id, number, now, /*enqueued=*/true}, params);
-  connection
-      .query(
-          "INSERT OR REPLACE INTO trial_system_attributes (trial_id, \"key\", value_json)"
-          " VALUES (?1, 'hfta:enqueued', 'true')")
-      .bind(id)
-      .run();
+  set_attribute(connection, id, kEnqueuedKey, "true");
   if (!failure.empty()) {
     connection.query("UPDATE hfta_trials SET reason = ?2 WHERE trial_id = ?1").bind(id, failure).run();
     write_end_digest(connection, id);

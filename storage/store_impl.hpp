@@ -65,6 +65,7 @@ struct Store::Impl {
     int number = 0;
     std::string started;  ///< As it is stored.
     bool enqueued = false;
+    std::optional<int> seen_rounds = std::nullopt;
   };
   /// Enters a trial under the next draw, with its parameters and the digest of both. Inside a transaction.
   void add_draw(KnownStudy& study, const NewDraw& row, const trials::Params& params);
@@ -80,6 +81,13 @@ struct Store::Impl {
   std::optional<std::int64_t> seen_version;  ///< SQLite's data_version, as changed_outside() saw it last.
   std::map<std::string, Lease> held;         ///< By study.
 };
+
+/// Keys of ours among Optuna's trial_system_attributes.
+inline constexpr const char* kEnqueuedKey = "hfta:enqueued";
+inline constexpr const char* kSeenKey = "hfta:seen_rounds";
+inline constexpr const char* kEndRoundKey = "hfta:ended_round";
+/// `value_json`: as it is stored.
+void set_attribute(Connection& connection, std::int64_t trial_id, const char* key, const std::string& value_json);
 
 /// Writes the digest of a trial's end as its rows stand. For ends that are ours: others may end a trial that we began.
 void write_end_digest(Connection& connection, std::int64_t trial_id);

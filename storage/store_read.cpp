@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/json_int.hpp"
 #include "base/text.hpp"
 #include "storage/json.hpp"
 #include "storage/store_impl.hpp"
@@ -14,6 +15,15 @@ namespace hfta::storage {
 namespace {
 
 using trials::Trial;
+
+int small_json(std::string_view text, const char* what) {
+  const nlohmann::json number = parse(text, what);
+  try {
+    return int_from(number);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::kStorage, fmt::format("{}: {}", what, error.what()));
+  }
+}
 
 /// The trials of a study while they are put together. Every query goes through them in order of trial_id, so that a
 /// cursor finds the trial of a row.
@@ -44,6 +54,7 @@ class Builder {
     return connection_.query(sql);
   }
   const OptunaDistribution& distribution(std::string_view json);
+  void read_attributes();
   void read_reasons(bool has_digests);
   void read_epochs();
   void read_tests();
@@ -129,15 +140,34 @@ void Builder::read_values() {
   }
 }
 
+// Attributes are read in the order of trial_id too, so that no trial is searched for.
+void Builder::read_attributes() {
+  Query query = open(
+      "SELECT t.trial_id, a.\"key\", a.value_json FROM trials t JOIN trial_system_attributes a"
+      " ON a.trial_id = t.trial_id WHERE t.study_id = ?1 AND a.\"key\" IN (?2, ?3, ?4) ORDER BY t.trial_id");
+  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey);
+  while (query.next()) {
+    Trial* trial = seek(query);
+    if (trial == nullptr) continue;
+    const std::int64_t id = query.integer(0);
+    if (query.view(1) == kEnqueuedKey) {
+      trial->enqueued = true;
+      digests().rows += Digest::of(Part::kEnqueued, id);
+    } else if (query.view(1) == kSeenKey) {
+      trial->seen_rounds = small_json(query.view(2), kSeenKey);
+      digests().rows += Digest::of(Part::kSeen, id, query.view(2));
+    } else {
+      trial->ended_round = small_json(query.view(2), kEndRoundKey);
+      digests().end += Digest::of(Part::kEndRound, id, query.view(2));
+    }
+  }
+}
+
 void Builder::read_reasons(bool has_digests) {
-  Query query = open(has_digests ? "SELECT trial_id, reason, exact_json, draw, EXISTS (SELECT 1 FROM"
-                                   " trial_system_attributes a WHERE a.trial_id = h.trial_id AND a.\"key\" ="
-                                   " 'hfta:enqueued'), digest, end_digest FROM hfta_trials h WHERE study_id = ?1"
-                                   " ORDER BY trial_id"
-                                 : "SELECT trial_id, reason, exact_json, draw, EXISTS (SELECT 1 FROM"
-                                   " trial_system_attributes a WHERE a.trial_id = h.trial_id AND a.\"key\" ="
-                                   " 'hfta:enqueued'), NULL, NULL FROM hfta_trials h WHERE study_id = ?1"
-                                   " ORDER BY trial_id");
+  Query query = open(has_digests ? "SELECT trial_id, reason, exact_json, draw, digest, end_digest FROM hfta_trials"
+                                   " WHERE study_id = ?1 ORDER BY trial_id"
+                                 : "SELECT trial_id, reason, exact_json, draw, NULL, NULL FROM hfta_trials"
+                                   " WHERE study_id = ?1 ORDER BY trial_id");
   query.bind(study_);
   while (query.next()) {
     Trial* trial = seek(query);
@@ -145,15 +175,13 @@ void Builder::read_reasons(bool has_digests) {
       throw Error(ErrorKind::kStorage, fmt::format("draw {}: its trial is not there; {}", query.small(3), kDamaged));
     }
     trial->reason = query.text(1);
-    trial->enqueued = query.integer(4) != 0;
     Digests& d = digests();
     d.ours = true;
     d.rows += Digest::of(Part::kTrial, query.integer(0), trial->number, query.integer(3), query.view(2));
-    if (trial->enqueued) d.rows += Digest::of(Part::kEnqueued, query.integer(0));
     d.end +=
         Digest::of(Part::kState, query.integer(0), trials::name_of(trial->state), completed_[cursor_], query.view(1));
-    if (!query.is_null(5)) d.stored = Digest(query.integer(5));
-    if (!query.is_null(6)) d.stored_end = Digest(query.integer(6));
+    if (!query.is_null(4)) d.stored = Digest(query.integer(4));
+    if (!query.is_null(5)) d.stored_end = Digest(query.integer(5));
     if (query.is_null(2)) continue;
     const nlohmann::json exact = parse(query.view(2), "exact_json");
     for (const auto& [name, value] : exact.items()) {
@@ -165,6 +193,7 @@ void Builder::read_reasons(bool has_digests) {
 }
 
 void Builder::read_ours(bool has_digests) {
+  read_attributes();
   read_reasons(has_digests);
   read_epochs();
   read_tests();

@@ -156,6 +156,7 @@ void write_state(Connection& connection, std::int64_t trial_id, const StateChang
   connection.query("UPDATE hfta_trials SET reason = ?2, end_digest = NULL WHERE trial_id = ?1")
       .bind(trial_id, change.reason)
       .run();
+  if (change.round) set_attribute(connection, trial_id, kEndRoundKey, std::to_string(*change.round));
   write_value(connection, trial_id, value_to_store(change));
   if (ends) write_end_digest(connection, trial_id);
 }
@@ -234,6 +235,12 @@ void write_study_digest(Connection& connection, std::int64_t study_id) {
 
 }  // namespace
 
+void set_attribute(Connection& connection, std::int64_t trial_id, const char* key, const std::string& value_json) {
+  connection.query("INSERT OR REPLACE INTO trial_system_attributes (trial_id, \"key\", value_json) VALUES (?1, ?2, ?3)")
+      .bind(trial_id, key, value_json)
+      .run();
+}
+
 void write_end_digest(Connection& connection, std::int64_t trial_id) {
   Digest digest;
   {
@@ -247,6 +254,9 @@ void write_end_digest(Connection& connection, std::int64_t trial_id) {
     Query tests = connection.query("SELECT name, value, value_type FROM hfta_test_metrics WHERE trial_id = ?1");
     tests.bind(trial_id);
     while (tests.next()) digest += Digest::of(Part::kTest, trial_id, tests.view(0), tests.number(1), tests.view(2));
+    Query round =
+        connection.query("SELECT value_json FROM trial_system_attributes WHERE trial_id = ?1 AND \"key\" = ?2");
+    if (round.bind(trial_id, kEndRoundKey).next()) digest += Digest::of(Part::kEndRound, trial_id, round.view(0));
   }
   connection.query("UPDATE hfta_trials SET end_digest = ?2 WHERE trial_id = ?1").bind(trial_id, digest.stored()).run();
 }
@@ -342,12 +352,18 @@ void Store::Impl::add_draw(KnownStudy& study, const NewDraw& row, const Params& 
   digest += Digest::of(Part::kStarted, row.trial_id, row.started);
   digest += Digest::of(Part::kTrial, row.trial_id, row.number, draw, exact.text().value_or(""));
   if (row.enqueued) digest += Digest::of(Part::kEnqueued, row.trial_id);
+  if (row.seen_rounds) {
+    const std::string text = std::to_string(*row.seen_rounds);
+    digest += Digest::of(Part::kSeen, row.trial_id, text);
+    set_attribute(connection, row.trial_id, kSeenKey, text);
+  }
   connection.query("INSERT INTO hfta_trials (trial_id, study_id, draw, exact_json, digest) VALUES (?1, ?2, ?3, ?4, ?5)")
       .bind(row.trial_id, study.id, draw, exact.text(), digest.stored())
       .run();
 }
 
-std::vector<int> Store::add_trials(const std::string& study, const std::vector<Params>& params, trials::UtcTime when) {
+std::vector<int> Store::add_trials(const std::string& study, const std::vector<Params>& params, trials::UtcTime when,
+                                   std::optional<int> seen_rounds) {
   Connection& connection = impl_->connection;
   Transaction transaction(connection, Transaction::Kind::kWrite);
   impl_->check_lease(study);
@@ -366,7 +382,7 @@ std::vector<int> Store::add_trials(const std::string& study, const std::vector<P
     connection.query("INSERT INTO trials (number, study_id, state, datetime_start) VALUES (?1, ?2, 'RUNNING', ?3)")
         .bind(number, known.id, utc_text(when))
         .run();
-    impl_->add_draw(known, {connection.last_id(), number, utc_text(when)}, trial);
+    impl_->add_draw(known, {connection.last_id(), number, utc_text(when), false, seen_rounds}, trial);
     numbers.push_back(number++);
   }
   transaction.commit();

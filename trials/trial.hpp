@@ -37,9 +37,13 @@ struct Trial {
   int number = 0;  ///< Optuna's number: 0-based position in its study.
   Params params;
   State state = State::kRunning;
-  bool enqueued = false;                       ///< Of ours: asked for by Optuna's enqueue_trial, not by the sampler.
-  std::optional<double> value;                 ///< The study's metric; absent while unknown and for FAIL.
-  std::string reason;                          ///< Why it failed; empty otherwise.
+  bool enqueued = false;        ///< Of ours: asked for by Optuna's enqueue_trial, not by the sampler.
+  std::optional<double> value;  ///< The study's metric; absent while unknown and for FAIL.
+  std::string reason;           ///< Why it failed; empty otherwise.
+  /// Of ours, drawn by a method that learns: how many of the study's rounds were over when it was drawn.
+  std::optional<int> seen_rounds;
+  /// Of ours, in such a study: the round after which it ended, or before which, where it ended in no slot.
+  std::optional<int> ended_round;
   std::vector<EpochRecord> epochs;             ///< Ascending by epoch.
   std::map<std::string, double> test_metrics;  ///< test_*: only of the best trial of a finished study.
   std::optional<UtcTime> started;

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "engine/report/columns.hpp"
 #include "engine/report/words.hpp"
-#include "search/scheduler.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -32,18 +31,6 @@ std::string values_text(const Distribution& d) {
   }
   return has_bounds(d.kind) ? shortest(d.min) + " .. " + shortest(d.max)
                             : "mu " + shortest(d.mu) + ", sigma " + shortest(d.sigma);
-}
-
-const char* method_name(Method method) {
-  switch (method) {
-    case Method::kGrid:
-      return "grid";
-    case Method::kRandom:
-      return "random";
-    case Method::kHyperband:
-      break;
-  }
-  return "hyperband";
 }
 
 std::string bytes_text(double bytes) {
@@ -117,14 +104,8 @@ std::string rungs_text(const StudyConfig& config) {
     return fmt::format("early stopping: {}; {}\n", stopping_text(config),
                        search::stopping_rule(config.early_stopping).sentence);
   }
-  if (config.method != Method::kHyperband) return "";
-  std::string text = "brackets of a pass (trials x epochs):";
-  for (const std::vector<search::Rung>& bracket : search::hyperband_brackets(config.hyperband)) {
-    std::vector<std::string> rungs;
-    for (const search::Rung& rung : bracket) rungs.push_back(fmt::format("{}x{}", rung.trials, rung.epochs));
-    text += " [" + join(rungs, " ") + "]";
-  }
-  return text + "\n";
+  const search::Method& method = search::method(config.method);
+  return method.plan_text == nullptr ? "" : method.plan_text(config.method_options) + "\n";
 }
 
 // Model files that the partitions train and evaluate, each once.
@@ -218,8 +199,8 @@ ordered_json model_json(const ModelFacts& model) {
 }  // namespace
 
 std::string plan_table(const StudyConfig& config, const Plan& plan) {
-  std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), method_name(config.method),
-                                name_of(config.goal), printable(config.metric));
+  std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), config.method, name_of(config.goal),
+                                printable(config.metric));
   out += plan.trials ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
                                    plan.epochs.value_or(0), plan.max_epochs)
                      : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
@@ -233,7 +214,7 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
 
 std::string plan_json(const StudyConfig& config, const Plan& plan) {
   ordered_json json = {{"study", config.study},
-                       {"method", method_name(config.method)},
+                       {"method", config.method},
                        {"early_stopping", config.early_stopping},
                        {"metric", config.metric},
                        {"direction", name_of(config.goal)},

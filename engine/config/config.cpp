@@ -72,7 +72,9 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
-  if (record.at("method") != "hyperband") record.erase("hyperband");
+  for (const search::Method& method : search::methods()) {
+    if (record.at("method") != method.name) record.erase(method.name);
+  }
   // A study that was begun before there was the key still is what it was.
   if (record.at("early_stopping").at("name") == "none") record.erase("early_stopping");
 }
@@ -99,7 +101,8 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   task->folder = config.folder;
   task->tree = task_part(root);
   task->space = config.space;
-  task->default_epochs = config.method == Method::kHyperband ? config.hyperband.max_epochs : 0;
+  const bool stops = search::method(config.method).scheduler != nullptr;
+  task->default_epochs = stops ? config.method_options.hyperband.max_epochs : 0;
   task->metric = config.metric;
   task->metric_node = *root.find("metric")->find("name");
   config.task = [task](const trials::Params& params) {

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "engine/config/keys.hpp"
+#include "search/methods.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -45,8 +46,12 @@ std::string section_table(const std::string& section) {
 
 std::string key_reference() {
   std::string out;
-  for (const char* section : {"", "hyperband", "early_stopping", "metric", "parameters.*", "model", "data", "train",
-                              "train.loss", "train.optimizer", "train.schedule", "array"}) {
+  out += section_table("");
+  for (const search::Method& method : search::methods()) {
+    if (!method.fields.empty()) out += section_table(method.name);
+  }
+  for (const char* section : {"early_stopping", "metric", "parameters.*", "model", "data", "train", "train.loss",
+                              "train.optimizer", "train.schedule", "array"}) {
     out += section_table(section);
   }
   return out;

@@ -12,6 +12,8 @@ inline constexpr double kMostInteger = 0x1p53;
 inline constexpr double kMostCount = 1e9;
 
 [[nodiscard]] std::vector<Key> top_keys();
+/// `method`, and a section for each method that has keys of its own. Among top_keys().
+[[nodiscard]] std::vector<Key> method_keys();
 [[nodiscard]] std::vector<Key> stopping_keys();
 [[nodiscard]] std::vector<Key> parameter_keys();
 [[nodiscard]] std::vector<Key> model_and_data_keys();

@@ -1,10 +1,12 @@
+#include <utility>
+
 #include "engine/config/key_tables.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine::configuration {
 
 std::vector<Key> top_keys() {
-  return {
+  std::vector<Key> keys = {
       {.path = "study",
        .type = KeyType::kWord,
        .fallback = "the config's file name without its extension",
@@ -20,12 +22,9 @@ std::vector<Key> top_keys() {
        .least = 0,
        .most = kMostInteger,
        .sentence = "Seed of the study: of its draws, its split of the data, its order of samples, its weights."},
-      {.path = "method",
-       .type = KeyType::kChoice,
-       .fallback = "random",
-       .choices = {"grid", "random", "hyperband"},
-       .sentence = "How configurations are chosen and stopped."},
-      {.path = "hyperband", .type = KeyType::kSection, .fallback = "", .sentence = "Settings of `method: hyperband`."},
+  };
+  for (Key& key : method_keys()) keys.push_back(std::move(key));
+  const std::vector<Key> others = {
       {.path = "early_stopping",
        .type = KeyType::kSection,
        .fallback = "none",
@@ -53,24 +52,6 @@ std::vector<Key> top_keys() {
        .least = 0,
        .most = kMostCount,
        .sentence = "Of how many of the best finished trials the weights are kept."},
-      {.path = "hyperband.min_epochs",
-       .type = KeyType::kInteger,
-       .fallback = "1",
-       .least = 1,
-       .most = 1e6,
-       .sentence = "Epochs a trial gets at least."},
-      {.path = "hyperband.max_epochs",
-       .type = KeyType::kInteger,
-       .fallback = "train.epochs",
-       .least = 1,
-       .most = 1e6,
-       .sentence = "Epochs a trial gets at most; not more than `train.epochs`."},
-      {.path = "hyperband.eta",
-       .type = KeyType::kInteger,
-       .fallback = "3",
-       .least = 2,
-       .most = 1000,
-       .sentence = "One in `eta` trials goes on to the next rung, with `eta` times the epochs."},
       {.path = "metric.name",
        .type = KeyType::kWord,
        .sentence = "`train_loss`, `val_loss`, or `val_` and one of `train.metrics`."},
@@ -85,6 +66,8 @@ std::vector<Key> top_keys() {
        .choices = {"last", "best"},
        .sentence = "Which epoch's value a trial gets; `best` also keeps that epoch's weights."},
   };
+  keys.insert(keys.end(), others.begin(), others.end());
+  return keys;
 }
 
 std::vector<Key> parameter_keys() {

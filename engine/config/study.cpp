@@ -46,14 +46,14 @@ fs::path storage_path(Reader& root, const StudyConfig& config) {
 }
 
 std::string method_name(Reader& root) {
-  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "pbt", "sobol", "tpe"};
+  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "pbt", "sobol"};
   const Node* node = root.find("method");
   const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
   if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
     root.fail("method", fmt::format("found {}, which is not available in this version; wanted {}", found_text(*node),
                                     wanted_text(root.site("method").key)));
   }
-  const auto& rules = search::stopping_rules();
+  const std::vector<search::StoppingRule>& rules = search::stopping_rules();
   if (word != nullptr &&
       std::any_of(rules.begin() + 1, rules.end(), [&](const auto& rule) { return rule.name == *word; })) {
     root.fail("method",
@@ -64,29 +64,17 @@ std::string method_name(Reader& root) {
   return root.word("method");
 }
 
-// One of train.epochs and hyperband.max_epochs may be left out: it is the other.
-void read_hyperband(Reader& root, const std::string& file, StudyConfig& config) {
-  const bool chosen = config.method == Method::kHyperband;
-  if (!chosen && !root.has("hyperband")) return;
-  Reader section = root.section("hyperband");
-  if (!chosen) {
-    config.warnings.push_back(fmt::format("{}:{}: hyperband: found it beside method: {}, which does not use it", file,
-                                          root.find("hyperband")->line, root.word("method")));
-  }
-  search::HyperbandOptions& options = config.hyperband;
-  options.min_epochs = static_cast<int>(section.integer("min_epochs"));
-  options.eta = static_cast<int>(section.integer("eta"));
+// A method that stops trials itself may say how long they are: train.epochs or its max_epochs may be left out, and then
+// is the other.
+void read_epochs(Reader& root, Reader& section, const std::string& file, search::HyperbandOptions& options) {
   const Node* train = root.find("train");
   const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
-  const auto most = section.optional_integer("max_epochs");
-  if (!chosen) return;
-  if (!most && epochs == nullptr) {
+  if (options.max_epochs == 0 && epochs == nullptr) {
     section.fail("max_epochs", "found nothing, wanted the most epochs a trial gets (or train.epochs)");
   }
-  options.max_epochs = most ? static_cast<int>(*most) : 0;
   if (epochs != nullptr) {
     const auto all = static_cast<int>(Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs));
-    if (!most) options.max_epochs = all;
+    if (options.max_epochs == 0) options.max_epochs = all;
     if (options.max_epochs > all) {
       section.fail("max_epochs", fmt::format("found {}, wanted at most train.epochs = {}", options.max_epochs, all));
     }
@@ -98,13 +86,35 @@ void read_hyperband(Reader& root, const std::string& file, StudyConfig& config) 
   }
 }
 
+// Sections of other methods are checked too: the method may be what was mistyped.
+void read_method(Reader& root, const std::string& file, StudyConfig& config) {
+  config.method = method_name(root);
+  for (const search::Method& method : search::methods()) {
+    const bool chosen = config.method == method.name;
+    if (method.fields.empty() || (!chosen && !root.has(method.name))) continue;
+    Reader section = root.section(method.name);
+    if (!chosen) {
+      config.warnings.push_back(fmt::format("{}:{}: {}: found it beside method: {}, which does not use it", file,
+                                            root.find(method.name)->line, method.name, config.method));
+    }
+    search::MethodOptions options;
+    for (const search::MethodField& field : method.fields) {
+      field.of(options) = static_cast<int>(
+          field.fallback == nullptr ? section.integer(field.name) : section.optional_integer(field.name).value_or(0));
+    }
+    if (!chosen) continue;
+    if (method.scheduler != nullptr) read_epochs(root, section, file, options.hyperband);
+    config.method_options = options;
+  }
+}
+
 void read_stopping(Reader& root, const std::string& file, StudyConfig& config) {
   Reader section = root.section("early_stopping");
   config.early_stopping = section.word("name");
   section.restrict_to(config.early_stopping, {config.early_stopping});
-  if (config.early_stopping != "none" && config.method == Method::kHyperband) {
-    section.fail("name", fmt::format("found {} beside method: hyperband, which stops trials itself; wanted one of them",
-                                     config.early_stopping));
+  if (config.early_stopping != "none" && search::method(config.method).scheduler != nullptr) {
+    section.fail("name", fmt::format("found {} beside method: {}, which stops trials itself; wanted one of them",
+                                     config.early_stopping, config.method));
   }
   const std::vector<std::string_view>& reads = search::stopping_rule(config.early_stopping).reads;
   for (const search::StoppingField& field : search::stopping_fields()) {
@@ -134,14 +144,14 @@ void read_metric(Reader& root, const std::string& file, StudyConfig& config) {
                   larger_is_better ? "maximize, if larger is better" : "minimize, if smaller is better"));
 }
 
-void check_grid(Reader& root, const std::string& file, const StudyConfig& config) {
+void check_lists(Reader& root, const std::string& file, const StudyConfig& config) {
   const Node& map = *root.find("parameters");
   for (const trials::Parameter& parameter : config.space) {
     if (search::Choices::of(parameter.distribution)) continue;
     fail_at(file, *map.find(parameter.name), join_path("parameters", parameter.name),
-            fmt::format("found {}, wanted finitely many values (value, values, int_uniform, q_*): grid search tries "
+            fmt::format("found {}, wanted finitely many values (value, values, int_uniform, q_*): {} search tries "
                         "them all",
-                        trials::name_of(parameter.distribution.kind)));
+                        trials::name_of(parameter.distribution.kind), config.method));
   }
 }
 
@@ -181,15 +191,15 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   config.study = study_name(root, config.file);
   config.storage = storage_path(root, config);
   config.seed = static_cast<std::uint64_t>(root.integer("seed"));
-  const std::string method = method_name(root);
-  config.method = method == "grid" ? Method::kGrid : method == "random" ? Method::kRandom : Method::kHyperband;
-  read_hyperband(root, file, config);
+  read_method(root, file, config);
+  const search::Method& method = search::method(config.method);
   read_stopping(root, file, config);
   if (const auto cap = root.optional_integer("run_cap")) config.run_cap = static_cast<int>(*cap);
-  if (config.method == Method::kRandom && !config.run_cap) {
-    root.fail("run_cap", "found nothing, wanted the number of trials: random search has no end of its own");
+  if (!method.has_end && !config.run_cap) {
+    root.fail("run_cap", fmt::format("found nothing, wanted the number of trials: {} search has no end of its own",
+                                     config.method));
   }
-  if (config.method == Method::kGrid) check_grid(root, file, config);
+  if (method.needs_list) check_lists(root, file, config);
   read_metric(root, file, config);
   read_array(root, config);
   config.keep = static_cast<int>(root.integer("keep"));

@@ -15,6 +15,7 @@ namespace hfta::engine {
 namespace {
 
 constexpr int kAhead = 16;  // widths per device that draws run ahead, so that rare partitions fill arrays too
+constexpr int kDrawChunk = 256;
 constexpr int kWidest = 1 << 20;
 
 int some_draw(const OpenArray& array) {
@@ -40,8 +41,9 @@ ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& op
 
 void ArrayScheduler::reopen(std::size_t device, int id, const std::string& partition, int width,
                             const std::vector<std::pair<int, int>>& trials) {
+  if (arrays_[device] && arrays_[device]->occupied() == 0) arrays_[device].reset();
   for (const auto& [slot, draw] : trials) queue_.push(draw);
-  plan_ahead();
+  if (!ledger_.learns()) plan_ahead();
   if (queue_.ready(partition) == 0) return;
   const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
   if (limit(device, partition, some) < width) return;
@@ -62,7 +64,7 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
 
 void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
   std::unique_ptr<OpenArray>& array = arrays_[device];
-  plan_ahead();
+  draw_for(device);
   try {
     if (array && options_.refill) fill(*array, page);
     if (array && array->occupied() == 0) array.reset();
@@ -76,19 +78,42 @@ void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
     run_out_of_memory(device, error.what());
   }
   while (!array) {
-    plan_ahead();
+    draw_for(device);
     if (queue_.ready() == 0 || !try_to_open(device, page)) return;
   }
 }
 
-// Hyperband's rungs wait for all of a bracket, so its trials are planned at once; others as arrays need them. The store
-// knows of a trial when it gets a slot: until then an enqueued one may come before it. How many are planned follows
-// from how many have begun, not from how many have rows or wait: a study that goes on must see what one that was never
-// stopped sees, for widths follow from it.
+// Before the device's slots are filled. Trials of a method that learns are drawn when slots want them: those that its
+// array has empty, or as many as one can be opened for.
+void ArrayScheduler::draw_for(std::size_t device) {
+  if (!ledger_.learns()) return plan_ahead();
+  const std::unique_ptr<OpenArray>& array = arrays_[device];
+  if (array && array->occupied() > 0) {
+    if (options_.refill) draw_until(array->partition(), array->width() - array->occupied(), array->width());
+    return;
+  }
+  if (queue_.ready() == 0 && !calls_.draw(1)) return;
+  const std::string partition = choose_partition();
+  const int most = limit(device, partition, queue_.front(partition));
+  draw_until(partition, most, most);
+}
+
+// Which partition a draw belongs to is known afterwards. At most so many strays may wait for arrays of their own.
+void ArrayScheduler::draw_until(const std::string& partition, int wanted, int strays) {
+  while (queue_.ready(partition) < wanted && queue_.ready() < wanted + strays) {
+    if (!calls_.draw(wanted - queue_.ready(partition))) return;
+  }
+}
+
+// Methods that do not learn may run ahead. Hyperband's rungs wait for all of a bracket, so its trials are planned at
+// once; others as arrays need them. The store knows of a trial when it gets a slot: until then an enqueued one may come
+// before it. How many are planned follows from how many have begun, not from how many have rows or wait: a study that
+// goes on must see what one that was never stopped sees, for widths follow from it.
 void ArrayScheduler::plan_ahead() {
   const bool all = ledger_.scheduler().capacity().has_value();
   const auto ahead = kAhead * widest_ * static_cast<std::int64_t>(trainers_.size());
-  while ((all || ledger_.drawn() < ledger_.begun() + ahead) && calls_.draw_more()) {
+  // Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
+  while ((all || ledger_.drawn() < ledger_.begun() + ahead) && calls_.draw(kDrawChunk - ledger_.drawn() % kDrawChunk)) {
   }
 }
 

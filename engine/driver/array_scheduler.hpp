@@ -26,7 +26,8 @@ class ArrayScheduler {
  public:
   /// What the packer cannot do by itself.
   struct Calls {
-    std::function<bool()> draw_more;  ///< Plans some more trials and puts them in the queue; false: none are left.
+    std::function<bool(int most)>
+        draw;  ///< Plans at most so many more trials and puts them in the queue; false: there are none.
     std::function<bool(int draw)>
         enter;  ///< Has the store know the trials up to `draw`; false: not now, the store is locked or a stop is asked.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
@@ -70,6 +71,8 @@ class ArrayScheduler {
   void fit(std::size_t device, WriteBatch& page);
   void leave(std::size_t device);
   void halve(std::size_t device, int draw, int width, const std::string& what);
+  void draw_for(std::size_t device);
+  void draw_until(const std::string& partition, int wanted, int strays);
   void plan_ahead();
   [[nodiscard]] std::string choose_partition() const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;

@@ -16,7 +16,6 @@ namespace {
 using search::Decision;
 using trials::State;
 
-constexpr int kDrawChunk = 256;
 constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
 
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
@@ -74,7 +73,7 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
              }),
       packer(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
              clock,
-             {[this] { return draw_more(); }, [this](int draw) { return enter(draw); },
+             {[this](int most) { return draw(most); }, [this](int draw) { return enter(draw); },
               [this](int draw, const std::string& reason) { give_up(draw, reason); },
               [this](const std::string& line) { page.events.emplace_back(Note{line}); },
               [this] { return seams.stop.load() != 0; }}),
@@ -94,8 +93,9 @@ Outcome Driver::Impl::run() {
   go_on();
   rate.add(seams.clock.seconds(), ledger.epochs());
   for (;;) {
+    if (catching_up() && laggards.empty()) end_catching_up();
     if (seams.stop.load() == 0) {
-      take_enqueued();
+      if (!catching_up()) take_enqueued();
       launch();
       enter_ahead();
     }
@@ -134,8 +134,13 @@ void Driver::Impl::go_on() {
   }
   keeper.begin(ledger);
   recall();
-  std::vector<LeftArray> left = arrays_left(seams.store, config.study, ledger);
+  left = arrays_left(seams.store, config.study, ledger);
   if (left.size() > devices.size()) left.resize(devices.size());
+  if (!ledger.learns() || !begin_catching_up()) reopen_arrays();
+}
+
+// Arrays as they were left, every other trial in the queue.
+void Driver::Impl::reopen_arrays() {
   std::set<int> seated;
   for (LeftArray& array : left) {
     // Only what goes on exactly from where it stood keeps its slot; the others have to catch up first.
@@ -156,10 +161,11 @@ void Driver::Impl::go_on() {
       finish(draw, entry.decision == Decision::kComplete ? State::kComplete : State::kPruned, "");
     }
   }
+  const std::vector<LeftArray> arrays = std::exchange(left, {});
   if (seams.stop.load() != 0) return;
-  for (std::size_t i = 0; i < left.size(); ++i) {
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
     try {
-      packer.reopen(i, left[i].id, left[i].partition, left[i].width, left[i].trials);
+      packer.reopen(i, arrays[i].id, arrays[i].partition, arrays[i].width, arrays[i].trials);
     } catch (const Error&) {
       recover(i, std::current_exception());
     }
@@ -187,14 +193,17 @@ void Driver::Impl::recall() {
   }
 }
 
-// Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
-bool Driver::Impl::draw_more() {
+// A method that learns draws by what is in the store: its draws enter at once, behind the results that they follow
+// from.
+bool Driver::Impl::draw(int most) {
+  if (catching_up()) return false;
   const int first = ledger.drawn();
-  if (ledger.plan(kDrawChunk - first % kDrawChunk) == 0) return false;
+  if (ledger.plan(most, round) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
     ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
     queue.push(draw);
   }
+  if (ledger.learns()) (void)enter(ledger.drawn() - 1);
   return true;
 }
 

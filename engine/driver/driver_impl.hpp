@@ -12,11 +12,18 @@
 #include "engine/driver/array_scheduler.hpp"
 #include "engine/driver/checkpoint_manager.hpp"
 #include "engine/driver/driver.hpp"
+#include "engine/driver/left_arrays.hpp"
 #include "engine/driver/queue.hpp"
 #include "engine/driver/study_writer.hpp"
 #include "engine/driver/trial_table.hpp"
 
 namespace hfta::engine {
+
+/// A trial whose state is behind what the store has of it: where it stood.
+struct Laggard {
+  Phase phase = Phase::kReady;
+  search::Decision decision = search::Decision::kContinue;
+};
 
 /// A device as the run sees it.
 struct Device {
@@ -34,9 +41,11 @@ struct Driver::Impl {
   Outcome run();
   void go_on();
   void recall();
-  bool draw_more();
+  void reopen_arrays();
+  bool draw(int most);
   bool enter(int draw);
   bool try_to_enter(int draw);
+  bool write_results();
   void enter_ahead();
   void give_up(int draw, const std::string& reason);
   void take_enqueued();
@@ -52,8 +61,14 @@ struct Driver::Impl {
   void end();
   void test_best();
   [[nodiscard]] Trainer& any_trainer() const;
+  // catching_up.cpp: a study of a method that learns goes on from where it stood
+  bool begin_catching_up();
+  void end_catching_up();
+  bool catch_up(OpenArray& array, int slot);
+  [[nodiscard]] bool catching_up() const { return catches_up; }
   // rounds.cpp: what an epoch brought
   void end_round(std::size_t device, double seconds);
+  void end_untold_round(OpenArray& array, const std::vector<SlotReport>& reports);
   void record(const OpenArray& array, const SlotReport& report);
   void act(OpenArray& array, int slot);
   void act_on_paused(const search::Verdict& verdict);
@@ -76,6 +91,9 @@ struct Driver::Impl {
   CheckpointManager keeper;
   ArrayScheduler packer;
   std::vector<Device> devices;
+  std::vector<LeftArray> left;                   ///< By an earlier run, not yet reopened
+  bool catches_up = false;                       ///< Only `laggards` train, and what they do is in the store already
+  std::map<int, Laggard> laggards;               ///< By draw
   std::vector<storage::EnqueuedTrial> enqueued;  ///< That wait in the store for this run to take them
   std::map<int, std::string> failures;           ///< By draw, of the round at hand
   RateMeter rate;

@@ -32,13 +32,25 @@ bool Driver::Impl::enter(int draw) {
 
 // False: another program locks the store.
 bool Driver::Impl::try_to_enter(int draw) {
-  std::vector<trials::Params> params;
-  for (int next = ledger.entered(); next <= draw; ++next) params.push_back(ledger.trial(next).params);
-  if (params.empty()) return true;
-  const std::optional<std::vector<int>> numbers = recorder.add_trials(params, seams.clock.utc());
-  ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
-  if (numbers) ledger.enter(*numbers);
-  return numbers.has_value();
+  while (ledger.entered() <= draw) {
+    const std::optional<int> seen = ledger.trial(ledger.entered()).seen_rounds;
+    std::vector<trials::Params> params;
+    for (int next = ledger.entered(); next <= draw && ledger.trial(next).seen_rounds == seen; ++next) {
+      params.push_back(ledger.trial(next).params);
+    }
+    std::optional<std::vector<int>> numbers;
+    if (!seen || write_results()) numbers = recorder.add_trials(params, seams.clock.utc(), seen);
+    ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
+    if (!numbers) return false;
+    ledger.enter(*numbers);
+  }
+  return true;
+}
+
+// A draw that follows from results is not in the store before they are. False: another program locks the store.
+bool Driver::Impl::write_results() {
+  recorder.add(std::exchange(page, {}));
+  return recorder.try_flush();
 }
 
 // Whether some device is at work, or will be as soon as it is launched.
@@ -51,7 +63,7 @@ bool Driver::Impl::can_train() const {
 // A store that is locked for a minute must keep no slot empty, so the trials that are to begin within that have their
 // rows already. No more than that: what is in the store cannot make room for an enqueued one.
 void Driver::Impl::enter_ahead() {
-  if (seams.clock.seconds() < ask_store_at) return;
+  if (ledger.learns() || seams.clock.seconds() < ask_store_at) return;
   const double trials = std::min(1e6, std::ceil(rate.rate() * kAheadSeconds / ledger.mean_epochs()));
   (void)try_to_enter(std::min(ledger.drawn(), ledger.begun() + static_cast<int>(trials)) - 1);
 }
@@ -86,7 +98,7 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
   if (!completion.problem.empty()) {
     page.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
     page.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
-    ledger.finish(draw, trials::State::kFail, completion.problem);
+    ledger.finish(draw, trials::State::kFail, completion.problem, std::nullopt);
     for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
     return true;
   }

@@ -23,6 +23,7 @@ void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::ve
                               config_.study, number));
     }
     trials_.push_back(*found->second);
+    if (learns_) history_.add(trials_.back().params);
     if (trials_.back().state == trials::State::kWaiting) trials_.back().state = trials::State::kRunning;
     entries_.emplace_back();
     ++counts_[static_cast<std::size_t>(trials_.back().state)];
@@ -71,6 +72,7 @@ void TrialTable::replay(const Past& past) {
     const Measurement measured = measure(past.record->metrics, config_.metric, e.recorded);
     told = !measured.failure.empty();
     if (!told) take_value(past.draw, e.recorded, measured.value);
+    if (learns_) history_.report(past.draw, told ? std::numeric_limits<double>::quiet_NaN() : measured.value, e.value);
     e.decision =
         strategy_.scheduler->report(past.draw, e.recorded, told ? std::numeric_limits<double>::quiet_NaN() : *e.value);
   }
@@ -87,6 +89,7 @@ void TrialTable::settle_strangers() {
     TrialRecord& e = entry(draw);
     if (trial(draw).state == trials::State::kRunning) continue;
     count_done(draw);
+    if (learns_) history_.end(draw, trial(draw).state, trial(draw).ended_round);
     const bool expected = e.decision == search::Decision::kStop || e.decision == search::Decision::kComplete;
     if (!expected) strategy_.scheduler->fail(draw);
   }

@@ -17,6 +17,7 @@ using trials::State;
 void Driver::Impl::end_round(std::size_t device, double seconds) {
   OpenArray& array = *packer.arrays()[device];
   const std::vector<SlotReport>& reports = *devices[device].reports;
+  if (catching_up()) return end_untold_round(array, reports);
   page.changes.rounds.push_back({round, array.id(), array.width(), array.occupied(), seconds});
   if (auto changed = array.take_changes()) {
     page.events.emplace_back(ArrayChanged{changed->array, changed->device, changed->partition, changed->width,
@@ -29,6 +30,16 @@ void Driver::Impl::end_round(std::size_t device, double seconds) {
   failures.clear();
   ++round;
   rate.add(seams.clock.seconds(), ledger.epochs());
+}
+
+void Driver::Impl::end_untold_round(OpenArray& array, const std::vector<SlotReport>& reports) {
+  for (const SlotReport& report : reports) {
+    const int draw = array.draw_in(report.slot);
+    const ReportResult told = ledger.report(draw, report);
+    if (!told.failure.empty()) failures[draw] = told.failure;
+  }
+  for (const SlotReport& report : reports) act(array, report.slot);
+  failures.clear();
 }
 
 void Driver::Impl::record(const OpenArray& array, const SlotReport& report) {
@@ -57,6 +68,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
     return;
   }
   if (config.select_best && entry.trained == entry.value_epoch) entry.best_state = array.extract(slot);
+  if (catch_up(array, slot)) return;
   switch (entry.decision) {
     case Decision::kContinue:
       return;
@@ -86,10 +98,11 @@ void Driver::Impl::act_on_paused(const search::Verdict& verdict) {
 }
 
 void Driver::Impl::finish(int draw, State state, const std::string& reason) {
-  ledger.finish(draw, state, reason);
+  ledger.finish(draw, state, reason, round);
+  laggards.erase(draw);
   const trials::Trial& trial = ledger.trial(draw);
   keeper.forget(trial.number, page);
-  page.changes.states.push_back({trial.number, state, trial.value, reason, seams.clock.utc()});
+  page.changes.states.push_back({trial.number, state, trial.value, reason, seams.clock.utc(), trial.ended_round});
   page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason});
 }
 

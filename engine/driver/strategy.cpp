@@ -11,7 +11,7 @@
 namespace hfta::engine {
 namespace {
 
-// Grid and random search train every trial for all of the task's epochs.
+// A trial that nobody stops trains for all of the task's epochs.
 int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   const std::vector<trials::Params> first = sampler.ask(0, 1, {});
   return config.task(first.empty() ? trials::Params{} : first.front()).recipe.epochs;
@@ -43,11 +43,10 @@ std::optional<int> Strategy::trials(int enqueued) const {
 
 Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
   Strategy strategy;
-  strategy.sampler =
-      config.method == Method::kGrid ? search::make_grid(config.space) : search::make_random(config.space, config.seed);
-  strategy.scheduler = config.method == Method::kHyperband
-                           ? search::make_hyperband(config.hyperband, config.goal, run_caps)
-                           : make_stopping(config, *strategy.sampler, run_caps);
+  const search::Method& method = search::method(config.method);
+  strategy.sampler = method.sampler(config.method_options, config.space, config.goal, config.seed);
+  strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, config.goal, run_caps)
+                                                   : make_stopping(config, *strategy.sampler, run_caps);
   if (!run_caps.empty()) strategy.cap = run_caps.back();
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;

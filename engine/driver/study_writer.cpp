@@ -88,6 +88,7 @@ struct StudyWriter::Impl {
   int tries_at_the_end = 0;  // with the store locked
   std::exception_ptr failure;
   std::atomic<bool> has_failed{false}, saves{false};
+  std::atomic<bool> is_locked{false};  // the store, at the last try
   std::atomic<double> last_saving_seconds{0};
   std::mutex store_mutex;  // of the store and of the next
   bool look_for_enqueued = false;
@@ -133,14 +134,28 @@ void StudyWriter::flush() {
   impl_->rethrow();
 }
 
-std::optional<std::vector<int>> StudyWriter::add_trials(const std::vector<trials::Params>& params,
-                                                        trials::UtcTime when) {
+bool StudyWriter::try_flush() {
+  if (!impl_->places.beside) return true;
+  constexpr auto kLook = std::chrono::milliseconds(20);
+  std::unique_lock guard(impl_->mutex);
+  impl_->flushing = true;
+  impl_->changed.notify_all();
+  const auto done = [this] { return !impl_->writing && is_empty(impl_->waiting); };
+  while (!impl_->failure && !done() && !impl_->is_locked) impl_->changed.wait_for(guard, kLook);
+  impl_->flushing = false;
+  impl_->rethrow();
+  return done();
+}
+
+std::optional<std::vector<int>> StudyWriter::add_trials(const std::vector<trials::Params>& params, trials::UtcTime when,
+                                                        std::optional<int> seen_rounds) {
   {
     const std::lock_guard guard(impl_->mutex);
     impl_->rethrow();
   }
   std::vector<int> numbers;
-  const bool added = impl_->try_once([&] { numbers = impl_->places.store.add_trials(impl_->study, params, when); });
+  const bool added =
+      impl_->try_once([&] { numbers = impl_->places.store.add_trials(impl_->study, params, when, seen_rounds); });
   if (!added) return std::nullopt;
   impl_->places.faults.reach("trials-added");
   return numbers;
@@ -257,6 +272,7 @@ bool StudyWriter::Impl::try_once(const std::function<void()>& work) {
       done = false;
     }
   }
+  is_locked = !done;
   const std::lock_guard guard(sink_mutex);
   locked_tries = done ? 0 : locked_tries + 1;
   if (locked_tries == kTriesUntilTold) {

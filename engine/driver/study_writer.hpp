@@ -62,11 +62,13 @@ class StudyWriter {
   /// Returns when everything added is durable. Throws as add(), and Error{kLocked} when a stop was asked for and the
   /// store stays locked.
   void flush();
+  /// The same, but false, with things left to write, where another program locks the store.
+  [[nodiscard]] bool try_flush();
   // The next three go to the store at once, and say nullopt if another program locks it: the first two after a quarter
   // of a second. They throw as the store does and as add().
   /// Store::add_trials.
   [[nodiscard]] std::optional<std::vector<int>> add_trials(const std::vector<trials::Params>& params,
-                                                           trials::UtcTime when);
+                                                           trials::UtcTime when, std::optional<int> seen_rounds);
   /// Store::claim.
   [[nodiscard]] std::optional<bool> claim(int number, const trials::Params& params, trials::UtcTime when,
                                           const std::string& failure);

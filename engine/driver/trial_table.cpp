@@ -19,19 +19,22 @@ constexpr int kUnnumbered = -1;
 }  // namespace
 
 TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps)
-    : config_(config), strategy_(make_strategy(config, run_caps)) {}
+    : config_(config), strategy_(make_strategy(config, run_caps)), learns_(strategy_.sampler->learns()) {}
 
 bool TrialTable::can_draw() const {
   const std::optional<int> most = cap();
   return !exhausted_ && (!most || drawn() < *most);
 }
 
-int TrialTable::plan(int k) {
+int TrialTable::plan(int k, int rounds) {
   if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
   if (k <= 0 || exhausted_) return 0;
-  std::vector<trials::Params> params = strategy_.sampler->ask(drawn() - enqueued_, k, trials_);
+  std::vector<trials::Params> params = strategy_.sampler->ask(drawn() - enqueued_, k, history_.after(rounds));
   exhausted_ = static_cast<int>(params.size()) < k;
-  for (trials::Params& one : params) push(kUnnumbered, std::move(one));
+  for (trials::Params& one : params) {
+    push(kUnnumbered, std::move(one));
+    if (learns_) trials_.back().seen_rounds = rounds;
+  }
   return static_cast<int>(params.size());
 }
 
@@ -49,6 +52,7 @@ void TrialTable::forget_planned() {
   for (; drawn() > entered_; --counts_[static_cast<std::size_t>(trials::State::kRunning)]) {
     trials_.pop_back();
     entries_.pop_back();
+    if (learns_) history_.pop();
   }
   exhausted_ = false;
 }
@@ -64,6 +68,7 @@ void TrialTable::push(int number, trials::Params params) {
   trials::Trial trial;
   trial.number = number;
   trial.params = std::move(params);
+  if (learns_) history_.add(trial.params);
   trials_.push_back(std::move(trial));
   entries_.emplace_back();
   ++counts_[static_cast<std::size_t>(trials::State::kRunning)];
@@ -89,9 +94,11 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
   ++epochs_;
   if (!told.failure.empty()) {
     e.decision = strategy_.scheduler->report(draw, report.epoch, std::numeric_limits<double>::quiet_NaN());
+    if (learns_) history_.report(draw, std::numeric_limits<double>::quiet_NaN(), e.value);
     return told;
   }
   take_value(draw, report.epoch, measured.value);
+  if (learns_) history_.report(draw, measured.value, e.value);
   e.decision = strategy_.scheduler->report(draw, report.epoch, *e.value);
   return told;
 }
@@ -124,7 +131,7 @@ std::vector<search::Verdict> TrialTable::take_verdicts() {
   return verdicts;
 }
 
-void TrialTable::finish(int draw, trials::State state, const std::string& reason) {
+void TrialTable::finish(int draw, trials::State state, const std::string& reason, std::optional<int> round) {
   TrialRecord& e = entry(draw);
   trials::Trial& t = trial(draw);
   release(draw);
@@ -133,6 +140,10 @@ void TrialTable::finish(int draw, trials::State state, const std::string& reason
   t.state = state;
   ++counts_[static_cast<std::size_t>(t.state)];
   t.reason = reason;
+  if (learns_) {
+    t.ended_round = round;
+    history_.end(draw, state, round);
+  }
   t.value = state == trials::State::kFail ? std::nullopt : e.value;
   if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for it
   count_done(draw);

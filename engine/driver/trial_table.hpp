@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/config.hpp"
+#include "engine/driver/draw_history.hpp"
 #include "engine/driver/progress.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/study_writer.hpp"
@@ -71,9 +72,11 @@ class TrialTable {
   [[nodiscard]] int begun() const { return begun_; }
   /// Epochs that a trial gets on average if none fails.
   [[nodiscard]] double mean_epochs() const;
+  /// Whether draws depend on what earlier trials brought.
+  [[nodiscard]] bool learns() const { return learns_; }
   /// Plans at most `k` further trials, which have no number yet; returns how many. 0: there are no more, and can_draw()
-  /// is false.
-  int plan(int k);
+  /// is false. `rounds`: of the study, that are over.
+  int plan(int k, int rounds);
   /// The store has given these numbers to the next planned trials.
   void enter(const std::vector<int>& numbers);
   /// Gives up what is planned, so that another trial takes the place; it will be planned again.
@@ -96,8 +99,8 @@ class TrialTable {
   [[nodiscard]] ReportResult report(int draw, const SlotReport& report);
   /// Verdicts that have fallen due; each is the entry's decision already.
   [[nodiscard]] std::vector<search::Verdict> take_verdicts();
-  /// Ends a trial.
-  void finish(int draw, trials::State state, const std::string& reason);
+  /// Ends a trial. `round`: the one at hand, or to come; unset: no draw was made that did not see it.
+  void finish(int draw, trials::State state, const std::string& reason, std::optional<int> round);
   /// Says which arrays the trial fits in.
   void assign(int draw, std::string partition);
   /// Moves a trial that is not done to another phase. In no slot, it holds `state`.
@@ -148,6 +151,8 @@ class TrialTable {
 
   const StudyConfig& config_;
   Strategy strategy_;
+  bool learns_;
+  DrawHistory history_;  ///< Empty unless `learns_`.
   std::vector<TrialRecord> entries_;
   std::vector<trials::Trial> trials_;
   std::array<int, 5> counts_{};               ///< By trials::State.

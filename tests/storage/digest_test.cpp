@@ -190,5 +190,49 @@ TEST_CASE("digest: a trial that goes on after an epoch was written twice is whol
   CHECK(store.trials("s")[3].epochs.size() == 3);
 }
 
+TEST_CASE("digest: what a draw had seen, and when its trial ended, is kept and guarded", "[digest]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  Store store = Store::open(file, Mode::kCreate);
+  store.create(sample_study("s"));
+  (void)store.add_trials("s", {params_of(0), params_of(1)}, at(0), 7);
+  (void)store.add_trials("s", {params_of(2)}, at(1));
+  Changes changes;
+  changes.states = {{0, trials::State::kComplete, 0.5, "", at(2), 11},
+                    {2, trials::State::kFail, std::nullopt, "no", at(3)}};
+  store.commit("s", changes);
+  const std::vector<trials::Trial> trials = store.trials("s");
+  CHECK(trials[0].seen_rounds == 7);
+  CHECK(trials[1].seen_rounds == 7);
+  CHECK(trials[2].seen_rounds == std::nullopt);
+  CHECK(trials[0].ended_round == 11);
+  CHECK(trials[1].ended_round == std::nullopt);
+  CHECK(trials[2].ended_round == std::nullopt);
+  const Edit edits[] = {
+      {"UPDATE trial_system_attributes SET value_json = '8' WHERE \"key\" = 'hfta:seen_rounds' AND trial_id = 2", 1},
+      {"DELETE FROM trial_system_attributes WHERE \"key\" = 'hfta:seen_rounds' AND trial_id = 1", 0},
+      {"UPDATE trial_system_attributes SET value_json = '3' WHERE \"key\" = 'hfta:ended_round'", 0},
+      {"INSERT INTO trial_system_attributes (trial_id, \"key\", value_json) VALUES (3, 'hfta:ended_round', '3')", 2},
+  };
+  for (const Edit& edit : edits) {
+    INFO(edit.sql);
+    fs::remove(folder / "copy.db");
+    fs::copy_file(file, folder / "copy.db");
+    Store copy = Store::open(folder / "copy.db", Mode::kReadWrite);
+    Connection(folder / "copy.db", true, false).execute(edit.sql);
+    check_refused(folder / "copy.db", "trial " + std::to_string(edit.trial) + ": damaged",
+                  [&] { (void)copy.trials("s"); });
+  }
+  for (const char* text : {"'eight'", "'8.5'", "'99999999999'", "'[8]'", "''"}) {
+    INFO(text);
+    fs::remove(folder / "copy.db");
+    fs::copy_file(file, folder / "copy.db");
+    Store copy = Store::open(folder / "copy.db", Mode::kReadWrite);
+    Connection(folder / "copy.db", true, false)
+        .execute((std::string("UPDATE trial_system_attributes SET value_json = ") + text).c_str());
+    check_refused(folder / "copy.db", "hfta:", [&] { (void)copy.trials("s"); });
+  }
+}
+
 }  // namespace
 }  // namespace hfta::storage::testing

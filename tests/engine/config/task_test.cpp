@@ -21,7 +21,7 @@ TEST_CASE("the sample, typed") {
   CHECK(config.storage == config.folder / "sample.db");
   CHECK(config.folder.is_absolute());
   CHECK(config.seed == 1);
-  CHECK(config.method == Method::kRandom);
+  CHECK(config.method == "random");
   CHECK(config.run_cap == 8);
   CHECK(config.metric == "val_accuracy");
   CHECK(config.goal == trials::Goal::kMaximize);
@@ -288,12 +288,12 @@ TEST_CASE("hyperband and train.epochs stand in for each other") {
         changed({{"method: random", section + "method: hyperband"}, {"run_cap: 8\n", ""}, {"  epochs: 4\n", epochs}}));
   };
   const StudyConfig from_epochs = hyperband("", "  epochs: 9\n");
-  CHECK(from_epochs.hyperband.max_epochs == 9);
-  CHECK(from_epochs.hyperband.eta == 3);
+  CHECK(from_epochs.method_options.hyperband.max_epochs == 9);
+  CHECK(from_epochs.method_options.hyperband.eta == 3);
   CHECK_FALSE(from_epochs.run_cap);
   CHECK(hyperband("hyperband: {max_epochs: 8, eta: 2}\n", "").task(kParams).recipe.epochs == 8);
   const StudyConfig shorter = hyperband("hyperband: {max_epochs: 4}\n", "  epochs: 9\n");
-  CHECK(shorter.hyperband.max_epochs == 4);
+  CHECK(shorter.method_options.hyperband.max_epochs == 4);
   CHECK(shorter.task(kParams).recipe.epochs == 9);
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 StudyConfig grid_config() {
   StudyConfig config = digits_config();
-  config.method = Method::kGrid;
+  config.method = "grid";
   config.run_cap.reset();
   config.space = {choice("a", {0.1, 0.2, 0.3}), range("b", trials::DistributionKind::kIntUniform, 1, 4),
                   choice("hidden", {std::int64_t{8}, std::int64_t{16}})};
@@ -230,7 +230,7 @@ TEST_CASE("a first cap below the trials that there are is refused, on every meth
   StudyConfig made = method == "hyperband" ? digits_config() : random_config(1);
   made.run_cap.reset();
   if (method != "hyperband") {
-    made.method = Method::kGrid;
+    made.method = "grid";
     made.space = {choice("hidden", {std::int64_t{64}, std::int64_t{128}}), choice("lr", {0.1, 0.2, 0.3})};
   }
   if (method == "asha") made.early_stopping = "asha";

@@ -94,8 +94,8 @@ TEST_CASE("trials enqueued before a run come first, completed by the sampler, an
 }
 
 TEST_CASE("a trial enqueued while the study runs takes the next place, on every method") {
-  const Method method = GENERATE(Method::kRandom, Method::kHyperband);
-  StudyFixture study(method == Method::kRandom ? random_config(20) : digits_config());
+  const std::string method = GENERATE(as<std::string>(), "random", "hyperband");
+  StudyFixture study(method == "random" ? random_config(20) : digits_config());
   study.config.width = 2;
   SlowClock clock;
   study.clock = &clock;
@@ -152,7 +152,7 @@ TEST_CASE("one for which there is no room waits for a higher run_cap") {
 
 TEST_CASE("a grid is tried as a whole, with what is enqueued beside it") {
   StudyConfig config = random_config(1);
-  config.method = Method::kGrid;
+  config.method = "grid";
   config.run_cap.reset();
   config.space = {choice("lr", {0.1, 0.2}), choice("hidden", {std::int64_t{32}, std::int64_t{64}})};
   StudyFixture study(config);
@@ -183,7 +183,7 @@ TEST_CASE("a trial that another program takes first is left to it") {
 
 TEST_CASE("a study with enqueued trials comes to the same however often it is stopped") {
   StudyConfig config = digits_config();
-  config.hyperband = {1, 9, 3};
+  config.method_options.hyperband = {1, 9, 3};
   config.run_cap = 17;
   const auto with_two = [](StudyFixture& study) {
     begin(study);

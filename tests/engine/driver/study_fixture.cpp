@@ -43,8 +43,8 @@ StudyConfig digits_config() {
   config.study = "digits";
   config.file = "digits.yaml";
   config.seed = 1;
-  config.method = Method::kHyperband;
-  config.hyperband = {1, 27, 3};
+  config.method = "hyperband";
+  config.method_options.hyperband = {1, 27, 3};
   config.run_cap = 98;
   config.metric = "val_accuracy";
   config.goal = trials::Goal::kMaximize;
@@ -147,7 +147,7 @@ const std::string& reference_table() {
 
 StudyConfig random_config(int run_cap) {
   StudyConfig config = digits_config();
-  config.method = Method::kRandom;
+  config.method = "random";
   config.run_cap = run_cap;
   return config;
 }

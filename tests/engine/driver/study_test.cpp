@@ -83,10 +83,10 @@ TEST_CASE("the number of trials is the least that cap, space and strategy allow"
   StudyConfig config = digits_config();
   CHECK(make_strategy(config, {98}).trials() == 98);
   CHECK(make_strategy(config, {}).trials() == 49);
-  config.method = Method::kRandom;
+  config.method = "random";
   CHECK_FALSE(make_strategy(config, {}).trials().has_value());
   CHECK(make_strategy(config, {7, 12}).trials() == 12);
-  config.method = Method::kGrid;
+  config.method = "grid";
   config.space = {range("a", trials::DistributionKind::kIntUniform, 1, 6)};
   CHECK(make_strategy(config, {}).trials() == 6);
   CHECK(make_strategy(config, {4}).trials() == 4);

@@ -64,7 +64,7 @@ TEST_CASE("trials that go on, end or wait on disk hold nothing in memory") {
   CHECK(ledger.held_bytes() == 1040);
   ledger.seat(0);
   ledger.release(1);
-  ledger.finish(3, trials::State::kPruned, "");
+  ledger.finish(3, trials::State::kPruned, "", std::nullopt);
   CHECK(ledger.held_bytes() == 10);
   CHECK(ledger.holding() == std::map<int, std::size_t>{{2, 10}});
   CHECK(ledger.take_unsaved() == std::set<int>{2});

@@ -42,10 +42,14 @@ class WildCurves final : public Curves {
   double share_;
 };
 
-std::string lines_of(CountedRandom& random) {
+std::string lines_of(CountedRandom& random, bool learns) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
-  const bool hyperband = random.uniform() < 0.4;
-  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000), hyperband ? "hyperband" : "random");
+  const bool hyperband = !learns && random.uniform() < 0.4;
+  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000),
+                                  learns      ? "tpe"
+                                  : hyperband ? "hyperband"
+                                              : "random");
+  if (learns) lines += "tpe: {startup_trials: 3}\n";
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
   static const std::vector<std::string> rules = {"none", "median", "asha"};
   if (!hyperband) lines += fmt::format("early_stopping: {}\n", rules[random.below(rules.size())]);
@@ -55,7 +59,7 @@ std::string lines_of(CountedRandom& random) {
 }
 
 // What befalls one life: nothing, or one thing at some time.
-std::string order_for(CountedRandom& random) {
+std::string order_for(CountedRandom& random, bool with_memory) {
   static const std::vector<std::string> places = {
       "trials-added",   "epoch-simulated:0", "epoch-simulated:1", "epoch-ended",  "weights-saved",
       "in-transaction", "committed",         "state-saved",       "file-written", "files-removed"};
@@ -63,7 +67,7 @@ std::string order_for(CountedRandom& random) {
   const std::string& place = places[random.below(places.size())];
   // Only a device runs out of memory; what else fails ends the life, as a kill does.
   const bool device = place.starts_with("epoch-simulated");
-  const std::string& action = actions[random.below(device ? 3 : 1)];
+  const std::string& action = actions[random.below(device ? (with_memory ? 3 : 2) : 1)];
   return fmt::format("{}@{}={}", place, 1 + random.below(device ? 6 : 12), action);
 }
 
@@ -84,8 +88,10 @@ void check_whole(const StudyConfig& config, MemoryFiles& files) {
 void check_study(int number) {
   CountedRandom random(20261121, Stream::kSimulation, static_cast<std::uint64_t>(number));
   const SimulationFolder folder;
-  const std::string lines = lines_of(random);
-  const int devices = static_cast<int>(1 + random.below(3));
+  // What a method that learns draws follows from how many slots are trained at once: on one device, as wide throughout.
+  const bool learns = random.uniform() < 0.25;
+  const std::string lines = lines_of(random, learns);
+  const int devices = learns ? 1 : static_cast<int>(1 + random.below(3));
   const double wild = random.uniform() < 0.3 ? 0.4 : 0.05;
   const std::atomic<int> stop{0};
   const Faults none;
@@ -100,7 +106,7 @@ void check_study(int number) {
   int lives = 1;
   std::string orders;
   for (;; ++lives) {
-    const std::string order = lives < kMostLives ? order_for(random) : "";
+    const std::string order = lives < kMostLives ? order_for(random, !learns) : "";
     const Faults faults(random.uniform() < 0.1 ? "" : order);
     orders += order + " ";
     files.use(faults);

@@ -1,0 +1,77 @@
+#include "engine/driver/redraw.hpp"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/driver/draw_history.hpp"
+#include "engine/driver/measure.hpp"
+#include "engine/driver/strategy.hpp"
+
+namespace hfta::engine {
+namespace {
+
+/// The rounds in which a study's trials trained their epochs, by (trial, epoch). An epoch that was trained again counts
+/// when it was trained first.
+using RoundOf = std::map<std::pair<int, int>, int>;
+
+RoundOf rounds_of(storage::Store& store, const std::string& study) {
+  RoundOf rounds;
+  for (const storage::OccupancyRecord& place : store.occupancy(study)) {
+    rounds.emplace(std::pair(place.trial, place.epoch), place.round);  // in order of round
+  }
+  return rounds;
+}
+
+/// Tells `history` what happened to a trial before `seen` rounds were over.
+void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int seen, const RoundOf& rounds,
+          DrawHistory& history) {
+  history.add(trial.params);
+  std::optional<double> value;
+  for (const trials::EpochRecord& record : trial.epochs) {
+    const auto found = rounds.find({trial.number, record.epoch});
+    if (found == rounds.end() || found->second >= seen) break;
+    const Measurement measured = measure(record.metrics, config.metric, record.epoch);
+    const bool failed = !measured.failure.empty();
+    const bool counts =
+        !failed && !(config.select_best && value && !trials::better(measured.value, *value, config.goal));
+    if (counts) value = measured.value;
+    history.report(draw, failed ? std::numeric_limits<double>::quiet_NaN() : measured.value, value);
+  }
+  const bool done = trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
+  if (done) history.end(draw, trial.state, trial.ended_round);
+}
+
+}  // namespace
+
+std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
+  const std::optional<storage::StudyRecord> study = store.find(config.study);
+  if (!study) return {};
+  const Strategy strategy = make_strategy(config, study->run_caps);
+  if (!strategy.sampler->learns()) return {};
+  std::map<int, trials::Trial> by_number;
+  for (trials::Trial& trial : store.trials(config.study)) by_number[trial.number] = std::move(trial);
+  const std::vector<int> numbers = store.draws(config.study);
+  const RoundOf rounds = rounds_of(store, config.study);
+  std::vector<Redraw> all;
+  int first = 0;
+  for (int draw = 0; draw < static_cast<int>(numbers.size()); ++draw) {
+    const trials::Trial& trial = by_number.at(numbers[static_cast<std::size_t>(draw)]);
+    if (trial.enqueued) continue;
+    if (trial.seen_rounds) {
+      DrawHistory history;
+      for (int earlier = 0; earlier < draw; ++earlier) {
+        tell(config, by_number.at(numbers[static_cast<std::size_t>(earlier)]), earlier, *trial.seen_rounds, rounds,
+             history);
+      }
+      all.push_back(
+          {trial.number, trial.params, strategy.sampler->ask(first, 1, history.after(*trial.seen_rounds)).at(0)});
+    }
+    ++first;
+  }
+  return all;
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,53 @@
+#pragma once
+/// Methods of search by name: what `method` in a config offers.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "search/sampler.hpp"
+#include "search/scheduler.hpp"
+
+namespace hfta::search {
+
+/// Numbers of every method; each reads its own (Method::fields).
+struct MethodOptions {
+  HyperbandOptions hyperband;
+  TpeOptions tpe;
+};
+
+/// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.
+struct MethodField {
+  const char* name;
+  int& (*of)(MethodOptions& options);
+  int least, most;
+  const char* fallback;  ///< The key whose value is the default; nullptr: the default is a number.
+  const char* sentence;
+};
+
+struct Method {
+  const char* name;
+  const char* sentence;  ///< "every combination once, the last parameter fastest"
+  std::vector<MethodField> fields;
+  bool has_end;     ///< Without run_cap, the study ends by itself.
+  bool needs_list;  ///< Every parameter must have finitely many values.
+  /// Throws Error{kConfig} for a space or options that it cannot search.
+  std::unique_ptr<Sampler> (*sampler)(const MethodOptions& options, const trials::Space& space, trials::Goal goal,
+                                      std::uint64_t seed);
+  /// nullptr: `early_stopping` says when trials stop. `run_caps`: every cap the study ever had, ascending.
+  std::unique_ptr<Scheduler> (*scheduler)(const MethodOptions& options, trials::Goal goal,
+                                          const std::vector<int>& run_caps);
+  /// What `plan` says of the options, a line; nullptr: nothing. Set where `scheduler` is.
+  std::string (*plan_text)(const MethodOptions& options);
+};
+
+/// In the order of the reference page.
+[[nodiscard]] const std::vector<Method>& methods();
+/// nullptr: there is none of that name.
+[[nodiscard]] const Method* find_method(std::string_view name);
+/// REQUIRES that there is one of that name.
+[[nodiscard]] const Method& method(std::string_view name);
+
+}  // namespace hfta::search

@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "search/choices.hpp"
+#include "search/sampler.hpp"
+#include "search/sampler/parzen.hpp"
+
+namespace hfta::search {
+namespace {
+
+using trials::Params;
+using trials::State;
+
+constexpr std::size_t kMostGood = 25;
+constexpr int kMostRandom = 4096;  // random draws that are looked through for one that was not tried
+
+// Best first: COMPLETE ones by value, then PRUNED ones, those that came further first, then those that have failed.
+struct Rank {
+  int group = 0;
+  double epochs = 0, value = 0;
+  auto operator<=>(const Rank&) const = default;
+};
+
+Rank rank_of(const SeenTrial& trial, trials::Goal goal) {
+  if (trial.ended == State::kFail || !trial.value) return {2, 0, 0};
+  const double value = goal == trials::Goal::kMinimize ? *trial.value : -*trial.value;
+  if (trial.ended == State::kComplete) return {0, 0, value};
+  return {1, -static_cast<double>(trial.values.size()), value};
+}
+
+std::string text_of(const Params& params) {
+  std::string text;
+  for (const auto& [name, value] : params) {
+    const std::string word = trials::to_text(value);
+    text += std::to_string(value.index()) + ":" + std::to_string(word.size()) + ":" + word;
+  }
+  return text;
+}
+
+trials::Distribution constant(const trials::ParamValue& value) {
+  trials::Distribution distribution;
+  distribution.kind = trials::DistributionKind::kConstant;
+  distribution.values = {value};
+  return distribution;
+}
+
+class Tpe final : public Sampler {
+ public:
+  Tpe(trials::Space space, std::uint64_t seed, trials::Goal goal, const TpeOptions& options)
+      : space_(std::move(space)), seed_(seed), goal_(goal), options_(options), random_(make_random(space_, seed)) {
+    for (const trials::Parameter& parameter : space_) {
+      const auto choices = Choices::of(parameter.distribution);
+      countable_ = countable_ && choices;
+      axes_.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
+    }
+  }
+
+  [[nodiscard]] bool learns() const override { return true; }
+
+  std::vector<Params> ask(int first, int k, const History& history) override {
+    std::vector<Params> asked;
+    for (int i = 0; i < k; ++i) asked.push_back(draw(first + i, history, asked));
+    return asked;
+  }
+
+ private:
+  // Configurations in the order of their draws.
+  struct Split {
+    std::vector<Points> good, others;
+  };
+
+  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending) {
+    std::size_t ended = 0;
+    for (const SeenTrial& trial : history) ended += trial.ended ? 1 : 0;
+    const std::set<std::string> tried = countable_ ? texts_of(history, pending) : std::set<std::string>();
+    if (ended < static_cast<std::size_t>(options_.startup_trials)) return untried(number, tried);
+    const Split split = split_of(history, pending);
+    const Parzen good(axes_, split.good), others(axes_, split.others);
+    CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number));
+    std::optional<Params> best;
+    double highest = -std::numeric_limits<double>::infinity();
+    for (int i = 0; i < options_.candidates; ++i) {
+      const Points points = good.sample(random);
+      Params params = params_at(points);
+      if (tried.contains(text_of(params))) continue;
+      const double gain = good.log_density(points) - others.log_density(points);
+      if (best && !(gain > highest)) continue;
+      highest = gain;
+      best = std::move(params);
+    }
+    return best ? std::move(*best) : untried(number, tried);
+  }
+
+  // What runs counts as bad: the next draws keep away from it (constant liar).
+  [[nodiscard]] Split split_of(const History& history, const std::vector<Params>& pending) const {
+    std::vector<std::pair<Rank, std::size_t>> ranked;
+    for (std::size_t i = 0; i < history.size(); ++i) {
+      if (history[i].ended && is_whole(history[i])) ranked.emplace_back(rank_of(history[i], goal_), i);
+    }
+    std::sort(ranked.begin(), ranked.end());
+    const auto tenth = static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(ranked.size())));
+    std::set<std::size_t> best;
+    for (std::size_t i = 0; i < std::min(tenth, kMostGood); ++i) {
+      if (ranked[i].first.group < 2) best.insert(ranked[i].second);
+    }
+    Split split;
+    for (std::size_t i = 0; i < history.size(); ++i) {
+      if (is_whole(history[i])) (best.contains(i) ? split.good : split.others).push_back(points_of(history[i].params));
+    }
+    for (const Params& params : pending) split.others.push_back(points_of(params));
+    return split;
+  }
+
+  // One that another program asked for and that could not be tried may lack parameters.
+  [[nodiscard]] bool is_whole(const SeenTrial& trial) const { return trial.params.size() == space_.size(); }
+
+  [[nodiscard]] Points points_of(const Params& params) const {
+    Points points;
+    for (std::size_t i = 0; i < axes_.size(); ++i) points.push_back(axes_[i].point_of(params[i].second));
+    return points;
+  }
+
+  [[nodiscard]] Params params_at(const Points& points) const {
+    Params params;
+    for (std::size_t i = 0; i < axes_.size(); ++i) params.emplace_back(space_[i].name, axes_[i].value_at(points[i]));
+    return params;
+  }
+
+  [[nodiscard]] static std::set<std::string> texts_of(const History& history, const std::vector<Params>& pending) {
+    std::set<std::string> texts;
+    for (const SeenTrial& trial : history) texts.insert(text_of(trial.params));
+    for (const Params& params : pending) texts.insert(text_of(params));
+    return texts;
+  }
+
+  // As random search draws, but what was tried already only where nothing else comes.
+  [[nodiscard]] Params untried(int number, const std::set<std::string>& tried) const {
+    Params params = std::move(random_->ask(number, 1, {}).front());
+    if (!countable_) return params;
+    for (int i = 0; i < kMostRandom && tried.contains(text_of(params)); ++i) {
+      params = std::move(random_->ask(number + 1 + i, 1, {}).front());
+    }
+    return params;
+  }
+
+  trials::Space space_;
+  std::uint64_t seed_;
+  trials::Goal goal_;
+  TpeOptions options_;
+  std::unique_ptr<Sampler> random_;
+  Axes axes_;
+  bool countable_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                  const TpeOptions& options) {
+  return std::make_unique<Tpe>(std::move(space), seed, goal, options);
+}
+
+}  // namespace hfta::search

@@ -1,0 +1,127 @@
+// Studies of a method that learns: what a draw knows, on one device and several, undisturbed and stopped.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "engine/driver/draw_history.hpp"
+#include "engine/driver/redraw.hpp"
+#include "study_fixture.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+using trials::State;
+using trials::Trial;
+
+namespace {
+
+StudyConfig learning_config(int run_cap, const std::string& stopping = "none") {
+  StudyConfig config = random_config(run_cap);
+  config.method = "tpe";
+  config.method_options.tpe.startup_trials = 4;
+  config.early_stopping = stopping;
+  return config;
+}
+
+void check_redraws(StudyFixture& study, std::size_t wanted) {
+  storage::Store store = study.open();
+  const std::vector<Redraw> all = redraw(study.config, store);
+  CHECK(all.size() == wanted);
+  for (const Redraw& one : all) {
+    INFO("trial " << one.number);
+    CHECK(one.stored == one.drawn);
+  }
+}
+
+std::set<int> views(StudyFixture& study) {
+  std::set<int> seen;
+  for (const Trial& trial : study.trials()) {
+    if (trial.seen_rounds) seen.insert(*trial.seen_rounds);
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("a draw knows epochs of rounds that are over, and ends of earlier rounds") {
+  DrawHistory history;
+  history.add({{"x", 1.0}});
+  history.add({{"x", 2.0}});
+  history.report(0, 0.5, 0.5);
+  history.report(0, 0.25, 0.5);
+  history.end(0, State::kPruned, 1);
+  history.end(1, State::kFail, std::nullopt);
+  CHECK_FALSE(history.after(1)[0].ended);
+  CHECK(history.after(2)[0].ended == State::kPruned);
+  CHECK(history.after(2)[0].values == std::vector<double>{0.5, 0.25});
+  CHECK(history.after(2)[0].value == 0.5);
+  CHECK(history.after(1)[1].ended == State::kFail);
+  history.add({{"x", 3.0}});
+  history.pop();
+  CHECK(history.after(2).size() == 2);
+}
+
+TEST_CASE("trials of a method that learns are drawn when slots want them") {
+  StudyFixture study(learning_config(20));
+  study.config.width = 4;
+  study.config.space.pop_back();  // hidden: one partition
+  study.config.shape_changing.clear();
+  std::size_t most_unbegun = 0;
+  study.world.after_epochs = [&](int) {
+    const std::vector<Trial> all = study.trials();
+    const auto unbegun = std::count_if(all.begin(), all.end(), [](const Trial& t) { return t.epochs.empty(); });
+    most_unbegun = std::max(most_unbegun, static_cast<std::size_t>(unbegun));
+  };
+  CHECK(study.run().stopped_by == 0);
+  CHECK(study.count(State::kComplete) == 20);
+  CHECK(most_unbegun <= 4);
+  CHECK(views(study) == std::set<int>{0, 5, 10, 15, 20});
+  check_redraws(study, 20);
+}
+
+TEST_CASE("the store has nothing of the kind for methods that do not learn") {
+  StudyFixture study(random_config(6));
+  CHECK(study.run().stopped_by == 0);
+  for (const Trial& trial : study.trials()) {
+    CHECK_FALSE(trial.seen_rounds);
+    CHECK_FALSE(trial.ended_round);
+  }
+  check_redraws(study, 0);
+}
+
+TEST_CASE("a study that learns, stopped again and again on one device, asks what an undisturbed one asks") {
+  struct Case {
+    const char* stopping;
+    int width, rounds;
+    bool keep_checkpoints, select_best;
+  };
+  const Case c =
+      GENERATE(Case{"none", 3, 1, true, false}, Case{"none", 5, 11, false, false}, Case{"none", 1, 17, false, true},
+               Case{"median", 4, 13, false, false}, Case{"asha", 4, 11, false, true}, Case{"asha", 6, 3, true, false});
+  INFO(c.stopping << ", width " << c.width << ", " << c.rounds << " rounds a run");
+  StudyConfig config = learning_config(26, c.stopping);
+  config.width = c.width;
+  config.select_best = c.select_best;
+  StudyFixture undisturbed(config), stopped(config);
+  CHECK(undisturbed.run().stopped_by == 0);
+  // Where all states are lost, a run is long enough to get further than it has to catch up.
+  CHECK(stopped.run_in_pieces(c.rounds, 1, c.keep_checkpoints) > 1);
+  CHECK(stopped.table() == undisturbed.table());
+  check_redraws(stopped, 26);
+}
+
+TEST_CASE("on several devices every draw can be made again from the store") {
+  const int devices = GENERATE(2, 3);
+  const bool disturbed = GENERATE(false, true);
+  StudyConfig config = learning_config(40, "asha");
+  config.width = 3;
+  StudyFixture study(config);
+  if (disturbed) {
+    CHECK(study.run_in_pieces(9, devices, true) > 1);
+  } else {
+    CHECK(study.run(devices).stopped_by == 0);
+  }
+  check_redraws(study, 40);
+}
