@@ -44,8 +44,12 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   if (arrays_[device] && arrays_[device]->occupied() == 0) arrays_[device].reset();
   for (const auto& [slot, draw] : trials) queue_.push(draw);
   if (!ledger_.learns()) plan_ahead();
-  if (queue_.ready(partition) == 0) return;
-  const int some = trials.empty() ? queue_.front(partition) : trials.front().second;
+  // What a method that learns draws follows from what is open, be it empty.
+  const bool for_draws = queue_.ready(partition) == 0 && ledger_.learns();
+  if (queue_.ready(partition) == 0 && !for_draws) return;
+  const int some = !trials.empty() ? trials.front().second
+                   : for_draws     ? ledger_.example_of(partition)
+                                   : queue_.front(partition);
   if (limit(device, partition, some) < width) return;
   try {
     arrays_[device] = std::make_unique<OpenArray>(
@@ -58,7 +62,7 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
     lose(device);
-    halve(device, some, width, error.what());
+    if (!for_draws) halve(device, some, width, error.what());
   }
 }
 
@@ -84,24 +88,24 @@ void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
 }
 
 // Before the device's slots are filled. Trials of a method that learns are drawn when slots want them: those that its
-// array has empty, or as many as one can be opened for.
+// array has empty, or as many as one can be opened for. Which partition a draw belongs to is known afterwards, so as
+// many strays may come to wait for arrays of their own. Whether to draw follows from nothing but what waits and what is
+// open: a run that was killed between two draws goes on with the second.
 void ArrayScheduler::draw_for(std::size_t device) {
   if (!ledger_.learns()) return plan_ahead();
   const std::unique_ptr<OpenArray>& array = arrays_[device];
-  if (array && array->occupied() > 0) {
-    if (options_.refill) draw_until(array->partition(), array->width() - array->occupied(), array->width());
-    return;
-  }
-  if (queue_.ready() == 0 && !calls_.draw(1)) return;
-  const std::string partition = choose_partition();
-  const int most = limit(device, partition, queue_.front(partition));
-  draw_until(partition, most, most);
-}
-
-// Which partition a draw belongs to is known afterwards. At most so many strays may wait for arrays of their own.
-void ArrayScheduler::draw_until(const std::string& partition, int wanted, int strays) {
-  while (queue_.ready(partition) < wanted && queue_.ready() < wanted + strays) {
-    if (!calls_.draw(wanted - queue_.ready(partition))) return;
+  const bool is_open = array && array->occupied() > 0;
+  if (is_open && !options_.refill) return;
+  for (;;) {
+    if (queue_.ready() == 0 && !is_open) {
+      if (!calls_.draw(1)) return;
+      continue;
+    }
+    const std::string partition = is_open ? array->partition() : choose_partition();
+    const int most = is_open ? array->width() : limit(device, partition, queue_.front(partition));
+    const int wanted = is_open ? most - array->occupied() : most;
+    const int ready = queue_.ready(partition);
+    if (ready >= wanted || queue_.ready() >= wanted + most || !calls_.draw(wanted - ready)) return;
   }
 }
 
@@ -235,6 +239,7 @@ void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
 // same partition that wait for verdicts, or that are still to be drawn. States move bit for bit, so only time is at
 // stake: moving must not cost more than the empty slots do.
 bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
+  if (ledger_.learns()) return false;  // its empty slots are drawn for
   if (queue_.ready(array.partition()) > 0) return false;
   if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
   const int wanted = array.occupied() + std::max(1, (array.width() + 2) / 3);

@@ -72,7 +72,6 @@ class ArrayScheduler {
   void leave(std::size_t device);
   void halve(std::size_t device, int draw, int width, const std::string& what);
   void draw_for(std::size_t device);
-  void draw_until(const std::string& partition, int wanted, int strays);
   void plan_ahead();
   [[nodiscard]] std::string choose_partition() const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;

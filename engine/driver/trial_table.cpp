@@ -210,6 +210,12 @@ void TrialTable::let_go(int draw) {
   unsaved_.erase(draw);
 }
 
+int TrialTable::example_of(const std::string& partition) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const TrialRecord& entry) { return entry.partition == partition; });
+  return static_cast<int>(found - entries_.begin());
+}
+
 int TrialTable::paused(const std::string& partition) const {
   const auto found = paused_.find(partition);
   return found == paused_.end() ? 0 : found->second;

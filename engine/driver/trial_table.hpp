@@ -115,6 +115,8 @@ class TrialTable {
   [[nodiscard]] std::set<int> take_unsaved() { return std::exchange(unsaved_, {}); }
   /// Lets the state go that is on disk too.
   void release(int draw);
+  /// The first trial of a partition. REQUIRES that there is one.
+  [[nodiscard]] int example_of(const std::string& partition) const;
   /// Paused trials of a partition.
   [[nodiscard]] int paused(const std::string& partition) const;
   /// Trials in that state.
