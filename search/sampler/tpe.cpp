@@ -3,6 +3,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "search/choices.hpp"
@@ -54,7 +55,7 @@ class Tpe final : public Sampler {
       : space_(std::move(space)), seed_(seed), goal_(goal), options_(options), random_(make_random(space_, seed)) {
     for (const trials::Parameter& parameter : space_) {
       const auto choices = Choices::of(parameter.distribution);
-      countable_ = countable_ && choices;
+      size_ = choices && size_ ? std::optional(*size_ * static_cast<double>(choices->count())) : std::nullopt;
       axes_.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
     }
   }
@@ -63,21 +64,26 @@ class Tpe final : public Sampler {
 
   std::vector<Params> ask(int first, int k, const History& history) override {
     std::vector<Params> asked;
-    for (int i = 0; i < k; ++i) asked.push_back(draw(first + i, history, asked));
+    Tried tried = size_ ? tried_of(history) : Tried();
+    const auto ended = std::count_if(history.begin(), history.end(), [](const SeenTrial& t) { return t.ended; });
+    for (int i = 0; i < k; ++i) {
+      asked.push_back(ended < options_.startup_trials ? untried(first + i, tried)
+                                                      : draw(first + i, history, asked, tried));
+      if (size_) tried.insert(text_of(asked.back()));
+    }
     return asked;
   }
 
  private:
+  using Tried = std::unordered_set<std::string>;
+
   // Configurations in the order of their draws.
   struct Split {
     std::vector<Points> good, others;
   };
 
-  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending) {
-    std::size_t ended = 0;
-    for (const SeenTrial& trial : history) ended += trial.ended ? 1 : 0;
-    const std::set<std::string> tried = countable_ ? texts_of(history, pending) : std::set<std::string>();
-    if (ended < static_cast<std::size_t>(options_.startup_trials)) return untried(number, tried);
+  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending,
+                            const Tried& tried) const {
     const Split split = split_of(history, pending);
     const Parzen good(axes_, split.good), others(axes_, split.others);
     CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number));
@@ -130,17 +136,16 @@ class Tpe final : public Sampler {
     return params;
   }
 
-  [[nodiscard]] static std::set<std::string> texts_of(const History& history, const std::vector<Params>& pending) {
-    std::set<std::string> texts;
+  [[nodiscard]] static Tried tried_of(const History& history) {
+    Tried texts;
     for (const SeenTrial& trial : history) texts.insert(text_of(trial.params));
-    for (const Params& params : pending) texts.insert(text_of(params));
     return texts;
   }
 
   // As random search draws, but what was tried already only where nothing else comes.
-  [[nodiscard]] Params untried(int number, const std::set<std::string>& tried) const {
+  [[nodiscard]] Params untried(int number, const Tried& tried) const {
     Params params = std::move(random_->ask(number, 1, {}).front());
-    if (!countable_) return params;
+    if (!size_ || static_cast<double>(tried.size()) >= *size_) return params;
     for (int i = 0; i < kMostRandom && tried.contains(text_of(params)); ++i) {
       params = std::move(random_->ask(number + 1 + i, 1, {}).front());
     }
@@ -153,7 +158,7 @@ class Tpe final : public Sampler {
   TpeOptions options_;
   std::unique_ptr<Sampler> random_;
   Axes axes_;
-  bool countable_ = true;
+  std::optional<double> size_ = 1;  // how many configurations there are; unset: without end
 };
 
 }  // namespace
