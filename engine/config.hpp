@@ -49,7 +49,7 @@ struct TaskSpec {
 struct StudyConfig {
   std::string study;
   std::filesystem::path file, folder;
-  std::filesystem::path storage;  ///< The SQLite file.
+  std::string storage;  ///< URL of the study store, as storage::open_store() takes it; of an SQLite file, its path.
   std::uint64_t seed = 0;
   Method method = Method::kRandom;
   search::HyperbandOptions hyperband;

@@ -32,10 +32,10 @@ bool Driver::Impl::enter(int draw) {
 
 // False: another program locks the store.
 bool Driver::Impl::try_to_enter(int draw) {
-  std::vector<trials::Params> params;
-  for (int next = ledger.entered(); next <= draw; ++next) params.push_back(ledger.trial(next).params);
-  if (params.empty()) return true;
-  const std::optional<std::vector<int>> numbers = recorder.add_trials(params, seams.clock.utc());
+  std::vector<storage::NewTrial> added;
+  for (int next = ledger.entered(); next <= draw; ++next) added.push_back({ledger.trial(next).params});
+  if (added.empty()) return true;
+  const std::optional<std::vector<int>> numbers = recorder.add_trials(added, seams.clock.utc());
   ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
   if (numbers) ledger.enter(*numbers);
   return numbers.has_value();
