@@ -64,7 +64,7 @@ class Store {
   [[nodiscard]] virtual bool claim(const std::string& study, int number, const trials::Params& params,
                                    trials::UtcTime when, const std::string& failure) = 0;
   /// Whether another connection has written to the store since the last call; true the first time. Costs next to
-  /// nothing.
+  /// nothing. A write that leaves everything as it was may go untold.
   [[nodiscard]] virtual bool changed_outside() = 0;
   /// What becomes of trials whose rows are not those that were written, by their digests.
   enum class Damage {

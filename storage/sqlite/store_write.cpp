@@ -243,14 +243,14 @@ SqliteStore::Impl::KnownStudy& SqliteStore::Impl::known(const std::string& name)
 }
 
 std::int64_t SqliteStore::Impl::trial_id(KnownStudy& study, int number) {
-  const auto index = static_cast<std::size_t>(number);
-  if (number >= 0 && index >= study.trial_ids.size()) {
+  const auto index = static_cast<std::size_t>(number);  // of a negative one, beyond any
+  if (index >= study.trial_ids.size()) {
     Query query =
         connection.query("SELECT trial_id FROM trials WHERE study_id = ?1 AND trial_id > ?2 ORDER BY trial_id");
     query.bind(study.id, study.trial_ids.empty() ? std::int64_t{-1} : study.trial_ids.back());
     while (query.next()) study.trial_ids.push_back(query.integer(0));
   }
-  if (number < 0 || index >= study.trial_ids.size()) throw no_trial(number, study.trial_ids.size());
+  if (index >= study.trial_ids.size()) throw no_trial(number, study.trial_ids.size());
   return study.trial_ids[index];
 }
 
