@@ -1,5 +1,5 @@
 #pragma once
-/// The files beside a store that SQLite acts on when the store is opened. Private to storage/.
+/// The files beside a store that SQLite acts on when the store is opened. Private to storage/sqlite/.
 
 #include <filesystem>
 

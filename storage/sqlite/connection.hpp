@@ -1,5 +1,5 @@
 #pragma once
-/// RAII over SQLite's C interface: a connection, its queries, its transactions. Private to storage/.
+/// RAII over SQLite's C interface: a connection, its queries, its transactions. Private to storage/sqlite/.
 
 #include <sqlite3.h>
 

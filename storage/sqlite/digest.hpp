@@ -1,6 +1,6 @@
 #pragma once
 /// Digests of rows: SQLite's pages have no checksums, so a bit that the disk turned would be another number in a
-/// report. Private to storage/.
+/// report. Private to storage/sqlite/.
 
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,5 @@
 #pragma once
-/// What a store's schema may hold. Private to storage/.
+/// What a store's schema may hold. Private to storage/sqlite/.
 
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-/// Stores that cannot be read where they lie without writing to them. Private to storage/.
+/// Stores that cannot be read where they lie without writing to them. Private to storage/sqlite/.
 
 #include <filesystem>
 #include <memory>

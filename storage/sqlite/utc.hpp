@@ -1,5 +1,5 @@
 #pragma once
-/// Times as Optuna stores them: `YYYY-MM-DD HH:MM:SS.ffffff`, UTC. Private to storage/.
+/// Times as Optuna stores them: `YYYY-MM-DD HH:MM:SS.ffffff`, UTC. Private to storage/sqlite/.
 
 #include <optional>
 #include <string>

@@ -21,6 +21,7 @@
 #include "child.hpp"
 #include "engine/driver/study.hpp"
 #include "storage/checkpoints.hpp"
+#include "storage/memory/memory_store.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
 #include "study_fixture.hpp"
 
@@ -113,6 +114,42 @@ TEST_CASE("a lease keeps others off one study, and leaves no file behind") {
   CHECK(store.lease("s")->fence == 1);
   const StudyLease again = place.take(store, kPatient);
   CHECK(store.lease("s")->fence == 2);
+}
+
+TEST_CASE("a study in memory has one runner too, and is followed by the same rules") {
+  using Fate = storage::MemoryStudies::Fate;
+  storage::MemoryStudies studies;
+  storage::MemoryStore first(studies), second(studies);
+  const SystemClock clock;
+  std::optional<StudyLease> lease(std::in_place, first, "s", clock, kPatient);
+  try {
+    const StudyLease another(second, "s", clock, kPatient);
+    FAIL("two hold one study");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kBusy);
+    CHECK_THAT(error.what(), Catch::Contains("being run by " + first.lease("s")->holder));
+  }
+  SECTION("let go") {
+    lease.reset();
+    const StudyLease another(second, "s", clock, kLong);
+    CHECK_NOTHROW(another.check_held());
+  }
+  SECTION("killed") {
+    studies.befall("s", Fate::kKilled);
+    const double began = seconds();
+    const StudyLease another(second, "s", clock, kLong);
+    CHECK(seconds() - began < 5);
+    CHECK_THROWS_AS(lease->check_held(), Error);
+  }
+  SECTION("hangs") {
+    studies.befall("s", Fate::kHangs);
+    const double began = seconds();
+    const StudyLease another(second, "s", clock, kHasty);
+    CHECK(seconds() - began >= 0.3);
+    CHECK_THROWS_AS(first.check_held("s"), Error);
+    CHECK_NOTHROW(second.check_held("s"));
+  }
+  CHECK(second.lease("s")->fence == 2);
 }
 
 TEST_CASE("a lease whose file cannot be made names the path") {
