@@ -47,7 +47,7 @@ struct TaskSpec {
 struct StudyConfig {
   std::string study;
   std::filesystem::path file, folder;
-  std::filesystem::path storage;  ///< The SQLite file.
+  std::string storage;  ///< URL of the study store, as storage::open_store() takes it; of an SQLite file, its path.
   std::uint64_t seed = 0;
   std::string method = "random";  ///< A name of search::methods().
   search::MethodOptions method_options;

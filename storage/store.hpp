@@ -1,159 +1,71 @@
 #pragma once
-/// The study store: an Optuna study in SQLite, with our own hfta_* tables beside Optuna's in the same file.
-///
-/// Everything that happened in a round is written in one transaction; what commit() returned from is durable
-/// (rollback journal, synchronous=EXTRA). Other programs (Optuna, its dashboard, hfta-tune report) may read and write
-/// the file meanwhile. docs/storage.md describes the tables.
+/// The study store, as drivers, reports and simulations use it, whatever it is made of. What keeps studies is a room
+/// (storage/sqlite, storage/memory); storage/stores has the table of those that a URL can name.
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/faults.hpp"
-#include "trials/space.hpp"
-#include "trials/trial.hpp"
+#include "storage/liveness.hpp"
+#include "storage/records.hpp"
 
 namespace hfta::storage {
 
-/// Number of the layout of the hfta_* tables that this program writes.
-inline constexpr int kNewestSchema = 4;
-
-/// A study as a whole.
-struct StudyRecord {
-  std::string name;
-  std::string metric;  ///< Name of what is optimised: val_accuracy, ...
-  trials::Goal goal = trials::Goal::kMinimize;
-  trials::Space space;      ///< True distributions; Optuna's tables get what Optuna has words for.
-  std::string config;       ///< Snapshot of the config's text, as it was read.
-  std::string config_json;  ///< The same, normalised: what an edited config is compared with.
-  std::vector<int> run_caps;
+/// Where the training states of a study lie; see Checkpoints.
+struct StatesPlace {
+  std::filesystem::path root;    ///< The user's own folder, in which links are followed; see SystemFiles.
+  std::filesystem::path folder;  ///< The study's, below it.
 };
 
-/// A line of `hfta-tune studies`.
-struct StudySummary {
-  std::string name, metric;
-  trials::Goal goal = trials::Goal::kMinimize;
-  std::map<std::string, int> counts;  ///< By Optuna's state names; only states that occur.
-  std::optional<double> best;
-  std::optional<trials::UtcTime> last_change;
-};
-
-/// An array of slots as it was opened or changed.
-struct ArrayRecord {
-  int array = 0;                  ///< 0-based count of arrays of the study.
-  std::string device, partition;  ///< partition: the shape-changing parameters, "hidden=64".
-  int width = 0, chunk = 0, threads = 0;
-  std::string choices_json;  ///< Lowering per op, and how each was come by (measured, remembered, not measured).
-};
-
-/// Slot `slot` of `array` trained `trial` in round `round` (study-wide count), bringing it to `epoch`.
-struct OccupancyRecord {
-  int array = 0, round = 0, slot = 0, trial = 0, epoch = 0;
-};
-
-/// Time and width of a round.
-struct RoundRecord {
-  int round = 0, array = 0, width = 0, occupied = 0;
-  double seconds = 0;  ///< Training and evaluation.
-};
-
-/// The state of a trial changed.
-struct StateChange {
-  int trial = 0;  ///< number
-  trials::State state = trials::State::kRunning;
-  std::optional<double> value;
-  std::string reason;
-  trials::UtcTime when;
-  std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
-};
-
-/// What one round writes.
-struct Changes {
-  struct Epoch {
-    int trial = 0;
-    trials::EpochRecord record;
-    std::optional<double> value;  ///< The study's metric: becomes Optuna's intermediate value at step `epoch`.
-  };
-  std::vector<std::pair<int, trials::UtcTime>> started;  ///< Trials admitted to a slot for the first time.
-  std::vector<Epoch> epochs;                             ///< Written again (resume): replaces the row.
-  std::vector<StateChange> states;
-  std::vector<ArrayRecord> arrays;  ///< New or changed (resized).
-  std::vector<OccupancyRecord> occupancy;
-  std::vector<RoundRecord> rounds;
-  std::map<int, std::map<std::string, double>> test_metrics;  ///< By trial number.
-  [[nodiscard]] bool empty() const;
-};
-
-/// A trial that another program has added and nobody has begun, as Optuna's enqueue_trial does: WAITING.
-struct EnqueuedTrial {
-  int number = 0;
-  trials::Params params;  ///< What it is to be tried with; the rest is the sampler's to choose.
-};
-
-/// The right of one process to run a study.
-struct Lease {
-  std::int64_t fence = 0;  ///< From 1; raised by one whenever somebody takes the study.
-  std::string token;       ///< Tells this lease from any other, of a deleted study of that name too.
-  std::string holder;      ///< For people: "process 4711 on host adele".
-  bool operator==(const Lease&) const = default;
-};
-
-/// One connection. Not thread-safe. Every failure is an Error{kStorage} that names the file and what to do; where a
-/// call says that something is our bug, an Error{kInternal}. A call that throws has written nothing. While another
-/// program holds the file, a call waits for up to 10 s (see Patience), then throws Error{kLocked}.
+/// One connection. Not thread-safe; several connections to one store may be used side by side, in threads and in
+/// programs. What happened in a round is written in one transaction: what commit() returned from is as durable as the
+/// store is. Every failure is an Error{kStorage} that names the store and what to do; where a call says that something
+/// is our bug, an Error{kInternal}. A call that throws has written nothing. A study that is not there is an
+/// Error{kStorage} which names the nearest, unless a call says otherwise. While another program locks the store, a call
+/// waits for up to 10 s (see Patience), then throws Error{kLocked}.
+///
+/// Numbers come back as they were given, NaN and infinities too, but minus zero as zero in what was measured. Words of
+/// a study's metric and space are UTF-8. tests/storage/contract_test.cpp tries what is said here on every store.
 class Store {
  public:
-  /// Opens a store; `create` makes the file where it is absent (otherwise absent is an error). A file that is not
-  /// SQLite, or SQLite without Optuna's tables, is refused untouched; so is one that a newer hfta-tune wrote. An empty
-  /// file is no study, but kCreate makes one of it. kReadOnly never creates and never writes, except that SQLite takes
-  /// back what a killed process left half-written; it works on read-only files. The other two walk the file once to see
-  /// that it is whole (under 1 s for 10^6 rows), give a file that only Optuna wrote our tables, and lift the tables of
-  /// an earlier schema to this one. kExamine is kReadOnly without that exception: what a killed process left
-  /// half-written is taken back in a private copy.
-  enum class Mode { kCreate, kReadWrite, kReadOnly, kExamine };
-  static Store open(const std::filesystem::path& path, Mode mode);
-  /// The same, but nullopt where no store has been made yet: no file, or one without tables, which another process is
-  /// just making or was killed while making. kCreate goes on from there. `mode` is not kCreate.
-  static std::optional<Store> open_if_made(const std::filesystem::path& path, Mode mode);
+  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
 
-  /// The file, wherever `path` was a link to. A file with several names (hard links, bind mounts) is opened by the one
-  /// by which a study of it was last run, as long as that names it still; a copy is another file. Absolute.
-  [[nodiscard]] const std::filesystem::path& path() const;
-
-  ~Store();
-  Store(Store&&) noexcept;
-  Store& operator=(Store&&) noexcept;
+  // ---- Studies ----
 
   /// In the order of their making.
-  [[nodiscard]] std::vector<StudySummary> studies();
+  [[nodiscard]] virtual std::vector<StudySummary> studies() = 0;
   /// nullopt if there is none of that name. Throws Error{kStorage} if its config is not what was written. A study that
   /// Optuna alone made has an empty config.
-  [[nodiscard]] std::optional<StudyRecord> find(const std::string& study);
+  [[nodiscard]] virtual std::optional<StudyRecord> find(const std::string& study) = 0;
   /// Throws Error{kStorage} if the name is taken or empty.
-  void create(const StudyRecord& study);
+  virtual void create(const StudyRecord& study) = 0;
   /// Replaces run_caps, config and config_json (raised run_cap on resume), nothing else.
-  void update(const StudyRecord& study);
+  virtual void update(const StudyRecord& study) = 0;
 
-  /// Adds trials as RUNNING with their parameters, in one transaction; returns their numbers, in order. Their draws
-  /// count on from the last. `seen_rounds`: Trial::seen_rounds of each. A parameter that is not in the study's space,
-  /// or a value that its distribution cannot give, is our bug.
-  std::vector<int> add_trials(const std::string& study, const std::vector<trials::Params>& params, trials::UtcTime when,
-                              std::optional<int> seen_rounds = std::nullopt);
+  // ---- Trials ----
+
+  /// Adds trials as RUNNING with their parameters, in one transaction; returns their numbers, in order: each the number
+  /// of trials before it. Their draws count on from the last. A parameter that is not in the study's space, or a value
+  /// that its distribution cannot give, is our bug.
+  virtual std::vector<int> add_trials(const std::string& study, const std::vector<NewTrial>& trials,
+                                      trials::UtcTime when) = 0;
   /// Trials that wait to be begun, by number, less those that we drew. What stands for no value is given as text.
-  [[nodiscard]] std::vector<EnqueuedTrial> enqueued(const std::string& study);
+  [[nodiscard]] virtual std::vector<EnqueuedTrial> enqueued(const std::string& study) = 0;
   /// Makes a waiting trial ours: RUNNING with `params`, its draw the next one; or, where `failure` says why it cannot
   /// be tried, FAIL. One transaction. False, and nothing is written, if it waits no more: another program was first.
-  [[nodiscard]] bool claim(const std::string& study, int number, const trials::Params& params, trials::UtcTime when,
-                           const std::string& failure);
-  /// Whether another connection has written to the file since the last call; true the first time. Costs next to
-  /// nothing.
-  [[nodiscard]] bool changed_outside();
+  /// A number that the study has not, and parameters as in add_trials, are our bug.
+  [[nodiscard]] virtual bool claim(const std::string& study, int number, const trials::Params& params,
+                                   trials::UtcTime when, const std::string& failure) = 0;
+  /// Whether another connection has written to the store since the last call; true the first time. Costs next to
+  /// nothing. A write that leaves everything as it was may go untold.
+  [[nodiscard]] virtual bool changed_outside() = 0;
   /// What becomes of trials whose rows are not those that were written, by their digests.
   enum class Damage {
     kRefuse,  ///< Throws Error{kStorage} naming them.
@@ -164,20 +76,61 @@ class Store {
   /// Every trial with its epochs, by number; one snapshot. Trials that Optuna's programs ended, and those of a store of
   /// an earlier schema, have no digest and pass. For trials that Optuna's programs ran, the epochs are the
   /// steps at which they reported, and the only metric is the study's.
-  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study, Damage damage = Damage::kRefuse);
+  [[nodiscard]] virtual std::vector<trials::Trial> trials(const std::string& study, Damage damage) = 0;
+  /// The same; damage is refused.
+  [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study) { return trials(study, Damage::kRefuse); }
   /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw).
-  [[nodiscard]] std::vector<int> draws(const std::string& study);
-  /// These two throw Error{kStorage} for rows that are not those that were written, rounds() also for those of its
-  /// occupancy.
-  [[nodiscard]] std::vector<ArrayRecord> arrays(const std::string& study);
-  [[nodiscard]] std::vector<RoundRecord> rounds(const std::string& study);
-  [[nodiscard]] std::vector<OccupancyRecord> occupancy(const std::string& study);
+  [[nodiscard]] virtual std::vector<int> draws(const std::string& study) = 0;
 
-  /// While it lives, calls wait only so long for another program that holds the file. `store` must outlive it.
+  // ---- Arrays and rounds ----
+
+  /// By array. This and rounds() throw Error{kStorage} for rows that are not those that were written, rounds() also for
+  /// those of its occupancy.
+  [[nodiscard]] virtual std::vector<ArrayRecord> arrays(const std::string& study) = 0;
+  /// By round, then array.
+  [[nodiscard]] virtual std::vector<RoundRecord> rounds(const std::string& study) = 0;
+  /// By round, array and slot.
+  [[nodiscard]] virtual std::vector<OccupancyRecord> occupancy(const std::string& study) = 0;
+
+  /// One transaction; all or nothing. What was written before under the same trial and epoch, array, round and array,
+  /// or round, array and slot is replaced; a trial's test metrics are added to by name. A trial's value is stored as
+  /// Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is NaN. An unknown trial, and COMPLETE without a
+  /// number, is our bug. Without changes nothing is asked or written.
+  virtual void commit(const std::string& study, const Changes& changes) = 0;
+  /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
+  virtual void use(const Faults& faults) = 0;
+
+  // ---- Who runs a study ----
+
+  /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
+  [[nodiscard]] virtual std::optional<Lease> lease(const std::string& study) = 0;
+  /// Takes the study over from the lease `seen` (nullopt: nobody's) and returns the new one, numbered one higher;
+  /// nullopt if somebody else was first. Compare and swap, in one transaction.
+  [[nodiscard]] virtual std::optional<Lease> take_lease(const std::string& study, const std::optional<Lease>& seen,
+                                                        const std::string& token, const std::string& holder) = 0;
+  /// From now on this object writes to that study (create, update, add_trials, claim, commit) only while `lease` is the
+  /// one in the store: each of these looks inside its transaction, and otherwise writes nothing and throws Error{kBusy}
+  /// naming the new holder. Without this call, writes ask for no lease.
+  virtual void hold(const std::string& study, const Lease& lease) = 0;
+  /// The same look alone, before something beside the store is written. Throws Error{kBusy}.
+  virtual void check_held(const std::string& study) = 0;
+  /// The marks at a study, for a process that wants it; makes the place for them where there is none.
+  [[nodiscard]] virtual std::unique_ptr<HolderMarks> marks(const std::string& study) = 0;
+  /// What the mark that goes with a lease shows to somebody who only looks: writes nothing, waits for nothing, throws
+  /// nothing. nullopt: there is no mark. `clock` says how long ago its last beat was.
+  [[nodiscard]] virtual std::optional<LifeSign> life_sign(const std::string& study, const Lease& lease,
+                                                          const Clock& clock) = 0;
+
+  // ---- The store ----
+
+  /// Where training states that belong to a study are to lie; nothing is made.
+  [[nodiscard]] virtual StatesPlace states(const std::string& study) const = 0;
+
+  /// While it lives, calls wait only so long for another program that locks the store. `store` must outlive it.
   class Patience {
    public:
-    Patience(Store& store, std::chrono::milliseconds longest);
-    ~Patience();
+    Patience(Store& store, std::chrono::milliseconds longest) : store_(store) { store_.wait_at_most(longest); }
+    ~Patience() { store_.wait_at_most(std::nullopt); }
     Patience(const Patience&) = delete;
     Patience& operator=(const Patience&) = delete;
 
@@ -185,61 +138,14 @@ class Store {
     Store& store_;
   };
 
-  /// Copies the whole file, as it is at one moment, to one that is absent or replaced; other programs may go on
-  /// meanwhile. Of the states beside it nothing is copied: see backup.hpp.
-  void copy_to(const std::filesystem::path& file);
-
-  /// What lies beside the file that kExamine could not read in place, or leave for others.
-  enum class Pending {
-    kNothing,
-    kHalfWritten,  ///< A journal: a killed program left a transaction half-written, and the next one takes it back.
-    kLog,          ///< A write-ahead log, of a program that set the file to that.
-  };
-  [[nodiscard]] Pending pending() const;
-  /// Number of the hfta_* tables' layout; 0: the file has only Optuna's.
-  [[nodiscard]] int schema();
-  /// The name by which a study of the file was last run, as it was then; nullopt if nobody has.
-  [[nodiscard]] std::optional<std::filesystem::path> home();
-  /// What SQLite finds wrong with the file's pages, indexes and references, at most some 20 lines.
-  struct StructuralFault {
-    std::string words;
-    bool in_index = false;  ///< Rows are whole; see rebuild_indexes().
-  };
-  [[nodiscard]] std::vector<StructuralFault> structural_faults();
-  /// What is never so in a study's rows, though each of them can be read; at most some of each kind. For faults that
-  /// the digests do not tell: rows that no digest is about, or that were never as they should be.
-  [[nodiscard]] std::vector<std::string> row_faults(const std::string& study);
-  /// Makes the indexes anew from the rows, if the file is whole then; otherwise throws Error{kStorage}, nothing
-  /// written.
-  void rebuild_indexes();
-
-  /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
-  void use(const Faults& faults);
-  /// One transaction; all or nothing. What was written before under the same trial and epoch, array, or round and slot
-  /// is replaced. A trial's value is stored as Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is
-  /// NaN. An unknown trial, and COMPLETE without a number, is our bug.
-  void commit(const std::string& study, const Changes& changes);
-
-  /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
-  [[nodiscard]] std::optional<Lease> lease(const std::string& study);
-  /// Takes the study over from the lease `seen` (nullopt: nobody's) and returns the new one, numbered one higher;
-  /// nullopt if somebody else was first. Compare and swap, in one transaction.
-  [[nodiscard]] std::optional<Lease> take_lease(const std::string& study, const std::optional<Lease>& seen,
-                                                const std::string& token, const std::string& holder);
-  /// From now on this object writes to that study (create, update, add_trials, commit) only while `lease` is the one in
-  /// the store: each of these looks inside its transaction, and otherwise writes nothing and throws Error{kBusy} naming
-  /// the new holder. Without this call, writes ask for no lease.
-  void hold(const std::string& study, const Lease& lease);
-  /// The same look alone, before something beside the store is written. Throws Error{kBusy}.
-  void check_held(const std::string& study);
+ protected:
+  Store() = default;
+  Store(Store&&) noexcept = default;
+  Store& operator=(Store&&) noexcept = default;
 
  private:
-  struct Impl;
-  explicit Store(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  /// nullopt: as long as without Patience.
+  virtual void wait_at_most(std::optional<std::chrono::milliseconds> longest) = 0;
 };
-
-/// `digits.db`, `sqlite:///digits.db`, `sqlite:////abs/digits.db` -> path. Throws Error{kConfig} for other URLs.
-[[nodiscard]] std::filesystem::path path_from_url(const std::string& url);
 
 }  // namespace hfta::storage

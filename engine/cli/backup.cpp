@@ -1,6 +1,6 @@
 // hfta-tune backup
 
-#include "storage/backup.hpp"
+#include "storage/sqlite/backup.hpp"
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/report/words.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -31,8 +32,8 @@ int backup_command(const Words& words) {
   const Usage usage = backup_usage();
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
-  const std::filesystem::path destination = storage::path_from_url(arguments.required("DESTINATION"));
-  const std::filesystem::path store = storage::path_from_url(arguments.required("storage"));
+  const std::filesystem::path destination = storage::store_file(arguments.required("DESTINATION"));
+  const std::filesystem::path store = storage::store_file(arguments.required("storage"));
   const storage::Backup backup = storage::back_up(store, destination, faults_from_environment());
   const std::string name = printable(destination.string());
   print(fmt::format("{}: {}, {}, {} and {}{}; {} bytes\n", name,

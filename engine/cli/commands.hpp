@@ -2,6 +2,7 @@
 /// The commands. Each takes the words after its name and returns the exit code; errors are thrown.
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,17 +43,17 @@ void add_override_options(boost::program_options::options_description& options);
 
 /// --storage, the store that it names, opened for reading, and the study that is meant: STUDY, or the only one.
 void add_storage_option(boost::program_options::options_description& options);
-[[nodiscard]] storage::Store open_store(const Arguments& arguments);
+[[nodiscard]] std::unique_ptr<storage::Store> open_store(const Arguments& arguments);
 [[nodiscard]] std::string study_or_only(const Arguments& arguments, storage::Store& store);
 
-/// The config that a study was stored with, and where it came from, `overrides` added to its own. `path`: the store's.
+/// The config that a study was stored with, and where it came from, `overrides` added to its own. `url`: the store's.
 /// Throws Error{kConfig} naming the nearest study, or if it was not made by us.
 struct StoredConfig {
   StudyConfig config;
   ConfigOrigin origin;
 };
-[[nodiscard]] StoredConfig stored_config(storage::Store& store, const std::string& study,
-                                         const std::filesystem::path& path, const std::vector<Override>& overrides);
+[[nodiscard]] StoredConfig stored_config(storage::Store& store, const std::string& study, const std::string& url,
+                                         const std::vector<Override>& overrides);
 
 /// For tests: HFTA_FAULTS="state-saved=kill" and its like, see base/faults.hpp.
 [[nodiscard]] Faults faults_from_environment();

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -38,7 +39,7 @@ int doctor_command(const Words& words) {
     throw Error(ErrorKind::kConfig, "STORE: found one besides --storage, wanted one of the two; see --help");
   }
   const std::filesystem::path store =
-      storage::path_from_url(arguments.has("STORE") ? arguments.required("STORE") : arguments.required("storage"));
+      storage::store_file(arguments.has("STORE") ? arguments.required("STORE") : arguments.required("storage"));
   const std::optional<std::string> study = arguments.get<std::string>("study");
   const SystemClock clock;
   const Diagnosis diagnosis = arguments.has("repair") ? repair(store, study, clock) : examine(store, study, clock);

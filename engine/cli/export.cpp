@@ -36,19 +36,20 @@ int export_command(const Words& words) {
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
   const fs::path output = arguments.required("output");
-  const fs::path path = storage::path_from_url(arguments.required("storage"));
   std::error_code ignored;
   if (output.empty() || fs::is_directory(output, ignored)) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("--output: found {}, wanted a file",
                             output.empty() ? "nothing" : "the folder " + printable(output.string())));
   }
-  storage::Store store = open_store(arguments);
-  const StudyConfig config = stored_config(store, study_or_only(arguments, store), path, {}).config;
+  const std::unique_ptr<storage::Store> store = open_store(arguments);
+  const std::string study = study_or_only(arguments, *store);
+  const StudyConfig config = stored_config(*store, study, arguments.required("storage"), {}).config;
   const Faults faults;
-  SystemFiles files(faults, store.path().parent_path());
-  storage::Checkpoints finished(files, storage::checkpoint_folder(store.path(), config.study) / "finished");
-  const std::vector<std::byte> bytes = export_weights(config, store, finished, arguments.get<int>("trial"));
+  const storage::StatesPlace place = store->states(study);
+  SystemFiles files(faults, place.root);
+  storage::Checkpoints finished(files, place.folder / "finished");
+  const std::vector<std::byte> bytes = export_weights(config, *store, finished, arguments.get<int>("trial"));
   print_to(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return 0;
 }

@@ -10,14 +10,12 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/runner.hpp"
-#include "storage/checkpoints.hpp"
-#include "storage/store.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
 namespace {
 
 namespace po = boost::program_options;
-using storage::Store;
 
 constexpr int kTopTrials = 10;
 
@@ -61,14 +59,12 @@ int report_command(const Words& words) {
   (void)one_of("--format", format, {"table", "json", "csv"});
   const std::optional<int> top = arguments.get<int>("top");
   if (top && *top < 1) throw Error(ErrorKind::kConfig, fmt::format("--top: found {}, wanted at least 1", *top));
-  Store store = open_store(arguments);
-  ReportInput input = read_report(store, study_or_only(arguments, store));
-  input.runner = runner_of(
-      store, input.study,
-      storage::checkpoint_folder(storage::path_from_url(arguments.required("storage")), input.study), SystemClock());
+  const std::unique_ptr<storage::Store> store = open_store(arguments);
+  ReportInput input = read_report(*store, study_or_only(arguments, *store));
+  input.runner = runner_of(*store, input.study, SystemClock());
   print_to(arguments.get<std::string>("output").value_or(""), formatted(input, format, top));
   if (input.damage.empty()) return 0;
-  const std::string file = printable(storage::path_from_url(arguments.required("storage")).string());
+  const std::string file = printable(storage::store_file(arguments.required("storage")).string());
   for (const std::string& line : input.damage) tell(line.starts_with(file) ? line : file + ": " + line);
   return kDamagedStore;
 }
@@ -79,7 +75,7 @@ int studies_command(const Words& words) {
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::string format =
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "json"});
-  const std::vector<storage::StudySummary> studies = open_store(arguments).studies();
+  const std::vector<storage::StudySummary> studies = open_store(arguments)->studies();
   print(format == "json" ? studies_json(studies) : studies_table(studies));
   return 0;
 }

@@ -28,7 +28,7 @@
 #include "engine/driver/study.hpp"
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
-#include "storage/store.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -110,11 +110,11 @@ bool any_complete(Store& store, const StudyConfig& config) {
 
 void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
   tell(fmt::format("{} study '{}' on {}, store {}", is_new ? "running" : "going on with", config.study,
-                   join(fleet.devices), config.storage.string()));
+                   join(fleet.devices), config.storage));
 }
 
 RunStarted run_started(const StudyConfig& config, const std::vector<std::string>& devices, bool resumed) {
-  return {config.study, config.storage.string(), config.metric, config.goal, devices, resumed};
+  return {config.study, config.storage, config.metric, config.goal, devices, resumed};
 }
 
 std::size_t physical_memory() {
@@ -125,11 +125,11 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
           Speech speech) {
   SystemClock clock;
   const Faults faults = faults_from_environment();
-  SystemFiles files(faults, store.path().parent_path(), [&lease] { lease.check_held(); });
+  const storage::StatesPlace place = store.states(config.study);
+  SystemFiles files(faults, place.root, [&lease] { lease.check_held(); });
   store.use(faults);
-  const fs::path folder = storage::checkpoint_folder(store.path(), config.study);
-  storage::Checkpoints running(files, folder / "running");
-  storage::Checkpoints finished(files, folder / "finished");
+  storage::Checkpoints running(files, place.folder / "running");
+  storage::Checkpoints finished(files, place.folder / "finished");
   std::deque<Activity> activities;  // they do not move
   std::vector<std::unique_ptr<Trainer>> watching;
   std::vector<Trainer*> trainers;
@@ -149,7 +149,7 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   if (outcome.stopped_by == 0) return finish(store, config, outcome.any_complete, speech);
   EventLines(speech).take(run_ended(store, config, false));
   tell(fmt::format("stopped after {} rounds; everything is kept. To go on: hfta-tune resume '{}' --storage '{}'",
-                   outcome.rounds, config.study, config.storage.string()));
+                   outcome.rounds, config.study, config.storage));
   return 128 + outcome.stopped_by;
 }
 
@@ -158,19 +158,17 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   const std::atomic<int>& stop = catch_stop_signals();
   tell_warnings(config);
   const SystemClock clock;
-  std::optional<Store> store = Store::open_if_made(config.storage, Store::Mode::kReadWrite);
+  std::unique_ptr<Store> store = storage::open_store_if_made(config.storage, storage::OpenMode::kReadWrite);
   std::optional<storage::StudyRecord> stored;
   std::optional<StudyLease> lease;
-  const auto take = [&] {
-    lease.emplace(*store, config.study, storage::checkpoint_folder(store->path(), config.study), clock);
-  };
+  const auto take = [&] { lease.emplace(*store, config.study, clock); };
   if (store) stored = store->find(config.study);
   if (stored) {
     const storage::StudyRecord next = continued(*stored, config, origin);
     if (is_finished(*store, config, next)) {
       const Faults none;
-      SystemFiles files(none, store->path().parent_path());
-      remove_leftovers(*store, config, next, storage::checkpoint_folder(store->path(), config.study), files, clock);
+      SystemFiles files(none, store->states(config.study).root);
+      remove_leftovers(*store, config, next, files, clock);
       EventLines(speech).take(run_started(config, {}, true));
       return finish(*store, config, any_complete(*store, config), speech);
     }
@@ -178,7 +176,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   }
   Fleet fleet = make_fleet(config, cache_folder());
   if (stop.load() != 0) return 128 + stop.load();
-  if (!store) store = Store::open(config.storage, Store::Mode::kCreate);
+  if (!store) store = storage::open_store(config.storage, storage::OpenMode::kCreate);
   if (!lease) take();
   const std::vector<ModelFacts> models = fleet.trainers.front()->models();
   // Another process may have begun the study, or raised its cap, before this one had the lease.
@@ -197,11 +195,11 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
 // The config under another name, where --fresh asks for one.
 StudyConfig load_fresh(const fs::path& file, std::vector<Override>& overrides) {
   StudyConfig config = load_config(file, overrides);
-  std::optional<Store> store = Store::open_if_made(config.storage, Store::Mode::kReadOnly);
+  const std::unique_ptr<Store> store = storage::open_store_if_made(config.storage, storage::OpenMode::kReadOnly);
   if (!store || !store->find(config.study)) return config;
   overrides.push_back({"study", fresh_name(*store, config.study)});
   overrides.push_back(
-      {"storage", fs::absolute(config.storage).string()});  // beside the old one, not in a file of its own
+      {"storage", storage::absolute_store(config.storage)});  // beside the old one, not in a file of its own
   return load_config(file, overrides);
 }
 
@@ -222,10 +220,8 @@ int resume_command(const Words& words) {
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::string study = arguments.required("STUDY");
-  const fs::path path = storage::path_from_url(arguments.required("storage"));
   const auto [config, origin] = [&] {
-    Store store = Store::open(path, Store::Mode::kReadOnly);
-    return stored_config(store, study, path, overrides_from(arguments));
+    return stored_config(*open_store(arguments), study, arguments.required("storage"), overrides_from(arguments));
   }();
   return run_study(config, origin_from(origin.file, origin.overrides), speech_from(arguments));
 }

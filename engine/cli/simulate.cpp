@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -18,7 +19,8 @@
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
 #include "engine/simulate/simulation.hpp"
-#include "storage/store.hpp"
+#include "storage/memory/memory_store.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -57,11 +59,35 @@ void check_is_new(const fs::path& wanted) {
   throw Error(ErrorKind::kConfig, fmt::format("--keep: found a file {}, wanted a new one", wanted.string()));
 }
 
-void keep_store(const fs::path& made, const fs::path& wanted) {
-  std::error_code error;
-  fs::copy_file(made, wanted, error);
-  if (error) throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", wanted.string(), error.message()));
-}
+// In memory, unless it is to be kept: then a file of a folder of its own, which becomes the wanted one at the end.
+class SimulatedStore {
+ public:
+  explicit SimulatedStore(std::optional<fs::path> wanted) : wanted_(std::move(wanted)) {
+    if (!wanted_) {
+      store_ = std::make_unique<storage::MemoryStore>(studies_);
+      return;
+    }
+    folder_.emplace("hfta-simulate");
+    made_ = folder_->path() / "simulated.db";
+    store_ =
+        std::make_unique<storage::SqliteStore>(storage::SqliteStore::open(made_, storage::SqliteStore::Mode::kCreate));
+  }
+  [[nodiscard]] storage::Store& get() { return *store_; }
+  void keep() const {
+    if (!wanted_) return;
+    std::error_code error;
+    fs::copy_file(made_, *wanted_, error);
+    if (!error) return;
+    throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", wanted_->string(), error.message()));
+  }
+
+ private:
+  std::optional<fs::path> wanted_;
+  storage::MemoryStudies studies_;
+  std::optional<TemporaryFolder> folder_;
+  fs::path made_;
+  std::unique_ptr<storage::Store> store_;
+};
 
 }  // namespace
 
@@ -70,26 +96,24 @@ int simulate_command(const Words& words) {
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
   const std::atomic<int>& stop = catch_stop_signals();
-  const TemporaryFolder folder("hfta-simulate");
   const std::optional<std::string> kept = arguments.get<std::string>("keep");
   const std::optional<std::string> recorded = arguments.get<std::string>("curves");
   if (kept) check_is_new(*kept);
-  StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
+  const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
-  config.storage = folder.path() / "simulated.db";
   const std::unique_ptr<Curves> curves = recorded ? read_curves(*recorded, config) : make_invented_curves(config);
   const SimulationOptions options{devices_from(arguments)};
   const Faults faults;
   MemoryFiles files(faults);
+  SimulatedStore store(kept);
   const SystemClock clock;
   const double start = clock.seconds();
-  const Outcome outcome = simulate(config, *curves, options, files, faults, stop);
+  const Outcome outcome = simulate(config, *curves, options, store.get(), files, faults, stop);
   if (outcome.stopped_by != 0) return 128 + outcome.stopped_by;
-  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kReadOnly);
-  print(report_table(read_report(store, config.study), kTopTrials));
+  print(report_table(read_report(store.get(), config.study), kTopTrials));
   print(fmt::format("simulated: {} on {} device{}; computed in {}\n", duration_text(outcome.seconds), options.devices,
                     options.devices == 1 ? "" : "s", duration_text(clock.seconds() - start)));
-  if (kept) keep_store(config.storage, *kept);
+  store.keep();
   return outcome.any_complete ? 0 : 1;
 }
 

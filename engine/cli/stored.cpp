@@ -10,6 +10,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/report/report.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
 
@@ -21,8 +22,8 @@ void add_storage_option(po::options_description& options) {
                         "the store: a file's path, or sqlite:///path");
 }
 
-Store open_store(const Arguments& arguments) {
-  return Store::open(storage::path_from_url(arguments.required("storage")), Store::Mode::kReadOnly);
+std::unique_ptr<Store> open_store(const Arguments& arguments) {
+  return storage::open_store(arguments.required("storage"), storage::OpenMode::kReadOnly);
 }
 
 std::string study_or_only(const Arguments& arguments, Store& store) {
@@ -40,7 +41,7 @@ Faults faults_from_environment() {
   return Faults(orders != nullptr ? orders : "");
 }
 
-StoredConfig stored_config(Store& store, const std::string& study, const std::filesystem::path& path,
+StoredConfig stored_config(Store& store, const std::string& study, const std::string& url,
                            const std::vector<Override>& overrides) {
   const std::optional<storage::StudyRecord> stored = store.find(study);
   if (!stored) (void)read_report(store, study);  // says which there are
@@ -48,7 +49,7 @@ StoredConfig stored_config(Store& store, const std::string& study, const std::fi
   for (const Override& o : overrides) origin.overrides.push_back(o);
   StudyConfig config = parse_config(stored->config, origin.file, origin.overrides);
   config.study = study;
-  config.storage = std::filesystem::absolute(path);  // the store may have been moved since
+  config.storage = storage::absolute_store(url);  // the store may have been moved since
   return {std::move(config), std::move(origin)};
 }
 

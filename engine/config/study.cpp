@@ -8,7 +8,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "search/choices.hpp"
-#include "storage/store.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -27,18 +27,18 @@ std::string study_name(Reader& root, const fs::path& file) {
 }
 
 // A store named after its study stays in the config's folder, whatever the name.
-fs::path default_storage(const StudyConfig& config) {
+std::string default_storage(const StudyConfig& config) {
   std::string name = config.study;
   std::replace(name.begin(), name.end(), '/', '_');
-  return config.folder / (name + ".db");
+  return (config.folder / (name + ".db")).string();
 }
 
-fs::path storage_path(Reader& root, const StudyConfig& config) {
+std::string storage_url(Reader& root, const StudyConfig& config) {
   const Node* node = root.find("storage");
   if (node == nullptr || node->is_null()) return default_storage(config);
   const std::string url = root.site("storage").word(*node);
   try {
-    return (config.folder / storage::path_from_url(url)).lexically_normal();
+    return storage::resolve_store(url, config.folder);
   } catch (const Error& error) {
     const std::string message = error.what();  // begins with its own "storage: "
     root.fail("storage", message.starts_with("storage: ") ? message.substr(9) : message);
@@ -189,7 +189,7 @@ void read_array(Reader& root, StudyConfig& config) {
 
 void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   config.study = study_name(root, config.file);
-  config.storage = storage_path(root, config);
+  config.storage = storage_url(root, config);
   config.seed = static_cast<std::uint64_t>(root.integer("seed"));
   read_method(root, file, config);
   const search::Method& method = search::method(config.method);

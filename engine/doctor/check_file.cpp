@@ -8,20 +8,21 @@
 namespace hfta::engine::doctor {
 namespace {
 
-using storage::Store;
+using storage::SqliteStore;
 
-void check_pending(Store& store, Findings& findings) {
-  if (store.pending() == Store::Pending::kHalfWritten) {
+void check_pending(SqliteStore& store, Findings& findings) {
+  if (store.pending() == SqliteStore::Pending::kHalfWritten) {
     std::filesystem::path journal = store.path();
     journal += "-journal";
     findings.push_back(
         {Severity::kNote, shown(store.path(), journal),
          "a program was killed while it wrote: its transaction is half-written, everything before it is whole",
          std::string("the next run takes it back, and so does ") + kRepair, [path = store.path()] {
-           (void)Store::open(path, Store::Mode::kReadOnly).studies();  // whoever reads the file first does it
+           (void)SqliteStore::open(path, SqliteStore::Mode::kReadOnly)
+               .studies();  // whoever reads the file first does it
            return "took back the half-written transaction";
          }});
-  } else if (store.pending() == Store::Pending::kLog) {
+  } else if (store.pending() == SqliteStore::Pending::kLog) {
     findings.push_back({Severity::kNote,
                         shown(store.path(), store.path()),
                         "another program set the file to a write-ahead log (WAL mode), which is durable too",
@@ -31,18 +32,18 @@ void check_pending(Store& store, Findings& findings) {
 }
 
 // True: none.
-bool check_structure(Store& store, Findings& findings) {
-  const std::vector<Store::StructuralFault> faults = store.structural_faults();
+bool check_structure(SqliteStore& store, Findings& findings) {
+  const std::vector<SqliteStore::StructuralFault> faults = store.structural_faults();
   const bool in_index = std::all_of(faults.begin(), faults.end(), [](const auto& fault) { return fault.in_index; });
   const std::filesystem::path path = store.path();
-  for (const Store::StructuralFault& fault : faults) {
+  for (const SqliteStore::StructuralFault& fault : faults) {
     Finding finding{Severity::kDamage, shown(path, path), "SQLite finds: " + excerpt(fault.words, 300), "", {}};
     if (in_index) {
       finding.found += "; the rows are whole, an index that leads to them is not";
       finding.advice = std::string(kRepair) + " makes the indexes anew";
       if (&fault == &faults.front()) {  // once for all
         finding.mend = [path] {
-          Store::open(path, Store::Mode::kReadWrite).rebuild_indexes();
+          SqliteStore::open(path, SqliteStore::Mode::kReadWrite).rebuild_indexes();
           return "made the indexes anew";
         };
       }
@@ -57,7 +58,7 @@ bool check_structure(Store& store, Findings& findings) {
 }  // namespace
 
 void check_file(const ExaminedStore& examined, Findings& findings) {
-  Store& store = examined.store;
+  SqliteStore& store = examined.store;
   const std::string where = shown(store.path(), store.path());
   check_pending(store, findings);
   const int schema = store.schema();

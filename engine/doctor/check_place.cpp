@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_home(storage::Store& store, Findings& findings) {
+void check_home(storage::SqliteStore& store, Findings& findings) {
   const std::optional<fs::path> home = store.home();
   if (!home || *home == store.path()) return;
   std::error_code error;
@@ -51,7 +51,7 @@ void check_access(const fs::path& store, const fs::path& path, int wanted, const
 }
 
 // Folders of studies that the store has not.
-void check_strangers(storage::Store& store, Findings& findings) {
+void check_strangers(storage::SqliteStore& store, Findings& findings) {
   const fs::path path = storage::states_folder(store.path());
   try {
     const std::optional<Folder> folder = Folder::find(store.path().parent_path(), path);

@@ -60,14 +60,14 @@ void check_values(const ExaminedStudy& study, Findings& findings) {
 }  // namespace
 
 ExaminedStudy read_study(const ExaminedStore& examined, const std::string& name, Findings& findings) {
-  storage::Store& store = examined.store;
+  storage::SqliteStore& store = examined.store;
   ExaminedStudy study;
   study.name = name;
   study.store = store.path();
-  study.folder = storage::checkpoint_folder(store.path(), name);
+  study.folder = store.states(name).folder;
   const std::string where = place(name);
   reading(where, findings, [&] { study.record = store.find(name); });
-  reading(where, findings, [&] { study.runner = runner_of(store, name, study.folder, examined.clock); });
+  reading(where, findings, [&] { study.runner = runner_of(store, name, examined.clock); });
   if (!study.record) return study;  // trials are read by what it says
   reading(where, findings, [&] { study.rows = store.trials(name, storage::Store::Damage::kMark); });
   reading(where, findings, [&] {

@@ -4,8 +4,8 @@
 #include "base/folder.hpp"
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
-#include "engine/driver/holder_file.hpp"
 #include "engine/report/words.hpp"
+#include "storage/sqlite/holder_file.hpp"
 
 namespace hfta::engine::doctor {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 // A process that waits for the study has such a file too, and holds it.
 bool is_held(const Folder& folder, const std::string& name) {
   const std::optional<Descriptor> file = folder.file(name, O_RDONLY);
-  return file && !is_let_go(file->get());
+  return file && !storage::is_let_go(file->get());
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ void check_runner(const ExaminedStore& /*store*/, const ExaminedStudy& study, Fi
     const std::optional<Folder> folder = Folder::find(study.store.parent_path(), study.folder);
     if (!folder) return;
     for (const std::string& name : folder->files()) {
-      if (!name.starts_with(kHolderPrefix) || is_held(*folder, name)) continue;
+      if (!name.starts_with(storage::kHolderPrefix) || is_held(*folder, name)) continue;
       findings.push_back({Severity::kNote, shown(study.store, study.folder / name),
                           fmt::format("a process that ran the study was killed; the last to run it was {}",
                                       study.runner ? printable(study.runner->holder) : "nobody"),

@@ -13,7 +13,7 @@
 #include "engine/config.hpp"
 #include "engine/doctor/doctor.hpp"
 #include "engine/report/report.hpp"
-#include "storage/store.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 
 namespace hfta::engine::doctor {
 
@@ -21,7 +21,7 @@ using Findings = std::vector<Finding>;
 
 /// A store that could be opened.
 struct ExaminedStore {
-  storage::Store& store;
+  storage::SqliteStore& store;
   const Clock& clock;
 };
 

@@ -86,10 +86,10 @@ Diagnosis examine(const std::filesystem::path& path, const std::optional<std::st
   Findings& findings = diagnosis.findings;
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    (void)storage::Store::open(path, storage::Store::Mode::kExamine);  // throws
+    (void)storage::SqliteStore::open(path, storage::SqliteStore::Mode::kExamine);  // throws
   const std::string file = printable(path.filename().string());
   attempt(file, findings, [&] {
-    storage::Store store = storage::Store::open(path, storage::Store::Mode::kExamine);
+    storage::SqliteStore store = storage::SqliteStore::open(path, storage::SqliteStore::Mode::kExamine);
     diagnosis.store = store.path();
     const ExaminedStore examined{store, clock};
     for (const auto check : kStoreChecks) attempt(file, findings, [&] { check(examined, findings); });

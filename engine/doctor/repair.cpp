@@ -9,21 +9,20 @@
 #include "engine/doctor/checks.hpp"
 #include "engine/driver/lease.hpp"
 #include "engine/driver/runner.hpp"
-#include "storage/backup.hpp"
-#include "storage/checkpoints.hpp"
+#include "storage/sqlite/backup.hpp"
 
 namespace hfta::engine {
 namespace {
 
 namespace fs = std::filesystem;
-using storage::Store;
+using storage::SqliteStore;
 
 // Before a byte is changed, not even by taking back a half-written transaction. Who runs a store that cannot be read?
 // Nobody can, and nothing of it is mended.
 void refuse_if_run(const fs::path& path, const Clock& clock) try {
-  Store store = Store::open(path, Store::Mode::kExamine);
+  SqliteStore store = SqliteStore::open(path, SqliteStore::Mode::kExamine);
   for (const std::string& name : doctor::studies_in(store)) {
-    const auto runner = runner_of(store, name, storage::checkpoint_folder(store.path(), name), clock);
+    const auto runner = runner_of(store, name, clock);
     if (!runner || !runner->alive) continue;
     throw Error(ErrorKind::kBusy,
                 fmt::format("{}: the study '{}' is being run by {}; stop that one first, or wait",
@@ -52,10 +51,10 @@ Diagnosis repair(const fs::path& path, const std::optional<std::string>& study, 
   std::vector<std::string> done;
   done.push_back(fmt::format("copied the store to {}", doctor::shown(found.store, storage::keep_before_repair(path))));
   try {
-    Store store = Store::open(path, Store::Mode::kReadWrite);
+    SqliteStore store = SqliteStore::open(path, SqliteStore::Mode::kReadWrite);
     std::vector<StudyLease> leases;
     for (const std::string& name : study ? std::vector{*study} : doctor::studies_in(store)) {
-      leases.emplace_back(store, name, storage::checkpoint_folder(store.path(), name), clock);
+      leases.emplace_back(store, name, clock);
     }
     for (const Finding& finding : found.findings) {
       if (finding.mend) done.push_back(mended(finding));

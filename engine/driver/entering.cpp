@@ -32,19 +32,16 @@ bool Driver::Impl::enter(int draw) {
 
 // False: another program locks the store.
 bool Driver::Impl::try_to_enter(int draw) {
-  while (ledger.entered() <= draw) {
-    const std::optional<int> seen = ledger.trial(ledger.entered()).seen_rounds;
-    std::vector<trials::Params> params;
-    for (int next = ledger.entered(); next <= draw && ledger.trial(next).seen_rounds == seen; ++next) {
-      params.push_back(ledger.trial(next).params);
-    }
-    std::optional<std::vector<int>> numbers;
-    if (!seen || write_results()) numbers = recorder.add_trials(params, seams.clock.utc(), seen);
-    ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
-    if (!numbers) return false;
-    ledger.enter(*numbers);
+  if (ledger.entered() > draw) return true;
+  std::vector<storage::NewTrial> added;
+  for (int next = ledger.entered(); next <= draw; ++next) {
+    added.push_back({ledger.trial(next).params, ledger.trial(next).seen_rounds});
   }
-  return true;
+  std::optional<std::vector<int>> numbers;
+  if (!ledger.learns() || write_results()) numbers = recorder.add_trials(added, seams.clock.utc());
+  ask_store_at = numbers ? 0 : seams.clock.seconds() + kBetweenTries;
+  if (numbers) ledger.enter(*numbers);
+  return numbers.has_value();
 }
 
 // A draw that follows from results is not in the store before they are. False: another program locks the store.

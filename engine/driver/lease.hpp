@@ -1,7 +1,6 @@
 #pragma once
 /// One runner per study.
 
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -17,34 +16,26 @@ struct Heartbeat {
 };
 
 /// Holds a study for this process while it lives. Who holds it stands in the store, with a fencing number; that it
-/// lives shows in `<folder>/lease.<token>`, a locked file in which a thread counts beats. Whoever takes the study over
-/// raises the number: what the earlier holder's store then tries to write changes nothing, see storage::Store::hold().
+/// lives shows in the holder's mark (storage::HolderMark), which beats. Whoever takes the study over raises the number:
+/// what the earlier holder's store then tries to write changes nothing, see storage::Store::hold().
 class StudyLease {
  public:
-  /// Takes the study, making the folder (below that of the store's file) where it is absent; afterwards `store` writes
-  /// to it by this lease alone. A holder that is dead on this host, or has let go, is followed at once. Any other is
-  /// watched: as soon as its beat moves, throws Error{kBusy} naming its process and host; one whose beat stands still
-  /// for all beats is taken over from. So this blocks for at most a period or so where the study is being run, for
-  /// Heartbeat::beats periods where its holder hangs. Only `clock`'s seconds() are used: two machines' wall clocks are
-  /// never compared. Throws Error{kStorage} if the file cannot be made, and whatever the store throws.
-  StudyLease(storage::Store& store, const std::string& study, const std::filesystem::path& folder, const Clock& clock,
-             const Heartbeat& heartbeat = {});
-  /// Lets go. Removes the file, if it is there still; the number stays in the store.
-  ~StudyLease();
-  StudyLease(StudyLease&&) noexcept;
-  StudyLease& operator=(StudyLease&&) noexcept;
-  StudyLease(const StudyLease&) = delete;
-  StudyLease& operator=(const StudyLease&) = delete;
+  /// Takes the study; afterwards `store` writes to it by this lease alone. A holder that is known to be dead, or has
+  /// let go, is followed at once. Any other is watched: as soon as its beat moves, throws Error{kBusy} naming its
+  /// process and host; one whose beat stands still for all beats is taken over from. So this blocks for at most a
+  /// period or so where the study is being run, for Heartbeat::beats periods where its holder hangs. Only `clock`'s
+  /// seconds() are used: two machines' wall clocks are never compared. Throws Error{kStorage} if a mark cannot be left,
+  /// and whatever the store throws.
+  StudyLease(storage::Store& store, const std::string& study, const Clock& clock, const Heartbeat& heartbeat = {});
 
-  /// Throws Error{kStorage} if the file is gone, which is how a holder that stood still learns, without asking the
+  /// Throws Error{kStorage} if the mark is gone, which is how a holder that stood still learns, without asking the
   /// store, that it was taken over from. For use before each change of the study's files, which the store's fencing
   /// number cannot protect: then one that slept through the takeover changes none when it wakes up, unless it slept
   /// between this call and the change itself. Thread-safe.
-  void check_held() const;
+  void check_held() const { mark_->check_held(); }
 
  private:
-  class Beat;
-  std::unique_ptr<Beat> beat_;
+  std::unique_ptr<storage::HolderMark> mark_;  ///< Lets go when it goes; the number stays in the store.
 };
 
 }  // namespace hfta::engine

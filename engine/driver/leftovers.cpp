@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "engine/driver/checkpoint_manager.hpp"
-#include "engine/driver/holder_file.hpp"
 #include "engine/driver/lease.hpp"
 #include "engine/driver/trial_table.hpp"
 #include "storage/checkpoints.hpp"
@@ -14,14 +13,15 @@
 namespace hfta::engine {
 
 void remove_leftovers(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record,
-                      const std::filesystem::path& folder, Files& files, const Clock& clock) {
+                      Files& files, const Clock& clock) {
   try {
+    const std::filesystem::path folder = store.states(config.study).folder;
     storage::Checkpoints running(files, folder / "running"), finished(files, folder / "finished");
     const std::optional<storage::Lease> last = store.lease(config.study);
-    const bool killed = last && names_a_file(last->token) && files.exists(folder / holder_file(last->token));
+    const bool killed = last && store.life_sign(config.study, *last, clock).has_value();
     const auto kept = static_cast<std::size_t>(std::max(config.keep, 1));
     if (!killed && running.trials().empty() && finished.trials().size() <= kept) return;
-    const StudyLease lease(store, config.study, folder, clock);
+    const StudyLease lease(store, config.study, clock);
     TrialTable ledger(config, record.run_caps);
     ledger.restore(store.trials(config.study), store.draws(config.study));
     CheckpointManager(running, finished, config, [] {}).begin(ledger);

@@ -1,8 +1,6 @@
 #pragma once
 /// What a run leaves that is killed, or fails, after the study's last round and before its own end.
 
-#include <filesystem>
-
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "engine/config.hpp"
@@ -10,10 +8,9 @@
 
 namespace hfta::engine {
 
-/// Of a finished study, removes the file of a holder that is dead and the states of trials that are done. `folder` is
-/// the study's (see storage::checkpoint_folder()). Does nothing where nothing is left, or where somebody
-/// has the study or its folder cannot be written to: nothing depends on it.
+/// Of a finished study, removes the mark of a holder that is dead and the states of trials that are done. Does nothing
+/// where nothing is left, or where somebody has the study or its folder cannot be written to: nothing depends on it.
 void remove_leftovers(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record,
-                      const std::filesystem::path& folder, Files& files, const Clock& clock);
+                      Files& files, const Clock& clock);
 
 }  // namespace hfta::engine

@@ -1,7 +1,6 @@
 #pragma once
 /// Who runs a study, for those who only look.
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -11,9 +10,8 @@
 
 namespace hfta::engine {
 
-/// Who took the study last, and whether it shows signs of life: its lock, where it runs on this host, and the age of
-/// its last heartbeat. Writes nothing, waits for nothing. nullopt: nobody ever has. See StudyLease.
-[[nodiscard]] std::optional<Runner> runner_of(storage::Store& store, const std::string& study,
-                                              const std::filesystem::path& folder, const Clock& clock);
+/// Who took the study last, and whether it shows signs of life; see storage::Store::life_sign. Writes nothing, waits
+/// for nothing. nullopt: nobody ever has.
+[[nodiscard]] std::optional<Runner> runner_of(storage::Store& store, const std::string& study, const Clock& clock);
 
 }  // namespace hfta::engine

@@ -147,15 +147,14 @@ bool StudyWriter::try_flush() {
   return done();
 }
 
-std::optional<std::vector<int>> StudyWriter::add_trials(const std::vector<trials::Params>& params, trials::UtcTime when,
-                                                        std::optional<int> seen_rounds) {
+std::optional<std::vector<int>> StudyWriter::add_trials(const std::vector<storage::NewTrial>& trials,
+                                                        trials::UtcTime when) {
   {
     const std::lock_guard guard(impl_->mutex);
     impl_->rethrow();
   }
   std::vector<int> numbers;
-  const bool added =
-      impl_->try_once([&] { numbers = impl_->places.store.add_trials(impl_->study, params, when, seen_rounds); });
+  const bool added = impl_->try_once([&] { numbers = impl_->places.store.add_trials(impl_->study, trials, when); });
   if (!added) return std::nullopt;
   impl_->places.faults.reach("trials-added");
   return numbers;

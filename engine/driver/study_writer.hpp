@@ -67,8 +67,8 @@ class StudyWriter {
   // The next three go to the store at once, and say nullopt if another program locks it: the first two after a quarter
   // of a second. They throw as the store does and as add().
   /// Store::add_trials.
-  [[nodiscard]] std::optional<std::vector<int>> add_trials(const std::vector<trials::Params>& params,
-                                                           trials::UtcTime when, std::optional<int> seen_rounds);
+  [[nodiscard]] std::optional<std::vector<int>> add_trials(const std::vector<storage::NewTrial>& trials,
+                                                           trials::UtcTime when);
   /// Store::claim.
   [[nodiscard]] std::optional<bool> claim(int number, const trials::Params& params, trials::UtcTime when,
                                           const std::string& failure);

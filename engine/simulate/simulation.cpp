@@ -21,9 +21,8 @@ class Silence final : public EventSink {
 
 }  // namespace
 
-Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options, Files& files,
-                 const Faults& faults, const std::atomic<int>& stop) {
-  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kCreate);
+Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options,
+                 storage::Store& store, Files& files, const Faults& faults, const std::atomic<int>& stop) {
   store.use(faults);
   const ConfigOrigin origin{config.file, {}};
   if (const auto stored = store.find(config.study)) {
@@ -31,7 +30,7 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
   } else {
     store.create(new_record(config, origin));
   }
-  const std::filesystem::path folder = storage::checkpoint_folder(config.storage, config.study);
+  const std::filesystem::path folder = store.states(config.study).folder;
   storage::Checkpoints running(files, folder / "running");
   storage::Checkpoints finished(files, folder / "finished");
   Silence silence;

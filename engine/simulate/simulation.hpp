@@ -15,10 +15,10 @@ struct SimulationOptions {
   int devices = 1;
 };
 
-/// Runs the study of `config` in `config.storage`, begun there if it is not there yet. Deterministic: two simulations
-/// of one config write the same rows, times included. Outcome::seconds is simulated. Nothing of it is shown before it
-/// ends.
+/// Runs the study of `config` in `store`, begun there if it is not there yet; training states go to `files`, where the
+/// store says. Deterministic: two simulations of one config write the same rows, times included. Outcome::seconds is
+/// simulated. Nothing of it is shown before it ends.
 [[nodiscard]] Outcome simulate(const StudyConfig& config, const Curves& curves, const SimulationOptions& options,
-                               Files& files, const Faults& faults, const std::atomic<int>& stop);
+                               storage::Store& store, Files& files, const Faults& faults, const std::atomic<int>& stop);
 
 }  // namespace hfta::engine

@@ -16,7 +16,7 @@
 #include "base/temporary_folder.hpp"
 #include "engine/report/report.hpp"
 #include "mutate_store.hpp"
-#include "storage/store.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 
 extern "C" __attribute__((weak)) std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
@@ -33,7 +33,7 @@ const fs::path& file() {
 }
 
 void read_all() {
-  storage::Store store = storage::Store::open(file(), storage::Store::Mode::kReadOnly);
+  storage::SqliteStore store = storage::SqliteStore::open(file(), storage::SqliteStore::Mode::kReadOnly);
   for (const storage::StudySummary& study : store.studies()) {
     const engine::ReportInput input = engine::read_report(store, study.name);
     static_cast<void>(engine::report_table(input, 10));

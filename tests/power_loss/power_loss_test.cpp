@@ -11,7 +11,7 @@
 #include "../engine/cli/comparable.hpp"
 #include "../engine/cli/program.hpp"
 #include "recorded_disk.hpp"
-#include "storage/store.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 
 using namespace hfta;
 using namespace hfta::testing;
@@ -82,8 +82,8 @@ int rounds_told(const std::string& err, std::size_t bytes) {
 int rounds_stored(const Tree& tree) {
   const Workplace look;
   write_tree(look.path(), tree);
-  std::optional<storage::Store> store =
-      storage::Store::open_if_made(look.path() / "small.db", storage::Store::Mode::kReadOnly);
+  std::optional<storage::SqliteStore> store =
+      storage::SqliteStore::open_if_made(look.path() / "small.db", storage::SqliteStore::Mode::kReadOnly);
   if (!store || !store->find("small")) return 0;
   int rounds = 0;
   for (const storage::RoundRecord& round : store->rounds("small")) rounds = std::max(rounds, round.round + 1);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 #include "tests/storage/samples.hpp"
 
 namespace {
@@ -45,7 +46,7 @@ json trial_json(const trials::Trial& trial) {
 }
 
 void report(const std::string& path, const std::string& study) {
-  storage::Store store = storage::Store::open(path, storage::Store::Mode::kReadOnly);
+  storage::SqliteStore store = storage::SqliteStore::open(path, storage::SqliteStore::Mode::kReadOnly);
   const auto record = store.find(study);
   if (!record) throw Error(ErrorKind::kConfig, "no study " + study);
   json list = json::array(), counts = json::object();
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     if (words.size() == 3 && words[0] == "write") {
-      storage::Store store = storage::Store::open(words[1], storage::Store::Mode::kCreate);
+      storage::SqliteStore store = storage::SqliteStore::open(words[1], storage::SqliteStore::Mode::kCreate);
       storage::testing::write_sample(store, words[2]);
       return 0;
     }

@@ -190,9 +190,9 @@ Changes sample_round(int round) {
 
 void write_sample(Store& store, const std::string& name) {
   store.create(sample_study(name));
-  std::vector<trials::Params> params;
-  for (int trial = 0; trial < kSampleTrials; ++trial) params.push_back(params_of(trial));
-  const std::vector<int> numbers = store.add_trials(name, params, at(0));
+  std::vector<NewTrial> added;
+  for (int trial = 0; trial < kSampleTrials; ++trial) added.push_back({params_of(trial)});
+  const std::vector<int> numbers = store.add_trials(name, added, at(0));
   if (numbers != std::vector<int>{0, 1, 2, 3, 4, 5}) throw std::logic_error("add_trials: wrong numbers");
   store.commit(name, sample_round(0));
   store.commit(name, sample_round(1));

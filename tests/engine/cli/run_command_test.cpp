@@ -21,7 +21,7 @@
 #include "comparable.hpp"
 #include "program.hpp"
 #include "storage/checkpoints.hpp"
-#include "storage/store.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 #include "study_texts.hpp"
 
 using namespace hfta::testing;
@@ -180,9 +180,10 @@ TEST_CASE("what a run left that was killed behind the study's last round is remo
   const json expected = comparable(report(place));
   const std::vector<std::string> files = state_files(place);
   const std::filesystem::path folder = place.path() / "digits.db.hfta/digits";
-  const auto token = hfta::storage::Store::open(place.path() / "digits.db", hfta::storage::Store::Mode::kReadOnly)
-                         .lease("digits")
-                         ->token;
+  const auto token =
+      hfta::storage::SqliteStore::open(place.path() / "digits.db", hfta::storage::SqliteStore::Mode::kReadOnly)
+          .lease("digits")
+          ->token;
   const std::string holder = "digits.db.hfta/digits/lease." + token;
   place.write(holder, "process 1 on host nowhere\n");  // nobody holds its lock
   hfta::SystemFiles disk;

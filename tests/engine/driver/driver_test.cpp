@@ -68,7 +68,7 @@ TEST_CASE("the recommended width is used where none is asked for") {
   study.world.width = 5;
   (void)study.run(2);
   CHECK(study.table() == reference_table());
-  for (const auto& round : study.open().rounds("digits")) CHECK(round.width <= 5);
+  for (const auto& round : study.open()->rounds("digits")) CHECK(round.width <= 5);
 }
 
 TEST_CASE("other strategies come to the same at any width, on any devices, stopped or not") {
@@ -200,20 +200,20 @@ TEST_CASE("rounds, arrays and slots are recorded as they were") {
   StudyFixture study(digits_config());
   study.config.width = 16;
   (void)study.run_in_pieces(9, 2, true);
-  storage::Store store = study.open();
+  const std::unique_ptr<storage::Store> store = study.open();
   std::map<std::pair<int, int>, storage::RoundRecord> rounds;
-  for (const auto& round : store.rounds("digits")) {
+  for (const auto& round : store->rounds("digits")) {
     CHECK(round.occupied >= 1);
     CHECK(round.occupied <= round.width);
     CHECK(rounds.emplace(std::pair(round.round, round.array), round).second);
   }
   std::map<int, std::string> partition_of;
-  for (const auto& array : store.arrays("digits")) partition_of[array.array] = array.partition;
+  for (const auto& array : store->arrays("digits")) partition_of[array.array] = array.partition;
   std::map<int, trials::Trial> by_number;
-  for (const auto& trial : store.trials("digits")) by_number[trial.number] = trial;
+  for (const auto& trial : store->trials("digits")) by_number[trial.number] = trial;
   std::map<std::pair<int, int>, int> filled;
   std::map<int, int> epochs;
-  for (const auto& place : store.occupancy("digits")) {
+  for (const auto& place : store->occupancy("digits")) {
     const storage::RoundRecord& round = rounds.at({place.round, place.array});
     CHECK(place.slot < round.width);
     ++filled[{place.round, place.array}];
@@ -313,7 +313,7 @@ TEST_CASE("metric.select best: a trial's value is its best epoch's, with that ep
 }
 
 TEST_CASE("trials that Optuna adds in between have numbers of their own and are left alone") {
-  StudyFixture study(random_config(600));  // more than are drawn at once
+  StudyFixture study(random_config(600), Kept::kInFile);  // more than are drawn at once
   study.config.width = 8;
   study.world.after_epochs = [&](int runs) {
     if (runs == 12) study.stop = SIGINT;
@@ -339,7 +339,7 @@ TEST_CASE("trials that Optuna adds in between have numbers of their own and are 
   REQUIRE(all.size() == 601);
   CHECK(study.count(State::kComplete) == 601);
   CHECK(all.at(static_cast<std::size_t>(ours)).epochs.empty());
-  const std::vector<int> draws = study.open().draws("digits");
+  const std::vector<int> draws = study.open()->draws("digits");
   REQUIRE(draws.size() == 600);
   StudyFixture alone(random_config(600));
   (void)alone.run();

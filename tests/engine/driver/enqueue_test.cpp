@@ -71,7 +71,7 @@ std::vector<Trial> enqueued(StudyFixture& study) {
 }  // namespace
 
 TEST_CASE("trials enqueued before a run come first, completed by the sampler, and count to run_cap") {
-  StudyFixture study(random_config(6));
+  StudyFixture study(random_config(6), Kept::kInFile);
   study.config.width = 2;
   begin(study);
   enqueue(study, R"({"lr": 0.5, "hidden": 64.0})");
@@ -95,7 +95,7 @@ TEST_CASE("trials enqueued before a run come first, completed by the sampler, an
 
 TEST_CASE("a trial enqueued while the study runs takes the next place, on every method") {
   const std::string method = GENERATE(as<std::string>(), "random", "hyperband");
-  StudyFixture study(method == "random" ? random_config(20) : digits_config());
+  StudyFixture study(method == "random" ? random_config(20) : digits_config(), Kept::kInFile);
   study.config.width = 2;
   SlowClock clock;
   study.clock = &clock;
@@ -116,7 +116,7 @@ TEST_CASE("a trial enqueued while the study runs takes the next place, on every 
 }
 
 TEST_CASE("what cannot be tried fails with words, and the study goes on") {
-  StudyFixture study(random_config(5));
+  StudyFixture study(random_config(5), Kept::kInFile);
   begin(study);
   const std::map<std::string, std::string> cases = {
       {R"({"hidden": 65})", "enqueued with hidden = 65, wanted a value that its distribution (categorical) can give"},
@@ -137,12 +137,12 @@ TEST_CASE("what cannot be tried fails with words, and the study goes on") {
 }
 
 TEST_CASE("one for which there is no room waits for a higher run_cap") {
-  StudyFixture study(random_config(3));
+  StudyFixture study(random_config(3), Kept::kInFile);
   (void)study.run();
   enqueue(study, R"({"lr": 0.5})");
   {
-    storage::Store store = study.open();
-    CHECK(is_finished(store, study.config, *store.find("digits")));
+    const std::unique_ptr<storage::Store> store = study.open();
+    CHECK(is_finished(*store, study.config, *store->find("digits")));
   }
   study.config.run_cap = 4;
   CHECK(study.run().stopped_by == 0);
@@ -155,30 +155,30 @@ TEST_CASE("a grid is tried as a whole, with what is enqueued beside it") {
   config.method = "grid";
   config.run_cap.reset();
   config.space = {choice("lr", {0.1, 0.2}), choice("hidden", {std::int64_t{32}, std::int64_t{64}})};
-  StudyFixture study(config);
+  StudyFixture study(config, Kept::kInFile);
   begin(study);
   enqueue(study, R"({"lr": 0.2})");
   CHECK(study.run().stopped_by == 0);
   CHECK(study.count(State::kComplete) == 5);
   enqueue(study, R"({"lr": 0.1, "hidden": 32})");
   {
-    storage::Store store = study.open();
-    CHECK_FALSE(is_finished(store, study.config, *store.find("digits")));
+    const std::unique_ptr<storage::Store> store = study.open();
+    CHECK_FALSE(is_finished(*store, study.config, *store->find("digits")));
   }
   CHECK(study.run().stopped_by == 0);
   CHECK(study.count(State::kComplete) == 6);
 }
 
 TEST_CASE("a trial that another program takes first is left to it") {
-  StudyFixture study(random_config(2));
+  StudyFixture study(random_config(2), Kept::kInFile);
   begin(study);
   enqueue(study, R"({"lr": 0.5})");
-  storage::Store store = study.open();
-  REQUIRE(store.enqueued("digits").size() == 1);
+  const std::unique_ptr<storage::Store> store = study.open();
+  REQUIRE(store->enqueued("digits").size() == 1);
   run_sql(study, "UPDATE trials SET state = 'RUNNING' WHERE state = 'WAITING'");
-  CHECK_FALSE(store.claim("digits", 0, {}, {}, ""));
-  CHECK(store.enqueued("digits").empty());
-  CHECK(store.draws("digits").empty());
+  CHECK_FALSE(store->claim("digits", 0, {}, {}, ""));
+  CHECK(store->enqueued("digits").empty());
+  CHECK(store->draws("digits").empty());
 }
 
 TEST_CASE("a study with enqueued trials comes to the same however often it is stopped") {
@@ -190,11 +190,11 @@ TEST_CASE("a study with enqueued trials comes to the same however often it is st
     enqueue(study, R"({"lr": 0.5})");
     enqueue(study, R"({"hidden": 32})");
   };
-  StudyFixture whole(config);
+  StudyFixture whole(config, Kept::kInFile);
   with_two(whole);
   (void)whole.run();
   for (const bool keep_checkpoints : {true, false}) {
-    StudyFixture pieces(config);
+    StudyFixture pieces(config, Kept::kInFile);
     with_two(pieces);
     (void)pieces.run_in_pieces(keep_checkpoints ? 3 : 40, 1, keep_checkpoints);
     CHECK(pieces.table() == whole.table());

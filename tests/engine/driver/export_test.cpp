@@ -43,10 +43,10 @@ class Finished {
  public:
   explicit Finished(StudyConfig config = digits_config())
       : study(std::move(config)), store(study.open()), kept(study.files, study.checkpoints / "finished") {
-    store.create(new_record(study.config, {"/digits.yaml", {}}));
+    store->create(new_record(study.config, {"/digits.yaml", {}}));
     trials::Params params;
     for (const trials::Parameter& p : digits_space()) params.emplace_back(p.name, extremes_of(p));
-    (void)store.add_trials("digits", {params, params, params, params}, {});
+    (void)store->add_trials("digits", std::vector<storage::NewTrial>(4, {params}), {});
     const double values[] = {0.5, 0.9, 0.7, 0.8};
     storage::Changes changes;
     for (int trial = 0; trial < 4; ++trial) {
@@ -58,7 +58,7 @@ class Finished {
       changes.states.push_back(
           {trial, complete ? trials::State::kComplete : trials::State::kPruned, values[trial] - 0.03, "", {}});
     }
-    store.commit("digits", changes);
+    store->commit("digits", changes);
     for (const int trial : {1, 3}) keep(trial, 3);
   }
 
@@ -71,11 +71,11 @@ class Finished {
   }
 
   std::vector<std::byte> exported(std::optional<int> number = {}) {
-    return export_weights(study.config, store, kept, number);
+    return export_weights(study.config, *store, kept, number);
   }
 
   StudyFixture study;
-  storage::Store store;
+  std::unique_ptr<storage::Store> store;
   storage::Checkpoints kept;
 
  private:
@@ -125,10 +125,10 @@ TEST_CASE("a state of another epoch than the value's is not passed off as it") {
 
 TEST_CASE("a study without a COMPLETE trial has nothing to export") {
   StudyFixture study(digits_config());
-  storage::Store store = study.open();
-  store.create(new_record(study.config, {}));
+  const std::unique_ptr<storage::Store> store = study.open();
+  store->create(new_record(study.config, {}));
   storage::Checkpoints kept(study.files, study.checkpoints / "finished");
-  CHECK_THROWS_WITH(export_weights(study.config, store, kept, {}),
+  CHECK_THROWS_WITH(export_weights(study.config, *store, kept, {}),
                     "study 'digits': found no trial that is COMPLETE, wanted one to export");
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("a model file that is gone, or another than was trained, is not export
   ModelFacts facts;
   facts.file = "m.pt2";
   facts.fingerprint = "another";
-  finished.store.update(continued(*finished.store.find("digits"), finished.study.config, {}, {facts}));
+  finished.store->update(continued(*finished.store->find("digits"), finished.study.config, {}, {facts}));
   CHECK_THROWS_WITH(finished.exported(1), Catch::Contains("torch-2.11.pt2: found another model (fingerprint ") &&
                                               Catch::Contains("than study 'digits' trained (another)"));
   finished.study.config = config_of_file("/nowhere/m.pt2");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -26,8 +27,8 @@ StudyConfig learning_config(int run_cap, const std::string& stopping = "none") {
 }
 
 void check_redraws(StudyFixture& study, std::size_t wanted) {
-  storage::Store store = study.open();
-  const std::vector<Redraw> all = redraw(study.config, store);
+  const std::unique_ptr<storage::Store> store = study.open();
+  const std::vector<Redraw> all = redraw(study.config, *store);
   CHECK(all.size() == wanted);
   for (const Redraw& one : all) {
     INFO("trial " << one.number);
@@ -64,7 +65,7 @@ TEST_CASE("a draw knows epochs of rounds that are over, and ends of earlier roun
 }
 
 TEST_CASE("trials of a method that learns are drawn when slots want them") {
-  StudyFixture study(learning_config(20));
+  StudyFixture study(learning_config(20), Kept::kInFile);
   study.config.width = 4;
   study.config.space.pop_back();  // hidden: one partition
   study.config.shape_changing.clear();

@@ -21,6 +21,8 @@
 #include "child.hpp"
 #include "engine/driver/study.hpp"
 #include "storage/checkpoints.hpp"
+#include "storage/memory/memory_store.hpp"
+#include "storage/sqlite/sqlite_store.hpp"
 #include "study_fixture.hpp"
 
 namespace hfta::engine {
@@ -28,6 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using storage::Lease;
+using storage::SqliteStore;
 using storage::Store;
 using testing::Child;
 
@@ -45,9 +48,9 @@ struct Place {
   fs::path file = folder.path() / "s.db", states = folder.path() / "s.db.hfta" / "s";
   SystemClock clock;
 
-  [[nodiscard]] Store open() const { return Store::open(file, Store::Mode::kCreate); }
+  [[nodiscard]] SqliteStore open() const { return SqliteStore::open(file, SqliteStore::Mode::kCreate); }
   [[nodiscard]] StudyLease take(Store& store, const Heartbeat& heartbeat) const {
-    return {store, "s", states, clock, heartbeat};
+    return {store, "s", clock, heartbeat};
   }
   [[nodiscard]] std::vector<std::string> names() const { return SystemFiles().list(states); }
 };
@@ -65,7 +68,7 @@ char attempt(const Place& place, Store& store, std::optional<StudyLease>& lease,
 // Takes the study, says how that went, and keeps it until it is let go.
 std::unique_ptr<Child> start_holder(const Place& place) {
   return std::make_unique<Child>([&place](const Child& self) {
-    Store store = place.open();
+    SqliteStore store = place.open();
     std::optional<StudyLease> lease;
     self.tell(attempt(place, store, lease, kPatient));
     self.wait_for_go();
@@ -74,7 +77,7 @@ std::unique_ptr<Child> start_holder(const Place& place) {
 }
 
 std::string busy_message(const Place& place) {
-  Store store = place.open();
+  SqliteStore store = place.open();
   try {
     const StudyLease lease = place.take(store, kPatient);
   } catch (const Error& error) {
@@ -94,7 +97,7 @@ std::string content(const fs::path& file) {
 
 TEST_CASE("a lease keeps others off one study, and leaves no file behind") {
   const Place place;
-  Store store = place.open();
+  SqliteStore store = place.open();
   {
     StudyLease first = place.take(store, kPatient);
     CHECK(place.names().size() == 1);
@@ -102,8 +105,8 @@ TEST_CASE("a lease keeps others off one study, and leaves no file behind") {
     CHECK_THAT(message, Catch::Contains("being run by process " + std::to_string(::getpid()) + " on host ") &&
                             Catch::Contains("stop that one first"));
     CHECK(place.names().size() == 1);
-    Store other = place.open();
-    CHECK_NOTHROW(StudyLease(other, "t", place.folder.path() / "s.db.hfta" / "t", place.clock, kPatient));
+    SqliteStore other = place.open();
+    CHECK_NOTHROW(StudyLease(other, "t", place.clock, kPatient));
     const StudyLease moved(std::move(first));
     (void)busy_message(place);
   }
@@ -113,16 +116,52 @@ TEST_CASE("a lease keeps others off one study, and leaves no file behind") {
   CHECK(store.lease("s")->fence == 2);
 }
 
+TEST_CASE("a study in memory has one runner too, and is followed by the same rules") {
+  using Fate = storage::MemoryStudies::Fate;
+  storage::MemoryStudies studies;
+  storage::MemoryStore first(studies), second(studies);
+  const SystemClock clock;
+  std::optional<StudyLease> lease(std::in_place, first, "s", clock, kPatient);
+  try {
+    const StudyLease another(second, "s", clock, kPatient);
+    FAIL("two hold one study");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kBusy);
+    CHECK_THAT(error.what(), Catch::Contains("being run by " + first.lease("s")->holder));
+  }
+  SECTION("let go") {
+    lease.reset();
+    const StudyLease another(second, "s", clock, kLong);
+    CHECK_NOTHROW(another.check_held());
+  }
+  SECTION("killed") {
+    studies.befall("s", Fate::kKilled);
+    const double began = seconds();
+    const StudyLease another(second, "s", clock, kLong);
+    CHECK(seconds() - began < 5);
+    CHECK_THROWS_AS(lease->check_held(), Error);
+  }
+  SECTION("hangs") {
+    studies.befall("s", Fate::kHangs);
+    const double began = seconds();
+    const StudyLease another(second, "s", clock, kHasty);
+    CHECK(seconds() - began >= 0.3);
+    CHECK_THROWS_AS(first.check_held("s"), Error);
+    CHECK_NOTHROW(second.check_held("s"));
+  }
+  CHECK(second.lease("s")->fence == 2);
+}
+
 TEST_CASE("a lease whose file cannot be made names the path") {
   const Place place;
-  Store store = place.open();
-  SystemFiles().write_atomically(place.folder.path() / "file", {});
+  SqliteStore store = place.open();
+  SystemFiles().write_atomically(place.states.parent_path(), {});
   try {
-    const StudyLease lease(store, "s", place.folder.path() / "file" / "study", place.clock, kPatient);
+    const StudyLease lease = place.take(store, kPatient);
     FAIL("a lease inside a file");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kStorage);
-    CHECK_THAT(error.what(), Catch::Contains((place.folder.path() / "file").string()));
+    CHECK_THAT(error.what(), Catch::Contains(place.states.parent_path().string()));
   }
 }
 
@@ -131,7 +170,7 @@ TEST_CASE("whoever takes a study removes what earlier runs left, and nothing els
   for (const char* name : {"lease.adele-12-abcdef", "lease.", "lock", "locks", "trial-1"}) {
     SystemFiles().write_atomically(place.states / name, {});
   }
-  Store store = place.open();
+  SqliteStore store = place.open();
   {
     const StudyLease lease = place.take(store, kPatient);
     CHECK(place.names().size() == 3);
@@ -172,7 +211,7 @@ TEST_CASE("the holder's end decides when another may go on") {
   REQUIRE(holder->hear() == 'h');
   CHECK_THAT(busy_message(place), Catch::Contains("being run by process "));
   c.end(place, *holder);
-  Store store = place.open();
+  SqliteStore store = place.open();
   const double began = seconds();
   const StudyLease lease = place.take(store, c.heartbeat);
   const double took = seconds() - began;
@@ -185,7 +224,7 @@ TEST_CASE("the holder's end decides when another may go on") {
 
 TEST_CASE("a holder on another host is judged by its beat alone") {
   const Place place;
-  Store store = place.open();
+  SqliteStore store = place.open();
   REQUIRE(store.take_lease("s", std::nullopt, "bert-1-abcdef", "process 1 on host bert"));
   const fs::path file = place.states / "lease.bert-1-abcdef";
   fs::create_directories(place.states);
@@ -250,7 +289,7 @@ TEST_CASE("of eight processes that start at once, one runs the study and seven a
     all.push_back(std::make_unique<Child>([&](const Child& self) {
       self.tell('r');
       self.wait_for_go();
-      Store store = place.open();
+      SqliteStore store = place.open();
       std::optional<StudyLease> lease;
       self.tell(attempt(place, store, lease, heartbeat));
       self.wait_for_go();
@@ -285,10 +324,10 @@ TEST_CASE("a holder that is continued after it lost the study changes nothing, a
   SystemFiles files;
 
   Child old([&](const Child&) {
-    Store store = place.open();
+    SqliteStore store = place.open();
     const StudyLease lease = place.take(store, kPatient);
     store.create(record);
-    (void)store.add_trials("s", {params}, place.clock.utc());
+    (void)store.add_trials("s", {{params}}, place.clock.utc());
     store.commit("s", epoch(1));
     storage::Checkpoints running(files, place.states / "running");
     running.save(0, 1, old_state);
@@ -304,7 +343,7 @@ TEST_CASE("a holder that is continued after it lost the study changes nothing, a
       }
     };
     try_to([&] { store.commit("s", epoch(2)); });
-    try_to([&] { (void)store.add_trials("s", {params}, place.clock.utc()); });
+    try_to([&] { (void)store.add_trials("s", {{params}}, place.clock.utc()); });
     try_to([&] { store.update(record); });
     try_to([&] {
       store.check_held("s");
@@ -315,7 +354,7 @@ TEST_CASE("a holder that is continued after it lost the study changes nothing, a
   });
   REQUIRE(old.wait_stopped());
 
-  Store store = place.open();
+  SqliteStore store = place.open();
   const StudyLease lease = place.take(store, kHasty);
   store.commit("s", epoch(2));
   storage::Checkpoints running(files, place.states / "running");

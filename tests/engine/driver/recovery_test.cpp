@@ -45,7 +45,7 @@ TEST_CASE("a study that was stopped goes on as wide as it was, so that even the 
     pieces.world.width_matters = true;
     (void)pieces.run_in_pieces(rounds, 1, true);
     CHECK(pieces.table() == whole.table());
-    const auto a = whole.open().occupancy("digits"), b = pieces.open().occupancy("digits");
+    const auto a = whole.open()->occupancy("digits"), b = pieces.open()->occupancy("digits");
     REQUIRE(a.size() == b.size());
     const bool same = std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
       return std::tie(x.array, x.round, x.slot, x.trial, x.epoch) ==
@@ -67,7 +67,7 @@ TEST_CASE("a study goes on with fewer devices, and with narrower arrays, than it
   study.config.width = 5;
   CHECK(study.run(1).stopped_by == 0);
   CHECK(study.table() == reference_table());
-  const auto rounds = study.open().rounds("digits");
+  const auto rounds = study.open()->rounds("digits");
   CHECK(std::all_of(rounds.begin(), rounds.end(), [](const auto& r) { return r.round < 12 || r.width <= 5; }));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("a stop ends the run, and the outcome says which signal it was") {
   const Outcome outcome = study.run();
   CHECK(outcome.stopped_by == signal);
   CHECK(outcome.rounds == 3);
-  CHECK(study.open().rounds("digits").size() == 3);
+  CHECK(study.open()->rounds("digits").size() == 3);
   CHECK_FALSE(outcome.any_complete);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("where memory does not suffice, arrays become narrower, and the study 
   study.world.memory = memory;
   (void)study.run(2);
   CHECK(study.table() == reference_table());
-  for (const auto& round : study.open().rounds("digits")) CHECK(round.width <= memory);
+  for (const auto& round : study.open()->rounds("digits")) CHECK(round.width <= memory);
   CHECK(std::any_of(study.recorder.notes.begin(), study.recorder.notes.end(), [](const std::string& note) {
     return note.find("out of memory; going on with arrays of 8 slots instead of") != std::string::npos;
   }));
@@ -326,7 +326,7 @@ TEST_CASE("each life of a study that is killed after its first round gets on") {
 }
 
 TEST_CASE("while another program locks the store training goes on, and every row arrives") {
-  StudyFixture study(random_config(200));
+  StudyFixture study(random_config(200), Kept::kInFile);
   study.config.width = 4;
   sqlite3* other = nullptr;
   long epochs_told = 0;
@@ -390,7 +390,7 @@ TEST_CASE("however another program locks the store, training goes on as far as i
   const bool beside = GENERATE(true, false);
   CAPTURE(lock, beside);
   StudyConfig config = random_config(600);  // more than are drawn at once: numbers are asked for under the lock
-  StudyFixture whole(config), study(config);
+  StudyFixture whole(config), study(config, Kept::kInFile);
   for (StudyFixture* fixture : {&whole, &study}) {
     fixture->config.width = 4;
     fixture->record_beside = beside;
@@ -413,7 +413,7 @@ TEST_CASE("however another program locks the store, training goes on as far as i
 }
 
 TEST_CASE("a stop is heeded while another program locks the store") {
-  StudyFixture study(random_config(20));
+  StudyFixture study(random_config(20), Kept::kInFile);
   study.config.width = 4;
   std::optional<OtherProgram> other;
   study.world.after_epochs = [&](int runs) {

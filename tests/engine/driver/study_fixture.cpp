@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "engine/driver/study.hpp"
+#include "storage/stores/stores.hpp"
 
 namespace hfta::engine::testing {
 
@@ -61,15 +62,20 @@ StudyConfig digits_config() {
   return config;
 }
 
-StudyFixture::StudyFixture(StudyConfig study_config) : config(std::move(study_config)) {
-  config.storage = folder.path() / "study.db";
-  checkpoints = storage::checkpoint_folder(config.storage, config.study);
+StudyFixture::StudyFixture(StudyConfig study_config, Kept kept)
+    : config(std::move(study_config)), studies(folder.path() / "study.db") {
+  if (kept == Kept::kInFile) config.storage = (folder.path() / "study.db").string();
+  checkpoints = open()->states(config.study).folder;
 }
 
-storage::Store StudyFixture::open() { return storage::Store::open(config.storage, storage::Store::Mode::kCreate); }
+std::unique_ptr<storage::Store> StudyFixture::open() {
+  if (config.storage.empty()) return std::make_unique<storage::MemoryStore>(studies);
+  return storage::open_store(config.storage, storage::OpenMode::kCreate);
+}
 
 Outcome StudyFixture::run(int devices) {
-  storage::Store store = open();
+  const std::unique_ptr<storage::Store> opened = open();
+  storage::Store& store = *opened;
   const ConfigOrigin origin{"/digits.yaml", {}};
   if (const auto stored = store.find(config.study)) {
     store.update(continued(*stored, config, origin));
@@ -112,7 +118,7 @@ int StudyFixture::run_in_pieces(int rounds, int devices, bool keep_checkpoints) 
   }
 }
 
-std::vector<trials::Trial> StudyFixture::trials() { return open().trials(config.study); }
+std::vector<trials::Trial> StudyFixture::trials() { return open()->trials(config.study); }
 
 int StudyFixture::count(trials::State state) {
   const std::vector<trials::Trial> all = trials();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/config.hpp"
 #include "engine/driver/driver.hpp"
 #include "fake_trainer.hpp"
+#include "storage/memory/memory_store.hpp"
 
 namespace hfta::engine::testing {
 
@@ -54,10 +56,13 @@ class ProgressNotes final : public EventSink {
   std::function<void(const std::string&)> on_note;
 };
 
-/// The study's files and what runs it.
+/// What keeps a study: memory, unless a test is about files, SQLite or other programs.
+enum class Kept { kInMemory, kInFile };
+
+/// The study's store and files, and what runs it.
 class StudyFixture {
  public:
-  explicit StudyFixture(StudyConfig study_config);
+  explicit StudyFixture(StudyConfig study_config, Kept kept = Kept::kInMemory);
 
   /// One run: makes the study in the store the first time, goes on with it later.
   Outcome run(int devices = 1);
@@ -67,10 +72,12 @@ class StudyFixture {
   [[nodiscard]] std::string table();
   [[nodiscard]] std::vector<trials::Trial> trials();
   [[nodiscard]] int count(trials::State state);
-  storage::Store open();
+  /// A connection.
+  std::unique_ptr<storage::Store> open();
 
   StudyFolder folder;
-  StudyConfig config;
+  StudyConfig config;  ///< Its `storage` is the file, where the study is kept in one.
+  storage::MemoryStudies studies;
   World world;
   ProgressNotes recorder;
   std::atomic<int> stop{0};

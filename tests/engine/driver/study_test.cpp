@@ -1,4 +1,4 @@
-// A config and the study it makes in a store.
+// A config and the study it makes in a store->
 
 #include "engine/driver/study.hpp"
 
@@ -96,8 +96,8 @@ TEST_CASE("the number of trials is the least that cap, space and strategy allow"
 TEST_CASE("a study is finished when every trial is done and the best one tested") {
   StudyFixture study(digits_config());
   const auto finished = [&] {
-    storage::Store store = study.open();
-    return is_finished(store, study.config, *store.find("digits"));
+    const std::unique_ptr<storage::Store> store = study.open();
+    return is_finished(*store, study.config, *store->find("digits"));
   };
   study.world.after_epochs = [&](int runs) {
     if (runs == 5) study.stop = 2;
@@ -108,31 +108,31 @@ TEST_CASE("a study is finished when every trial is done and the best one tested"
   (void)study.run();
   CHECK(finished());
   study.config.run_cap = 99;
-  storage::Store store = study.open();
-  store.update(continued(*store.find("digits"), study.config, {}));
-  CHECK_FALSE(is_finished(store, study.config, *store.find("digits")));
+  const std::unique_ptr<storage::Store> store = study.open();
+  store->update(continued(*store->find("digits"), study.config, {}));
+  CHECK_FALSE(is_finished(*store, study.config, *store->find("digits")));
 }
 
 TEST_CASE("a finished study without test data needs no test") {
   StudyFixture study(digits_config());
   study.world.has_test = false;
   (void)study.run();
-  storage::Store store = study.open();
-  CHECK_FALSE(is_finished(store, study.config, *store.find("digits")));  // its config asks for a test set
+  const std::unique_ptr<storage::Store> store = study.open();
+  CHECK_FALSE(is_finished(*store, study.config, *store->find("digits")));  // its config asks for a test set
   study.config.task = [](const trials::Params&) { return TaskSpec{}; };
-  CHECK(is_finished(store, study.config, *store.find("digits")));
+  CHECK(is_finished(*store, study.config, *store->find("digits")));
 }
 
 TEST_CASE("fresh names count up") {
   StudyFixture study(digits_config());
-  storage::Store store = study.open();
-  CHECK(fresh_name(store, "digits") == "digits-2");
+  const std::unique_ptr<storage::Store> store = study.open();
+  CHECK(fresh_name(*store, "digits") == "digits-2");
   for (const char* name : {"digits", "digits-2", "digits-4"}) {
     storage::StudyRecord record = new_record(study.config, {});
     record.name = name;
-    store.create(record);
+    store->create(record);
   }
-  CHECK(fresh_name(store, "digits") == "digits-3");
+  CHECK(fresh_name(*store, "digits") == "digits-3");
 }
 
 TEST_CASE("the edges of the space are checked before anything is made") {

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/error.hpp"
+#include "base/temporary_folder.hpp"
 #include "studies.hpp"
 
 using namespace hfta;
@@ -14,6 +15,10 @@ using namespace hfta::engine;
 using namespace hfta::engine::testing;
 
 namespace {
+
+struct SimulationFolder : TemporaryFolder {
+  SimulationFolder() : TemporaryFolder("hfta-simulated") {}
+};
 
 constexpr const char* kLines =
     "method: random\nrun_cap: 10\n"
@@ -31,8 +36,7 @@ std::filesystem::path written(const SimulationFolder& folder, const std::string&
 }  // namespace
 
 TEST_CASE("invented curves fall, depend on the parameters, and are the same every time") {
-  const SimulationFolder folder;
-  const StudyConfig config = digits_study(kLines, folder.path() / "s.db");
+  const StudyConfig config = digits_study(kLines);
   const auto curves = make_invented_curves(config), again = make_invented_curves(config);
   int falling = 0, diverged = 0;
   double least = 10, most = 0;
@@ -57,7 +61,7 @@ TEST_CASE("invented curves fall, depend on the parameters, and are the same ever
 
 TEST_CASE("recorded curves are dealt to trials in turn, and stay where they end") {
   const SimulationFolder folder;
-  const StudyConfig config = digits_study(kLines, folder.path() / "s.db");
+  const StudyConfig config = digits_study(kLines);
   const auto curves =
       read_curves(written(folder, "trial,epoch,val_loss,train_loss\n7,1,0.5,0.6\n7,2,0.4,0.5\n9,1,0.3,\n"), config);
   CHECK(curves->at(0, {}, 1).at("val_loss") == 0.5);
@@ -70,7 +74,7 @@ TEST_CASE("recorded curves are dealt to trials in turn, and stay where they end"
 
 TEST_CASE("files of curves are CSV as spreadsheets write it") {
   const SimulationFolder folder;
-  const StudyConfig config = digits_study(kLines, folder.path() / "s.db");
+  const StudyConfig config = digits_study(kLines);
   const auto curves = read_curves(
       written(folder, "\xEF\xBB\xBF\"trial\",epoch,\"val_loss\",\"a, b\"\r\n1,1,\"0.5\",2\r\n\r\n"), config);
   CHECK(curves->at(0, {}, 1).at("val_loss") == 0.5);
@@ -90,7 +94,7 @@ TEST_CASE("files of curves that cannot be used are refused with the place") {
                         {"trial,epoch,val_loss\n1,1\n", "curves.csv:2: found 2 fields, wanted 3"},
                         {"trial,epoch,val_loss\n1,1,low\n", "curves.csv:2: found 'low', wanted a number"}};
   const SimulationFolder folder;
-  const StudyConfig config = digits_study(kLines, folder.path() / "s.db");
+  const StudyConfig config = digits_study(kLines);
   for (const Case& c : cases) {
     CAPTURE(c.text);
     CHECK_THROWS_WITH(read_curves(written(folder, c.text), config), Catch::Contains(c.message));

@@ -7,7 +7,7 @@
 #include "base/memory_files.hpp"
 #include "engine/report/report.hpp"
 #include "engine/simulate/simulation.hpp"
-#include "storage/store.hpp"
+#include "storage/memory/memory_store.hpp"
 #include "studies.hpp"
 
 using namespace hfta;
@@ -35,16 +35,16 @@ struct Result {
 };
 
 Result simulated(const std::string& method, int trials, int width, int devices) {
-  const SimulationFolder folder;
-  const StudyConfig config = digits_study(lines_of(method, trials, width), folder.path() / "s.db");
+  const StudyConfig config = digits_study(lines_of(method, trials, width));
   const std::unique_ptr<Curves> curves = make_invented_curves(config);
   const Faults faults;
   MemoryFiles files(faults);
   const std::atomic<int> stop{0};
+  storage::MemoryStudies studies;
+  storage::MemoryStore store(studies);
   Result result;
-  result.outcome = simulate(config, *curves, {devices}, files, faults, stop);
-  result.table = table_of(config);
-  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kReadOnly);
+  result.outcome = simulate(config, *curves, {devices}, store, files, faults, stop);
+  result.table = table_of(store, config);
   result.report = read_report(store, config.study);
   return result;
 }

@@ -5,13 +5,10 @@
 #include <sstream>
 
 #include "base/text.hpp"
-#include "storage/store.hpp"
 
 namespace hfta::engine::testing {
 
-namespace fs = std::filesystem;
-
-StudyConfig digits_study(const std::string& lines, const fs::path& storage) {
+StudyConfig digits_study(const std::string& lines) {
   static constexpr const char* kRest = R"(
 study: s
 metric: {name: val_loss, goal: minimize}
@@ -29,13 +26,10 @@ model:
     - {linear: ["${hidden}", 10]}
 data: {name: digits, batch_size: 64, validation: 0.2}
 )";
-  StudyConfig config = parse_config(lines + kRest, storage.parent_path() / "s.yaml", {});
-  config.storage = storage;
-  return config;
+  return parse_config(lines + kRest, "/simulated/s.yaml", {});
 }
 
-std::string table_of(const StudyConfig& config) {
-  storage::Store store = storage::Store::open(config.storage, storage::Store::Mode::kReadOnly);
+std::string table_of(storage::Store& store, const StudyConfig& config) {
   std::string text;
   for (const trials::Trial& t : store.trials(config.study)) {
     text +=

@@ -1,25 +1,19 @@
 #pragma once
 /// Studies to simulate, and what they come to as text.
 
-#include <filesystem>
 #include <string>
 
-#include "base/temporary_folder.hpp"
 #include "engine/config.hpp"
+#include "storage/store.hpp"
 
 namespace hfta::engine::testing {
 
-/// A folder of a test's own.
-struct SimulationFolder : TemporaryFolder {
-  SimulationFolder() : TemporaryFolder("hfta-simulated") {}
-};
-
 /// The digits' MLP over four parameters, of which `hidden` splits the trials into three partitions; `lines` say how
 /// they are searched: method, run_cap, seed, width.
-[[nodiscard]] StudyConfig digits_study(const std::string& lines, const std::filesystem::path& storage);
+[[nodiscard]] StudyConfig digits_study(const std::string& lines);
 
 /// Every trial with its state, value, reason, parameters and metrics of each epoch.
-[[nodiscard]] std::string table_of(const StudyConfig& config);
+[[nodiscard]] std::string table_of(storage::Store& store, const StudyConfig& config);
 
 /// The first lines that differ; empty if none do.
 [[nodiscard]] std::string first_difference(const std::string& found, const std::string& wanted);

@@ -1,0 +1,102 @@
+#pragma once
+/// What a study store holds, as plain values.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trials/space.hpp"
+#include "trials/trial.hpp"
+
+namespace hfta::storage {
+
+/// A study as a whole.
+struct StudyRecord {
+  std::string name;
+  std::string metric;  ///< Name of what is optimised: val_accuracy, ...
+  trials::Goal goal = trials::Goal::kMinimize;
+  trials::Space space;      ///< True distributions; Optuna's tables get what Optuna has words for.
+  std::string config;       ///< Snapshot of the config's text, as it was read.
+  std::string config_json;  ///< The same, normalised: what an edited config is compared with.
+  std::vector<int> run_caps;
+};
+
+/// A line of `hfta-tune studies`.
+struct StudySummary {
+  std::string name, metric;
+  trials::Goal goal = trials::Goal::kMinimize;
+  std::map<std::string, int> counts;  ///< By Optuna's state names; only states that occur.
+  std::optional<double> best;         ///< Of the COMPLETE trials' finite values.
+  std::optional<trials::UtcTime> last_change;
+};
+
+/// A trial to be added.
+struct NewTrial {
+  trials::Params params;
+  std::optional<int> seen_rounds = std::nullopt;  ///< Trial::seen_rounds.
+};
+
+/// A trial that another program has added and nobody has begun, as Optuna's enqueue_trial does: WAITING.
+struct EnqueuedTrial {
+  int number = 0;
+  trials::Params params;  ///< What it is to be tried with; the rest is the sampler's to choose.
+};
+
+/// An array of slots as it was opened or changed.
+struct ArrayRecord {
+  int array = 0;                  ///< 0-based count of arrays of the study.
+  std::string device, partition;  ///< partition: the shape-changing parameters, "hidden=64".
+  int width = 0, chunk = 0, threads = 0;
+  std::string choices_json;  ///< Lowering per op, and how each was come by (measured, remembered, not measured).
+};
+
+/// Slot `slot` of `array` trained `trial` in round `round` (study-wide count), bringing it to `epoch`.
+struct OccupancyRecord {
+  int array = 0, round = 0, slot = 0, trial = 0, epoch = 0;
+};
+
+/// Time and width of a round.
+struct RoundRecord {
+  int round = 0, array = 0, width = 0, occupied = 0;
+  double seconds = 0;  ///< Training and evaluation.
+};
+
+/// The state of a trial changed.
+struct StateChange {
+  int trial = 0;  ///< number
+  trials::State state = trials::State::kRunning;
+  std::optional<double> value;
+  std::string reason;
+  trials::UtcTime when;
+  std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
+};
+
+/// What one round writes.
+struct Changes {
+  struct Epoch {
+    int trial = 0;
+    trials::EpochRecord record;
+    std::optional<double> value;  ///< The study's metric: becomes Optuna's intermediate value at step `epoch`.
+  };
+  std::vector<std::pair<int, trials::UtcTime>> started;  ///< Trials admitted to a slot for the first time.
+  std::vector<Epoch> epochs;                             ///< Written again (resume): replaces the row.
+  std::vector<StateChange> states;
+  std::vector<ArrayRecord> arrays;  ///< New or changed (resized).
+  std::vector<OccupancyRecord> occupancy;
+  std::vector<RoundRecord> rounds;
+  std::map<int, std::map<std::string, double>> test_metrics;  ///< By trial number.
+  [[nodiscard]] bool empty() const;
+};
+
+/// The right of one process to run a study.
+struct Lease {
+  std::int64_t fence = 0;  ///< From 1; raised by one whenever somebody takes the study.
+  std::string token;       ///< Tells this lease from any other, of a deleted study of that name too.
+  std::string holder;      ///< For people: "process 4711 on host adele".
+  bool operator==(const Lease&) const = default;
+};
+
+}  // namespace hfta::storage

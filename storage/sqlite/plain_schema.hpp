@@ -1,0 +1,22 @@
+#pragma once
+/// What a store's schema may hold. Private to storage/sqlite/.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "storage/sqlite/connection.hpp"
+
+namespace hfta::storage {
+
+/// The words of an SQL statement, without space and comments: names and keywords in lower case, quoted names and texts
+/// behind a '"', everything else a character each.
+[[nodiscard]] std::vector<std::string> sql_words(std::string_view sql);
+
+/// Refuses a schema that computes something when the store is read or written: a store is data, and may come from a
+/// stranger. Plain tables and indexes pass, also those that we do not know; views, generated columns, virtual tables,
+/// indexes over expressions or parts, functions in CHECK and DEFAULT do not, nor do triggers but `triggers`.
+/// Throws Error{kStorage} naming what was found.
+void check_plain(Connection& connection, const std::set<std::vector<std::string>>& triggers);
+
+}  // namespace hfta::storage
