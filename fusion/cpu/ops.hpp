@@ -82,8 +82,6 @@ struct NamedCompiler {
 
 /// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
 [[nodiscard]] bool overwrites(const std::string& op);
-/// The op that gives the same as a value of its own: "aten::relu". Others are themselves.
-[[nodiscard]] std::string out_of_place(const std::string& op);
 /// Whether the memory that an overwriting node writes into is seen by anybody but through the node's output: it is read
 /// afterwards, or by way of a view, or belongs to a weight or an input.
 [[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);
