@@ -77,6 +77,7 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> matmul_ops();
 [[nodiscard]] std::vector<NamedCompiler> attention_ops();
 [[nodiscard]] std::vector<NamedCompiler> reduce_ops();
+[[nodiscard]] std::vector<NamedCompiler> cumsum_ops();
 [[nodiscard]] std::vector<NamedCompiler> choose_ops();
 [[nodiscard]] std::vector<NamedCompiler> constant_ops();
 
