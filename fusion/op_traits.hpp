@@ -102,7 +102,6 @@ struct OpTraits {
   std::optional<double> constant = {};  ///< Every element that it gives is this number,
   std::string_view constant_of = {};    ///< or this argument.
   bool default_type = false;            ///< Of torch's default type, unless the argument `dtype` says another.
-  bool stops_gradient = false;          ///< No gradient flows to its input.
 
   std::string_view table = {}, indices = {};  ///< Arguments of a lookup: the rows, and the integers that choose rows.
   std::string_view whole = {};                ///< Argument: an integer, though it has the name of a factor.

@@ -16,8 +16,6 @@ std::vector<ValueId> inputs_that_matter(const Node& node) {
   return inputs_of(without);
 }
 
-bool stops_gradient(const Node& node) { return !is_number_op(node.op) && traits_of(node).stops_gradient; }
-
 }  // namespace
 
 std::vector<bool> owned_weights(const SpecializedGraph& training) {
@@ -27,7 +25,7 @@ std::vector<bool> owned_weights(const SpecializedGraph& training) {
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     for (const ValueId id : written_by(node)) written.mark(id);
-    if (node.no_gradient || stops_gradient(node)) continue;
+    if (node.no_gradient) continue;
     if (!reached.any(node.outputs) && !reached.any(written_by(node))) continue;
     for (const ValueId id : inputs_of(node)) reached.mark(id);
   }

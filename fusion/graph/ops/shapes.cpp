@@ -6,8 +6,7 @@ namespace {
 
 constexpr OpFamily kFamilies[] = {
     // Views.
-    {Forms::kBoth, "detach", {.kind = OpClass::kView, .elements = Elements::kMoved, .stops_gradient = true}},
-    {Forms::kBoth, "squeeze transpose unsqueeze", {.kind = OpClass::kView, .elements = Elements::kMoved}},
+    {Forms::kBoth, "detach squeeze transpose unsqueeze", {.kind = OpClass::kView, .elements = Elements::kMoved}},
     {Forms::kFunctional,
      "view reshape alias permute flatten view_as _unsafe_view",
      {.kind = OpClass::kView, .elements = Elements::kMoved}},
