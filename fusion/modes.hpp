@@ -8,11 +8,11 @@
 
 namespace hfta::fusion {
 
-/// Why evaluation may be another computation than specialized_for_evaluation makes of the graph: the place in the
-/// user's source and what stands there; "" if there is no reason to think so. A graph that has its own evaluation: why
-/// that one cannot be run as it stands. Throws Error{kConfig} for ops that LibTorch does not have.
+/// Why evaluation may be another computation than the passes (passes/specialize.hpp) make of the graph: the place in
+/// the user's source and what stands there; "" if there is no reason to think so. A graph that has its own evaluation:
+/// why that one cannot be run as it stands. Throws Error{kConfig} for ops that LibTorch does not have.
 ///
-/// Known are dropout in PyTorch's forms, dropout and stochastic depth by hand (array/masks.hpp), batch and instance
+/// Known are dropout in PyTorch's forms, dropout and stochastic depth by hand (passes/masks.hpp), batch and instance
 /// norm with their statistics, and RReLU. Doubted are a parameter or buffer that anything else writes, other random
 /// tensors, and other ops that take a flag of training. What leaves no trace (`x * 2 if self.training else x`) is not
 /// seen.

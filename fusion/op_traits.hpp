@@ -1,12 +1,19 @@
 #pragma once
-/// Which of ATen's ops a model may use, and what they are. Without torch.
+/// Which of ATen's ops a model may use, and what each of them is: one table, which passes, importers and checks ask.
+/// Without torch. What an executor makes of an op (its batching rule, its compiler) is the executor's own.
 ///
 /// Ops are admitted by what they are: functions of their tensors alone, their views, and the forms that overwrite their
 /// first argument. What reads or writes files, takes another tensor's storage, prints, talks to other processes, or
 /// belongs to a library of its own is in no class, and so is whatever a later LibTorch adds.
+///
+/// A fact names arguments as the op's schema does; an overload that has no such argument has not that part of the fact.
+/// tests/fusion/eager/admitted_ops_test.cpp holds every row against LibTorch's schemas and tags.
 
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "fusion/graph.hpp"
 
 namespace hfta::fusion {
 
@@ -28,15 +35,98 @@ enum class OpClass {
   kFactory,        ///< Tensors of numbers and sizes alone: zeros, arange.
 };
 
+/// What a call draws at random.
+enum class Draws {
+  kNothing,
+  /// What a layer does to its input in training only: elements or channels dropped, slopes drawn.
+  kNoise,
+  kBernoulli,    ///< Zeros and ones: a one with probability `p`, or with that which the input's element is.
+  kUniform,      ///< Numbers from `from` to `to`, or from 0 to 1.
+  kNormal,       ///< Of mean `mean`, or 0.
+  kExponential,  ///< Of rate `lambd`.
+  kOther,        ///< A distribution whose mean nobody asks for: randint, multinomial, cauchy.
+};
+
+/// What evaluation makes of a call.
+enum class Evaluation {
+  kSame,      ///< What training does.
+  kFlagOff,   ///< The op with OpTraits::training false. A norm that keeps no running statistics stays as it is.
+  kRateZero,  ///< The op with OpTraits::rate 0.
+  kMean,      ///< The mean of what OpTraits::draws says, in every element.
+  kDoubtful,  ///< Not known: evaluation by a training graph is refused, or asked for.
+};
+
+/// How torch.nn's modules draw the first values of the parameters that the op reads; init_of() in graph/init_rules.hpp.
+enum class InitRule {
+  kUnknown,
+  kFanIn,       ///< Uniform by the weight's fan: linear layers, convolutions.
+  kSecondSize,  ///< Uniform by the weight's second size: bilinear.
+  kGates,       ///< Uniform by the hidden size: recurrent layers.
+  kNormal,      ///< N(0, 1): tables of embeddings.
+  kIdentity,    ///< Scales are one, shifts zero; running variances one, means zero: norms.
+  kAttention,   ///< As torch.nn.MultiheadAttention.
+};
+
+/// What is known of the elements that a call gives.
+enum class Elements {
+  kComputed,
+  kMoved,     ///< Those of its first argument, elsewhere or of another type: permute, reshape, to.
+  kRepeated,  ///< Those of its first argument, some of them more than once: expand, tile.
+};
+
+/// Running statistics of a norm by the batch's own ones.
+struct RunningStatistics {
+  std::string_view mean, variance;  ///< Arguments: the buffers, or None; "": the op keeps none.
+  std::string_view momentum;        ///< Argument: the share of the batch's statistics in the new ones.
+  bool over_batch = false;          ///< One mean for all samples of a batch; false: for each sample.
+  /// Position of the outputs that are the new mean and, next to it, variance; -1: the op writes its arguments, where
+  /// OpTraits::training is true, though its schema does not say so.
+  int first_output = -1;
+};
+
 struct OpTraits {
   OpClass kind = OpClass::kPointwise;
   bool in_place = false;  ///< Overwrites its first argument: "aten::relu_", "aten::add_.Tensor".
+
+  Draws draws = Draws::kNothing;
+  std::string_view rate = {};      ///< Argument: a probability, 0 to 1. Noise of rate 0 draws nothing.
+  std::string_view layers = {};    ///< Argument: a number of layers, between which noise is drawn.
+  std::string_view training = {};  ///< Argument: the flag of training. Where it is false nothing is drawn or written.
+  Evaluation evaluation = Evaluation::kSame;
+  RunningStatistics statistics = {};
+
+  InitRule init = InitRule::kUnknown;
+  int gates = 1;  ///< InitRule::kGates: gates whose weights are stacked in one tensor.
+
+  Elements elements = Elements::kComputed;
+  std::optional<double> constant = {};  ///< Every element that it gives is this number,
+  std::string_view constant_of = {};    ///< or this argument.
+  bool default_type = false;            ///< Of torch's default type, unless the argument `dtype` says another.
+
+  std::string_view table = {}, indices = {};  ///< Arguments of a lookup: the rows, and the integers that choose rows.
+  std::string_view whole = {};                ///< Argument: an integer, though it has the name of a factor.
+
+  /// The first arguments of every overload, in order, for rooms that have no schemas; "": nobody there asks.
+  std::string_view arguments = {};
 };
 
-/// Of "aten::conv2d" or "aten::add_.Tensor", schema name and overload; nullopt if a model may not use the op.
-[[nodiscard]] std::optional<OpTraits> op_traits(const std::string& op);
+/// Of "aten::conv2d" or "aten::add_.Tensor", schema name and overload; null if a model may not use the op. For good.
+[[nodiscard]] const OpTraits* op_traits(const std::string& op);
 
 /// Why op_traits() has nothing, in words for the user.
 [[nodiscard]] std::string why_not_admitted(const std::string& op);
+
+/// "add" of "aten::add_.Tensor": the name that an op and its form in place share.
+[[nodiscard]] std::string_view base_name(std::string_view op);
+/// "aten::add.Tensor" of "aten::add_.Tensor"; others are themselves, also those that have no such form.
+[[nodiscard]] std::string out_of_place(const std::string& op);
+
+/// A call's argument by the name that the schema gives it: found by Node::names, else by OpTraits::arguments. Null: the
+/// call leaves it out, or neither knows the name.
+[[nodiscard]] const Arg* argument(const Node& node, std::string_view name);
+
+/// Whether the argument is a rate or factor, which may differ between slots, even where a model writes it as an
+/// integer; any other integer may be a size. Numbers that are written as fractions may all differ.
+[[nodiscard]] bool is_factor(const std::string& op, std::string_view argument);
 
 }  // namespace hfta::fusion

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -63,9 +64,12 @@ Range range_of(fusion::DType dtype) {
 Range indices_of(const Graph& graph, fusion::ValueId input) {
   Range range = range_of(graph.values[static_cast<std::size_t>(input)].dtype);
   for (const fusion::Node& node : graph.nodes) {
-    if (node.op != "aten::embedding" || node.args.size() < 2 || node.args[1] != fusion::Arg(input)) continue;
-    const auto* table = std::get_if<fusion::ValueId>(&node.args[0]);
-    const Shape rows = table == nullptr ? Shape{} : graph.values[static_cast<std::size_t>(*table)].shape;
+    const fusion::OpTraits* op = fusion::op_traits(node.op);
+    if (op == nullptr || op->table.empty()) continue;
+    const fusion::Arg *indices = fusion::argument(node, op->indices), *table = fusion::argument(node, op->table);
+    if (indices == nullptr || table == nullptr || *indices != fusion::Arg(input)) continue;
+    const auto* looked_up = std::get_if<fusion::ValueId>(table);
+    const Shape rows = looked_up == nullptr ? Shape{} : graph.values[static_cast<std::size_t>(*looked_up)].shape;
     if (!rows.empty() && rows[0] >= 0) range = {0, std::min(range.high, rows[0] - 1)};
   }
   return range;
@@ -153,30 +157,29 @@ void check_trained(const TaskSpec& spec, const Graph& graph) {
 // Of layers that is seen when the graph is built; of an exported model nothing else has looked at the numbers bound.
 void check_rates(const TaskSpec& spec, const Graph& graph) {
   for (const fusion::Node& node : graph.nodes) {
-    for (std::size_t i = 0; i < node.names.size() && i < node.args.size(); ++i) {
-      const auto* hyper = std::get_if<fusion::HyperRef>(&node.args[i]);
-      const bool rate = node.names[i] == "p" || node.names[i] == "dropout" || node.names[i] == "dropout_p";
-      if (hyper == nullptr || !rate) continue;
-      const auto index = static_cast<std::size_t>(hyper->index);
-      if (index >= spec.hyper.graph.size()) continue;  // a number that no trial has bound
-      const double value = spec.hyper.graph[index];
-      if (value >= 0 && value <= 1) continue;
-      fail(
-          spec.model_file && index < spec.model_file->import.bind.size() ? spec.model_file->import.bind[index].where
-                                                                         : node.where,
-          fmt::format("{}: found {}, wanted a rate from 0 to 1", printable(graph.hypers[index].path), shortest(value)));
-    }
+    const fusion::OpTraits* op = fusion::op_traits(node.op);
+    const fusion::Arg* rate = op == nullptr ? nullptr : fusion::argument(node, op->rate);
+    const auto* hyper = rate == nullptr ? nullptr : std::get_if<fusion::HyperRef>(rate);
+    if (hyper == nullptr) continue;
+    const auto index = static_cast<std::size_t>(hyper->index);
+    if (index >= spec.hyper.graph.size()) continue;  // a number that no trial has bound
+    const double value = spec.hyper.graph[index];
+    if (value >= 0 && value <= 1) continue;
+    const bool bound = spec.model_file && index < spec.model_file->import.bind.size();
+    fail(bound ? spec.model_file->import.bind[index].where : node.where,
+         fmt::format("{}: found {}, wanted a rate from 0 to 1", printable(graph.hypers[index].path), shortest(value)));
   }
 }
 
 // Elements per channel and sample of the first batch norm that sees one value per channel; such a layer has no variance
 // to take over a batch of one, and PyTorch refuses it too.
 bool needs_two_samples(const Graph& graph) {
-  constexpr std::size_t kTraining = 5;  // position in aten::batch_norm's schema
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const fusion::Node& node) {
-    const bool evaluates = node.args.size() > kTraining && node.args[kTraining] == fusion::Arg(false);
+    const fusion::OpTraits* op = fusion::op_traits(node.op);
+    if (op == nullptr || !op->statistics.over_batch) return false;
+    const fusion::Arg* training = fusion::argument(node, op->training);
     const auto* input = node.args.empty() ? nullptr : std::get_if<fusion::ValueId>(&node.args[0]);
-    if (node.op != "aten::batch_norm" || evaluates || input == nullptr) return false;
+    if ((training != nullptr && *training == fusion::Arg(false)) || input == nullptr) return false;
     const Shape& shape = graph.values[static_cast<std::size_t>(*input)].shape;
     return shape.size() >= 2 &&
            std::all_of(shape.begin() + 2, shape.end(), [](std::int64_t extent) { return extent == 1; });

@@ -51,12 +51,12 @@ struct Array::Impl {
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
-        alone(specialized_for_training(graph)),
-        evaluation(specialized_for_evaluation(graph)),
+        alone(specialized(graph, Purpose::kTraining)),
+        training(specialized(graph, Purpose::kTrainingTogether)),
+        evaluation(specialized(graph, Purpose::kEvaluation)),
         owned(owned_weights(alone)),
         store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device),
         model{graph, recipe, alone, training, evaluation, owned, store, device, std::move(graphs)} {
-    training = with_shared_statistics(alone, owned);
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
       throw Error(ErrorKind::kConfig,

@@ -209,8 +209,8 @@ std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
     check_precision(recipe);
     const Graph complete = with_complete_arguments(graph);
-    const SpecializedGraph training = specialized_for_training(complete),
-                           evaluation = specialized_for_evaluation(complete);
+    const SpecializedGraph training = specialized(complete, Purpose::kTraining),
+                           evaluation = specialized(complete, Purpose::kEvaluation);
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
     static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.loss, recipe.dtype, n));
     static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));

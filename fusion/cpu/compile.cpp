@@ -9,6 +9,7 @@
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/panels.hpp"
 #include "fusion/graph/uses.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {

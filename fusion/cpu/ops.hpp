@@ -77,13 +77,12 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> matmul_ops();
 [[nodiscard]] std::vector<NamedCompiler> attention_ops();
 [[nodiscard]] std::vector<NamedCompiler> reduce_ops();
+[[nodiscard]] std::vector<NamedCompiler> cumsum_ops();
 [[nodiscard]] std::vector<NamedCompiler> choose_ops();
 [[nodiscard]] std::vector<NamedCompiler> constant_ops();
 
 /// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
 [[nodiscard]] bool overwrites(const std::string& op);
-/// The op that gives the same as a value of its own: "aten::relu". Others are themselves.
-[[nodiscard]] std::string out_of_place(const std::string& op);
 /// Whether the memory that an overwriting node writes into is seen by anybody but through the node's output: it is read
 /// afterwards, or by way of a view, or belongs to a weight or an input.
 [[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);

@@ -15,6 +15,7 @@
 #include "fusion/eager/layout.hpp"
 #include "fusion/eager/numbers.hpp"
 #include "fusion/eager/torch_error.hpp"
+#include "fusion/passes/randomness.hpp"
 #include "fusion/passes/schema.hpp"
 
 namespace hfta::fusion {
@@ -58,8 +59,8 @@ Program::Program(SpecializedGraph reading, const std::vector<bool>& owned, const
       channels_last_(lowering.channels_last),
       owned_(owned),
       sharing_(sharing_of({graph_, index_}, owned)) {
-  // Samples may be the same for all slots or each slot's own; a slot's bits must not depend on which. So whatever comes
-  // from samples has a slot dimension in the second part.
+  // Samples may be the same for all slots or each slot's own; a slot's bits must not depend on which. So whatever
+  // comes from samples has a slot dimension in the second part.
   own_ = sharing_.slotwise;
   for (std::size_t id = 0; id < own_.size(); ++id) {
     own_[id] = own_[id] || (sharing_.from_data[id] && !sharing_.after_divergence[id]);
@@ -360,7 +361,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families
 }
 
 std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph) {
-  const SpecializedGraph reading = specialized_for_training(with_complete_arguments(graph));
+  const SpecializedGraph reading = specialized(with_complete_arguments(graph), Purpose::kTraining);
   const Sharing sharing = sharing_of(reading, owned_weights(reading));
   std::vector<std::pair<std::string, std::string>> out;
   for (const Node& node : reading.graph.nodes) {

@@ -41,7 +41,8 @@ class Program {
                                const RunContext& context) const;
 
   /// Why runs whose numbers lie on the device cannot be captured (fusion/step_graph.hpp): the op
-  /// that takes a number from the host that differs between trials, or gives the host one of the data. "" if they can.
+  /// that takes a number from the host that differs between trials, or gives the host one of the data. "" if they
+  /// can.
   [[nodiscard]] std::string why_not_replayed() const;
   /// Whether share() runs layers, rather than rearranging samples.
   [[nodiscard]] bool shares_layers() const;

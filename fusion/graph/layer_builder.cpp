@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "fusion/graph/init_rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -151,6 +152,13 @@ ValueId LayerBuilder::weight(const std::string& name, const Shape& shape, Init i
   const ValueId value = new_value(full, shape, dtype_);
   graph_.weights.push_back({full, shape, dtype_, init, trained, value, nullptr, {}});
   return value;
+}
+
+ValueId LayerBuilder::parameter(const char* op, const std::string& name, const Shape& shape, const Shape& weight_shape,
+                                bool trained) {
+  const std::optional<Init> init = init_of(
+      *op_traits(op), name, shape, [&](const std::string& own) { return own == "weight" ? weight_shape : Shape{}; });
+  return weight(name, shape, init.value(), trained);
 }
 
 HyperRef LayerBuilder::hyper(const std::string& name, double value) {

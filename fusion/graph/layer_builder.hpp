@@ -85,6 +85,9 @@ class LayerBuilder {
 
   /// A tensor of this layer, named "<path>.<name>". `trained` false: a buffer.
   ValueId weight(const std::string& name, const Shape& shape, Init init, bool trained = true);
+  /// weight(), started as the op's module starts it. `weight_shape`: of the module's "weight".
+  ValueId parameter(const char* op, const std::string& name, const Shape& shape, const Shape& weight_shape,
+                    bool trained = true);
   /// A literal that may differ between slots.
   HyperRef hyper(const std::string& name, double value);
   /// Appends op(current, args...), whose output of `shape` becomes current. `suffix` tells a layer's further calls

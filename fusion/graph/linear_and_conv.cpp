@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "fusion/graph/layer_builder.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// PyTorch's kaiming_uniform(a = sqrt 5) for weights and its rule for their biases come to the same bound.
-Init uniform_by(std::int64_t fan_in) { return {Init::Kind::kUniform, 1 / std::sqrt(static_cast<double>(fan_in))}; }
+constexpr const char* kLinear = "aten::linear";
 
 void emit_linear(LayerBuilder& layer) {
   const std::int64_t in = layer.integer("in_features");
@@ -20,11 +17,11 @@ void emit_linear(LayerBuilder& layer) {
     const bool flat = wanted.size() > 2 && element_count(layer.shape()) == in;
     layer.wrong_input(to_text(flat ? Shape{kBatch, in} : wanted) + (flat ? "; put flatten before it" : ""));
   }
-  const ValueId weight = layer.weight("weight", {out, in}, uniform_by(in));
+  const ValueId weight = layer.parameter(kLinear, "weight", {out, in}, {out, in});
   Arg bias;
-  if (layer.flag("bias")) bias = layer.weight("bias", {out}, uniform_by(in));
+  if (layer.flag("bias")) bias = layer.parameter(kLinear, "bias", {out}, {out, in});
   wanted.back() = out;
-  layer.call("aten::linear", {weight, bias}, wanted);
+  layer.call(kLinear, {weight, bias}, wanted);
 }
 
 struct Window {
@@ -106,15 +103,12 @@ void emit_conv(LayerBuilder& layer, std::size_t dims) {
   const Shape output = conv_output(layer, window, out);
   Shape weight_shape{out, in / groups};
   weight_shape.insert(weight_shape.end(), window.kernel.begin(), window.kernel.end());
-  const auto fan_in = element_count(Shape(weight_shape.begin() + 1, weight_shape.end()));
-  // Past the limit weight() throws, whatever the bound.
-  const Init init = uniform_by(fan_in.value_or(1));
-  const ValueId weight = layer.weight("weight", weight_shape, init);
+  const char* const op = dims == 1 ? "aten::conv1d" : "aten::conv2d";
+  const ValueId weight = layer.parameter(op, "weight", weight_shape, weight_shape);
   Arg bias;
-  if (layer.flag("bias")) bias = layer.weight("bias", {out}, init);
+  if (layer.flag("bias")) bias = layer.parameter(op, "bias", {out}, weight_shape);
   pad_ends(layer, window);
-  layer.call(dims == 1 ? "aten::conv1d" : "aten::conv2d",
-             {weight, bias, window.stride, window.padding, window.dilation, groups}, output);
+  layer.call(op, {weight, bias, window.stride, window.padding, window.dilation, groups}, output);
 }
 
 std::vector<ArgRule> conv_rules(int dims) {

@@ -7,8 +7,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr Init kOnes{Init::Kind::kOnes, 0};
-constexpr Init kZeros{Init::Kind::kZeros, 0};
+constexpr const char *kBatchNorm = "aten::batch_norm", *kLayerNorm = "aten::layer_norm";
 
 void emit_batch_norm(LayerBuilder& layer, bool images) {
   const std::int64_t features = layer.integer("num_features");
@@ -21,12 +20,12 @@ void emit_batch_norm(LayerBuilder& layer, bool images) {
   Arg weight;
   Arg bias;
   if (layer.flag("affine")) {
-    weight = layer.weight("weight", {features}, kOnes);
-    bias = layer.weight("bias", {features}, kZeros);
+    weight = layer.parameter(kBatchNorm, "weight", {features}, {features});
+    bias = layer.parameter(kBatchNorm, "bias", {features}, {features});
   }
-  const ValueId mean = layer.weight("running_mean", {features}, kZeros, false);
-  const ValueId variance = layer.weight("running_var", {features}, kOnes, false);
-  layer.call("aten::batch_norm", {weight, bias, mean, variance, true, layer.real("momentum"), layer.real("eps"), false},
+  const ValueId mean = layer.parameter(kBatchNorm, "running_mean", {features}, {features}, false);
+  const ValueId variance = layer.parameter(kBatchNorm, "running_var", {features}, {features}, false);
+  layer.call(kBatchNorm, {weight, bias, mean, variance, true, layer.real("momentum"), layer.real("eps"), false},
              layer.shape());
 }
 
@@ -44,10 +43,10 @@ void emit_layer_norm(LayerBuilder& layer) {
   Arg weight;
   Arg bias;
   if (layer.flag("elementwise_affine")) {
-    weight = layer.weight("weight", normalized, kOnes);
-    if (layer.flag("bias")) bias = layer.weight("bias", normalized, kZeros);
+    weight = layer.parameter(kLayerNorm, "weight", normalized, normalized);
+    if (layer.flag("bias")) bias = layer.parameter(kLayerNorm, "bias", normalized, normalized);
   }
-  layer.call("aten::layer_norm", {normalized, weight, bias, layer.real("eps"), false}, layer.shape());
+  layer.call(kLayerNorm, {normalized, weight, bias, layer.real("eps"), false}, layer.shape());
 }
 
 void emit_dropout(LayerBuilder& layer) {

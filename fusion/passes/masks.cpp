@@ -1,15 +1,12 @@
 #include "fusion/passes/masks.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "fusion/passes/calls.hpp"
 #include "fusion/passes/schema.hpp"
-#include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -20,25 +17,6 @@ struct Known {
   double factor = 1;
   std::set<std::size_t> drawn;  ///< The calls whose masks are in it.
 };
-
-// Calls that move elements, or change their type, and leave the numbers alone.
-constexpr std::array<std::string_view, 20> kRearranging = {
-    "view",      "reshape", "expand",  "expand_as", "unsqueeze",       "squeeze",     "to",
-    "type_as",   "clone",   "detach",  "alias",     "_to_copy",        "contiguous",  "permute",
-    "transpose", "flatten", "view_as", "float",     "lift_fresh_copy", "_unsafe_view"};
-
-// Makers of constants, and the position of the number; -1: ones.
-constexpr std::array<std::pair<std::string_view, int>, 6> kConstants = {
-    {{"full", 1}, {"full_like", 1}, {"new_full", 2}, {"ones", -1}, {"ones_like", -1}, {"new_ones", -1}}};
-
-// "aten::div_.Tensor" -> "div": the same numbers, in place or not.
-std::string_view bare(const Node& node) {
-  std::string_view name = node.op;
-  name.remove_prefix(std::min(name.size(), std::string_view("aten::").size()));
-  name = name.substr(0, name.find('.'));
-  if (name.size() > 1 && name.ends_with('_') && !name.ends_with("__")) name.remove_suffix(1);
-  return name;
-}
 
 class Masks {
  public:
@@ -53,13 +31,14 @@ class Masks {
   }
 
  private:
-  [[nodiscard]] std::optional<double> number(const Node& node, std::size_t arg) const {
-    if (arg >= node.args.size()) return std::nullopt;
-    if (const auto* real = std::get_if<double>(&node.args[arg])) return *real;
-    if (const auto* whole = std::get_if<std::int64_t>(&node.args[arg])) return static_cast<double>(*whole);
-    const auto* hyper = std::get_if<HyperRef>(&node.args[arg]);
+  // What the argument is known to be in every element; nothing: it is not, or there is none.
+  [[nodiscard]] std::optional<double> number(const Arg* arg) const {
+    if (arg == nullptr) return std::nullopt;
+    if (const auto* real = std::get_if<double>(arg)) return *real;
+    if (const auto* whole = std::get_if<std::int64_t>(arg)) return static_cast<double>(*whole);
+    const auto* hyper = std::get_if<HyperRef>(arg);
     if (hyper != nullptr) return graph_.hypers.at(static_cast<std::size_t>(hyper->index)).value;
-    const Known* known = known_of(node, arg);
+    const Known* known = known_of(arg);
     return known != nullptr && known->uniform && known->drawn.empty() ? std::optional(known->factor) : std::nullopt;
   }
 
@@ -68,8 +47,8 @@ class Masks {
     return found == known_.end() ? nullptr : &found->second;
   }
 
-  [[nodiscard]] const Known* known_of(const Node& node, std::size_t arg) const {
-    const auto* id = arg < node.args.size() ? std::get_if<ValueId>(&node.args[arg]) : nullptr;
+  [[nodiscard]] const Known* known_of(const Arg* arg) const {
+    const auto* id = arg == nullptr ? nullptr : std::get_if<ValueId>(arg);
     return id == nullptr || *id == kNoValue ? nullptr : known_of(*id);
   }
 
@@ -90,7 +69,7 @@ class Masks {
 
   // A tensor of its own, not a part of one.
   [[nodiscard]] bool is_whole(const Node& node) const {
-    const auto* id = std::get_if<ValueId>(&node.args[0]);
+    const auto* id = std::get_if<ValueId>(&argument_of(node, "self"));
     const std::size_t maker = id == nullptr ? kNobody : makers_[static_cast<std::size_t>(*id)];
     return maker != kNobody && graph_.nodes[maker].outputs.size() == 1 && &graph_.nodes[maker] != &node &&
            !makes_view(graph_.nodes[maker]);
@@ -105,40 +84,44 @@ class Masks {
   void visit(std::size_t i) {
     const Node& node = graph_.nodes[i];
     if (is_number_op(node.op)) return;
-    if (node.op == "aten::bernoulli_.float" || node.op == "aten::bernoulli.p" || node.op == "aten::bernoulli_.Tensor") {
-      return draw(i, number(node, 1));
+    const OpTraits& op = traits_of(node);
+    if (op.draws == Draws::kBernoulli) {
+      const Arg* p = find_argument(node, op.rate);
+      return draw(i, number(p != nullptr ? p : &argument_of(node, "self")));
     }
-    if (node.op == "aten::bernoulli") return draw(i, number(node, 0));
     if (floored_.uniform.contains(i)) return draw(i, 0);
-    for (const auto& [name, at] : kConstants) {
-      if (name != bare(node)) continue;
-      const std::optional<double> value = at < 0 ? std::optional(1.0) : number(node, static_cast<std::size_t>(at));
+    if (op.constant || !op.constant_of.empty()) {
+      const std::optional<double> value = op.constant ? op.constant : number(find_argument(node, op.constant_of));
       return set(node, value ? std::optional(Known{true, *value, {}}) : std::nullopt);
     }
-    const bool same = floored_.floor.contains(i) ||
-                      std::find(kRearranging.begin(), kRearranging.end(), bare(node)) != kRearranging.end();
-    if (same && known_of(node, 0) != nullptr) return set(node, *known_of(node, 0));
+    const bool same = floored_.floor.contains(i) || op.elements != Elements::kComputed;
+    const Known* first = node.args.empty() ? nullptr : known_of(&node.args[0]);
+    if (same && first != nullptr) return set(node, Known(*first));
     if (std::optional<Known> product = arithmetic(node)) return set(node, std::move(product));
     for (const ValueId id : inputs_of(node)) leave(id);
     set(node, std::nullopt);
   }
 
   [[nodiscard]] std::optional<Known> arithmetic(const Node& node) const {
-    const std::string_view op = bare(node);
-    const Known *a = known_of(node, 0), *b = known_of(node, 1);
-    if (op == "mul") {
-      if (const std::optional<double> k = number(node, 1); k && a != nullptr) return times(*a, *k);
-      if (const std::optional<double> k = number(node, 0); k && b != nullptr) return times(*b, *k);
-      if (a != nullptr && b != nullptr) return both(*a, *b);
-      if (a != nullptr && a->uniform && !a->drawn.empty()) return Known{false, a->factor * scale_of(node, 1), a->drawn};
-      if (b != nullptr && b->uniform && !b->drawn.empty()) return Known{false, b->factor * scale_of(node, 0), b->drawn};
-    }
-    const std::optional<double> k = number(node, 1);
+    const bool add = is_call_of(node, "add"), sub = is_call_of(node, "sub");
+    if (is_call_of(node, "mul")) return product(node);
+    if (!add && !sub && !is_call_of(node, "div")) return std::nullopt;
+    const Known* a = known_of(&argument_of(node, "self"));
+    const std::optional<double> k = number(&argument_of(node, "other"));
     if (a == nullptr || !k) return std::nullopt;
-    if (op == "div" && *k != 0 && is_true_division(node)) return times(*a, 1 / *k);
-    if ((op == "add" || op == "sub") && a->uniform && node.args.size() > 2 && node.args[2] == Arg(std::int64_t{1})) {
-      return Known{true, op == "add" ? a->factor + *k : a->factor - *k, a->drawn};
-    }
+    if (!add && !sub) return *k != 0 && is_true_division(node) ? std::optional(times(*a, 1 / *k)) : std::nullopt;
+    if (!a->uniform || argument_of(node, "alpha") != Arg(std::int64_t{1})) return std::nullopt;
+    return Known{true, add ? a->factor + *k : a->factor - *k, a->drawn};
+  }
+
+  [[nodiscard]] std::optional<Known> product(const Node& node) const {
+    const Arg &self = argument_of(node, "self"), &other = argument_of(node, "other");
+    const Known *a = known_of(&self), *b = known_of(&other);
+    if (const std::optional<double> k = number(&other); k && a != nullptr) return times(*a, *k);
+    if (const std::optional<double> k = number(&self); k && b != nullptr) return times(*b, *k);
+    if (a != nullptr && b != nullptr) return both(*a, *b);
+    if (a != nullptr && a->uniform && !a->drawn.empty()) return Known{false, a->factor * scale_of(other), a->drawn};
+    if (b != nullptr && b->uniform && !b->drawn.empty()) return Known{false, b->factor * scale_of(self), b->drawn};
     return std::nullopt;
   }
 
@@ -157,11 +140,11 @@ class Masks {
   }
 
   // x / p beside the mask does what dividing afterwards does.
-  [[nodiscard]] double scale_of(const Node& node, std::size_t arg) const {
-    const auto* id = std::get_if<ValueId>(&node.args[arg]);
+  [[nodiscard]] double scale_of(const Arg& arg) const {
+    const auto* id = std::get_if<ValueId>(&arg);
     const std::size_t maker = id == nullptr ? kNobody : makers_[static_cast<std::size_t>(*id)];
-    if (maker == kNobody || bare(graph_.nodes[maker]) != "div" || !is_true_division(graph_.nodes[maker])) return 1;
-    const std::optional<double> k = number(graph_.nodes[maker], 1);
+    if (maker == kNobody || !is_call_of(graph_.nodes[maker], "div") || !is_true_division(graph_.nodes[maker])) return 1;
+    const std::optional<double> k = number(&argument_of(graph_.nodes[maker], "other"));
     return k && *k != 0 ? 1 / *k : 1;
   }
 
@@ -174,6 +157,11 @@ class Masks {
   std::map<ValueId, Known> known_;  ///< By memory.
   std::set<std::size_t> masks_, spoilt_;
 };
+
+// From 0 to 1, and a tensor of its own.
+bool is_unit_uniform(const Node& node) {
+  return !is_number_op(node.op) && traits_of(node).draws == Draws::kUniform && find_argument(node, "from") == nullptr;
+}
 
 }  // namespace
 
@@ -189,17 +177,12 @@ Floored find_floored(const Graph& graph) {
   };
   Floored found;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    if (node.op != "aten::floor" && node.op != "aten::floor_") continue;
-    const std::size_t sum = only_maker(node.args[0]);
-    if (sum == kNobody) continue;
-    const Node& add = graph.nodes[sum];
-    if (add.op != "aten::add.Tensor" && add.op != "aten::add_.Tensor" && add.op != "aten::add.Scalar") continue;
-    for (const std::size_t side : {0, 1}) {
-      const std::size_t uniform = only_maker(add.args[side]);
-      if (uniform == kNobody) continue;
-      const std::string& op = graph.nodes[uniform].op;
-      if (op != "aten::rand" && op != "aten::rand_like") continue;
+    if (!is_call_of(graph.nodes[i], "floor")) continue;
+    const std::size_t sum = only_maker(argument_of(graph.nodes[i], "self"));
+    if (sum == kNobody || !is_call_of(graph.nodes[sum], "add")) continue;
+    for (const char* side : {"self", "other"}) {
+      const std::size_t uniform = only_maker(argument_of(graph.nodes[sum], side));
+      if (uniform == kNobody || !is_unit_uniform(graph.nodes[uniform])) continue;
       found.uniform.insert(uniform);
       found.floor.insert(i);
     }

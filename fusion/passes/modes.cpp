@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <string_view>
 
 #include "base/text.hpp"
+#include "fusion/passes/calls.hpp"
 #include "fusion/passes/masks.hpp"
+#include "fusion/passes/randomness.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/specialize.hpp"
 
@@ -20,13 +21,11 @@ std::string said_of(const Node& node, const std::string& what) {
   return printable(fmt::format("{}: {} ({}) {}", node.where, node.path, node.op, what));
 }
 
-constexpr std::string_view kFunctionalNorm = "aten::_native_batch_norm_legit_functional";
-
-// Norms whose running statistics evaluation uses instead of the batch's. Arguments 3 and 4 are those statistics.
+// Norms whose running statistics evaluation uses instead of the batch's.
 bool keeps_statistics(const Node& node) {
-  constexpr std::array<std::string_view, 4> kNorms = {"aten::batch_norm", "aten::native_batch_norm",
-                                                      "aten::instance_norm", kFunctionalNorm};
-  return std::find(kNorms.begin(), kNorms.end(), node.op) != kNorms.end();
+  if (is_number_op(node.op)) return false;
+  const OpTraits& op = traits_of(node);
+  return !op.statistics.mean.empty() && op.evaluation == Evaluation::kFlagOff;
 }
 
 const ValueId* value_at(const Node& node, std::size_t arg) {
@@ -62,7 +61,7 @@ class Writes {
   // num_batches_tracked stands beside the running mean.
   void add_counter(const Node& norm) {
     constexpr std::string_view kMean = "running_mean";
-    const ValueId* value = value_at(norm, 3);
+    const auto* value = std::get_if<ValueId>(&argument_of(norm, traits_of(norm).statistics.mean));
     const Weight* mean = value == nullptr ? nullptr : weight_at(*value);
     if (mean == nullptr) return;
     std::vector<std::string> names = mean->tied;
@@ -72,17 +71,20 @@ class Writes {
     }
   }
 
-  // A norm of a functionalised export gives its statistics as outputs 3 and 4.
+  // A norm of a functionalised export gives its statistics as outputs.
   [[nodiscard]] bool copies_statistics(const Node& node) const {
     const ValueId *to = value_at(node, 0), *from = value_at(node, 1);
-    if (node.op != "aten::copy_" || to == nullptr || from == nullptr) return false;
+    if (!is_call_of(node, "copy") || to == nullptr || from == nullptr) return false;
     const std::size_t maker = makers_[static_cast<std::size_t>(*from)];
-    if (maker == kNobody || graph_.nodes[maker].op != kFunctionalNorm) return false;
+    if (maker == kNobody || !keeps_statistics(graph_.nodes[maker])) return false;
     const Node& norm = graph_.nodes[maker];
-    for (const std::size_t i : {3, 4}) {
-      if (norm.outputs.size() > i && norm.outputs[i] == *from && norm.args[i] == Arg(*to)) return true;
-    }
-    return false;
+    const RunningStatistics& statistics = traits_of(norm).statistics;
+    if (statistics.first_output < 0) return false;
+    const auto gives = [&](std::size_t output, std::string_view buffer) {
+      return norm.outputs.size() > output && norm.outputs[output] == *from && argument_of(norm, buffer) == Arg(*to);
+    };
+    const auto first = static_cast<std::size_t>(statistics.first_output);
+    return gives(first, statistics.mean) || gives(first + 1, statistics.variance);
   }
 
   // A norm's counter, which nothing reads but what adds one to it.
@@ -104,10 +106,10 @@ class Writes {
   [[nodiscard]] bool adds_one(const Node& node, ValueId set) const {
     const ValueId *self = value_at(node, 0), *from = value_at(node, 1);
     if (self == nullptr || aliases_.set_of(*self) != set) return false;
-    if (node.op.starts_with("aten::add")) return node.args[1] == Arg(std::int64_t{1});
+    if (is_call_of(node, "add")) return node.args[1] == Arg(std::int64_t{1});
     const std::size_t maker =
-        node.op == "aten::copy_" && from != nullptr ? makers_[static_cast<std::size_t>(*from)] : kNobody;
-    return maker != kNobody && graph_.nodes[maker].op.starts_with("aten::add.") && adds_one(graph_.nodes[maker], set);
+        is_call_of(node, "copy") && from != nullptr ? makers_[static_cast<std::size_t>(*from)] : kNobody;
+    return maker != kNobody && is_call_of(graph_.nodes[maker], "add") && adds_one(graph_.nodes[maker], set);
   }
 
   const Graph& graph_;
@@ -117,16 +119,6 @@ class Writes {
   std::set<std::string> counters_;
 };
 
-// A flag of training that is on, of an op that specialized_for_evaluation may not know how to turn off.
-bool has_unknown_mode(const Node& node) {
-  if (is_number_op(node.op) || keeps_statistics(node) || turned_off(node)) return false;
-  for (const char* name : {"train", "training", "is_training", "use_input_stats", "observer_on"}) {
-    const int i = argument_of(node, name);
-    if (i >= 0 && node.args[static_cast<std::size_t>(i)] == Arg(true)) return true;
-  }
-  return false;
-}
-
 std::string doubt_of_training_graph(const Graph& graph) {
   const Writes writes(graph);
   const std::set<std::size_t> masks = inverted_dropout(graph);
@@ -134,10 +126,10 @@ std::string doubt_of_training_graph(const Graph& graph) {
     const Node& node = graph.nodes[i];
     if (is_number_op(node.op)) continue;
     if (const Weight* weight = writes.foreign(node)) return said_of(node, fmt::format("writes '{}'", weight->name));
-    if (draws(node) && !turned_off(node) && !masks.contains(i)) {
+    if (draws(node) && !draws_noise(node) && !masks.contains(i)) {
       return said_of(node, "draws at random, and not as dropout does");
     }
-    if (has_unknown_mode(node)) return said_of(node, "behaves differently in training");
+    if (traits_of(node).evaluation == Evaluation::kDoubtful) return said_of(node, "behaves differently in training");
   }
   return "";
 }
@@ -181,7 +173,7 @@ std::string doubt_of_evaluation(const Graph& graph) {
 }
 
 std::string drawn_in_evaluation(const Graph& graph) {
-  for (const Node& node : specialized_for_evaluation(with_complete_arguments(graph)).graph.nodes) {
+  for (const Node& node : specialized(with_complete_arguments(graph), Purpose::kEvaluation).graph.nodes) {
     if (draws(node)) return said_of(node, "draws at random, and has no mean");
   }
   return "";

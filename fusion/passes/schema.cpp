@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -53,6 +54,7 @@ std::size_t position_of(const Node& node, std::size_t i, const std::vector<c10::
 
 void complete(Node& node) {
   const c10::OperatorHandle op = find_op(node);
+  static_cast<void>(traits_of(node));
   const std::vector<c10::Argument>& schema = arguments_of(op);
   std::vector<std::optional<Arg>> given(schema.size());
   for (std::size_t i = 0; i < node.args.size(); ++i) {
@@ -70,13 +72,12 @@ void complete(Node& node) {
   }
 }
 
-// Positions of running statistics that batch statistics are folded into; their schemas do not say so.
-std::vector<std::size_t> statistics_written(const Node& node) {
-  const bool batch =
-      node.op == "aten::batch_norm" || node.op == "aten::native_batch_norm" || node.op == "aten::instance_norm";
-  if (!batch || node.args.size() < 6) return {};
-  const auto* training = std::get_if<bool>(&node.args[5]);
-  return training != nullptr && *training ? std::vector<std::size_t>{3, 4} : std::vector<std::size_t>();
+// Whether batch statistics are folded into running ones in place, which the op's schema does not say.
+bool writes_statistics(const Node& node) {
+  const OpTraits& op = traits_of(node);
+  if (op.statistics.mean.empty() || op.statistics.first_output >= 0) return false;
+  const Arg* training = find_argument(node, op.training);
+  return training != nullptr && *training == Arg(true);
 }
 
 bool may_alias(const c10::Argument& argument) { return argument.alias_info() != nullptr; }
@@ -108,10 +109,39 @@ Graph with_complete_arguments(Graph graph) {
   return graph;
 }
 
-int argument_of(const Node& node, const char* name) {
-  if (is_number_op(node.op)) return -1;
+const OpTraits& traits_of(const Node& node) {
+  const OpTraits* traits = op_traits(node.op);
+  if (traits == nullptr) fail_at(node, why_not_admitted(node.op));
+  return *traits;
+}
+
+bool has_argument(const std::string& op, std::string_view name) {
+  const c10::OperatorHandle handle = find_op(Node{op, {}, {}, "", ""});
+  return handle.schema().argumentIndexWithName(name).has_value();
+}
+
+const Arg* find_argument(const Node& node, std::string_view name) {
+  if (name.empty() || is_number_op(node.op)) return nullptr;
   const c10::OperatorHandle op = find_op(node);
-  return op.schema().argumentIndexWithName(name).value_or(-1);
+  const std::optional<int> position = op.schema().argumentIndexWithName(name);
+  return position ? &node.args.at(static_cast<std::size_t>(*position)) : nullptr;
+}
+
+Arg* find_argument(Node& node, std::string_view name) {
+  return const_cast<Arg*>(find_argument(std::as_const(node), name));
+}
+
+const Arg& argument_of(const Node& node, std::string_view name) {
+  const Arg* found = find_argument(node, name);
+  if (found == nullptr) fail_at(node, fmt::format("found no argument '{}', wanted one", name));
+  return *found;
+}
+
+Arg& argument_of(Node& node, std::string_view name) { return const_cast<Arg&>(argument_of(std::as_const(node), name)); }
+
+bool by_batch_statistics(const Node& node) {
+  return !is_number_op(node.op) && node.outputs.size() == 1 && traits_of(node).statistics.over_batch &&
+         writes_statistics(node);
 }
 
 bool has_hyper(const Node& node) {
@@ -142,8 +172,10 @@ std::vector<ValueId> written_by(const Node& node) {
     const c10::AliasInfo* alias = schema[i].alias_info();
     if (alias != nullptr && alias->isWrite()) for_each_value(node.args[i], [&](ValueId id) { out.push_back(id); });
   }
-  for (const std::size_t i : statistics_written(node)) {
-    for_each_value(node.args[i], [&](ValueId id) { out.push_back(id); });
+  if (!writes_statistics(node)) return out;
+  const RunningStatistics& statistics = traits_of(node).statistics;
+  for (const std::string_view buffer : {statistics.mean, statistics.variance}) {
+    for_each_value(argument_of(node, buffer), [&](ValueId id) { out.push_back(id); });
   }
   return out;
 }

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fusion/graph/uses.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::fusion {
 
@@ -19,11 +21,25 @@ namespace hfta::fusion {
 
 /// The graph with every call's arguments in its schema's order and complete, lists of repeated sizes written out
 /// (`stride=2` of a conv2d as [2, 2]), so that a rule finds argument i where the schema has it. Throws Error{kConfig}
-/// naming the node for ops and arguments that this LibTorch does not know.
+/// naming the node for ops that a model may not use, and for ops and arguments that this LibTorch does not know.
 [[nodiscard]] Graph with_complete_arguments(Graph graph);
 
-/// Position of the argument of that name in the schema of a node of with_complete_arguments; -1 if it has none.
-[[nodiscard]] int argument_of(const Node& node, const char* name);
+/// What the op of a node is. Throws Error{kConfig} naming the node if a model may not use it.
+[[nodiscard]] const OpTraits& traits_of(const Node& node);
+
+/// Whether the op's schema has an argument of that name.
+[[nodiscard]] bool has_argument(const std::string& op, std::string_view name);
+
+/// The argument of that name of a node of with_complete_arguments; null if its op has none, or the name is "".
+[[nodiscard]] const Arg* find_argument(const Node& node, std::string_view name);
+[[nodiscard]] Arg* find_argument(Node& node, std::string_view name);
+/// The same. Throws Error{kConfig} naming the node if its op has none.
+[[nodiscard]] const Arg& argument_of(const Node& node, std::string_view name);
+[[nodiscard]] Arg& argument_of(Node& node, std::string_view name);
+
+/// Whether the call takes statistics over the batch and folds them into running ones that it is given; what it gives
+/// does not depend on those.
+[[nodiscard]] bool by_batch_statistics(const Node& node);
 
 /// Whether an argument is a hyperparameter, which may differ between slots.
 [[nodiscard]] bool has_hyper(const Node& node);

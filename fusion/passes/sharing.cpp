@@ -2,18 +2,17 @@
 
 #include <algorithm>
 
+#include "fusion/passes/randomness.hpp"
 #include "fusion/passes/schema.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// Batch norm by the batch's own statistics: what it gives does not depend on the running ones.
-bool by_batch_statistics(const Node& node) { return node.op == "aten::batch_norm" && std::get<bool>(node.args[5]); }
-
 std::vector<ValueId> inputs_that_matter(const Node& node) {
   if (!by_batch_statistics(node)) return inputs_of(node);
   Node without = node;
-  without.args[3] = without.args[4] = std::monostate();
+  const RunningStatistics& statistics = traits_of(node).statistics;
+  for (const std::string_view buffer : {statistics.mean, statistics.variance}) argument_of(without, buffer) = {};
   return inputs_of(without);
 }
 
@@ -26,7 +25,7 @@ std::vector<bool> owned_weights(const SpecializedGraph& training) {
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     for (const ValueId id : written_by(node)) written.mark(id);
-    if (node.no_gradient || node.op == "aten::detach") continue;
+    if (node.no_gradient) continue;
     if (!reached.any(node.outputs) && !reached.any(written_by(node))) continue;
     for (const ValueId id : inputs_of(node)) reached.mark(id);
   }
@@ -35,54 +34,6 @@ std::vector<bool> owned_weights(const SpecializedGraph& training) {
     owned.push_back((weight.trained && reached.marked(weight.value)) || written.marked(weight.value));
   }
   return owned;
-}
-
-SpecializedGraph with_shared_statistics(SpecializedGraph reading, const std::vector<bool>& owned) {
-  const Sharing sharing = sharing_of(reading, owned);
-  Graph& graph = reading.graph;
-  SpecializedGraph out{graph, {}};
-  out.graph.nodes.clear();
-  const auto add = [&](Node node, int index) {
-    out.graph.nodes.push_back(std::move(node));
-    out.index.push_back(index);
-  };
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
-    const int index = reading.index[i];
-    const bool shared = by_batch_statistics(node) && !written_by(node).empty() &&
-                        !sharing.slotwise[static_cast<std::size_t>(node.outputs[0])];
-    if (!shared) {
-      add(node, index);
-      continue;
-    }
-    Node normalised = node;
-    normalised.args[3] = normalised.args[4] = std::monostate();
-    add(std::move(normalised), index);
-    const ValueId x = std::get<ValueId>(node.args[0]);
-    std::vector<std::int64_t> dims = {0};
-    const auto rank = static_cast<std::int64_t>(graph.values[static_cast<std::size_t>(x)].shape.size());
-    for (std::int64_t d = 2; d < rank; ++d) dims.push_back(d);
-    const Value running_mean = graph.values[static_cast<std::size_t>(std::get<ValueId>(node.args[3]))];
-    const auto fresh = [&](const char* name, const Shape& shape) {
-      out.graph.values.push_back({node.path + name, shape, running_mean.dtype, false});
-      return static_cast<ValueId>(out.graph.values.size() - 1);
-    };
-    // Statistics are taken in the running ones' type, as batch_norm does: x may come in a lower precision.
-    const ValueId exact = fresh(".exact", graph.values[static_cast<std::size_t>(x)].shape);
-    add({"aten::to.dtype", {x, running_mean.dtype, false, false, {}}, {exact}, node.path, node.where, true}, index);
-    const ValueId variance = fresh(".batch_var", running_mean.shape), mean = fresh(".batch_mean", running_mean.shape);
-    Node statistics{"aten::var_mean.correction",
-                    {exact, dims, std::int64_t{1}, false},
-                    {variance, mean},
-                    node.path,
-                    node.where,
-                    true};
-    add(std::move(statistics), index);
-    for (const auto& [running, now] : {std::pair{node.args[3], mean}, std::pair{node.args[4], variance}}) {
-      add({"aten::lerp_.Scalar", {running, now, node.args[6]}, {kNoValue}, node.path, node.where, true}, index);
-    }
-  }
-  return out;
 }
 
 Sharing sharing_of(const SpecializedGraph& reading, const std::vector<bool>& owned) {

@@ -1,5 +1,5 @@
 #pragma once
-/// What of a reading differs between slots, and what they share.
+/// What of a reading differs between slots, and what they share: analyses, which change nothing.
 
 #include <vector>
 
@@ -10,10 +10,6 @@ namespace hfta::fusion {
 /// By Graph::weights: whether slots own it, because it is trained (and the output's gradient reaches it) or written
 /// while training.
 [[nodiscard]] std::vector<bool> owned_weights(const SpecializedGraph& training);
-
-/// Batch norm of values that slots share, by the batch's statistics, becomes one that is computed once and an update of
-/// each slot's own running statistics.
-[[nodiscard]] SpecializedGraph with_shared_statistics(SpecializedGraph training, const std::vector<bool>& owned);
 
 /// What of a reading differs between slots.
 struct Sharing {

@@ -1,31 +1,48 @@
 #pragma once
-/// Training and evaluation: two readings of one graph.
+/// What training and evaluation make of a graph: an ordered list of passes, each from graph to graph, and its driver.
+/// README.md tells how one is added.
 
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion {
 
-/// A graph with the nodes that matter to its output and its buffers, complete in arguments.
+/// A graph on its way through the passes, or at their end.
 struct SpecializedGraph {
   Graph graph;
   std::vector<int> index;  ///< Position that each node has in the model's graph: the key of its randomness.
 };
 
-/// `graph`: of with_complete_arguments. Keeps what the output needs and what writes buffers.
-[[nodiscard]] SpecializedGraph specialized_for_training(const Graph& graph);
+enum class Purpose {
+  kTraining,          ///< A slot by itself.
+  kTrainingTogether,  ///< Slots that share what they can.
+  /// A reading of the training graph: what training turns on is off, buffers are not written, random tensors are at
+  /// their mean. Of a graph that has its own evaluation: that one as it stands, without its writes to buffers.
+  kEvaluation,
+};
 
-/// The graph's own evaluation as it stands, without its writes to buffers; where it has none, a reading of the graph
-/// itself: flags of dropout, batch norm, recurrent layers and attention are turned off, buffers are not written, and
-/// random tensors stand at their mean: bernoulli(p) is p, a normal tensor its mean, a uniform one the middle of its
-/// range; floor(p + uniform) is p. So inverted dropout written by hand, as stochastic depth is, becomes the identity.
-[[nodiscard]] SpecializedGraph specialized_for_evaluation(const Graph& graph);
+/// One row of the list.
+struct Pass {
+  const char* name;
+  const char* what;  ///< In one line, for the README and messages.
+  SpecializedGraph (*run)(SpecializedGraph);
+  bool training;               ///< Whether it is run for either purpose of training,
+  bool together;               ///< for slots that share what they can,
+  bool evaluation;             ///< for evaluation that is read from the training graph,
+  bool evaluation_of_its_own;  ///< for evaluation that the model brings.
+};
 
-/// Whether the node draws random numbers.
-[[nodiscard]] bool draws(const Node& node);
+/// In the order in which they are run.
+[[nodiscard]] std::span<const Pass> passes();
 
-/// Whether what the node draws is dropout's and its like, which PyTorch's layers turn off in evaluation.
-[[nodiscard]] bool turned_off(const Node& node);
+/// Called behind each pass with what it gave.
+using PassObserver = std::function<void(const Pass&, const SpecializedGraph&)>;
+
+/// `graph`: of with_complete_arguments. Runs the passes for `purpose`, and verifies the graph behind each. Throws
+/// Error{kInternal} naming the pass whose graph does not hold together.
+[[nodiscard]] SpecializedGraph specialized(const Graph& graph, Purpose purpose, const PassObserver& observe = {});
 
 }  // namespace hfta::fusion

@@ -1,13 +1,10 @@
-#include "fusion/passes/split_products.hpp"
-
 #include <algorithm>
 #include <optional>
-#include <set>
-#include <string>
 #include <utility>
 
 #include "fusion/graph/broadcast.hpp"
-#include "fusion/graph/uses.hpp"
+#include "fusion/passes/calls.hpp"
+#include "fusion/passes/passes.hpp"
 #include "fusion/passes/schema.hpp"
 
 namespace hfta::fusion {
@@ -28,11 +25,7 @@ bool all_are(const Arg& arg, std::int64_t wanted) {
   return numbers != nullptr && std::all_of(numbers->begin(), numbers->end(), [&](auto n) { return n == wanted; });
 }
 
-bool repeats(const std::string& op) {
-  static const std::set<std::string> names = {"aten::expand", "aten::expand_as", "aten::broadcast_to", "aten::repeat",
-                                              "aten::tile"};
-  return names.contains(op);
-}
+bool repeats(const Node& node) { return !is_number_op(node.op) && traits_of(node).elements == Elements::kRepeated; }
 
 class Splitter {
  public:
@@ -63,12 +56,13 @@ class Splitter {
   // How many dimensions before the end of the input the channels are that the node sums over; 0: it is no such product.
   // They are dimension 1 of its weight.
   [[nodiscard]] std::size_t channels_from_end(const Node& node) const {
-    if (node.op == "aten::linear") return 1;
-    if (node.op != "aten::conv1d" && node.op != "aten::conv2d" && node.op != "aten::conv3d") return 0;
-    const Shape& weight = shape(std::get<ValueId>(node.args[1]));
+    if (is_call_of(node, "linear")) return 1;
+    if (!is_call_of(node, "conv1d") && !is_call_of(node, "conv2d") && !is_call_of(node, "conv3d")) return 0;
+    const Shape& weight = shape(std::get<ValueId>(argument_of(node, "weight")));
     const bool pointwise = std::all_of(weight.begin() + 2, weight.end(), [](auto n) { return n == 1; }) &&
-                           all_are(node.args[3], 1) && all_are(node.args[4], 0) && node.args[6] == Arg(std::int64_t{1});
-    const bool batched = shape(std::get<ValueId>(node.args[0])).size() == weight.size();
+                           all_are(argument_of(node, "stride"), 1) && all_are(argument_of(node, "padding"), 0) &&
+                           argument_of(node, "groups") == Arg(std::int64_t{1});
+    const bool batched = shape(std::get<ValueId>(argument_of(node, "input"))).size() == weight.size();
     return pointwise && batched ? weight.size() - 1 : 0;
   }
 
@@ -84,10 +78,10 @@ class Splitter {
   // What the value is repeated from, if its channels are not and it is worth it for the product.
   [[nodiscard]] std::optional<ValueId> source_of(ValueId id, std::size_t channels, const Node& product) const {
     const Node* repetition = made_by(id);
-    if (repetition == nullptr || !repeats(repetition->op)) return std::nullopt;
+    if (repetition == nullptr || !repeats(*repetition)) return std::nullopt;
     if (repetition->no_gradient != product.no_gradient) return std::nullopt;
-    const bool same_rank = product.op != "aten::linear";
-    const ValueId source = std::get<ValueId>(repetition->args[0]);
+    const bool same_rank = !is_call_of(product, "linear");
+    const ValueId source = std::get<ValueId>(argument_of(*repetition, "self"));
     const Shape &small = shape(source), &large = shape(id);
     if (small.size() < channels || (same_rank && small.size() != large.size())) return std::nullopt;
     if (small[small.size() - channels] < kFewestChannels) return std::nullopt;
@@ -104,13 +98,14 @@ class Splitter {
     const Node& node = nodes()[i];
     const std::size_t channels = channels_from_end(node);
     if (channels == 0) return {};
-    const ValueId x = std::get<ValueId>(node.args[0]);
+    const ValueId x = std::get<ValueId>(argument_of(node, "input"));
     const Node* joined = made_by(x);
-    if (joined == nullptr || joined->op != "aten::cat" || joined->no_gradient != node.no_gradient) return {};
+    if (joined == nullptr || !is_call_of(*joined, "cat") || joined->no_gradient != node.no_gradient) return {};
     const auto rank = static_cast<std::int64_t>(shape(x).size());
-    if ((std::get<std::int64_t>(joined->args[1]) + rank) % rank != rank - static_cast<std::int64_t>(channels))
+    if ((std::get<std::int64_t>(argument_of(*joined, "dim")) + rank) % rank !=
+        rank - static_cast<std::int64_t>(channels))
       return {};
-    const auto& joined_values = std::get<std::vector<ValueId>>(joined->args[0]);
+    const auto& joined_values = std::get<std::vector<ValueId>>(argument_of(*joined, "tensors"));
     std::vector<std::optional<ValueId>> sources;
     for (const ValueId id : joined_values) {
       if (value(id).dtype != value(x).dtype || shape(id).size() != shape(x).size()) return {};
@@ -126,7 +121,7 @@ class Splitter {
   [[nodiscard]] std::vector<Part> parts_of(std::size_t i, const std::vector<ValueId>& joined,
                                            const std::vector<std::optional<ValueId>>& sources) const {
     const std::size_t channels = channels_from_end(nodes()[i]);
-    const ValueId x = std::get<ValueId>(nodes()[i].args[0]);
+    const ValueId x = std::get<ValueId>(argument_of(nodes()[i], "input"));
     std::vector<Part> parts;
     for (std::size_t k = 0; k < joined.size(); ++k) {
       const ValueId id = joined[k];
@@ -161,19 +156,20 @@ class Splitter {
     index_.push_back(index);
   }
 
-  // The output of one more call, which stands where `model` does.
-  ValueId add_call(const Node& model, int index, const char* op, std::vector<Arg> args, Shape shape) {
-    Node call{op, std::move(args), {static_cast<ValueId>(values_.size())}, model.path, model.where, model.no_gradient};
-    values_.push_back({model.path, std::move(shape), value(model.outputs[0]).dtype, false});
+  // The output of one more call.
+  ValueId add_call(Node call, int index, Shape shape) {
+    const auto id = static_cast<ValueId>(values_.size());
+    values_.push_back({call.path, std::move(shape), value(call.outputs[0]).dtype, false});
+    call.outputs = {id};
     add(std::move(call), index);
-    return static_cast<ValueId>(values_.size()) - 1;
+    return id;
   }
 
   void add_sum(std::size_t i, const std::vector<Part>& parts) {
     const Node& node = nodes()[i];
     const int index = in_.index[i];
     const std::size_t channels = channels_from_end(node);
-    const ValueId weight = std::get<ValueId>(node.args[1]);
+    const ValueId weight = std::get<ValueId>(argument_of(node, "weight"));
     std::int64_t begin = 0;
     std::optional<ValueId> sum;
     bool biased = false;
@@ -181,24 +177,22 @@ class Splitter {
       const std::int64_t end = begin + part.channels;
       Shape sizes = shape(weight);
       sizes[1] = part.channels;
-      const ValueId columns =
-          add_call(node, index, "aten::slice.Tensor", {weight, std::int64_t{1}, begin, end, std::int64_t{1}}, sizes);
+      const ValueId columns = add_call(call::slice(node, weight, 1, begin, end), index, sizes);
       begin = end;
       sizes = shape(part.values.front());
-      sizes[sizes.size() - channels] = part.channels;
+      const std::size_t dim = sizes.size() - channels;
+      sizes[dim] = part.channels;
       const ValueId x = part.values.size() == 1
                             ? part.values.front()
-                            : add_call(node, index, "aten::cat",
-                                       {part.values, static_cast<std::int64_t>(sizes.size() - channels)}, sizes);
-      std::vector<Arg> args = node.args;
-      args[0] = x;
-      args[1] = columns;
-      if (!part.repeated || std::exchange(biased, true)) args[2] = std::monostate();  // once, where rows are few
-      sizes[sizes.size() - channels] = shape(weight)[0];
-      const ValueId product = add_call(node, index, node.op.c_str(), std::move(args), std::move(sizes));
-      sum = sum ? add_call(node, index, "aten::add.Tensor", {*sum, product, std::int64_t{1}},
-                           broadcast(shape(*sum), shape(product)).value())
-                : product;
+                            : add_call(call::cat(node, part.values, static_cast<std::int64_t>(dim)), index, sizes);
+      Node product = node;
+      argument_of(product, "input") = x;
+      argument_of(product, "weight") = columns;
+      // The bias once, where rows are few.
+      if (!part.repeated || std::exchange(biased, true)) argument_of(product, "bias") = std::monostate();
+      sizes[dim] = shape(weight)[0];
+      const ValueId given = add_call(std::move(product), index, std::move(sizes));
+      sum = sum ? add_call(call::add(node, *sum, given), index, broadcast(shape(*sum), shape(given)).value()) : given;
     }
     out_.back().outputs = node.outputs;
   }

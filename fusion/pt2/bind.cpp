@@ -1,23 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
+#include "fusion/op_traits.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/names.hpp"
 #include "fusion/pt2/options.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
-
-/// Arguments that are rates and factors even where the model wrote them as an integer; any other integer may be a size.
-constexpr std::array<std::string_view, 22> kFactors = {
-    "p",     "dropout", "dropout_p", "eps",    "momentum", "negative_slope", "alpha",   "beta",
-    "scale", "value",   "other",     "weight", "lambd",    "threshold",      "min_val", "max_val",
-    "min",   "max",     "exponent",  "lower",  "upper",    "fill_value"};
-
-bool is_factor(const std::string& name) { return std::find(kFactors.begin(), kFactors.end(), name) != kFactors.end(); }
 
 std::string path_of(const Node& node, std::size_t arg) {
   return arg < node.names.size() && !node.names[arg].empty() ? node.path + "." + node.names[arg] : "";
@@ -31,7 +22,7 @@ bool makes_floats(const Graph& graph, const Node& node) {
 bool is_bindable(const Graph& graph, const Node& node, std::size_t arg) {
   if (arg >= node.names.size() || !makes_floats(graph, node)) return false;
   if (std::holds_alternative<double>(node.args[arg])) return true;
-  return std::holds_alternative<std::int64_t>(node.args[arg]) && is_factor(node.names[arg]);
+  return std::holds_alternative<std::int64_t>(node.args[arg]) && is_factor(node.op, node.names[arg]);
 }
 
 std::vector<std::string> bindable_paths(const Graph& graph) {

@@ -1,21 +1,14 @@
 #include <algorithm>
-#include <array>
-#include <string_view>
 
-#include "fusion/pt2/ops.hpp"
+#include "fusion/op_traits.hpp"
 #include "fusion/pt2/options.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
 
-/// Calls whose result has torch's default type, float32, unless they say otherwise.
-constexpr std::array<std::string_view, 14> kFactories = {
-    "arange",   "bartlett_window", "empty", "eye",  "full",  "hamming_window", "hann_window",
-    "linspace", "logspace",        "ones",  "rand", "randn", "scalar_tensor",  "zeros"};
-
 bool makes(const Graph& graph, const Node& node, DType dtype) {
-  const bool factory = std::find(kFactories.begin(), kFactories.end(), bare_name(node.op)) != kFactories.end();
-  if (!factory || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
+  const OpTraits* op = op_traits(node.op);
+  if (op == nullptr || !op->default_type || node.outputs.size() != 1 || node.outputs[0] == kNoValue) return false;
   return graph.values[static_cast<std::size_t>(node.outputs[0])].dtype == dtype;
 }
 

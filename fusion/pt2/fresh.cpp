@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
 
 #include "base/text.hpp"
+#include "fusion/graph/init_rules.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/options.hpp"
 #include "fusion/pt2/recognise.hpp"
@@ -16,74 +18,31 @@ namespace {
 
 using Kind = Init::Kind;
 
-constexpr Init kZeros{Kind::kZeros, 0};
-constexpr Init kOnes{Kind::kOnes, 0};
-
-double size(const Shape& shape, std::size_t dim) { return dim < shape.size() ? static_cast<double>(shape[dim]) : 1; }
-
-// Elements of one filter without its channels: what torch calls the receptive field.
-double field(const Shape& shape) {
-  double elements = 1;
-  for (std::size_t i = 2; i < shape.size(); ++i) elements *= static_cast<double>(shape[i]);
-  return elements;
-}
-
-double fan_in(const Shape& shape) { return size(shape, 1) * field(shape); }
-double fan_out(const Shape& shape) { return size(shape, 0) * field(shape); }
-
-Init uniform_by(double fan) { return fan > 0 ? Init{Kind::kUniform, 1 / std::sqrt(fan)} : kZeros; }
-Init xavier_uniform(const Shape& shape) { return {Kind::kUniform, std::sqrt(6 / (fan_in(shape) + fan_out(shape)))}; }
-Init xavier_normal(const Shape& shape) { return {Kind::kNormal, std::sqrt(2 / (fan_in(shape) + fan_out(shape)))}; }
-
-/// A module of torch.nn, and the shapes of its own weights.
-struct Module {
-  std::string_view kind;  ///< "Linear".
-  std::string path;
-  const std::map<std::string, Shape>& shapes;  ///< Of all weights, by name.
-
-  [[nodiscard]] Shape shape(const std::string& name) const {
-    const auto found = shapes.find(path.empty() ? name : path + "." + name);
-    return found == shapes.end() ? Shape{} : found->second;
-  }
-  [[nodiscard]] bool is(std::string_view text) const { return kind.find(text) != std::string_view::npos; }
+/// Modules of torch.nn, and the op that each is, whose row says how its parameters start.
+struct ModuleRow {
+  std::string_view name;
+  bool whole;  ///< The class has just this name; else it is part of it: "Norm" of "BatchNorm2d".
+  const char* op;
 };
 
-// Weight and bias of linear layers and convolutions: kaiming_uniform(a=sqrt(5)) comes to 1/sqrt(fan_in).
-Init dense_init(const Module& module) {
-  if (module.kind == "Bilinear") return uniform_by(size(module.shape("weight"), 1));
-  return uniform_by(fan_in(module.shape("weight")));
-}
+constexpr std::array<ModuleRow, 10> kModules = {{{"MultiheadAttention", true, "aten::scaled_dot_product_attention"},
+                                                 {"Norm", false, "aten::batch_norm"},
+                                                 {"LSTM", false, "aten::lstm.input"},
+                                                 {"GRU", false, "aten::gru.input"},
+                                                 {"RNN", false, "aten::rnn_tanh.input"},
+                                                 {"Embedding", true, "aten::embedding"},
+                                                 {"EmbeddingBag", true, "aten::embedding_bag"},
+                                                 {"Bilinear", true, "aten::bilinear"},
+                                                 {"Linear", false, "aten::linear"},
+                                                 {"Conv", false, "aten::convolution"}}};
 
-std::optional<Init> norm_init(const std::string& name) {
-  if (name == "weight" || name == "running_var") return kOnes;
-  if (name == "bias" || name == "running_mean" || name == "num_batches_tracked") return kZeros;
-  return std::nullopt;
-}
-
-Init recurrent_init(const Module& module) {
-  const double gates = module.is("LSTM") ? 4 : module.is("GRU") ? 3 : 1;
-  const Shape input = module.shape(module.is("Cell") ? "weight_ih" : "weight_ih_l0");
-  return uniform_by(size(input, 0) / gates);
-}
-
-std::optional<Init> attention_init(const std::string& name, const Shape& shape) {
-  if (name.ends_with("proj_weight")) return xavier_uniform(shape);
-  if (name == "bias_k" || name == "bias_v") return xavier_normal(shape);
-  if (name == "in_proj_bias" || name == "out_proj.bias") return kZeros;
-  if (name == "out_proj.weight") return uniform_by(fan_in(shape));
-  return std::nullopt;
-}
-
-/// What `name` within `module` starts from; none: this kind of module does not say.
-std::optional<Init> init_in(const Module& module, const std::string& name, const Shape& shape) {
-  if (module.kind == "MultiheadAttention") return attention_init(name, shape);
-  if (name.find('.') != std::string::npos) return std::nullopt;
-  if (module.is("Norm")) return norm_init(name);
-  if (module.is("LSTM") || module.is("GRU") || module.is("RNN")) return recurrent_init(module);
-  if (module.kind == "Embedding" || module.kind == "EmbeddingBag") return Init{Kind::kNormal, 1};
-  const bool dense = module.is("Linear") || module.kind == "Bilinear" || module.is("Conv");
-  if (dense && (name == "weight" || name == "bias")) return dense_init(module);
-  return std::nullopt;
+/// Null: none that is known.
+const OpTraits* traits_of_module(std::string_view name) {
+  const auto is_it = [&](const ModuleRow& row) {
+    return row.whole ? name == row.name : name.find(row.name) != std::string_view::npos;
+  };
+  const auto found = std::find_if(kModules.begin(), kModules.end(), is_it);
+  return found == kModules.end() ? nullptr : op_traits(found->op);
 }
 
 class Starter {
@@ -145,12 +104,22 @@ class Starter {
 
   [[nodiscard]] std::optional<Init> init_as(const std::string& name, const Shape& shape) const {
     for (std::size_t dot = name.rfind('.'); dot != std::string::npos; dot = dot == 0 ? dot : name.rfind('.', dot - 1)) {
-      const Module module{kind_of(name.substr(0, dot)), name.substr(0, dot), shapes_};
-      if (std::optional<Init> init = init_in(module, name.substr(dot + 1), shape)) return init;
+      if (std::optional<Init> init = init_within(name.substr(0, dot), name.substr(dot + 1), shape)) return init;
       if (dot == 0) break;
     }
     // A model that is itself a layer has its weights at the root.
-    return init_in({kind_of(""), "", shapes_}, name, shape);
+    return init_within("", name, shape);
+  }
+
+  // What `name` within the module of that path starts from; none: this kind of module does not say.
+  [[nodiscard]] std::optional<Init> init_within(const std::string& path, const std::string& name,
+                                                const Shape& shape) const {
+    const OpTraits* op = traits_of_module(kind_of(path));
+    if (op == nullptr) return std::nullopt;
+    return init_of(*op, name, shape, [&](const std::string& own) {
+      const auto found = shapes_.find(path.empty() ? own : path + "." + own);
+      return found == shapes_.end() ? Shape{} : found->second;
+    });
   }
 
   // The row of an embedding that padding_idx leaves at zero; -1: there is none.
@@ -172,12 +141,12 @@ class Starter {
 
   [[nodiscard]] int padding_row(ValueId table) const {
     for (const Node& node : graph_.nodes) {
-      if (node.op != "aten::embedding" && node.op != "aten::embedding_bag.padding_idx") continue;
-      if (node.args.empty() || node.args[0] != Arg(table)) continue;
-      for (std::size_t i = 0; i < node.names.size(); ++i) {
-        const auto* row = std::get_if<std::int64_t>(&node.args[i]);
-        if (node.names[i] == "padding_idx" && row != nullptr) return static_cast<int>(*row);
-      }
+      const OpTraits* op = op_traits(node.op);
+      const Arg* looked_up = op == nullptr ? nullptr : argument(node, op->table);
+      if (looked_up == nullptr || *looked_up != Arg(table)) continue;
+      const Arg* padding = argument(node, "padding_idx");
+      const auto* row = padding == nullptr ? nullptr : std::get_if<std::int64_t>(padding);
+      if (row != nullptr) return static_cast<int>(*row);
     }
     return -1;
   }

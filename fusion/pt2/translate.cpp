@@ -155,7 +155,7 @@ class Translator {
       if (number_op.empty()) node.names.push_back(name);
     }
     for (const Tagged& output : record.outputs) add_output({output.tag, output.value.at(record.place)}, scope, node);
-    if (number_op.empty() && !op_traits(node.op)) json.fail(why_not_admitted(op));
+    if (number_op.empty() && op_traits(node.op) == nullptr) json.fail(why_not_admitted(op));
     graph().nodes.push_back(std::move(node));
     if (!plain.empty()) store_last_into(out, json);
   }

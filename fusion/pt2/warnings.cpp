@@ -3,20 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
-#include <string_view>
 
 #include "base/text.hpp"
-#include "fusion/pt2/ops.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::fusion::pt2 {
 namespace {
-
-constexpr std::array<std::string_view, 20> kRandom = {
-    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial",
-    "normal",    "normal_",    "poisson", "rand",         "rand_like",  "randint",     "randint_like",
-    "randn",     "randn_like", "random_", "randperm",     "uniform",    "uniform_"};
 
 std::string place_of(const Node& node) { return node.where.empty() ? node.path : node.where; }
 
@@ -27,19 +20,25 @@ bool is_frozen(const Graph& graph, const Node& node) {
   });
 }
 
-/// Layers that behave differently in training say so by an argument of one of these names.
+/// Layers that behave differently in training.
 struct Modes {
   int training = 0;
   std::vector<std::string> evaluating;  ///< Places.
 
-  void add(const Graph& graph, const Node& node) {
-    for (std::size_t i = 0; i < node.names.size(); ++i) {
-      const bool* const flag = std::get_if<bool>(&node.args[i]);
-      if (flag == nullptr || (node.names[i] != "train" && node.names[i] != "training")) continue;
-      const bool norm = bare_name(node.op).find("norm") != std::string::npos;
-      if (*flag) ++training;
-      if (!*flag && !(norm && is_frozen(graph, node))) evaluating.push_back(node.path);
-    }
+  void add(const Graph& graph, const Node& node, const OpTraits& op) {
+    const Arg* given = argument(node, op.training);
+    const bool* flag = given == nullptr ? nullptr : std::get_if<bool>(given);
+    if (flag == nullptr || goes_by_samples(node, op)) return;
+    if (*flag) ++training;
+    if (!*flag && !(op.kind == OpClass::kNorm && is_frozen(graph, node))) evaluating.push_back(node.path);
+  }
+
+ private:
+  // A norm of each sample that keeps no statistics does the same in both modes.
+  static bool goes_by_samples(const Node& node, const OpTraits& op) {
+    const Arg* mean = argument(node, op.statistics.mean);
+    return op.kind == OpClass::kNorm && !op.statistics.over_batch &&
+           (mean == nullptr || std::holds_alternative<std::monostate>(*mean));
   }
 };
 
@@ -50,9 +49,10 @@ std::vector<std::string> warnings_of(const Graph& graph) {
   Modes modes;
   std::map<std::string, std::vector<std::string>> random;
   for (const Node& node : graph.nodes) {
-    modes.add(graph, node);
-    const std::string name = bare_name(node.op);
-    if (std::find(kRandom.begin(), kRandom.end(), name) != kRandom.end()) random[node.op].push_back(place_of(node));
+    const OpTraits* op = op_traits(node.op);
+    if (op == nullptr) continue;  // numbers
+    modes.add(graph, node, *op);
+    if (op->draws != Draws::kNothing && op->draws != Draws::kNoise) random[node.op].push_back(place_of(node));
   }
   if (!modes.evaluating.empty() && modes.training == 0) {
     const std::size_t more = modes.evaluating.size() - 1;

@@ -5,12 +5,10 @@
 
 #include "fusion/cpu/ops.hpp"
 #include "fusion/graph/uses.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
-
-// "aten::add_.Tensor" -> end of "aten::add_".
-std::size_t end_of_name(const std::string& op) { return std::min(op.find('.'), op.size()); }
 
 const std::set<std::string>& views() {
   static const std::set<std::string> names = [] {
@@ -46,14 +44,8 @@ std::set<ValueId> sharing_memory(const Graph& graph, ValueId id, std::size_t end
 }  // namespace
 
 bool overwrites(const std::string& op) {
-  const std::size_t end = end_of_name(op);
-  return op.starts_with("aten::") && op[end - 1] == '_' && op[end - 2] != '_';
-}
-
-std::string out_of_place(const std::string& op) {
-  std::string plain = op;
-  if (overwrites(op)) plain.erase(end_of_name(op) - 1, 1);
-  return plain;
+  const OpTraits* traits = op_traits(op);
+  return traits != nullptr && traits->in_place;
 }
 
 bool seen_later(const Graph& graph, std::size_t node) {

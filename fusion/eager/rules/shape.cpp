@@ -47,7 +47,7 @@ std::vector<BatchingRule> shape_rules() {
   std::vector<BatchingRule> rules;
   for (const char* op : {"aten::softmax.int", "aten::log_softmax.int", "aten::stack", "aten::unflatten.int",
                          "aten::unsqueeze", "aten::squeeze.dim", "aten::select.int", "aten::slice.Tensor",
-                         "aten::narrow", "aten::unbind.int", "aten::glu"}) {
+                         "aten::narrow", "aten::unbind.int", "aten::glu", "aten::cumsum", "aten::cumsum_"}) {
     rules.push_back({op, "shape", {}, {1}});
   }
   for (const char* op : {"aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"}) {

@@ -296,4 +296,33 @@ TEST_CASE("a bound rate must be one") {
   }
 }
 
+TEST_CASE("a bound number that only has the name of a rate may be any") {
+  fusion::Graph graph = exported();
+  graph.nodes.back().op = "aten::pdist";
+  graph.nodes.back().args = {fusion::ValueId{3}, fusion::HyperRef{0}};
+  graph.nodes.back().names = {"self", "p"};
+  CHECK_NOTHROW(check_task(spec_of_file(1, 3), graph, tokens({0, 1, 2}, {1})));
+  graph.nodes.back().op = "aten::bernoulli.p";
+  CHECK_THROWS_WITH(check_task(spec_of_file(1, 3), graph, tokens({0, 1, 2}, {1})),
+                    Catch::EndsWith("found 3, wanted a rate from 0 to 1"));
+}
+
+TEST_CASE("whatever looks ids up is held to the rows of its table, by order and by name") {
+  fusion::Graph graph = exported();
+  fusion::Node& lookup = graph.nodes.front();
+  const auto check = [&](const char* op, std::vector<fusion::Arg> args, std::vector<std::string> names) {
+    INFO(op);
+    lookup.op = op;
+    lookup.args = std::move(args);
+    lookup.names = std::move(names);
+    CHECK_NOTHROW(check_task(spec_of_file(1), graph, tokens({0, 1, 4}, {1})));
+    CHECK_THROWS_WITH(check_task(spec_of_file(1), graph, tokens({0, 1, 5}, {1})), Catch::Contains("found 5"));
+  };
+  const fusion::ValueId ids = 0, table = 2;
+  check("aten::embedding", {table, ids}, {});
+  check("aten::embedding", {table, ids}, {"weight", "indices"});
+  check("aten::embedding_bag", {table, ids, ids}, {"weight", "indices", "offsets"});
+  check("aten::embedding_renorm_", {table, ids, 1.0, 2.0}, {});
+}
+
 }  // namespace hfta::engine

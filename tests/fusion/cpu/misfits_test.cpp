@@ -102,6 +102,8 @@ TEST_CASE("calls whose arguments do not go together are not compiled") {
       {"aten::group_norm", {image}, {std::int64_t{0}, kNone, kNone, 1e-5, true}},
       {"aten::group_norm", {image}, {std::int64_t{3}, kNone, kNone, 1e-5, true}},
       {"aten::softmax.int", {{3, 4}}, {std::int64_t{2}, kNone}},
+      {"aten::cumsum", {{3, 4}}, {std::int64_t{2}, kNone}},
+      {"aten::cumsum", {{}}, {std::int64_t{0}, kNone}},
       {"aten::transpose.int", {{3, 4}}, {kBig, one}},
       {"aten::transpose.int", {{3, 4}}, {kBig * 2, one}},
       {"aten::transpose.int", {{3, 4}}, {std::int64_t{-3}, one}},

@@ -124,4 +124,31 @@ TEST_CASE("a NaN is the largest, and stays in its row") {
   CHECK_FALSE(std::isnan(outcome.output[1]));
 }
 
+TEST_CASE("running sums along any dimension, of a tensor that lies in another order too") {
+  for (const std::int64_t dim : {0, 1, -1}) {
+    for (const Ints& order : {Ints{0, 1, 2}, Ints{2, 0, 1}}) {
+      CAPTURE(dim, order);
+      SmallGraph small;
+      const ValueId x = small.weight("x", {3, 7, 5});
+      const ValueId turned = small.call("aten::permute", {x, order});
+      small.call("aten::cumsum", {turned, dim, {}});
+      const Outcome outcome = run_training(small);
+      // The last of the sums along the dimension, at the other dimensions' first places.
+      const std::vector<std::int64_t> sizes = {3, 7, 5}, strides = {35, 5, 1};
+      const std::size_t seen = dim < 0 ? 2 : static_cast<std::size_t>(dim);
+      const auto stored = static_cast<std::size_t>(order[seen]);
+      double total = 0;
+      for (std::int64_t i = 0; i < sizes[stored]; ++i) {
+        total += small.weights[0][static_cast<std::size_t>(i * strides[stored])];
+      }
+      std::int64_t step = 1;
+      for (std::size_t d = seen + 1; d < 3; ++d) step *= outcome.sizes[d];
+      CHECK(outcome.sizes[seen] == sizes[stored]);
+      CHECK(outcome.output[static_cast<std::size_t>((sizes[stored] - 1) * step)] == Approx(total).epsilon(1e-10));
+      check_gradients(small);
+      check_float(small);
+    }
+  }
+}
+
 }  // namespace hfta::fusion::cpu::testing

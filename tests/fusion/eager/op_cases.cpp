@@ -153,6 +153,9 @@ void add_shapes(std::vector<OpCase>& cases) {
     cases.push_back({op, {x, whole(1)}});
     cases.push_back({op, {x, whole(-1)}});
   }
+  for (const char* op : {"aten::cumsum", "aten::cumsum_"}) {
+    for (const std::int64_t dim : {0, 2, -1}) cases.push_back({op, {x, whole(dim)}});
+  }
   for (const char* op : {"aten::cat", "aten::stack"}) {
     cases.push_back({op, {list({x, x}), whole(1)}});
     cases.push_back({op, {list({x, x}), whole(0)}});

@@ -88,7 +88,7 @@ TEST_CASE("random tensors have their distribution, and are a slot's and a step's
   for (const Case& c : cases()) {
     INFO(c.name);
     const Graph graph = one_input(c.nodes, {kBatch, kFeatures});
-    const SpecializedGraph training = specialized_for_training(graph);
+    const SpecializedGraph training = specialized(graph, Purpose::kTraining);
     const at::Tensor wide = run(training, ones, 3, 7);
     REQUIRE(wide.sizes() == at::IntArrayRef({3, kSamples, kFeatures}));
     const double n = kSamples * kFeatures;
@@ -101,7 +101,7 @@ TEST_CASE("random tensors have their distribution, and are a slot's and a step's
     CHECK(run(training, ones, 1, 7).equal(wide.select(0, 0)));
     CHECK(run(training, ones, 2, 7).equal(wide.narrow(0, 0, 2)));
     CHECK_FALSE(run(training, ones, 1, 8).equal(wide.select(0, 0)));
-    const at::Tensor evaluated = run(specialized_for_evaluation(graph), ones, 1, 7);
+    const at::Tensor evaluated = run(specialized(graph, Purpose::kEvaluation), ones, 1, 7);
     CHECK((evaluated - c.evaluated).abs().max().item<double>() <= 1e-12);
   }
 }
@@ -111,7 +111,7 @@ TEST_CASE("two nodes of one op draw different numbers") {
                                  call("aten::sub.Tensor", {ValueId{1}, ValueId{2}}, 3)},
                                 {kBatch, kFeatures});
   const at::Tensor difference =
-      run(specialized_for_training(graph), at::ones({kSamples, kFeatures}, at::kDouble), 2, 0);
+      run(specialized(graph, Purpose::kTraining), at::ones({kSamples, kFeatures}, at::kDouble), 2, 0);
   CHECK(difference.abs().min().item<double>() < difference.abs().max().item<double>());
   CHECK(difference.abs().max().item<double>() > 0.5);
 }
@@ -146,7 +146,7 @@ TEST_CASE("dropout between recurrent layers drops the share it should, in every 
                   {}}};
   graph = with_complete_arguments(graph);
   const at::Tensor ones = at::ones({kSamples, 20, features}, at::kDouble);
-  const SpecializedGraph training = specialized_for_training(graph);
+  const SpecializedGraph training = specialized(graph, Purpose::kTraining);
   const at::Tensor wide = run(training, ones, 2, 3, weights);
   for (int b = 0; b < 2; ++b) {
     const at::Tensor own = wide.select(0, b);
@@ -157,7 +157,7 @@ TEST_CASE("dropout between recurrent layers drops the share it should, in every 
   CHECK_FALSE(wide.select(0, 0).equal(wide.select(0, 1)));
   CHECK(run(training, ones, 1, 3, weights).equal(wide.select(0, 0)));
   CHECK_FALSE(run(training, ones, 1, 4, weights).equal(wide.select(0, 0)));
-  CHECK(run(specialized_for_evaluation(graph), ones, 1, 3, weights).equal(ones));
+  CHECK(run(specialized(graph, Purpose::kEvaluation), ones, 1, 3, weights).equal(ones));
 }
 
 TEST_CASE("dropout of attention drops the share it should") {
@@ -168,12 +168,12 @@ TEST_CASE("dropout of attention drops the share it should") {
        call("aten::scaled_dot_product_attention", {ValueId{1}, ValueId{1}, ValueId{0}, std::monostate(), p}, 2)},
       {kBatch, 8, 40, 6});
   const at::Tensor ones = at::ones({6, 8, 40, 6}, at::kDouble);
-  const at::Tensor dropped = run(specialized_for_training(attention), ones, 2, 3);
+  const at::Tensor dropped = run(specialized(attention, Purpose::kTraining), ones, 2, 3);
   const double spread = std::sqrt(p / (1 - p) / (6 * 8 * 40 * 40));
   for (int b = 0; b < 2; ++b) CHECK(dropped.select(0, b).mean().item<double>() == Approx(1).margin(5 * spread));
   CHECK_FALSE(dropped.select(0, 0).equal(dropped.select(0, 1)));
-  CHECK(run(specialized_for_training(attention), ones, 1, 3).equal(dropped.select(0, 0)));
-  CHECK((run(specialized_for_evaluation(attention), ones, 1, 3) - 1).abs().max().item<double>() <= 1e-12);
+  CHECK(run(specialized(attention, Purpose::kTraining), ones, 1, 3).equal(dropped.select(0, 0)));
+  CHECK((run(specialized(attention, Purpose::kEvaluation), ones, 1, 3) - 1).abs().max().item<double>() <= 1e-12);
 }
 
 }  // namespace hfta::fusion::testing

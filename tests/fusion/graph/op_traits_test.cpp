@@ -1,6 +1,10 @@
 #include "fusion/op_traits.hpp"
 
 #include <catch2/catch.hpp>
+#include <map>
+#include <sstream>
+
+#include "fusion/graph/ops/families.hpp"
 
 namespace hfta::fusion {
 
@@ -89,6 +93,69 @@ TEST_CASE("everything else is not, class by class") {
 TEST_CASE("an op of a library is told by the library's name") {
   CHECK(why_not_admitted("torchvision::nms").find("'torchvision'") != std::string::npos);
   CHECK(why_not_admitted("aten::from_file").find("docs/models.md") != std::string::npos);
+}
+
+TEST_CASE("no op stands in two rows") {
+  std::map<std::string, std::string> rows;
+  for (const auto& families :
+       {element_families(), shape_families(), product_families(), layer_families(), random_families()}) {
+    for (const OpFamily& family : families) {
+      std::istringstream words{std::string(family.names)};
+      for (std::string name; words >> name;) {
+        INFO(name << " in '" << family.names << "' and in '" << rows[name] << "'");
+        CHECK(rows[name].empty());
+        rows[name] = family.names;
+        if (family.forms == Forms::kBoth) CHECK(rows.emplace(name + "_", family.names).second);
+      }
+    }
+  }
+  CHECK(rows.size() > 700);
+}
+
+TEST_CASE("an op and its form in place share a name") {
+  struct Case {
+    const char *op, *base, *plain;
+  };
+  for (const Case& c : {Case{"aten::add_.Tensor", "add", "aten::add.Tensor"}, Case{"aten::relu_", "relu", "aten::relu"},
+                        Case{"aten::add.Tensor", "add", "aten::add.Tensor"},
+                        Case{"aten::__iand__.Tensor", "__iand__", "aten::__iand__.Tensor"},
+                        Case{"aten::copy_", "copy", "aten::copy"}, Case{"number::add", "add", "number::add"}}) {
+    INFO(c.op);
+    CHECK(base_name(c.op) == c.base);
+    CHECK(out_of_place(c.op) == c.plain);
+  }
+}
+
+TEST_CASE("an argument is found by the name that its call gives, else by the op's order") {
+  const auto node = [](std::vector<Arg> args, std::vector<std::string> names) {
+    return Node{"aten::dropout", std::move(args), {}, "", "", false, std::move(names)};
+  };
+  struct Case {
+    Node node;
+    const char* name;
+    std::optional<Arg> found;
+  };
+  const Case cases[] = {{node({ValueId{0}, 0.5, true}, {}), "p", 0.5},
+                        {node({ValueId{0}, true, 0.5}, {"input", "train", "p"}), "p", 0.5},
+                        {node({ValueId{0}, true, 0.5}, {"input", "train", "p"}), "train", true},
+                        {node({ValueId{0}, 0.5}, {"input", "p"}), "train", std::nullopt},
+                        {node({ValueId{0}, 0.5}, {"", ""}), "p", 0.5},
+                        {node({ValueId{0}, 0.5}, {}), "rate", std::nullopt},
+                        {node({ValueId{0}, 0.5}, {}), "", std::nullopt},
+                        {node({ValueId{0}, true}, {"input", "train"}), "p", std::nullopt}};
+  for (const Case& c : cases) {
+    INFO(c.name);
+    const Arg* found = argument(c.node, c.name);
+    CHECK((found == nullptr) == !c.found.has_value());
+    if (found != nullptr && c.found) CHECK(*found == *c.found);
+  }
+}
+
+TEST_CASE("an integer may be a factor or a number of something, by its name and its op") {
+  CHECK(is_factor("aten::dropout", "p"));
+  CHECK(is_factor("aten::add.Tensor", "alpha"));
+  CHECK_FALSE(is_factor("aten::mvlgamma", "p"));
+  CHECK_FALSE(is_factor("aten::cumsum", "dim"));
 }
 
 }  // namespace hfta::fusion

@@ -1,10 +1,9 @@
 // A product over something repeated is computed once and added everywhere: same numbers, fewer of them.
-#include "fusion/passes/split_products.hpp"
-
 #include <algorithm>
 #include <numeric>
 
 #include "fusion/eager/program.hpp"
+#include "fusion/passes/passes.hpp"
 #include "fusion/passes/schema.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
