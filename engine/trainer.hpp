@@ -1,8 +1,11 @@
 #pragma once
 /// The seam between the driver and whatever trains: fused arrays on a device, or a fake trainer in tests.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -69,6 +72,32 @@ struct ModelFacts {
   std::vector<std::string> notes;   ///< What a user should know of it, a line each.
 };
 
+/// What arrays of a partition need of memory, predicted, in bytes.
+struct MemoryNeed {
+  std::int64_t slot = 0;         ///< A slot's own: trained weights, gradients and optimizer state.
+  std::int64_t activations = 0;  ///< A batch's values, once forward and once backward, of whoever is at work.
+  std::int64_t shared = 0;       ///< Weights that are held once for all slots.
+
+  /// Of `width` slots, `working` of them at a time.
+  [[nodiscard]] std::int64_t total(int width, int working) const {
+    return shared + width * slot + working * activations;
+  }
+  /// As many slots as `room` has place for, at least one; `working`: at most so many work at a time.
+  [[nodiscard]] std::int64_t most_slots(std::int64_t room, int working) const {
+    const std::int64_t left = room - shared;
+    const std::int64_t all_at_work = left / std::max<std::int64_t>(1, slot + activations);
+    if (all_at_work < working) return std::max<std::int64_t>(1, all_at_work);
+    return (left - working * activations) / std::max<std::int64_t>(1, slot);
+  }
+};
+
+/// A device, as its trainer tells it.
+struct DeviceFacts {
+  std::string name;         ///< "cpu", "cuda:1"
+  std::int64_t memory = 0;  ///< Bytes; 0: unknown.
+  double speed = 1;         ///< Of training, as a multiple of what the others' is measured in; above 0.
+};
+
 /// What a partition's array would be.
 struct PartitionPlan {
   int width = 0;                                 ///< Recommended number of slots for many waiting trials.
@@ -76,9 +105,14 @@ struct PartitionPlan {
   std::int64_t frozen = 0;                       ///< Parameters that are not trained, held once for all trials.
   std::optional<ModelFacts> model;               ///< If it came from a file.
   std::optional<ModelFacts> evaluation;          ///< If evaluation has a file of its own.
-  std::int64_t bytes_per_slot = 0;               ///< Predicted, of a slot at work; 0: unknown.
-  std::function<std::int64_t(int width)> bytes;  ///< Predicted, of so many slots: few work at a time on a CPU.
+  std::optional<MemoryNeed> memory;              ///< Unset: unknown.
+  int working = std::numeric_limits<int>::max();  ///< Slots that work at a time, at most: few on a CPU.
   std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
+
+  /// Predicted, of an array of so many slots; nullopt: unknown.
+  [[nodiscard]] std::optional<std::int64_t> bytes(int slots) const {
+    return memory ? std::optional(memory->total(slots, std::min(slots, working))) : std::nullopt;
+  }
 };
 
 /// One way to run a partition's arrays, as it was timed.
@@ -89,14 +123,13 @@ struct MeasuredWay {
   bool chosen = false;            ///< The fastest, which arrays of that width will run by.
 };
 
-/// Makes arrays on one device. Trials whose partition keys are equal can share an array.
+/// Makes arrays on one device, of trials whose StudyConfig::partition is equal.
 class Trainer {
  public:
   virtual ~Trainer() = default;
+  [[nodiscard]] virtual DeviceFacts device_facts() const = 0;
   /// Throws Error{kConfig} if a trial with these parameters could not be trained.
   virtual void check(const trials::Params& params) = 0;
-  /// Equal for trials that fit in one array; readable, like "hidden=64"; "" if nothing changes shapes.
-  [[nodiscard]] virtual std::string partition(const trials::Params& params) const = 0;
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
   /// Times every way to run on the real data, at the width that plan() gives, whatever it costs; ends early when
   /// `pause` says true. Arrays that are opened later, on this machine, run by the fastest.

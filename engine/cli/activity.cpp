@@ -56,9 +56,7 @@ class WatchedTrainer final : public Trainer {
   WatchedTrainer(Trainer& trainer, Activity& activity) : trainer_(trainer), activity_(activity) {}
 
   void check(const trials::Params& params) override { trainer_.check(params); }
-  [[nodiscard]] std::string partition(const trials::Params& params) const override {
-    return trainer_.partition(params);
-  }
+  [[nodiscard]] DeviceFacts device_facts() const override { return trainer_.device_facts(); }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override { return trainer_.plan(params); }
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override {
     return trainer_.measure(params, pause);

@@ -41,7 +41,7 @@ Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   Trainer& trainer = *fleet.trainers.front();
   for (trials::Params& params :
        strategy.sampler->ask(0, std::min(plan.trials.value_or(kWithoutLimit), kMostDrawn), {})) {
-    const std::string name = trainer.partition(params);
+    const std::string name = config.partition(params);
     ++plan.drawn;
     auto found =
         std::find_if(plan.partitions.begin(), plan.partitions.end(), [&](const auto& p) { return p.name == name; });

@@ -50,10 +50,11 @@ std::string space_table(const StudyConfig& config) {
 std::string partition_table(const Plan& plan) {
   std::vector<std::vector<std::string>> rows;
   for (const Partition& p : plan.partitions) {
-    const std::int64_t bytes = p.plan.bytes ? p.plan.bytes(p.plan.width) : 0;
+    const std::int64_t slot = p.plan.memory ? p.plan.memory->slot + p.plan.memory->activations : 0;
     rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials),
                     std::to_string(p.plan.width), std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
-                    bytes_text(static_cast<double>(p.plan.bytes_per_slot)), bytes_text(static_cast<double>(bytes))});
+                    bytes_text(static_cast<double>(slot)),
+                    bytes_text(static_cast<double>(p.plan.bytes(p.plan.width).value_or(0)))});
   }
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
@@ -167,7 +168,7 @@ ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& 
 ordered_json partition_json(const Partition& p) {
   ordered_json lowerings = ordered_json::object();
   for (const auto& [op, lowering] : p.plan.lowerings) lowerings[op] = lowering;
-  const bool known = p.plan.bytes != nullptr;
+  const std::optional<std::int64_t> bytes = p.plan.bytes(p.plan.width);
   ordered_json ways = ordered_json::array();
   for (const MeasuredWay& way : p.ways) {
     ways.push_back({{"lowering", way.lowering},
@@ -181,8 +182,9 @@ ordered_json partition_json(const Partition& p) {
           {"parameters", p.plan.parameters},
           {"frozen", p.plan.frozen},
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
-          {"bytes_per_slot", known ? ordered_json(p.plan.bytes_per_slot) : ordered_json(nullptr)},
-          {"bytes", known ? ordered_json(p.plan.bytes(p.plan.width)) : ordered_json(nullptr)},
+          {"bytes_per_slot",
+           bytes ? ordered_json(p.plan.memory->slot + p.plan.memory->activations) : ordered_json(nullptr)},
+          {"bytes", bytes ? ordered_json(*bytes) : ordered_json(nullptr)},
           {"lowerings", std::move(lowerings)},
           {"measured", std::move(ways)}};
 }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "engine/driver/placement.hpp"
 #include "engine/driver/widths.hpp"
 
 namespace hfta::engine {
@@ -37,7 +38,9 @@ ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& op
       queue_(queue),
       keeper_(keeper),
       clock_(clock),
-      calls_(std::move(calls)) {}
+      calls_(std::move(calls)) {
+  for (const Trainer* trainer : trainers_) facts_.push_back(trainer->device_facts());
+}
 
 void ArrayScheduler::reopen(std::size_t device, int id, const std::string& partition, int width,
                             const std::vector<std::pair<int, int>>& trials) {
@@ -73,7 +76,7 @@ void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
     if (array && options_.refill) fill(*array, page);
     if (array && array->occupied() == 0) array.reset();
     // Not for trials that cannot come in because the store is locked.
-    if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition()))) {
+    if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition(device)))) {
       leave(device);
     }
     if (array && options_.refill) fit(device, page);
@@ -101,7 +104,7 @@ void ArrayScheduler::draw_for(std::size_t device) {
       if (!calls_.draw(1)) return;
       continue;
     }
-    const std::string partition = is_open ? array->partition() : choose_partition();
+    const std::string partition = is_open ? array->partition() : choose_partition(device);
     const int most = is_open ? array->width() : limit(device, partition, queue_.front(partition));
     const int wanted = is_open ? most - array->occupied() : most;
     const int ready = queue_.ready(partition);
@@ -161,43 +164,34 @@ void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
   }
 }
 
-// Devices share the partitions by the trial-epochs that wait in each; ties go by name. Beside those that have an array,
-// only the richest without one can be chosen.
-std::string ArrayScheduler::choose_partition() const {
-  std::map<std::string, int> devices;
-  for (const auto& array : arrays_) {
-    if (array && queue_.ready(array->partition()) > 0) ++devices[array->partition()];
+// Beside the partitions that have an array, only the richest without one can be chosen.
+std::string ArrayScheduler::choose_partition(std::size_t device) const {
+  std::map<std::string, double> speeds;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    if (arrays_[i] && queue_.ready(arrays_[i]->partition()) > 0) speeds[arrays_[i]->partition()] += facts_[i].speed;
   }
-  for (const std::string& partition : queue_.richest(devices.size() + 1)) devices.try_emplace(partition, 0);
-  std::string best;
-  double most = -1;
-  for (const auto& [partition, here] : devices) {
-    const double share = queue_.work(partition) / static_cast<double>(1 + here);
-    if (share <= most) continue;
-    most = share;
-    best = partition;
-  }
-  return best;
+  for (const std::string& partition : queue_.richest(speeds.size() + 1)) speeds.try_emplace(partition, 0);
+  std::vector<WaitingPartition> waiting;
+  for (const auto& [partition, speed] : speeds) waiting.push_back({partition, queue_.work(partition), speed});
+  return partition_for(waiting, facts_[device].speed).name;
 }
 
-// Into how many arrays a partition's trials are to be divided, because that many devices have nothing to do.
 int ArrayScheduler::parts_for(const std::string& partition) const {
-  const double share = queue_.work(partition) / std::max(1.0, queue_.work());
   int idle = 0;
   for (std::size_t i = 0; i < arrays_.size(); ++i) idle += trainers_[i] != nullptr && arrays_[i] == nullptr ? 1 : 0;
-  return std::max(1, static_cast<int>(std::lround(idle * share)));
+  return parts_of(queue_.work(partition), queue_.work(), idle);
 }
 
 // Where the store is locked, a partition of which it knows a trial; nullopt: not now.
-std::optional<std::string> ArrayScheduler::partition_to_open() {
-  std::string partition = choose_partition();
+std::optional<std::string> ArrayScheduler::partition_to_open(std::size_t device) {
+  std::string partition = choose_partition(device);
   if (calls_.enter(queue_.front(partition))) return partition;
   return queue_.first_entered();
 }
 
 // False: not now.
 bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
-  const std::optional<std::string> chosen = partition_to_open();
+  const std::optional<std::string> chosen = partition_to_open(device);
   if (!chosen) return false;
   const std::string& partition = *chosen;
   const int most = limit(device, partition, queue_.front(partition));

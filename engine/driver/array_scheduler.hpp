@@ -66,20 +66,21 @@ class ArrayScheduler {
  private:
   void fill(OpenArray& array, WriteBatch& page);
   void seat(OpenArray& array, int slot, int draw);
-  [[nodiscard]] std::optional<std::string> partition_to_open();
+  [[nodiscard]] std::optional<std::string> partition_to_open(std::size_t device);
   [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& page);
   void fit(std::size_t device, WriteBatch& page);
   void leave(std::size_t device);
   void halve(std::size_t device, int draw, int width, const std::string& what);
   void draw_for(std::size_t device);
   void plan_ahead();
-  [[nodiscard]] std::string choose_partition() const;
+  [[nodiscard]] std::string choose_partition(std::size_t device) const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;
   [[nodiscard]] int parts_for(const std::string& partition) const;
   [[nodiscard]] int limit(std::size_t device, const std::string& partition, int draw);
   [[nodiscard]] double expected_epochs(const std::string& partition) const;
 
   std::vector<Trainer*> trainers_;
+  std::vector<DeviceFacts> facts_;
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;
   std::set<int> alone_;  ///< Draws for which memory did not suffice once, with nobody beside them.

@@ -130,7 +130,7 @@ void Driver::Impl::end() {
 void Driver::Impl::go_on() {
   ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    if (is_whole(draw)) ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
+    if (is_whole(draw)) ledger.assign(draw, config.partition(ledger.trial(draw).params));
   }
   keeper.begin(ledger);
   recall();
@@ -200,7 +200,7 @@ bool Driver::Impl::draw(int most) {
   const int first = ledger.drawn();
   if (ledger.plan(most, round) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
-    ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
+    ledger.assign(draw, config.partition(ledger.trial(draw).params));
     queue.push(draw);
   }
   if (ledger.learns()) (void)enter(ledger.drawn() - 1);

@@ -99,7 +99,7 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
     for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
     return true;
   }
-  ledger.assign(draw, any_trainer().partition(ledger.trial(draw).params));
+  ledger.assign(draw, config.partition(ledger.trial(draw).params));
   queue.push(draw);
   return true;
 }

@@ -153,7 +153,7 @@ void FusedTrainer::check(const trials::Params& params) {
   check_threads(options_.config);
   check_width(options_.config, memory_need(task.graph, task.spec.recipe), planned_width(task),
               fusion::device_memory(device()));
-  graphs_.try_emplace(partition(params), graph_key(task));
+  graphs_.try_emplace(options_.config.partition(params), graph_key(task));
   if (task.spec.model_file) {
     if (splits.validation || splits.test) check_evaluation(task);
     check_model(task, splits.train);
@@ -199,7 +199,7 @@ void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& 
                            task.graph.fixed_batch, left, data.size));
 }
 
-std::string FusedTrainer::partition(const trials::Params& params) const { return options_.config.partition(params); }
+DeviceFacts FusedTrainer::device_facts() const { return {options_.label, fusion::device_memory(device()), 1}; }
 
 int FusedTrainer::planned_width(const PreparedTask& task) const {
   const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
@@ -225,11 +225,8 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
       plan.evaluation = models_.evaluation_facts(*task.spec.model_file);
     }
   }
-  const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
-  plan.bytes_per_slot = need.slot + need.activations;
-  plan.bytes = [need, at_once = working(std::numeric_limits<int>::max())](int width) {
-    return need.total(width, std::min(width, at_once));
-  };
+  plan.memory = memory_need(task.graph, task.spec.recipe);
+  plan.working = working(std::numeric_limits<int>::max());
   for (const auto& [op, where] : fusion::ops_without_rule(task.graph)) {
     plan.lowerings[op] = fmt::format("LibTorch's batching ({})", where);
   }
@@ -311,7 +308,7 @@ std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, i
                                                  const Pause& pause) {
   const PreparedTask task = prepare(params);
   return translated(options_.label, [&] {
-    const KeptChoices& kept = choices_for(task, partition(params), expected_epochs, pause);
+    const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
     const int decided = device().is_cpu() ? kept.key.width : width;
     return std::make_unique<FusedArray>(*this, task, on_device(task), kept, decided, width);
   });

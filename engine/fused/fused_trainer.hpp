@@ -36,7 +36,7 @@ class FusedTrainer : public Trainer {
   FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock);
 
   void check(const trials::Params& params) override;
-  [[nodiscard]] std::string partition(const trials::Params& params) const override;
+  [[nodiscard]] DeviceFacts device_facts() const override;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }

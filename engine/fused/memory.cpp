@@ -1,7 +1,5 @@
 #include "engine/fused/memory.hpp"
 
-#include <algorithm>
-
 namespace hfta::engine {
 namespace {
 
@@ -18,13 +16,6 @@ std::int64_t activations_of(const fusion::Graph& graph, std::int64_t batch) {
 }
 
 }  // namespace
-
-std::int64_t MemoryNeed::most_slots(std::int64_t room, int working) const {
-  const std::int64_t left = room - shared;
-  const std::int64_t all_at_work = left / std::max<std::int64_t>(1, slot + activations);
-  if (all_at_work < working) return std::max<std::int64_t>(1, all_at_work);
-  return (left - working * activations) / std::max<std::int64_t>(1, slot);
-}
 
 MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe) {
   // Weights, gradients, and the optimizer's states.

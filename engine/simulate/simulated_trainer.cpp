@@ -122,7 +122,7 @@ PartitionPlan SimulatedTrainer::plan(const trials::Params& /*params*/) {
 
 std::unique_ptr<TrainerArray> SimulatedTrainer::open(const trials::Params& params, int width, double /*expected*/,
                                                      const Pause& /*pause*/) {
-  return std::make_unique<SimulatedArray>(curves_, time_, device_, partition(params), width);
+  return std::make_unique<SimulatedArray>(curves_, time_, device_, config_.partition(params), width);
 }
 
 }  // namespace hfta::engine

@@ -21,7 +21,7 @@ class SimulatedTrainer final : public Trainer {
   SimulatedTrainer(const StudyConfig& config, const Curves& curves, SimulatedTime& time, std::string device);
 
   void check(const trials::Params& /*params*/) override {}
-  [[nodiscard]] std::string partition(const trials::Params& params) const override { return config_.partition(params); }
+  [[nodiscard]] DeviceFacts device_facts() const override { return {device_, 0, 1}; }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override { return {}; }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return {}; }

@@ -195,8 +195,7 @@ PartitionPlan FakeTrainer::plan(const trials::Params& params) {
   PartitionPlan plan;
   plan.width = world_.width;
   plan.parameters = static_cast<std::int64_t>(params.size()) * 100;
-  plan.bytes_per_slot = 1 << 20;
-  plan.bytes = [](int width) { return std::int64_t{width} << 20; };
+  plan.memory = MemoryNeed{.slot = 1 << 20};
   plan.lowerings = {{"layers.0", "loop"}};
   return plan;
 }

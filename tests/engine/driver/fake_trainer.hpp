@@ -48,7 +48,8 @@ class FakeTrainer final : public Trainer {
  public:
   FakeTrainer(World& world, std::string device, int delay_us = 0);
   void check(const trials::Params& params) override;
-  [[nodiscard]] std::string partition(const trials::Params& params) const override;
+  [[nodiscard]] DeviceFacts device_facts() const override { return {device_, 0, 1}; }
+  [[nodiscard]] std::string partition(const trials::Params& params) const;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override {
     return {{"fake", 0.001, 16000, true}, {"slower", 0.002, 8000, false}};

@@ -58,7 +58,7 @@ TEST_CASE("what an array holds is what was predicted, but for what is worked in"
   CHECK(held <= predicted);
   CHECK(predicted >= 4 * (2 + states) * weights);
   CHECK(predicted == memory_need(trainer.prepare(params).graph, trainer.prepare(params).spec.recipe).total(4, 2));
-  CHECK(predicted == trainer.plan(params).bytes(4));
+  CHECK(predicted == *trainer.plan(params).bytes(4));
   for (int slot = 0; slot < 4; ++slot) array->admit(slot, slot, params);
   static_cast<void>(array->run_epoch(never));
   const std::string after = array->info().choices_json;
