@@ -100,14 +100,14 @@ struct DeviceFacts {
 
 /// What a partition's array would be.
 struct PartitionPlan {
-  int width = 0;                                 ///< Recommended number of slots for many waiting trials.
-  std::int64_t parameters = 0;                   ///< Trained parameters of one trial.
-  std::int64_t frozen = 0;                       ///< Parameters that are not trained, held once for all trials.
-  std::optional<ModelFacts> model;               ///< If it came from a file.
-  std::optional<ModelFacts> evaluation;          ///< If evaluation has a file of its own.
-  std::optional<MemoryNeed> memory;              ///< Unset: unknown.
+  int width = 0;                                  ///< Recommended number of slots for many waiting trials.
+  std::int64_t parameters = 0;                    ///< Trained parameters of one trial.
+  std::int64_t frozen = 0;                        ///< Parameters that are not trained, held once for all trials.
+  std::optional<ModelFacts> model;                ///< If it came from a file.
+  std::optional<ModelFacts> evaluation;           ///< If evaluation has a file of its own.
+  std::optional<MemoryNeed> memory;               ///< Unset: unknown.
   int working = std::numeric_limits<int>::max();  ///< Slots that work at a time, at most: few on a CPU.
-  std::map<std::string, std::string> lowerings;  ///< Op path -> lowering, where known without training.
+  std::map<std::string, std::string> lowerings;   ///< Op path -> lowering, where known without training.
 
   /// Predicted, of an array of so many slots; nullopt: unknown.
   [[nodiscard]] std::optional<std::int64_t> bytes(int slots) const {

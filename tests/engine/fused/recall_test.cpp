@@ -59,7 +59,7 @@ std::string earlier_choices() {
 TEST_CASE("an array runs as it did in the study so far") {
   const std::string earlier = earlier_choices();
   Place place({{"array.width", "3"}, {"run_cap", "100"}});
-  const std::string partition = place.trainer.partition(params(8));
+  const std::string partition = "hidden=8";
   CHECK(place.trainer.recall(partition, earlier).empty());
   const ArrayInfo info = place.info(3);
   CHECK(info.chunk == 2);
@@ -94,7 +94,7 @@ TEST_CASE("what was chosen elsewhere is not used, and the user is told") {
       {{}, 1, "not even JSON", ""}};
   for (const Case& c : cases) {
     Place place(c.overrides, c.sharers);
-    const std::string line = place.trainer.recall(place.trainer.partition(params(8)), c.choices);
+    const std::string line = place.trainer.recall("hidden=8", c.choices);
     INFO(line);
     CHECK(line.empty() == c.words.empty());
     CHECK(line.find(c.words) != std::string::npos);
