@@ -66,6 +66,7 @@ Parzen::Parzen(const Axes& axes, const std::vector<Points>& observed)
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].scale()) {
       std::vector<double> middles;
+      middles.reserve(observed.size());
       for (const Points& points : observed) middles.push_back(points[i].part.middle());
       marginals_.push_back(numeric(middles));
       continue;

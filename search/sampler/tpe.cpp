@@ -3,6 +3,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -23,7 +24,9 @@ constexpr int kMostRandom = 4096;  // random draws that are looked through for o
 struct Rank {
   int group = 0;
   double epochs = 0, value = 0;
-  auto operator<=>(const Rank&) const = default;
+  [[nodiscard]] bool operator<(const Rank& other) const {
+    return std::tie(group, epochs, value) < std::tie(other.group, other.epochs, other.value);
+  }
 };
 
 Rank rank_of(const SeenTrial& trial, trials::Goal goal) {
@@ -107,7 +110,7 @@ class Tpe final : public Sampler {
     for (std::size_t i = 0; i < history.size(); ++i) {
       if (history[i].ended && is_whole(history[i])) ranked.emplace_back(rank_of(history[i], goal_), i);
     }
-    std::sort(ranked.begin(), ranked.end());
+    std::sort(ranked.begin(), ranked.end());  // ties to the earlier draw
     const auto tenth = static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(ranked.size())));
     std::set<std::size_t> best;
     for (std::size_t i = 0; i < std::min(tenth, kMostGood); ++i) {
