@@ -73,12 +73,12 @@ DeviceData load(const Setting& setting, const ExportedModel& model, const Graph&
   DeviceData data = to_device(splits.train, graph, recipe, at::Device(setting.device));
   if (setting.device == "cpu") return data;
   // The same batches over and over, in longer epochs: at the end of each the host waits for the GPU.
-  const auto repeated = [](const at::Tensor& t) {
-    std::vector<std::int64_t> times(static_cast<std::size_t>(t.dim()), 1);
+  const auto repeated = [](const SampleArray& all) -> SampleArray {
+    std::vector<std::int64_t> times(static_cast<std::size_t>(all.stored().dim()), 1);
     times[0] = kEpochsInOne;
-    return t.repeat(times);
+    return {all.stored().repeat(times), all.type()};
   };
-  for (at::Tensor& input : data.inputs) input = repeated(input);
+  for (SampleArray& input : data.inputs) input = repeated(input);
   data.target = repeated(data.target);
   data.size *= kEpochsInOne;
   return data;
@@ -97,8 +97,8 @@ Lowering lowering_for(const Setting& setting, const Graph& graph, const Recipe& 
 
 DeviceData batch_at(const DeviceData& data, std::int64_t batch, std::int64_t number) {
   const std::int64_t begin = number * batch % data.size;
-  DeviceData part{{}, data.target.slice(0, begin, begin + batch), batch};
-  for (const at::Tensor& input : data.inputs) part.inputs.push_back(input.slice(0, begin, begin + batch));
+  DeviceData part{{}, data.target.range(begin, begin + batch), batch};
+  for (const SampleArray& input : data.inputs) part.inputs.push_back(input.range(begin, begin + batch));
   return part;
 }
 

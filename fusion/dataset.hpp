@@ -4,23 +4,37 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "fusion/graph.hpp"
+#include "fusion/numbers.hpp"
 
 namespace hfta::fusion {
 
-/// One named array of samples: `shape` is that of one sample, `data` holds size() of them, row-major.
+/// One named array of samples, row-major; `shape` is that of one sample. It keeps the type that its file has, and
+/// becomes what a model takes when a batch is gathered.
 struct Field {
   std::string name;
   Shape shape;
-  std::variant<std::vector<float>, std::vector<double>, std::vector<std::int64_t>> data;
+  Numbers data;
+  SampleRows rows = {};
 
-  [[nodiscard]] DType dtype() const;
+  /// float32, float64 or int64: Numbers::dtype.
+  [[nodiscard]] DType dtype() const { return data.dtype(); }
   /// Elements of one sample.
   [[nodiscard]] std::int64_t stride() const;
+  /// They lie in memory, one sample behind another from the first number on.
+  [[nodiscard]] bool plain() const;
+  /// Copies the samples `which` to `out`, as `to`: float32 or float64 of numbers, int64 of whole ones. Bits are those
+  /// that a conversion to dtype(), and from there to `to`, makes. Thread-safe. Throws Error{kConfig} for a file that
+  /// was changed.
+  void gather(std::span<const std::int64_t> which, DType to, std::byte* out) const;
+  /// The samples [begin, end).
+  void gather(std::int64_t begin, std::int64_t end, DType to, std::byte* out) const;
+  /// The same in the type that is stored.
+  void gather_stored(std::int64_t begin, std::int64_t end, std::byte* out) const;
 };
 
 /// Samples with their targets.
@@ -28,6 +42,9 @@ struct Dataset {
   std::vector<Field> inputs;
   Field target;
   std::int64_t size = 0;
+  /// Above 0: samples are windows over one sequence, and each has numbers in common with the overlap - 1 behind it.
+  /// Splits then take the sequence's tail.
+  std::int64_t overlap = 0;
 };
 
 /// Training data and, where asked for, validation and test data.
@@ -46,26 +63,42 @@ struct DataSource {
   std::string y;       ///< The same for the target, "": "y"; beside a file of inputs: its file, from there.
   std::string target;  ///< Column of a table
   std::vector<std::string> features;  ///< Columns of a table; empty: all but the target
+  std::int64_t window = 0;            ///< Tokens of a sample of a file of raw tokens; 0: no such file
+  std::int64_t stride = 0;            ///< Tokens from a sample's first to the next one's; 0: window
+  std::string dtype;                  ///< Of raw tokens, one of token_types(); "": "uint16"
   std::string where;                  ///< "digits.yaml:24", for messages
 };
 
-/// Reads and splits. `root` is the folder built-in data lie in. Targets are int64 if `classes` is asked for
-/// (cross_entropy), else of float kind. Inputs are float32 if that holds every value of the file's type (float16, up to
-/// 16-bit integers, taken as they are, without scaling), else float64; but int64 where `inputs`, the types that the
-/// model's inputs have, in order, has a type of integers or bool (those beyond its end: float). Throws Error{kConfig}:
-/// missing file, missing array or column (nearest named), not a finite number, not a whole one where integers are
-/// wanted, ragged rows, no samples, empty split, unequal lengths, labels below zero, unsupported dtypes.
+/// Reads and splits. `root` is the folder built-in data lie in. Numbers keep the type of their file; what they are
+/// taken for (Field::dtype): targets int64 if `classes` is asked for (cross_entropy), else of float kind. Inputs
+/// float32 if that holds every value of the file's type (float16, up to 16-bit integers, taken as they are, without
+/// scaling), else float64; but int64 where `inputs`, the types that the model's inputs have, in order, has a type of
+/// integers or bool (those beyond its end: float). A file that is large beside `memory`, the bytes that the process may
+/// use (0: what the machine says), stays where it is, and batches are read from there with the same bits: .npy in C
+/// order, .safetensors, CIFAR's, raw tokens, IDX that is not gzipped, members of an .npz that are not compressed; every
+/// other is loaded. It must not change as long as the data are used. Throws Error{kConfig}: missing file, missing array
+/// or column (nearest named), not a finite number, not a whole one where integers are wanted, ragged rows, no samples,
+/// empty split, unequal lengths, labels below zero, unsupported dtypes.
 [[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
-                               const std::filesystem::path& root, const std::vector<DType>& inputs = {});
+                               const std::filesystem::path& root, const std::vector<DType>& inputs = {},
+                               std::uint64_t memory = 0);
+
+/// Text that two sources have in common if they have every field, and their files are the same and unchanged (device,
+/// inode, size, time of change): a key for what was loaded.
+[[nodiscard]] std::string identity_of(const DataSource& source);
 
 /// How a config names what is in a file of data.
 enum class DataKeys {
   kNames,    ///< x, y: names of arrays within it.
   kPair,     ///< It is the one array of inputs; y: the file of the targets, from its folder.
   kColumns,  ///< target, features: names of columns.
+  kTokens,   ///< window, stride, dtype: raw tokens.
 };
 /// By the file's name (and by what is there, for a folder); kNames for a kind that no reader knows.
 [[nodiscard]] DataKeys data_keys(const std::filesystem::path& path);
+
+/// Types of raw tokens; the first is the default.
+[[nodiscard]] const std::vector<std::string>& token_types();
 
 /// Names of the built-in sets.
 [[nodiscard]] const std::vector<std::string>& builtin_data();

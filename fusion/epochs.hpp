@@ -18,12 +18,15 @@ namespace hfta::fusion {
 
 /// A dataset on a device: inputs and targets with N samples each.
 struct DeviceData {
-  std::vector<at::Tensor> inputs;
-  at::Tensor target;
+  std::vector<SampleArray> inputs;
+  SampleArray target;
   std::int64_t size = 0;
 };
 
-/// Copies to the device: inputs in the dtype that the graph takes, targets that are not indices in the recipe's.
+/// Brings a dataset to where it is taken from: inputs in the dtype that the graph takes, targets that are not indices
+/// in the recipe's. Numbers that take less room as they are stored keep their type until a batch is made of them. On a
+/// CPU data in a file stay there, and what lies in memory is shared where its type fits; a GPU has a copy of the whole
+/// set, of compact types but unsigned integers of more than 8 bits, which are widened.
 [[nodiscard]] DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe,
                                    const at::Device& device);
 
@@ -82,7 +85,12 @@ class Epochs {
   [[nodiscard]] Samples samples_in(const at::Tensor& order) const;
   [[nodiscard]] std::int64_t evaluation_batch() const;
   [[nodiscard]] std::int64_t filled_up(std::int64_t n) const;
-  [[nodiscard]] std::vector<Samples> evaluation_samples(const DeviceData& data) const;
+  /// Samples as the graph takes them; without those that fill it up, [begin, end) of the data.
+  struct EvaluationBatch {
+    Samples samples;
+    std::int64_t begin, end;
+  };
+  [[nodiscard]] std::vector<EvaluationBatch> evaluation_batches(const DeviceData& data) const;
   [[nodiscard]] std::vector<ChunkMetrics> evaluate_chunks(Array& array, const DeviceData& data,
                                                           const std::function<bool(int chunk)>& wanted) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Samples for training steps and evaluation: parts of a set that lies on a device.
+/// Samples for training steps and evaluation: parts of a set that lies on a device, or in a file.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -9,22 +9,64 @@
 #include <memory>
 #include <vector>
 
+#include "fusion/dataset.hpp"
+
 namespace hfta::fusion {
+
+/// All samples of one array, in the type that they are stored in. What is taken out of it has the type that the model
+/// or the loss takes. A value; copies share the numbers.
+class SampleArray {
+ public:
+  SampleArray() = default;
+  /// [N, ...] on a device, already of the type taken.
+  SampleArray(const at::Tensor& all);  // NOLINT(google-explicit-constructor): a tensor is an array of samples
+  /// [N, ...] on a device; samples become `type` when they are taken out.
+  SampleArray(const at::Tensor& stored, at::ScalarType type);
+  /// `size` samples on the host, in memory or in a file.
+  SampleArray(Field field, std::int64_t size, at::ScalarType type);
+
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Elements of one sample.
+  [[nodiscard]] std::int64_t stride() const;
+  /// Of what is taken out.
+  [[nodiscard]] at::ScalarType type() const { return type_; }
+  [[nodiscard]] at::Device device() const { return tensor_.defined() ? tensor_.device() : at::Device(at::kCPU); }
+  /// As stored; undefined: on the host, where only a Field knows how they lie.
+  [[nodiscard]] const at::Tensor& stored() const { return tensor_; }
+  /// The samples at `index`, int64 on the array's device. Throws Error{kConfig} for a file that was changed.
+  [[nodiscard]] at::Tensor at(const at::Tensor& index) const;
+  /// The samples [begin, end): a view, where they are stored as they are taken.
+  [[nodiscard]] at::Tensor range(std::int64_t begin, std::int64_t end) const;
+  /// Copies them to `out` on the host: those of `order`, or, without one (nullptr), from `begin` on, `n` of them.
+  /// REQUIRES an array on the host.
+  void copy(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const;
+
+ private:
+  [[nodiscard]] at::Tensor taken(const at::Tensor& rows) const;
+  [[nodiscard]] DType gathered_type() const;
+  void gather(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const;
+  [[nodiscard]] at::Tensor gathered(const std::int64_t* order, std::int64_t begin, std::int64_t n) const;
+
+  at::Tensor tensor_;
+  Field field_;  // where there is no tensor
+  std::int64_t size_ = 0;
+  at::ScalarType type_ = at::kFloat;
+};
 
 /// Samples of a set, with what all slots compute alike of them.
 struct Samples {
-  std::vector<at::Tensor> inputs;  ///< Graph::inputs' order, [M, ...].
-  at::Tensor target;               ///< [M, ...]
-  at::Tensor order = {};           ///< The order in which samples are taken, int64; undefined: as they stand.
-  std::int64_t begin = 0;          ///< Of that order, these: [begin, end).
-  std::int64_t end = -1;           ///< -1: to its end.
+  std::vector<SampleArray> inputs;  ///< Graph::inputs' order, M samples each.
+  SampleArray target;               ///< M
+  at::Tensor order = {};            ///< The order in which samples are taken, int64; undefined: as they stand.
+  std::int64_t begin = 0;           ///< Of that order, these: [begin, end).
+  std::int64_t end = -1;            ///< -1: to its end.
   /// Filled in by Array::prepare; a step that finds none computes it for itself.
   std::shared_ptr<const std::vector<c10::IValue>> shared = nullptr;
 
   /// N.
   [[nodiscard]] std::int64_t size() const;
   /// Those samples of `all`, which is target or one of inputs: a view where they stand in order.
-  [[nodiscard]] at::Tensor of(const at::Tensor& all) const;
+  [[nodiscard]] at::Tensor of(const SampleArray& all) const;
 };
 
 /// Samples for one step of a chunk.

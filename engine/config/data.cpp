@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 fs::path from_folder(const fs::path& folder, const std::string& path) { return (folder / path).lexically_normal(); }
 
-// A built-in set, a table, or arrays: what other keys there are depends on it.
+// A built-in set, a table, raw tokens, or arrays: what other keys there are depends on it.
 std::string read_source(Reader& data, const fs::path& folder, const trials::Space& space, TaskSpec& task) {
   const auto name = data.optional_word("name");
   const auto train = data.optional_word("train");
@@ -24,8 +24,10 @@ std::string read_source(Reader& data, const fs::path& folder, const trials::Spac
             "found nothing, wanted a file of data (.npz, .npy, .csv, .safetensors, ...), or a built-in set: name: {}",
             join(fusion::builtin_data())));
   }
-  const auto kind_of = [](const std::string& file) {
-    return fusion::data_keys(file) == fusion::DataKeys::kColumns ? "table" : "arrays";
+  const auto kind_of = [&](const std::string& file) {
+    const fusion::DataKeys keys = fusion::data_keys(from_folder(folder, file));
+    if (keys == fusion::DataKeys::kTokens) return "tokens";
+    return keys == fusion::DataKeys::kColumns ? "table" : "arrays";
   };
   const std::string kind = name ? "built-in" : kind_of(*train);
   std::vector<std::string> possible = {kind};
@@ -77,6 +79,17 @@ void read_table(Reader& data, TaskSpec& task) {
   data.record("features", to_json(*features));
 }
 
+void read_tokens(Reader& data, TaskSpec& task) {
+  if (!data.has("window")) {
+    data.fail("window",
+              "found nothing, wanted how many tokens a sample has: a .bin file is read as raw tokens, unless it has a "
+              "name of CIFAR's");
+  }
+  task.data.window = data.integer("window");
+  if (data.has("stride")) task.data.stride = data.integer("stride");
+  task.data.dtype = data.word("dtype");
+}
+
 void read_order(Reader& data, TaskSpec& task) {
   task.order.per_trial = data.word("order") == "per_trial";
   const Node* shuffle = data.find("shuffle");
@@ -103,6 +116,7 @@ void read_data(Reader& data, const fs::path& folder, const trials::Space& space,
   }
   if (kind == "arrays") read_arrays(data, task);
   if (kind == "table") read_table(data, task);
+  if (kind == "tokens") read_tokens(data, task);
   task.recipe.batch_size = static_cast<int>(data.integer("batch_size"));
   read_order(data, task);
   task.drop_last = data.flag("drop_last");

@@ -30,12 +30,6 @@ namespace {
 constexpr int kWidestOnCpu = 32;
 constexpr int kWidestOnGpu = 256;
 
-std::string text_of(const fusion::DataSource& source) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", source.name, source.train.string(),
-                     source.validation_file.string(), source.test_file.string(), source.validation.value_or(-1),
-                     source.test.value_or(-1), join(source.x), source.y, source.target, join(source.features));
-}
-
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 // More threads than a few per core only wait for one another; thousands take minutes to start.
@@ -109,8 +103,8 @@ int FusedTrainer::threads() const {
 
 LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs) {
   const bool classes = spec.recipe.loss == fusion::Loss::kCrossEntropy;
-  std::string key =
-      fmt::format("{}|{}|{}", text_of(spec.data), name_of(spec.recipe.dtype), classes ? "classes" : "numbers");
+  std::string key = fmt::format("{}|{}|{}", fusion::identity_of(spec.data), name_of(spec.recipe.dtype),
+                                classes ? "classes" : "numbers");
   for (const fusion::DType dtype : inputs) key += std::string("|") + name_of(dtype);
   const auto known = data_.find(key);
   if (known != data_.end()) return known->second;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "fusion/data/blocks.hpp"
 #include "fusion/op_traits.hpp"
 
 namespace hfta::engine {
@@ -60,6 +62,16 @@ Range range_of(fusion::DType dtype) {
   return {-high - 1, high};
 }
 
+Range range_of(const fusion::Field& field, std::int64_t size) {
+  Range range{INT64_MAX, INT64_MIN};
+  fusion::for_each_block(field, size, [&]<typename T>(std::span<const T> numbers) {
+    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    range = {std::min(range.low, static_cast<std::int64_t>(*low)),
+             std::max(range.high, static_cast<std::int64_t>(*high))};
+  });
+  return range;
+}
+
 // Rows of the tables that an input's numbers are looked up in; nothing else would be told of a number beyond.
 Range indices_of(const Graph& graph, fusion::ValueId input) {
   Range range = range_of(graph.values[static_cast<std::size_t>(input)].dtype);
@@ -77,15 +89,15 @@ Range indices_of(const Graph& graph, fusion::ValueId input) {
 
 void check_integers(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    const auto* numbers = std::get_if<std::vector<std::int64_t>>(&data.inputs[i].data);
-    if (numbers == nullptr || numbers->empty()) continue;
+    if (fusion::is_floating(data.inputs[i].dtype()) || data.size == 0) continue;
     const Range wanted = indices_of(graph, graph.inputs[i]);
-    const auto [low, high] = std::minmax_element(numbers->begin(), numbers->end());
-    if (*low >= wanted.low && *high <= wanted.high) continue;
+    const Range found = range_of(data.inputs[i], data.size);
+    if (found.low >= wanted.low && found.high <= wanted.high) continue;
     fail(spec.data.where,
          fmt::format("data.x: found {} in {} of the {} set, wanted {} to {} (input '{}' of {})",
-                     *low < wanted.low ? *low : *high, printable(data.inputs[i].name), part, wanted.low, wanted.high,
-                     printable(graph.values[static_cast<std::size_t>(graph.inputs[i])].name), model_name(spec)));
+                     found.low < wanted.low ? found.low : found.high, printable(data.inputs[i].name), part, wanted.low,
+                     wanted.high, printable(graph.values[static_cast<std::size_t>(graph.inputs[i])].name),
+                     model_name(spec)));
   }
 }
 
@@ -99,28 +111,27 @@ void check_classes(const TaskSpec& spec, const Graph& graph) {
 
 void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
   const Shape& output = output_shape(graph);
-  const auto* labels = std::get_if<std::vector<std::int64_t>>(&data.target.data);
-  if (labels == nullptr) fail(spec.data.where, "data: found targets that are not whole numbers, wanted class labels");
-  if (labels->empty()) return;
-  const auto [low, high] = std::minmax_element(labels->begin(), labels->end());
-  if (*low < 0 || *high >= output[1]) {
+  if (fusion::is_floating(data.target.dtype())) {
+    fail(spec.data.where, "data: found targets that are not whole numbers, wanted class labels");
+  }
+  if (data.size == 0) return;
+  const Range found = range_of(data.target, data.size);
+  if (found.low < 0 || found.high >= output[1]) {
     fail(spec.data.where, fmt::format("data: found label {} in the {} set, wanted 0 to {} (the model's output has {} "
                                       "classes)",
-                                      *low < 0 ? *low : *high, part, output[1] - 1, output[1]));
+                                      found.low < 0 ? found.low : found.high, part, output[1] - 1, output[1]));
   }
 }
 
 // A probability; numbers beyond make the loss unbounded below.
 void check_probabilities(const TaskSpec& spec, const fusion::Dataset& data, const char* part) {
-  std::visit(
-      [&](const auto& values) {
-        for (const auto value : values) {
-          if (value >= 0 && value <= 1) continue;
-          fail(spec.data.where,
-               fmt::format("data: found target {} in the {} set, wanted 0 to 1 for bce_with_logits", value, part));
-        }
-      },
-      data.target.data);
+  fusion::for_each_block(data.target, data.size, [&]<typename T>(std::span<const T> values) {
+    for (const T value : values) {
+      if (value >= 0 && value <= 1) continue;
+      fail(spec.data.where,
+           fmt::format("data: found target {} in the {} set, wanted 0 to 1 for bce_with_logits", value, part));
+    }
+  });
 }
 
 void check_targets(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {

@@ -105,8 +105,8 @@ StepKey CapturableStep::key_for(const Batch& batch, const at::Tensor& losses) co
   StepKey key{{losses}, batch.part_of, batch.parts.front().size()};
   for (std::size_t p = 0; p < batch.parts.size(); ++p) {
     const Samples& part = batch.parts[p];
-    key.memory.insert(key.memory.end(), part.inputs.begin(), part.inputs.end());
-    key.memory.push_back(part.target);
+    for (const SampleArray& input : part.inputs) key.memory.push_back(input.stored());
+    key.memory.push_back(part.target.stored());
     key.memory.push_back(part.order.defined() ? orders_.at(p).here : at::Tensor());
   }
   return key;
@@ -121,12 +121,12 @@ void CapturableStep::step(const Batch& batch, const at::Tensor& losses, bool kee
   losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
 }
 
-std::function<at::Tensor(const at::Tensor&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {
+std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {
   const Samples& samples = batch.parts[part];
-  if (!in_step(batch)) return [&samples](const at::Tensor& all) { return samples.of(all); };
+  if (!in_step(batch)) return [&samples](const SampleArray& all) { return samples.of(all); };
   const at::Tensor index = at::empty({samples.size()}, at::TensorOptions().dtype(at::kLong).device(model_.device));
   kernels_.fill_indices(index, samples.order.defined() ? orders_.at(part).here : at::Tensor());
-  return [index](const at::Tensor& all) { return all.index_select(0, index); };
+  return [index](const SampleArray& all) { return all.at(index); };
 }
 
 at::Tensor CapturableStep::loss_of(const Batch& batch) {
@@ -139,7 +139,7 @@ at::Tensor CapturableStep::loss_of(const Batch& batch) {
     flows.push_back(part.shared);
     if (part.shared != nullptr) continue;
     std::vector<at::Tensor> inputs;
-    for (const at::Tensor& input : part.inputs) inputs.push_back(pick(input));
+    for (const SampleArray& input : part.inputs) inputs.push_back(pick(input));
     flows.back() = std::make_shared<const ValueEnv>(model_.program.share(inputs, chunk_.leaves));
   }
   std::vector<const ValueEnv*> of_slot;

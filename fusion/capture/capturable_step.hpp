@@ -57,7 +57,7 @@ class CapturableStep {
   void step(const Batch& batch, const at::Tensor& losses, bool keep);
   [[nodiscard]] at::Tensor loss_of(const Batch& batch);
   // The step's samples of a part: fn(all) is those of its target or of one of its inputs.
-  [[nodiscard]] std::function<at::Tensor(const at::Tensor&)> picker(const Batch& batch, std::size_t part) const;
+  [[nodiscard]] std::function<at::Tensor(const SampleArray&)> picker(const Batch& batch, std::size_t part) const;
 
   const CapturableModel& model_;
   Chunk& chunk_;

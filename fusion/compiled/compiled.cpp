@@ -18,23 +18,13 @@ namespace hfta::fusion {
 namespace {
 
 // The samples of `all` one behind another.
-void gather(const at::Tensor& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
+void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
   const std::int64_t n = samples.size();
-  const std::int64_t bytes = wanted.numel() * size_of(wanted.dtype);
-  const bool fits = all.is_contiguous() && all.scalar_type() == scalar_type(wanted.dtype) && all.size(0) > 0 &&
-                    static_cast<std::int64_t>(all.nbytes()) / all.size(0) * n == bytes;
+  const bool fits = all.type() == scalar_type(wanted.dtype) && all.stride() * n == wanted.numel();
   if (!fits)
     throw Error(ErrorKind::kConfig, "data: found samples of another type or size than the compiled model takes");
-  const auto* const from = static_cast<const std::byte*>(all.data_ptr());
-  const std::int64_t sample = bytes / std::max<std::int64_t>(n, 1);
-  if (!samples.order.defined()) {
-    std::memcpy(out, from + samples.begin * sample, static_cast<std::size_t>(bytes));
-    return;
-  }
-  const std::int64_t* const order = samples.order.data_ptr<std::int64_t>() + samples.begin;
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::memcpy(out + i * sample, from + order[i] * sample, static_cast<std::size_t>(sample));
-  }
+  const bool ordered = samples.order.defined();
+  all.copy(ordered ? samples.order.const_data_ptr<std::int64_t>() + samples.begin : nullptr, samples.begin, n, out);
 }
 
 void check_precision(const Recipe& recipe) {
@@ -155,7 +145,7 @@ std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspa
                                          const Samples& samples, double* loss) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   bind(plan, buffers, slot.row);
-  const auto fill = [&](const at::Tensor& from, const cpu::Tensor& to) {
+  const auto fill = [&](const SampleArray& from, const cpu::Tensor& to) {
     gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.inputs[i], plan.inputs[i]);

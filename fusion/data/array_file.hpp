@@ -5,16 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "fusion/data/sources.hpp"
 #include "fusion/dataset.hpp"
 
 namespace hfta::fusion {
-
-/// The three kinds of numbers that a Field can hold.
-using Numbers = decltype(Field::data);
 
 /// What an array's numbers become.
 enum class Use {
@@ -23,34 +22,33 @@ enum class Use {
   kIntegers,  ///< the same, where they are no labels but a model's input
 };
 
-/// An array as the file has it: `shape` includes the samples' dimension, `numbers` are row-major.
+/// An array as the file has it, row-major; `shape` includes the samples' dimension.
 struct StoredArray {
   Shape shape;
   Numbers numbers;
+  SampleRows rows = {};  ///< Where samples begin among the numbers.
 };
 
 /// How an array's numbers lie in a file.
 struct NumberLayout {
-  char kind = 'f';        ///< NumPy's letter: b boolean, i and u integers, f floats; B: bfloat16.
-  std::size_t width = 4;  ///< Bytes of a number.
+  NumberType type;
   bool big_endian = false;
   bool fortran_order = false;
   Shape shape;
-  std::size_t elements = 0;  ///< Product of shape; elements * width does not overflow.
+  std::size_t elements = 0;  ///< Product of shape; elements * type.width does not overflow.
 };
 
-/// The numbers of an array. REQUIRES elements * width `bytes`. Throws Error{kConfig}, beginning with `place`, for
-/// numbers that are not finite, or not whole where integers are wanted.
-[[nodiscard]] StoredArray read_numbers(const NumberLayout& layout, std::span<const std::byte> bytes, Use use,
-                                       const std::string& place);
+/// The numbers of an array, from byte `at` of `source` on, which has all of them. They stay there, except that those in
+/// Fortran order are copied into memory, and so are big-endian ones of a source in memory. One pass over floating-point
+/// numbers, in blocks, looks for what Error{kConfig} is thrown for, beginning with `place`: numbers that are not
+/// finite, or not whole where integers are wanted.
+[[nodiscard]] StoredArray read_numbers(const NumberLayout& layout, std::shared_ptr<const ByteSource> source,
+                                       std::uint64_t at, Use use, const std::string& place);
 
-/// What the array's numbers take once they are read (see Use).
-[[nodiscard]] std::uint64_t bytes_in_memory(const NumberLayout& layout, Use use);
-
-/// A .npy file's bytes, format versions 1 to 3: booleans, integers and floats of any width and byte order, in C or
+/// A .npy file, format versions 1 to 3: booleans, integers and floats of any width and byte order, in C or
 /// Fortran order. Nothing is allocated on the word of a header that the bytes do not bear out.
 /// Throws Error{kConfig}, beginning with `place`.
-[[nodiscard]] StoredArray parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place);
+[[nodiscard]] StoredArray parse_npy(std::shared_ptr<const ByteSource> file, Use use, const std::string& place);
 
 /// What the arrays of one file may take in memory, all together: a hundred times the file, or an eighth of the
 /// machine's memory where that is more. So zeros and masks, which shrink to a thousandth, are read, and a small file
@@ -67,9 +65,10 @@ class Allowance {
 };
 
 /// The array called `name` of an .npz (stored or deflated members "name.npy"). Throws as parse_npy, and for a missing
-/// array (the nearest is named) and what `allowance` does not allow, before the memory is taken.
+/// array (the nearest is named) and what `allowance` does not allow, before the memory is taken. A stored member that
+/// `files` does not load stays where it is.
 [[nodiscard]] StoredArray read_npz(const std::filesystem::path& path, const std::string& name, Use use,
-                                   Allowance& allowance, const std::string& place);
+                                   const DataFiles& files, Allowance& allowance, const std::string& place);
 
 /// A whole file. Throws Error{kConfig}.
 [[nodiscard]] std::vector<std::byte> read_bytes(const std::filesystem::path& path, const std::string& place);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "fusion/data/blocks.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -16,23 +17,22 @@ Field field_of(const std::string& name, StoredArray array, const std::string& pl
     fail_at(place, fmt::format("{}: found an array of shape {}, wanted [samples, ...] with at least one",
                                printable(name), to_text(array.shape)));
   }
-  return {name, Shape(array.shape.begin() + 1, array.shape.end()), std::move(array.numbers)};
-}
-
-std::int64_t samples_of(const Field& field) {
-  const auto count = std::visit([](const auto& data) { return data.size(); }, field.data);
-  return static_cast<std::int64_t>(count) / field.stride();
+  return {name, Shape(array.shape.begin() + 1, array.shape.end()), std::move(array.numbers), std::move(array.rows)};
 }
 
 // Labels may come as a column, [n, 1]; none may be below zero.
-void finish_labels(Field& target, const std::string& place) {
+void finish_labels(Field& target, std::int64_t size, const std::string& place) {
   if (target.shape == Shape{1}) target.shape.clear();
-  const auto& labels = std::get<std::vector<std::int64_t>>(target.data);
-  const auto negative = std::find_if(labels.begin(), labels.end(), [](std::int64_t label) { return label < 0; });
-  if (negative != labels.end()) {
-    fail_at(place, fmt::format("{}: found label {} at element {}, wanted classes from 0", printable(target.name),
-                               *negative, negative - labels.begin()));
-  }
+  if (target.data.type().kind == 'u' || target.data.type().kind == 'b') return;
+  std::int64_t before = 0;
+  for_each_block(target, size, [&]<typename T>(std::span<const T> labels) {
+    const auto negative = std::find_if(labels.begin(), labels.end(), [](T label) { return label < 0; });
+    if (negative != labels.end()) {
+      fail_at(place, fmt::format("{}: found label {} at element {}, wanted classes from 0", printable(target.name),
+                                 *negative, before + (negative - labels.begin())));
+    }
+    before += std::ssize(labels);
+  });
 }
 
 }  // namespace
@@ -40,14 +40,20 @@ void finish_labels(Field& target, const std::string& place) {
 Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, const Uses& uses, const std::string& place,
                     const ReadArray& array) {
   Dataset data;
-  for (std::size_t i = 0; i < x.size(); ++i) data.inputs.push_back(field_of(x[i], array(x[i], uses.input(i)), place));
-  data.target = field_of(y, array(y, uses.target), place);
-  if (uses.target == Use::kLabels) finish_labels(data.target, place);
-  data.size = samples_of(data.target);
-  for (const Field& input : data.inputs) {
-    if (samples_of(input) == data.size) continue;
-    fail_at(place, fmt::format("found {} samples of {} and {} of {}, wanted equally many", samples_of(input),
-                               printable(input.name), data.size, printable(y)));
+  std::vector<std::int64_t> sizes;
+  const auto field = [&](const std::string& name, Use use) {
+    StoredArray found = array(name, use);
+    sizes.push_back(found.shape.empty() ? 0 : found.shape.front());
+    return field_of(name, std::move(found), place);
+  };
+  for (std::size_t i = 0; i < x.size(); ++i) data.inputs.push_back(field(x[i], uses.input(i)));
+  data.target = field(y, uses.target);
+  data.size = sizes.back();
+  if (uses.target == Use::kLabels) finish_labels(data.target, data.size, place);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (sizes[i] == data.size) continue;
+    fail_at(place, fmt::format("found {} samples of {} and {} of {}, wanted equally many", sizes[i], printable(x[i]),
+                               data.size, printable(y)));
   }
   return data;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "fusion/data/blocks.hpp"
 #include "fusion/data/readers.hpp"
 #include "fusion/data/split.hpp"
 
@@ -13,10 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Dataset load_file(const fs::path& path, const DataSource& source, const Uses& uses) {
+Dataset load_file(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files) {
   const std::string place = (source.where.empty() ? "data: " : source.where + ": data: ") + printable(path.string());
   if (!fs::exists(path)) fail_at(place, "found no such file");
-  if (const DataReader* const reader = reader_of(path)) return reader->read(path, source, uses, place);
+  if (const DataReader* const reader = reader_of(path)) return reader->read(path, source, uses, files, place);
   std::vector<std::string> kinds;
   for (const DataReader& reader : data_readers()) kinds.emplace_back(reader.kind);
   fail_at(place, fmt::format("found a file of kind '{}', wanted one of: {}", printable(lower_extension(path)),
@@ -24,22 +25,22 @@ Dataset load_file(const fs::path& path, const DataSource& source, const Uses& us
 }
 
 // 8x8 pixels of 0..16, as images in 0..1.
-Dataset load_digits(const fs::path& root, const Uses& uses, const std::string& where) {
+Dataset load_digits(const fs::path& root, const Uses& uses, const DataFiles& files, const std::string& where) {
   if (uses.input(0) == Use::kIntegers) {
     fail_at(where, "data: found pixels in 0..1 (digits), wanted whole numbers, which the model's input takes");
   }
   DataSource source;
   source.target = "label";
   source.where = where;
-  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}});
+  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}}, files);
   Field& images = data.inputs[0];
-  const auto& pixels = std::get<std::vector<double>>(images.data);
   if (images.shape != Shape{64}) fail_at(where, "digits.csv: found " + to_text(images.shape) + " pixels, wanted [64]");
   std::vector<float> scaled;
-  scaled.reserve(pixels.size());
-  for (const double pixel : pixels) scaled.push_back(static_cast<float>(pixel / 16));
+  for_each_block(images, data.size, [&]<typename T>(std::span<const T> pixels) {
+    for (const T pixel : pixels) scaled.push_back(static_cast<float>(pixel / 16));
+  });
   images.shape = {1, 8, 8};
-  images.data = std::move(scaled);
+  images.data = scaled;
   return data;
 }
 
@@ -54,30 +55,19 @@ void check_alike(const Dataset& train, const Dataset& other, const fs::path& pat
 }
 
 std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, const DataSource& source,
-                                   const Uses& uses, const std::string& place) {
+                                   const Uses& uses, const DataFiles& files, const std::string& place) {
   if (path.empty()) return std::nullopt;
   if (data_keys(path) == DataKeys::kPair && path.parent_path() == source.train.parent_path()) {
     fail_at(place, fmt::format("{}: found it in the training data's folder, where '{}' holds their targets; wanted a "
                                "folder of its own",
                                printable(path.string()), printable(source.y)));
   }
-  Dataset data = load_file(path, source, uses);
+  Dataset data = load_file(path, source, uses, files);
   check_alike(train, data, path, place);
   return data;
 }
 
 }  // namespace
-
-DType Field::dtype() const {
-  constexpr DType kByIndex[] = {DType::kFloat32, DType::kFloat64, DType::kInt64};
-  return kByIndex[data.index()];
-}
-
-std::int64_t Field::stride() const {
-  std::int64_t elements = 1;
-  for (const std::int64_t size : shape) elements *= size;
-  return elements;
-}
 
 const std::vector<std::string>& builtin_data() {
   static const std::vector<std::string> names{"digits"};
@@ -85,7 +75,8 @@ const std::vector<std::string>& builtin_data() {
 }
 
 Splits load_data(const DataSource& source, bool classes, std::uint64_t seed, const fs::path& root,
-                 const std::vector<DType>& inputs) {
+                 const std::vector<DType>& inputs, std::uint64_t memory) {
+  const DataFiles files(memory);
   Uses uses{classes ? Use::kLabels : Use::kNumbers, {}};
   for (const DType dtype : inputs) uses.inputs.push_back(is_floating(dtype) ? Use::kNumbers : Use::kIntegers);
   const std::string place = source.where.empty() ? "data" : source.where + ": data";
@@ -95,9 +86,9 @@ Splits load_data(const DataSource& source, bool classes, std::uint64_t seed, con
                                suggestion(source.name, builtin_data())));
   }
   if (builtin == !source.train.empty()) fail_at(place, "wanted either name or train");
-  Dataset data = builtin ? load_digits(root, uses, source.where) : load_file(source.train, source, uses);
-  auto validation = load_beside(data, source.validation_file, source, uses, place);
-  auto test = load_beside(data, source.test_file, source, uses, place);
+  Dataset data = builtin ? load_digits(root, uses, files, source.where) : load_file(source.train, source, uses, files);
+  auto validation = load_beside(data, source.validation_file, source, uses, files, place);
+  auto test = load_beside(data, source.test_file, source, uses, files, place);
   if ((validation && source.validation) || (test && source.test))
     fail_at(place, "wanted a fraction or a file, not both");
   Splits splits = split(std::move(data), source.validation, source.test, seed, place);

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/text.hpp"
 #include "fusion/data/gzip.hpp"
@@ -21,40 +23,36 @@ namespace fs = std::filesystem;
 
 struct Type {
   unsigned code;
-  char kind;
-  std::size_t width;
+  NumberType type;
 };
-constexpr Type kTypes[] = {{0x08, 'u', 1}, {0x09, 'i', 1}, {0x0B, 'i', 2},
-                           {0x0C, 'i', 4}, {0x0D, 'f', 4}, {0x0E, 'f', 8}};
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return text;
-}
+constexpr Type kTypes[] = {{0x08, {'u', 1}}, {0x09, {'i', 1}}, {0x0B, {'i', 2}},
+                           {0x0C, {'i', 4}}, {0x0D, {'f', 4}}, {0x0E, {'f', 8}}};
 
 // "train-images-idx3-ubyte", "labels.idx", each also with .gz.
 bool is_idx(const fs::path& path) {
-  std::string name = lower(path.filename().string());
+  std::string name = lower_name(path);
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const std::size_t at = name.rfind("idx");
   return at != std::string::npos && at > 0 && (name[at - 1] == '.' || name[at - 1] == '-');
 }
 
-StoredArray read_file(const fs::path& path, Use use, const std::string& place) {
+StoredArray read_file(const fs::path& path, Use use, const DataFiles& files, const std::string& place) {
   const std::string here = place + ": " + printable(path.filename().string());
-  const std::vector<std::byte> bytes = read_bytes(path, place);
-  if (!lower(path.string()).ends_with(".gz")) return parse_idx(bytes, use, here);
-  return parse_idx(inflate_gzip(bytes, here), use, here);
+  if (lower_extension(path) != ".gz") return parse_idx(files.open(path, place), use, here);
+  return parse_idx(std::make_shared<MemorySource>(inflate_gzip(read_bytes(path, place), here)), use, here);
 }
 
-Dataset read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
+Dataset read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                  const std::string& place) {
   return from_pair(path, source, uses, place,
-                   [&](const std::string& name, Use use) { return read_file(name, use, place); });
+                   [&](const std::string& name, Use use) { return read_file(name, use, files, place); });
 }
 
 }  // namespace
 
-StoredArray parse_idx(std::span<const std::byte> bytes, Use use, const std::string& place) {
+StoredArray parse_idx(std::shared_ptr<const ByteSource> file, Use use, const std::string& place) {
+  constexpr std::uint64_t kMostHeader = 4 + 4 * 255;
+  const std::vector<std::byte> bytes = first_bytes(*file, kMostHeader);
   const auto byte = [&](std::size_t i) { return std::to_integer<unsigned>(bytes[i]); };
   if (bytes.size() < 4 || byte(0) != 0 || byte(1) != 0) fail_at(place, "found no IDX header, wanted two zero bytes");
   const auto* const type =
@@ -64,23 +62,25 @@ StoredArray parse_idx(std::span<const std::byte> bytes, Use use, const std::stri
   }
   const std::size_t header = 4 + 4 * std::size_t{byte(3)};
   if (bytes.size() < header) fail_at(place, fmt::format("found {} bytes, wanted a header of {}", bytes.size(), header));
-  NumberLayout layout{type->kind, type->width, /*big_endian=*/true, false, {}, 1};
-  const std::size_t most = (bytes.size() - header) / type->width;
+  NumberLayout layout{type->type, /*big_endian=*/true, false, {}, 1};
+  const std::uint64_t found = file->size() - header;
+  const std::uint64_t most = found / type->type.width;
   for (std::size_t at = 4; at < header; at += 4) {
     const std::uint32_t extent = byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3);
     layout.shape.push_back(extent);
     // The numbers have to be in the file: more than it has bytes is refused before it can overflow.
     if (extent != 0 && layout.elements > most / extent) {
-      fail_at(place, fmt::format("found {} bytes of numbers, wanted more for a shape that begins {}",
-                                 bytes.size() - header, to_text(layout.shape)));
+      fail_at(place, fmt::format("found {} bytes of numbers, wanted more for a shape that begins {}", found,
+                                 to_text(layout.shape)));
     }
     layout.elements *= extent;
   }
-  if (layout.elements * type->width != bytes.size() - header) {
-    fail_at(place, fmt::format("found {} bytes of numbers, wanted {} for shape {}", bytes.size() - header,
-                               layout.elements * type->width, to_text(layout.shape)));
+  const std::uint64_t wanted = layout.elements * type->type.width;
+  if (wanted != found) {
+    fail_at(place,
+            fmt::format("found {} bytes of numbers, wanted {} for shape {}", found, wanted, to_text(layout.shape)));
   }
-  return read_numbers(layout, bytes.subspan(header), use, place);
+  return read_numbers(layout, std::move(file), header, use, place);
 }
 
 const DataReader kIdxPair = {"an IDX file (MNIST's; also with .gz)", DataKeys::kPair, is_idx, read_pair};

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/npy_header.hpp"
+#include "fusion/data/sources.hpp"
 
 namespace hfta::fusion {
 
@@ -13,15 +15,16 @@ void fail_at(const std::string& place, const std::string& message) {
   throw Error(ErrorKind::kConfig, place + (place.empty() ? "" : ": ") + message);
 }
 
-StoredArray parse_npy(std::span<const std::byte> bytes, Use use, const std::string& place) {
-  const NpyHeader header = parse_npy_header(bytes, place);
-  const std::size_t wanted = header.elements * header.width;
-  const std::size_t found = bytes.size() - header.size;
+StoredArray parse_npy(std::shared_ptr<const ByteSource> file, Use use, const std::string& place) {
+  constexpr std::uint64_t kMostHeader = 1 << 20;  // NumPy's own are of a hundred bytes
+  const NpyHeader header = parse_npy_header(first_bytes(*file, kMostHeader), place);
+  const std::uint64_t wanted = header.elements * header.type.width;
+  const std::uint64_t found = file->size() - header.size;
   if (found != wanted) {
     fail_at(place,
             fmt::format("found {} bytes of numbers, wanted {} for shape {}", found, wanted, to_text(header.shape)));
   }
-  return read_numbers(header, bytes.subspan(header.size), use, place);
+  return read_numbers(header, std::move(file), header.size, use, place);
 }
 
 std::vector<std::byte> read_bytes(const std::filesystem::path& path, const std::string& place) {

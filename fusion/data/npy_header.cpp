@@ -108,8 +108,8 @@ void set_type(NpyHeader& header, const std::string& type, const std::string& pla
     fail_at(place, fmt::format("found an array of {} '{}', wanted numbers (booleans, integers, float16/32/64)",
                                object ? "Python objects" : "type", excerpt(type)));
   }
-  header.kind = found->second.first;
-  header.width = found->second.second;
+  header.type.kind = found->second.first;
+  header.type.width = found->second.second;
   header.big_endian = type[0] == '>';
 }
 
@@ -164,7 +164,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   NpyHeader header;
   header.size = start + length;
   parse_dictionary(header, text.substr(start, length), place);
-  const std::size_t room = kMostBytes / header.width;
+  const std::size_t room = kMostBytes / header.type.width;
   header.elements = 1;
   for (const std::int64_t size : header.shape) {
     const auto items = static_cast<std::size_t>(size);

@@ -10,26 +10,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-StoredArray read_npy_file(const fs::path& path, Use use, const std::string& place) {
-  return parse_npy(read_bytes(path, place), use, place + ": " + printable(path.filename().string()));
+StoredArray read_npy_file(const fs::path& path, Use use, const DataFiles& files, const std::string& place) {
+  return parse_npy(files.open(path, place), use, place + ": " + printable(path.filename().string()));
 }
 
 // A folder of .npy files, named as the members of an .npz would be.
-Dataset read_folder(const fs::path& folder, const DataSource& source, const Uses& uses, const std::string& place) {
+Dataset read_folder(const fs::path& folder, const DataSource& source, const Uses& uses, const DataFiles& files,
+                    const std::string& place) {
   return from_named_arrays(source, uses, place, [&](const std::string& name, Use use) {
-    return read_npy_file(folder / (lower_extension(name) == ".npy" ? name : name + ".npy"), use, place);
+    return read_npy_file(folder / (lower_extension(name) == ".npy" ? name : name + ".npy"), use, files, place);
   });
 }
 
-Dataset read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
+Dataset read_pair(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                  const std::string& place) {
   return from_pair(path, source, uses, place,
-                   [&](const std::string& name, Use use) { return read_npy_file(name, use, place); });
+                   [&](const std::string& name, Use use) { return read_npy_file(name, use, files, place); });
 }
 
-Dataset read_archive(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
+Dataset read_archive(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                     const std::string& place) {
   Allowance allowance(fs::file_size(path));
   return from_named_arrays(source, uses, place, [&](const std::string& name, Use use) {
-    return read_npz(path, name, use, allowance, place);
+    return read_npz(path, name, use, files, allowance, place);
   });
 }
 

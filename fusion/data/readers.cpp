@@ -5,7 +5,8 @@
 namespace hfta::fusion {
 
 const std::vector<DataReader>& data_readers() {
-  static const std::vector<DataReader> readers = {kNpyFolder, kNpzArchive, kNpyPair, kTable, kSafetensors, kIdxPair};
+  static const std::vector<DataReader> readers = {kCifar, kNpyFolder,   kNpzArchive, kNpyPair,
+                                                  kTable, kSafetensors, kIdxPair,    kTokens};
   return readers;
 }
 
@@ -15,11 +16,13 @@ const DataReader* reader_of(const std::filesystem::path& path) {
   return found == all.end() ? nullptr : &*found;
 }
 
-std::string lower_extension(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return extension;
+std::string lower_name(const std::filesystem::path& path) {
+  std::string name = path.filename().string();
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return name;
 }
+
+std::string lower_extension(const std::filesystem::path& path) { return lower_name(path.extension()); }
 
 DataKeys data_keys(const std::filesystem::path& path) {
   const DataReader* const reader = reader_of(path);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fusion/data/arrays.hpp"
+#include "fusion/data/sources.hpp"
 #include "fusion/dataset.hpp"
 
 namespace hfta::fusion {
@@ -17,7 +18,7 @@ struct DataReader {
   /// Whether a file (or folder) of that name is one. Capitals do not matter.
   bool (*takes)(const std::filesystem::path& path);
   /// Throws Error{kConfig}, beginning with `place`.
-  Dataset (*read)(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
+  Dataset (*read)(const std::filesystem::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
                   const std::string& place);
 };
 
@@ -26,9 +27,11 @@ struct DataReader {
 /// nullptr: none.
 [[nodiscard]] const DataReader* reader_of(const std::filesystem::path& path);
 
+/// The name, without its folder, in small letters.
+[[nodiscard]] std::string lower_name(const std::filesystem::path& path);
 /// The extension in small letters: ".npz".
 [[nodiscard]] std::string lower_extension(const std::filesystem::path& path);
 
-extern const DataReader kNpyFolder, kNpyPair, kNpzArchive, kTable, kSafetensors, kIdxPair;
+extern const DataReader kCifar, kTokens, kNpyFolder, kNpyPair, kNpzArchive, kTable, kSafetensors, kIdxPair;
 
 }  // namespace hfta::fusion

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -20,52 +21,55 @@ constexpr std::uint64_t kHeaderLimit = 16u << 20;
 [[noreturn]] void malformed(const std::string& what) { throw Error(ErrorKind::kStorage, "safetensors: " + what); }
 
 std::uint64_t element_size(const std::string& dtype) {
-  static const std::map<std::string, std::uint64_t> sizes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
-                                                             {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
-                                                             {"U8", 1},  {"BOOL", 1}};
+  static const std::map<std::string, std::uint64_t> sizes = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2},
+      {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},  {"U8", 1},  {"BOOL", 1}};
   const auto it = sizes.find(dtype);
   if (it == sizes.end()) malformed("unknown dtype '" + dtype + "'");
   return it->second;
 }
 
-TensorView parse_tensor(const std::string& name, const nlohmann::json& entry, std::span<const std::byte> data) {
-  TensorView view;
-  view.name = name;
-  view.dtype = entry.at("dtype").get<std::string>();
-  std::uint64_t size = element_size(view.dtype);
+// `data`: bytes behind the header, which takes the file's first `header`.
+TensorPlace parse_tensor(const std::string& name, const nlohmann::json& entry, std::uint64_t header,
+                         std::uint64_t data) {
+  TensorPlace tensor;
+  tensor.name = name;
+  tensor.dtype = entry.at("dtype").get<std::string>();
+  std::uint64_t size = element_size(tensor.dtype);
   for (const nlohmann::json& dim : entry.at("shape")) {
     const auto extent = dim.get<std::uint64_t>();
     if (extent > (std::uint64_t{1} << 40)) malformed("'" + name + "' has an absurd shape");
     if (__builtin_mul_overflow(size, extent, &size)) malformed("'" + name + "' has an absurd shape");
-    view.shape.push_back(static_cast<std::int64_t>(extent));
+    tensor.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const auto& offsets = entry.at("data_offsets");
   const auto begin = offsets.at(0).get<std::uint64_t>(), end = offsets.at(1).get<std::uint64_t>();
-  if (begin > end || end > data.size() || end - begin != size) {
-    malformed(fmt::format("'{}' lies at {}..{} of {} bytes, wanted {} bytes", name, begin, end, data.size(), size));
+  if (begin > end || end > data || end - begin != size) {
+    malformed(fmt::format("'{}' lies at {}..{} of {} bytes, wanted {} bytes", name, begin, end, data, size));
   }
-  view.bytes = data.subspan(begin, end - begin);
-  return view;
+  tensor.begin = header + begin;
+  tensor.end = header + end;
+  return tensor;
 }
 
-SafetensorsFile parse_header(const nlohmann::json& header, std::span<const std::byte> data) {
-  SafetensorsFile file;
-  for (const auto& [name, entry] : header.items()) {
+SafetensorsHeader parse_entries(const nlohmann::json& entries, std::uint64_t header, std::uint64_t data) {
+  SafetensorsHeader file;
+  for (const auto& [name, entry] : entries.items()) {
     if (name == "__metadata__") {
       file.metadata = entry.get<std::map<std::string, std::string>>();
     } else {
-      file.tensors.push_back(parse_tensor(name, entry, data));
+      file.tensors.push_back(parse_tensor(name, entry, header, data));
     }
   }
-  std::sort(file.tensors.begin(), file.tensors.end(), [](const TensorView& a, const TensorView& b) {
-    return a.bytes.data() != b.bytes.data() ? a.bytes.data() < b.bytes.data() : a.bytes.size() < b.bytes.size();
+  std::sort(file.tensors.begin(), file.tensors.end(), [](const TensorPlace& a, const TensorPlace& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
-  const std::byte* expected = data.data();
-  for (const TensorView& tensor : file.tensors) {
-    if (tensor.bytes.data() != expected) malformed("'" + tensor.name + "' overlaps its neighbour or leaves a gap");
-    expected += tensor.bytes.size();
+  std::uint64_t expected = header;
+  for (const TensorPlace& tensor : file.tensors) {
+    if (tensor.begin != expected) malformed("'" + tensor.name + "' overlaps its neighbour or leaves a gap");
+    expected = tensor.end;
   }
-  if (expected != data.data() + data.size()) malformed("bytes behind the last tensor");
+  if (expected != header + data) malformed("bytes behind the last tensor");
   return file;
 }
 
@@ -106,19 +110,32 @@ std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
   return out;
 }
 
-SafetensorsFile parse_safetensors(std::span<const std::byte> bytes) {
-  if (bytes.size() < 8) malformed(fmt::format("found {} bytes, wanted at least 8", bytes.size()));
+std::uint64_t safetensors_header_size(std::span<const std::byte> first, std::uint64_t file) {
+  if (first.size() < 8) malformed(fmt::format("found {} bytes, wanted at least 8", first.size()));
   std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), 8);
-  if (length > kHeaderLimit || length > bytes.size() - 8) {
-    malformed(fmt::format("header claims {} of {} bytes", length, bytes.size()));
-  }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  std::memcpy(&length, first.data(), 8);
+  if (length > kHeaderLimit || length > file - 8) malformed(fmt::format("header claims {} of {} bytes", length, file));
+  return 8 + length;
+}
+
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> header, std::uint64_t file) {
+  const std::string_view text(reinterpret_cast<const char*>(header.data()) + 8, header.size() - 8);
   try {
-    return parse_header(parse_json(text), bytes.subspan(8 + length));
+    return parse_entries(parse_json(text), header.size(), file - header.size());
   } catch (const nlohmann::json::exception& e) {
     malformed(std::string("header: ") + e.what());
   }
+}
+
+SafetensorsFile parse_safetensors(std::span<const std::byte> bytes) {
+  SafetensorsHeader header =
+      parse_safetensors_header(bytes.first(safetensors_header_size(bytes, bytes.size())), bytes.size());
+  SafetensorsFile file{{}, std::move(header.metadata)};
+  for (TensorPlace& tensor : header.tensors) {
+    file.tensors.push_back({std::move(tensor.name), std::move(tensor.dtype), std::move(tensor.shape),
+                            bytes.subspan(tensor.begin, tensor.end - tensor.begin)});
+  }
+  return file;
 }
 
 const char* safetensors_name(DType dtype) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <memory>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -16,42 +17,41 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Type {
-  char kind;
-  std::size_t width;
-};
-const std::map<std::string, Type> kTypes = {{"F64", {'f', 8}}, {"F32", {'f', 4}}, {"F16", {'f', 2}}, {"BF16", {'B', 2}},
-                                            {"I64", {'i', 8}}, {"I32", {'i', 4}}, {"I16", {'i', 2}}, {"I8", {'i', 1}},
-                                            {"U64", {'u', 8}}, {"U32", {'u', 4}}, {"U16", {'u', 2}}, {"U8", {'u', 1}},
-                                            {"BOOL", {'b', 1}}};
+const std::map<std::string, NumberType> kTypes = {
+    {"F64", {'f', 8}}, {"F32", {'f', 4}}, {"F16", {'f', 2}}, {"BF16", {'B', 2}}, {"I64", {'i', 8}},
+    {"I32", {'i', 4}}, {"I16", {'i', 2}}, {"I8", {'i', 1}},  {"U64", {'u', 8}},  {"U32", {'u', 4}},
+    {"U16", {'u', 2}}, {"U8", {'u', 1}},  {"BOOL", {'b', 1}}};
 
-SafetensorsFile parse(std::span<const std::byte> bytes, const std::string& place) {
+SafetensorsHeader read_header(const ByteSource& file, const std::string& place) {
   try {
-    return parse_safetensors(bytes);
+    const std::uint64_t size = safetensors_header_size(first_bytes(file, 8), file.size());
+    return parse_safetensors_header(first_bytes(file, size), file.size());
   } catch (const Error& error) {
     fail_at(place, error.what());
   }
 }
 
-StoredArray array_of(const SafetensorsFile& file, const std::string& name, Use use, const std::string& place) {
-  const auto found = std::find_if(file.tensors.begin(), file.tensors.end(),
-                                  [&](const TensorView& tensor) { return tensor.name == name; });
-  if (found == file.tensors.end()) {
+StoredArray array_of(const SafetensorsHeader& header, const std::shared_ptr<const ByteSource>& file,
+                     const std::string& name, Use use, const std::string& place) {
+  const auto found = std::find_if(header.tensors.begin(), header.tensors.end(),
+                                  [&](const TensorPlace& tensor) { return tensor.name == name; });
+  if (found == header.tensors.end()) {
     std::vector<std::string> names;
-    for (const TensorView& tensor : file.tensors) names.push_back(tensor.name);
+    for (const TensorPlace& tensor : header.tensors) names.push_back(tensor.name);
     fail_at(place, fmt::format("found no array '{}'{}", printable(name), suggestion(name, names)));
   }
-  const Type type = kTypes.at(found->dtype);  // parse_safetensors knows no others
-  NumberLayout layout{type.kind, type.width, false, false, found->shape, 0};
-  layout.elements = found->bytes.size() / layout.width;
-  return read_numbers(layout, found->bytes, use, place + ": " + printable(name));
+  // The header's parser knows no other types.
+  NumberLayout layout{kTypes.at(found->dtype), false, false, found->shape, 0};
+  layout.elements = (found->end - found->begin) / layout.type.width;
+  return read_numbers(layout, file, found->begin, use, place + ": " + printable(name));
 }
 
-Dataset read_tensors(const fs::path& path, const DataSource& source, const Uses& uses, const std::string& place) {
-  const std::vector<std::byte> bytes = read_bytes(path, place);
-  const SafetensorsFile file = parse(bytes, place);
+Dataset read_tensors(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
+                     const std::string& place) {
+  const std::shared_ptr<const ByteSource> file = files.open(path, place);
+  const SafetensorsHeader header = read_header(*file, place);
   return from_named_arrays(source, uses, place,
-                           [&](const std::string& name, Use use) { return array_of(file, name, use, place); });
+                           [&](const std::string& name, Use use) { return array_of(header, file, name, use, place); });
 }
 
 }  // namespace

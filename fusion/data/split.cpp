@@ -4,28 +4,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "base/random.hpp"
 #include "fusion/data/array_file.hpp"
+#include "fusion/data/sources.hpp"
 
 namespace hfta::fusion {
 namespace {
 
+// What lies in memory is copied; of what lies in a file it is noted where.
 Field rows_of(const Field& field, const std::vector<std::int64_t>& indices) {
-  Field out{field.name, field.shape, {}};
-  const std::int64_t stride = field.stride();
-  std::visit(
-      [&](const auto& from) {
-        std::decay_t<decltype(from)> to;
-        to.reserve(indices.size() * static_cast<std::size_t>(stride));
-        for (const std::int64_t i : indices) {
-          const auto row = from.begin() + i * stride;
-          to.insert(to.end(), row, row + stride);
-        }
-        out.data = std::move(to);
-      },
-      field.data);
+  Field out = field;
+  if (field.data.memory() == nullptr) {
+    auto chosen = indices;
+    if (field.rows.chosen != nullptr) {
+      for (std::int64_t& index : chosen) index = (*field.rows.chosen)[static_cast<std::size_t>(index)];
+    }
+    out.rows.chosen = std::make_shared<const std::vector<std::int64_t>>(std::move(chosen));
+    return out;
+  }
+  const std::size_t sample = static_cast<std::size_t>(field.stride()) * field.data.type().width;
+  auto copies = std::make_shared<MemorySource>(indices.size() * sample);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    field.gather_stored(indices[i], indices[i] + 1, copies->bytes().data() + i * sample);
+  }
+  const auto size = static_cast<std::int64_t>(indices.size()) * field.stride();
+  out.data = Numbers(std::move(copies), 0, size, field.data.type(), field.dtype());
+  out.rows = {};
   return out;
 }
 
@@ -39,6 +47,38 @@ std::int64_t part_size(std::int64_t n, std::optional<double> fraction, const cha
     fail_at(place, fmt::format("{}: found no samples in {} of {}, wanted at least one", name, *fraction, n));
   }
   return size;
+}
+
+// Samples [begin, end), where they lie.
+Dataset part_of(const Dataset& data, std::int64_t begin, std::int64_t end) {
+  Dataset out = data;
+  const auto cut = [&](Field& field) {
+    if (field.rows.step == 0) field.rows.step = field.stride();
+    field.rows.first += begin * field.rows.step;
+  };
+  for (Field& input : out.inputs) cut(input);
+  cut(out.target);
+  out.size = end - begin;
+  return out;
+}
+
+// Training, validation and test one behind another. No number is in two of them: the windows at the end of a part that
+// reach into the next are left out.
+Splits split_sequence(const Dataset& data, std::int64_t validation, std::int64_t test, const std::string& place) {
+  const std::int64_t left_out = data.overlap - 1;
+  const std::int64_t test_begin = data.size - test;
+  const std::int64_t validation_begin = test_begin - validation;
+  const std::int64_t train_end = validation_begin - left_out;
+  const std::int64_t validation_end = test > 0 ? test_begin - left_out : test_begin;
+  if (train_end < 1 || (validation > 0 && validation_end <= validation_begin)) {
+    fail_at(place, fmt::format("found {} windows, each sharing tokens with the {} behind it, wanted more for training, "
+                               "{} for validation and {} for test",
+                               data.size, left_out, validation, test));
+  }
+  Splits splits{part_of(data, 0, train_end), {}, {}};
+  if (validation > 0) splits.validation = part_of(data, validation_begin, validation_end);
+  if (test > 0) splits.test = part_of(data, test_begin, data.size);
+  return splits;
 }
 
 }  // namespace
@@ -61,6 +101,7 @@ Splits split(Dataset data, std::optional<double> validation, std::optional<doubl
                                test_size + validation_size));
   }
   if (test_size + validation_size == 0) return {std::move(data), {}, {}};
+  if (data.overlap > 0) return split_sequence(data, validation_size, test_size, place);
 
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});

@@ -52,7 +52,7 @@ std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, boo
   if (training) ++shared_runs_;
   const Program& program = training ? trainer_ : evaluator_;
   std::vector<at::Tensor> inputs;
-  for (const at::Tensor& input : samples.inputs) inputs.push_back(samples.of(input));
+  for (const SampleArray& input : samples.inputs) inputs.push_back(samples.of(input));
   return std::make_shared<const ValueEnv>(program.share(inputs, chunks_.front().leaves));
 }
 

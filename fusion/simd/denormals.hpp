@@ -1,6 +1,5 @@
 #pragma once
-/// Flushes denormal numbers to zero on the calling thread while an object lives. Processors compute with them about a
-/// hundred times slower, and optimizer states decay into them. What is lost is below 1e-37.
+/// How the calling thread computes with denormal numbers.
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -8,20 +7,29 @@
 
 namespace hfta::fusion::simd {
 
-class FlushDenormals {
+/// Denormal numbers are zeros while an object lives (kFlush: results and operands), or numbers like others. What was is
+/// restored.
+template <bool kFlush>
+class Denormals {
  public:
-  FlushDenormals(const FlushDenormals&) = delete;
-  FlushDenormals& operator=(const FlushDenormals&) = delete;
+  Denormals(const Denormals&) = delete;
+  Denormals& operator=(const Denormals&) = delete;
 #if defined(__SSE2__)
-  FlushDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kFlush); }
-  ~FlushDenormals() { _mm_setcsr(before_); }
+  Denormals() : before_(_mm_getcsr()) { _mm_setcsr(kFlush ? before_ | kZeros : before_ & ~kZeros); }
+  ~Denormals() { _mm_setcsr(before_); }
 
  private:
-  static constexpr unsigned kFlush = 0x8040;  // results to zero, operands are zeros
+  static constexpr unsigned kZeros = 0x8040;  // results to zero, operands are zeros
   unsigned before_;
 #else
-  FlushDenormals() {}
+  Denormals() {}
 #endif
 };
+
+/// Processors compute with them about a hundred times slower, and optimizer states decay into them. What is lost is
+/// below 1e-37.
+using FlushDenormals = Denormals<true>;
+/// For conversions that are exact.
+using KeepDenormals = Denormals<false>;
 
 }  // namespace hfta::fusion::simd

@@ -2,17 +2,93 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fusion/slots/scalar_type.hpp"
+
 namespace hfta::fusion {
+
+SampleArray::SampleArray(const at::Tensor& all) : SampleArray(all, all.scalar_type()) {}
+
+SampleArray::SampleArray(const at::Tensor& stored, at::ScalarType type)
+    : tensor_(stored), size_(stored.dim() > 0 ? stored.size(0) : 1), type_(type) {}
+
+SampleArray::SampleArray(Field field, std::int64_t size, at::ScalarType type)
+    : field_(std::move(field)), size_(size), type_(type) {}
+
+std::int64_t SampleArray::stride() const {
+  return tensor_.defined() ? tensor_.numel() / std::max<std::int64_t>(1, size_) : field_.stride();
+}
+
+at::Tensor SampleArray::taken(const at::Tensor& rows) const {
+  return rows.scalar_type() == type_ ? rows : rows.to(type_);
+}
+
+// What a field is gathered as: the type taken, or, where no loops are compiled for that, what its numbers stand for.
+DType SampleArray::gathered_type() const {
+  const bool floating = is_floating(field_.dtype());
+  if (floating && type_ == at::kFloat) return DType::kFloat32;
+  if (floating && type_ == at::kDouble) return DType::kFloat64;
+  return field_.dtype();
+}
+
+void SampleArray::gather(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const {
+  if (order != nullptr) {
+    field_.gather({order, static_cast<std::size_t>(n)}, gathered_type(), out);
+  } else {
+    field_.gather(begin, begin + n, gathered_type(), out);
+  }
+}
+
+at::Tensor SampleArray::gathered(const std::int64_t* order, std::int64_t begin, std::int64_t n) const {
+  std::vector<std::int64_t> shape = {n};
+  shape.insert(shape.end(), field_.shape.begin(), field_.shape.end());
+  const at::Tensor rows = at::empty(shape, scalar_type(gathered_type()));
+  gather(order, begin, n, static_cast<std::byte*>(rows.data_ptr()));
+  return taken(rows);
+}
+
+at::Tensor SampleArray::at(const at::Tensor& index) const {
+  if (tensor_.defined()) return taken(tensor_.index_select(0, index));
+  return gathered(index.const_data_ptr<std::int64_t>(), 0, index.size(0));
+}
+
+at::Tensor SampleArray::range(std::int64_t begin, std::int64_t end) const {
+  if (!tensor_.defined()) return gathered(nullptr, begin, end - begin);
+  const bool all = begin == 0 && end == size_;
+  return taken(all ? tensor_ : tensor_.narrow(0, begin, end - begin));
+}
+
+void SampleArray::copy(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const {
+  if (!tensor_.defined() && scalar_type(gathered_type()) == type_) return gather(order, begin, n, out);
+  if (tensor_.defined() && tensor_.scalar_type() == type_ && tensor_.is_contiguous()) {
+    const auto* const from = static_cast<const std::byte*>(tensor_.const_data_ptr());
+    const auto sample = static_cast<std::int64_t>(tensor_.nbytes()) / std::max<std::int64_t>(1, size_);
+    if (order == nullptr) {
+      std::memcpy(out, from + begin * sample, static_cast<std::size_t>(n * sample));
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      std::memcpy(out + i * sample, from + order[i] * sample, static_cast<std::size_t>(sample));
+    }
+    return;
+  }
+  const at::Tensor rows =
+      order == nullptr ? range(begin, begin + n) : at(at::from_blob(const_cast<std::int64_t*>(order), {n}, at::kLong));
+  const at::Tensor whole = rows.contiguous();
+  std::memcpy(out, whole.const_data_ptr(), whole.nbytes());
+}
 
 std::int64_t Samples::size() const {
   if (end >= 0) return end - begin;
-  return (order.defined() ? order.size(0) : target.size(0)) - begin;
+  return (order.defined() ? order.size(0) : target.size()) - begin;
 }
 
-at::Tensor Samples::of(const at::Tensor& all) const {
+at::Tensor Samples::of(const SampleArray& all) const {
   const std::int64_t n = size();
-  if (order.defined()) return all.index_select(0, order.narrow(0, begin, n));
-  return n == all.size(0) ? all : all.narrow(0, begin, n);
+  return order.defined() ? all.at(order.narrow(0, begin, n)) : all.range(begin, begin + n);
 }
 
 }  // namespace hfta::fusion

@@ -9,39 +9,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "fusion/slots/scalar_type.hpp"
 
 namespace hfta::fusion {
-namespace {
-
-// `dtype`: what numbers become that are no indices.
-at::Tensor to_tensor(const Field& field, std::int64_t size, at::ScalarType dtype, const at::Device& device) {
-  std::vector<std::int64_t> shape = {size};
-  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-  return std::visit(
-      [&](const auto& values) {
-        using T = typename std::decay_t<decltype(values)>::value_type;
-        const at::Tensor host = at::empty(shape, c10::CppTypeToScalarType<T>::value);
-        std::copy(values.begin(), values.end(), host.template data_ptr<T>());
-        return host.to(device, dtype);
-      },
-      field.data);
-}
-
-}  // namespace
-
-DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe, const at::Device& device) {
-  DeviceData out;
-  for (std::size_t i = 0; i < data.inputs.size(); ++i) {
-    const Value& wanted = graph.values[static_cast<std::size_t>(graph.inputs.at(i))];
-    out.inputs.push_back(to_tensor(data.inputs[i], data.size, scalar_type(wanted.dtype), device));
-  }
-  const bool indices = data.target.dtype() == DType::kInt64;
-  out.target = to_tensor(data.target, data.size, indices ? at::kLong : scalar_type(recipe.dtype), device);
-  out.size = data.size;
-  return out;
-}
-
 Epochs::Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation)
     : recipe_(recipe), options_(options), train_(train), validation_(validation) {}
 

@@ -14,8 +14,7 @@ namespace hfta::fusion {
 std::int64_t Epochs::evaluation_batch() const {
   if (options_.fixed_batch > 0) return options_.fixed_batch;
   constexpr std::int64_t kElements = std::int64_t{1} << 20;
-  const std::int64_t per_sample =
-      std::max<std::int64_t>(1, train_.inputs.front().numel() / std::max<std::int64_t>(1, train_.size));
+  const std::int64_t per_sample = std::max<std::int64_t>(1, train_.inputs.front().stride());
   const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
   const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
   const std::int64_t allowed = options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
@@ -30,19 +29,19 @@ std::int64_t Epochs::filled_up(std::int64_t n) const {
 }
 
 // In order; the last one is filled up with its last sample where the graph does not take so few.
-std::vector<Samples> Epochs::evaluation_samples(const DeviceData& data) const {
-  std::vector<Samples> all;
+std::vector<Epochs::EvaluationBatch> Epochs::evaluation_batches(const DeviceData& data) const {
+  std::vector<EvaluationBatch> all;
   for (std::int64_t begin = 0; begin < data.size; begin += evaluation_batch()) {
     const std::int64_t end = std::min(begin + evaluation_batch(), data.size);
-    const std::int64_t missing = filled_up(end - begin) - (end - begin);
-    Samples samples;
-    for (const at::Tensor& input : data.inputs) {
-      at::Tensor rows = input.slice(0, begin, end);
-      if (missing > 0) rows = at::cat({rows, rows.slice(0, -1).repeat_interleave(missing, 0)});
-      samples.inputs.push_back(rows);
+    Samples samples{data.inputs, data.target, {}, begin, end};
+    const std::int64_t filled = filled_up(end - begin);
+    if (filled > end - begin) {
+      const auto numbers = at::TensorOptions().dtype(at::kLong).device(data.target.device());
+      samples.order = at::arange(begin, begin + filled, numbers).clamp_max_(end - 1);
+      samples.begin = 0;
+      samples.end = filled;
     }
-    samples.target = data.target.slice(0, begin, end);
-    all.push_back(std::move(samples));
+    all.push_back({std::move(samples), begin, end});
   }
   return all;
 }
@@ -52,22 +51,23 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
                                                           const std::function<bool(int chunk)>& wanted) const {
   const int c = array.slots_per_chunk();
   std::vector<MetricSums> sums(static_cast<std::size_t>(array.chunks()), MetricSums(recipe_, c == 1 ? 0 : c));
-  const auto add = [&](int chunk, const Samples& samples) {
+  const auto add = [&](int chunk, const EvaluationBatch& batch) {
     if (!wanted(chunk)) return;
-    const at::Tensor output = array.predict(chunk, samples).narrow(c > 1 ? 1 : 0, 0, samples.target.size(0));
-    const at::Tensor target = c > 1 ? with_slots(samples.target, c) : samples.target;
+    const at::Tensor targets = data.target.range(batch.begin, batch.end);
+    const at::Tensor output = array.predict(chunk, batch.samples).narrow(c > 1 ? 1 : 0, 0, targets.size(0));
+    const at::Tensor target = c > 1 ? with_slots(targets, c) : targets;
     sums[static_cast<std::size_t>(chunk)].add(output, target);
   };
-  std::vector<Samples> all = evaluation_samples(data);
+  std::vector<EvaluationBatch> all = evaluation_batches(data);
   if (array.shares_layers()) {
-    for (Samples& samples : all) {
-      array.prepare(samples, false);
-      array.for_each_chunk([&](int k) { add(k, samples); });
-      samples.shared.reset();
+    for (EvaluationBatch& batch : all) {
+      array.prepare(batch.samples, false);
+      array.for_each_chunk([&](int k) { add(k, batch); });
+      batch.samples.shared.reset();
     }
   } else {
     array.for_each_chunk([&](int k) {
-      for (const Samples& samples : all) add(k, samples);
+      for (const EvaluationBatch& batch : all) add(k, batch);
     });
   }
   std::vector<ChunkMetrics> metrics(sums.size());

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
+#include "fusion/data/split.hpp"
 #include "fusion/eager/torch_error.hpp"
 #include "fusion/epochs.hpp"
 
@@ -23,25 +25,10 @@ std::int64_t samples_wanted(const Graph& graph, const Recipe& recipe, const Data
 }
 
 // Repeated where there are fewer.
-Field first_of(const Field& field, std::int64_t size, std::int64_t wanted) {
-  Field out{field.name, field.shape, {}};
-  std::visit(
-      [&](const auto& values) {
-        auto taken = values;
-        taken.clear();
-        for (std::int64_t i = 0; i < wanted * field.stride(); ++i) {
-          taken.push_back(values[static_cast<std::size_t>(i % (size * field.stride()))]);
-        }
-        out.data = std::move(taken);
-      },
-      field.data);
-  return out;
-}
-
 Dataset first_of(const Dataset& data, std::int64_t wanted) {
-  Dataset out{{}, first_of(data.target, data.size, wanted), wanted};
-  for (const Field& input : data.inputs) out.inputs.push_back(first_of(input, data.size, wanted));
-  return out;
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < wanted; ++i) indices.push_back(i % data.size);
+  return subset(data, indices);
 }
 
 void check_output(const Graph& graph, const at::Tensor& output, std::int64_t n) {

@@ -61,8 +61,7 @@ class StepTimer {
       if (kind == Init::Kind::kStored || kind == Init::Kind::kJittered) weight.init.kind = Init::Kind::kStored;
     }
     const std::int64_t n = std::min<std::int64_t>(recipe.batch_size, data.size);
-    for (const at::Tensor& input : data.inputs) samples_.inputs.push_back(input.slice(0, 0, n));
-    samples_.target = data.target.slice(0, 0, n);
+    samples_ = {data.inputs, data.target, {}, 0, n};
   }
   StepTimer(const StepTimer&) = delete;
   StepTimer& operator=(const StepTimer&) = delete;

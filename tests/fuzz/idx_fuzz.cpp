@@ -3,20 +3,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <span>
-#include <variant>
+#include <vector>
 
 #include "base/error.hpp"
 #include "fusion/data/idx.hpp"
+#include "fusion/data/sources.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using hfta::fusion::Use;
+  const auto source = std::make_shared<hfta::fusion::MemorySource>(std::as_bytes(std::span(data, size)));
   for (const Use use : {Use::kNumbers, Use::kLabels, Use::kIntegers}) {
     try {
-      const auto array = hfta::fusion::parse_idx(std::as_bytes(std::span(data, size)), use, "x.idx");
+      const auto array = hfta::fusion::parse_idx(source, use, "x.idx");
       std::size_t elements = 1;
       for (const std::int64_t extent : array.shape) elements *= static_cast<std::size_t>(extent);
-      if (std::visit([](const auto& numbers) { return numbers.size(); }, array.numbers) != elements) std::abort();
+      if (static_cast<std::size_t>(array.numbers.size()) != elements) std::abort();
+      std::vector<std::byte> all(elements * array.numbers.type().width);
+      array.numbers.read(0, all);
     } catch (const hfta::Error& error) {
       if (error.kind() != hfta::ErrorKind::kConfig) throw;
     }

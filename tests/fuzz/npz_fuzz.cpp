@@ -99,10 +99,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   hfta::fusion::Allowance allowance(size, kMemory);
   using hfta::fusion::Use;
   for (const auto& [name, use] : {std::pair("x", Use::kNumbers), std::pair("y", Use::kLabels)}) {
-    try {
-      (void)hfta::fusion::read_npz(file.path(), name, use, allowance, "d.npz");
-    } catch (const hfta::Error& error) {
-      if (error.kind() != hfta::ErrorKind::kConfig) throw;
+    for (const std::uint64_t memory : {kMemory, std::uint64_t{1}}) {  // loaded, and read where it lies
+      try {
+        (void)hfta::fusion::read_npz(file.path(), name, use, hfta::fusion::DataFiles(memory), allowance, "d.npz");
+      } catch (const hfta::Error& error) {
+        if (error.kind() != hfta::ErrorKind::kConfig) throw;
+      }
     }
   }
   return 0;

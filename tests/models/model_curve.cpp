@@ -102,8 +102,8 @@ class Curves {
   /// What `plan` would say against the model; "": nothing.
   [[nodiscard]] std::string plan_refused() const {
     const Samples all = first(batches_.at(0));
-    Dataset data{{}, field_of("y", all.target), all.target.size(0)};
-    for (const at::Tensor& input : all.inputs) data.inputs.push_back(field_of("x", input));
+    Dataset data{{}, field_of("y", all.target.stored()), all.target.size()};
+    for (const SampleArray& input : all.inputs) data.inputs.push_back(field_of("x", input.stored()));
     try {
       check_runnable(graph_, recipe_, init_of(spec_.at("slots").at(0), recipe_.optimizer, graph_).hyper, data,
                      at::kCPU);

@@ -44,6 +44,7 @@ std::string config_for(const Key& key) {
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
   if (only == "file" || key.path == "train.loss.output") return kExported;
   if (only == "arrays") changes.push_back({"name: digits", "train: a.npz"});
+  if (only == "tokens") changes.push_back({"name: digits", "train: a.bin, window: 8"});
   if (only == "table") changes.push_back({"name: digits", "train: a.csv, target: y"});
   if (key.path.starts_with("parameters.*.") && !only.empty()) {
     std::string lr = "{distribution: " + only + ", min: 1, max: 2}";

@@ -55,7 +55,7 @@ void dump(const Model& model, const std::string& name, int chunk, const std::str
   Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
   array.keep_gradients(true);
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, b));
-  std::vector<std::int64_t> shape = model.batch.parts[0].inputs[0].sizes().vec();
+  std::vector<std::int64_t> shape = model.batch.parts[0].inputs[0].stored().sizes().vec();
   shape[0] = kBatches * kSamples;
   const at::Tensor x = counted_normal(shape, model.recipe.dtype, 31);
   const at::Tensor y =

@@ -115,7 +115,7 @@ TEST_CASE("infinite gradients under clipping stay where they are") {
       array.keep_gradients(true);
       Batch batch = model.batch;
       Samples wild = batch.parts[0];
-      wild.inputs = {wild.inputs[0] * 3e38f};  // outputs of the first layer overflow
+      wild.inputs = {wild.inputs[0].stored() * 3e38f};  // outputs of the first layer overflow
       batch.parts.push_back(wild);
       for (int b = 0; b < 4; ++b) {
         SlotInit init = trial(model, b);

@@ -21,8 +21,8 @@ bool gpu_is_there() {
 // The same steps on both; losses within a relative tolerance.
 void compare_steps(Array& host, Array& device, const Batch& batch, int steps, double tolerance) {
   Batch there = batch;
-  for (at::Tensor& input : there.parts[0].inputs) input = input.cuda();
-  there.parts[0].target = there.parts[0].target.cuda();
+  for (SampleArray& input : there.parts[0].inputs) input = input.stored().cuda();
+  there.parts[0].target = there.parts[0].target.stored().cuda();
   for (int s = 0; s < steps; ++s) {
     const std::vector<double> expected = step_all(host, batch);
     for (int k = 0; k < device.chunks(); ++k) {

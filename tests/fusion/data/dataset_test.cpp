@@ -10,6 +10,7 @@
 #include "fusion/data/split.hpp"
 #include "npy_text.hpp"
 #include "temporary_folder.hpp"
+#include "values.hpp"
 
 namespace hfta::fusion::test {
 namespace {
@@ -51,7 +52,7 @@ TEST_CASE("digits are images in 0..1 with ten classes", "[dataset]") {
   CHECK(digits.inputs[0].dtype() == DType::kFloat32);
   CHECK(digits.target.shape.empty());
   CHECK(digits.target.dtype() == DType::kInt64);
-  const auto& pixels = std::get<std::vector<float>>(digits.inputs[0].data);
+  const auto& pixels = values<float>(digits.inputs[0].data);
   CHECK(pixels.size() == 1797 * 64);
   // scikit-learn's load_digits().images[0], first two rows.
   const std::vector<float> first = {0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0};
@@ -60,7 +61,7 @@ TEST_CASE("digits are images in 0..1 with ten classes", "[dataset]") {
   CHECK(*low == 0);
   CHECK(*high == 1);
   // scikit-learn's numpy.bincount(load_digits().target)
-  const auto& labels = std::get<std::vector<std::int64_t>>(digits.target.data);
+  const auto& labels = values<std::int64_t>(digits.target.data);
   std::vector<int> counts(10);
   for (const std::int64_t label : labels) ++counts.at(static_cast<std::size_t>(label));
   CHECK(counts == std::vector<int>{178, 182, 177, 183, 181, 182, 181, 179, 174, 180});
@@ -70,7 +71,7 @@ TEST_CASE("the diabetes table is scaled as scikit-learn scales it", "[dataset]")
   const Dataset data = load_data(table(kData / "diabetes.csv", "target"), false, 1, kData).train;
   CHECK(data.size == 442);
   CHECK(data.inputs[0].shape == Shape{10});
-  const auto& x = std::get<std::vector<double>>(data.inputs[0].data);
+  const auto& x = values<double>(data.inputs[0].data);
   for (std::size_t c = 0; c < 10; ++c) {
     double sum = 0;
     double squares = 0;
@@ -81,7 +82,7 @@ TEST_CASE("the diabetes table is scaled as scikit-learn scales it", "[dataset]")
     CHECK(sum == Approx(0).margin(1e-7));
     CHECK(squares == Approx(1).epsilon(1e-8));
   }
-  const auto& y = std::get<std::vector<double>>(data.target.data);
+  const auto& y = values<double>(data.target.data);
   CHECK(y[0] == 151);
   CHECK(std::accumulate(y.begin(), y.end(), 0.0) / 442 == Approx(152.13348416).epsilon(1e-9));
 }
@@ -123,9 +124,9 @@ TEST_CASE("inputs that take integers keep them", "[dataset]") {
   source.x = {"ids", "mask", "x"};
   const std::vector<DType> inputs = {DType::kInt64, DType::kBool, DType::kFloat32};
   const Dataset data = load_data(source, true, 1, kData, inputs).train;
-  CHECK(std::get<std::vector<std::int64_t>>(data.inputs[0].data) == ids);
-  CHECK(std::get<std::vector<std::int64_t>>(data.inputs[1].data) == std::vector<std::int64_t>{1, 0, 0, 1});
-  CHECK(std::get<std::vector<double>>(data.inputs[2].data) == std::vector<double>{1, 2});
+  CHECK(values<std::int64_t>(data.inputs[0].data) == ids);
+  CHECK(values<std::int64_t>(data.inputs[1].data) == std::vector<std::int64_t>{1, 0, 0, 1});
+  CHECK(values<double>(data.inputs[2].data) == std::vector<double>{1, 2});
 
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 0.5F}));
   CHECK_THROWS_WITH(load_data(source, true, 1, kData, inputs),
@@ -136,7 +137,7 @@ TEST_CASE("inputs that take integers keep them", "[dataset]") {
 
   const DataSource csv = table(folder.write("t.csv", "a,b,y\n1,-2,0.5\n3,4,1.5\n"));
   const Dataset rows = load_data(csv, false, 1, kData, {DType::kInt32}).train;
-  CHECK(std::get<std::vector<std::int64_t>>(rows.inputs[0].data) == std::vector<std::int64_t>{1, -2, 3, 4});
+  CHECK(values<std::int64_t>(rows.inputs[0].data) == std::vector<std::int64_t>{1, -2, 3, 4});
 
   DataSource digits;
   digits.name = "digits";
@@ -169,9 +170,11 @@ TEST_CASE("data that cannot be used are refused", "[dataset]") {
              Catch::Contains("y.npy: found label 0.5 at element 1, wanted a whole number"));
 
   CHECK(error_of(folder_of("/no/such.npz")) == place + "/no/such.npz: found no such file");
-  CHECK_THAT(error_of(folder_of(folder.write("d.parquet", "x"))),
-             Catch::Contains(
-                 "found a file of kind '.parquet', wanted one of: a folder of .npy files; .npz; .npy; .csv, .tsv"));
+  CHECK_THAT(
+      error_of(folder_of(folder.write("d.parquet", "x"))),
+      Catch::Contains(
+          "found a file of kind '.parquet', wanted one of: CIFAR's binary files, or their folder; a folder of .npy "
+          "files; .npz; .npy; .csv, .tsv"));
   CHECK_THAT(error_of(folder_of(folder.write("t.csv", "a,y\n1,2\n"))), Catch::Contains("target: found nothing"));
   CHECK_THAT(error_of(folder_of(folder.write("a/x.npy", three))), Catch::Contains("y: found nothing"));
   DataSource builtin;
@@ -218,7 +221,7 @@ Dataset numbered(std::int64_t n) {
   return data;
 }
 
-std::vector<double> members(const Dataset& data) { return std::get<std::vector<double>>(data.target.data); }
+std::vector<double> members(const Dataset& data) { return values<double>(data.target.data); }
 
 TEST_CASE("splits are disjoint, whole, of the sizes asked for, and stable", "[dataset]") {
   struct Fractions {
@@ -244,7 +247,7 @@ TEST_CASE("splits are disjoint, whole, of the sizes asked for, and stable", "[da
       const std::vector<double> inside = members(*part);
       CHECK(std::is_sorted(inside.begin(), inside.end()));
       CHECK(static_cast<std::int64_t>(inside.size()) == part->size);
-      CHECK(std::get<std::vector<double>>(part->inputs[0].data) == inside);
+      CHECK(values<double>(part->inputs[0].data) == inside);
       all.insert(inside.begin(), inside.end());
     }
     if (splits.validation) CHECK(splits.validation->size == c.validation_size);

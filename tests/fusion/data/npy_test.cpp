@@ -4,12 +4,13 @@
 #include "fusion/data/array_file.hpp"
 #include "npy_text.hpp"
 #include "temporary_folder.hpp"
+#include "values.hpp"
 
 namespace hfta::fusion::test {
 namespace {
 
 StoredArray parse(const std::string& bytes, Use use = Use::kNumbers) {
-  return parse_npy(std::as_bytes(std::span(bytes)), use, "x.npy");
+  return parse_npy(in_memory(bytes), use, "x.npy");
 }
 
 std::string error_of(const std::string& bytes, Use use = Use::kNumbers) {
@@ -66,7 +67,7 @@ TEST_CASE("every plain type becomes the number kind that holds it", "[npy]") {
 
 TEST_CASE("half floats cover subnormals and both ends", "[npy]") {
   const auto file = npy<std::uint16_t>("<f2", "(5,)", {0x0001, 0x03ff, 0x0400, 0x7bff, 0x8000});
-  CHECK(std::get<Floats>(parse(file).numbers) == Floats{0x1p-24F, 1023 * 0x1p-24F, 0x1p-14F, 65504, -0.0F});
+  CHECK(values<float>(parse(file).numbers) == Floats{0x1p-24F, 1023 * 0x1p-24F, 0x1p-14F, 65504, -0.0F});
 }
 
 TEST_CASE("Fortran order is put right", "[npy]") {
@@ -84,14 +85,14 @@ TEST_CASE("Fortran order is put right", "[npy]") {
     }
   }
   const StoredArray array = parse(npy_file(npy_header("<f4", "(2, 3, 2)", true), bytes_of(columns)));
-  CHECK(std::get<Floats>(array.numbers) == rows);
+  CHECK(values<float>(array.numbers) == rows);
 }
 
 TEST_CASE("headers are read as Python may write them", "[npy]") {
   const std::string payload = bytes_of<float>({1, 2});
   for (const int version : {1, 2, 3}) {
     CAPTURE(version);
-    CHECK(std::get<Floats>(parse(npy_file(npy_header("<f4", "(2,)"), payload, version)).numbers) == Floats{1, 2});
+    CHECK(values<float>(parse(npy_file(npy_header("<f4", "(2,)"), payload, version)).numbers) == Floats{1, 2});
   }
   for (const std::string header : {"{'shape': (1, 2), 'fortran_order': False, 'descr': '<f4'}",
                                    "{\"shape\":(1,2,),\"fortran_order\":False,\"descr\":\"<f4\",}",
@@ -165,7 +166,7 @@ TEST_CASE("no flipped bit of a header makes the reader misbehave", "[npy]") {
       try {
         // Some flips leave a header of the same size in bytes: (3, 2) or <i4, say.
         const StoredArray array = parse(bytes);
-        const auto count = std::visit([](const auto& numbers) { return numbers.size(); }, array.numbers);
+        const auto count = static_cast<std::size_t>(array.numbers.size());
         std::size_t product = 1;
         for (const std::int64_t size : array.shape) product *= static_cast<std::size_t>(size);
         CHECK(count == product);

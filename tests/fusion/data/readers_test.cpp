@@ -10,6 +10,7 @@
 #include "fusion/data/idx.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "temporary_folder.hpp"
+#include "values.hpp"
 
 namespace hfta::fusion::test {
 namespace {
@@ -21,8 +22,6 @@ std::string idx(unsigned type, const std::vector<unsigned>& shape, const std::st
   }
   return text + numbers;
 }
-
-std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
 std::string error_of(const std::function<void()>& work) {
   try {
@@ -45,8 +44,7 @@ DataSource source_of(const std::filesystem::path& train) {
 
 TEST_CASE("IDX files of every type are read, big-endian") {
   const auto numbers = [](unsigned type, const std::string& text) {
-    return std::visit([](const auto& all) { return std::vector<double>(all.begin(), all.end()); },
-                      parse_idx(bytes_of(idx(type, {2, 1}, text)), Use::kNumbers, "f").numbers);
+    return as_doubles(parse_idx(in_memory(idx(type, {2, 1}, text)), Use::kNumbers, "f").numbers);
   };
   CHECK(numbers(0x08, {'\x01', '\xff'}) == std::vector<double>{1, 255});
   CHECK(numbers(0x09, {'\x01', '\xff'}) == std::vector<double>{1, -1});
@@ -54,14 +52,15 @@ TEST_CASE("IDX files of every type are read, big-endian") {
   CHECK(numbers(0x0C, {0, 0, 1, 0, '\xff', '\xff', '\xff', '\xff'}) == std::vector<double>{256, -1});
   CHECK(numbers(0x0D, {'\x3f', '\x80', 0, 0, '\xc0', 0, 0, 0}) == std::vector<double>{1, -2});
   CHECK(numbers(0x0E, {'\x3f', '\xf0', 0, 0, 0, 0, 0, 0, '\xc0', 0, 0, 0, 0, 0, 0, 0}) == std::vector<double>{1, -2});
-  const StoredArray bytes = parse_idx(bytes_of(idx(0x08, {2, 3}, "abcdef")), Use::kNumbers, "f");
+  const StoredArray bytes = parse_idx(in_memory(idx(0x08, {2, 3}, "abcdef")), Use::kNumbers, "f");
   CHECK(bytes.shape == Shape{2, 3});
-  CHECK(std::holds_alternative<std::vector<float>>(bytes.numbers));
+  CHECK(bytes.numbers.dtype() == DType::kFloat32);
+  CHECK(bytes.numbers.type() == NumberType{'u', 1});
 }
 
 TEST_CASE("what is no IDX file is refused with words") {
   const auto error = [](const std::string& text) {
-    return error_of([&] { (void)parse_idx(bytes_of(text), Use::kNumbers, "f"); });
+    return error_of([&] { (void)parse_idx(in_memory(text), Use::kNumbers, "f"); });
   };
   CHECK(error("") == "f: found no IDX header, wanted two zero bytes");
   CHECK(error("abcd") == "f: found no IDX header, wanted two zero bytes");
@@ -82,8 +81,8 @@ TEST_CASE("MNIST's files are data as they are") {
   const Dataset data = load_data(source, true, 1, "").train;
   CHECK(data.size == 2);
   CHECK(data.inputs.at(0).shape == Shape{2, 2});
-  CHECK(std::get<std::vector<float>>(data.inputs[0].data)[7] == 'h');
-  CHECK(std::get<std::vector<std::int64_t>>(data.target.data) == std::vector<std::int64_t>{7, 0});
+  CHECK(values<float>(data.inputs[0].data)[7] == 'h');
+  CHECK(values<std::int64_t>(data.target.data) == std::vector<std::int64_t>{7, 0});
   source.y.clear();
   CHECK_THAT(error_of([&] { (void)load_data(source, true, 1, ""); }),
              Catch::Contains("wanted the file of the targets"));
@@ -105,9 +104,9 @@ TEST_CASE("arrays of a safetensors file are read by name, of every type of numbe
   source.x = {"x", "half"};
   const Dataset data = load_data(source, true, 1, "").train;
   CHECK(data.size == 2);
-  CHECK(std::get<std::vector<float>>(data.inputs.at(0).data) == x);
-  CHECK(std::get<std::vector<float>>(data.inputs.at(1).data) == std::vector<float>{1, -2});
-  CHECK(std::get<std::vector<std::int64_t>>(data.target.data) == y);
+  CHECK(values<float>(data.inputs.at(0).data) == x);
+  CHECK(values<float>(data.inputs.at(1).data) == std::vector<float>{1, -2});
+  CHECK(values<std::int64_t>(data.target.data) == y);
   source.x = {"hlf"};
   CHECK_THAT(error_of([&] { (void)load_data(source, true, 1, ""); }),
              Catch::Contains("found no array 'hlf'; did you mean 'half'?"));
@@ -127,6 +126,9 @@ TEST_CASE("every reader takes files of its own by name") {
       {"t10k-images.idx3-ubyte", "an IDX file (MNIST's; also with .gz)"},
       {"emnist.idx", "an IDX file (MNIST's; also with .gz)"},
       {"my-idx.csv", ".csv, .tsv (also with .gz)"},
+      {"data_batch_3.bin", "CIFAR's binary files, or their folder"},
+      {"Test_Batch.bin", "CIFAR's binary files, or their folder"},
+      {"train.bin", ".bin (raw tokens)"},
       {"a.parquet", ""},
       {"midx", ""},
   };

@@ -39,7 +39,7 @@ class DisturbedClock final : public Clock {
 
 DeviceData data_of(const Model& model) {
   const Samples& samples = model.batch.parts[0];
-  return {samples.inputs, samples.target, samples.target.size(0)};
+  return {samples.inputs, samples.target, samples.target.size()};
 }
 
 MeasuredChoices choices(std::vector<std::tuple<int, int, double>> chunk_workers_seconds) {

@@ -1,0 +1,85 @@
+#pragma once
+/// Numbers as they are stored: what they are as C++'s types. Internal to fusion/data.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "fusion/numbers.hpp"
+
+namespace hfta::fusion {
+
+static_assert(std::endian::native == std::endian::little, "numbers are taken from files as they lie there");
+
+struct Half {
+  std::uint16_t bits;
+};
+struct Bfloat16 {
+  std::uint16_t bits;
+};
+
+/// Exact, also where the processor flushes denormal numbers; without branches, so that loops become vectors.
+[[gnu::always_inline]] inline float to_float(Half half) {
+  const std::uint32_t sign = std::uint32_t{half.bits} << 16 & 0x80000000U;
+  const std::uint32_t exponent = half.bits & 0x7C00U;
+  const std::uint32_t magnitude = (half.bits & 0x7FFFU) << 13;
+  const std::uint32_t rebiased = magnitude + ((127U - 15U) << 23);
+  const std::uint32_t beyond = magnitude | 0x7F800000U;  // infinity, not a number
+  const auto denormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(half.bits & 0x3FFU)) *
+                                                     0x1p-24F);
+  const std::uint32_t bits = exponent == 0 ? denormal : exponent == 0x7C00U ? beyond : rebiased;
+  return std::bit_cast<float>(sign | bits);
+}
+
+[[gnu::always_inline]] inline float to_float(Bfloat16 number) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(number.bits) << 16);
+}
+
+/// The number itself, or a Half's or Bfloat16's as a float.
+template <typename Stored>
+[[gnu::always_inline]] inline auto number_of(Stored stored) {
+  if constexpr (std::is_same_v<Stored, Half> || std::is_same_v<Stored, Bfloat16>) {
+    return to_float(stored);
+  } else {
+    return stored;
+  }
+}
+
+/// Number `i`; wherever it lies.
+template <typename Stored>
+[[gnu::always_inline]] inline Stored element(const std::byte* data, std::int64_t i) {
+  Stored value;
+  std::memcpy(&value, data + i * static_cast<std::int64_t>(sizeof(Stored)), sizeof(Stored));
+  return value;
+}
+
+/// float32 holds every value of the stored type.
+template <typename Stored>
+inline constexpr bool kFitsFloat = std::is_same_v<Stored, float> || sizeof(Stored) <= 2;
+
+/// work(Stored{}) with the type that numbers are stored as.
+template <typename Work>
+decltype(auto) with_type(NumberType type, const Work& work) {
+  switch (type.kind) {
+    case 'f':
+      if (type.width == 2) return work(Half{});
+      if (type.width == 4) return work(float{});
+      return work(double{});
+    case 'B':
+      return work(Bfloat16{});
+    case 'i':
+      if (type.width == 1) return work(std::int8_t{});
+      if (type.width == 2) return work(std::int16_t{});
+      if (type.width == 4) return work(std::int32_t{});
+      return work(std::int64_t{});
+    default:  // unsigned, and booleans as 0 and 1
+      if (type.width == 1) return work(std::uint8_t{});
+      if (type.width == 2) return work(std::uint16_t{});
+      if (type.width == 4) return work(std::uint32_t{});
+      return work(std::uint64_t{});
+  }
+}
+
+}  // namespace hfta::fusion
