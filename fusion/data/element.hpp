@@ -27,8 +27,8 @@ struct Bfloat16 {
   const std::uint32_t magnitude = (half.bits & 0x7FFFU) << 13;
   const std::uint32_t rebiased = magnitude + ((127U - 15U) << 23);
   const std::uint32_t beyond = magnitude | 0x7F800000U;  // infinity, not a number
-  const auto denormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(half.bits & 0x3FFU)) *
-                                                     0x1p-24F);
+  const auto denormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(half.bits & 0x3FFU)) * 0x1p-24F);
   const std::uint32_t bits = exponent == 0 ? denormal : exponent == 0x7C00U ? beyond : rebiased;
   return std::bit_cast<float>(sign | bits);
 }

@@ -86,14 +86,14 @@ class FileSource final : public ByteSource {
 }  // namespace
 
 MemorySource::MemorySource(std::uint64_t size)
-    : bytes_(static_cast<std::byte*>(::operator new(std::max<std::uint64_t>(size, 1), std::align_val_t{kAlignment}))),
+    : bytes_(static_cast<std::byte*>(::operator new (std::max<std::uint64_t>(size, 1), std::align_val_t{kAlignment}))),
       size_(size) {}
 
 MemorySource::MemorySource(std::span<const std::byte> bytes) : MemorySource(bytes.size()) {
   std::copy(bytes.begin(), bytes.end(), bytes_.get());
 }
 
-void MemorySource::Free::operator()(std::byte* bytes) const { ::operator delete(bytes, std::align_val_t{kAlignment}); }
+void MemorySource::Free::operator()(std::byte* bytes) const { ::operator delete (bytes, std::align_val_t{kAlignment}); }
 
 void MemorySource::read(std::uint64_t at, std::span<std::byte> out) const {
   std::copy_n(bytes_.get() + at, out.size(), out.begin());

@@ -17,7 +17,8 @@ namespace hfta::fusion {
 class DataFiles {
  public:
   /// `memory`: bytes that the process may use; 0 asks the machine. A file of more than an eighth of it is not loaded:
-  /// training, validation and test data, each with a copy while they are split, then leave room for the training itself.
+  /// training, validation and test data, each with a copy while they are split, then leave room for the training
+  /// itself.
   explicit DataFiles(std::uint64_t memory = 0);
 
   /// The bytes of a file: loaded, or to be read where they lie. Throws Error{kConfig}, beginning with `place`, now or

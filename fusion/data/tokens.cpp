@@ -73,8 +73,8 @@ Dataset token_windows(const std::shared_ptr<const ByteSource>& file, const DataS
   return data;
 }
 
-const DataReader kTokens = {
-    ".bin (raw tokens)", DataKeys::kTokens,
-    [](const std::filesystem::path& path) { return lower_extension(path) == ".bin"; }, read_windows};
+const DataReader kTokens = {".bin (raw tokens)", DataKeys::kTokens,
+                            [](const std::filesystem::path& path) { return lower_extension(path) == ".bin"; },
+                            read_windows};
 
 }  // namespace hfta::fusion

@@ -1,6 +1,6 @@
 #pragma once
-/// Files of raw tokens, as nanoGPT writes them: numbers one behind another, little-endian, without a header. Internal to
-/// fusion/data.
+/// Files of raw tokens, as nanoGPT writes them: numbers one behind another, little-endian, without a header. Internal
+/// to fusion/data.
 
 #include <memory>
 #include <string>

@@ -40,8 +40,8 @@ SampleArray on_cpu(const Field& field, std::int64_t size, at::ScalarType type, b
   const bool aligned = reinterpret_cast<std::uintptr_t>(field.data.memory()) % kAlignment == 0;
   if (same && aligned) {
     // The tensor keeps the numbers alive; nobody writes to samples.
-    return at::from_blob(const_cast<std::byte*>(field.data.memory()), sizes_of(field, size),
-                         [keep = field.data](void*) {}, type);
+    return at::from_blob(
+        const_cast<std::byte*>(field.data.memory()), sizes_of(field, size), [keep = field.data](void*) {}, type);
   }
   const at::Tensor all = at::empty(sizes_of(field, size), type);
   copy_in_blocks(field, all, scalar_type(field.dtype()), [&](std::int64_t begin, std::int64_t end, std::byte* out) {

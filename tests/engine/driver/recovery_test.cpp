@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -385,6 +389,8 @@ class OtherProgram {
 
 }  // namespace
 
+constexpr int kEpochsUnderLock = 250;  // for which a chunk of draws suffices
+
 TEST_CASE("however another program locks the store, training goes on as far as it can, waits, and then goes on") {
   const std::string lock = GENERATE("IMMEDIATE", "EXCLUSIVE", "PENDING");
   const bool beside = GENERATE(true, false);
@@ -396,19 +402,40 @@ TEST_CASE("however another program locks the store, training goes on as far as i
     fixture->record_beside = beside;
   }
   (void)whole.run();
+  std::mutex mutex;  // of what follows
   std::optional<OtherProgram> other;
-  study.world.after_epochs = [&](int runs) {
-    if (runs == 5) other.emplace(study.config.storage, lock);
-  };
   int epochs_under_lock = 0;
-  study.recorder.on_note = [&](const std::string& line) {
-    CHECK_THAT(line, Catch::Contains("another program locks the store"));
+  bool is_told = false;
+  const auto release = [&] {
     epochs_under_lock = study.world.runs;
     other.reset();
   };
+  study.world.after_epochs = [&](int runs) {
+    const std::lock_guard guard(mutex);
+    if (runs == 5) other.emplace(study.config.storage, lock);
+    if (is_told && other && runs > kEpochsUnderLock) release();
+  };
+  study.recorder.on_note = [&](const std::string& line) {
+    CHECK_THAT(line, Catch::Contains("another program locks the store"));
+    const std::lock_guard guard(mutex);
+    is_told = true;
+    if (!beside) release();  // training waits too
+  };
+  std::condition_variable ended;
+  bool has_ended = false;
+  std::thread watchdog([&] {  // training may come to a halt sooner
+    std::unique_lock guard(mutex);
+    if (!ended.wait_for(guard, std::chrono::minutes(2), [&] { return has_ended; }) && other) release();
+  });
   CHECK(study.run().stopped_by == 0);
+  {
+    const std::lock_guard guard(mutex);
+    has_ended = true;
+  }
+  ended.notify_all();
+  watchdog.join();
   CHECK(study.recorder.notes.size() == 1);
-  if (beside) CHECK(epochs_under_lock > 250);  // all that was drawn was trained
+  if (beside) CHECK(epochs_under_lock > kEpochsUnderLock);
   CHECK(study.table() == whole.table());
 }
 

@@ -49,8 +49,8 @@ std::vector<DataSource> sources(const TemporaryFolder& folder) {
   all[0].train = folder.write("npy/x.npy", npy("<u2", "(40, 3)", x));
   all[0].y = "y.npy";
   folder.write("npy/y.npy", npy("|u1", "(40,)", y));
-  all[1].train = folder.write("d.safetensors",
-                              safetensors(std::vector<float>(x.begin(), x.end()), {y.begin(), y.end()}));
+  all[1].train =
+      folder.write("d.safetensors", safetensors(std::vector<float>(x.begin(), x.end()), {y.begin(), y.end()}));
   all[2].train = folder.write("idx/x.idx", big_endian_idx(0x0B, bytes_of(x), 3));  // other numbers, as good
   all[2].y = "y.idx";
   folder.write("idx/y.idx", big_endian_idx(0x08, bytes_of(y), 0));
@@ -82,8 +82,10 @@ TEST_CASE("what stays in its file gives the numbers that are loaded, split and i
   for (DataSource source : sources(folder)) {
     source.validation = 0.25;
     for (const bool fraction : {false, true}) {
-      if (!fraction) source.validation.reset();
-      else source.validation = 0.25;
+      if (!fraction)
+        source.validation.reset();
+      else
+        source.validation = 0.25;
       CAPTURE(source.train, fraction);
       const Splits loaded = load_data(source, true, 1, "", {}, kPlenty);
       const Splits there = load_data(source, true, 1, "", {}, kLittle);
@@ -173,13 +175,22 @@ TEST_CASE("the identity of data has every field and every file", "[parts]") {
   const std::string before = identity_of(source);
   CHECK(identity_of(source) == before);
   const std::vector<std::function<void(DataSource&)>> changes = {
-      [](DataSource& s) { s.name = "digits"; },      [](DataSource& s) { s.train += "x"; },
-      [](DataSource& s) { s.validation_file = "v"; }, [](DataSource& s) { s.test_file = "v"; },
-      [](DataSource& s) { s.validation = 0.5; },     [](DataSource& s) { s.test = 0.5; },
-      [](DataSource& s) { s.x = {"a", "b"}; },       [](DataSource& s) { s.x = {"a,b"}; },
-      [](DataSource& s) { s.y = "a"; },              [](DataSource& s) { s.target = "a"; },
-      [](DataSource& s) { s.features = {"a"}; },     [](DataSource& s) { s.window = 1; },
-      [](DataSource& s) { s.stride = 1; },           [](DataSource& s) { s.dtype = "a"; },
+      [](DataSource& s) { s.name = "digits"; },
+      [](DataSource& s) { s.train += "x"; },
+      [](DataSource& s) { s.validation_file = "v"; },
+      [](DataSource& s) { s.test_file = "v"; },
+      [](DataSource& s) { s.validation = 0.5; },
+      [](DataSource& s) { s.test = 0.5; },
+      [](DataSource& s) {
+        s.x = {"a", "b"};
+      },
+      [](DataSource& s) { s.x = {"a,b"}; },
+      [](DataSource& s) { s.y = "a"; },
+      [](DataSource& s) { s.target = "a"; },
+      [](DataSource& s) { s.features = {"a"}; },
+      [](DataSource& s) { s.window = 1; },
+      [](DataSource& s) { s.stride = 1; },
+      [](DataSource& s) { s.dtype = "a"; },
       [](DataSource& s) { s.where = "a"; },
   };
   std::vector<std::string> all = {before};

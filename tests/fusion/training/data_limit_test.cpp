@@ -97,7 +97,7 @@ TEST_CASE("a file twice as large as the memory limit trains to the curve that it
   const rlimit small{limit, RLIM_INFINITY};
   REQUIRE(setrlimit(RLIMIT_DATA, &small) == 0);
   CHECK_THROWS_AS(curve(source, true, kPlenty), std::bad_alloc);  // it cannot be loaded
-  CHECK(curve(source, false, 0) == eager);  // what the machine says: the limit
+  CHECK(curve(source, false, 0) == eager);                        // what the machine says: the limit
   CHECK(curve(source, true, 0) == compiled);
 }
 
