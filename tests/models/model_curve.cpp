@@ -61,8 +61,8 @@ ImportOptions options_of(const json& spec, DType dtype) {
   options.dtype = dtype;
   options.freeze = spec.value("freeze", std::vector<std::string>());
   options.fresh = spec.value("fresh", false);
-  for (const auto& [path, value] : spec.value("bind", json::object()).items())
-    options.bind.push_back({path, value, ""});
+  const json bound = spec.value("bind", json::object());
+  for (const auto& [path, value] : bound.items()) options.bind.push_back({path, value, ""});
   if (spec.contains("output")) options.output = spec.at("output").get<std::int64_t>();
   return options;
 }
@@ -123,7 +123,8 @@ class Curves {
       if (const std::string why = why_not_compiled(graph_, recipe_); !why.empty()) return {{"refused", why}};
     }
     lowering.channels_last = spec_.value("channels_last", false);
-    for (const auto& [family, way] : spec_.value("families", json::object()).items()) lowering.families[family] = way;
+    const json families = spec_.value("families", json::object());
+    for (const auto& [family, way] : families.items()) lowering.families[family] = way;
     Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, at::kCPU);
     for (std::size_t b = 0; b < slots.size(); ++b) {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
@@ -187,10 +188,11 @@ class Curves {
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
       out.inputs.push_back(take(fmt::format("x{}", i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
     }
-    out.target = take("y", nullptr);
-    if (at::isFloatingType(out.target.scalar_type())) {
-      out.target = out.target.to(recipe_.dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+    at::Tensor target = take("y", nullptr);
+    if (at::isFloatingType(target.scalar_type())) {
+      target = target.to(recipe_.dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
     }
+    out.target = target;
     return out;
   }
 

@@ -307,6 +307,15 @@ TEST_CASE("data and metric") {
        "s.yaml:18: data.name: found both name and train, wanted one of them"},
       {{{kData, "{name: digits, batch_size: 64, target: y}"}},
        "s.yaml:18: data.target: found a key of table, wanted a key of built-in: name, ..."},
+      {{{kData, "{train: a.bin, batch_size: 64}"}},
+       "s.yaml:18: data.window: found nothing, wanted how many tokens a sample has: a .bin file is read as raw tokens, "
+       "unless it has a name of CIFAR's"},
+      {{{kData, "{train: a.bin, window: 8, y: b, batch_size: 64}"}},
+       "s.yaml:18: data.y: found a key of arrays, wanted a key of tokens: train, validation, test, window, stride, "
+       "dtype, batch_size, shuffle, order, drop_last"},
+      {{{kData, "{train: data_batch_1.bin, window: 8, batch_size: 64}"}},
+       "s.yaml:18: data.window: found a key of tokens, wanted a key of arrays: train, validation, test, x, y, "
+       "batch_size, shuffle, order, drop_last"},
       {{{kData, "{train: a.csv, batch_size: 64}"}}, "s.yaml:18: data.target: found nothing, wanted a word"},
       {{{kData, "{train: a.npz, target: y, batch_size: 64}"}},
        "s.yaml:18: data.target: found a key of table, wanted a key of arrays: train, ..."},

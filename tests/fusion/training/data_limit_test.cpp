@@ -1,5 +1,6 @@
 // A file twice as large as the memory that the process may have trains, and as it does when it is loaded. By itself, as
 // the limit is the process's.
+#include <ATen/Parallel.h>
 #include <malloc.h>
 #include <sys/resource.h>
 
@@ -55,7 +56,10 @@ DataSource write_images(const test::TemporaryFolder& folder, std::int64_t sample
 
 // Two slots' metrics over two epochs.
 std::vector<std::map<std::string, double>> curve(const DataSource& source, bool compiled, std::uint64_t memory) {
-  const Graph graph = build_graph({{.kind = "linear", .positional = {kPixels, 3}}}, {kBatch, kPixels}, DType::kFloat32);
+  LayerSpec linear;
+  linear.kind = "linear";
+  linear.positional = {kPixels, 3};
+  const Graph graph = build_graph({linear}, {kBatch, kPixels}, DType::kFloat32);
   Recipe recipe;
   recipe.batch_size = 16;
   recipe.epochs = 2;
