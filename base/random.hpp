@@ -18,7 +18,8 @@ enum class Stream : std::uint32_t {
   kSplit = 5,
   kSimulation = 6,
   kEnqueued = 7,
-  kTpe = 8
+  kTpe = 8,
+  kPbt = 9
 };
 
 /// One block of Philox4x32-10: 128 bits that depend on every bit of counter and key.

@@ -19,31 +19,54 @@ std::string brackets_text(const MethodOptions& options) {
   return text;
 }
 
-std::unique_ptr<Sampler> grid(const MethodOptions&, const trials::Space& space, trials::Goal, std::uint64_t) {
-  return make_grid(space);
+std::string population_text(const MethodOptions& options) {
+  const PbtOptions& pbt = options.pbt;
+  return fmt::format("populations of {}: every {} of {} epochs, the worst {} % go on from copies of the best",
+                     pbt.population, pbt.interval, pbt.max_epochs, pbt.truncation);
 }
 
-std::unique_ptr<Sampler> random(const MethodOptions&, const trials::Space& space, trials::Goal, std::uint64_t seed) {
-  return make_random(space, seed);
+std::unique_ptr<Sampler> grid(const MethodOptions&, const SearchTask& task) { return make_grid(task.space); }
+
+std::unique_ptr<Sampler> random(const MethodOptions&, const SearchTask& task) {
+  return make_random(task.space, task.seed);
 }
 
-std::unique_ptr<Sampler> tpe(const MethodOptions& options, const trials::Space& space, trials::Goal goal,
-                             std::uint64_t seed) {
-  return make_tpe(space, seed, goal, options.tpe);
+std::unique_ptr<Sampler> tpe(const MethodOptions& options, const SearchTask& task) {
+  return make_tpe(task.space, task.seed, task.goal, options.tpe);
 }
 
-std::unique_ptr<Scheduler> hyperband(const MethodOptions& options, trials::Goal goal,
+std::unique_ptr<Scheduler> hyperband(const MethodOptions& options, const SearchTask& task,
                                      const std::vector<int>& run_caps) {
-  return make_hyperband(options.hyperband, goal, run_caps);
+  return make_hyperband(options.hyperband, task.goal, run_caps);
 }
+
+std::unique_ptr<Scheduler> pbt(const MethodOptions& options, const SearchTask& task, const std::vector<int>& run_caps) {
+  return make_pbt(options.pbt, task.goal, task.space, task.fixed, task.seed, run_caps);
+}
+
+int& hyperband_epochs(MethodOptions& options) { return options.hyperband.max_epochs; }
+int& pbt_epochs(MethodOptions& options) { return options.pbt.max_epochs; }
 
 std::vector<MethodField> hyperband_fields() {
   return {{"min_epochs", [](MethodOptions& all) -> int& { return all.hyperband.min_epochs; }, 1, 1'000'000, nullptr,
-           "Epochs a trial gets at least."},
-          {"max_epochs", [](MethodOptions& all) -> int& { return all.hyperband.max_epochs; }, 1, 1'000'000,
-           "train.epochs", "Epochs a trial gets at most; not more than `train.epochs`."},
+           "Epochs a trial gets at least.", true},
+          {"max_epochs", hyperband_epochs, 1, 1'000'000, "train.epochs",
+           "Epochs a trial gets at most; not more than `train.epochs`."},
           {"eta", [](MethodOptions& all) -> int& { return all.hyperband.eta; }, 2, 1000, nullptr,
            "One in `eta` trials goes on to the next rung, with `eta` times the epochs."}};
+}
+
+std::vector<MethodField> pbt_fields() {
+  return {
+      {"population", [](MethodOptions& all) -> int& { return all.pbt.population; }, 1, 1'000'000, nullptr,
+       "Trials that train side by side."},
+      {"interval", [](MethodOptions& all) -> int& { return all.pbt.interval; }, 1, 1'000'000, nullptr,
+       "Epochs from one judgement to the next.", true},
+      {"max_epochs", pbt_epochs, 1, 1'000'000, "train.epochs", "Epochs a trial gets; not more than `train.epochs`."},
+      {"truncation", [](MethodOptions& all) -> int& { return all.pbt.truncation; }, 0, 50, nullptr,
+       "Percent of the population: so many of the worst go on from copies of so many of the best."},
+      {"resample", [](MethodOptions& all) -> int& { return all.pbt.resample; }, 0, 100, nullptr,
+       "Percent: how likely a copied parameter is drawn anew, rather than multiplied by 0.8 or 1.2."}};
 }
 
 std::vector<MethodField> tpe_fields() {
@@ -64,6 +87,7 @@ const std::vector<Method>& methods() {
        .needs_list = true,
        .sampler = grid,
        .scheduler = nullptr,
+       .max_epochs = nullptr,
        .plan_text = nullptr},
       {.name = "random",
        .sentence = "independent draws; a finite space is not repeated until all of it was tried",
@@ -72,6 +96,7 @@ const std::vector<Method>& methods() {
        .needs_list = false,
        .sampler = random,
        .scheduler = nullptr,
+       .max_epochs = nullptr,
        .plan_text = nullptr},
       {.name = "hyperband",
        .sentence = "as random, with successive halving in Hyperband's brackets",
@@ -80,6 +105,7 @@ const std::vector<Method>& methods() {
        .needs_list = false,
        .sampler = random,
        .scheduler = hyperband,
+       .max_epochs = hyperband_epochs,
        .plan_text = brackets_text},
       {.name = "tpe",
        .sentence = "learns from the trials so far, by the tree-structured Parzen estimator as in Optuna",
@@ -88,7 +114,18 @@ const std::vector<Method>& methods() {
        .needs_list = false,
        .sampler = tpe,
        .scheduler = nullptr,
+       .max_epochs = nullptr,
        .plan_text = nullptr},
+      {.name = "pbt",
+       .sentence =
+           "as random, and the worst of a population go on from copies of the best, with parameters near theirs",
+       .fields = pbt_fields(),
+       .has_end = true,
+       .needs_list = false,
+       .sampler = random,
+       .scheduler = pbt,
+       .max_epochs = pbt_epochs,
+       .plan_text = population_text},
   };
   return all;
 }

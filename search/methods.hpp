@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,15 @@ namespace hfta::search {
 struct MethodOptions {
   HyperbandOptions hyperband;
   TpeOptions tpe;
+  PbtOptions pbt;
+};
+
+/// What a method is made for, besides its options.
+struct SearchTask {
+  const trials::Space& space;
+  trials::Goal goal = trials::Goal::kMinimize;
+  std::uint64_t seed = 0;
+  const std::set<std::string>& fixed;  ///< Parameters that a trial cannot change while it trains.
 };
 
 /// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.
@@ -25,6 +35,7 @@ struct MethodField {
   int least, most;
   const char* fallback;  ///< The key whose value is the default; nullptr: the default is a number.
   const char* sentence;
+  bool counts_epochs = false;  ///< It may not exceed Method::max_epochs.
 };
 
 struct Method {
@@ -34,11 +45,12 @@ struct Method {
   bool has_end;     ///< Without run_cap, the study ends by itself.
   bool needs_list;  ///< Every parameter must have finitely many values.
   /// Throws Error{kConfig} for a space or options that it cannot search.
-  std::unique_ptr<Sampler> (*sampler)(const MethodOptions& options, const trials::Space& space, trials::Goal goal,
-                                      std::uint64_t seed);
+  std::unique_ptr<Sampler> (*sampler)(const MethodOptions& options, const SearchTask& task);
   /// nullptr: `early_stopping` says when trials stop. `run_caps`: every cap the study ever had, ascending.
-  std::unique_ptr<Scheduler> (*scheduler)(const MethodOptions& options, trials::Goal goal,
+  std::unique_ptr<Scheduler> (*scheduler)(const MethodOptions& options, const SearchTask& task,
                                           const std::vector<int>& run_caps);
+  /// The most epochs that a trial gets, where `scheduler` is set: its field "max_epochs".
+  int& (*max_epochs)(MethodOptions& options);
   /// What `plan` says of the options, a line; nullptr: nothing. Set where `scheduler` is.
   std::string (*plan_text)(const MethodOptions& options);
 };

@@ -4,10 +4,14 @@
 /// Decisions depend on which (trial, epoch, value) are known, never on the order or the time they came in, so that a
 /// study's result does not depend on widths, devices or interruptions.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "trials/space.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::search {
@@ -20,16 +24,28 @@ enum class Decision {
   kComplete,  ///< Has had all its epochs: COMPLETE.
 };
 
+/// Whose state a trial goes on from, and with which parameters.
+struct CopyOf {
+  int source = 0;         ///< Another trial, that has paused after as many epochs and has not failed.
+  trials::Params params;  ///< They may differ from the source's only where an array's slots may.
+};
+
 /// A decision on a trial that was paused.
 struct Verdict {
   int trial = 0;
   Decision decision = Decision::kContinue;  ///< kContinue or kStop.
+  /// With kContinue: the trial gives its own state up. Verdicts that fall due at once are taken at once: a source's
+  /// state is what it paused with, whatever becomes of it.
+  std::optional<CopyOf> copy = std::nullopt;
 };
 
 /// Not thread-safe; owned by the driver. Trials are known by their draw (0-based).
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
+  /// What a trial was drawn with, before anything is reported of it. Told again, the later parameters count, those of a
+  /// trial whose place another has taken.
+  virtual void enter(int /*trial*/, const trials::Params& /*params*/) {}
   /// How many trials it wants in all; nullopt: no limit of its own.
   [[nodiscard]] virtual std::optional<int> capacity() const = 0;
   /// Epochs the trial may train in all before its next decision (its rung, or its last epoch).
@@ -67,6 +83,14 @@ struct HyperbandOptions {
   int eta = 3;
 };
 
+struct PbtOptions {
+  int population = 16;   ///< Trials that train side by side.
+  int interval = 1;      ///< Epochs from one judgement to the next.
+  int max_epochs = 100;  ///< Of every trial.
+  int truncation = 25;   ///< Percent: so many of the worst go on from copies of so many of the best; at most 50.
+  int resample = 25;     ///< Percent: how likely a copied parameter is drawn anew rather than moved.
+};
+
 /// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
 /// (arXiv 1603.06560): n = ceil((s_max+1)/(s+1) * eta^s), n_i = floor(n * eta^-i), r_i = max_epochs * eta^(i-s),
 /// s_max the largest s with min_epochs * eta^s <= max_epochs. Integer arithmetic throughout; r_i rounds down. Throws
@@ -82,5 +106,17 @@ struct HyperbandOptions {
 /// failed. Throws Error{kConfig} for impossible options or caps.
 [[nodiscard]] std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
                                                         std::vector<int> run_caps);
+
+/// Population based training (Jaderberg et al., arXiv 1711.09846), by truncation. Every `interval` epochs a population
+/// waits until all of it has come so far; then the worst floor(n * truncation / 100) of its n trials that have not
+/// failed, ties to the lower trial, each go on from a copy of one of as many best, chosen at random, with that one's
+/// parameters explored: each is drawn anew from its distribution (resample percent), or multiplied by 0.8 or 1.2 and
+/// put back among its values (of a list: the neighbour below or above). Parameters named in `fixed` are copied as they
+/// are. What is chosen and drawn is a function of (seed, trial, epoch). Draws fill populations in order; those between
+/// two of `run_caps` (every cap the study ever had, ascending; empty: one population) are apart from all others.
+/// Throws Error{kConfig} for impossible options.
+[[nodiscard]] std::unique_ptr<Scheduler> make_pbt(const PbtOptions& options, trials::Goal goal, trials::Space space,
+                                                  std::set<std::string> fixed, std::uint64_t seed,
+                                                  std::vector<int> run_caps);
 
 }  // namespace hfta::search

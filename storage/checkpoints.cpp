@@ -93,6 +93,16 @@ void Checkpoints::remove(int trial) {
   state_->trials.erase(found);
 }
 
+void Checkpoints::remove_up_to(int trial, int epoch) {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->generations().find(trial);
+  if (found == state_->generations().end()) return;
+  State::Generations& files = found->second;
+  const auto first = files.lower_bound(epoch);  // newest come first
+  for (auto it = first; it != files.end(); ++it) state_->remove_file(it->second);
+  files.erase(first, files.end());
+}
+
 std::optional<std::filesystem::path> Checkpoints::discard(int trial, int epoch) {
   const std::lock_guard lock(state_->mutex);
   State::Generations& files = state_->generations()[trial];
@@ -118,6 +128,15 @@ std::vector<int> Checkpoints::trials() {
     if (!generations.empty()) numbers.push_back(trial);
   }
   return numbers;
+}
+
+const char* name_of(StateKind kind) {
+  static constexpr std::array kNames = {"running", "finished", "copied"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+StudyStates::StudyStates(Files& files, const std::filesystem::path& folder) {
+  for (const StateKind kind : kStateKinds) kinds_.emplace_back(files, folder / name_of(kind));
 }
 
 std::filesystem::path states_folder(const std::filesystem::path& store) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Slot states on disk, as bytes: `<store>.hfta/<study>/`.
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -37,6 +38,8 @@ class Checkpoints {
   /// one could not be read, throws Error{kStorage} rather than have a trial begin anew.
   [[nodiscard]] std::optional<Checkpoint> load(int trial);
   void remove(int trial);
+  /// The generations of that epoch and earlier ones.
+  void remove_up_to(int trial, int epoch);
   /// Removes the generation of that epoch, which verifies but is of no use, and returns its file; nullopt if there is
   /// none.
   std::optional<std::filesystem::path> discard(int trial, int epoch);
@@ -48,6 +51,27 @@ class Checkpoints {
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// What states are kept for.
+enum class StateKind {
+  kRunning,   ///< Of trials that are not done: a stopped run goes on from them.
+  kFinished,  ///< The weights of the best finished trials; and, of trials that may become such, their best so far.
+  kCopied,    ///< Of other trials, that trials which are not done go on from a copy of.
+};
+inline constexpr std::array kStateKinds = {StateKind::kRunning, StateKind::kFinished, StateKind::kCopied};
+/// Of its folder: "running", "finished", "copied".
+[[nodiscard]] const char* name_of(StateKind kind);
+
+/// The states of one study, by what they are kept for. Thread-safe if `files` is.
+class StudyStates {
+ public:
+  /// `folder`: `<store>.hfta/<study>`; `files` must outlive this. Nothing is created before something is saved.
+  StudyStates(Files& files, const std::filesystem::path& folder);
+  [[nodiscard]] Checkpoints& of(StateKind kind) { return kinds_.at(static_cast<std::size_t>(kind)); }
+
+ private:
+  std::vector<Checkpoints> kinds_;
 };
 
 /// `<store>.hfta`: the states of all its studies.

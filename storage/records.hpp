@@ -74,6 +74,12 @@ struct StateChange {
   std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
 };
 
+/// A trial goes on from a copy of another. Its parameters are those of the trial, by name; others are not kept.
+struct CopyRecord {
+  int trial = 0;  ///< number
+  trials::Copy copy;
+};
+
 /// What one round writes.
 struct Changes {
   struct Epoch {
@@ -83,6 +89,7 @@ struct Changes {
   };
   std::vector<std::pair<int, trials::UtcTime>> started;  ///< Trials admitted to a slot for the first time.
   std::vector<Epoch> epochs;                             ///< Written again (resume): replaces the row.
+  std::vector<CopyRecord> copies;  ///< Written again: replaces the copy of that trial after that epoch.
   std::vector<StateChange> states;
   std::vector<ArrayRecord> arrays;  ///< New or changed (resized).
   std::vector<OccupancyRecord> occupancy;

@@ -3,8 +3,8 @@
 namespace hfta::storage {
 
 bool Changes::empty() const {
-  return started.empty() && epochs.empty() && states.empty() && arrays.empty() && occupancy.empty() && rounds.empty() &&
-         test_metrics.empty();
+  return started.empty() && epochs.empty() && copies.empty() && states.empty() && arrays.empty() && occupancy.empty() &&
+         rounds.empty() && test_metrics.empty();
 }
 
 bool Store::is_marked(const trials::Trial& trial) { return trial.reason.starts_with("damaged"); }

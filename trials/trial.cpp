@@ -37,6 +37,10 @@ bool better(double a, double b, Goal goal) {
   return goal == Goal::kMinimize ? a < b : a > b;
 }
 
+const Params& latest_params(const Trial& trial) {
+  return trial.copies.empty() ? trial.params : trial.copies.back().params;
+}
+
 const Trial* best_of(const std::vector<Trial>& trials, Goal goal) {
   const Trial* best = nullptr;
   for (const Trial& trial : trials) {

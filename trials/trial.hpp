@@ -32,10 +32,19 @@ struct EpochRecord {
   std::map<std::string, double> metrics;  ///< By name (train_loss, val_accuracy, ...); may hold NaN and infinities.
 };
 
+/// After `epoch` epochs the trial went on from a copy of trial `source`, as that stood then, with `params`.
+struct Copy {
+  int epoch = 0;
+  int source = 0;  ///< A number.
+  Params params;
+  bool operator==(const Copy&) const = default;
+};
+
 /// A trial and everything recorded of it.
 struct Trial {
-  int number = 0;  ///< Optuna's number: 0-based position in its study.
-  Params params;
+  int number = 0;            ///< Optuna's number: 0-based position in its study.
+  Params params;             ///< That it began with.
+  std::vector<Copy> copies;  ///< Ascending by epoch.
   State state = State::kRunning;
   bool enqueued = false;        ///< Of ours: asked for by Optuna's enqueue_trial, not by the sampler.
   std::optional<double> value;  ///< The study's metric; absent while unknown and for FAIL.
@@ -64,6 +73,9 @@ enum class Goal { kMinimize, kMaximize };
 
 /// True if `a` is strictly better than `b`. Any number is better than NaN; two NaNs are equal.
 [[nodiscard]] bool better(double a, double b, Goal goal);
+
+/// The parameters that it was trained with last, or is to be trained with next: those of its last copy, if it has one.
+[[nodiscard]] const Params& latest_params(const Trial& trial);
 
 /// The best COMPLETE trial with a finite value, ties to the lower number; nullptr if there is none.
 [[nodiscard]] const Trial* best_of(const std::vector<Trial>& trials, Goal goal);

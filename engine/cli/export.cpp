@@ -48,8 +48,9 @@ int export_command(const Words& words) {
   const Faults faults;
   const storage::StatesPlace place = store->states(study);
   SystemFiles files(faults, place.root);
-  storage::Checkpoints finished(files, place.folder / "finished");
-  const std::vector<std::byte> bytes = export_weights(config, *store, finished, arguments.get<int>("trial"));
+  storage::StudyStates states(files, place.folder);
+  const std::vector<std::byte> bytes =
+      export_weights(config, *store, states.of(storage::StateKind::kFinished), arguments.get<int>("trial"));
   print_to(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   return 0;
 }

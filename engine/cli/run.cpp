@@ -80,8 +80,8 @@ RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
   RunEnded ended{finished, std::nullopt};
   const std::vector<trials::Trial> all = store.trials(config.study);
   if (const trials::Trial* best = trials::best_of(all, config.goal)) {
-    ended.best =
-        BestSoFar{best->number, best->epochs.empty() ? 0 : best->epochs.back().epoch, *best->value, best->params};
+    ended.best = BestSoFar{best->number, best->epochs.empty() ? 0 : best->epochs.back().epoch, *best->value,
+                           trials::latest_params(*best)};
   }
   return ended;
 }
@@ -128,8 +128,7 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   const storage::StatesPlace place = store.states(config.study);
   SystemFiles files(faults, place.root, [&lease] { lease.check_held(); });
   store.use(faults);
-  storage::Checkpoints running(files, place.folder / "running");
-  storage::Checkpoints finished(files, place.folder / "finished");
+  storage::StudyStates states(files, place.folder);
   std::deque<Activity> activities;  // they do not move
   std::vector<std::unique_ptr<Trainer>> watching;
   std::vector<Trainer*> trainers;
@@ -141,7 +140,7 @@ int drive(const StudyConfig& config, Store& store, const StudyLease& lease, Flee
   ProgressView view(clock, activities);
   EventLines lines(speech, &view);
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), clock);
-  DriverDependencies seams{store, trainers, *workers, clock, running, finished, lines, stop, faults};
+  DriverDependencies seams{store, trainers, *workers, clock, states, lines, stop, faults};
   seams.state_memory = physical_memory() / 4;
   Driver driver(config, seams);
   const Outcome outcome = driver.run();

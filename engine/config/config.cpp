@@ -101,8 +101,8 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   task->folder = config.folder;
   task->tree = task_part(root);
   task->space = config.space;
-  const bool stops = search::method(config.method).scheduler != nullptr;
-  task->default_epochs = stops ? config.method_options.hyperband.max_epochs : 0;
+  const search::Method& method = search::method(config.method);
+  task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
   task->metric = config.metric;
   task->metric_node = *root.find("metric")->find("name");
   config.task = [task](const trials::Params& params) {

@@ -46,7 +46,7 @@ std::string storage_url(Reader& root, const StudyConfig& config) {
 }
 
 std::string method_name(Reader& root) {
-  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "pbt", "sobol"};
+  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "sobol"};
   const Node* node = root.find("method");
   const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
   if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
@@ -64,26 +64,21 @@ std::string method_name(Reader& root) {
   return root.word("method");
 }
 
-// A method that stops trials itself may say how long they are: train.epochs or its max_epochs may be left out, and then
-// is the other.
-void read_epochs(Reader& root, Reader& section, const std::string& file, search::HyperbandOptions& options) {
+// A method that says how long trials train may leave that to train.epochs, or that to its own key.
+void read_epochs(Reader& root, Reader& section, const std::string& file, int& most) {
   const Node* train = root.find("train");
   const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
-  if (options.max_epochs == 0 && epochs == nullptr) {
+  if (most == 0 && epochs == nullptr) {
     section.fail("max_epochs", "found nothing, wanted the most epochs a trial gets (or train.epochs)");
   }
   if (epochs != nullptr) {
     const auto all = static_cast<int>(Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs));
-    if (options.max_epochs == 0) options.max_epochs = all;
-    if (options.max_epochs > all) {
-      section.fail("max_epochs", fmt::format("found {}, wanted at most train.epochs = {}", options.max_epochs, all));
+    if (most == 0) most = all;
+    if (most > all) {
+      section.fail("max_epochs", fmt::format("found {}, wanted at most train.epochs = {}", most, all));
     }
   }
-  section.record("max_epochs", options.max_epochs);
-  if (options.min_epochs > options.max_epochs) {
-    section.fail("min_epochs",
-                 fmt::format("found {}, wanted at most max_epochs = {}", options.min_epochs, options.max_epochs));
-  }
+  section.record("max_epochs", most);
 }
 
 // Sections of other methods are checked too: the method may be what was mistyped.
@@ -103,7 +98,12 @@ void read_method(Reader& root, const std::string& file, StudyConfig& config) {
           field.fallback == nullptr ? section.integer(field.name) : section.optional_integer(field.name).value_or(0));
     }
     if (!chosen) continue;
-    if (method.scheduler != nullptr) read_epochs(root, section, file, options.hyperband);
+    if (method.max_epochs != nullptr) read_epochs(root, section, file, method.max_epochs(options));
+    for (const search::MethodField& field : method.fields) {
+      if (!field.counts_epochs || field.of(options) <= method.max_epochs(options)) continue;
+      section.fail(field.name, fmt::format("found {}, wanted at most max_epochs = {}", field.of(options),
+                                           method.max_epochs(options)));
+    }
     config.method_options = options;
   }
 }

@@ -21,11 +21,14 @@ using Kind = StateEntry::Kind;
 
 constexpr const char* kAside = "set-aside";  // a folder in the study's own
 
-/// One of the two folders of a study's states.
+/// One of the folders of a study's states.
 class StatesCheck {
  public:
-  StatesCheck(const ExaminedStudy& study, const char* kind, Findings& findings)
-      : study_(study), folder_(study.folder / kind), is_running_(std::string(kind) == "running"), findings_(findings) {}
+  StatesCheck(const ExaminedStudy& study, storage::StateKind kind, Findings& findings)
+      : study_(study),
+        folder_(study.folder / storage::name_of(kind)),
+        goes_on_from_(kind != storage::StateKind::kFinished),
+        findings_(findings) {}
 
   /// Looks at every file; returns the epochs of whole states, by trial.
   std::multimap<int, int> check(const BestTrials* best) {
@@ -66,7 +69,7 @@ class StatesCheck {
 
   const ExaminedStudy& study_;
   fs::path folder_;
-  bool is_running_;
+  bool goes_on_from_;  ///< Trials that are not done do.
   Findings& findings_;
   std::size_t largest_ = 0;
 };
@@ -77,9 +80,9 @@ void StatesCheck::look_at(const StateEntry& entry, const BestTrials* best) {
       return look_at_state(entry, best);
     case Kind::kDamaged:
       return add_unusable(
-          is_running_ ? Severity::kNote : Severity::kDamage, entry,
+          goes_on_from_ ? Severity::kNote : Severity::kDamage, entry,
           fmt::format("its bytes are not those of its name{}",
-                      is_running_ ? "; the trial goes on from the state before it, or from the start" : ""));
+                      goes_on_from_ ? "; the trial goes on from the state before it, or from the start" : ""));
     case Kind::kUnread:
       return add(Severity::kDamage, entry, printable(entry.detail),
                  "look at its permissions and at the disk; without it the trial begins anew");
@@ -111,8 +114,8 @@ void StatesCheck::look_at_state(const StateEntry& entry, const BestTrials* best)
                     "to an earlier copy; it is not gone on from",
                     entry.epoch, known));
   }
-  if (is_running_ && !goes_on) return add_needless(entry, "a state of a trial that has ended");
-  if (!is_running_ && best != nullptr && !goes_on && !best->contains(entry.trial)) {
+  if (goes_on_from_ && !goes_on) return add_needless(entry, "a state of a trial that has ended");
+  if (!goes_on_from_ && best != nullptr && !goes_on && !best->contains(entry.trial)) {
     add_needless(entry, "weights of a trial that is not among the best ones that are kept");
   }
 }
@@ -123,7 +126,7 @@ void check_weights(const ExaminedStudy& study, const BestTrials& best, const std
     if (whole.contains(number)) continue;
     findings.push_back(
         {Severity::kDamage,
-         shown(study.store, study.folder / "finished"),
+         shown(study.store, study.folder / storage::name_of(storage::StateKind::kFinished)),
          fmt::format("the weights of trial {}, one of the best, are not there or damaged: they cannot be "
                      "exported{}",
                      number, study.trial(number)->test_metrics.empty() ? ", nor tested" : ""),
@@ -160,13 +163,16 @@ void check_states(const ExaminedStore& /*store*/, const ExaminedStudy& study, Fi
     }
   }
   const std::size_t before = findings.size();
-  StatesCheck running(study, "running", findings), finished(study, "finished", findings);
-  const std::multimap<int, int> states = running.check(nullptr);
+  using storage::StateKind;
+  StatesCheck running(study, StateKind::kRunning, findings), copied(study, StateKind::kCopied, findings),
+      finished(study, StateKind::kFinished, findings);
+  std::multimap<int, int> states = running.check(nullptr);
+  states.merge(copied.check(nullptr));
   const std::multimap<int, int> weights = finished.check(best ? &*best : nullptr);
   std::error_code error;
   const bool has_folder = fs::exists(study.folder, error);
   if (best && has_folder && !study.is_being_run()) check_weights(study, *best, weights, findings);
-  check_room(study, std::max(running.largest(), finished.largest()), findings);
+  check_room(study, std::max({running.largest(), copied.largest(), finished.largest()}), findings);
   if (findings.size() > before) return;
   if (best && !has_folder && !study.rows->empty()) {
     findings.push_back({Severity::kNote,

@@ -57,7 +57,7 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         id, partition, width,
-        trainers_[device]->open(ledger_.trial(some).params, width, expected_epochs(partition), calls_.pause));
+        trainers_[device]->open(ledger_.params(some), width, expected_epochs(partition), calls_.pause));
     for (const auto& [slot, draw] : trials) {
       seat(*arrays_[device], slot, draw);
       queue_.take(draw);
@@ -202,7 +202,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
-        trainers_[device]->open(ledger_.trial(first).params, width, expected_epochs(partition), calls_.pause));
+        trainers_[device]->open(ledger_.params(first), width, expected_epochs(partition), calls_.pause));
     fill(*arrays_[device], page);
     if (arrays_[device]->occupied() == 0) {
       arrays_[device].reset();
@@ -293,7 +293,7 @@ void ArrayScheduler::halve(std::size_t device, int draw, int width, const std::s
 int ArrayScheduler::limit(std::size_t device, const std::string& partition, int draw) {
   const auto known = limits_.find({device, partition});
   if (known != limits_.end()) return known->second;
-  const int wanted = options_.width ? *options_.width : trainers_[device]->plan(ledger_.trial(draw).params).width;
+  const int wanted = options_.width ? *options_.width : trainers_[device]->plan(ledger_.params(draw)).width;
   const int most = std::clamp(wanted, 1, kWidest);
   widest_ = std::max(widest_, most);
   return limits_[{device, partition}] = most;

@@ -5,6 +5,9 @@
 
 namespace hfta::engine {
 
+using storage::Checkpoint;
+using storage::StateKind;
+
 BestTrials::BestTrials(int keep, trials::Goal goal) : most_(static_cast<std::size_t>(std::max(keep, 1))), goal_(goal) {}
 
 std::optional<int> BestTrials::add(int number, double value) {
@@ -28,59 +31,80 @@ std::vector<int> BestTrials::numbers() const {
   return all;
 }
 
-CheckpointManager::CheckpointManager(storage::Checkpoints& running, storage::Checkpoints& finished,
-                                     const StudyConfig& config, std::function<void()> settle)
-    : running_(running),
-      finished_(finished),
-      settle_(std::move(settle)),
-      select_best_(config.select_best),
-      best_(config.keep, config.goal) {}
+CheckpointManager::CheckpointManager(storage::StudyStates& states, const StudyConfig& config,
+                                     std::function<void()> settle)
+    : states_(states), settle_(std::move(settle)), select_best_(config.select_best), best_(config.keep, config.goal) {}
 
 void CheckpointManager::begin(TrialTable& ledger) {
-  running_.sweep();
-  finished_.sweep();
-  std::set<int> unfinished;
+  for (const StateKind kind : storage::kStateKinds) of(kind).sweep();
+  std::set<int> unfinished, copies;
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     const trials::Trial& t = ledger.trial(draw);
-    if (ledger.entry(draw).phase != Phase::kDone) unfinished.insert(t.number);
+    if (ledger.entry(draw).phase != Phase::kDone) {
+      unfinished.insert(t.number);
+      if (load_up_to(StateKind::kCopied, t.number, ledger.entry(draw).copied)) copies.insert(t.number);
+    }
     if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, *t.value);
   }
-  for (const int number : running_.trials()) {
-    unfinished.contains(number) ? (void)on_disk_.insert(number) : running_.remove(number);
+  for (const int number : of(StateKind::kRunning).trials()) {
+    unfinished.contains(number) ? (void)on_disk_.insert(number) : of(StateKind::kRunning).remove(number);
+  }
+  for (const int number : of(StateKind::kCopied).trials()) {
+    copies.contains(number) ? (void)copied_.insert(number) : of(StateKind::kCopied).remove(number);
+  }
+  for (const int number : copied_) {  // a run was killed before it could
+    of(StateKind::kRunning).remove(number);
+    of(StateKind::kFinished).remove(number);
+    on_disk_.erase(number);
   }
   // A run that was killed may have left weights of a trial that was about to be COMPLETE, which now may end otherwise.
-  for (const int number : finished_.trials()) {
+  for (const int number : of(StateKind::kFinished).trials()) {
     if (best_.contains(number)) continue;
-    select_best_&& unfinished.contains(number) ? (void)best_on_disk_.insert(number) : finished_.remove(number);
+    select_best_&& unfinished.contains(number) ? (void)best_on_disk_.insert(number)
+                                               : of(StateKind::kFinished).remove(number);
   }
 }
 
 void CheckpointManager::save(TrialRecord& entry, int number, const HeldState& state, WriteBatch& page) {
   if (!entry.changed) return;
   if (select_best_ && entry.best_state) {
-    page.states.push_back({true, number, entry.value_epoch, entry.best_state});
+    page.states.push_back({StateKind::kFinished, number, entry.value_epoch, entry.best_state});
     best_on_disk_.insert(number);
   }
-  page.states.push_back({false, number, entry.trained, state});
+  page.states.push_back({StateKind::kRunning, number, entry.trained, state});
   on_disk_.insert(number);
+  if (copied_.erase(number) > 0) page.needless.emplace_back(StateKind::kCopied, number);
   entry.changed = false;
+}
+
+std::optional<Checkpoint> CheckpointManager::load_up_to(StateKind kind, int number, int epoch) {
+  std::optional<Checkpoint> found = of(kind).load(number);
+  while (found && found->epoch > epoch) {
+    static_cast<void>(of(kind).discard(number, found->epoch));
+    found = of(kind).load(number);
+  }
+  return found;
+}
+
+// Without bytes, the copied one says that there is none.
+std::optional<Checkpoint> CheckpointManager::newest(const TrialRecord& entry, int number) {
+  const StateKind kind = copied_.contains(number) ? StateKind::kCopied : StateKind::kRunning;
+  if (kind == StateKind::kRunning && !on_disk_.contains(number)) return std::nullopt;
+  settle_();
+  std::optional<Checkpoint> found = of(kind).load(number);
+  // A checkpoint of an epoch that the store does not know (a restored backup of the store) belongs to another history.
+  const bool fits = found && found->epoch >= entry.copied && found->epoch <= entry.recorded && !found->bytes.empty();
+  return fits ? std::move(found) : std::nullopt;
 }
 
 HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
   if (entry.state) return entry.state;
   entry.trained = 0;
   entry.changed = false;
-  if (!on_disk_.contains(number)) return nullptr;
-  settle_();
-  std::optional<storage::Checkpoint> found = running_.load(number);
-  // A checkpoint of an epoch that the store does not know (a restored backup of the store) belongs to another history.
-  if (!found || found->epoch > entry.recorded) return nullptr;
+  std::optional<Checkpoint> found = newest(entry, number);
+  if (!found) return nullptr;
   if (select_best_ && !entry.best_state && entry.value_epoch > 0 && entry.value_epoch <= found->epoch) {
-    std::optional<storage::Checkpoint> best = finished_.load(number);
-    while (best && best->epoch > entry.value_epoch) {  // written by a run that was killed in front of its transaction
-      static_cast<void>(finished_.discard(number, best->epoch));
-      best = finished_.load(number);
-    }
+    std::optional<Checkpoint> best = load_up_to(StateKind::kFinished, number, entry.value_epoch);
     if (!best || best->epoch != entry.value_epoch) return nullptr;
     entry.best_state = std::make_shared<const SlotState>(std::move(best->bytes));
   }
@@ -89,26 +113,42 @@ HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
 }
 
 std::optional<std::filesystem::path> CheckpointManager::discard(TrialRecord& entry, int number) {
-  if (entry.changed || entry.trained == 0 || !on_disk_.contains(number)) return std::nullopt;
+  const StateKind kind = copied_.contains(number) ? StateKind::kCopied : StateKind::kRunning;
+  const bool from_disk = kind == StateKind::kCopied || on_disk_.contains(number);
+  if (entry.changed || entry.trained == 0 || !from_disk) return std::nullopt;
   entry.best_state.reset();
-  return running_.discard(number, entry.trained);
+  return of(kind).discard(number, entry.trained);
+}
+
+void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page) {
+  static const HeldState kNone = std::make_shared<const SlotState>();
+  page.kept.push_back({StateKind::kCopied, number, entry.copied, state ? state : kNone});
+  page.outdated.emplace_back(number, entry.copied);
+  std::erase_if(page.states, [&](const WriteBatch::File& file) { return file.number == number; });
+  std::erase(page.needless, std::pair(StateKind::kCopied, number));
+  copied_.insert(number);
+  on_disk_.erase(number);
+  best_on_disk_.erase(number);
 }
 
 void CheckpointManager::keep(int number, double value, int epoch, const HeldState& state, WriteBatch& page) {
   const std::optional<int> surpassed = best_.add(number, value);
   if (surpassed == number) return;
-  page.kept.push_back({true, number, epoch, state});
-  if (surpassed) page.surpassed.push_back(*surpassed);
+  page.kept.push_back({StateKind::kFinished, number, epoch, state});
+  if (surpassed) page.needless.emplace_back(StateKind::kFinished, *surpassed);
 }
 
 void CheckpointManager::forget(int number, WriteBatch& page) {
-  if (on_disk_.erase(number) > 0) page.needless.push_back(number);
-  if (best_on_disk_.erase(number) > 0 && !best_.contains(number)) page.surpassed.push_back(number);
+  if (on_disk_.erase(number) > 0) page.needless.emplace_back(StateKind::kRunning, number);
+  if (copied_.erase(number) > 0) page.needless.emplace_back(StateKind::kCopied, number);
+  if (best_on_disk_.erase(number) > 0 && !best_.contains(number)) {
+    page.needless.emplace_back(StateKind::kFinished, number);
+  }
 }
 
 std::optional<SlotState> CheckpointManager::finished_state(int number) {
   settle_();
-  std::optional<storage::Checkpoint> found = finished_.load(number);
+  std::optional<Checkpoint> found = of(StateKind::kFinished).load(number);
   if (!found) return std::nullopt;
   return std::move(found->bytes);
 }

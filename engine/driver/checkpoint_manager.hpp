@@ -1,6 +1,6 @@
 #pragma once
 /// Which training states lie on disk: those that a stopped run goes on from, and the weights of the best finished
-/// trials.
+/// trials; see storage::StateKind.
 
 #include <filesystem>
 #include <functional>
@@ -37,14 +37,14 @@ class BestTrials {
   std::vector<Kept> best_;  ///< Best first, at most `most_`.
 };
 
-/// States under `running` belong to trials that are not done; states under `finished` are what a trial's value was
-/// measured on: of the best `keep` COMPLETE trials and, with metric.select best, of trials that still run.
+/// Running states belong to trials that are not done; finished ones are what a trial's value was measured on: of the
+/// best `keep` COMPLETE trials and, with metric.select best, of trials that still run. A copied one is what its trial
+/// goes on from until that has a running one: while it is there, running ones are of what the trial was before.
 /// What is to be written and removed goes into pages; only begin(), restore() and finished_state() touch the disk.
 class CheckpointManager {
  public:
   /// `settle`: brings everything that was handed to the recorder to disk.
-  CheckpointManager(storage::Checkpoints& running, storage::Checkpoints& finished, const StudyConfig& config,
-                    std::function<void()> settle);
+  CheckpointManager(storage::StudyStates& states, const StudyConfig& config, std::function<void()> settle);
 
   /// Learns what lies on disk and removes what no trial of the ledger needs.
   void begin(TrialTable& ledger);
@@ -59,6 +59,9 @@ class CheckpointManager {
   /// which is gone; nullopt if the state was not from disk.
   [[nodiscard]] std::optional<std::filesystem::path> discard(TrialRecord& entry, int number);
 
+  /// A trial goes on from `state`, a copy of another's after as many epochs; null: it has to be made again, from the
+  /// start. What the trial was before is gone with the page.
+  void copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
   /// A trial is COMPLETE: keeps `state` on disk if it is among the best.
   void keep(int number, double value, int epoch, const HeldState& state, WriteBatch& page);
   /// A trial is done (after keep(), if it is COMPLETE).
@@ -68,13 +71,19 @@ class CheckpointManager {
   [[nodiscard]] std::optional<SlotState> finished_state(int number);
 
  private:
-  storage::Checkpoints& running_;
-  storage::Checkpoints& finished_;
+  [[nodiscard]] storage::Checkpoints& of(storage::StateKind kind) { return states_.of(kind); }
+  [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
+  /// The newest one of at most so many epochs; later ones, written by a run that was killed in front of its
+  /// transaction, are removed.
+  [[nodiscard]] std::optional<storage::Checkpoint> load_up_to(storage::StateKind kind, int number, int epoch);
+
+  storage::StudyStates& states_;
   std::function<void()> settle_;
   bool select_best_;
   BestTrials best_;
   std::set<int> on_disk_;       ///< Numbers with files under `running`, or on their way there.
   std::set<int> best_on_disk_;  ///< Unfinished trials with files under `finished`, or queued to be written there.
+  std::set<int> copied_;        ///< The same under `copied`.
 };
 
 }  // namespace hfta::engine

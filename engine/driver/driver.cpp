@@ -37,7 +37,7 @@ int next_array(storage::Store& store, const std::string& study) {
 }
 
 DriverDependencies with_clock(const DriverDependencies& all, Clock& clock) {
-  return {all.store, all.trainers, all.workers,       clock,           all.running, all.finished, all.events,
+  return {all.store, all.trainers, all.workers,       clock,           all.states, all.events,
           all.stop,  all.faults,   all.record_beside, all.state_memory};
 }
 
@@ -62,11 +62,10 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
     : config(study_config),
       clock(all.clock),
       seams(with_clock(all, clock)),
-      recorder({all.store, all.running, all.finished, all.events, clock, all.faults, all.stop, all.record_beside},
-               config.study),
+      recorder({all.store, all.states, all.events, clock, all.faults, all.stop, all.record_beside}, config.study),
       ledger(config, find_study(all.store, config.study).run_caps),
       queue(ledger),
-      keeper(all.running, all.finished, config,
+      keeper(all.states, config,
              [this] {
                recorder.add(std::exchange(page, {}));
                recorder.flush();
@@ -130,9 +129,10 @@ void Driver::Impl::end() {
 void Driver::Impl::go_on() {
   ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
-    if (is_whole(draw)) ledger.assign(draw, config.partition(ledger.trial(draw).params));
+    if (is_whole(draw)) ledger.assign(draw, config.partition(ledger.params(draw)));
   }
   keeper.begin(ledger);
+  (void)copy_trials(ledger.take_copies_due(), nullptr);
   recall();
   left = arrays_left(seams.store, config.study, ledger);
   if (left.size() > devices.size()) left.resize(devices.size());
@@ -147,6 +147,7 @@ void Driver::Impl::reopen_arrays() {
     std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
       TrialRecord& entry = ledger.entry(place.second);
       if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;
+      if (entry.partition != array.partition) return true;  // it goes on from a copy
       ledger.rest(place.second, Phase::kReady, keeper.restore(entry, ledger.trial(place.second).number));
       return !entry.state || entry.trained != entry.recorded;
     });
@@ -186,7 +187,7 @@ void Driver::Impl::recall() {
   for (const auto& [partition, choices] : latest) {
     if (!example.contains(partition)) continue;
     for (Trainer* trainer : seams.trainers) {
-      trainer->check(ledger.trial(example[partition]).params);  // what is compared has to be known first
+      trainer->check(ledger.params(example[partition]));  // what is compared has to be known first
       const std::string line = trainer->recall(partition, choices);
       if (!line.empty() && told.insert(line).second) page.events.emplace_back(Note{line});
     }
@@ -293,8 +294,8 @@ void Driver::Impl::test_best() {
         Note{fmt::format("trial {} is the best, but its weights are not on disk: no test metrics", best->number)});
     return;
   }
-  const std::unique_ptr<TrainerArray> array = any_trainer().open(best->params, 1, 1, never);
-  array->insert(0, best->number, best->params, *state);
+  const std::unique_ptr<TrainerArray> array = any_trainer().open(trials::latest_params(*best), 1, 1, never);
+  array->insert(0, best->number, trials::latest_params(*best), *state);
   std::map<std::string, double> metrics = array->test(0);
   if (metrics.empty()) return;
   page.events.emplace_back(Tested{best->number, metrics});

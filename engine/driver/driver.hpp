@@ -24,10 +24,9 @@ struct DriverDependencies {
   std::vector<Trainer*> trainers;  ///< One per device, at least one.
   DeviceWorkers& workers;          ///< As many as trainers.
   Clock& clock;
-  storage::Checkpoints& running;   ///< States of trials that are not done.
-  storage::Checkpoints& finished;  ///< Weights of the best finished trials.
-  EventSink& events;               ///< Called by one thread at a time, not always the caller's.
-  const std::atomic<int>& stop;    ///< 0, or the signal that asks to stop after the step at hand.
+  storage::StudyStates& states;
+  EventSink& events;             ///< Called by one thread at a time, not always the caller's.
+  const std::atomic<int>& stop;  ///< 0, or the signal that asks to stop after the step at hand.
   const Faults& faults;
   bool record_beside = true;  ///< Write beside training; false: in between, for tests and simulations.
   std::size_t state_memory = std::size_t{4} << 30;  ///< Bytes of states that wait in memory; beyond it, on disk alone.

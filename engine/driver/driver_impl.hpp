@@ -69,12 +69,19 @@ struct Driver::Impl {
   // rounds.cpp: what an epoch brought
   void end_round(std::size_t device, double seconds);
   void end_untold_round(OpenArray& array, const std::vector<SlotReport>& reports);
-  void record(const OpenArray& array, const SlotReport& report);
+  void record(OpenArray& array, const SlotReport& report);
   void act(OpenArray& array, int slot);
+  /// `array`: the one whose round has ended, in whose slots trials that pause still sit; null: there is none.
+  void act_on(const std::vector<search::Verdict>& verdicts, OpenArray* array);
   void act_on_paused(const search::Verdict& verdict);
   void finish(int draw, trials::State state, const std::string& reason);
   void turn_page();
   [[nodiscard]] Status status();
+  // copying.cpp: trials that go on from a copy of another
+  /// Returns those that are in no slot now.
+  std::vector<int> copy_trials(const std::vector<search::Verdict>& verdicts, OpenArray* array);
+  [[nodiscard]] HeldState paused_state(int draw, OpenArray* array);
+  void copy(int draw, const search::CopyOf& copy, const HeldState& state, OpenArray* array);
   // saving.cpp: states that go to disk
   void save(const std::vector<std::size_t>& those);
   void save_if_due(std::size_t device);

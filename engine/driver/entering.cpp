@@ -70,7 +70,7 @@ void Driver::Impl::give_up(int draw, const std::string& reason) {
     if (seams.stop.load() != 0) return;
   }
   finish(draw, trials::State::kFail, reason);
-  for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
+  act_on(ledger.take_verdicts(), nullptr);
 }
 
 // They come before what is only planned, and count to run_cap like any other: those for which there is no room wait for
@@ -96,7 +96,7 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
     page.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
     page.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
     ledger.finish(draw, trials::State::kFail, completion.problem, std::nullopt);
-    for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
+    act_on(ledger.take_verdicts(), nullptr);
     return true;
   }
   ledger.assign(draw, config.partition(ledger.trial(draw).params));

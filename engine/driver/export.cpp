@@ -172,7 +172,7 @@ std::vector<std::byte> export_weights(const StudyConfig& config, storage::Store&
                                                        {"trial", std::to_string(trial.number)},
                                                        {"epoch", std::to_string(state.epoch)},
                                                        {config.metric, shortest(*trial.value)}};
-  const std::optional<ModelFile> file = config.task(trial.params).model_file;
+  const std::optional<ModelFile> file = config.task(trials::latest_params(trial)).model_file;
   if (!file) return fusion::write_safetensors(tensors, metadata);
   const fusion::ExportedModel model = read_model(*file, config, store);
   return fusion::write_safetensors(state_of(model, file->import, tensors).tensors, metadata);

@@ -14,17 +14,21 @@ namespace hfta::engine {
 
 void remove_leftovers(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record,
                       Files& files, const Clock& clock) {
+  using storage::StateKind;
   try {
-    const std::filesystem::path folder = store.states(config.study).folder;
-    storage::Checkpoints running(files, folder / "running"), finished(files, folder / "finished");
+    storage::StudyStates states(files, store.states(config.study).folder);
+    const auto kept_of = [&](storage::StateKind kind) { return states.of(kind).trials().size(); };
     const std::optional<storage::Lease> last = store.lease(config.study);
     const bool killed = last && store.life_sign(config.study, *last, clock).has_value();
     const auto kept = static_cast<std::size_t>(std::max(config.keep, 1));
-    if (!killed && running.trials().empty() && finished.trials().size() <= kept) return;
+    if (!killed && kept_of(StateKind::kRunning) + kept_of(StateKind::kCopied) == 0 &&
+        kept_of(StateKind::kFinished) <= kept) {
+      return;
+    }
     const StudyLease lease(store, config.study, clock);
     TrialTable ledger(config, record.run_caps);
     ledger.restore(store.trials(config.study), store.draws(config.study));
-    CheckpointManager(running, finished, config, [] {}).begin(ledger);
+    CheckpointManager(states, config, [] {}).begin(ledger);
   } catch (const Error& error) {
     const ErrorKind kind = error.kind();
     if (kind != ErrorKind::kBusy && kind != ErrorKind::kLocked && kind != ErrorKind::kStorage) throw;

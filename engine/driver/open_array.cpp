@@ -21,15 +21,29 @@ int OpenArray::free_slot() const {
 }
 
 void OpenArray::start(int slot, int draw, const HeldState& state, TrialTable& ledger) {
-  const trials::Trial& trial = ledger.trial(draw);
+  if (!state) ledger.entry(draw).trained = 0;
+  const Identity whom = ledger.identity(draw);
   if (state) {
-    array_->insert(slot, trial.number, trial.params, *state);
+    array_->insert(slot, whom.number, *whom.params, *state);
   } else {
-    array_->admit(slot, trial.number, trial.params);
-    ledger.entry(draw).trained = 0;
+    array_->admit(slot, whom.number, *whom.params);
   }
   ledger.seat(draw);
   slots_.at(static_cast<std::size_t>(slot)) = draw;
+}
+
+int OpenArray::slot_of(int draw) const {
+  const auto found = std::find(slots_.begin(), slots_.end(), draw);
+  return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());
+}
+
+void OpenArray::follow(int slot, TrialTable& ledger) {
+  const int draw = draw_in(slot);
+  const Identity whom = ledger.identity(draw);
+  if (whom == identity_of(ledger.trials(), draw, ledger.entry(draw).trained - 1)) return;
+  const SlotState state = array_->extract(slot);
+  array_->clear(slot);
+  array_->insert(slot, whom.number, *whom.params, state);
 }
 
 void OpenArray::clear(int slot) {
@@ -41,11 +55,11 @@ void OpenArray::resize(int width, TrialTable& ledger) {
   for (int slot = width; slot < this->width(); ++slot) {
     const int draw = draw_in(slot);
     if (draw == kEmpty) continue;
-    const trials::Trial& trial = ledger.trial(draw);
+    const Identity whom = ledger.identity(draw);
     const SlotState state = array_->extract(slot);
     clear(slot);
     const int lower = free_slot();
-    array_->insert(lower, trial.number, trial.params, state);
+    array_->insert(lower, whom.number, *whom.params, state);
     slots_.at(static_cast<std::size_t>(lower)) = draw;
   }
   array_->resize(width);

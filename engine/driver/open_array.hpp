@@ -30,6 +30,10 @@ class OpenArray {
   /// Puts a trial into an empty slot: from `state`, or from the start if that is null. If that throws, the trial is
   /// where it was.
   void start(int slot, int draw, const HeldState& state, TrialTable& ledger);
+  /// The slot that a trial sits in, or kEmpty.
+  [[nodiscard]] int slot_of(int draw) const;
+  /// After an epoch that was trained again: the slot goes on as whom the trial's state was trained by from there.
+  void follow(int slot, TrialTable& ledger);
   [[nodiscard]] HeldState extract(int slot) { return std::make_shared<const SlotState>(array_->extract(slot)); }
   void clear(int slot);
   /// Changes the width; trials in slots that go move down into empty ones first. REQUIRES width >= occupied().

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -22,10 +23,12 @@ void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::ve
                   fmt::format("study '{}': trial {} is absent from the store, wanted every trial that was drawn",
                               config_.study, number));
     }
+    strategy_.scheduler->enter(drawn(), found->second->params);
     trials_.push_back(*found->second);
     if (learns_) history_.add(trials_.back().params);
     if (trials_.back().state == trials::State::kWaiting) trials_.back().state = trials::State::kRunning;
-    entries_.emplace_back();
+    TrialRecord& e = entries_.emplace_back();
+    if (!trials_.back().copies.empty()) e.copied = trials_.back().copies.back().epoch;
     ++counts_[static_cast<std::size_t>(trials_.back().state)];
     enqueued_ += trials_.back().enqueued ? 1 : 0;
   }
@@ -57,9 +60,24 @@ void TrialTable::replay() {
   }
   for (const auto& [epoch, those] : by_epoch) {
     for (const Past& past : those) replay(past);
-    (void)take_verdicts();
+    replay_verdicts();
+    for (const Past& past : those) {
+      if (was_copied(past.draw, epoch)) forget_value(past.draw);
+    }
   }
   settle_strangers();
+}
+
+bool TrialTable::was_copied(int draw, int epoch) {
+  const std::vector<trials::Copy>& copies = trial(draw).copies;
+  return std::any_of(copies.begin(), copies.end(), [=](const trials::Copy& copy) { return copy.epoch == epoch; });
+}
+
+// A run that was killed may have told of the reports that a verdict follows from, and not of the verdict.
+void TrialTable::replay_verdicts() {
+  for (search::Verdict& verdict : take_verdicts()) {
+    if (verdict.copy && !was_copied(verdict.trial, recorded(verdict.trial))) copies_due_.push_back(std::move(verdict));
+  }
 }
 
 void TrialTable::replay(const Past& past) {
@@ -93,7 +111,7 @@ void TrialTable::settle_strangers() {
     const bool expected = e.decision == search::Decision::kStop || e.decision == search::Decision::kComplete;
     if (!expected) strategy_.scheduler->fail(draw);
   }
-  (void)take_verdicts();
+  replay_verdicts();
   for (int draw = 0; draw < drawn(); ++draw) {
     const TrialRecord& e = entry(draw);
     if (e.phase != Phase::kDone && e.decision == search::Decision::kPause) set_phase(draw, Phase::kPaused);

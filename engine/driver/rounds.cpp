@@ -25,7 +25,7 @@ void Driver::Impl::end_round(std::size_t device, double seconds) {
     page.changes.arrays.push_back(std::move(*changed));
   }
   for (const SlotReport& report : reports) record(array, report);
-  for (const search::Verdict& verdict : ledger.take_verdicts()) act_on_paused(verdict);
+  act_on(ledger.take_verdicts(), &array);
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
   ++round;
@@ -37,12 +37,13 @@ void Driver::Impl::end_untold_round(OpenArray& array, const std::vector<SlotRepo
     const int draw = array.draw_in(report.slot);
     const ReportResult told = ledger.report(draw, report);
     if (!told.failure.empty()) failures[draw] = told.failure;
+    array.follow(report.slot, ledger);
   }
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
 }
 
-void Driver::Impl::record(const OpenArray& array, const SlotReport& report) {
+void Driver::Impl::record(OpenArray& array, const SlotReport& report) {
   const int draw = array.draw_in(report.slot);
   if (draw == OpenArray::kEmpty) {
     throw Error(ErrorKind::kInternal,
@@ -54,12 +55,15 @@ void Driver::Impl::record(const OpenArray& array, const SlotReport& report) {
   if (told.recorded) {
     page.changes.epochs.push_back({number, {report.epoch, report.metrics}, told.value});
     page.events.emplace_back(EpochEnded{number, report.epoch, report.metrics, told.value, array.id(), report.slot});
+  } else {
+    array.follow(report.slot, ledger);
   }
   if (!told.failure.empty()) failures[draw] = told.failure;
 }
 
 void Driver::Impl::act(OpenArray& array, int slot) {
   const int draw = array.draw_in(slot);
+  if (draw == OpenArray::kEmpty) return;  // its trial goes on from a copy, elsewhere
   TrialRecord& entry = ledger.entry(draw);
   const auto failure = failures.find(draw);
   if (failure != failures.end()) {
@@ -85,6 +89,13 @@ void Driver::Impl::act(OpenArray& array, int slot) {
       break;
   }
   array.clear(slot);
+}
+
+void Driver::Impl::act_on(const std::vector<search::Verdict>& verdicts, OpenArray* array) {
+  for (const int draw : copy_trials(verdicts, array)) queue.push(draw);
+  for (const search::Verdict& verdict : verdicts) {
+    if (!verdict.copy) act_on_paused(verdict);
+  }
 }
 
 void Driver::Impl::act_on_paused(const search::Verdict& verdict) {

@@ -44,8 +44,9 @@ std::optional<int> Strategy::trials(int enqueued) const {
 Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
   Strategy strategy;
   const search::Method& method = search::method(config.method);
-  strategy.sampler = method.sampler(config.method_options, config.space, config.goal, config.seed);
-  strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, config.goal, run_caps)
+  const search::SearchTask task{config.space, config.goal, config.seed, config.shape_changing};
+  strategy.sampler = method.sampler(config.method_options, task);
+  strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, task, run_caps)
                                                    : make_stopping(config, *strategy.sampler, run_caps);
   if (!run_caps.empty()) strategy.cap = run_caps.back();
   lower(strategy.cap, strategy.scheduler->capacity());

@@ -36,6 +36,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
 void append(storage::Changes& to, storage::Changes& from) {
   append(to.started, from.started);
   append(to.epochs, from.epochs);
+  append(to.copies, from.copies);
   append(to.states, from.states);
   append(to.arrays, from.arrays);
   append(to.occupancy, from.occupancy);
@@ -43,23 +44,49 @@ void append(storage::Changes& to, storage::Changes& from) {
   to.test_metrics.merge(from.test_metrics);
 }
 
+// What a trial was before it went on from a copy is not to be written any more, and the copy is not to be removed in
+// place of an earlier one.
+void append_outdated(WriteBatch& to, WriteBatch& from) {
+  for (const auto& [trial, epoch] : from.outdated) {
+    const int number = trial;
+    std::erase_if(to.states, [&](const WriteBatch::File& file) { return file.number == number; });
+    std::erase(to.needless, std::pair(storage::StateKind::kCopied, number));
+  }
+  append(to.outdated, from.outdated);
+}
+
 // A state that a later one follows, or whose trial has ended since, need not be written.
 void append_states(WriteBatch& to, WriteBatch& from) {
-  std::map<std::pair<bool, int>, WriteBatch::File> last;
+  using storage::StateKind;
+  std::map<std::pair<StateKind, int>, WriteBatch::File> last;
   for (std::vector<WriteBatch::File>* states : {&to.states, &from.states}) {
-    for (WriteBatch::File& file : *states) last[{file.finished, file.number}] = std::move(file);
+    for (WriteBatch::File& file : *states) last[{file.kind, file.number}] = std::move(file);
   }
-  for (const int number : to.needless) {
-    last.erase({false, number});
-    last.erase({true, number});
+  for (const auto& [kind, number] : to.needless) {
+    if (kind != StateKind::kRunning) continue;
+    last.erase({StateKind::kRunning, number});
+    last.erase({StateKind::kFinished, number});
   }
   to.states.clear();
   for (auto& [place, file] : last) to.states.push_back(std::move(file));
 }
 
+// Where tests have a run die.
+const char* saved_point(storage::StateKind kind) {
+  switch (kind) {
+    case storage::StateKind::kRunning:
+      return "state-saved";
+    case storage::StateKind::kFinished:
+      return "weights-saved";
+    case storage::StateKind::kCopied:
+      return "copy-saved";
+  }
+  return "";
+}
+
 bool is_empty(const WriteBatch& page) {
-  return page.kept.empty() && page.changes.empty() && page.states.empty() && page.needless.empty() &&
-         page.surpassed.empty() && page.events.empty();
+  return page.kept.empty() && page.changes.empty() && page.outdated.empty() && page.states.empty() &&
+         page.needless.empty() && page.events.empty();
 }
 
 }  // namespace
@@ -116,9 +143,9 @@ void StudyWriter::add(WriteBatch page) {
   WriteBatch& waiting = impl_->waiting;
   append(waiting.kept, page.kept);
   append(waiting.changes, page.changes);
+  append_outdated(waiting, page);
   append(waiting.needless, page.needless);
   append_states(waiting, page);
-  append(waiting.surpassed, page.surpassed);
   append(waiting.events, page.events);
   if (!waiting.states.empty()) impl_->saves = true;
   impl_->changed.notify_all();
@@ -241,20 +268,23 @@ void StudyWriter::Impl::write(WriteBatch& page) {
     const std::lock_guard guard(sink_mutex);
     for (const Event& event : page.events) places.events.take(event);
   }
+  for (const auto& [number, epoch] : page.outdated) {
+    places.states.of(storage::StateKind::kRunning).remove_up_to(number, epoch);
+    places.states.of(storage::StateKind::kFinished).remove_up_to(number, epoch);
+  }
   if (!page.states.empty()) {
     const double start = places.clock.seconds();
     save(page.states);
     last_saving_seconds = places.clock.seconds() - start;
   }
-  for (const int number : page.needless) places.running.remove(number);
-  for (const int number : page.surpassed) places.finished.remove(number);
+  for (const auto& [kind, number] : page.needless) places.states.of(kind).remove(number);
   places.faults.reach("files-removed");
 }
 
 void StudyWriter::Impl::save(const std::vector<WriteBatch::File>& files) {
   for (const WriteBatch::File& file : files) {
-    (file.finished ? places.finished : places.running).save(file.number, file.epoch, *file.state);
-    places.faults.reach(file.finished ? "weights-saved" : "state-saved");
+    places.states.of(file.kind).save(file.number, file.epoch, *file.state);
+    places.faults.reach(saved_point(file.kind));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -20,19 +21,21 @@ namespace hfta::engine {
 using HeldState = std::shared_ptr<const SlotState>;
 
 /// What a moment of the run brings, written in this order: a crash in between leaves a file too many, or a state that
-/// is behind the store, never a COMPLETE trial without its weights or a state ahead of the store.
+/// is behind the store, never a COMPLETE trial without its weights, a copy without what it is of, or a state ahead of
+/// the store.
 struct WriteBatch {
   struct File {
-    bool finished = false;  ///< Of Checkpoints `finished`, else of `running`.
+    storage::StateKind kind = storage::StateKind::kRunning;
     int number = 0, epoch = 0;
     HeldState state;
   };
-  std::vector<File> kept;  ///< Weights of trials that become COMPLETE in this transaction.
+  std::vector<File> kept;  ///< What this transaction says is there: weights of COMPLETE trials, states of copies.
   storage::Changes changes;
-  std::vector<File> states;    ///< Of trials that go on.
-  std::vector<int> needless;   ///< Trials without files under `running` from now on.
-  std::vector<int> surpassed;  ///< The same under `finished`.
-  std::vector<Event> events;   ///< Told when the transaction is durable.
+  /// Trials that go on from a copy, and after which epoch: without earlier running and finished files, before `states`.
+  std::vector<std::pair<int, int>> outdated;
+  std::vector<File> states;                                  ///< Of trials that go on.
+  std::vector<std::pair<storage::StateKind, int>> needless;  ///< Trials without files of a kind from now on.
+  std::vector<Event> events;                                 ///< Told when the transaction is durable.
 };
 
 /// One thread that writes pages. Pages that wait become one, so that a busy store, or a slow disk, costs training
@@ -42,8 +45,7 @@ class StudyWriter {
  public:
   struct Places {
     storage::Store& store;
-    storage::Checkpoints& running;
-    storage::Checkpoints& finished;
+    storage::StudyStates& states;
     EventSink& events;
     const Clock& clock;
     const Faults& faults;

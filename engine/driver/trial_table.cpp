@@ -69,6 +69,7 @@ void TrialTable::push(int number, trials::Params params) {
   trial.number = number;
   trial.params = std::move(params);
   if (learns_) history_.add(trial.params);
+  strategy_.scheduler->enter(drawn(), trial.params);
   trials_.push_back(std::move(trial));
   entries_.emplace_back();
   ++counts_[static_cast<std::size_t>(trials::State::kRunning)];
@@ -119,10 +120,28 @@ void TrialTable::take_value(int draw, int epoch, double value) {
   ranking_.insert(rank_of(draw));
 }
 
+void TrialTable::forget_value(int draw) {
+  TrialRecord& e = entry(draw);
+  if (e.value) ranking_.erase(rank_of(draw));
+  e.value.reset();
+  e.value_epoch = 0;
+  e.best_state.reset();
+}
+
+void TrialTable::copy(int draw, const search::CopyOf& copy) {
+  TrialRecord& e = entry(draw);
+  trial(draw).copies.push_back({e.recorded, trial(copy.source).number, copy.params});
+  release(draw);
+  forget_value(draw);
+  e.copied = e.trained = e.recorded;
+  e.changed = false;
+}
+
 std::optional<BestSoFar> TrialTable::best() const {
   if (ranking_.empty()) return std::nullopt;
   const auto best = static_cast<std::size_t>(ranking_.begin()->second);
-  return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value, trials_[best].params};
+  return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value,
+                   trials::latest_params(trials_[best])};
 }
 
 std::vector<search::Verdict> TrialTable::take_verdicts() {

@@ -13,6 +13,7 @@
 
 #include "engine/config.hpp"
 #include "engine/driver/draw_history.hpp"
+#include "engine/driver/lineage.hpp"
 #include "engine/driver/progress.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/study_writer.hpp"
@@ -36,6 +37,7 @@ struct TrialRecord {
   std::string partition;  ///< See TrialTable::assign.
   int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
   int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
+  int copied = 0;         ///< Trial::copies' last epoch, from where `value` counts; 0: it has none.
   bool begun = false;     ///< It has been in a slot, or has ended without.
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
   HeldState state;        ///< Held while it is in no slot; null: to be read from disk, or not begun.
@@ -88,6 +90,12 @@ class TrialTable {
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
+  /// What the trial is trained with from where it stands.
+  [[nodiscard]] const trials::Params& params(int draw) { return trials::latest_params(trial(draw)); }
+  /// As whom the trial's state is trained on.
+  [[nodiscard]] Identity identity(int draw) const {
+    return identity_of(trials_, draw, entries_.at(static_cast<std::size_t>(draw)).trained);
+  }
   [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
   [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
   [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
@@ -99,6 +107,10 @@ class TrialTable {
   [[nodiscard]] ReportResult report(int draw, const SlotReport& report);
   /// Verdicts that have fallen due; each is the entry's decision already.
   [[nodiscard]] std::vector<search::Verdict> take_verdicts();
+  /// The trial goes on from a copy of another, after its last epoch; its value is yet to come.
+  void copy(int draw, const search::CopyOf& copy);
+  /// Copies that fell due in restore(), of which the store knows nothing yet.
+  [[nodiscard]] std::vector<search::Verdict> take_copies_due() { return std::exchange(copies_due_, {}); }
   /// Ends a trial. `round`: the one at hand, or to come; unset: no draw was made that did not see it.
   void finish(int draw, trials::State state, const std::string& reason, std::optional<int> round);
   /// Says which arrays the trial fits in.
@@ -143,6 +155,9 @@ class TrialTable {
   void replay();
   void replay(const Past& past);
   void settle_strangers();
+  void replay_verdicts();
+  [[nodiscard]] bool was_copied(int draw, int epoch);
+  void forget_value(int draw);
   void take_value(int draw, int epoch, double value);
   void set_phase(int draw, Phase phase);
   void count_done(int draw);
@@ -163,6 +178,7 @@ class TrialTable {
   std::set<int> unsaved_;                     ///< Some of holding_.
   std::size_t held_bytes_ = 0;
   std::map<std::string, int> paused_;  ///< By partition.
+  std::vector<search::Verdict> copies_due_;
   std::int64_t epochs_ = 0;
   int entered_ = 0;   ///< Those before it are in the store.
   int begun_ = 0;     ///< Of those: by TrialRecord::begun.

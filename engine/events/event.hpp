@@ -36,6 +36,12 @@ struct EpochEnded {
   int array = 0, slot = 0;
 };
 
+/// After its `epoch`th epoch a trial goes on from a copy of another, with these parameters.
+struct TrialCopied {
+  int trial = 0, epoch = 0, source = 0;
+  trials::Params params;
+};
+
 /// COMPLETE, PRUNED or FAIL.
 struct TrialEnded {
   int trial = 0;
@@ -97,8 +103,8 @@ struct RunEnded {
   std::optional<BestSoFar> best;
 };
 
-using Event =
-    std::variant<RunStarted, TrialStarted, EpochEnded, TrialEnded, ArrayChanged, Tested, Note, Status, RunEnded>;
+using Event = std::variant<RunStarted, TrialStarted, EpochEnded, TrialCopied, TrialEnded, ArrayChanged, Tested, Note,
+                           Status, RunEnded>;
 
 /// Where events go, in the order in which they happened.
 class EventSink {

@@ -66,6 +66,14 @@ ordered_json json_of(const EpochEnded& e) {
           {"value", e.value},       {"array", e.array}, {"slot", e.slot}};
 }
 
+ordered_json json_of(const TrialCopied& e) {
+  return {{"event", "trial_copied"},
+          {"trial", e.trial},
+          {"epoch", e.epoch},
+          {"source", e.source},
+          {"params", params_json(e.params)}};
+}
+
 ordered_json json_of(const TrialEnded& e) {
   return {{"event", "trial_ended"},
           {"trial", e.trial},

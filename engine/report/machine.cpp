@@ -39,18 +39,27 @@ std::optional<double> duration(const Trial& trial) {
 
 int last_epoch(const Trial& trial) { return trial.epochs.empty() ? 0 : trial.epochs.back().epoch; }
 
+ordered_json to_json(const trials::Params& params) {
+  ordered_json out = ordered_json::object();
+  for (const auto& [name, value] : params) out[name] = to_json(value);
+  return out;
+}
+
 ordered_json to_json(const Trial& trial) {
-  ordered_json params = ordered_json::object();
-  for (const auto& [name, value] : trial.params) params[name] = to_json(value);
   ordered_json metrics = ordered_json::object();
   if (!trial.epochs.empty()) {
     for (const auto& [name, value] : trial.epochs.back().metrics) metrics[name] = number(value);
   }
   ordered_json out = {{"number", trial.number},       {"state", trials::name_of(trial.state)},
-                      {"value", number(trial.value)}, {"params", std::move(params)},
+                      {"value", number(trial.value)}, {"params", to_json(latest_params(trial))},
                       {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
                       {"metrics", std::move(metrics)}};
   if (!trial.reason.empty()) out["reason"] = trial.reason;
+  if (trial.copies.empty()) return out;
+  out["drawn"] = to_json(trial.params);
+  for (const trials::Copy& copy : trial.copies) {
+    out["copies"].push_back({{"epoch", copy.epoch}, {"source", copy.source}, {"params", to_json(copy.params)}});
+  }
   return out;
 }
 
@@ -155,9 +164,9 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
     std::vector<std::string> cells = {std::to_string(trial->number), trials::name_of(trial->state), cell(trial->value),
                                       std::to_string(last_epoch(*trial)), cell(duration(*trial))};
     for (const std::string& name : params) {
-      const auto found =
-          std::find_if(trial->params.begin(), trial->params.end(), [&](const auto& p) { return p.first == name; });
-      cells.push_back(found == trial->params.end() ? "" : spreadsheet_cell(trials::to_text(found->second)));
+      const trials::Params& latest = latest_params(*trial);
+      const auto found = std::find_if(latest.begin(), latest.end(), [&](const auto& p) { return p.first == name; });
+      cells.push_back(found == latest.end() ? "" : spreadsheet_cell(trials::to_text(found->second)));
     }
     for (const std::string& name : metrics) {
       std::optional<double> value;

@@ -57,9 +57,9 @@ std::vector<std::string> row_of(const Trial& trial, const std::string& metric, c
                                     value ? value_text(*value) : "-",
                                     std::to_string(trial.epochs.empty() ? 0 : trial.epochs.back().epoch), time};
   for (const std::string& name : params) {
-    const auto found =
-        std::find_if(trial.params.begin(), trial.params.end(), [&](const auto& p) { return p.first == name; });
-    cells.push_back(found == trial.params.end() ? "-" : param_text(found->second));
+    const trials::Params& latest = latest_params(trial);
+    const auto found = std::find_if(latest.begin(), latest.end(), [&](const auto& p) { return p.first == name; });
+    cells.push_back(found == latest.end() ? "-" : param_text(found->second));
   }
   return cells;
 }
@@ -70,7 +70,7 @@ std::string best_text(const ReportInput& input) {
   std::string text =
       fmt::format("best: {} {} (trial {}", printable(input.metric), value_text(*best->value), best->number);
   if (!best->epochs.empty()) text += fmt::format(", {} epochs", best->epochs.back().epoch);
-  text += fmt::format(")\n  with {}\n", params_text(best->params));
+  text += fmt::format(")\n  with {}\n", params_text(latest_params(*best)));
   if (best->test_metrics.empty()) return text;
   std::vector<std::string> words;
   for (const auto& [name, value] : best->test_metrics) words.push_back(printable(name) + " " + value_text(value));
@@ -95,7 +95,7 @@ std::string best_so_far_text(const ReportInput& input) {
   if (found == nullptr) return "";
   return fmt::format("best so far: {} {} (trial {}, {}, {} epochs)\n  with {}\n", printable(input.metric),
                      value_text(value), found->number, trials::name_of(found->state), found->epochs.back().epoch,
-                     params_text(found->params));
+                     params_text(latest_params(*found)));
 }
 
 std::string runner_text(const ReportInput& input) {

@@ -30,9 +30,7 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
   } else {
     store.create(new_record(config, origin));
   }
-  const std::filesystem::path folder = store.states(config.study).folder;
-  storage::Checkpoints running(files, folder / "running");
-  storage::Checkpoints finished(files, folder / "finished");
+  storage::StudyStates states(files, store.states(config.study).folder);
   Silence silence;
   SimulatedTime time(static_cast<std::size_t>(options.devices));
   std::vector<std::unique_ptr<SimulatedTrainer>> owned;
@@ -41,7 +39,7 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
     owned.push_back(std::make_unique<SimulatedTrainer>(config, curves, time, fmt::format("simulated:{}", i)));
     trainers.push_back(owned.back().get());
   }
-  DriverDependencies seams{store, trainers, time, time, running, finished, silence, stop, faults};
+  DriverDependencies seams{store, trainers, time, time, states, silence, stop, faults};
   seams.record_beside = false;
   return Driver(config, seams).run();
 }

@@ -43,12 +43,35 @@ void replace(std::vector<trials::EpochRecord>& epochs, const trials::EpochRecord
 void check(MemoryStudy& study, const Changes& changes) {
   for (const auto& [number, when] : changes.started) (void)study.trial(number);
   for (const Changes::Epoch& epoch : changes.epochs) (void)study.trial(epoch.trial);
+  for (const CopyRecord& change : changes.copies) {
+    (void)study.trial(change.trial);
+    (void)study.trial(change.copy.source);
+    (void)study.checked(change.copy.params);
+  }
   for (const StateChange& change : changes.states) {
     (void)study.trial(change.trial);
     (void)value_to_store(change);
   }
   for (const OccupancyRecord& o : changes.occupancy) (void)study.trial(o.trial);
   for (const auto& [number, metrics] : changes.test_metrics) (void)study.trial(number);
+}
+
+void write(MemoryStudy& study, const CopyRecord& change) {
+  std::vector<trials::Copy>& copies = study.trial(change.trial).row.copies;
+  trials::Copy copy{change.copy.epoch, change.copy.source, {}};
+  const trials::Params given = study.checked(change.copy.params);
+  for (const auto& [name, drawn] : study.trial(change.trial).row.params) {
+    const auto found =
+        std::find_if(given.begin(), given.end(), [&, wanted = name](const auto& one) { return one.first == wanted; });
+    if (found != given.end()) copy.params.push_back(*found);
+  }
+  const auto place = std::lower_bound(copies.begin(), copies.end(), copy.epoch,
+                                      [](const trials::Copy& before, int epoch) { return before.epoch < epoch; });
+  if (place != copies.end() && place->epoch == copy.epoch) {
+    *place = std::move(copy);
+  } else {
+    copies.insert(place, std::move(copy));
+  }
 }
 
 void write(MemoryStudy& study, const StateChange& change) {
@@ -63,6 +86,7 @@ void write(MemoryStudy& study, const StateChange& change) {
 void write(MemoryStudy& study, const Changes& changes) {
   for (const auto& [number, when] : changes.started) study.trial(number).row.started = when;
   for (const Changes::Epoch& epoch : changes.epochs) replace(study.trial(epoch.trial).row.epochs, epoch.record);
+  for (const CopyRecord& change : changes.copies) write(study, change);
   for (const StateChange& change : changes.states) write(study, change);
   for (const ArrayRecord& array : changes.arrays) study.arrays[array.array] = array;
   for (const RoundRecord& round : changes.rounds) {

@@ -56,28 +56,28 @@ class States {
   States(const fs::path& store, const fs::path& copy, const Faults& faults)
       : store_(store), copy_(copy), from_(faults, store.parent_path()), to_(faults, copy.parent_path()) {}
 
-  /// Copies the newest state of each trial that verifies; `kind`: "running" or "finished".
-  void copy(const std::string& study, const char* kind) {
+  /// Copies the newest state of each trial that verifies.
+  void copy(const std::string& study, StateKind kind) {
     Checkpoints copies = copied(study, kind);
-    for (const int trial : Checkpoints(from_, checkpoint_folder(store_, study) / kind).trials()) {
+    for (const int trial : Checkpoints(from_, checkpoint_folder(store_, study) / name_of(kind)).trials()) {
       if (const std::optional<Checkpoint> state = load(study, kind, trial)) {
         copies.save(trial, state->epoch, state->bytes);
       }
     }
   }
 
-  [[nodiscard]] Checkpoints copied(const std::string& study, const char* kind) {
-    return Checkpoints(to_, checkpoint_folder(copy_, study) / kind);
+  [[nodiscard]] Checkpoints copied(const std::string& study, StateKind kind) {
+    return Checkpoints(to_, checkpoint_folder(copy_, study) / name_of(kind));
   }
-  [[nodiscard]] bool has_any(const std::string& study, const char* kind) {
-    return !Checkpoints(from_, checkpoint_folder(store_, study) / kind).trials().empty();
+  [[nodiscard]] bool has_any(const std::string& study, StateKind kind) {
+    return !Checkpoints(from_, checkpoint_folder(store_, study) / name_of(kind)).trials().empty();
   }
 
  private:
   // Between listing and reading a run may have written the next state and removed those that were listed.
-  std::optional<Checkpoint> load(const std::string& study, const char* kind, int trial) {
+  std::optional<Checkpoint> load(const std::string& study, StateKind kind, int trial) {
     for (int tries = 0; tries < kMostTries; ++tries) {
-      Checkpoints listed_anew(from_, checkpoint_folder(store_, study) / kind);
+      Checkpoints listed_anew(from_, checkpoint_folder(store_, study) / name_of(kind));
       if (std::optional<Checkpoint> state = listed_anew.load(trial)) return state;
     }
     return std::nullopt;
@@ -126,14 +126,14 @@ std::vector<CopiedStudy> read_copy(const fs::path& copy) {
 // on the disk after the table was copied.
 bool has_best_weights(const CopiedStudy& study, States& states) {
   const Trial* best = trials::best_of(study.trials, study.goal);
-  if (best == nullptr || !states.has_any(study.name, "finished")) return true;
-  return states.copied(study.name, "finished").load(best->number).has_value();
+  if (best == nullptr || !states.has_any(study.name, StateKind::kFinished)) return true;
+  return states.copied(study.name, StateKind::kFinished).load(best->number).has_value();
 }
 
 // States of trials that have ended since, or of which the copied table knows less.
 void drop_others(const CopiedStudy& study, States& states) {
   if (!study.damage.empty()) return;  // who knows whose they are
-  for (const char* kind : {"running", "finished"}) {
+  for (const StateKind kind : kStateKinds) {
     Checkpoints copies = states.copied(study.name, kind);
     for (const int number : copies.trials()) {
       const auto trial = std::find_if(study.trials.begin(), study.trials.end(),
@@ -142,8 +142,11 @@ void drop_others(const CopiedStudy& study, States& states) {
       const bool has_ended = trial != study.trials.end() && trial->state == State::kComplete;
       const int known = trial == study.trials.end() || trial->epochs.empty() ? 0 : trial->epochs.back().epoch;
       const std::optional<Checkpoint> state = copies.load(number);
-      const bool belongs = goes_on || (has_ended && std::strcmp(kind, "finished") == 0);
-      if (!belongs || !state || state->epoch > known) copies.remove(number);
+      const bool belongs = goes_on || (has_ended && kind == StateKind::kFinished);
+      // What a trial was before it went on from a copy tells itself apart in its first home alone.
+      const int since = belongs && !trial->copies.empty() ? trial->copies.back().epoch : 0;
+      const bool outdated = state && since > 0 && state->epoch < since + (kind == StateKind::kRunning ? 1 : 0);
+      if (!belongs || !state || outdated || state->epoch > known) copies.remove(number);
     }
   }
 }
@@ -162,18 +165,22 @@ void narrow(const fs::path& copy, const fs::path& original) {
   if (!error) fs::permissions(copy, fs::status(copy, error).permissions() & allowed, error);
 }
 
-// States that are ahead of a table are of no use, so running ones are copied before it. Weights are on the disk before
-// the table counts on them, and gone once better ones are: they are copied before and after.
+// States that are ahead of a table are of no use, so running ones are copied before it. Weights, and what trials go on
+// from a copy of, are on the disk before the table counts on them, and gone once better or later ones are: they are
+// copied before and after.
 std::vector<CopiedStudy> copy_all(SqliteStore& store, const fs::path& copy, States& states, const Faults& faults) {
   for (int tries = 1;; ++tries) {
     (void)store.changed_outside();
     for (const StudySummary& study : store.studies()) {
-      for (const char* kind : {"running", "finished"}) states.copy(study.name, kind);
+      for (const StateKind kind : kStateKinds) states.copy(study.name, kind);
     }
     store.copy_to(copy);
     faults.reach("store-copied");
     std::vector<CopiedStudy> studies = read_copy(copy);
-    for (const CopiedStudy& study : studies) states.copy(study.name, "finished");
+    for (const CopiedStudy& study : studies) {
+      states.copy(study.name, StateKind::kFinished);
+      states.copy(study.name, StateKind::kCopied);
+    }
     const bool whole = std::all_of(studies.begin(), studies.end(),
                                    [&](const CopiedStudy& study) { return has_best_weights(study, states); });
     if (whole || tries == kMostTries || !store.changed_outside()) return studies;

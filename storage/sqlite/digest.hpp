@@ -29,6 +29,7 @@ enum class Part : std::int64_t {
   kEnqueued,   ///< trial_id of a trial that another program asked for
   kSeen,       ///< trial_id, rounds that were over when it was drawn
   kEndRound,   ///< trial_id, round after which it ended
+  kCopy,       ///< trial_id, key and value of the attribute that tells of a copy
 };
 
 namespace detail {

@@ -25,6 +25,23 @@ int small_json(std::string_view text, const char* what) {
   }
 }
 
+/// Of an attribute's key and value; in the order of `drawn`, the parameters that the trial began with.
+trials::Copy copy_from(std::string_view key, std::string_view text, const trials::Params& drawn) {
+  const nlohmann::json json = parse(text, std::string(key));
+  trials::Copy copy;
+  try {
+    copy.epoch = small_json(key.substr(std::string_view(kCopyKey).size()), kCopyKey);
+    copy.source = int_from(json.at("source"));
+    const nlohmann::json& params = json.at("params");
+    for (const auto& [name, value] : drawn) {
+      if (params.contains(name)) copy.params.emplace_back(name, param_from_json(params.at(name)));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorKind::kStorage, fmt::format("{}: {}", printable(key), error.what()));
+  }
+  return copy;
+}
+
 /// The trials of a study while they are put together. Every query goes through them in order of trial_id, so that a
 /// cursor finds the trial of a row.
 class Builder {
@@ -144,8 +161,10 @@ void Builder::read_values() {
 void Builder::read_attributes() {
   Query query = open(
       "SELECT t.trial_id, a.\"key\", a.value_json FROM trials t JOIN trial_system_attributes a"
-      " ON a.trial_id = t.trial_id WHERE t.study_id = ?1 AND a.\"key\" IN (?2, ?3, ?4) ORDER BY t.trial_id");
-  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey);
+      " ON a.trial_id = t.trial_id WHERE t.study_id = ?1"
+      " AND (a.\"key\" IN (?2, ?3, ?4) OR substr(a.\"key\", 1, ?5) = ?6) ORDER BY t.trial_id");
+  const std::string_view copy = kCopyKey;
+  query.bind(study_, kEnqueuedKey, kSeenKey, kEndRoundKey, static_cast<std::int64_t>(copy.size()), copy);
   while (query.next()) {
     Trial* trial = seek(query);
     if (trial == nullptr) continue;
@@ -156,10 +175,17 @@ void Builder::read_attributes() {
     } else if (query.view(1) == kSeenKey) {
       trial->seen_rounds = small_json(query.view(2), kSeenKey);
       digests().rows += Digest::of(Part::kSeen, id, query.view(2));
-    } else {
+    } else if (query.view(1) == kEndRoundKey) {
       trial->ended_round = small_json(query.view(2), kEndRoundKey);
       digests().end += Digest::of(Part::kEndRound, id, query.view(2));
+    } else {
+      trial->copies.push_back(copy_from(query.view(1), query.view(2), trial->params));
+      digests().rows += Digest::of(Part::kCopy, id, query.view(1), query.view(2));
     }
+  }
+  for (Trial& trial : trials_) {
+    std::sort(trial.copies.begin(), trial.copies.end(),
+              [](const trials::Copy& a, const trials::Copy& b) { return a.epoch < b.epoch; });
   }
 }
 

@@ -106,6 +106,25 @@ void write_epoch(Connection& connection, std::int64_t trial_id, const Changes::E
       .run();
 }
 
+// Parameters that Optuna has a column for are kept as they were drawn; these, exactly, in the attribute alone.
+void write_copy(Connection& connection, const Distributions& distributions, std::int64_t trial_id,
+                const trials::Copy& copy, Digest& digest) {
+  const std::string key = kCopyKey + std::to_string(copy.epoch);
+  nlohmann::json params = nlohmann::json::object();
+  for (const auto& [name, value] : copy.params) {
+    (void)encode(distributions, name, value);
+    params[name] = param_to_json(value);
+  }
+  const std::string text = dump({{"source", copy.source}, {"params", params}});
+  {
+    Query query =
+        connection.query("SELECT value_json FROM trial_system_attributes WHERE trial_id = ?1 AND \"key\" = ?2");
+    if (query.bind(trial_id, key).next()) digest -= Digest::of(Part::kCopy, trial_id, key, query.view(0));
+  }
+  set_attribute(connection, trial_id, key.c_str(), text);
+  digest += Digest::of(Part::kCopy, trial_id, key, text);
+}
+
 void write_value(Connection& connection, std::int64_t trial_id, const std::optional<double>& value) {
   if (!value) {
     connection.query("DELETE FROM trial_values WHERE trial_id = ?1").bind(trial_id).run();
@@ -371,6 +390,11 @@ void SqliteStore::commit(const std::string& study, const Changes& changes) {
   }
   for (const Changes::Epoch& epoch : changes.epochs) {
     write_epoch(connection, id_of(epoch.trial), epoch, digests[id_of(epoch.trial)]);
+  }
+  for (const CopyRecord& change : changes.copies) {
+    const std::int64_t trial_id = id_of(change.trial);
+    (void)id_of(change.copy.source);
+    write_copy(connection, known.distributions, trial_id, change.copy, digests[trial_id]);
   }
   write_digests(connection, digests);
   for (const StateChange& change : changes.states) write_state(connection, id_of(change.trial), change);

@@ -46,6 +46,7 @@ void check_equal(const trials::Trial& found, const trials::Trial& wanted) {
                                 << trials::to_text(wanted.params[i].second));
     CHECK(same_value(found.params[i].second, wanted.params[i].second));
   }
+  CHECK((found.copies == wanted.copies));
   REQUIRE(found.epochs.size() == wanted.epochs.size());
   for (std::size_t i = 0; i < wanted.epochs.size(); ++i) {
     CHECK(found.epochs[i].epoch == wanted.epochs[i].epoch);

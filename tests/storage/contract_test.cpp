@@ -1,4 +1,5 @@
 /// Store's contract, promise by promise, on every store. See differential_test.cpp for what nobody thought of.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -101,6 +102,31 @@ TEST_CASE("contract: a round written again replaces its rows", "[contract]") {
   store.commit("s", changes);
   const auto trials = store.trials("s");
   CHECK(trials[3].epochs[1].metrics == std::map<std::string, double>{{"val_accuracy", 0.5}});
+}
+
+TEST_CASE("contract: copies read back by epoch, in the order of the trial's parameters", "[contract]") {
+  const std::unique_ptr<StorePlace> place = any_store();
+  const std::unique_ptr<Store> opened = place->open();
+  write_sample(*opened, "s");
+  const auto copied = [&](int epoch, int source, trials::Params params) {
+    Changes changes;
+    changes.copies = {{3, {epoch, source, std::move(params)}}};
+    opened->commit("s", changes);
+  };
+  trials::Params reversed = params_of(4);
+  std::reverse(reversed.begin(), reversed.end());
+  copied(11, 1, params_of(1));
+  copied(2, 4, reversed);
+  copied(11, 0, params_of(5));  // again
+  const std::vector<trials::Trial> trials = place->open()->trials("s");
+  CHECK((trials[3].copies == std::vector<trials::Copy>{{2, 4, params_of(4)}, {11, 0, params_of(5)}}));
+  CHECK((trials[3].params == params_of(3)));
+  CHECK((trials::latest_params(trials[3]) == params_of(5)));
+  CHECK((trials::latest_params(trials[2]) == params_of(2)));
+  CHECK(trials[2].copies.empty());
+  CHECK_THROWS_AS(copied(3, 99, params_of(1)), Error);
+  CHECK_THROWS_AS(copied(3, 1, {{"unknown", 1.0}}), Error);
+  CHECK(place->open()->trials("s")[3].copies.size() == 2);
 }
 
 TEST_CASE("contract: several studies in a store do not mix", "[contract]") {

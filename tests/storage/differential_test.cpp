@@ -91,6 +91,9 @@ Changes Steps::changes(const std::vector<int>& drawn) {
     made.epochs.push_back(
         {trial_of(drawn), {1 + small(5), {{"val_accuracy", number()}, {chance(0.5) ? "a" : "b", number()}}}, value});
   }
+  for (int i = small(2); i > 0; --i) {
+    made.copies.push_back({trial_of(drawn), {1 + small(5), trial_of(drawn), params()}});
+  }
   for (int i = small(3); i > 0; --i) {
     const State state = kStates[small(4)];
     const bool nearly_always = state == State::kComplete && chance(0.9);

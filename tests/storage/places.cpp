@@ -121,6 +121,9 @@ std::string text(const trials::Trial& t) {
       fmt::format("trial {} seen {} ended {} {} {} {} [{}] {} {}{}\n", t.number, t.seen_rounds.value_or(-1),
                   t.ended_round.value_or(-1), trials::name_of(t.state), t.enqueued, bits(t.value), t.reason,
                   text(t.started), text(t.completed), text(t.params));
+  for (const trials::Copy& copy : t.copies) {
+    out += fmt::format("  copy of {} after {}:{}\n", copy.source, copy.epoch, text(copy.params));
+  }
   for (const trials::EpochRecord& epoch : t.epochs) out += fmt::format("  {}:{}\n", epoch.epoch, text(epoch.metrics));
   if (!t.test_metrics.empty()) out += fmt::format("  test:{}\n", text(t.test_metrics));
   return out;

@@ -13,13 +13,16 @@
 using namespace hfta;
 using namespace hfta::engine;
 using namespace hfta::engine::testing;
+using storage::StateKind;
 
 namespace {
 
 struct States {
   Faults faults;
   MemoryFiles files{faults};
-  storage::Checkpoints running{files, "s.hfta/s/running"}, finished{files, "s.hfta/s/finished"};
+  storage::StudyStates all{files, "s.hfta/s"};
+  storage::Checkpoints& running = all.of(StateKind::kRunning);
+  storage::Checkpoints& finished = all.of(StateKind::kFinished);
   StudyConfig config = digits_config();
   TrialTable ledger{config, {98}};
 
@@ -29,7 +32,7 @@ struct States {
     for (int number = 0; number < 2; ++number) ledger.assign(ledger.add(number, {}), "a");
   }
   CheckpointManager keeper() {
-    return {running, finished, config, [] {}};
+    return {all, config, [] {}};
   }
   void save_finished(int number) { finished.save(number, 9, std::vector<std::byte>(10)); }
 };
@@ -37,8 +40,7 @@ struct States {
 // What the recorder does with a page.
 void write(const WriteBatch& page, States& states) {
   for (const WriteBatch::File& file : page.kept) states.save_finished(file.number);
-  for (const int number : page.needless) states.running.remove(number);
-  for (const int number : page.surpassed) states.finished.remove(number);
+  for (const auto& [kind, number] : page.needless) states.all.of(kind).remove(number);
 }
 
 }  // namespace

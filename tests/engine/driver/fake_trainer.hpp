@@ -39,6 +39,7 @@ struct World {
   long slot_epochs = 0;   ///< Width of every epoch run, added up: what the device was busy with.
   long trial_epochs = 0;  ///< Of these, slots that held a trial.
   int tests = 0;
+  int copies = 0;  ///< States inserted that another trial had trained.
   std::vector<trials::Params> checked;
   std::mutex mutex;
 };

@@ -84,8 +84,7 @@ Outcome StudyFixture::run(int devices) {
   }
   SystemClock system;
   Clock& seam = clock != nullptr ? *clock : system;
-  storage::Checkpoints running(files, checkpoints / "running");
-  storage::Checkpoints finished(files, checkpoints / "finished");
+  storage::StudyStates states(files, checkpoints);
   std::vector<std::unique_ptr<FakeTrainer>> owned;
   std::vector<Trainer*> trainers;
   for (int i = 0; i < devices; ++i) {
@@ -95,8 +94,7 @@ Outcome StudyFixture::run(int devices) {
   }
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), seam);
   const Faults faults;
-  return Driver(config, {store, trainers, *workers, seam, running, finished, recorder, stop, faults, record_beside,
-                         state_memory})
+  return Driver(config, {store, trainers, *workers, seam, states, recorder, stop, faults, record_beside, state_memory})
       .run();
 }
 
@@ -131,6 +129,10 @@ std::string StudyFixture::table() {
     text +=
         fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
     for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
+    for (const trials::Copy& copy : t.copies) {
+      text += fmt::format(" copy of {} after {}:", copy.source, copy.epoch);
+      for (const auto& [name, value] : copy.params) text += fmt::format(" {}={}", name, trials::to_text(value));
+    }
     for (const auto& record : t.epochs) {
       text += fmt::format(" {}:", record.epoch);
       for (const auto& [name, value] : record.metrics) text += fmt::format("{}={},", name, shortest(value));

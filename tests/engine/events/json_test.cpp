@@ -41,6 +41,8 @@ const std::vector<Case> kCases = {
     {EpochEnded{7, 3, {{"train_loss", std::nan("")}, {"val_loss", 0.5}}, std::nan(""), 1, 2},
      R"({"event":"epoch_ended","trial":7,"epoch":3,"metrics":{"train_loss":null,"val_loss":0.5},"value":null,)"
      R"("array":1,"slot":2})"},
+    {TrialCopied{7, 4, 3, {{"lr", 0.5}}},
+     R"({"event":"trial_copied","trial":7,"epoch":4,"source":3,"params":{"lr":0.5}})"},
     {TrialEnded{7, trials::State::kPruned, 0.5, ""},
      R"({"event":"trial_ended","trial":7,"state":"PRUNED","value":0.5,"reason":null})"},
     {TrialEnded{7, trials::State::kFail, std::nullopt, "train_loss is nan at epoch 3"},

@@ -9,6 +9,7 @@ signals   SIGTERM and SIGINT inside long epochs
 twice     while another program locks the store a stop waits for it; a second signal does not
 caches    every life finds an empty cache
 hung      a process stands still, another takes over, the first one wakes up
+copies    a population whose worst go on from copies is killed again and again, and where it writes copies
 """
 
 import argparse
@@ -32,6 +33,7 @@ OPTIONS = ("--set", f"keep={KEEP}", "--set", "array.threads=1")
 # Many steps of a wide layer: an epoch is long beside starting up.
 LONG_EPOCHS = (*OPTIONS, "--set", "data.batch_size=1", "--set", "run_cap=3", "--set", "hyperband.max_epochs=3",
                "--set", "train.epochs=3", "--set", "parameters.hidden={values: [2048, 3072]}")
+POPULATION = (*OPTIONS, "--set", "run_cap=16")  # method: pbt
 STARTS = ("hfta-tune: running study", "hfta-tune: going on with study")
 EXPECTED_LINES = (*STARTS, "round ", "measuring how to run on ", "in an epoch on ", "testing on ", "hfta-tune: stopping after this", "hfta-tune: stopped after")
 BETWEEN_PAGES = 0.15  # seconds; what a page holds is told within milliseconds, and pages come 0.2 s apart
@@ -45,6 +47,8 @@ TABLES = {
               " USING (trial_id) ORDER BY 1, 2, 3",
     "intermediate values": "SELECT number, step, intermediate_value, intermediate_value_type FROM trials"
                            " JOIN trial_intermediate_values USING (trial_id) ORDER BY 1, 2",
+    "copies": "SELECT number, key, value_json FROM trials JOIN trial_system_attributes USING (trial_id)"
+              " WHERE key LIKE 'hfta:copy:%' ORDER BY 1, 2",
     "test metrics": "SELECT number, name, m.value, m.value_type FROM trials JOIN hfta_test_metrics m"
                     " USING (trial_id) ORDER BY 1, 2",
 }
@@ -176,7 +180,7 @@ class Left:
             if store.exists() and store.stat().st_size > 0:
                 self.read(store)
         self.files = collections.defaultdict(list)  # (folder, trial): epochs and names, latest first
-        for kind in ("running", "finished"):
+        for kind in ("running", "finished", "copied"):
             for file in (folder / "s.db.hfta/s" / kind).glob("*"):
                 if match := re.fullmatch(r"trial-(\d+)\.epoch-(\d+)\.\d+\.[0-9a-f]{16}\.safetensors", file.name):
                     self.files[kind, int(match[1])].append((int(match[2]), file.name))
@@ -195,7 +199,7 @@ class Left:
         for number, epoch, *_ in self.tables["epochs"]:
             recorded[number] = max(recorded[number], epoch)
         for (kind, number), names in self.files.items():
-            if kind == "running":
+            if kind != "finished":
                 assert names[0][0] <= recorded[number], f"trial {number}: {names[0]}, recorded {recorded[number]}"
         for number in self.best():
             assert self.files.get(("finished", number)), f"trial {number} is COMPLETE without its weights"
@@ -219,6 +223,9 @@ class Undisturbed:
 
     def __init__(self, world, options):
         self.text, self.options = study(CONV, "sgd", "float32"), options
+        if options is POPULATION:
+            self.text, changed = re.subn(r"method: hyperband\nhyperband: .*", "method: pbt\npbt: {population: 8}", self.text)
+            assert changed == 1, self.text
         self.folder = world.folder(self.text)
         life = world.life(self.folder, options)
         assert (start := life.wait_for(STARTS)), life.lines
@@ -442,7 +449,26 @@ def hung(world, arguments):
     return "a process that stood still is followed, and ends when it wakes up"
 
 
-PARTS = {part.__name__: part for part in (one, several, places, signals, twice, caches, hung)}
+def copies(world, arguments):
+    expected = world.undisturbed(POPULATION)
+    assert len(expected.tables["copies"]) > 10, expected.tables["copies"]
+    moments = random.Random(4)
+    folder = world.folder(expected.text)
+    left, kills, longest = Left(folder), 0, expected.seconds / 6
+    while left := kill(world, expected, folder, left, moments.uniform(0, longest)):
+        kills += 1
+        longest *= 1.05
+        assert kills < 80, "no life reaches the end"
+    expected.check(folder)
+    folder = world.folder(expected.text)
+    for order in ("copy-saved@1", "copy-saved@2", "committed@2", "files-removed@3", "copy-saved@3", "state-saved@2"):
+        assert world.life(folder, expected.options, HFTA_FAULTS=f"{order}=kill").end() == -signal.SIGKILL, order
+        Left(folder).check()
+    expected.finish(world, folder)
+    return f"a population of {len(expected.tables['copies'])} copies killed {kills} times, and 6 where it writes"
+
+
+PARTS = {part.__name__: part for part in (one, several, places, signals, twice, caches, hung, copies)}
 
 
 def main():

@@ -114,6 +114,7 @@ TEST_CASE("what is not finite or absent is null in JSON") {
   const json& trial = object["trials"][0];
   CHECK(trial["value"].is_null());
   CHECK(trial["duration_s"].is_null());
+  CHECK_FALSE(trial.contains("copies"));
   CHECK(trial["metrics"]["val_loss"].is_null());
   CHECK(trial["metrics"]["train_loss"].is_null());
   CHECK(trial["params"]["n"].is_null());
@@ -123,6 +124,22 @@ TEST_CASE("what is not finite or absent is null in JSON") {
   CHECK(object["trials"][1]["epochs"] == 0);
   CHECK(object["trials"][1]["metrics"] == json::object());
   CHECK(object["counts"] == json({{"FAIL", 1}, {"RUNNING", 1}}));
+}
+
+TEST_CASE("parameters are those that a trial was trained with last, and JSON has what it was drawn with") {
+  Trial trial = made(3, State::kComplete, 0.5);
+  trial.params = {{"lr", 0.1}};
+  trial.copies = {{2, 5, {{"lr", 0.25}}}, {4, 7, {{"lr", 0.75}}}};
+  const ReportInput input = study({trial, made(5, State::kFail, {}, 1)});
+  const json object = json::parse(report_json(input, {}));
+  CHECK(object["trials"][0]["params"]["lr"] == 0.75);
+  CHECK(object["best"]["params"]["lr"] == 0.75);
+  CHECK(object["trials"][0]["drawn"]["lr"] == 0.1);
+  CHECK(object["trials"][0]["copies"] ==
+        json::parse(R"([{"epoch":2,"source":5,"params":{"lr":0.25}},{"epoch":4,"source":7,"params":{"lr":0.75}}])"));
+  CHECK_FALSE(object["trials"][1].contains("drawn"));
+  CHECK_THAT(report_csv(input, {}), Catch::Contains("0.75") && !Catch::Contains("0.1"));
+  CHECK_THAT(report_table(input, 5), Catch::Contains("lr=0.75"));
 }
 
 TEST_CASE("a clock that jumped back makes no negative duration") {

@@ -48,15 +48,21 @@ class WildCurves final : public Curves {
 
 std::string lines_of(CountedRandom& random, bool learns) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
-  const bool hyperband = !learns && random.uniform() < 0.4;
+  const double kind = random.uniform();
+  const bool hyperband = !learns && kind < 0.3, pbt = !learns && !hyperband && kind < 0.6;
   std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000),
                                   learns      ? "tpe"
                                   : hyperband ? "hyperband"
+                                  : pbt       ? "pbt"
                                               : "random");
   if (learns) lines += "tpe: {startup_trials: 3}\n";
+  if (pbt) {
+    lines += fmt::format("pbt: {{population: {}, interval: {}, truncation: {}}}\n", 2 + random.below(12),
+                         1 + random.below(2), 20 + random.below(31));
+  }
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
   static const std::vector<std::string> rules = {"none", "median", "asha"};
-  if (!hyperband) lines += fmt::format("early_stopping: {}\n", rules[random.below(rules.size())]);
+  if (!hyperband && !pbt) lines += fmt::format("early_stopping: {}\n", rules[random.below(rules.size())]);
   lines += fmt::format("run_cap: {}\narray: {{width: {}}}\n", 3 + random.below(25), 1 + random.below(9));
   lines += fmt::format("train: {{epochs: {}, loss: cross_entropy, ", most);
   return lines + "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
@@ -65,8 +71,8 @@ std::string lines_of(CountedRandom& random, bool learns) {
 // What befalls one life: nothing, or one thing at some time.
 std::string order_for(CountedRandom& random, bool with_memory) {
   static const std::vector<std::string> places = {
-      "trials-added",   "epoch-simulated:0", "epoch-simulated:1", "epoch-ended",  "weights-saved",
-      "in-transaction", "committed",         "state-saved",       "file-written", "files-removed"};
+      "trials-added", "epoch-simulated:0", "epoch-simulated:1", "epoch-ended",   "weights-saved", "in-transaction",
+      "committed",    "state-saved",       "file-written",      "files-removed", "copy-saved"};
   static const std::vector<std::string> actions = {"full", "fail", "memory"};
   const std::string& place = places[random.below(places.size())];
   // Only a device runs out of memory; what else fails ends the life, as a kill does.
@@ -101,7 +107,9 @@ void check_whole(storage::Store& store, const StudyConfig& config, MemoryFiles& 
     CHECK((trial.state == trials::State::kFail) == !trial.reason.empty());
     for (std::size_t i = 0; i < trial.epochs.size(); ++i) CHECK(trial.epochs[i].epoch == static_cast<int>(i) + 1);
   }
-  CHECK(files.list(store.states(config.study).folder / "running").empty());
+  for (const char* kind : {"running", "copied"}) {
+    CHECK(files.list(store.states(config.study).folder / kind).empty());
+  }
 }
 
 void check_study(int number) {

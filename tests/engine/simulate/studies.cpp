@@ -35,6 +35,10 @@ std::string table_of(storage::Store& store, const StudyConfig& config) {
     text +=
         fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
     for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
+    for (const trials::Copy& copy : t.copies) {
+      text += fmt::format(" copy of {} after {}:", copy.source, copy.epoch);
+      for (const auto& [name, value] : copy.params) text += fmt::format(" {}={}", name, trials::to_text(value));
+    }
     for (const auto& record : t.epochs) {
       text += fmt::format(" {}:", record.epoch);
       for (const auto& [name, value] : record.metrics) text += fmt::format("{}={},", name, shortest(value));

@@ -235,5 +235,49 @@ TEST_CASE("digest: what a draw had seen, and when its trial ended, is kept and g
   }
 }
 
+TEST_CASE("what a trial went on from a copy of is in the digests, also where it is written again") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db";
+  SqliteStore store = SqliteStore::open(file, Mode::kCreate);
+  store.create(sample_study("s"));
+  (void)store.add_trials("s", {{params_of(0)}, {params_of(1)}}, at(0));
+  for (const int source : {0, 0}) {
+    Changes changes;
+    changes.copies = {{1, {4, source, params_of(2)}}};
+    store.commit("s", changes);
+    CHECK(store.trials("s")[1].copies.size() == 1);
+  }
+  const char* edits[] = {
+      "UPDATE trial_system_attributes SET value_json = replace(value_json, '0', '1') WHERE \"key\" = 'hfta:copy:4'",
+      "UPDATE trial_system_attributes SET \"key\" = 'hfta:copy:5' WHERE \"key\" = 'hfta:copy:4'",
+      "DELETE FROM trial_system_attributes WHERE \"key\" = 'hfta:copy:4'"};
+  for (const char* edit : edits) {
+    INFO(edit);
+    fs::remove(folder / "copy.db");
+    fs::copy_file(file, folder / "copy.db");
+    SqliteStore copy = SqliteStore::open(folder / "copy.db", Mode::kReadWrite);
+    Connection(folder / "copy.db", true, false).execute(edit);
+    check_refused(folder / "copy.db", "trial 1: damaged", [&] { (void)copy.trials("s"); });
+  }
+  const std::pair<const char*, const char*> hostile[] = {
+      {"hfta:copy:4", "'[]'"},
+      {"hfta:copy:4", "'{\"source\": 1e9, \"params\": {}}'"},
+      {"hfta:copy:4", "'{\"source\": 0, \"params\": {\"uniform\": [1]}}'"},
+      {"hfta:copy:4", "'{'"},
+      {"hfta:copy:99999999999", "'{\"source\": 0, \"params\": {}}'"},
+      {"hfta:copy:", "'{\"source\": 0, \"params\": {}}'"}};
+  for (const auto& [key, value] : hostile) {
+    INFO(key << " " << value);
+    fs::remove(folder / "copy.db");
+    fs::copy_file(file, folder / "copy.db");
+    SqliteStore copy = SqliteStore::open(folder / "copy.db", Mode::kReadWrite);
+    Connection(folder / "copy.db", true, false)
+        .execute((std::string("UPDATE trial_system_attributes SET \"key\" = '") + key + "', value_json = " + value +
+                  " WHERE \"key\" = 'hfta:copy:4'")
+                     .c_str());
+    check_refused(folder / "copy.db", "", [&] { (void)copy.trials("s"); });
+  }
+}
+
 }  // namespace
 }  // namespace hfta::storage::testing

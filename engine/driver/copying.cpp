@@ -1,0 +1,65 @@
+// Driver: trials that go on from a copy of another, as a scheduler's verdict may say.
+//
+// The copy is on disk before the transaction that tells of it, so that a run which is killed at any moment finds
+// either the trial as it was or the state that it goes on from. Should that be lost, the trial is trained again as the
+// trials were that its state was made by (lineage.hpp), to the same bits.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/driver/driver_impl.hpp"
+
+namespace hfta::engine {
+
+// All are taken before the first is given: a source may itself go on from a copy.
+std::vector<int> Driver::Impl::copy_trials(const std::vector<search::Verdict>& verdicts, OpenArray* array) {
+  std::vector<std::pair<const search::Verdict*, HeldState>> copies;
+  for (const search::Verdict& verdict : verdicts) {
+    if (verdict.copy) copies.emplace_back(&verdict, paused_state(verdict.copy->source, array));
+  }
+  std::vector<int> waiting;
+  for (const auto& [verdict, state] : copies) {
+    copy(verdict->trial, *verdict->copy, state, array);
+    if (ledger.entry(verdict->trial).phase == Phase::kReady) waiting.push_back(verdict->trial);
+  }
+  return waiting;
+}
+
+// Null: it is lost, or not as far as the store has it.
+HeldState Driver::Impl::paused_state(int draw, OpenArray* array) {
+  TrialRecord& entry = ledger.entry(draw);
+  if (entry.phase == Phase::kTraining) {
+    const int slot = array != nullptr ? array->slot_of(draw) : OpenArray::kEmpty;
+    return slot != OpenArray::kEmpty && entry.trained == entry.recorded ? array->extract(slot) : nullptr;
+  }
+  HeldState state = keeper.restore(entry, ledger.trial(draw).number);
+  return entry.trained == entry.recorded ? state : nullptr;
+}
+
+void Driver::Impl::copy(int draw, const search::CopyOf& copy, const HeldState& state, OpenArray* array) {
+  TrialRecord& entry = ledger.entry(draw);
+  const TrialRecord& source = ledger.entry(copy.source);
+  std::string partition = config.partition(copy.params);
+  if (source.recorded != entry.recorded || source.partition != partition || draw == copy.source) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("trial {}: found a copy of trial {}, after {} epochs and of arrays '{}', wanted another "
+                            "trial's, after {} epochs and of arrays '{}'",
+                            ledger.trial(draw).number, ledger.trial(copy.source).number, source.recorded,
+                            source.partition, entry.recorded, partition));
+  }
+  ledger.copy(draw, copy);
+  ledger.assign(draw, std::move(partition));
+  const trials::Trial& trial = ledger.trial(draw);
+  keeper.copy(entry, trial.number, state, page);
+  page.changes.copies.push_back({trial.number, trial.copies.back()});
+  page.events.emplace_back(
+      TrialCopied{trial.number, entry.recorded, trial.copies.back().source, trial.copies.back().params});
+  const int slot = array != nullptr ? array->slot_of(draw) : OpenArray::kEmpty;
+  if (slot != OpenArray::kEmpty) array->clear(slot);
+  if (slot != OpenArray::kEmpty && array->partition() == entry.partition) return array->start(slot, draw, state, ledger);
+  ledger.rest(draw, Phase::kReady, state);
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,13 @@
+#pragma once
+/// A value near another one of the same distribution.
+
+#include "trials/space.hpp"
+
+namespace hfta::search {
+
+/// A number times 1.2 (`up`) or 0.8, put back among the distribution's values: between its ends, on its grid. Of a
+/// list, the neighbour above or below that can be drawn, where there is one. `value` must be the distribution's.
+[[nodiscard]] trials::ParamValue moved(const trials::Distribution& distribution, const trials::ParamValue& value,
+                                       bool up);
+
+}  // namespace hfta::search
