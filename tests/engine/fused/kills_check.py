@@ -199,7 +199,7 @@ class Left:
         for number, epoch, *_ in self.tables["epochs"]:
             recorded[number] = max(recorded[number], epoch)
         for (kind, number), names in self.files.items():
-            if kind != "finished":
+            if kind == "running":
                 assert names[0][0] <= recorded[number], f"trial {number}: {names[0]}, recorded {recorded[number]}"
         for number in self.best():
             assert self.files.get(("finished", number)), f"trial {number} is COMPLETE without its weights"
