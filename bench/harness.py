@@ -249,6 +249,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=600, help="seconds in which a peer has to be ready")
     parser.add_argument("--hfta", type=Path, help="a clone of UofT-EcoSystem/hfta; without it HFTA is not raced")
     parser.add_argument("--binary", type=Path, default=Race.binary, help="hfta_bench_step")
+    parser.add_argument("--before", type=Path, help="hfta_bench_step of an earlier commit, raced as `before`")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--add", action="store_true", help="keep what the output has of other workloads and widths")
     args = parser.parse_args()
@@ -288,7 +289,7 @@ def main() -> None:
         "began": time.strftime("%Y-%m-%d %H:%M:%S"), "settings": settings(args),
     })
     for workload, widths in plan.items():
-        race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary)
+        race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary, args.before)
         race_widths(race, widths, args, results)
         args.output.write_text(json.dumps(results, indent=1))  # also where there was no time for any
 

@@ -29,12 +29,16 @@ TUNABLES = ("glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=34359738368:gli
 
 @dataclass(frozen=True)
 class Contestant:
-    family: str  # "torch", "processes", "concurrent", "vmap", "jax", "hfta", "ours"
+    family: str  # "torch", "processes", "concurrent", "vmap", "jax", "hfta", "ours", "before"
     variant: str = ""
 
     @property
+    def is_ours(self) -> bool:
+        return self.family in ("ours", "before")
+
+    @property
     def name(self) -> str:
-        return self.family if self.family == "ours" and not self.variant else f"{self.family}:{self.variant or 'plain'}"
+        return self.family if self.is_ours and not self.variant else f"{self.family}:{self.variant or 'plain'}"
 
     @property
     def serial(self) -> bool:
@@ -52,6 +56,7 @@ class Race:
     device: str
     hfta: Path | None = None
     binary: Path = ROOT / "build/release/bin/hfta_bench_step"
+    before: Path | None = None
 
     @property
     def cuda(self) -> bool:
@@ -86,7 +91,7 @@ def contestants(race: Race) -> list[Contestant]:
         everyone += [Contestant("jax", v) for v in jax]
     if race.hfta:
         everyone += [Contestant("hfta", v) for v in ("", *(["math"] * (name in ATTENTION)))]
-    return [*everyone, Contestant("ours")]
+    return [*everyone, *([Contestant("before")] if race.before else []), Contestant("ours")]
 
 
 # What a short race on a GPU is between: those that may win, and start within seconds.
@@ -107,9 +112,10 @@ def chosen(everyone: list[Contestant], wanted: str) -> list[Contestant]:
 
 def command(contestant: Contestant, race: Race, width: int) -> list[str]:
     pinned = ["taskset", "-c", "0"] if race.threads == 1 and not race.cuda else []
-    if contestant.family == "ours":
+    if contestant.is_ours:
+        binary = race.before if contestant.family == "before" else race.binary
         facts = json.loads((race.folder / "workload.json").read_text())
-        return [*pinned, str(race.binary), "--model", str(race.folder / "model.pt2"), "--data",
+        return [*pinned, str(binary), "--model", str(race.folder / "model.pt2"), "--data",
                 str(race.folder / "data.npz"), "--batch", str(facts["batch"]), "--loss", facts["loss"], "--threads",
                 str(race.threads), "--device", race.device, "--rates", ",".join(map(repr, rates(width))),
                 "--lowering", contestant.variant or "auto"]
@@ -123,7 +129,7 @@ def command(contestant: Contestant, race: Race, width: int) -> list[str]:
 def environment(race: Race, contestant: Contestant) -> dict[str, str]:
     settings = {} if "mps" not in contestant.variant.split("+") else {"CUDA_MPS_PIPE_DIRECTORY": str(mps_folder(race))}
     settings |= {"OMP_NUM_THREADS": str(race.threads), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    if contestant.family != "ours":  # which sees to its own malloc, as hfta-tune does
+    if not contestant.is_ours:  # which sees to its own malloc, as hfta-tune does
         settings["GLIBC_TUNABLES"] = TUNABLES
     if race.cuda:
         settings["JAX_DEFAULT_MATMUL_PRECISION"] = "float32"  # else XLA multiplies in tf32

@@ -21,8 +21,9 @@ std::string brackets_text(const MethodOptions& options) {
 
 std::string population_text(const MethodOptions& options) {
   const PbtOptions& pbt = options.pbt;
-  return fmt::format("populations of {}: every {} of {} epochs, the worst {} % go on from copies of the best",
-                     pbt.population, pbt.interval, pbt.max_epochs, pbt.truncation);
+  return fmt::format(
+      "populations of {} trials, {} epochs each; after every {}, the worst {} % go on from copies of the best",
+      pbt.population, pbt.max_epochs, pbt.interval == 1 ? "one" : std::to_string(pbt.interval), pbt.truncation);
 }
 
 std::unique_ptr<Sampler> grid(const MethodOptions&, const SearchTask& task) { return make_grid(task.space); }

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -26,7 +29,7 @@ Usage report_usage() {
   add_storage_option(usage.options);
   usage.options.add_options()("top", po::value<int>()->value_name("K"),
                               "only the K best trials (table: 10 unless told)")(
-      "format", po::value<std::string>()->value_name("table|json|csv"), "table unless told")(
+      "format", po::value<std::string>()->value_name("table|json|csv|events"), "table unless told")(
       "output", po::value<std::string>()->value_name("FILE"), "write to a file, not to standard output");
   usage.positional = {"STUDY"};
   return usage;
@@ -41,10 +44,27 @@ Usage studies_usage() {
   return usage;
 }
 
-std::string formatted(const ReportInput& input, const std::string& format, std::optional<int> top) {
-  if (format == "json") return report_json(input, top);
-  if (format == "csv") return report_csv(input, top);
-  return report_table(input, top.value_or(kTopTrials));
+struct Format {
+  const char* name;
+  std::string (*text)(const ReportInput& input, std::optional<int> top);
+};
+
+// `top` does not shorten what happened.
+constexpr Format kFormats[] = {
+    {"table",
+     [](const ReportInput& input, std::optional<int> top) { return report_table(input, top.value_or(kTopTrials)); }},
+    {"json", report_json},
+    {"csv", report_csv},
+    {"events", [](const ReportInput& input, std::optional<int>) { return report_events(input); }}};
+
+const Format& format_named(const std::string& name) {
+  const auto* found =
+      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return name == f.name; });
+  if (found != std::end(kFormats)) return *found;
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) names.emplace_back(format.name);
+  (void)one_of("--format", name, names);  // throws
+  return kFormats[0];
 }
 
 }  // namespace
@@ -53,16 +73,13 @@ int report_command(const Words& words) {
   const Usage usage = report_usage();
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
-  const std::string format = arguments.get<std::string>("format").value_or("table");
-  if (format == "html")
-    throw Error(ErrorKind::kConfig, "--format: html is not available in this version, wanted table, json or csv");
-  (void)one_of("--format", format, {"table", "json", "csv"});
+  const Format& format = format_named(arguments.get<std::string>("format").value_or("table"));
   const std::optional<int> top = arguments.get<int>("top");
   if (top && *top < 1) throw Error(ErrorKind::kConfig, fmt::format("--top: found {}, wanted at least 1", *top));
   const std::unique_ptr<storage::Store> store = open_store(arguments);
   ReportInput input = read_report(*store, study_or_only(arguments, *store));
   input.runner = runner_of(*store, input.study, SystemClock());
-  print_to(arguments.get<std::string>("output").value_or(""), formatted(input, format, top));
+  print_to(arguments.get<std::string>("output").value_or(""), format.text(input, top));
   if (input.damage.empty()) return 0;
   const std::string file = printable(storage::store_file(arguments.required("storage")).string());
   for (const std::string& line : input.damage) tell(line.starts_with(file) ? line : file + ": " + line);

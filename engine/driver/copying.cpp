@@ -58,7 +58,8 @@ void Driver::Impl::copy(int draw, const search::CopyOf& copy, const HeldState& s
       TrialCopied{trial.number, entry.recorded, trial.copies.back().source, trial.copies.back().params});
   const int slot = array != nullptr ? array->slot_of(draw) : OpenArray::kEmpty;
   if (slot != OpenArray::kEmpty) array->clear(slot);
-  if (slot != OpenArray::kEmpty && array->partition() == entry.partition) return array->start(slot, draw, state, ledger);
+  if (slot != OpenArray::kEmpty && array->partition() == entry.partition)
+    return array->start(slot, draw, state, ledger);
   ledger.rest(draw, Phase::kReady, state);
 }
 

@@ -53,7 +53,8 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
     input.rounds.clear();
     input.damage.emplace_back(error.what());
   }
-  if (!input.rounds.empty()) input.occupancy = occupancy_of(input.rounds, store.occupancy(study), input.trials);
+  if (!input.rounds.empty()) input.places = store.occupancy(study);
+  if (!input.rounds.empty()) input.occupancy = occupancy_of(input.rounds, input.places, input.trials);
   return input;
 }
 

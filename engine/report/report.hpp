@@ -24,12 +24,13 @@ struct ReportInput {
   std::string study;
   std::string metric;  ///< "" where the study was not made by us; then it is called "value".
   trials::Goal goal = trials::Goal::kMinimize;
-  std::vector<trials::Trial> trials;              ///< By number.
-  std::vector<storage::ArrayRecord> arrays = {};  ///< For the devices that rounds ran on.
-  std::vector<storage::RoundRecord> rounds = {};  ///< For the time that training took.
-  std::optional<Occupancy> occupancy = {};        ///< Absent without rounds.
-  std::optional<Runner> runner = {};              ///< Who ran the study last; absent where nobody has, or nobody asked.
-  std::vector<std::string> damage = {};           ///< What is not as it was written, a line each; see Store::Damage.
+  std::vector<trials::Trial> trials;                  ///< By number.
+  std::vector<storage::ArrayRecord> arrays = {};      ///< For the devices that rounds ran on.
+  std::vector<storage::RoundRecord> rounds = {};      ///< For the time that training took.
+  std::vector<storage::OccupancyRecord> places = {};  ///< By round.
+  std::optional<Occupancy> occupancy = {};            ///< Absent without rounds.
+  std::optional<Runner> runner = {};     ///< Who ran the study last; absent where nobody has, or nobody asked.
+  std::vector<std::string> damage = {};  ///< What is not as it was written, a line each; see Store::Damage.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
@@ -53,6 +54,10 @@ struct ReportInput {
 /// One object: study, metric, direction, counts, best, runner, occupancy, trials (by number; with `top` the best so
 /// many, best first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
+
+/// What happened, as the study's runs told it: lines of event_json(), see docs/events.md. PRUNED and FAIL are told
+/// behind all rounds where the store does not say when they were, and there are no notes and no `status`.
+[[nodiscard]] std::string report_events(const ReportInput& input);
 
 /// A header line and one line per trial, in the same order as the JSON; RFC 4180 quoting; absent values are empty.
 [[nodiscard]] std::string report_csv(const ReportInput& input, std::optional<int> top);

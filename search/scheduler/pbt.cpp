@@ -57,8 +57,8 @@ class Pbt final : public Scheduler {
   [[nodiscard]] Decision report(int trial, int epoch, double value) override {
     Record& record = known(trial);
     if (epoch < 1 || epoch > options_.max_epochs) {
-      throw Error(ErrorKind::kInternal, fmt::format("trial {}: found epoch {} reported, wanted 1 to {}", trial, epoch,
-                                                    options_.max_epochs));
+      throw Error(ErrorKind::kInternal,
+                  fmt::format("trial {}: found epoch {} reported, wanted 1 to {}", trial, epoch, options_.max_epochs));
     }
     record.seen = std::max(record.seen, epoch);
     if (!std::isfinite(value)) {
@@ -161,8 +161,9 @@ class Pbt final : public Scheduler {
 
   [[nodiscard]] trials::Params explored(trials::Params params, CountedRandom& random) const {
     for (auto& [name, value] : params) {
-      const auto parameter = std::find_if(space_.begin(), space_.end(),
-                                          [&, wanted = name](const trials::Parameter& one) { return one.name == wanted; });
+      const auto parameter =
+          std::find_if(space_.begin(), space_.end(),
+                       [&, wanted = name](const trials::Parameter& one) { return one.name == wanted; });
       if (parameter == space_.end() || fixed_.contains(name)) continue;
       const bool anew = random.below(100) < static_cast<std::uint64_t>(options_.resample);
       value = anew ? sample(parameter->distribution, random)
@@ -190,11 +191,11 @@ std::unique_ptr<Scheduler> make_pbt(const PbtOptions& options, trials::Goal goal
                         options.resample <= 100 && std::is_sorted(run_caps.begin(), run_caps.end()) &&
                         (run_caps.empty() || run_caps.front() >= 1);
   if (!possible) {
-    throw Error(ErrorKind::kConfig,
-                fmt::format("pbt: found population {}, interval {}, max_epochs {}, truncation {} and resample {}, wanted "
-                            "the first three from 1, truncation from 0 to 50, resample from 0 to 100",
-                            options.population, options.interval, options.max_epochs, options.truncation,
-                            options.resample));
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("pbt: found population {}, interval {}, max_epochs {}, truncation {} and resample {}, wanted "
+                    "the first three from 1, truncation from 0 to 50, resample from 0 to 100",
+                    options.population, options.interval, options.max_epochs, options.truncation, options.resample));
   }
   return std::make_unique<Pbt>(options, goal, std::move(space), std::move(fixed), seed, std::move(run_caps));
 }

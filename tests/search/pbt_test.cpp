@@ -159,7 +159,8 @@ TEST_CASE("parameters are drawn anew as often as resample says") {
     const std::vector<Params> before = now;
     for (const Verdict& verdict : scheduler->take_verdicts()) {
       if (!verdict.copy) continue;
-      const double lr = lr_of(verdict.copy->params), old = lr_of(before[static_cast<std::size_t>(verdict.copy->source)]);
+      const double lr = lr_of(verdict.copy->params),
+                   old = lr_of(before[static_cast<std::size_t>(verdict.copy->source)]);
       const bool moved_there = lr == std::min(old * 1.2, 1.0) || lr == std::max(old * 0.8, 1e-4);
       anew += moved_there ? 0 : 1;
       ++all;
@@ -200,9 +201,10 @@ TEST_CASE("populations follow each other, and those of different caps do not mix
     std::vector<int> caps;
     std::vector<std::set<int>> populations;
   };
-  const Case c = GENERATE(Case{{}, {{0, 1, 2}}}, Case{{7}, {{0, 1, 2}, {3, 4, 5}, {6}}},
-                          Case{{4, 6}, {{0, 1, 2}, {3}, {4, 5}}});
-  const auto scheduler = pbt({.population = 3, .interval = 1, .max_epochs = 2, .truncation = 50, .resample = 0}, c.caps);
+  const Case c =
+      GENERATE(Case{{}, {{0, 1, 2}}}, Case{{7}, {{0, 1, 2}, {3, 4, 5}, {6}}}, Case{{4, 6}, {{0, 1, 2}, {3}, {4, 5}}});
+  const auto scheduler =
+      pbt({.population = 3, .interval = 1, .max_epochs = 2, .truncation = 50, .resample = 0}, c.caps);
   int next = 0;
   for (const std::set<int>& population : c.populations) {
     for (const int trial : population) {

@@ -43,7 +43,7 @@ TEST_CASE("wrong usage is one line, exit 2, and nothing is created") {
       {{"report"}, "storage is missing"},
       {{"report", "digits", "--storage"}, "storage"},
       {{"report", "--storage", "x.db", "--format", "xml"}, "wanted one of table, json, csv"},
-      {{"report", "--storage", "x.db", "--format", "html"}, "html is not available in this version"},
+      {{"report", "--storage", "x.db", "--format", "html"}, "found 'html', wanted"},
       {{"report", "--storage", "x.db", "--top", "0"}, "--top: found 0"},
       {{"report", "--storage", "x.db", "--top", "some"}, "top"},
       {{"report", "--storage", "mysql://x"}, "mysql://x"},

@@ -55,11 +55,10 @@ TEST_CASE("a state is trained again as the trials were that it is made of") {
     int draw;
     std::vector<int> numbers;  // after 0, 1, ... epochs
   };
-  const Case cases[] = {
-      {0, {10, 10, 10, 10, 10, 10, 10, 10}},
-      {1, {10, 10, 10, 10, 11, 11, 11, 11}},
-      {2, {10, 10, 10, 10, 11, 11, 12, 12}},   // its first copy is given up by the second
-      {3, {11, 11, 11, 11, 12, 12, 13, 13}}};  // 12 as it was before it went on from 11 after 6
+  const Case cases[] = {{0, {10, 10, 10, 10, 10, 10, 10, 10}},
+                        {1, {10, 10, 10, 10, 11, 11, 11, 11}},
+                        {2, {10, 10, 10, 10, 11, 11, 12, 12}},   // its first copy is given up by the second
+                        {3, {11, 11, 11, 11, 12, 12, 13, 13}}};  // 12 as it was before it went on from 11 after 6
   for (const Case& c : cases) {
     for (int trained = 0; trained < 8; ++trained) {
       INFO("draw " << c.draw << " after " << trained);

@@ -2,7 +2,10 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
+#include <sstream>
+#include <string>
 
+#include "engine/report/report.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta::engine;
@@ -68,4 +71,39 @@ TEST_CASE("events tell the whole study, once each") {
       check_same(hear(study.recorder.events), study.trials());
     }
   }
+}
+
+TEST_CASE("the store tells again what its runs told") {
+  const std::string method = GENERATE("hyperband", "pbt");
+  StudyFixture study(digits_config());
+  study.config.method = method;
+  study.config.method_options.pbt = {.population = 14, .interval = 1, .max_epochs = 5};
+  CHECK(study.run_in_pieces(9, 2, true) > 1);
+  const auto store = study.open();
+  std::multiset<std::string> told, again;
+  // Of a trial that has begun the store knows where it trained first, which may be elsewhere.
+  const auto compared = [](const std::string& line) -> std::string {
+    for (const char* name : {"trial_started", "epoch_ended", "trial_copied", "trial_ended", "tested"}) {
+      if (line.find(std::string("\"event\":\"") + name + '"') == std::string::npos) continue;
+      return name == std::string("trial_started") ? line.substr(0, line.find(",\"array\"")) : line;
+    }
+    return "";
+  };
+  for (const Event& event : study.recorder.events) {
+    told.insert(compared(event_json(event)));
+  }
+  std::istringstream lines(report_events(read_report(*store, study.config.study)));
+  std::string first, last;
+  for (std::string line; std::getline(lines, line); last = line) {
+    if (first.empty()) first = line;
+    again.insert(compared(line));
+  }
+  told.erase("");
+  again.erase("");
+  CHECK(first.find("run_started") != std::string::npos);
+  CHECK(last.find(R"("event":"run_ended","finished":true)") != std::string::npos);
+  // A trial whose run ended before its first epoch did is told of twice.
+  CHECK(std::set<std::string>(told.begin(), told.end()) == std::set<std::string>(again.begin(), again.end()));
+  CHECK(std::set<std::string>(again.begin(), again.end()).size() == again.size());
+  CHECK(again.size() > 300);
 }
