@@ -95,9 +95,9 @@ class Retold {
   }
 
   const ReportInput& input_;
-  std::map<int, const Trial*> trials_;                  // by number
+  std::map<int, const Trial*> trials_;                 // by number
   std::map<int, const storage::ArrayRecord*> arrays_;  // by array
-  std::map<int, int> widths_, told_;                    // by array; by trial: epochs
+  std::map<int, int> widths_, told_;                   // by array; by trial: epochs
   std::set<int> ended_;
   std::vector<Event> events_;
 };

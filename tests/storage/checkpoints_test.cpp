@@ -27,13 +27,13 @@ std::string loaded(Checkpoints& checkpoints, int trial) {
          std::string(reinterpret_cast<const char*>(found->bytes.data()), found->bytes.size());
 }
 
-std::string loaded_anew(MemoryFiles& files, int trial) {
+std::string loaded_anew(BreakableFiles& files, int trial) {
   Checkpoints checkpoints(files, kFolder);
   return loaded(checkpoints, trial);
 }
 
 /// The path of the file of that trial and epoch.
-std::string file_of(const MemoryFiles& files, int trial, int epoch) {
+std::string file_of(const BreakableFiles& files, int trial, int epoch) {
   const std::string prefix = "trial-" + std::to_string(trial) + ".epoch-" + std::to_string(epoch) + ".";
   for (const auto& [path, contents] : files.contents) {
     if (fs::path(path).filename().string().rfind(prefix, 0) == 0) return path;
@@ -43,7 +43,7 @@ std::string file_of(const MemoryFiles& files, int trial, int epoch) {
 }
 
 TEST_CASE("checkpoints: the newest of two generations is loaded", "[checkpoints]") {
-  MemoryFiles files;
+  BreakableFiles files;
   Checkpoints checkpoints(files, kFolder);
   CHECK(files.contents.empty());
   CHECK(loaded(checkpoints, 0) == "none");
@@ -63,7 +63,7 @@ TEST_CASE("checkpoints: the newest of two generations is loaded", "[checkpoints]
 }
 
 TEST_CASE("checkpoints: any flipped bit or cut is found, and the generation before is used", "[checkpoints]") {
-  MemoryFiles files;
+  BreakableFiles files;
   const std::string newer = "the newer of two states";
   {
     Checkpoints checkpoints(files, kFolder);
@@ -90,7 +90,7 @@ TEST_CASE("checkpoints: any flipped bit or cut is found, and the generation befo
 }
 
 TEST_CASE("checkpoints: a trial that went back to an earlier epoch keeps nothing later", "[checkpoints]") {
-  MemoryFiles files;
+  BreakableFiles files;
   Checkpoints checkpoints(files, kFolder);
   for (const int epoch : {3, 4, 5}) checkpoints.save(0, epoch, bytes("first " + std::to_string(epoch)));
   files.contents[file_of(files, 0, 5)] = "damaged";
@@ -106,8 +106,34 @@ TEST_CASE("checkpoints: a trial that went back to an earlier epoch keeps nothing
   CHECK(files.contents.size() == 1);
 }
 
+TEST_CASE("checkpoints: what is removed up to an epoch leaves what is later", "[checkpoints]") {
+  BreakableFiles files;
+  Checkpoints checkpoints(files, kFolder);
+  const int up_to = GENERATE(0, 2, 3, 4, 5, 9);
+  for (const int epoch : {3, 5}) checkpoints.save(0, epoch, bytes(std::to_string(epoch)));
+  checkpoints.save(1, 2, bytes("another"));
+  checkpoints.remove_up_to(0, up_to);
+  checkpoints.remove_up_to(2, up_to);
+  CHECK(loaded(checkpoints, 0) == (up_to < 5 ? "5: 5" : "none"));
+  CHECK(loaded_anew(files, 0) == loaded(checkpoints, 0));
+  CHECK(files.contents.size() == (up_to < 3 ? 3U : up_to < 5 ? 2U : 1U));
+  CHECK(loaded(checkpoints, 1) == "2: another");
+}
+
+TEST_CASE("checkpoints: the states of a study are kept apart by what they are for", "[checkpoints]") {
+  BreakableFiles files;
+  StudyStates states(files, kFolder);
+  CHECK(files.contents.empty());
+  for (const StateKind kind : kStateKinds) states.of(kind).save(4, 1, bytes(name_of(kind)));
+  for (const StateKind kind : kStateKinds) {
+    Checkpoints alone(files, kFolder / name_of(kind));
+    CHECK(loaded(alone, 4) == std::string("1: ") + name_of(kind));
+  }
+  CHECK(files.contents.size() == 3);
+}
+
 TEST_CASE("checkpoints: a failed save leaves what was there", "[checkpoints]") {
-  MemoryFiles files;
+  BreakableFiles files;
   Checkpoints checkpoints(files, kFolder);
   checkpoints.save(0, 1, bytes("one"));
   checkpoints.save(0, 2, bytes("two"));
@@ -122,7 +148,7 @@ TEST_CASE("checkpoints: a failed save leaves what was there", "[checkpoints]") {
 }
 
 TEST_CASE("checkpoints: what cannot be read is passed over, but never taken for nothing", "[checkpoints]") {
-  MemoryFiles files;
+  BreakableFiles files;
   Checkpoints checkpoints(files, kFolder);
   checkpoints.save(0, 1, bytes("one"));
   checkpoints.save(0, 2, bytes("two"));
@@ -137,7 +163,7 @@ TEST_CASE("checkpoints: what cannot be read is passed over, but never taken for 
 }
 
 TEST_CASE("checkpoints: only names that we write count; temporary ones are swept", "[checkpoints]") {
-  MemoryFiles files;
+  BreakableFiles files;
   Checkpoints(files, kFolder).save(3, 1, bytes("state"));
   const std::string good = fs::path(file_of(files, 3, 1)).filename().string();
   const std::string others[] = {

@@ -68,7 +68,7 @@ void write_file(const fs::path& path, const std::string& bytes) {
   if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
 }
 
-std::vector<std::byte> MemoryFiles::read(const fs::path& path, std::size_t limit) {
+std::vector<std::byte> BreakableFiles::read(const fs::path& path, std::size_t limit) {
   const auto found = contents.find(path.string());
   if (found == contents.end() || unreadable.contains(path.string())) {
     throw Error(ErrorKind::kStorage, path.string() + ": cannot read: Input/output error");
@@ -78,12 +78,12 @@ std::vector<std::byte> MemoryFiles::read(const fs::path& path, std::size_t limit
   return {data, data + found->second.size()};
 }
 
-void MemoryFiles::write_atomically(const fs::path& path, std::span<const std::byte> bytes) {
+void BreakableFiles::write_atomically(const fs::path& path, std::span<const std::byte> bytes) {
   if (writes_left-- <= 0) throw Error(ErrorKind::kStorage, path.string() + ": cannot write: No space left on device");
   contents[path.string()] = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-std::vector<std::string> MemoryFiles::list(const fs::path& folder) {
+std::vector<std::string> BreakableFiles::list(const fs::path& folder) {
   std::vector<std::string> names;
   for (const auto& [path, bytes] : contents) {
     if (fs::path(path).parent_path() == folder) names.push_back(fs::path(path).filename().string());

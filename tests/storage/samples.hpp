@@ -28,8 +28,9 @@ class TempFolder {
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, const std::string& bytes);
 
-/// Files in a map. Reads of the paths in `unreadable` fail; so do writes once `writes_left` are done.
-class MemoryFiles final : public Files {
+/// Files in a map that a test can turn bits of. Reads of the paths in `unreadable` fail; so do writes once
+/// `writes_left` are done.
+class BreakableFiles final : public Files {
  public:
   std::map<std::string, std::string> contents;
   std::set<std::string> unreadable;

@@ -108,6 +108,32 @@ TEST_CASE("backup: states are those that the copied table knows, whole, the newe
   CHECK(finished.load(5)->bytes.size() == std::string("the best").size());
 }
 
+TEST_CASE("backup: of a trial that goes on from a copy, no state of before it", "[backup]") {
+  const TempFolder folder;
+  const fs::path file = folder / "s.db", copy = folder / "copy.db";
+  write_store(file);
+  const auto copied_after = [&](int trial, int epoch) {
+    Changes changes;
+    changes.copies = {{trial, {epoch, 0, params_of(0)}}};
+    SqliteStore::open(file, Mode::kReadWrite).commit("s", changes);
+  };
+  const int epoch = GENERATE(1, 2);  // the table has two of trial 3
+  copied_after(3, epoch);
+  save(file, "copied", 3, epoch, "the copy");
+  save(file, "running", 3, 1, "before");
+  SECTION("beside the copy") {}
+  SECTION("the copy is gone since") { fs::remove_all(checkpoint_folder(file, "s") / "copied"); }
+  SECTION("and trained on") { save(file, "running", 3, 2, "after"); }
+  const bool has_copy = fs::exists(checkpoint_folder(file, "s") / "copied");
+  const bool goes_on = names_in(checkpoint_folder(file, "s") / "running").size() == 2 && epoch == 1;
+  (void)back_up(file, copy, kNone);
+  SystemFiles files;
+  StudyStates states(files, checkpoint_folder(copy, "s"));
+  CHECK(states.of(StateKind::kCopied).trials().size() == (has_copy ? 1U : 0U));
+  CHECK(states.of(StateKind::kRunning).trials().size() == (goes_on ? 1U : 0U));
+  CHECK(SqliteStore::open(copy, Mode::kReadOnly).trials("s")[3].copies.size() == 1);
+}
+
 TEST_CASE("backup: whichever write fails, nothing is left, and the same call succeeds later", "[backup]") {
   const TempFolder folder;
   const fs::path file = folder / "s.db", copy = folder / "copy.db";
