@@ -38,7 +38,6 @@ Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   plan.max_epochs = strategy.scheduler->max_epochs();
   plan.devices = fleet.devices;
   if (plan.trials) plan.epochs = strategy.scheduler->planned_epochs(0, *plan.trials);
-  Trainer& trainer = *fleet.trainers.front();
   for (trials::Params& params :
        strategy.sampler->ask(0, std::min(plan.trials.value_or(kWithoutLimit), kMostDrawn), {})) {
     const std::string name = config.partition(params);
@@ -51,9 +50,12 @@ Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   std::sort(plan.partitions.begin(), plan.partitions.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (Partition& partition : plan.partitions) {
-    partition.plan = trainer.plan(partition.example);
-    if (config.width) partition.plan.width = *config.width;
-    partition.plan.width = std::min(partition.plan.width, partition.trials);
+    for (const auto& trainer : fleet.trainers) {
+      PartitionPlan one = trainer->plan(partition.example);
+      one.width = std::min(config.width.value_or(one.width), partition.trials);
+      partition.widths.push_back(one.width);
+      if (partition.widths.size() == 1) partition.plan = std::move(one);
+    }
   }
   return plan;
 }

@@ -47,12 +47,18 @@ std::string space_table(const StudyConfig& config) {
   return in_columns({"parameter", "distribution", "values", "changes"}, rows);
 }
 
+// One number, or one of each device where they differ.
+std::string widths_text(const Partition& p) {
+  const bool same = std::all_of(p.widths.begin(), p.widths.end(), [&](int width) { return width == p.plan.width; });
+  return same ? std::to_string(p.plan.width) : fmt::format("{}", fmt::join(p.widths, "/"));
+}
+
 std::string partition_table(const Plan& plan) {
   std::vector<std::vector<std::string>> rows;
   for (const Partition& p : plan.partitions) {
     const std::int64_t slot = p.plan.memory ? p.plan.memory->slot + p.plan.memory->activations : 0;
-    rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials),
-                    std::to_string(p.plan.width), std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
+    rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials), widths_text(p),
+                    std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
                     bytes_text(static_cast<double>(slot)),
                     bytes_text(static_cast<double>(p.plan.bytes(p.plan.width).value_or(0)))});
   }
@@ -179,6 +185,7 @@ ordered_json partition_json(const Partition& p) {
   return {{"partition", p.name},
           {"trials", p.trials},
           {"width", p.plan.width},
+          {"widths", p.widths},
           {"parameters", p.plan.parameters},
           {"frozen", p.plan.frozen},
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},

@@ -16,7 +16,8 @@ struct Partition {
   std::string name;
   int trials = 0;
   trials::Params example;
-  PartitionPlan plan;
+  PartitionPlan plan;            ///< Of the first device.
+  std::vector<int> widths = {};  ///< By device, in Plan::devices' order.
   std::vector<MeasuredWay> ways = {};
 };
 
