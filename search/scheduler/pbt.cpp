@@ -52,7 +52,7 @@ class Pbt final : public Scheduler {
   [[nodiscard]] std::int64_t planned_epochs(int first, int trials) const override {
     return std::int64_t{std::clamp(populations_.back().end - first, 0, trials)} * options_.max_epochs;
   }
-  [[nodiscard]] int target(int trial) const override { return next_judgement(population_of(trial)); }
+  [[nodiscard]] int target(int trial) const override { return next_judgement(populations_[population_of(trial)]); }
 
   [[nodiscard]] Decision report(int trial, int epoch, double value) override {
     Record& record = known(trial);
@@ -71,10 +71,10 @@ class Pbt final : public Scheduler {
                                 found->second, value));
       }
     }
-    record.waits = false;
-    const Decision decision = answer(record, epoch, population_of(trial));
+    Population& all = populations_[population_of(trial)];
+    const Decision decision = answer(record, epoch, all);
     record.waits = decision == Decision::kPause;
-    settle(population_of(trial));
+    settle(all);
     return decision;
   }
 
@@ -82,7 +82,7 @@ class Pbt final : public Scheduler {
     Record& record = known(trial);
     if (record.seen == options_.max_epochs) return;
     record.failed_at = std::min(record.failed_at, record.seen + 1);
-    settle(population_of(trial));
+    settle(populations_[population_of(trial)]);
   }
 
   [[nodiscard]] std::vector<Verdict> take_verdicts() override {
@@ -108,12 +108,11 @@ class Pbt final : public Scheduler {
     return records_[trial];
   }
 
-  [[nodiscard]] const Population& population_of(int trial) const {
-    return *std::find_if(populations_.begin(), populations_.end() - 1,
-                         [&](const Population& all) { return trial < all.end; });
-  }
-  [[nodiscard]] Population& population_of(int trial) {
-    return const_cast<Population&>(std::as_const(*this).population_of(trial));
+  // The last one, for a trial beyond all.
+  [[nodiscard]] std::size_t population_of(int trial) const {
+    const auto found = std::find_if(populations_.begin(), populations_.end() - 1,
+                                    [&](const Population& all) { return trial < all.end; });
+    return static_cast<std::size_t>(found - populations_.begin());
   }
 
   [[nodiscard]] Decision answer(const Record& record, int epoch, const Population& all) const {
