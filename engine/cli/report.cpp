@@ -82,7 +82,7 @@ int report_command(const Words& words) {
   print_to(arguments.get<std::string>("output").value_or(""), format.text(input, top));
   if (input.damage.empty()) return 0;
   const std::string file = printable(storage::store_file(arguments.required("storage")).string());
-  for (const std::string& line : input.damage) tell(line.starts_with(file) ? line : file + ": " + line);
+  for (const std::string& line : input.damage) tell(line.starts_with(file) ? line : fmt::format("{}: {}", file, line));
   return kDamagedStore;
 }
 

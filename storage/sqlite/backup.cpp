@@ -42,7 +42,7 @@ fs::path checked(const fs::path& destination) {
   if (fs::is_directory(destination, error)) refuse(destination, "found a folder, wanted the name of a new file");
   const fs::path folder = fs::canonical(absolute.parent_path(), error);
   if (error) refuse(destination, fmt::format("found no folder {}", printable(absolute.parent_path().string())));
-  const fs::path place = folder / absolute.filename();
+  fs::path place = folder / absolute.filename();
   for (const fs::path& file : {place, states_folder(place)}) {
     if (fs::symlink_status(file, error).type() == fs::file_type::not_found) continue;
     refuse(file, "it is there already, wanted a new name; remove it first, or choose another");

@@ -13,7 +13,6 @@ namespace hfta::storage {
 namespace {
 
 using trials::Params;
-using trials::State;
 
 const char* direction_of(trials::Goal goal) { return goal == trials::Goal::kMinimize ? "MINIMIZE" : "MAXIMIZE"; }
 
