@@ -68,7 +68,7 @@ std::vector<std::map<std::string, double>> curve(const DataSource& source, bool 
   const DeviceData validation = to_device(*splits.validation, graph, recipe, at::kCPU);
   Lowering lowering;
   lowering.chunk = compiled ? 1 : 2;
-  lowering.compiled = compiled;
+  if (compiled) lowering.executor = "compiled";
   Array array(graph, recipe, lowering, 2, 1, at::kCPU);
   for (int b = 0; b < 2; ++b) {
     SlotInit init;
