@@ -75,8 +75,8 @@ struct ModelFacts {
 /// What arrays of a partition need of memory, predicted, in bytes.
 struct MemoryNeed {
   std::int64_t slot = 0;         ///< A slot's own: trained weights, gradients and optimizer state.
-  std::int64_t activations = 0;  ///< A batch's values, once forward and once backward, of whoever is at work.
-  std::int64_t shared = 0;       ///< Weights that are held once for all slots.
+  std::int64_t activations = 0;  ///< What one that is at work needs beside that: a batch's values, forward and back.
+  std::int64_t shared = 0;       ///< Held once for all slots: weights, and on a GPU the data.
 
   /// Of `width` slots, `working` of them at a time.
   [[nodiscard]] std::int64_t total(int width, int working) const {
@@ -121,6 +121,7 @@ struct MeasuredWay {
   double slot_step_seconds = 0;   ///< A training step of an array of the planned width, by its slots.
   double samples_per_second = 0;  ///< Trial-samples.
   bool chosen = false;            ///< The fastest, which arrays of that width will run by.
+  std::string why_not = {};       ///< Why nothing was timed: `lowering` names what cannot run here; "" if it was.
 };
 
 /// Makes arrays on one device, of trials whose StudyConfig::partition is equal.
@@ -131,8 +132,8 @@ class Trainer {
   /// Throws Error{kConfig} if a trial with these parameters could not be trained.
   virtual void check(const trials::Params& params) = 0;
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
-  /// Times every way to run on the real data, at the width that plan() gives, whatever it costs; ends early when
-  /// `pause` says true. Arrays that are opened later, on this machine, run by the fastest.
+  /// Times every way to run on the real data, at the width that plan() gives, whatever it costs, and tells what cannot
+  /// run here; ends early when `pause` says true. Arrays that are opened later, on this machine, run by the fastest.
   [[nodiscard]] virtual std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) = 0;
   /// The model files that checked, planned and opened tasks name, in the order in which they were met.
   [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;

@@ -47,8 +47,9 @@ class Array {
  public:
   /// `device`: "cpu", "cuda:0". Slots are empty. `graphs`: with it steps are captured and replayed where they can be
   /// (fusion/step_graph.hpp); cuda_graphs() makes one. Whether GPUs may use TF32 is one setting of the process: that of
-  /// the last array made. Throws Error{kConfig} if the graph has an op that cannot be run so, or the recipe a precision
-  /// that its dtype or the lowering does not have.
+  /// the last array made. Beside a CPU cuDNN is told, for the process, to repeat itself (deterministic, no benchmarks).
+  /// Throws Error{kConfig} if the graph has an op that cannot be run so, or the recipe a precision that its dtype or
+  /// the lowering does not have.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
         std::shared_ptr<StepGraphBackend> graphs = nullptr);
   ~Array();
@@ -112,14 +113,15 @@ class Array {
   [[nodiscard]] std::int64_t bytes_per_slot() const;
   /// Bytes of the weights that slots share.
   [[nodiscard]] std::int64_t shared_bytes() const;
-  /// Bytes that the array holds between steps: slots, empty ones too, what they share, and where compiled the
-  /// workspaces of its threads.
+  /// Bytes that the array holds between steps: slots, empty ones too, what they share, and the workspaces
+  /// that its executor keeps.
   [[nodiscard]] std::int64_t held_bytes() const;
   /// How often the part that slots share was computed for training.
   [[nodiscard]] std::int64_t shared_runs() const;
   /// How training steps ran since the last resize() or lower(): captured, replayed, op by op. All zero on a plain CPU.
   [[nodiscard]] StepCounts step_counts() const;
-  /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule. Empty where compiled.
+  /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule. Empty where slots run
+  /// one by one.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
 
  private:

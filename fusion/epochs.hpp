@@ -29,6 +29,9 @@ struct DeviceData {
 /// set, of compact types but unsigned integers of more than 8 bits, which are widened.
 [[nodiscard]] DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe,
                                    const at::Device& device);
+/// Bytes of the device that to_device() takes: 0 on a CPU, where data are the host's already.
+[[nodiscard]] std::int64_t device_bytes(const Dataset& data, const Graph& graph, const Recipe& recipe,
+                                        const at::Device& device);
 
 /// What a slot did in one epoch.
 struct EpochResult {

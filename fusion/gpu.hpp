@@ -13,7 +13,8 @@
 namespace hfta::fusion {
 
 /// GPUs that LibTorch can use. Loads libtorch_cuda, which costs hundreds of megabytes, if the driver is there; it stays
-/// loaded until the process ends.
+/// loaded until the process ends. Call it before anything is trained, on a CPU too: LibTorch looks for GPUs once, at
+/// its first backward, and sees none later.
 [[nodiscard]] int cuda_devices();
 
 /// Bytes that the device has; of a CPU the machine's. For a GPU cuda_devices() was called.

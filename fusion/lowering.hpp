@@ -8,8 +8,10 @@ namespace hfta::fusion {
 
 /// One way to run a graph. Results are equal up to rounding whichever is taken, and bit for bit where it is the same.
 struct Lowering {
-  /// Each slot by itself, by kernels compiled for the graph (fusion/cpu) instead of LibTorch's. Chunk is 1; a CPU only.
-  bool compiled = false;
+  /// Who runs it: the name of a row of fusion/executors. "eager": op by op through LibTorch, or by whoever does the
+  /// same on that device from captured steps; "compiled": each slot by itself, by kernels compiled for the graph, chunk
+  /// 1, a CPU only.
+  std::string executor = "eager";
   /// Slots that run through the ops together; 1 runs each slot by itself, depth first. The array's slots are dealt to
   /// worker threads chunk by chunk.
   int chunk = 1;

@@ -71,11 +71,15 @@ std::string ways_table(const Plan& plan) {
     if (p.ways.empty()) continue;
     std::vector<std::vector<std::string>> rows;
     for (const MeasuredWay& way : p.ways) {
+      if (!way.why_not.empty()) continue;
       rows.push_back({way.lowering, fmt::format("{:.4f}", 1000 * way.slot_step_seconds),
                       fmt::format("{:.0f}", way.samples_per_second), way.chosen ? "chosen" : ""});
     }
     out += fmt::format("\n{}, one training step:\n", p.name.empty() ? "every trial" : printable(p.name));
     out += in_columns({"way to run", "ms/trial", "trial-samples/s", ""}, rows);
+    for (const MeasuredWay& way : p.ways) {
+      if (!way.why_not.empty()) out += fmt::format("not {}: {}\n", way.lowering, printable(way.why_not));
+    }
   }
   return out;
 }
@@ -175,8 +179,12 @@ ordered_json partition_json(const Partition& p) {
   ordered_json lowerings = ordered_json::object();
   for (const auto& [op, lowering] : p.plan.lowerings) lowerings[op] = lowering;
   const std::optional<std::int64_t> bytes = p.plan.bytes(p.plan.width);
-  ordered_json ways = ordered_json::array();
+  ordered_json ways = ordered_json::array(), refused = ordered_json::object();
   for (const MeasuredWay& way : p.ways) {
+    if (!way.why_not.empty()) {
+      refused[way.lowering] = way.why_not;
+      continue;
+    }
     ways.push_back({{"lowering", way.lowering},
                     {"slot_step_s", way.slot_step_seconds},
                     {"samples_per_s", way.samples_per_second},
@@ -193,7 +201,8 @@ ordered_json partition_json(const Partition& p) {
            bytes ? ordered_json(p.plan.memory->slot + p.plan.memory->activations) : ordered_json(nullptr)},
           {"bytes", bytes ? ordered_json(*bytes) : ordered_json(nullptr)},
           {"lowerings", std::move(lowerings)},
-          {"measured", std::move(ways)}};
+          {"measured", std::move(ways)},
+          {"not_measured", std::move(refused)}};
 }
 
 ordered_json model_json(const ModelFacts& model) {

@@ -14,14 +14,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// The first two executors have no name in stores, but a flag, which those of 0.1 do not have: they knew one.
+constexpr const char* kUnflagged = "eager";
+constexpr const char* kFlagged = "compiled";
+
 ordered_json lowering_json(const fusion::Lowering& l) {
-  return {{"compiled", l.compiled}, {"chunk", l.chunk},     {"channels_last", l.channels_last},
-          {"families", l.families}, {"workers", l.workers}, {"threads_per_worker", l.threads_per_worker}};
+  const bool flagged = l.executor == kFlagged;
+  ordered_json json = {{kFlagged, flagged},      {"chunk", l.chunk},     {"channels_last", l.channels_last},
+                       {"families", l.families}, {"workers", l.workers}, {"threads_per_worker", l.threads_per_worker}};
+  if (!flagged && l.executor != kUnflagged) json["executor"] = l.executor;
+  return json;
 }
 
 fusion::Lowering lowering_from(const ordered_json& json) {
   fusion::Lowering l;
-  l.compiled = json.value("compiled", false);  // stores of 0.1 know nothing of it
+  l.executor = json.value("executor", std::string(json.value(kFlagged, false) ? kFlagged : kUnflagged));
   l.chunk = int_from(json.at("chunk"));
   json.at("channels_last").get_to(l.channels_last);
   json.at("families").get_to(l.families);
@@ -32,8 +39,8 @@ fusion::Lowering lowering_from(const ordered_json& json) {
 
 bool possible(const fusion::Measured& candidate) {
   const fusion::Lowering& l = candidate.lowering;
-  return l.chunk >= 1 && (!l.compiled || l.chunk == 1) && l.workers >= 1 && l.threads_per_worker >= 1 &&
-         std::isfinite(candidate.wave_seconds) && candidate.wave_seconds >= 0;
+  return l.chunk >= 1 && l.workers >= 1 && l.threads_per_worker >= 1 && std::isfinite(candidate.wave_seconds) &&
+         candidate.wave_seconds >= 0;
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct KeptChoices {
   double slot_steps = 0;  ///< Work ahead when they were measured, which bounded what that could cost.
 };
 
+/// Whether anybody runs a lowering that was kept is not asked: see fusion::is_runnable.
 /// {"how", "device", "library", "graph", "width", "threads", "slot_steps", "complete", "candidates": [{"lowering",
 /// "wave_seconds"}]}.
 [[nodiscard]] nlohmann::ordered_json to_json(const KeptChoices& kept);

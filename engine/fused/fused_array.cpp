@@ -13,7 +13,6 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
     : trainer_(trainer),
       data_(data),
       kept_(kept),
-      need_(memory_need(task.graph, task.spec.recipe)),
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
@@ -21,7 +20,11 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch, task.graph.limits},
-              *data.train, data.validation ? &*data.validation : nullptr) {}
+              *data.train, data.validation ? &*data.validation : nullptr) {
+  for (const fusion::Measured& way : kept.choices.candidates) {
+    needs_.try_emplace(way.lowering.executor, trainer.memory_need(task, way.lowering));
+  }
+}
 
 fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) {
   const PreparedTask task = trainer_.prepare(params);
@@ -74,12 +77,11 @@ ArrayInfo FusedArray::info() const {
   const fusion::Lowering& lowering = array_.lowering();
   nlohmann::ordered_json json;
   json["lowering"] = lowering.to_text();
-  for (const auto& [path, name] : array_.choices()) {
-    if (lowering.chunk > 1) json["ops"][path] = name;
-  }
+  for (const auto& [path, name] : array_.choices()) json["ops"][path] = name;
   const double epoch_seconds = kept_.choices.seconds_per_slot_step(array_.width()) * array_.width() *
                                static_cast<double>(epochs_.steps_per_epoch());
-  json["predicted"] = {{"bytes", need_.total(array_.width(), trainer_.working(array_.width()))},
+  const int at_work = fusion::slots_at_work(lowering, array_.width(), trainer_.device());
+  json["predicted"] = {{"bytes", needs_.at(lowering.executor).total(array_.width(), at_work)},
                        {"training_seconds_per_round", epoch_seconds}};
   json["held_bytes"] = array_.held_bytes();
   const fusion::StepCounts steps = array_.step_counts();

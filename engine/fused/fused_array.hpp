@@ -1,7 +1,9 @@
 #pragma once
 /// TrainerArray over a fusion::Array.
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "engine/fused/fused_trainer.hpp"
 #include "engine/fused/memory.hpp"
@@ -30,7 +32,7 @@ class FusedArray final : public TrainerArray {
   FusedTrainer& trainer_;
   const LoadedData& data_;
   KeptChoices kept_;
-  MemoryNeed need_;
+  std::map<std::string, MemoryNeed> needs_;  // by Lowering::executor
   std::string label_;
   bool cpu_;
   fusion::Array array_;

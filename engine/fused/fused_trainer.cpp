@@ -17,7 +17,6 @@
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "fusion/array.hpp"
-#include "fusion/batching.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
@@ -145,8 +144,7 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
-  check_width(options_.config, memory_need(task.graph, task.spec.recipe), planned_width(task),
-              fusion::device_memory(device()));
+  check_width(options_.config, memory_need(task), planned_width(task), fusion::device_memory(device()));
   graphs_.try_emplace(options_.config.partition(params), graph_key(task));
   if (task.spec.model_file) {
     if (splits.validation || splits.test) check_evaluation(task);
@@ -195,17 +193,38 @@ void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& 
 
 DeviceFacts FusedTrainer::device_facts() const { return {options_.label, fusion::device_memory(device()), 1}; }
 
-int FusedTrainer::planned_width(const PreparedTask& task) const {
+int FusedTrainer::planned_width(const PreparedTask& task) {
   const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
   if (options_.config.width) return std::min(*options_.config.width, std::max(1, trials));
   const int widest = std::clamp(trials, 1, device().is_cpu() ? kWidestOnCpu : kWidestOnGpu);
   const std::int64_t room = fusion::device_memory(device()) / 2 / options_.sharers;
-  const MemoryNeed need = memory_need(task.graph, task.spec.recipe);
-  return static_cast<int>(std::min<std::int64_t>(need.most_slots(room, working(widest)), widest));
+  return static_cast<int>(std::min<std::int64_t>(memory_need(task).most_slots(room, working(widest)), widest));
 }
 
-// On a CPU only the slots at work hold activations.
+// Before it is known which way they run: slot by slot on a CPU, as a rule.
 int FusedTrainer::working(int width) const { return device().is_cpu() ? std::min(threads(), width) : width; }
+
+fusion::WayQuestion FusedTrainer::question(const PreparedTask& task) const {
+  return {task.graph, task.spec.recipe, device(), 1, threads(), graphs().get()};
+}
+
+std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
+  const fusion::Splits& splits = load(task.spec, task.input_types).host;
+  const auto bytes_of = [&](const fusion::Dataset& part) {
+    return fusion::device_bytes(part, task.graph, task.spec.recipe, device());
+  };
+  return bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
+         (splits.test ? bytes_of(*splits.test) : 0);
+}
+
+MemoryNeed FusedTrainer::memory_need(const PreparedTask& task) {
+  return engine::memory_need(task.graph, task.spec.recipe, fusion::memory_of_any(question(task)), data_bytes(task));
+}
+
+MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Lowering& lowering) {
+  return engine::memory_need(task.graph, task.spec.recipe, fusion::memory_of(question(task), lowering),
+                             data_bytes(task));
+}
 
 PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   const PreparedTask task = prepare(params);
@@ -219,12 +238,17 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
       plan.evaluation = models_.evaluation_facts(*task.spec.model_file);
     }
   }
-  plan.memory = memory_need(task.graph, task.spec.recipe);
+  plan.memory = memory_need(task);
   plan.working = working(std::numeric_limits<int>::max());
-  for (const auto& [op, where] : fusion::ops_without_rule(task.graph)) {
-    plan.lowerings[op] = fmt::format("LibTorch's batching ({})", where);
-  }
+  plan.lowerings = fusion::op_notes(task.graph);
   return plan;
+}
+
+bool FusedTrainer::are_runnable(const KeptChoices& kept) const {
+  const std::vector<fusion::Measured>& all = kept.choices.candidates;
+  return std::all_of(all.begin(), all.end(), [&](const fusion::Measured& candidate) {
+    return fusion::is_runnable(candidate.lowering, device(), graphs().get());
+  });
 }
 
 ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
@@ -240,7 +264,7 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
       {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits},
       *data.train, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
-  if (auto known = cache_.find(key, slot_steps)) return *known;
+  if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) return *known;
   const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause, graphs()};
   KeptChoices kept{key, fusion::measure(task.graph, recipe, *data.train, options, device(), clock_), slot_steps};
   if (!pause()) cache_.remember(kept);  // else it was cut short
@@ -262,6 +286,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
       const double seconds = step_seconds(way, key.width) / key.width;
       ways.push_back({way.lowering.to_text(), seconds, task.spec.recipe.batch_size / seconds, &way == &best});
     }
+    for (auto& [name, why] : fusion::ways_refused(question(task))) ways.push_back({name, 0, 0, false, why});
     return ways;
   });
 }
@@ -293,6 +318,7 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
     return fmt::format("{}{}{}: the study ran with {} before; results from now on agree with it only up to rounding",
                        options_.label, partition.empty() ? "" : ", ", partition, difference);
   }
+  if (!are_runnable(*kept)) return "";  // no run of ours wrote that: measured anew
   kept->choices.how = "recalled";
   recalled_.insert_or_assign(partition, *std::move(kept));
   return "";

@@ -15,6 +15,7 @@
 #include "engine/module.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/gpu.hpp"
+#include "fusion/ways.hpp"
 
 namespace hfta::engine {
 
@@ -46,8 +47,9 @@ class FusedTrainer : public Trainer {
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
-  /// Slots of an array that hold activations at a time.
-  [[nodiscard]] int working(int width) const;
+  /// What arrays of the task will need, whichever way they run; or by that lowering.
+  [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task);
+  [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task, const fusion::Lowering& lowering);
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
@@ -67,7 +69,14 @@ class FusedTrainer : public Trainer {
                                      const Pause& pause);
   /// What choices of today depend on, for that task and width.
   [[nodiscard]] ChoiceKey key_of(std::string graph, int width) const;
-  [[nodiscard]] int planned_width(const PreparedTask& task) const;
+  [[nodiscard]] int planned_width(const PreparedTask& task);
+  /// Slots of an array that are at work at a time, at most.
+  [[nodiscard]] int working(int width) const;
+  [[nodiscard]] fusion::WayQuestion question(const PreparedTask& task) const;
+  /// Bytes of the device that the task's data take.
+  [[nodiscard]] std::int64_t data_bytes(const PreparedTask& task);
+  /// Whether this trainer's arrays can run by them all.
+  [[nodiscard]] bool are_runnable(const KeptChoices& kept) const;
   [[nodiscard]] int threads() const;
 
   TrainerOptions options_;

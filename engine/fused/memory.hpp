@@ -1,13 +1,15 @@
 #pragma once
-/// What an array of slots needs of memory, predicted from its graph.
+/// What an array of slots needs of memory, predicted from its graph and from who runs it.
 
 #include "engine/trainer.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/recipe.hpp"
+#include "fusion/ways.hpp"
 
 namespace hfta::engine {
 
-/// An upper bound on what one lowering or another keeps: nothing is thought to be reused.
-[[nodiscard]] MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe);
+/// An upper bound. `way`: what running takes; `data`: bytes of the device that all slots' samples take.
+[[nodiscard]] MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe,
+                                     const fusion::WayMemory& way, std::int64_t data);
 
 }  // namespace hfta::engine

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "fusion/eager/torch_error.hpp"
+#include "fusion/execution/torch_error.hpp"
 
 namespace hfta::engine {
 

@@ -63,6 +63,8 @@ struct Array::Impl {
                   fmt::format("precision: found {} with dtype float64, wanted float32", name_of(recipe.precision)));
     }
     if (!device.is_cpu()) {  // LibTorch keeps this for the whole process
+      at::globalContext().setDeterministicCuDNN(true);
+      at::globalContext().setBenchmarkCuDNN(false);
       at::globalContext().setAllowTF32CuDNN(recipe.precision == Precision::kTf32);
       at::globalContext().setAllowTF32CuBLAS(recipe.precision == Precision::kTf32);
     }

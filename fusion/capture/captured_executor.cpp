@@ -1,6 +1,14 @@
 #include "fusion/capture/captured_executor.hpp"
 
 namespace hfta::fusion {
+namespace {
+
+std::string why_not(const c10::Device& device, const StepGraphBackend* graphs) {
+  if (device.is_cpu() && graphs == nullptr) return "a CPU has no graphs of steps";
+  return has_step_kernels(device) ? "" : "this build has no kernels for " + device.str();
+}
+
+}  // namespace
 
 CapturedExecutor::CapturedExecutor(const ExecutorModel& model, const Lowering& lowering)
     : eager_(model, lowering), live_{eager_.trainer(),    model.recipe,
@@ -38,16 +46,21 @@ StepCounts CapturedExecutor::step_counts() const {
   return all;
 }
 
+// It runs eager's lowerings: whether steps are captured is decided by the device. So it has no candidates of its own,
+// and takes eager's memory; what belongs to the graphs is one batch's values more.
 ExecutorKind captured_executor() {
-  return {"captured",
-          [](const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
-            return !lowering.compiled && (!device.is_cpu() || graphs != nullptr) && has_step_kernels(device);
-          },
-          [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
-            return std::make_unique<CapturedExecutor>(model, lowering);
-          },
-          // Those of eager: whether steps are captured is decided by the device.
-          [](const CandidateQuestion&) { return std::vector<Lowering>(); }};
+  const ExecutorKind eager = eager_executor();
+  ExecutorKind kind = eager;
+  kind.name = "captured";
+  kind.runs = [](const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
+    return eager_executor().runs(lowering, device, graphs) && why_not(device, graphs).empty();
+  };
+  kind.why_not = [](const WayQuestion& question) { return why_not(question.device, question.graphs); };
+  kind.make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
+    return std::make_unique<CapturedExecutor>(model, lowering);
+  };
+  kind.candidates = [](const WayQuestion&) { return std::vector<Lowering>(); };
+  return kind;
 }
 
 }  // namespace hfta::fusion

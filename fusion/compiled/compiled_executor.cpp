@@ -1,27 +1,20 @@
 #include "fusion/compiled/compiled_executor.hpp"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <algorithm>
-
-#include "base/error.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-const ExecutorModel& checked(const ExecutorModel& model, const Lowering& lowering) {
-  if (lowering.chunk == 1 && model.device.is_cpu()) return model;
-  throw Error(ErrorKind::kConfig, fmt::format("lowering: found compiled with chunk {} on {}, wanted chunk 1 on a CPU",
-                                              lowering.chunk, model.device.str()));
-}
+constexpr const char* kName = "compiled";
 
 CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.random, slot.hypers, slot.smoothing}; }
 
 }  // namespace
 
 CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& lowering)
-    : model_(checked(model, lowering)),
+    : model_(model),
       workers_(lowering.workers),
       threads_per_worker_(lowering.threads_per_worker),
       compiled_(model.alone, model.evaluation, model.recipe, model.store) {}
@@ -55,17 +48,27 @@ std::int64_t CompiledExecutor::workspace_bytes() const {
 }
 
 ExecutorKind compiled_executor() {
-  return {"compiled",
-          [](const Lowering& lowering, const c10::Device&, const StepGraphBackend*) { return lowering.compiled; },
-          [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
+  return {.name = kName,
+          .runs =
+              [](const Lowering& lowering, const c10::Device& device, const StepGraphBackend*) {
+                return lowering.executor == kName && lowering.chunk == 1 && device.is_cpu();
+              },
+          .why_not = [](const WayQuestion& question) -> std::string {
+            if (!question.device.is_cpu()) return "kernels are compiled for a CPU";
+            return why_not_compiled(question.graph, question.recipe);
+          },
+          .make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<CompiledExecutor>(model, lowering);
           },
-          [](const CandidateQuestion& question) -> std::vector<Lowering> {
-            if (!question.device.is_cpu() || !why_not_compiled(question.graph, question.recipe).empty()) return {};
+          .candidates = [](const WayQuestion& question) -> std::vector<Lowering> {
             Lowering lowering = in_groups_of(1, question);
-            lowering.compiled = true;
+            lowering.executor = kName;
             lowering.threads_per_worker = 1;
             return {lowering};
+          },
+          // Gradients are those of the slots at work: they lie in the arena of their thread.
+          .memory = [](const WayQuestion& question) -> WayMemory {
+            return {0, bytes_of_gradients(question.graph) + bytes_of_values(question)};
           }};
 }
 

@@ -14,7 +14,7 @@ namespace hfta::fusion {
 /// See Executor. A steady step allocates nothing.
 class CompiledExecutor final : public Executor {
  public:
-  /// Throws Error{kConfig} naming an op that cannot be compiled, or for a lowering in chunks or beside a CPU.
+  /// Throws Error{kConfig} naming an op that cannot be compiled. REQUIRES a CPU, and Lowering::chunk of 1.
   CompiledExecutor(const ExecutorModel& model, const Lowering& lowering);
 
   void resize() override;
@@ -37,7 +37,7 @@ class CompiledExecutor final : public Executor {
   bool keep_gradients_ = false;
 };
 
-/// Runs lowerings that are compiled.
+/// Runs lowerings of the executor "compiled", on a CPU.
 [[nodiscard]] ExecutorKind compiled_executor();
 
 }  // namespace hfta::fusion

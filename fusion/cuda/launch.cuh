@@ -22,7 +22,8 @@ inline dim3 grid_for(std::size_t work, int slots) {
 }
 
 /// Has `kernel` run on `stream` (a cudaStream_t) with kThreads threads a block; `name` is for errors. A call, not
-/// <<<>>>: tests compile the kernels for the CPU, where that is no syntax. Throws Error{kDevice} if the launch fails.
+/// <<<>>>: tests compile the kernels for the CPU, where that is no syntax. Throws Error{kMemory} if the launch finds no
+/// memory (kernels are loaded when they are first launched), Error{kDevice} if it fails otherwise.
 template <typename... Parameters, typename... Arguments>
 void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, void* stream, Arguments... arguments) {
   std::tuple<std::remove_const_t<Parameters>...> values(arguments...);
@@ -35,7 +36,8 @@ void launch(const char* name, void (*kernel)(Parameters...), dim3 grid, void* st
       values);
   if (error == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // or LibTorch's next check would find it
-  throw Error(ErrorKind::kDevice, std::string("CUDA kernel ") + name + ": " + cudaGetErrorString(error));
+  throw Error(error == cudaErrorMemoryAllocation ? ErrorKind::kMemory : ErrorKind::kDevice,
+              std::string("CUDA kernel ") + name + ": " + cudaGetErrorString(error));
 }
 
 }  // namespace hfta::fusion::cuda

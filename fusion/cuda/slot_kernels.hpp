@@ -5,7 +5,7 @@
 /// A build without nvcc links no_cuda.cpp instead: built() is then false and the rest must not be called. Everything is
 /// asynchronous on `stream` (a cudaStream_t) and reads its numbers from device memory when it runs, so that it can be
 /// part of a CUDA graph; pointers are to device memory unless said otherwise. Each throws Error{kDevice} if the launch
-/// fails.
+/// fails, Error{kMemory} if that is for want of memory.
 
 #include <cstddef>
 #include <cstdint>

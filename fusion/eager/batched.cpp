@@ -6,6 +6,7 @@
 #include <ATen/functorch/DynamicLayer.h>
 
 #include "fusion/eager/layout.hpp"
+#include "fusion/execution/torch_error.hpp"
 #include "fusion/passes/schema.hpp"
 
 namespace hfta::fusion {
@@ -83,8 +84,9 @@ ValueEnv BatchedOp::call(std::span<const c10::IValue> values, const std::vector<
   if (!by_slot_) {
     try {
       return batched(values, slotwise, context.slots);
-    } catch (const c10::Error&) {
-      by_slot_ = true;  // if the op itself is at fault, the loop says so in the op's own words
+    } catch (const c10::Error& error) {
+      if (fault_of(error) != TorchFault::kCall) throw;  // want of memory, or a capture given up, is not for good
+      by_slot_ = true;                                  // if the op itself is at fault, the loop says so in its words
     }
   }
   return slot_by_slot(values, slotwise, context);

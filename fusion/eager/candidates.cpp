@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "fusion/eager/eager_executor.hpp"
+#include "fusion/eager/program.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -10,7 +13,7 @@ bool has_images(const Graph& graph) {
 }
 
 // Each slot by itself, images also laid out channels last.
-std::vector<Lowering> alone(const CandidateQuestion& question) {
+std::vector<Lowering> alone(const WayQuestion& question) {
   std::vector<Lowering> all = {in_groups_of(1, question)};
   if (has_images(question.graph)) {
     all.push_back(all.front());
@@ -25,7 +28,7 @@ std::vector<Lowering> alone(const CandidateQuestion& question) {
 }
 
 // Chunks of growing width; on a GPU the whole width as well.
-std::vector<Lowering> together(const CandidateQuestion& question) {
+std::vector<Lowering> together(const WayQuestion& question) {
   std::vector<Lowering> all;
   for (int chunk = 2; chunk <= question.width; chunk *= 2) all.push_back(in_groups_of(chunk, question));
   if (!question.device.is_cpu() && question.width > 1 && all.back().chunk != question.width) {
@@ -35,7 +38,7 @@ std::vector<Lowering> together(const CandidateQuestion& question) {
 }
 
 // A CPU is best filled slot by slot, a GPU by all slots at once.
-std::vector<Lowering> candidates(const CandidateQuestion& question) {
+std::vector<Lowering> candidates(const WayQuestion& question) {
   std::vector<Lowering> all = alone(question), wide = together(question);
   if (question.device.is_cpu()) {
     all.insert(all.end(), wide.begin(), wide.end());
@@ -46,15 +49,33 @@ std::vector<Lowering> candidates(const CandidateQuestion& question) {
   return wide;
 }
 
+std::map<std::string, std::string> notes(const Graph& graph) {
+  std::map<std::string, std::string> all;
+  for (const auto& [op, where] : ops_without_rule(graph)) all[op] = "LibTorch's batching (" + where + ")";
+  return all;
+}
+
 }  // namespace
 
 ExecutorKind eager_executor() {
-  return {"eager",
-          [](const Lowering& lowering, const c10::Device&, const StepGraphBackend*) { return !lowering.compiled; },
-          [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
+  static const std::string name = Lowering().executor;
+  return {.name = name.c_str(),
+          .runs = [](const Lowering& lowering, const c10::Device&,
+                     const StepGraphBackend*) { return lowering.executor == name; },
+          .why_not = [](const WayQuestion&) { return std::string(); },  // LibTorch runs all that is admitted
+          .make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<EagerExecutor>(model, lowering);
           },
-          candidates};
+          .candidates = candidates,
+          // A group's gradients are as wide as its rows.
+          .memory = [](const WayQuestion& question) -> WayMemory {
+            return {bytes_of_gradients(question.graph), bytes_of_values(question)};
+          },
+          .op_forms =
+              [](const Graph& graph, const Lowering& lowering) {
+                return lowering.chunk > 1 ? choosable_families(graph) : decltype(choosable_families(graph))();
+              },
+          .op_notes = notes};
 }
 
 }  // namespace hfta::fusion

@@ -32,7 +32,11 @@ class EagerExecutor final : public Executor {
   [[nodiscard]] std::int64_t shared_runs() const override { return shared_runs_; }
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
   [[nodiscard]] Gradients gradients(int group) const override;
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override { return trainer_.choices(); }
+  /// Of groups: a slot by itself runs as LibTorch runs it.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const override {
+    if (slots_ == 1) return {};
+    return trainer_.choices();
+  }
 
   [[nodiscard]] const Program& trainer() const { return trainer_; }
   [[nodiscard]] Chunk& chunk(int group) { return chunks_.at(static_cast<std::size_t>(group)); }
@@ -59,7 +63,7 @@ class EagerExecutor final : public Executor {
   std::atomic<std::int64_t> shared_runs_ = 0;
 };
 
-/// Runs every lowering that is not compiled.
+/// Runs lowerings of the executor "eager", on every device.
 [[nodiscard]] ExecutorKind eager_executor();
 
 }  // namespace hfta::fusion

@@ -10,11 +10,10 @@
 #include <variant>
 
 #include "base/error.hpp"
-#include "fusion/batching.hpp"
 #include "fusion/eager/autocast.hpp"
 #include "fusion/eager/layout.hpp"
 #include "fusion/eager/numbers.hpp"
-#include "fusion/eager/torch_error.hpp"
+#include "fusion/execution/torch_error.hpp"
 #include "fusion/passes/randomness.hpp"
 #include "fusion/passes/schema.hpp"
 

@@ -88,4 +88,8 @@ class Program {
 /// node of the family supports.
 [[nodiscard]] std::vector<std::pair<std::string, std::vector<std::string>>> choosable_families(const Graph& graph);
 
+/// Ops of slots' own values that no rule is for, which run through LibTorch's batching where slots run together: name
+/// and the first place in the model's source. Throws Error{kConfig} for ops that LibTorch does not have.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph);
+
 }  // namespace hfta::fusion

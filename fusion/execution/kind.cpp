@@ -1,6 +1,7 @@
 #include "fusion/execution/kind.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace hfta::fusion {
 namespace {
@@ -9,7 +10,7 @@ constexpr int kMostOnGpu = 4;
 
 }  // namespace
 
-Lowering in_groups_of(int chunk, const CandidateQuestion& question) {
+Lowering in_groups_of(int chunk, const WayQuestion& question) {
   const bool gpu = !question.device.is_cpu();
   Lowering lowering;
   lowering.chunk = chunk;
@@ -18,6 +19,31 @@ Lowering in_groups_of(int chunk, const CandidateQuestion& question) {
   lowering.workers = std::max(1, std::min({question.threads, chunks, gpu ? kMostOnGpu : chunks}));
   lowering.threads_per_worker = gpu ? 1 : std::max(1, question.threads / lowering.workers);
   return lowering;
+}
+
+std::int64_t bytes_of_values(const WayQuestion& question) {
+  std::int64_t bytes = 0;
+  for (const Node& node : question.graph.nodes) {
+    for (const ValueId id : node.outputs) {
+      if (id == kNoValue) continue;
+      const Value& value = question.graph.values[static_cast<std::size_t>(id)];
+      if (!value.number) bytes += 2 * size_of(value.dtype) * elements_of(value.shape, question.recipe.batch_size);
+    }
+  }
+  return bytes;
+}
+
+std::int64_t bytes_of_gradients(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Weight& weight : graph.weights) {
+    if (weight.trained) bytes += size_of(weight.dtype) * elements_of(weight.shape, 1);
+  }
+  return bytes;
+}
+
+int slots_at_work(const Lowering& lowering, int width, const c10::Device& device) {
+  // A GPU's groups are all under way: the host only enqueues them.
+  return device.is_cpu() ? std::min(lowering.workers * lowering.chunk, width) : width;
 }
 
 }  // namespace hfta::fusion

@@ -4,35 +4,44 @@
 
 #include <c10/core/Device.h>
 
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "fusion/execution/executor.hpp"
 #include "fusion/lowering.hpp"
+#include "fusion/ways.hpp"
 
 namespace hfta::fusion {
 
-/// For whom candidates are wanted.
-struct CandidateQuestion {
-  const Graph& graph;
-  const Recipe& recipe;
-  c10::Device device;
-  int width = 1;    ///< Of the widest array.
-  int threads = 1;  ///< Cores; on a GPU groups that may be under way side by side.
-};
-
 /// Groups of `chunk` slots, dealt to as many threads as the question allows.
-[[nodiscard]] Lowering in_groups_of(int chunk, const CandidateQuestion& question);
+[[nodiscard]] Lowering in_groups_of(int chunk, const WayQuestion& question);
 
+/// Bytes of a batch's values where none is reused: each node's output, once forward and once backward.
+[[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question);
+/// Bytes of the gradients of one slot's trained weights.
+[[nodiscard]] std::int64_t bytes_of_gradients(const Graph& graph);
+
+/// Members that have a default need not be named.
 struct ExecutorKind {
   const char* name;
-  /// True if this executor can run the lowering on this device; the first match in executor_kinds() is used. `graphs`
-  /// may be null.
+  /// Whether this executor is there for such lowerings on this device; the first row that says so is asked to make it.
+  /// `graphs` may be null.
   bool (*runs)(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs);
+  /// Why it cannot run the question's graph on its device, naming an op where one is to blame; "" if it can.
+  std::string (*why_not)(const WayQuestion& question);
   /// Throws Error{kConfig} naming an op that cannot be run so, or what of the lowering does not fit.
   std::unique_ptr<Executor> (*make)(const ExecutorModel& model, const Lowering& lowering);
-  /// Lowerings that are worth timing, most promising first; none where the graph cannot be run so.
-  std::vector<Lowering> (*candidates)(const CandidateQuestion& question);
+  /// Lowerings that are worth timing, most promising first. Asked where why_not() is "".
+  std::vector<Lowering> (*candidates)(const WayQuestion& question);
+  /// What it takes, without making it: an upper bound.
+  WayMemory (*memory)(const WayQuestion& question);
+  /// ways.hpp: op_forms, op_notes.
+  std::vector<std::pair<std::string, std::vector<std::string>>> (*op_forms)(const Graph& graph,
+                                                                            const Lowering& lowering) = nullptr;
+  std::map<std::string, std::string> (*op_notes)(const Graph& graph) = nullptr;
 };
 
 }  // namespace hfta::fusion

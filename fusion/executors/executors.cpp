@@ -2,12 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "fusion/capture/captured_executor.hpp"
 #include "fusion/compiled/compiled_executor.hpp"
 #include "fusion/eager/eager_executor.hpp"
 
 namespace hfta::fusion {
+namespace {
+
+const ExecutorKind* find_kind(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
+  const std::vector<ExecutorKind>& kinds = executor_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const ExecutorKind& kind) { return kind.runs(lowering, device, graphs); });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+const ExecutorKind& kind_of(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
+  if (const ExecutorKind* kind = find_kind(lowering, device, graphs)) return *kind;
+  throw Error(ErrorKind::kConfig, fmt::format("lowering: found {} '{}' with chunk {} on {}, which nothing runs",
+                                              lowering.executor, lowering.to_text(), lowering.chunk, device.str()));
+}
+
+// Fewer slots at work change nothing of the order: what is held for every slot weighs more.
+bool needs_less(const WayMemory& a, const WayMemory& b) {
+  const std::int64_t all_of_a = a.slot + a.at_work, all_of_b = b.slot + b.at_work;
+  return all_of_a != all_of_b ? all_of_a < all_of_b : a.slot < b.slot;
+}
+
+}  // namespace
 
 const std::vector<ExecutorKind>& executor_kinds() {
   static const std::vector<ExecutorKind> kinds = {compiled_executor(), captured_executor(), eager_executor()};
@@ -15,18 +39,53 @@ const std::vector<ExecutorKind>& executor_kinds() {
 }
 
 std::unique_ptr<Executor> make_executor(const ExecutorModel& model, const Lowering& lowering) {
-  for (const ExecutorKind& kind : executor_kinds()) {
-    if (kind.runs(lowering, model.device, model.graphs.get())) return kind.make(model, lowering);
-  }
-  throw Error(ErrorKind::kInternal, fmt::format("lowering: found '{}', which nothing runs", lowering.to_text()));
+  return kind_of(lowering, model.device, model.graphs.get()).make(model, lowering);
 }
 
-std::vector<Lowering> executor_candidates(const CandidateQuestion& question) {
+std::vector<Lowering> ways_to_run(const WayQuestion& question) {
   std::vector<Lowering> all;
   for (const ExecutorKind& kind : executor_kinds()) {
+    if (!kind.why_not(question).empty()) continue;
     for (Lowering& lowering : kind.candidates(question)) all.push_back(std::move(lowering));
   }
   return all;
+}
+
+std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion& question) {
+  std::vector<std::pair<std::string, std::string>> refused;
+  for (const ExecutorKind& kind : executor_kinds()) {
+    if (std::string why = kind.why_not(question); !why.empty()) refused.emplace_back(kind.name, std::move(why));
+  }
+  return refused;
+}
+
+bool is_runnable(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
+  return find_kind(lowering, device, graphs) != nullptr;
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> op_forms(const WayQuestion& question,
+                                                                       const Lowering& lowering) {
+  const ExecutorKind& kind = kind_of(lowering, question.device, question.graphs);
+  if (kind.op_forms == nullptr) return {};
+  return kind.op_forms(question.graph, lowering);
+}
+
+std::map<std::string, std::string> op_notes(const Graph& graph) {
+  std::map<std::string, std::string> all;
+  for (const ExecutorKind& kind : executor_kinds()) {
+    if (kind.op_notes != nullptr) all.merge(kind.op_notes(graph));
+  }
+  return all;
+}
+
+WayMemory memory_of_any(const WayQuestion& question) {
+  WayMemory most;
+  for (const ExecutorKind& kind : executor_kinds()) most = std::max(most, kind.memory(question), needs_less);
+  return most;
+}
+
+WayMemory memory_of(const WayQuestion& question, const Lowering& lowering) {
+  return kind_of(lowering, question.device, question.graphs).memory(question);
 }
 
 }  // namespace hfta::fusion

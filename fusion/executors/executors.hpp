@@ -1,5 +1,5 @@
 #pragma once
-/// Every way to run an array's slots, one table.
+/// Every way to run an array's slots, one table. What may be asked of it: fusion/ways.hpp.
 
 #include <memory>
 #include <vector>
@@ -13,10 +13,7 @@ namespace hfta::fusion {
 /// In order: the first that runs a lowering on a device does.
 [[nodiscard]] const std::vector<ExecutorKind>& executor_kinds();
 
-/// Of the kind that runs it. Throws Error{kConfig} as ExecutorKind::make does.
+/// Of the kind that runs it. Throws Error{kConfig} where none does, and as ExecutorKind::make.
 [[nodiscard]] std::unique_ptr<Executor> make_executor(const ExecutorModel& model, const Lowering& lowering);
-
-/// Of all kinds, in the table's order.
-[[nodiscard]] std::vector<Lowering> executor_candidates(const CandidateQuestion& question);
 
 }  // namespace hfta::fusion

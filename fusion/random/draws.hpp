@@ -29,7 +29,7 @@ void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, 
 void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step);
 
-/// A standard normal number of two uniform ones (Box-Muller).
+/// A standard normal number of two uniform ones: Box and Muller, Annals of Mathematical Statistics 29 (1958).
 HFTA_BOTH double normal_of(double first, double second) {
   const double radius = std::sqrt(-2 * std::log(1 - first));  // 1 - u is never zero
   return radius * std::cos(2 * 3.141592653589793 * second);

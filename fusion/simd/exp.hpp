@@ -1,5 +1,6 @@
 #pragma once
-/// exp() and erf() in a form that compilers turn into vector instructions.
+/// exp() and erf() in a form that compilers turn into vector instructions, without fused multiply-adds: the same bits
+/// with every instruction set. What SLEEF and Highway would bring: THIRD_PARTY.md.
 
 #include <bit>
 #include <cmath>
@@ -7,7 +8,9 @@
 
 namespace hfta::fusion::simd {
 
-/// Within 2 ulp; 0 below -87.3, infinity above 88.7, NaN of NaN. Range reduction and polynomial as in Cephes' expf.
+/// Within 2 ulp; 0 below -87.3, infinity above 88.7, NaN of NaN. Range reduction (Cody and Waite's two-part ln 2) and
+/// polynomial are those of expf in S. Moshier's Cephes (netlib.org/cephes, single/expf.c); rounding by a sum with
+/// 1.5 * 2^23 and the two factors of 2^n are common practice.
 inline __attribute__((always_inline)) float vector_exp(float x) {
   constexpr float kMagic = 12582912.0F;  // 1.5 * 2^23: adding it rounds to a whole number
   const float low = x < -87.3F ? -87.3F : x;
@@ -34,7 +37,7 @@ inline __attribute__((always_inline)) float vector_exp(float x) {
 inline double vector_exp(double x) { return std::exp(x); }
 
 /// Within 3 ulp; NaN of NaN. N. Juffa's erff (stackoverflow.com/questions/35148198): a polynomial in the middle, beyond
-/// it 1 - exp(another).
+/// it 1 - exp(another); exp is the one above.
 inline __attribute__((always_inline)) float vector_erf(float x) {
   const float t = std::abs(x), s = x * x;
   float p = -5.96761703e-4F;

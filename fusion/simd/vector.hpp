@@ -104,7 +104,7 @@ inline __attribute__((always_inline)) T largest_of(const T* row, std::int64_t n)
       most, [](const Lanes<T>& a, const Lanes<T>& b) __attribute__((always_inline)) { return b > a ? b : a; });
 }
 
-/// vector_exp() of each lane, to the same bits.
+/// vector_exp() of each lane, to the same bits: Cephes' expf, as there.
 inline __attribute__((always_inline)) Lanes<float> exp_of(const Lanes<float>& x) {
   using Wholes = VectorOf<float>::Wholes;
   constexpr float kMagic = 12582912.0F;

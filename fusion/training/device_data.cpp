@@ -50,10 +50,22 @@ SampleArray on_cpu(const Field& field, std::int64_t size, at::ScalarType type, b
   return all;
 }
 
-SampleArray on_gpu(const Field& field, std::int64_t size, at::ScalarType type, bool compact, const at::Device& device) {
-  const bool as_stored = compact && same_bits_on_gpu(field.data.type());
-  const at::ScalarType host_type = scalar_type(as_stored ? *dtype_of(field.data.type()) : field.dtype());
-  const auto options = at::TensorOptions().dtype(as_stored ? host_type : type).device(device);
+// Numbers that take less room as they are stored than as `type`.
+bool is_compact(const Field& field, at::ScalarType type) { return field.data.type().width < c10::elementSize(type); }
+
+// Whether a GPU keeps them so.
+bool as_stored_on_gpu(const Field& field, at::ScalarType type) {
+  return is_compact(field, type) && same_bits_on_gpu(field.data.type());
+}
+
+at::ScalarType type_on_gpu(const Field& field, at::ScalarType type) {
+  return as_stored_on_gpu(field, type) ? scalar_type(*dtype_of(field.data.type())) : type;
+}
+
+SampleArray on_gpu(const Field& field, std::int64_t size, at::ScalarType type, const at::Device& device) {
+  const bool as_stored = as_stored_on_gpu(field, type);
+  const at::ScalarType host_type = as_stored ? type_on_gpu(field, type) : scalar_type(field.dtype());
+  const auto options = at::TensorOptions().dtype(type_on_gpu(field, type)).device(device);
   const at::Tensor all = at::empty(sizes_of(field, size), options);
   copy_in_blocks(field, all, host_type, [&](std::int64_t begin, std::int64_t end, std::byte* out) {
     as_stored ? field.gather_stored(begin, end, out) : field.gather(begin, end, field.dtype(), out);
@@ -62,8 +74,15 @@ SampleArray on_gpu(const Field& field, std::int64_t size, at::ScalarType type, b
 }
 
 SampleArray to_device(const Field& field, std::int64_t size, at::ScalarType type, const at::Device& device) {
-  const bool compact = field.data.type().width < c10::elementSize(type);
-  return device.is_cpu() ? on_cpu(field, size, type, compact) : on_gpu(field, size, type, compact, device);
+  return device.is_cpu() ? on_cpu(field, size, type, is_compact(field, type)) : on_gpu(field, size, type, device);
+}
+
+at::ScalarType input_type(const Graph& graph, std::size_t input) {
+  return scalar_type(graph.values[static_cast<std::size_t>(graph.inputs.at(input))].dtype);
+}
+
+at::ScalarType target_type(const Dataset& data, const Recipe& recipe) {
+  return data.target.dtype() == DType::kInt64 ? at::kLong : scalar_type(recipe.dtype);
 }
 
 }  // namespace
@@ -71,13 +90,21 @@ SampleArray to_device(const Field& field, std::int64_t size, at::ScalarType type
 DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe, const at::Device& device) {
   DeviceData out;
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
-    const Value& wanted = graph.values[static_cast<std::size_t>(graph.inputs.at(i))];
-    out.inputs.push_back(to_device(data.inputs[i], data.size, scalar_type(wanted.dtype), device));
+    out.inputs.push_back(to_device(data.inputs[i], data.size, input_type(graph, i), device));
   }
-  const bool indices = data.target.dtype() == DType::kInt64;
-  out.target = to_device(data.target, data.size, indices ? at::kLong : scalar_type(recipe.dtype), device);
+  out.target = to_device(data.target, data.size, target_type(data, recipe), device);
   out.size = data.size;
   return out;
+}
+
+std::int64_t device_bytes(const Dataset& data, const Graph& graph, const Recipe& recipe, const at::Device& device) {
+  if (device.is_cpu()) return 0;
+  const auto bytes_of = [&](const Field& field, at::ScalarType type) {
+    return data.size * field.stride() * static_cast<std::int64_t>(c10::elementSize(type_on_gpu(field, type)));
+  };
+  std::int64_t bytes = bytes_of(data.target, target_type(data, recipe));
+  for (std::size_t i = 0; i < data.inputs.size(); ++i) bytes += bytes_of(data.inputs[i], input_type(graph, i));
+  return bytes;
 }
 
 }  // namespace hfta::fusion

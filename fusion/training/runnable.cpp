@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "fusion/data/split.hpp"
-#include "fusion/eager/torch_error.hpp"
 #include "fusion/epochs.hpp"
+#include "fusion/execution/torch_error.hpp"
 
 namespace hfta::fusion {
 namespace {

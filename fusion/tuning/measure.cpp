@@ -9,11 +9,15 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "fusion/eager/program.hpp"
-#include "fusion/executors/executors.hpp"
+#include "fusion/ways.hpp"
 
 namespace hfta::fusion {
 namespace {
+
+WayQuestion question_of(const Graph& graph, const Recipe& recipe, const MeasureOptions& options,
+                        const at::Device& device) {
+  return {graph, recipe, device, options.width, options.threads, options.graphs.get()};
+}
 
 std::int64_t waves(const Lowering& lowering, int width) {
   const std::int64_t chunks = (width + lowering.chunk - 1) / lowering.chunk;
@@ -114,11 +118,13 @@ class Autotuner {
  public:
   Autotuner(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
             const at::Device& device, const Clock& clock)
-      : options_(options), probe_(graph, recipe, data, options, device, clock) {}
+      : options_(options),
+        question_(question_of(graph, recipe, options, device)),
+        probe_(graph, recipe, data, options, device, clock) {}
 
-  MeasuredChoices run(const Graph& graph, const std::vector<Lowering>& plans) {
+  MeasuredChoices run(const std::vector<Lowering>& plans) {
     time_chunks(plans);
-    time_families(graph);
+    time_families();
     if (choices_.candidates.size() > 1) time_again();
     return std::move(choices_);
   }
@@ -168,10 +174,10 @@ class Autotuner {
   }
 
   // Each family's ways in turn, beside the best ones found before.
-  void time_families(const Graph& graph) {
+  void time_families() {
     Measured current = choices_.best_for(options_.width);
-    for (const auto& [family, names] : choosable_families(graph)) {
-      for (std::size_t i = 1; current.lowering.chunk > 1 && i < names.size(); ++i) {
+    for (const auto& [family, names] : op_forms(question_, current.lowering)) {
+      for (std::size_t i = 1; i < names.size(); ++i) {
         Lowering other = current.lowering;
         other.families[family] = names[i];
         if (!affordable(seconds_to_time(current.wave_seconds)) || !try_out(other)) continue;
@@ -194,6 +200,7 @@ class Autotuner {
   }
 
   const MeasureOptions& options_;
+  WayQuestion question_;
   StepTimer probe_;
   MeasuredChoices choices_{{}, "measured", true};
   double budget_ = 0;  // seconds
@@ -215,14 +222,14 @@ double MeasuredChoices::seconds_per_slot_step(int width) const { return step_sec
 
 std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& recipe, const MeasureOptions& options,
                                           const at::Device& device) {
-  return executor_candidates({graph, recipe, device, options.width, options.threads});
+  return ways_to_run(question_of(graph, recipe, options, device));
 }
 
 MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
                         const at::Device& device, const Clock& clock) {
   const std::vector<Lowering> plans = lowering_candidates(graph, recipe, options, device);
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
-  return Autotuner(graph, recipe, data, options, device, clock).run(graph, plans);
+  return Autotuner(graph, recipe, data, options, device, clock).run(plans);
 }
 
 }  // namespace hfta::fusion

@@ -118,8 +118,8 @@ class Curves {
     const json& slots = spec_.at("slots");
     Lowering lowering;
     lowering.chunk = spec_.at("chunk");
-    lowering.compiled = spec_.value("compiled", false);
-    if (lowering.compiled) {
+    if (spec_.value("compiled", false)) {
+      lowering.executor = "compiled";
       if (const std::string why = why_not_compiled(graph_, recipe_); !why.empty()) return {{"refused", why}};
     }
     lowering.channels_last = spec_.value("channels_last", false);

@@ -18,7 +18,7 @@ template <typename T>
 inline __attribute__((always_inline)) T tangent(T x) {  // through exp, as x/(1+..) would lose the digits of small ones
   const T square = x * x;
   if constexpr (sizeof(T) == 8) return std::tanh(x);
-  // Cephes' tanhf: a polynomial where |x| < 0.625.
+  // tanhf of S. Moshier's Cephes (netlib.org/cephes, single/tanhf.c): a polynomial where |x| < 0.625.
   const T small =
       x + x * square *
               ((((T(-5.70498872745e-3) * square + T(2.06390887954e-2)) * square - T(5.37397155531e-2)) * square +
@@ -30,6 +30,7 @@ inline __attribute__((always_inline)) T tangent(T x) {  // through exp, as x/(1+
   return magnitude < T(0.625) ? small : x < T{0} ? -large : large;
 }
 
+// GELU's approximation by tanh: Hendrycks and Gimpel 2016 (arXiv 1606.08415), section 2.
 template <typename T>
 inline __attribute__((always_inline)) T tanh_argument(T x) {
   return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);

@@ -1,6 +1,8 @@
 // Choices as the store has them.
 #include "engine/fused/choices_json.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -40,6 +42,25 @@ TEST_CASE("choices come back from their JSON as they were") {
     CHECK(back->choices.candidates[i].wave_seconds == kept.choices.candidates[i].wave_seconds);
   }
   CHECK(to_json(*back).dump() == to_json(kept).dump());
+}
+
+TEST_CASE("executors have their names in stores, but for the first two, which have a flag") {
+  KeptChoices kept = sample();
+  const auto lowering_of = [](const KeptChoices& choices) {
+    return to_json(choices)["candidates"][0]["lowering"].dump();
+  };
+  constexpr const char* kRest = R"("chunk":1,"channels_last":false,"families":{},"workers":1,"threads_per_worker":1)";
+  CHECK(lowering_of(kept) == fmt::format(R"({{"compiled":false,{}}})", kRest));
+  fusion::Lowering& first = kept.choices.candidates.front().lowering;
+  first.executor = "compiled";
+  CHECK(lowering_of(kept) == fmt::format(R"({{"compiled":true,{}}})", kRest));
+  CHECK(recorded_choices(document(to_json(kept)))->choices.candidates.front().lowering == first);
+  first.executor = "another";
+  CHECK(lowering_of(kept) == fmt::format(R"({{"compiled":false,{},"executor":"another"}})", kRest));
+  CHECK(recorded_choices(document(to_json(kept)))->choices.candidates.front().lowering == first);
+  ordered_json old = to_json(sample());  // of 0.1
+  old["candidates"][0]["lowering"].erase("compiled");
+  CHECK(recorded_choices(document(old))->choices.candidates.front().lowering == fusion::Lowering());
 }
 
 TEST_CASE("what are no choices is none, old records too") {

@@ -104,11 +104,21 @@ TEST_CASE("what was chosen elsewhere is not used, and the user is told") {
   }
 }
 
+TEST_CASE("ways that nobody runs are not recalled, nor remembered") {
+  for (const auto& [key, value] : {std::pair<const char*, ordered_json>{"compiled", true}, {"executor", "nobody"}}) {
+    ordered_json json = ordered_json::parse(earlier_choices());  // two slots together
+    json["choices"]["candidates"][0]["lowering"][key] = value;
+    Place place;
+    CHECK(place.trainer.recall("hidden=8", json.dump()).empty());
+    CHECK(place.info().chunk == 1);
+  }
+}
+
 TEST_CASE("choices are of one precision") {
   const auto key_in = [](const std::string& precision) {
     const auto kept = recorded_choices(Place({{"train.precision", precision}}).info().choices_json);
     REQUIRE(kept);
-    CHECK(kept->choices.candidates.front().lowering.compiled == (precision != "bfloat16"));
+    CHECK((kept->choices.candidates.front().lowering.executor == "compiled") == (precision != "bfloat16"));
     return kept->key;
   };
   const auto plain = recorded_choices(Place().info().choices_json);

@@ -135,7 +135,7 @@ inline constexpr int kCompiled = 0;
 
 inline Lowering chunked(int chunk, std::map<std::string, std::string> families = {}, int workers = 1) {
   Lowering lowering;
-  lowering.compiled = chunk == kCompiled;
+  if (chunk == kCompiled) lowering.executor = "compiled";
   lowering.chunk = std::max(chunk, 1);
   lowering.families = std::move(families);
   lowering.workers = workers;

@@ -1,19 +1,43 @@
 // The CUDA kernels against the CPU's loops. Without kernels in the build their absence is told; without a GPU the
 // comparisons end as passed with a warning, and `[gpu]` names them for machines that have one.
+#define CATCH_CONFIG_EXTERNAL_INTERFACES  // a listener
 #include "fusion/gpu.hpp"
 
 #include <ATen/Context.h>
 
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+
 #include "fusion/capture/step_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
+#include "fusion/data/safetensors.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
 
+// Whoever trains on a CPU first hides the GPUs: cuda_devices().
+std::optional<int> gpus_at_start;
+struct GpusFirst : Catch::TestEventListenerBase {
+  using TestEventListenerBase::TestEventListenerBase;
+  void testRunStarting(const Catch::TestRunInfo& /*run*/) override { gpus_at_start = cuda_devices(); }
+};
+CATCH_REGISTER_LISTENER(GpusFirst)
+
+StateBytes filled_with_nan(StateBytes bytes) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const TensorView& tensor : parse_safetensors(bytes).tensors) {
+    auto* data = const_cast<std::byte*>(tensor.bytes.data());
+    for (std::size_t i = 0; i < tensor.bytes.size(); i += sizeof kNan) std::memcpy(data + i, &kNan, sizeof kNan);
+  }
+  return bytes;
+}
+
 bool gpu_is_there() {
-  if (cuda::built() && cuda_devices() > 0) return true;
+  if (cuda::built() && gpus_at_start.value() > 0) return true;
   WARN("no GPU, or a build without kernels: nothing was compared");
   return false;
 }
@@ -37,7 +61,92 @@ void compare_steps(Array& host, Array& device, const Batch& batch, int steps, do
   }
 }
 
+// A batch's states after some steps, by slot. Weights of the slots that are `bad` begin as NaN.
+std::vector<StateBytes> states_after(int steps, const Model& model, const Lowering& lowering, const at::Device& device,
+                                     const std::set<int>& bad) {
+  constexpr int kWidth = 4;
+  const CudaGraphs graphs = cuda_graphs(device);
+  Array array(model.graph, model.recipe, lowering, kWidth, 5, device, graphs.backend);
+  for (int b = 0; b < kWidth; ++b) {
+    array.admit(b, trial(model, b));
+    if (!bad.contains(b)) continue;
+    const StateBytes state = filled_with_nan(array.extract(b));
+    array.clear(b);
+    array.insert(b, trial(model, b), state);
+  }
+  Batch batch = model.batch;
+  for (SampleArray& input : batch.parts[0].inputs) input = input.stored().to(device);
+  batch.parts[0].target = batch.parts[0].target.stored().to(device);
+  for (int s = 0; s < steps; ++s) static_cast<void>(step_all(array, batch));
+  std::vector<StateBytes> states;
+  for (int b = 0; b < kWidth; ++b) states.push_back(array.extract(b));
+  return states;
+}
+
+// Convolutions as wide as the tiles that libraries may pack several slots into.
+Model convolutions(std::int64_t channels, Precision precision) {
+  const auto conv = [&](std::int64_t from) {
+    return layer("conv2d", {from, channels, std::int64_t{3}}, "", {{"padding", std::int64_t{1}}});
+  };
+  Model model = classifier("convolutions",
+                           {conv(3), layer("relu"), conv(channels), layer("relu"), layer("flatten"),
+                            layer("linear", {channels * 36, std::int64_t{5}})},
+                           {3, 6, 6}, 5, DType::kFloat32);
+  model.recipe.precision = precision;
+  return model;
+}
+
+void check_poison(const at::Device& device, std::int64_t channels, Precision precision, const std::string& form) {
+  INFO(channels << " channels, " << name_of(precision) << ", " << form << ", " << device.str());
+  const Model model = convolutions(channels, precision);
+  const Lowering lowering = chunked(4, {{"conv", form}});
+  const std::vector<StateBytes> clean = states_after(4, model, lowering, device, {}),
+                                found = states_after(4, model, lowering, device, {1, 2});
+  for (const std::size_t b : {0, 3}) CHECK(found[b] == clean[b]);
+  for (const std::size_t b : {1, 2}) CHECK(found[b] != clean[b]);
+}
+
 }  // namespace
+
+TEST_CASE("GPUs are looked for before any test trains on a CPU") { CHECK(gpus_at_start.has_value()); }
+
+TEST_CASE("grouped convolutions keep poisoned slots to themselves") {
+  const auto channels = GENERATE(as<std::int64_t>(), 1, 3, 16, 32);
+  for (const char* form : {"grouped", "grouped_channels_last"}) {
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      check_poison(at::kCPU, channels, precision, form);
+    }
+  }
+}
+
+TEST_CASE("grouped convolutions on a GPU keep poisoned slots to themselves", "[gpu]") {
+  if (!gpu_is_there()) return;
+  const auto channels = GENERATE(as<std::int64_t>(), 1, 3, 16, 32, 64);
+  for (const char* form : {"grouped", "grouped_channels_last", "unfolded"}) {
+    for (const Precision precision : {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16}) {
+      check_poison(at::Device(at::kCUDA, 0), channels, precision, form);
+    }
+  }
+}
+
+TEST_CASE("an array on a GPU does the same again, bit for bit", "[gpu]") {
+  if (!gpu_is_there()) return;
+  const at::Device gpu(at::kCUDA, 0);
+  for (const int chunk : {1, 4}) {
+    const Model model = conv_net(DType::kFloat32, OptimizerKind::kAdam);
+    INFO("chunk " << chunk);
+    CHECK((states_after(20, model, chunked(chunk), gpu, {}) == states_after(20, model, chunked(chunk), gpu, {})));
+  }
+}
+
+TEST_CASE("whoever trains beside a CPU asks LibTorch for kernels that repeat themselves") {
+  at::globalContext().setDeterministicCuDNN(false);
+  at::globalContext().setBenchmarkCuDNN(true);
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  CHECK_THROWS(Array(model.graph, model.recipe, chunked(1), 1, 5, at::kMeta));  // it has no streams
+  CHECK(at::globalContext().deterministicCuDNN());
+  CHECK_FALSE(at::globalContext().benchmarkCuDNN());
+}
 
 TEST_CASE("a build without kernels says so") {
   if (cuda::built()) return;

@@ -91,10 +91,16 @@ std::vector<at::Tensor> tensors_in(const torch::jit::Stack& stack) {
 
 class Recording final : public StepGraph {
  public:
+  explicit Recording(std::shared_ptr<Captures> captures) : captures_(std::move(captures)) {}
+
   void note(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
     const std::string name = op.schema().name();
     if (name == "aten::_local_scalar_dense" || name == "aten::nonzero") {
       TORCH_CHECK(false, name, ": operation not permitted when stream is capturing");
+    }
+    if (name == captures_->starved_op) {
+      captures_->starved_op.clear();
+      TORCH_CHECK_WITH(OutOfMemoryError, false, name, ": out of memory, as it was told");
     }
     const std::size_t arity = op.schema().arguments().size();
     torch::jit::Stack inputs =
@@ -152,6 +158,7 @@ class Recording final : public StepGraph {
     before_.emplace_back(t, std::vector<std::byte>(bytes.begin(), bytes.end()));
   }
 
+  std::shared_ptr<Captures> captures_;
   std::vector<std::function<void()>> work_;
   std::map<const c10::StorageImpl*, at::Tensor> own_;  // made while noting; kept, as a graph keeps its memory
   std::set<std::pair<const std::byte*, std::size_t>> seen_;
@@ -167,7 +174,7 @@ class RecordingLane final : public StepGraphRecorder {
   std::unique_ptr<StepGraph> capture(const std::function<void()>& work) override {
     const Use use(*this);
     const bool fails = note_try();
-    auto noted = std::make_unique<Recording>();
+    auto noted = std::make_unique<Recording>(captures_);
     recording = noted.get();
     try {
       const c10::impl::IncludeDispatchKeyGuard on(kKey);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 
 #include "fusion/step_graph.hpp"
 
@@ -13,7 +14,8 @@ namespace hfta::fusion::testing {
 /// How the captures of a backend go.
 struct Captures {
   int tried = 0;
-  int to_fail = 0;  ///< So many of the next fail half way.
+  int to_fail = 0;         ///< So many of the next fail half way.
+  std::string starved_op;  ///< The next call of that op within a capture runs out of memory.
   /// How often a lane was used by a second thread before the first was done.
   std::atomic<int> crowded = 0;
 };

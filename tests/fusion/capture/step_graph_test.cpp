@@ -182,6 +182,26 @@ TEST_CASE("a capture that fails leaves nothing behind, is tried once more, and g
   CHECK(eager.array->step_counts().captured == 0);
 }
 
+TEST_CASE("memory that runs out within a capture changes no bit, and no op's way to run") {
+  Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  const auto tanh = std::find_if(model.graph.nodes.begin(), model.graph.nodes.end(),
+                                 [](const Node& node) { return node.op == "aten::tanh"; });
+  tanh->op = "aten::atan";  // of the same schema
+  const auto own_way = std::pair<std::string, std::string>("aten::atan", "batched");
+  const Setting s = setting(std::move(model), 4, {3, 4});
+  Watched eager(s.model, chunked(4), kWidth, kNever), starved(s.model, chunked(4), kWidth);
+  const std::string op = GENERATE("aten::atan", "aten::add_");  // within functorch, and beside it
+  starved.captures->starved_op = op;
+  const Outcome expected = story(*eager.array, s);
+  CHECK(story(*starved.array, s) == expected);
+  CHECK(starved.captures->starved_op.empty());
+  CHECK_THAT(starved.array->step_counts().why_eager, Catch::Contains(op + ": out of memory"));
+  CHECK(starved.array->step_counts().captured == 5);
+  for (const Watched* watched : {&eager, &starved}) {
+    CHECK_THAT(watched->array->choices(), Catch::VectorContains(own_way));
+  }
+}
+
 TEST_CASE("every op with a rule is replayed as it is called") {
   for (const OpCase& c : op_cases()) {
     const Model model = model_of(c);

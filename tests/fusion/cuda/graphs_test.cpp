@@ -75,11 +75,14 @@ TEST_CASE("a graph is not destroyed while another is captured") {
 }
 
 TEST_CASE("after a capture that ran out of memory the next one finds the cache empty") {
+  const bool in_the_step = GENERATE(false, true);
   const auto graphs = backend();
   const auto lane = graphs->open_recorder(kGpu);
-  fake_cuda::state.fail = Fail::kInstantiateMemory;
-  CHECK_THROWS_AS(lane->capture(nothing), c10::OutOfMemoryError);
+  fake_cuda::state.fail = in_the_step ? Fail::kNowhere : Fail::kInstantiateMemory;
+  const auto work = [&] { TORCH_CHECK_WITH(OutOfMemoryError, !in_the_step, "CUDA out of memory"); };
+  CHECK_THROWS_AS(lane->capture(work), c10::OutOfMemoryError);
   fake_cuda::state.fail = Fail::kNowhere;
+  CHECK(pools_are_balanced());
   const int emptied = fake_cuda::state.emptied;
   static_cast<void>(lane->capture([&] { CHECK(fake_cuda::state.emptied == emptied + 1); }));
   static_cast<void>(lane->capture([&] { CHECK(fake_cuda::state.emptied == emptied + 1); }));
@@ -98,6 +101,29 @@ TEST_CASE("a lane's stream is its own as long as it lives, and used again") {
   CHECK(first.size() == 100);
   CHECK(streams_of_100() == first);
   CHECK(graphs->open_recorder(c10::Device(c10::kCUDA, 1))->stream()->device_index() == 1);
+}
+
+// As every trainer and every embedder makes one.
+TEST_CASE("lanes of two backends on one device have streams of their own, and take turns to capture") {
+  const auto one = backend(), other = backend();
+  const auto here = one->open_recorder(kGpu), there = other->open_recorder(kGpu);
+  CHECK(here->stream()->id() != there->stream()->id());
+  std::unique_ptr<StepGraph> old = here->capture(nothing);
+  const auto slow = [] { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  std::atomic<bool> begun = false;
+  std::thread captures([&] {
+    while (!begun) std::this_thread::yield();
+    old.reset();
+    static_cast<void>(here->capture(slow));
+  });
+  static_cast<void>(there->capture([&] {
+    begun = true;
+    slow();
+  }));
+  captures.join();
+  CHECK(fake_cuda::state.captured_at_once == 0);
+  CHECK(fake_cuda::state.destroyed_while_capturing == 0);
+  CHECK(pools_are_balanced());
 }
 
 }  // namespace hfta::fusion::cuda

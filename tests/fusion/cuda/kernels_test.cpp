@@ -2,7 +2,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -128,6 +135,21 @@ std::vector<T> poison(std::size_t n) {
   return std::vector<T>(n, std::numeric_limits<T>::quiet_NaN());
 }
 
+// Every function that launches kernels for T.
+template <typename T>
+void run_all() {
+  for (const OptimizerInfo& optimizer : optimizers()) {
+    Parameters<T> parameters({5});
+    step_by_kernels<T>(optimizer.kind, parameters);
+  }
+  const std::vector<SlotRandom> random(kSlots);
+  const Draw draw{random.data(), kSlots, 5, 1};
+  std::vector<T> out(5 * kSlots);
+  dropout_masks(out.data(), draw, {nullptr, 0.5}, nullptr);
+  uniforms(out.data(), draw, nullptr);
+  normals(out.data(), draw, nullptr);
+}
+
 }  // namespace
 
 TEST_CASE("optimizer kernels step as the CPU's loops") {
@@ -183,12 +205,52 @@ TEST_CASE("a batch's indices") {
   CHECK(found.front() == 3);
 }
 
-TEST_CASE("a launch that fails is an error of the device that names the kernel") {
+// Whoever adds a kernel has it run here: how many instances of each were launched by the functions that do.
+TEST_CASE("every kernel of every file is run on the CPU") {
+  const std::map<std::string, std::size_t> instances = {{"mask_kernel", 2},
+                                                        {"uniform_kernel", 2},
+                                                        {"normal_kernel", 2},
+                                                        {"indices_kernel", 1},
+                                                        {"squares_kernel", 2},
+                                                        {"factors_kernel", 1},
+                                                        {"step_kernel", 2 * optimizers().size()}};
+  std::size_t wanted = 0;
+  for (const auto& [name, count] : instances) wanted += count;
+  std::set<std::string> found;
+  for (const auto& file : std::filesystem::directory_iterator(HFTA_SOURCE_DIR "/fusion/cuda")) {
+    if (file.path().extension() != ".cu") continue;
+    std::ifstream stream(file.path());
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    const std::regex kernel(R"(__global__\s+void\s+(\w+))");
+    for (std::sregex_iterator at(text.begin(), text.end(), kernel), end; at != end; ++at) found.insert((*at)[1]);
+  }
+  std::set<std::string> known;
+  for (const auto& [name, count] : instances) known.insert(name);
+  CHECK(found == known);
+
+  fake_cuda::launched.clear();
+  run_all<float>();
+  run_all<double>();
+  const std::int64_t begin = 0;
+  std::int64_t index = 0;
+  batch_indices(&index, 1, nullptr, &begin, nullptr);
+  CHECK(fake_cuda::launched.size() == wanted);
+}
+
+TEST_CASE("a launch that fails is an error of the device, or of its memory, that names the kernel") {
+  const auto [how, kind] = GENERATE(table<cudaError_t, ErrorKind>(
+      {{cudaErrorLaunchFailure, ErrorKind::kDevice}, {cudaErrorMemoryAllocation, ErrorKind::kMemory}}));
   const std::int64_t begin = 0;
   std::vector<std::int64_t> found(2);
-  fake_cuda::fail_launches = true;
-  CHECK_THROWS_WITH(batch_indices(found.data(), 2, nullptr, &begin, nullptr), Catch::Contains("batch indices"));
-  fake_cuda::fail_launches = false;
+  fake_cuda::launches = how;
+  try {
+    batch_indices(found.data(), 2, nullptr, &begin, nullptr);
+    FAIL_CHECK("nothing was thrown");
+  } catch (const Error& error) {
+    CHECK(error.kind() == kind);
+    CHECK_THAT(error.what(), Catch::Contains("batch indices"));
+  }
+  fake_cuda::launches = cudaSuccess;
   CHECK(cudaGetLastError() == cudaSuccess);  // nobody else is blamed for it
 }
 

@@ -63,12 +63,13 @@ std::vector<std::map<std::string, double>> curve(const DataSource& source, bool 
   Recipe recipe;
   recipe.batch_size = 16;
   recipe.epochs = 2;
+  recipe.metrics = {Metric::kAccuracy};
   const Splits splits = load_data(source, true, 1, "", {}, memory);
   const DeviceData train = to_device(splits.train, graph, recipe, at::kCPU);
   const DeviceData validation = to_device(*splits.validation, graph, recipe, at::kCPU);
   Lowering lowering;
   lowering.chunk = compiled ? 1 : 2;
-  lowering.compiled = compiled;
+  if (compiled) lowering.executor = "compiled";
   Array array(graph, recipe, lowering, 2, 1, at::kCPU);
   for (int b = 0; b < 2; ++b) {
     SlotInit init;

@@ -128,4 +128,18 @@ TEST_CASE("train_loss is the mean over samples, validation is over the whole set
   CHECK(whole.evaluate(array, 0, s.train, "test_").at("test_loss") == Approx(one.at("val_loss")).epsilon(1e-12));
 }
 
+TEST_CASE("data take as much of a device as was told") {
+  DataSource source;
+  source.name = "digits";
+  const Splits splits = load_data(source, true, 1, std::filesystem::path(HFTA_SOURCE_DIR) / "data");
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const Model model = classifier("digits", {layer("flatten"), layer("linear", {std::int64_t{64}, std::int64_t{10}})},
+                                   {8, 8}, 10, dtype);
+    const DeviceData data = to_device(splits.train, model.graph, model.recipe, at::kMeta);
+    const auto bytes = static_cast<std::int64_t>(data.target.stored().nbytes() + data.inputs[0].stored().nbytes());
+    CHECK(device_bytes(splits.train, model.graph, model.recipe, at::kMeta) == bytes);
+    CHECK(device_bytes(splits.train, model.graph, model.recipe, at::kCPU) == 0);
+  }
+}
+
 }  // namespace hfta::fusion::testing

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct dim3 {
   dim3(unsigned in_x = 1, unsigned in_y = 1, unsigned in_z = 1) : x(in_x), y(in_y), z(in_z) {}
 };
 using cudaStream_t = void*;
-enum cudaError_t { cudaSuccess, cudaErrorLaunchFailure };
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719 };
 constexpr unsigned cudaStreamNonBlocking = 1;
 inline const char* cudaGetErrorString(cudaError_t /*error*/) { return "told to fail"; }
 
@@ -29,8 +30,9 @@ inline dim3 threadIdx, blockIdx, gridDim, blockDim;
 
 namespace fake_cuda {
 
-inline bool fail_launches = false;
+inline cudaError_t launches = cudaSuccess;  // how they end
 inline cudaError_t last_error = cudaSuccess;
+inline std::set<const void*> launched;  // kernels, each instance of a template by itself
 
 // Runs `body` as every thread of every block.
 class Machine {
@@ -112,7 +114,8 @@ inline void __syncthreads() { fake_cuda::Machine::sync(); }  // NOLINT
 template <typename... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, std::size_t,
                              cudaStream_t) {
-  if (fake_cuda::fail_launches) return fake_cuda::last_error = cudaErrorLaunchFailure;
+  if (fake_cuda::launches != cudaSuccess) return fake_cuda::last_error = fake_cuda::launches;
+  fake_cuda::launched.insert(reinterpret_cast<const void*>(kernel));
   fake_cuda::Machine::run(grid, block.x, [&] {
     fake_cuda::call(kernel, arguments, std::make_index_sequence<sizeof...(Parameters)>());
   });

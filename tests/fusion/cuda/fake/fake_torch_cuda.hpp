@@ -59,8 +59,9 @@ struct State {
   Pools device, host;
   std::atomic<int> capturing = 0;
   std::atomic<int> destroyed_while_capturing = 0;
-  int emptied = 0;   // caches
-  int replayed = 0;  // graphs
+  std::atomic<int> captured_at_once = 0;  // captures that began while another went on
+  int emptied = 0;                        // caches
+  int replayed = 0;                       // graphs
   std::uint64_t pools = 0;
 };
 inline State state;
@@ -100,7 +101,7 @@ class CUDAGraph {
     fake_cuda::state.host.begin(pool);
     TORCH_CHECK(fake_cuda::state.fail != fake_cuda::Fail::kBegin, "cudaStreamBeginCapture");
     capturing_ = true;
-    ++fake_cuda::state.capturing;
+    if (fake_cuda::state.capturing++ > 0) ++fake_cuda::state.captured_at_once;
   }
   void capture_end() {
     using fake_cuda::Fail;

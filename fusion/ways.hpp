@@ -1,0 +1,58 @@
+#pragma once
+/// The ways to run a model: which there are on a device, why others are not, and what memory they take. Answered by the
+/// table of executors (fusion/executors); nobody who asks knows a row of it.
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusion/graph.hpp"
+#include "fusion/lowering.hpp"
+#include "fusion/recipe.hpp"
+#include "fusion/step_graph.hpp"
+
+namespace hfta::fusion {
+
+/// What is to be run, and where. All that it refers to must outlive the call.
+struct WayQuestion {
+  const Graph& graph;
+  const Recipe& recipe;
+  c10::Device device;
+  int width = 1;                             ///< Of the widest array.
+  int threads = 1;                           ///< Cores; on a GPU groups that may be under way side by side.
+  const StepGraphBackend* graphs = nullptr;  ///< Of the arrays; null where nothing is to be captured.
+};
+
+/// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share: upper bounds.
+struct WayMemory {
+  std::int64_t slot = 0;     ///< Of every slot, as long as the array lives.
+  std::int64_t at_work = 0;  ///< Of every slot that is at work, beside that.
+};
+
+/// The lowerings that are worth timing, most promising first.
+[[nodiscard]] std::vector<Lowering> ways_to_run(const WayQuestion& question);
+/// Executors that have none of these for a reason: name and reason, in the table's order. May compile the graph.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion& question);
+/// Whether some executor runs such lowerings on that device. The graph may still have an op that it cannot run.
+[[nodiscard]] bool is_runnable(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs);
+
+/// Families of ops of which the lowering may take another form (Lowering::families): name and forms, the first of which
+/// is taken where none is named.
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<std::string>>> op_forms(const WayQuestion& question,
+                                                                                     const Lowering& lowering);
+/// Ops that do not run as others do, by name, and how they run, in words. Throws Error{kConfig} for ops that LibTorch
+/// does not have.
+[[nodiscard]] std::map<std::string, std::string> op_notes(const Graph& graph);
+
+/// Of the executor that needs most, among those that run on the device: enough for whichever will be chosen.
+[[nodiscard]] WayMemory memory_of_any(const WayQuestion& question);
+/// Of the one that runs the lowering. Throws Error{kConfig} where none does.
+[[nodiscard]] WayMemory memory_of(const WayQuestion& question, const Lowering& lowering);
+/// Slots of an array of that width that are at work at a time.
+[[nodiscard]] int slots_at_work(const Lowering& lowering, int width, const c10::Device& device);
+
+}  // namespace hfta::fusion

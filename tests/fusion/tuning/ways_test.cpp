@@ -1,0 +1,124 @@
+// What the table of executors answers, whoever is in it.
+#include "fusion/ways.hpp"
+
+#include "base/error.hpp"
+#include "fusion/executors/executors.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
+#include "tests/fusion/array/models.hpp"
+#include "tests/fusion/capture/recording_graphs.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+using Refused = std::vector<std::pair<std::string, std::string>>;
+
+std::int64_t bytes_of(const Graph& graph) {
+  std::int64_t bytes = 0;
+  for (const Weight& weight : graph.weights) bytes += size_of(weight.dtype) * elements_of(weight.shape, 1);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("each row of the table has a name, and the ways to run are those of the rows that can") {
+  const Model model =
+      GENERATE(mlp(DType::kFloat32, OptimizerKind::kAdam), in_bfloat16(mlp(DType::kFloat32, OptimizerKind::kAdam)));
+  const auto captures = std::make_shared<Captures>();
+  const auto graphs = GENERATE_COPY(std::shared_ptr<StepGraphBackend>(), recording_graphs(captures));
+  const WayQuestion question{model.graph, model.recipe, at::kCPU, 4, 2, graphs.get()};
+  INFO(model.name << (graphs ? ", captured" : ""));
+  const Refused refused = ways_refused(question);
+  const std::vector<Lowering> ways = ways_to_run(question);
+  REQUIRE_FALSE(ways.empty());
+  for (const ExecutorKind& kind : executor_kinds()) {
+    const bool is_refused =
+        std::any_of(refused.begin(), refused.end(), [&](const auto& entry) { return entry.first == kind.name; });
+    CHECK(is_refused == !kind.why_not(question).empty());
+    const bool is_way =
+        std::any_of(ways.begin(), ways.end(), [&](const Lowering& way) { return way.executor == kind.name; });
+    CHECK_FALSE((is_refused && is_way));
+  }
+  for (const Lowering& way : ways) {
+    INFO(way.to_text());
+    CHECK(is_runnable(way, at::kCPU, graphs.get()));
+    CHECK_NOTHROW(Array(model.graph, model.recipe, way, 4, 5, at::kCPU, graphs));
+    CHECK(slots_at_work(way, 4, at::kCPU) <= 4);
+    CHECK(slots_at_work(way, 4, at::kCPU) >= std::min(way.chunk, 4));
+    CHECK(slots_at_work(way, 4, at::kMeta) == 4);
+  }
+}
+
+TEST_CASE("why something cannot run is told in words") {
+  const auto refused = [](const Model& model, const at::Device& device, const StepGraphBackend* graphs) {
+    return ways_refused({model.graph, model.recipe, device, 4, 2, graphs});
+  };
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  CHECK(refused(model, at::kCPU, nullptr) == Refused{{"captured", "a CPU has no graphs of steps"}});
+  const auto graphs = recording_graphs(std::make_shared<Captures>());
+  CHECK(refused(model, at::kCPU, graphs.get()).empty());
+  const Refused rough = refused(in_bfloat16(model), at::kCPU, graphs.get());
+  REQUIRE(rough.size() == 1);
+  CHECK(rough[0].first == "compiled");
+  CHECK_THAT(rough[0].second, Catch::Contains("bfloat16"));
+  CHECK(refused(model, at::kMeta, nullptr) ==
+        Refused{{"compiled", "kernels are compiled for a CPU"}, {"captured", "this build has no kernels for meta"}});
+}
+
+TEST_CASE("memory is that of who runs, and enough for any") {
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kAdam);
+  const WayQuestion question{model.graph, model.recipe, at::kCPU, 4, 2};
+  const WayMemory most = memory_of_any(question);
+  CHECK(most.slot == bytes_of(model.graph));  // gradients
+  for (const Lowering& way : ways_to_run(question)) {
+    INFO(way.to_text());
+    const WayMemory memory = memory_of(question, way);
+    for (const int at_work : {1, 3, 4}) {
+      CHECK(4 * memory.slot + at_work * memory.at_work <= 4 * most.slot + at_work * most.at_work);
+    }
+    Array array(model.graph, model.recipe, way, 4, 5, at::kCPU);
+    for (int b = 0; b < 4; ++b) array.admit(b, trial(model, b));
+    static_cast<void>(step_all(array, model.batch));
+    const std::int64_t beside = array.held_bytes() - 4 * array.bytes_per_slot() - array.shared_bytes();
+    CHECK(beside <= 4 * memory.slot + slots_at_work(way, 4, at::kCPU) * memory.at_work);
+  }
+}
+
+TEST_CASE("forms of ops are those that the lowering may choose among") {
+  const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
+  const WayQuestion question{model.graph, model.recipe, at::kCPU, 4, 2};
+  CHECK(op_forms(question, chunked(kCompiled)).empty());
+  CHECK(op_forms(question, chunked(1)).empty());
+  const auto forms = op_forms(question, chunked(4));
+  REQUIRE_FALSE(forms.empty());
+  for (const auto& [family, names] : forms) {
+    for (const std::string& name : names) {
+      CHECK_NOTHROW(Array(model.graph, model.recipe, chunked(4, {{family, name}}), 4, 5, at::kCPU));
+    }
+  }
+}
+
+TEST_CASE("a lowering that nobody runs is an error of whoever asks for it") {
+  Lowering unknown, wide = chunked(kCompiled);
+  unknown.executor = "nobody";
+  wide.chunk = 2;
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  for (const Lowering& lowering : {unknown, wide}) {
+    CHECK_FALSE(is_runnable(lowering, at::kCPU, nullptr));
+    CHECK_THROWS_WITH(Array(model.graph, model.recipe, lowering, 2, 5, at::kCPU),
+                      Catch::Contains("on cpu, which nothing runs"));
+  }
+}
+
+TEST_CASE("a lowering in words") {
+  CHECK(chunked(kCompiled, {}, 2).to_text() == "compiled, 2 x 1 threads");
+  CHECK(chunked(1).to_text() == "chunk 1, 1 x 1 threads");
+  CHECK(chunked(8, {{"conv", "unfolded"}, {"linear", "batched"}}, 2).to_text() ==
+        "chunk 8, conv unfolded, linear batched, 2 x 1 threads");
+  Lowering images = chunked(1), other = chunked(4);
+  images.channels_last = true;
+  other.executor = "other";
+  CHECK(images.to_text() == "chunk 1, channels last, 1 x 1 threads");
+  CHECK(other.to_text() == "other, chunk 4, 1 x 1 threads");
+}
+
+}  // namespace hfta::fusion::testing
