@@ -10,8 +10,10 @@ endif()
 
 find_program(HFTA_CCACHE ccache)
 if(HFTA_CCACHE)
-  # What ccache wants to be told before it caches files that use a precompiled header (its manual, "Precompiled headers").
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${HFTA_CCACHE}")
+  # What ccache wants to be told before it caches files that use a precompiled header (its manual, "Precompiled headers");
+  # and that paths below this folder are the same in every clone (scripts/check_mutants builds a copy).
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+                                  "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" "${HFTA_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${HFTA_CCACHE}")
 endif()
 
@@ -46,25 +48,20 @@ target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-
                                               $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 # torch ships fmt 12 headers that shadow Debian's: header-only use keeps either one from needing a library. Without torch,
 # and with sanitizers in it, that would be half of the time that the build takes.
-if((HFTA_FUZZ OR HFTA_SANITIZE) AND NOT HFTA_WITH_TORCH)
+if(HFTA_SANITIZE AND NOT HFTA_WITH_TORCH)
   target_link_libraries(hfta_options INTERFACE fmt::fmt Threads::Threads)
 else()
   target_link_libraries(hfta_options INTERFACE fmt::fmt-header-only Threads::Threads)
 endif()
 target_include_directories(hfta_options INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>")
-if(HFTA_FUZZ OR HFTA_SANITIZE STREQUAL "address")
-  target_compile_definitions(hfta_options INTERFACE _GLIBCXX_ASSERTIONS)  # an index beyond a vector's end is a finding
+if(HFTA_FUZZ AND NOT (HFTA_SANITIZE STREQUAL "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
+  message(FATAL_ERROR "HFTA_FUZZ wants clang and HFTA_SANITIZE=address: cmake --preset asan")
 endif()
-if(HFTA_FUZZ)
-  target_compile_options(hfta_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow
-                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
-elseif(HFTA_SANITIZE STREQUAL "address")
-  # With checks in it, g++ 12 takes library code for uninitialised or overflowing that is not.
-  target_compile_options(hfta_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized
-                                                -Wno-stringop-overflow>)
-  target_compile_options(hfta_options INTERFACE -fsanitize=address,undefined,float-cast-overflow
-                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
+if(HFTA_SANITIZE STREQUAL "address")
+  target_compile_definitions(hfta_options INTERFACE _GLIBCXX_ASSERTIONS)  # an index beyond a vector's end is a finding
+  target_compile_options(hfta_options INTERFACE
+    -fsanitize=$<$<BOOL:${HFTA_FUZZ}>:fuzzer-no-link$<COMMA>>address,undefined,float-cast-overflow
+    -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(hfta_options INTERFACE -fsanitize=address,undefined)
 elseif(HFTA_SANITIZE STREQUAL "thread")
   target_compile_options(hfta_options INTERFACE -fsanitize=thread)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Set-up that scripts/quickstart, scripts/test and scripts/gpu_check share. Sourced, under `set -euo pipefail`.
+# Set-up that the scripts share. Sourced, under `set -euo pipefail`.
 #
 # Every function looks first and does only what is missing, so that a second run costs seconds. A step that fails says
 # which one it was and what to do, and the same command goes on from there.
@@ -11,6 +11,7 @@ TORCHVISION_VERSION=0.26.0  # the one that is built for it
 # shellcheck disable=SC2034  # used by those who source this
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache python3 python3-venv libboost-program-options-dev libfmt-dev
   libsqlite3-dev libxsmm-dev libyaml-cpp-dev libzip-dev nlohmann-json3-dev zlib1g-dev)
+SANITIZER_PACKAGES=(catch2 clang libclang-rt-dev llvm)  # llvm has the symbolizer, without which a finding has no lines
 
 # ---- Steps: headings, elapsed time, and what to say when one fails ----
 
@@ -242,4 +243,23 @@ build() {
   step "Building in ${folder#"$ROOT/"}" "$how_long; $jobs jobs" \
     'The compiler'\''s first error is above. "Killed" means too little memory: close something, or add swap.'
   cmake --build "$folder" --parallel "$jobs" ${1:+--target "$@"}
+}
+
+# build_sanitized asan|tsan [TARGET ...]: that preset, without LibTorch, whose binaries have no checks in them.
+build_sanitized() {
+  local preset=$1
+  shift
+  ensure_packages "${BUILD_PACKAGES[@]}" "${SANITIZER_PACKAGES[@]}"
+  step "Configuring build/$preset" 'a few seconds' "The message above names what is missing. build/$preset can be deleted at any time."
+  (cd "$ROOT" && cmake --preset "$preset" >/dev/null)
+  build "$ROOT/build/$preset" 'first time: some minutes' "$@"
+}
+
+# ---- Checks by turns ----
+
+# A number that follows from HEAD, for checks that are too long to be made whole of every commit.
+turn_of_head() {
+  local commit
+  commit=$(git -C "$ROOT" rev-parse HEAD) || die 'needs a git checkout, to know whose turn it is; or give --turn K'
+  printf '%d\n' "0x${commit:0:7}"
 }

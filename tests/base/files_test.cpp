@@ -200,10 +200,11 @@ TEST_CASE("Below a root, nothing but regular files in real folders counts") {
   CHECK(files.exists(own / "file"));
   for (const auto& [name, found] : {std::pair("link", "a symbolic link"), {"folder", "a folder"}, {"pipe", "a pipe"}}) {
     INFO(name);
-    CHECK_FALSE(files.exists(own / name));
-    CHECK(has(failure(own / name, [&] { (void)files.read(own / name, 10); }), std::string("found ") + found));
-    files.write_atomically(own / name, bytes_of("written"));  // takes the name, and touches nothing else
-    CHECK(text_of(own / name) == "written");
+    const fs::path path = own / name;
+    CHECK_FALSE(files.exists(path));
+    CHECK(has(failure(path, [&] { (void)files.read(path, 10); }), std::string("found ") + found));
+    files.write_atomically(path, bytes_of("written"));  // takes the name, and touches nothing else
+    CHECK(text_of(path) == "written");
   }
   CHECK(text_of(elsewhere / "file") == "theirs");
   // Through a linked folder nothing is read, made or removed.

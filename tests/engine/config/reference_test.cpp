@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "engine/config/keys.hpp"
 #include "sample.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -27,7 +28,7 @@ std::string contents(const fs::path& file) {
 TEST_CASE("print the tables of docs/config.md", "[.print]") { std::cout << configuration::key_reference(); }
 
 TEST_CASE("docs/config.md has the tables of the keys") {
-  const std::string page = contents(fs::path(HFTA_SOURCE_DIR) / "docs/config.md");
+  const std::string page = contents(hfta::testing::source_folder() / "docs/config.md");
   CHECK(page.find(configuration::key_reference()) != std::string::npos);
 }
 
@@ -91,7 +92,7 @@ TEST_CASE("defaults of the table are what is read without the key") {
 TEST_CASE("the configs that come with the product are valid, without warnings") {
   int count = 0;
   for (const char* folder : {"configs", "examples"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(HFTA_SOURCE_DIR) / folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(hfta::testing::source_folder() / folder)) {
       if (entry.path().extension() != ".yaml") continue;
       INFO(entry.path());
       CHECK_NOTHROW(load_config(entry.path(), {}));

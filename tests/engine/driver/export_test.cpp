@@ -12,6 +12,7 @@
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "study_fixture.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace hfta;
 using namespace hfta::engine;
@@ -133,7 +134,7 @@ TEST_CASE("a study without a COMPLETE trial has nothing to export") {
 }
 
 // The importer's golden archive: tied weights, a frozen bias, an unused parameter, statistics, a constant.
-const std::filesystem::path kModel = std::filesystem::path(HFTA_SOURCE_DIR) / "tests/fusion/pt2/golden/torch-2.11.pt2";
+const std::filesystem::path kModel = hfta::testing::source_folder() / "tests/fusion/pt2/golden/torch-2.11.pt2";
 
 StudyConfig config_of_file(const std::filesystem::path& file) {
   StudyConfig config = digits_config();

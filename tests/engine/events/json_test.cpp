@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/events/event.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -79,7 +80,7 @@ TEST_CASE("every event is one line of JSON") {
 }
 
 TEST_CASE("docs/events.md has every event and every key") {
-  std::ifstream file(HFTA_SOURCE_DIR "/docs/events.md");
+  std::ifstream file(hfta::testing::source_folder() / "docs/events.md");
   const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   for (const Case& c : kCases) {
     const json event = json::parse(event_json(c.event));

@@ -4,6 +4,7 @@
 
 #include "engine/fused/fused_trainer.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -44,8 +45,7 @@ TEST_CASE("what an array holds is what was predicted, but for what is worked in"
   const std::string optimizer = GENERATE("sgd", "adam");
   SystemFiles files;
   const SystemClock clock;
-  FusedTrainer trainer({config(optimizer), "cpu", "cpu", 1, std::filesystem::path(HFTA_SOURCE_DIR) / "data", ""}, files,
-                       clock);
+  FusedTrainer trainer({config(optimizer), "cpu", "cpu", 1, hfta::testing::source_folder() / "data", ""}, files, clock);
   const trials::Params params = {{"lr", 0.05}};
   trainer.check(params);
   const auto array = trainer.open(params, 4, 0, never);

@@ -5,6 +5,7 @@
 #include "engine/fused/choices_json.hpp"
 #include "engine/fused/fused_trainer.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -36,7 +37,7 @@ struct Place {
 
   explicit Place(const std::vector<Override>& overrides = {}, int sharers = 1)
       : trainer({parse_config(kStudy, "s.yaml", overrides), "cpu", sharers > 1 ? "cpu:1" : "cpu", sharers,
-                 std::filesystem::path(HFTA_SOURCE_DIR) / "data", ""},
+                 hfta::testing::source_folder() / "data", ""},
                 files, clock) {
     trainer.check(params(8));
   }

@@ -10,12 +10,13 @@
 #include "fusion/data/split.hpp"
 #include "npy_text.hpp"
 #include "temporary_folder.hpp"
+#include "tests/source_folder.hpp"
 #include "values.hpp"
 
 namespace hfta::fusion::test {
 namespace {
 
-const std::filesystem::path kData = std::filesystem::path(HFTA_SOURCE_DIR) / "data";
+const std::filesystem::path kData = hfta::testing::source_folder() / "data";
 
 std::string error_of(const DataSource& source, bool classes = false, const std::filesystem::path& root = kData) {
   try {

@@ -6,6 +6,7 @@
 #include "fusion/cpu/ops.hpp"
 #include "fusion/eager/batching_rule.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -48,7 +49,7 @@ std::string op_table() {
 }  // namespace
 
 TEST_CASE("the op table in docs is that of the rules") {
-  const std::string path = HFTA_SOURCE_DIR "/docs/op-table.md";
+  const std::string path = hfta::testing::source_folder() / "docs/op-table.md";
   if (std::getenv("HFTA_WRITE_DOCS") != nullptr) std::ofstream(path) << op_table();
   std::ifstream file(path);
   std::ostringstream found;

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "layer_text.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::fusion::test {
 namespace {
@@ -14,7 +15,7 @@ struct DocumentedArg {
 
 // docs/layers.md's lines "- `kind(a, b=1)` ...", in order.
 std::vector<std::pair<std::string, std::vector<DocumentedArg>>> documented() {
-  std::ifstream page(std::string(HFTA_SOURCE_DIR) + "/docs/layers.md");
+  std::ifstream page(hfta::testing::source_folder() / "docs/layers.md");
   const std::regex entry("^- `(\\w+)\\((.*)\\)`.*");
   std::vector<std::pair<std::string, std::vector<DocumentedArg>>> kinds;
   std::smatch match;

@@ -9,6 +9,7 @@
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
 #include "tests/fusion/eager/op_cases.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -153,7 +154,7 @@ TEST_CASE("an op that a model may not use is refused with its place, whoever mad
 }
 
 TEST_CASE("the README of the passes lists them in their order") {
-  std::ifstream file(HFTA_SOURCE_DIR "/fusion/passes/README.md");
+  std::ifstream file(hfta::testing::source_folder() / "fusion/passes/README.md");
   std::ostringstream text;
   text << file.rdbuf();
   std::size_t at = 0;

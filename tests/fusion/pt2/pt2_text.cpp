@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "fusion/pt2/archive.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::fusion::test {
 namespace {
@@ -76,7 +77,7 @@ std::string header_fields(const Member& member, std::size_t name_length) {
 }  // namespace
 
 std::string golden(const std::string& name) {
-  return std::string(HFTA_SOURCE_DIR) + "/tests/fusion/pt2/golden/" + name + ".pt2";
+  return (hfta::testing::source_folder() / "tests/fusion/pt2/golden" / (name + ".pt2")).string();
 }
 
 std::vector<std::byte> bytes_of(const std::string& path) {

@@ -13,6 +13,7 @@
 #include "storage/checkpoints.hpp"
 #include "storage/sqlite/connection.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/storage/checks.hpp"
 #include "tests/storage/samples.hpp"
 #include "tests/storage/sqlite/fault_vfs.hpp"
@@ -77,7 +78,8 @@ TEST_CASE("backup: a store in WAL mode, and one of an earlier program, are copie
   {
     Connection connection(optunas, true, true);
     connection.execute("PRAGMA foreign_keys=OFF");
-    connection.execute(read_file(fs::path(HFTA_SOURCE_DIR) / "tests/storage/sqlite/golden/optuna-5.0.sql").c_str());
+    connection.execute(
+        read_file(hfta::testing::source_folder() / "tests/storage/sqlite/golden/optuna-5.0.sql").c_str());
   }
   const Backup backup = back_up(optunas, folder / "optuna-copy.db", kNone);
   CHECK(backup.studies == 2);

@@ -1,6 +1,7 @@
 /// The queries of docs/storage.md run as they stand.
 #include "storage/sqlite/connection.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/storage/checks.hpp"
 #include "tests/storage/samples.hpp"
 
@@ -24,7 +25,7 @@ TEST_CASE("docs: every query of docs/storage.md gives rows", "[docs]") {
     SqliteStore store = SqliteStore::open(file, SqliteStore::Mode::kCreate);
     write_sample(store, "s");
   }
-  const auto queries = queries_of(read_file(std::filesystem::path(HFTA_SOURCE_DIR) / "docs/storage.md"));
+  const auto queries = queries_of(read_file(hfta::testing::source_folder() / "docs/storage.md"));
   CHECK(queries.size() >= 5);
   Connection connection(file, false, false);
   for (const std::string& sql : queries) {
@@ -41,7 +42,7 @@ TEST_CASE("docs: every table of ours is described", "[docs]") {
   const TempFolder folder;
   const auto file = folder / "s.db";
   (void)SqliteStore::open(file, SqliteStore::Mode::kCreate);
-  const std::string page = read_file(std::filesystem::path(HFTA_SOURCE_DIR) / "docs/storage.md");
+  const std::string page = read_file(hfta::testing::source_folder() / "docs/storage.md");
   Connection connection(file, false, false);
   Query tables = connection.query("SELECT name FROM sqlite_master WHERE type = 'table'");
   while (tables.next()) CHECK_THAT(page, Catch::Contains("`" + tables.text(0) + "`"));

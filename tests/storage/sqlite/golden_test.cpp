@@ -3,6 +3,7 @@
 
 #include "storage/sqlite/connection.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
+#include "tests/source_folder.hpp"
 #include "tests/storage/checks.hpp"
 #include "tests/storage/samples.hpp"
 #include "tests/storage/sqlite/fault_vfs.hpp"
@@ -18,7 +19,7 @@ fs::path golden(const TempFolder& folder, const std::string& name) {
   const fs::path file = folder / "golden.db";
   Connection connection(file, true, true);
   connection.execute("PRAGMA foreign_keys=OFF");  // a dump is in order of names
-  connection.execute(read_file(fs::path(HFTA_SOURCE_DIR) / "tests/storage/sqlite/golden" / name).c_str());
+  connection.execute(read_file(hfta::testing::source_folder() / "tests/storage/sqlite/golden" / name).c_str());
   return file;
 }
 
