@@ -1,5 +1,5 @@
 #pragma once
-/// What of a model runs without a batching rule of its own.
+/// The ops of a model that run without a batching rule of their own.
 
 #include <string>
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace hfta::fusion {
 
-/// Ops of slots' own values that no rule is for, which run through LibTorch's batching where slots run together: name
-/// and the first place in the model's source. Throws Error{kConfig} for ops that LibTorch does not have.
+/// Ops on slotwise values that have no rule; they run through LibTorch's batching if slots run together. Each with its
+/// name and its first place in the model's source. Throws Error{kConfig} for ops that LibTorch does not have.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ops_without_rule(const Graph& graph);
 
 }  // namespace hfta::fusion

@@ -6,7 +6,7 @@
 
 namespace hfta::fusion {
 
-/// One way to run a graph. Results are equal up to rounding whichever is taken, and bit for bit where it is the same.
+/// One way to run a graph. Results of two lowerings are equal up to rounding; results of one lowering, bit for bit.
 struct Lowering {
   /// Each slot by itself, by kernels compiled for the graph (fusion/cpu) instead of LibTorch's. Chunk is 1; a CPU only.
   bool compiled = false;
