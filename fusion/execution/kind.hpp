@@ -1,6 +1,5 @@
 #pragma once
-/// A row of the table of executors (fusion/executors): what there is to know of one way to run before there is an
-/// array.
+/// A row of the table of executors (fusion/executors): what is known about one way to run before an array exists.
 
 #include <c10/core/Device.h>
 
@@ -12,7 +11,7 @@
 
 namespace hfta::fusion {
 
-/// For whom candidates are wanted.
+/// The array that candidates are wanted for.
 struct CandidateQuestion {
   const Graph& graph;
   const Recipe& recipe;
