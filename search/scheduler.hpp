@@ -24,7 +24,7 @@ enum class Decision {
   kComplete,  ///< Has had all its epochs: COMPLETE.
 };
 
-/// Whose state a trial goes on from, and with which parameters.
+/// The trial whose state a trial continues from, and the parameters that it continues with.
 struct CopyOf {
   int source = 0;         ///< Another trial, which has paused after as many epochs and has not failed.
   trials::Params params;  ///< They may differ from the source's only where an array's slots may.
@@ -87,7 +87,7 @@ struct PbtOptions {
   int population = 16;   ///< Trials that train side by side.
   int interval = 1;      ///< Epochs from one judgement to the next.
   int max_epochs = 100;  ///< Of every trial.
-  int truncation = 25;   ///< Percent: so many of the worst go on from copies of so many of the best; at most 50.
+  int truncation = 25;   ///< Percent: this share, the worst, continue from copies of as many best; at most 50.
   int resample = 25;     ///< Percent: the probability that a copied parameter is drawn anew rather than perturbed.
 };
 
