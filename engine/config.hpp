@@ -1,5 +1,5 @@
 #pragma once
-/// A study's config: read, checked and typed. The whole of the YAML's meaning is here and in config/*.cpp.
+/// A study's config: read, checked and typed. The whole meaning of the YAML is defined here and in config/*.cpp.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,12 +20,12 @@
 
 namespace hfta::engine {
 
-/// `model: {file: ...}`: an exported model and what is made of it.
+/// `model: {file: ...}`: an exported model and the options of its import.
 struct ModelFile {
   std::string name;  ///< As the config has it: relative to its folder, or absolute.
   std::filesystem::path file;
   fusion::ImportOptions import;
-  std::string evaluation_name;  ///< As `name`; "": evaluation has no file of its own.
+  std::string evaluation_name;  ///< Like `name`; "": evaluation has no file of its own.
   std::filesystem::path evaluation_file;
   bool evaluation_by_training = false;  ///< model.evaluation: training_graph
 };
@@ -66,7 +66,7 @@ struct StudyConfig {
   bool refill = true;                           ///< array.refill
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
-  std::string normalized;  ///< JSON of everything that decides results: what an edited config is compared with.
+  std::string normalized;  ///< JSON of everything that affects results; an edited config is compared with it.
 
   /// The task of a trial. Throws Error{kConfig} with the place if the parameters do not fit.
   std::function<TaskSpec(const trials::Params&)> task;
@@ -84,12 +84,13 @@ struct Override {
 /// `file:line: key: found X, wanted Y`.
 [[nodiscard]] StudyConfig load_config(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
-/// The same for a text that lies in a store. `file` is where it was read from: its name stands in messages and is the
-/// study's default name, its relative paths start from its folder. It need not exist any more.
+/// The same for a text that a store holds. `file` is the file that the text was read from: messages and the study's
+/// default name use its name, and relative paths start from its folder. The file need not exist any more.
 [[nodiscard]] StudyConfig parse_config(const std::string& text, const std::filesystem::path& file,
                                        const std::vector<Override>& overrides);
 
-/// What of two configs' `normalized` differs, by key path: "train.optimizer.name: found adam, the study has sgd".
+/// The differences between two configs' `normalized`, by key path: "train.optimizer.name: found adam, the study has
+/// sgd".
 [[nodiscard]] std::vector<std::string> config_differences(const std::string& stored_json, const std::string& now_json);
 
 }  // namespace hfta::engine

@@ -1,6 +1,6 @@
 #pragma once
-/// The torch side as a shared module, loaded only by commands that train or plan: linking it would cost every
-/// `hfta-tune report` a quarter of a second.
+/// The code that needs torch, as a shared module that only commands that train or plan load: if it were linked, every
+/// `hfta-tune report` would start a quarter of a second later.
 
 #include <filesystem>
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace hfta::engine {
 
-/// What a fused trainer is made from.
+/// The parameters of a fused trainer.
 struct TrainerOptions {
   StudyConfig config;
   std::string device;               ///< "cpu", "cuda:0"
   std::string label;                ///< Names it among the study's trainers: "cuda:0", or "cpu:1" of several.
-  int sharers = 1;                  ///< Trainers on that CPU, which divide its threads and memory.
+  int sharers = 1;                  ///< Number of trainers on that CPU, which divide its threads and memory.
   std::filesystem::path data_root;  ///< Folder of the built-in data.
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
 };
@@ -24,9 +24,9 @@ struct TrainerOptions {
 /// What the module exports under the C name `hfta_torch_module`.
 struct TorchModule {
   std::string torch_version;
-  /// Resolves each of "auto", "cpu", "cuda", "cuda:1", "all" to devices, in that order; "cpu" may be among them again
-  /// and again. Throws Error{kDevice} saying whether this build or this machine lacks CUDA, and what to do; or that a
-  /// GPU is named twice.
+  /// Resolves each of "auto", "cpu", "cuda", "cuda:1", "all" to devices, in that order; "cpu" may occur any number of
+  /// times. Throws Error{kDevice} if this build or this machine lacks CUDA, saying which and what to do, or if a GPU is
+  /// named twice.
   std::vector<std::string> (*devices)(const std::vector<std::string>& wanted);
   /// Loads the data and makes a trainer. Throws Error{kConfig} for data or labels that do not fit the model.
   std::unique_ptr<Trainer> (*make_trainer)(const TrainerOptions& options);

@@ -1,5 +1,5 @@
 #pragma once
-/// The seam between the driver and whatever trains: fused arrays on a device, or a fake trainer in tests.
+/// The interface between the driver and the code that trains: fused arrays on a device, or a fake trainer in tests.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,46 +16,46 @@
 
 namespace hfta::engine {
 
-/// A trial's whole training state (weights, buffers, optimizer, counters, how far into its epoch), as bytes:
-/// safetensors.
+/// A trial's whole training state (weights, buffers, optimizer, counters, position in its epoch), as the bytes of a
+/// safetensors file.
 using SlotState = std::vector<std::byte>;
 
-/// Asked between training steps, by whichever thread trains: true ends the run early.
+/// Called between training steps, by the thread that trains; true ends the call early.
 using Pause = std::function<bool()>;
-/// A Pause that never says true.
+/// A Pause that always returns false.
 [[nodiscard]] inline bool never() { return false; }
 
-/// What an occupied slot did in one epoch.
+/// The result of one epoch of an occupied slot.
 struct SlotReport {
   int slot = 0;
-  int epoch = 0;                          ///< The trial's own, 1-based, now finished.
+  int epoch = 0;                          ///< The trial's epoch that has just finished, 1-based.
   std::map<std::string, double> metrics;  ///< train_loss, val_*; NaN or infinite where training diverged.
 };
 
-/// How an array runs, for the store and for people.
+/// How an array runs, for the store and for messages.
 struct ArrayInfo {
   int width = 0, chunk = 0, threads = 0;
   std::string device;
-  std::string choices_json;  ///< Object: how it runs, how that was chosen, and what Trainer::recall needs of it.
+  std::string choices_json;  ///< JSON object: how the array runs, how this was chosen, and what Trainer::recall needs.
 };
 
-/// B slots that train side by side. Used by one thread at a time. A slot is empty or holds one trial.
+/// B slots that train side by side. Used by one thread at a time. Each slot is empty or holds one trial.
 class TrainerArray {
  public:
   virtual ~TrainerArray() = default;
   /// Starts a trial in an empty slot. `number` keys its randomness.
   virtual void admit(int slot, int number, const trials::Params& params) = 0;
-  /// Goes on with a trial from its state, bit for bit.
+  /// Puts a trial into an empty slot and resumes it from its state, bit for bit.
   virtual void insert(int slot, int number, const trials::Params& params, const SlotState& state) = 0;
   [[nodiscard]] virtual SlotState extract(int slot) = 0;
   virtual void clear(int slot) = 0;
   /// Changes the number of slots. Slots below `width` keep their trials; those above must be empty.
   virtual void resize(int width) = 0;
-  /// Trains every occupied slot to the end of its epoch and evaluates it: a report of each, in order of slot. When
-  /// `pause` says true it ends after the steps at hand, with nullopt: slots are then somewhere in their epoch, each
-  /// perhaps elsewhere; extract() carries that, and the next call goes on from there. Where it was paused changes no
-  /// bit. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails; the slots' states are lost
-  /// then.
+  /// Trains every occupied slot to the end of its epoch and evaluates it: returns a report for each, in order of slot.
+  /// When `pause` returns true, ends after the current steps and returns nullopt. Each slot is then somewhere within
+  /// its epoch, not all at the same step; extract() includes this position, and the next call continues from it. A
+  /// pause changes no bit of the results. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails;
+  /// the slots' states are then lost.
   [[nodiscard]] virtual std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) = 0;
   /// test_* metrics of an occupied slot; empty if there is no test set.
   [[nodiscard]] virtual std::map<std::string, double> test(int slot) = 0;
@@ -66,23 +66,23 @@ class TrainerArray {
 struct ModelFacts {
   std::string file;                 ///< As the config names it.
   std::string fingerprint;          ///< Changes with every byte of the model.
-  std::string torch_version;        ///< That exported it.
+  std::string torch_version;        ///< Of the torch that exported it.
   std::vector<std::string> inputs;  ///< "x: float32 [N, 1, 8, 8]"
-  std::int64_t fixed_batch = 0;     ///< The only batch size that it runs with; 0: any.
-  std::vector<std::string> notes;   ///< What a user should know of it, a line each.
+  std::int64_t fixed_batch = 0;     ///< The only batch size that the model runs with; 0: any.
+  std::vector<std::string> notes;   ///< Facts that a user should know about the model, a line each.
 };
 
-/// What arrays of a partition need of memory, predicted, in bytes.
+/// The memory that arrays of a partition are predicted to need, in bytes.
 struct MemoryNeed {
-  std::int64_t slot = 0;         ///< A slot's own: trained weights, gradients and optimizer state.
-  std::int64_t activations = 0;  ///< What one that is at work needs beside that: a batch's values, forward and back.
-  std::int64_t shared = 0;       ///< Held once for all slots: weights, and on a GPU the data.
+  std::int64_t slot = 0;         ///< Per slot: trained weights, gradients and optimizer state.
+  std::int64_t activations = 0;  ///< Per working slot, besides: a batch's values, once forward and once backward.
+  std::int64_t shared = 0;       ///< Held once for all slots: weights and, on a GPU, the data.
 
-  /// Of `width` slots, `working` of them at a time.
+  /// The need of `width` slots, `working` of which work at a time.
   [[nodiscard]] std::int64_t total(int width, int working) const {
     return shared + width * slot + working * activations;
   }
-  /// As many slots as `room` has place for, at least one; `working`: at most so many work at a time.
+  /// The number of slots that fit in `room` bytes, at least one; at most `working` of them work at a time.
   [[nodiscard]] std::int64_t most_slots(std::int64_t room, int working) const {
     const std::int64_t left = room - shared;
     const std::int64_t all_at_work = left / std::max<std::int64_t>(1, slot + activations);
@@ -91,40 +91,40 @@ struct MemoryNeed {
   }
 };
 
-/// A device, as its trainer tells it.
+/// A device, as its trainer describes it.
 struct DeviceFacts {
   std::string name;         ///< "cpu", "cuda:1"
   std::int64_t memory = 0;  ///< Bytes; 0: unknown.
-  double speed = 1;         ///< Of training, as a multiple of what the others' is measured in; above 0.
+  double speed = 1;         ///< Of training, relative to the other devices, in a common unit; above 0.
 };
 
-/// What a partition's array would be.
+/// The array that a partition would get.
 struct PartitionPlan {
   int width = 0;                                  ///< Recommended number of slots for many waiting trials.
   std::int64_t parameters = 0;                    ///< Trained parameters of one trial.
   std::int64_t frozen = 0;                        ///< Parameters that are not trained, held once for all trials.
-  std::optional<ModelFacts> model;                ///< If it came from a file.
-  std::optional<ModelFacts> evaluation;           ///< If evaluation has a file of its own.
+  std::optional<ModelFacts> model;                ///< Set if the model came from a file.
+  std::optional<ModelFacts> evaluation;           ///< Set if evaluation has a file of its own.
   std::optional<MemoryNeed> memory;               ///< Unset: unknown.
-  int working = std::numeric_limits<int>::max();  ///< Slots that work at a time, at most: few on a CPU.
+  int working = std::numeric_limits<int>::max();  ///< The most slots that work at a time: few on a CPU.
   std::map<std::string, std::string> lowerings;   ///< Op path -> lowering, where known without training.
 
-  /// Predicted, of an array of so many slots; nullopt: unknown.
+  /// The predicted need of an array of that many slots; nullopt: unknown.
   [[nodiscard]] std::optional<std::int64_t> bytes(int slots) const {
     return memory ? std::optional(memory->total(slots, std::min(slots, working))) : std::nullopt;
   }
 };
 
-/// One way to run a partition's arrays, as it was timed.
+/// The measured time of one way to run a partition's arrays.
 struct MeasuredWay {
   std::string lowering;           ///< "compiled, 2 x 1 threads"
-  double slot_step_seconds = 0;   ///< A training step of an array of the planned width, by its slots.
+  double slot_step_seconds = 0;   ///< Time of a training step of an array of the planned width, divided by its slots.
   double samples_per_second = 0;  ///< Trial-samples.
-  bool chosen = false;            ///< The fastest, which arrays of that width will run by.
-  std::string why_not = {};       ///< Why nothing was timed: `lowering` names what cannot run here; "" if it was.
+  bool chosen = false;            ///< It is the fastest; arrays of that width will run this way.
+  std::string why_not = {};       ///< Why nothing was timed: `lowering` names what cannot run here; "" if it was timed.
 };
 
-/// Makes arrays on one device, of trials whose StudyConfig::partition is equal.
+/// Makes arrays on one device; the trials of an array have equal StudyConfig::partition.
 class Trainer {
  public:
   virtual ~Trainer() = default;
@@ -132,17 +132,18 @@ class Trainer {
   /// Throws Error{kConfig} if a trial with these parameters could not be trained.
   virtual void check(const trials::Params& params) = 0;
   [[nodiscard]] virtual PartitionPlan plan(const trials::Params& params) = 0;
-  /// Times every way to run on the real data, at the width that plan() gives, whatever it costs, and tells what cannot
-  /// run here; ends early when `pause` says true. Arrays that are opened later, on this machine, run by the fastest.
+  /// Times every way to run on the real data, at the width that plan() returns, without a limit on the time spent, and
+  /// says which ways cannot run here; ends early when `pause` returns true. Arrays that are opened later on this
+  /// machine run by the fastest.
   [[nodiscard]] virtual std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) = 0;
-  /// The model files that checked, planned and opened tasks name, in the order in which they were met.
+  /// The model files of all tasks that were checked, planned or opened, in the order of their first use.
   [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;
-  /// Has arrays of a partition run as an earlier run of the study did (its ArrayInfo::choices_json), instead of
-  /// measuring. Returns "", or one line for the user where that cannot be: another machine, another LibTorch.
+  /// Makes arrays of a partition run as in an earlier run of the study (its ArrayInfo::choices_json), instead of
+  /// measuring. Returns "", or one line for the user if that is impossible: another machine, another LibTorch.
   [[nodiscard]] virtual std::string recall(const std::string& partition, const std::string& choices_json) = 0;
-  /// An array for that partition with `width` slots. `expected_epochs`: trial-epochs it is expected to train, which
-  /// bounds what may be spent on measuring lowerings; that ends early, too, when `pause` says true. Throws
-  /// Error{kMemory} if memory does not suffice for so many.
+  /// An array for that partition with `width` slots. `expected_epochs`: the trial-epochs that the array is expected to
+  /// train; they limit the time spent on measuring lowerings. Measuring also ends early when `pause` returns true.
+  /// Throws Error{kMemory} if there is not enough memory for that many slots.
   [[nodiscard]] virtual std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                            double expected_epochs, const Pause& pause) = 0;
 };

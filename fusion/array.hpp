@@ -2,8 +2,8 @@
 /// The fused array: B slots that train one graph side by side, each with its own weights, optimizer state,
 /// hyperparameters and randomness.
 ///
-/// A slot's numbers never depend on its neighbours: not on their data, their values (a NaN stays where it is), or on
-/// whether they are there at all. With the same Lowering they are bit for bit the same in any slot of any array.
+/// A slot's numbers never depend on its neighbours: not on their data, not on their values (a NaN does not spread), and
+/// not on whether there are neighbours. With the same Lowering they are bit for bit the same in any slot of any array.
 
 #include <ATen/core/Tensor.h>
 
@@ -22,7 +22,7 @@
 
 namespace hfta::fusion {
 
-/// Who trains in a slot.
+/// The trial that trains in a slot.
 struct SlotInit {
   std::uint64_t seed = 0;  ///< Keys initial weights and dropout, together with the array's study seed.
   SlotHyper hyper;
@@ -38,18 +38,18 @@ using StateBytes = std::vector<std::byte>;
 struct SlotProgress {
   std::int64_t step = 0;  ///< Optimizer steps taken.
   int epoch = 0;          ///< Epochs finished.
-  // Where it was paused in an epoch; 0 between epochs. While an epoch runs they tell of its last pause.
+  // The position of the last pause in the epoch; 0 between epochs. While an epoch runs they keep the last pause.
   std::int64_t epoch_step = 0;  ///< Steps of that epoch taken.
-  double epoch_loss = 0;        ///< Sum over its samples so far of the loss when each was trained on.
+  double epoch_loss = 0;        ///< Sum over the epoch's samples so far of the loss at the time each was trained on.
 };
 
 class Array {
  public:
-  /// `device`: "cpu", "cuda:0". Slots are empty. `graphs`: with it steps are captured and replayed where they can be
-  /// (fusion/step_graph.hpp); cuda_graphs() makes one. Whether GPUs may use TF32 is one setting of the process: that of
-  /// the last array made. Beside a CPU cuDNN is told, for the process, to repeat itself (deterministic, no benchmarks).
-  /// Throws Error{kConfig} if the graph has an op that cannot be run so, or the recipe a precision that its dtype or
-  /// the lowering does not have.
+  /// `device`: "cpu", "cuda:0". Slots are empty. `graphs`: if set, steps are captured and replayed if possible
+  /// (fusion/step_graph.hpp); cuda_graphs() makes one. Whether GPUs may use TF32 is a process-wide setting: that of
+  /// the last array made. On a GPU, cuDNN is set, for the whole process, to deterministic kernels without benchmarks.
+  /// Throws Error{kConfig} if the graph has an op that cannot be run in this way, or if the recipe's precision is not
+  /// available for its dtype or the lowering.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
         std::shared_ptr<StepGraphBackend> graphs = nullptr);
   ~Array();
@@ -70,8 +70,8 @@ class Array {
   [[nodiscard]] StateBytes extract(int slot) const;
   /// Empties a slot. Empty slots cost nothing where chunk is 1.
   void clear(int slot);
-  /// Slots below `width` keep what they hold; those above must be empty. Where this or lower() fails half way, as for
-  /// want of memory, the array is lost: every later call throws Error{kInternal}.
+  /// Slots below `width` keep what they hold; those above must be empty. If this or lower() fails half way, for
+  /// example because memory runs out, the array is lost: every later call throws Error{kInternal}.
   void resize(int width);
   /// The same with another way to run; every slot's state is kept.
   void lower(const Lowering& lowering);
@@ -79,17 +79,18 @@ class Array {
   /// Slots are dealt to chunks in order: chunk k holds slots [k*c, min((k+1)*c, width)).
   [[nodiscard]] int chunks() const;
   [[nodiscard]] int first_slot(int chunk) const;
-  /// Slots that run together, c; padding beyond width counts.
+  /// The number of slots that run together, c, including padding beyond the width.
   [[nodiscard]] int slots_per_chunk() const;
   /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done (on a GPU:
-  /// enqueued; each chunk has its stream, and the caller's goes on behind all of them). The first exception is
+  /// enqueued; each chunk has its own stream, and the caller's stream waits for all of them). The first exception is
   /// rethrown.
   void for_each_chunk(const std::function<void(int chunk)>& work);
 
-  /// Whether slots compute layers alike (a frozen backbone), so that chunks with the same samples had better share
-  /// them.
+  /// Whether some layers are the same for all slots (a frozen backbone), so that chunks with the same samples should
+  /// share them.
   [[nodiscard]] bool shares_layers() const;
-  /// Computes what slots compute alike, once, on all the array's threads. `training`: for step(); else for predict().
+  /// Runs the layers that all slots share, once, on all the array's threads. `training`: for step(); else for
+  /// predict().
   void prepare(Samples& samples, bool training);
 
   /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Adds to
@@ -113,12 +114,13 @@ class Array {
   [[nodiscard]] std::int64_t bytes_per_slot() const;
   /// Bytes of the weights that slots share.
   [[nodiscard]] std::int64_t shared_bytes() const;
-  /// Bytes that the array holds between steps: slots, empty ones too, what they share, and the workspaces
-  /// that its executor keeps.
+  /// Bytes that the array holds between steps: slots, including empty ones, what they share, and the workspaces that
+  /// its executor keeps.
   [[nodiscard]] std::int64_t held_bytes() const;
-  /// How often the part that slots share was computed for training.
+  /// How often the layers that slots share were computed for training.
   [[nodiscard]] std::int64_t shared_runs() const;
-  /// How training steps ran since the last resize() or lower(): captured, replayed, op by op. All zero on a plain CPU.
+  /// Counts of training steps since the last resize() or lower(): captured, replayed, op by op. All zero on a plain
+  /// CPU.
   [[nodiscard]] StepCounts step_counts() const;
   /// Candidate names in use, by node path; "batched" or "per_slot" by op for ops without a rule. Empty where slots run
   /// one by one.

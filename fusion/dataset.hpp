@@ -25,10 +25,10 @@ struct Field {
   [[nodiscard]] DType dtype() const { return data.dtype(); }
   /// Elements of one sample.
   [[nodiscard]] std::int64_t stride() const;
-  /// They lie in memory, one sample behind another from the first number on.
+  /// Whether the samples are in memory, contiguous from the first number on.
   [[nodiscard]] bool plain() const;
-  /// Copies the samples `which` to `out`, as `to`: float32 or float64 of numbers, int64 of whole ones. Bits are those
-  /// that a conversion to dtype(), and from there to `to`, makes. Thread-safe. Throws Error{kConfig} for a file that
+  /// Copies the samples `which` to `out`, as `to`: float32 or float64 of numbers, int64 of whole ones. The bits
+  /// are those of a conversion to dtype() and from there to `to`. Thread-safe. Throws Error{kConfig} for a file that
   /// was changed.
   void gather(std::span<const std::int64_t> which, DType to, std::byte* out) const;
   /// The samples [begin, end).
@@ -42,7 +42,7 @@ struct Dataset {
   std::vector<Field> inputs;
   Field target;
   std::int64_t size = 0;
-  /// Above 0: samples are windows over one sequence, and each has numbers in common with the overlap - 1 behind it.
+  /// Above 0: samples are windows over one sequence, and each has numbers in common with the next overlap - 1 samples.
   /// Splits then take the sequence's tail.
   std::int64_t overlap = 0;
 };
@@ -53,15 +53,16 @@ struct Splits {
   std::optional<Dataset> validation, test;
 };
 
-/// The config's `data:` without batch_size.
+/// `data:` of the config, without batch_size.
 struct DataSource {
   std::string name;             ///< A built-in set ("digits"), or "" for files.
   std::filesystem::path train;  ///< A file that a reader knows (fusion/data/readers.cpp), or a folder of .npy files
   std::filesystem::path validation_file, test_file;  ///< "" if none or a fraction
   std::optional<double> validation, test;            ///< Fractions of the training file, split by seed.
   std::vector<std::string> x;                        ///< Arrays in the .npz or folder; empty: "x".
-  std::string y;       ///< The same for the target, "": "y"; beside a file of inputs: its file, from there.
-  std::string target;  ///< Column of a table
+  std::string
+      y;  ///< The same for the target, "": "y"; for a file with inputs alone: the target's file, relative to it.
+  std::string target;                 ///< Column of a table
   std::vector<std::string> features;  ///< Columns of a table; empty: all but the target
   std::int64_t window = 0;            ///< Tokens of a sample of a file of raw tokens; 0: no such file
   std::int64_t stride = 0;            ///< Tokens from a sample's first to the next one's; 0: window
@@ -69,28 +70,28 @@ struct DataSource {
   std::string where;                  ///< "digits.yaml:24", for messages
 };
 
-/// Reads and splits. `root` is the folder built-in data lie in. Numbers keep the type of their file; what they are
-/// taken for (Field::dtype): targets int64 if `classes` is asked for (cross_entropy), else of float kind. Inputs
-/// float32 if that holds every value of the file's type (float16, up to 16-bit integers, taken as they are, without
-/// scaling), else float64; but int64 where `inputs`, the types that the model's inputs have, in order, has a type of
-/// integers or bool (those beyond its end: float). A file that is large beside `memory`, the bytes that the process may
-/// use (0: what the machine says), stays where it is, and batches are read from there with the same bits: .npy in C
-/// order, .safetensors, CIFAR's, raw tokens, IDX that is not gzipped, members of an .npz that are not compressed; every
-/// other is loaded. It must not change as long as the data are used. Throws Error{kConfig}: missing file, missing array
-/// or column (nearest named), not a finite number, not a whole one where integers are wanted, ragged rows, no samples,
-/// empty split, unequal lengths, labels below zero, unsupported dtypes.
+/// Reads and splits. `root` is the folder built-in data lie in. Numbers keep the type of their file. The type
+/// that they are used as (Field::dtype) is: for targets, int64 if `classes` is set (cross_entropy), else a float type;
+/// for inputs, int64 if the input's type in `inputs` (the types of the model's inputs, in order; float beyond its end)
+/// is an integer or bool. All other inputs are float32 if that holds every value of the file's type (float16, up to
+/// 16-bit integers, used without scaling), else float64. If a file is large compared with `memory`, the bytes that the
+/// process may use (0: what the machine says), it is not loaded, and batches are read from it with the same bits: .npy
+/// in C order, .safetensors, CIFAR's, raw tokens, IDX that is not gzipped, members of an .npz that are not compressed.
+/// Every other file is loaded. A file that is not loaded must not change as long as the data are used. Throws
+/// Error{kConfig}: missing file, missing array or column (nearest named), not a finite number, not a whole one where
+/// integers are wanted, ragged rows, no samples, empty split, unequal lengths, labels below zero, unsupported dtypes.
 [[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
                                const std::filesystem::path& root, const std::vector<DType>& inputs = {},
                                std::uint64_t memory = 0);
 
-/// Text that two sources have in common if they have every field, and their files are the same and unchanged (device,
-/// inode, size, time of change): a key for what was loaded.
+/// A key for loaded data: two sources have the same key if all their fields are equal, and their files are the same and
+/// unchanged (device, inode, size, time of change).
 [[nodiscard]] std::string identity_of(const DataSource& source);
 
-/// How a config names what is in a file of data.
+/// How a config names the arrays of a data file.
 enum class DataKeys {
   kNames,    ///< x, y: names of arrays within it.
-  kPair,     ///< It is the one array of inputs; y: the file of the targets, from its folder.
+  kPair,     ///< The file is the one array of inputs; y: the file of the targets, relative to its folder.
   kColumns,  ///< target, features: names of columns.
   kTokens,   ///< window, stride, dtype: raw tokens.
 };
@@ -106,7 +107,7 @@ enum class DataKeys {
 /// Order of samples in an epoch.
 struct OrderOptions {
   bool shuffle = true;     ///< false: the file's order.
-  bool once = false;       ///< Epoch 0's order for ever.
+  bool once = false;       ///< Every epoch has epoch 0's order.
   bool per_trial = false;  ///< Keyed by the trial as well.
 };
 

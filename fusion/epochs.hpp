@@ -23,24 +23,24 @@ struct DeviceData {
   std::int64_t size = 0;
 };
 
-/// Brings a dataset to where it is taken from: inputs in the dtype that the graph takes, targets that are not indices
-/// in the recipe's. Numbers that take less room as they are stored keep their type until a batch is made of them. On a
-/// CPU data in a file stay there, and what lies in memory is shared where its type fits; a GPU has a copy of the whole
-/// set, of compact types but unsigned integers of more than 8 bits, which are widened.
+/// Puts a dataset where batches are taken from: inputs in the dtype that the graph takes, targets that are not indices
+/// in the recipe's. Numbers whose stored type is smaller keep that type until a batch is made from them. On a CPU, data
+/// in a file stay there, and data in memory are shared if their type fits. A GPU gets a copy of the whole set, in the
+/// stored types, except that unsigned integers of more than 8 bits are widened.
 [[nodiscard]] DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& recipe,
                                    const at::Device& device);
 /// Bytes of the device that to_device() takes: 0 on a CPU, where data are the host's already.
 [[nodiscard]] std::int64_t device_bytes(const Dataset& data, const Graph& graph, const Recipe& recipe,
                                         const at::Device& device);
 
-/// What a slot did in one epoch.
+/// The result of one epoch of a slot.
 struct EpochResult {
   int slot = 0;
   int epoch = 0;                          ///< 1-based, of the trial.
   std::map<std::string, double> metrics;  ///< train_loss, val_*.
 };
 
-/// Asked between training steps, perhaps by several threads at once: true ends the run early.
+/// Called between training steps, perhaps by several threads at once; true ends the run early.
 using Pause = std::function<bool()>;
 
 struct EpochOptions {
@@ -50,13 +50,13 @@ struct EpochOptions {
   std::int64_t fixed_batch =
       0;  ///< Graph::fixed_batch: short batches are left out of training and filled up in evaluation.
   std::int64_t largest_batch = 0;  ///< Graph::largest_batch
-  /// Graph::limits. Training's batches are the caller's to choose within them; in evaluation what breaks them is filled
-  /// up.
+  /// Graph::limits. The caller must choose training batches within them; in evaluation, batches that break them are
+  /// padded.
   BatchLimits limits = {};
 };
 
-/// Runs whole epochs. Each slot is at its own epoch: slots at the same one share their batches, others gather theirs.
-/// The data must outlive it.
+/// Runs whole epochs. Each slot is at its own epoch: slots at the same epoch share their batches, others gather their
+/// own. The data must outlive this object.
 class Epochs {
  public:
   Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation);
@@ -65,11 +65,11 @@ class Epochs {
   /// Trains every occupied slot to the end of its epoch and evaluates it. train_loss is the mean over the epoch's
   /// samples of the loss when each was trained on. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
-  /// The same, unless `pause` says true: then nothing, and each slot is somewhere in its epoch, as its SlotProgress
-  /// tells. The next call goes on from there, with slots at whatever places; where it was paused changes no bit.
-  /// Evaluation itself is not interrupted. Throws Error{kStorage} for a slot behind the end of its epoch.
+  /// The same, unless `pause` returns true: then returns nothing, and each slot is somewhere in its epoch, as its
+  /// SlotProgress says. The next call continues from there; slots may be at different steps. A pause changes no bit of
+  /// the results. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end of its epoch.
   [[nodiscard]] std::optional<std::vector<EpochResult>> run(Array& array, const Pause& pause) const;
-  /// Metrics of one occupied slot over a whole set in evaluation mode, each name behind `prefix`.
+  /// Metrics of one occupied slot over a whole set in evaluation mode, each name prefixed with `prefix`.
   [[nodiscard]] std::map<std::string, double> evaluate(Array& array, int slot, const DeviceData& data,
                                                        const std::string& prefix) const;
 
@@ -88,7 +88,7 @@ class Epochs {
   [[nodiscard]] Samples samples_in(const at::Tensor& order) const;
   [[nodiscard]] std::int64_t evaluation_batch() const;
   [[nodiscard]] std::int64_t filled_up(std::int64_t n) const;
-  /// Samples as the graph takes them; without those that fill it up, [begin, end) of the data.
+  /// Samples as the graph takes them; without the padding, they are [begin, end) of the data.
   struct EvaluationBatch {
     Samples samples;
     std::int64_t begin, end;

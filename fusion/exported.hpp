@@ -2,8 +2,8 @@
 /// Models that torch.export wrote (`.pt2` archives), read without Python and without running anything they contain.
 /// Without torch.
 ///
-/// Read are `models/*.json`, the raw weights and constants; pickles never are. Archives of torch 2.9 and newer keep
-/// weights raw; those of 2.15 are the newest that were tried.
+/// Only `models/*.json`, the raw weights and constants are read; pickles never are. Archives of torch 2.9 and newer
+/// store weights raw; the newest version that was tested is 2.15.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace hfta::fusion {
 
-/// A tensor that the model takes or gives. shape[0] is kBatch, also where the batch was exported at a fixed size.
+/// An input or output tensor of the model. shape[0] is kBatch, also where the batch was exported at a fixed size.
 struct ExportedTensor {
   std::string name;
   Shape shape;
@@ -37,15 +37,16 @@ struct Binding {
 
 /// How an exported model becomes a graph.
 struct ImportOptions {
-  DType dtype = DType::kFloat32;  ///< Takes the place of the float type that the model's parameters have.
+  DType dtype = DType::kFloat32;  ///< Replaces the float type that the model's parameters have.
   /// Names of parameters that are not trained; `*` matches anything, and a module's path all that is below it.
   std::vector<std::string> freeze;
   std::vector<Binding> bind;
-  /// Trained parameters start from the distribution that their exported values were drawn from, as those values show
-  /// it, and norms from no statistics. Values that are the same in every draw (zeros, ones, constants) stay.
+  /// Trained parameters are drawn anew from the distribution that their exported values were drawn from, as recognised
+  /// from these values, and norms start without statistics. Values that are the same in every draw (zeros, ones,
+  /// constants) stay.
   bool fresh = false;
   /// Not 0: trained parameters start near their exported values, moved by normal numbers of this part of each tensor's
-  /// standard deviation. Beside `fresh` nothing.
+  /// standard deviation. Has no effect if `fresh` is set.
   double jitter = 0;
   std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
   std::string where;                                               ///< "digits.yaml:20", for messages.
@@ -62,10 +63,10 @@ class ExportedModel {
   /// Throws Error{kConfig}, one line that begins with the file's name: no such file, not a `.pt2` archive, damaged,
   /// written by a torch whose archives are not read (both versions named, and how to export again), with pickled
   /// weights, or of a form that cannot be trained: control flow, sizes that depend on data, inputs that disagree about
-  /// the batch, and the like, named with the line of the user's source. Memory taken stays in proportion to the file's
+  /// the batch, and the like, named with the line of the user's source. Memory use is proportional to the file's
   /// size.
   [[nodiscard]] static ExportedModel read(const std::filesystem::path& file);
-  /// The same of bytes; `name` stands in messages.
+  /// The same for an archive in memory; messages use `name`.
   [[nodiscard]] static ExportedModel parse(std::span<const std::byte> archive, const std::string& name);
 
   ExportedModel(ExportedModel&&) noexcept;
@@ -77,23 +78,23 @@ class ExportedModel {
   /// The batch size it was exported at, if that is fixed.
   [[nodiscard]] std::optional<std::int64_t> fixed_batch() const;
   [[nodiscard]] const std::string& torch_version() const;
-  /// What a user should know, one line each: nothing trains as in training mode, random ops that evaluation replaces by
-  /// their mean.
+  /// Facts that a user should know, one line each: that no layer is in training mode, or that evaluation replaces
+  /// random ops by their mean.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   /// Changes with every byte of the graph and the weights: 16 hexadecimal digits.
   [[nodiscard]] const std::string& fingerprint() const;
-  /// What `state_dict()` has, in its order, tied names and unused parameters included.
+  /// The entries of `state_dict()`, in its order, tied names and unused parameters included.
   [[nodiscard]] const std::vector<StateEntry>& state() const;
   /// Names of the parameters among them; the rest are buffers.
   [[nodiscard]] const std::vector<std::string>& parameters() const;
 
-  /// Graphs of one model share its stored tensors. Whether every op exists is for whoever runs the graph to say.
+  /// Graphs of one model share its stored tensors. The code that runs the graph checks whether every op exists.
   /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
   /// is not there or has no batch, and with options.fresh a parameter whose distribution is not recognised.
   [[nodiscard]] Graph graph(const ImportOptions& options) const;
-  /// The same, evaluated by the graph of `evaluation`: another export of the same module, whose parameters and buffers
-  /// are this model's of the same name. Its own are its constants alone. Throws Error{kConfig} further if the two have
-  /// not the same inputs, outputs, state dict or batch size, naming what differs.
+  /// The same, with evaluation by the graph of `evaluation`: another export of the same module. Its parameters and
+  /// buffers are this model's of the same names; only its constants are its own. Also throws Error{kConfig} if the two
+  /// differ in inputs, outputs, state dict or batch size, naming the difference.
   [[nodiscard]] Graph graph(const ImportOptions& options, const ExportedModel& evaluation) const;
 
  private:

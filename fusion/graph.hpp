@@ -31,7 +31,7 @@ inline constexpr std::int64_t kBatch = -1;
 
 /// Index into Graph::values.
 using ValueId = int;
-/// In a list of values: None. In Node::outputs: an output that nobody is given.
+/// In a list of values: None. In Node::outputs: an output that nothing reads.
 inline constexpr ValueId kNoValue = -1;
 
 /// A literal of the graph that may differ between slots (a dropout rate): index into Graph::hypers.
@@ -40,14 +40,14 @@ struct HyperRef {
   bool operator==(const HyperRef&) const = default;
 };
 
-/// A size that is a literal, or the value of a number that is computed while the graph runs.
+/// A size: a literal, or a number that is computed while the graph runs.
 struct Size {
   std::int64_t number = 0;
   ValueId value = kNoValue;  ///< kNoValue: `number` counts.
   bool operator==(const Size&) const = default;
 };
 
-/// The device that the array is on, wherever the model named one.
+/// The array's device, in place of any device that the model names.
 struct ArrayDevice {
   bool operator==(const ArrayDevice&) const = default;
 };
@@ -70,7 +70,7 @@ struct Node {
   std::string path;   ///< Module path, "layers.3": the name for bindings, lowering choices and counted randomness.
   std::string where;  ///< Where the user wrote it: "digits.yaml:20", or a line of their Python.
   bool no_gradient = false;  ///< Under torch.no_grad().
-  /// Names of `args` in the op's schema; those beyond its end, and "", stand in the schema's order.
+  /// Names of `args` in the op's schema; arguments beyond its end, and those named "", are in the schema's order.
   std::vector<std::string> names = {};
 };
 
@@ -91,17 +91,17 @@ struct StoredTensor {
   std::vector<std::byte> bytes;
 };
 
-/// A parameter, or a buffer (running statistics, masks, constants). Slots own what is trained or written while
-/// training; the rest is held once for all of them.
+/// A parameter, or a buffer (running statistics, masks, constants). Slots own the weights that are trained or written
+/// while training; the others are held once for all slots.
 struct Weight {
-  std::string name;  ///< In the model's own words: "layers.0.weight".
+  std::string name;  ///< The name in the model: "layers.0.weight".
   Shape shape;
   DType dtype = DType::kFloat32;
   Init init;
   bool trained = true;
   ValueId value = 0;
   std::shared_ptr<const StoredTensor> stored;  ///< First values, kStored and kJittered; of any dtype.
-  std::vector<std::string> tied;               ///< Further names that a state dict has it under.
+  std::vector<std::string> tied;               ///< Other names that it has in a state dict.
 };
 
 /// A tensor, or a number (sizes computed from N).
@@ -118,11 +118,11 @@ struct Hyper {
   double value = 0;  ///< This trial's.
 };
 
-/// Which batch sizes a graph may run with, where that is not any.
+/// Limits on the batch sizes that a graph may run with.
 struct BatchLimits {
   std::int64_t smallest = 0;
-  /// In terms of N, "(N % 2) == 0", as graph/condition.hpp reads them: for other batches the model may have been
-  /// another.
+  /// In terms of N, "(N % 2) == 0", as graph/condition.hpp reads them: for other batches the model might have
+  /// been exported differently.
   std::vector<std::string> conditions;
 
   /// The limit that a batch of `n` breaks, in words: "at least 2 samples", "(N % 2) == 0"; "": none.
@@ -130,8 +130,8 @@ struct BatchLimits {
   [[nodiscard]] bool allow(std::int64_t n) const { return broken_by(n).empty(); }
 };
 
-/// A model. Training and evaluation are two readings of the same graph (in evaluation dropout is the identity and batch
-/// norm uses its running statistics), unless evaluation has a graph of its own.
+/// A model. Training and evaluation run two specializations of the same graph (in evaluation dropout is the identity
+/// and batch norm uses its running statistics), unless evaluation has a graph of its own.
 struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;  ///< In an order in which they can be run.
@@ -142,12 +142,12 @@ struct Graph {
   std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
   std::int64_t largest_batch = 0;  ///< 0: no limit.
   BatchLimits limits;              ///< Further ones.
-  /// What evaluation computes, as it stands; null: a reading of this graph. It has the same weights, inputs and hypers
-  /// in the same order, each with values of its own, and an output of the same shape.
+  /// The graph that evaluation runs without changes; null: evaluation runs a specialization of this graph. It has the
+  /// same weights, inputs and hypers in the same order, each with values of its own, and an output of the same shape.
   std::shared_ptr<const Graph> evaluation = nullptr;
 
-  /// Text that two graphs share exactly if they can train side by side in one array: everything but `hypers`' values,
-  /// `where` and stored values.
+  /// A text that is equal for two graphs exactly if they can train side by side in one array: everything but `hypers`'
+  /// values, `where` and stored values.
   [[nodiscard]] std::string signature() const;
   /// Number of trained parameters.
   [[nodiscard]] std::int64_t parameter_count() const;

@@ -6,7 +6,7 @@
 
 namespace hfta::fusion {
 
-/// One way to run a graph. Results are equal up to rounding whichever is taken, and bit for bit where it is the same.
+/// One way to run a graph. Results of two lowerings are equal up to rounding; results of one lowering, bit for bit.
 struct Lowering {
   /// Who runs it: the name of a row of fusion/executors. "eager": op by op through LibTorch, or by whoever does the
   /// same on that device from captured steps; "compiled": each slot by itself, by kernels compiled for the graph, chunk

@@ -18,11 +18,11 @@ namespace hfta::fusion {
 
 struct MeasureOptions {
   int width = 1;                    ///< Widest array that will be opened.
-  int threads = 1;                  ///< Cores to use; on a GPU chunks that may be under way side by side.
+  int threads = 1;                  ///< Cores to use; on a GPU, chunks that may run side by side.
   double slot_steps = 0;            ///< Training steps of single slots that are expected to follow.
   double budget_share = 0.02;       ///< Of the predicted time of those steps, spent on measuring at most.
-  std::function<bool()> stop = {};  ///< Asked between candidates: true ends measuring with what there is.
-  std::shared_ptr<StepGraphBackend> graphs = nullptr;  ///< As the arrays that follow will have it.
+  std::function<bool()> stop = {};  ///< Called between candidates: true ends measuring with the results so far.
+  std::shared_ptr<StepGraphBackend> graphs = nullptr;  ///< The backend of the arrays that will run.
 };
 
 /// Candidates for the graph on that device, most promising first: on a CPU compiled, if it can be; each slot by itself
@@ -31,9 +31,9 @@ struct MeasureOptions {
                                                         const MeasureOptions& options, const at::Device& device);
 
 /// Measures candidates until the budget is spent, then other forms of each op family in the best of them. Chunks are
-/// widened as long as that makes slots faster; what is close to the fastest, and the first candidate, are timed a
-/// second time if the budget allows, and the better time counts. The first candidate is always timed; with no work
-/// ahead (slot_steps 0) nothing is, and the first candidate stands as "not measured".
+/// widened as long as that makes slots faster; candidates close to the fastest, and the first candidate, are
+/// timed a second time if the budget allows, and the better time counts. The first candidate is always timed; with no
+/// work ahead (slot_steps 0) nothing is timed, and the first candidate is returned as "not measured".
 [[nodiscard]] MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data,
                                       const MeasureOptions& options, const at::Device& device, const Clock& clock);
 

@@ -21,7 +21,7 @@ struct Measured {
 struct MeasuredChoices {
   std::vector<Measured> candidates;
   std::string how;        ///< "measured", "remembered", "recalled", "not measured"
-  bool complete = false;  ///< No candidate was left out for want of budget.
+  bool complete = false;  ///< No candidate was left out for lack of budget.
 
   /// The fastest for `width` slots, by step_seconds. Ties go to the earlier candidate. Deterministic.
   [[nodiscard]] const Measured& best_for(int width) const;

@@ -1,13 +1,13 @@
 #pragma once
-/// Which of ATen's ops a model may use, and what each of them is: one table, which passes, importers and checks ask.
-/// Without torch. What an executor makes of an op (its batching rule, its compiler) is the executor's own.
+/// Which of ATen's ops a model may use, and the properties of each: one table, which passes, importers and checks
+/// query. Without torch. How an executor runs an op (its batching rule, its compiler) belongs to the executor.
 ///
-/// Ops are admitted by what they are: functions of their tensors alone, their views, and the forms that overwrite their
-/// first argument. What reads or writes files, takes another tensor's storage, prints, talks to other processes, or
-/// belongs to a library of its own is in no class, and so is whatever a later LibTorch adds.
+/// Ops are admitted by their properties: functions of their tensors alone, their views, and the forms that overwrite
+/// their first argument. An op that reads or writes files, takes another tensor's storage, prints, communicates with
+/// other processes, or belongs to another library is in no class. Neither is any op that a later LibTorch adds.
 ///
-/// A fact names arguments as the op's schema does; an overload that has no such argument has not that part of the fact.
-/// tests/fusion/eager/admitted_ops_test.cpp holds every row against LibTorch's schemas and tags.
+/// A row names arguments as the op's schema does; an entry does not apply to an overload that has no such argument.
+/// tests/fusion/eager/admitted_ops_test.cpp compares every row with LibTorch's schemas and tags.
 
 #include <optional>
 #include <string>
@@ -40,20 +40,20 @@ enum class Draws {
   kNothing,
   /// What a layer does to its input in training only: elements or channels dropped, slopes drawn.
   kNoise,
-  kBernoulli,    ///< Zeros and ones: a one with probability `p`, or with that which the input's element is.
-  kUniform,      ///< Numbers from `from` to `to`, or from 0 to 1.
-  kNormal,       ///< Of mean `mean`, or 0.
+  kBernoulli,  ///< Zeros and ones: a one with probability `p`, or with the probability that the input's element gives.
+  kUniform,    ///< Numbers from `from` to `to`, or from 0 to 1.
+  kNormal,     ///< Of mean `mean`, or 0.
   kExponential,  ///< Of rate `lambd`.
-  kOther,        ///< A distribution whose mean nobody asks for: randint, multinomial, cauchy.
+  kOther,        ///< Another distribution, whose mean is not used: randint, multinomial, cauchy.
 };
 
-/// What evaluation makes of a call.
+/// What evaluation replaces a call by.
 enum class Evaluation {
-  kSame,      ///< What training does.
+  kSame,      ///< The same call as in training.
   kFlagOff,   ///< The op with OpTraits::training false. A norm that keeps no running statistics stays as it is.
   kRateZero,  ///< The op with OpTraits::rate 0.
   kMean,      ///< The mean of what OpTraits::draws says, in every element.
-  kDoubtful,  ///< Not known: evaluation by a training graph is refused, or asked for.
+  kDoubtful,  ///< Unknown: evaluation by a training graph is refused unless the config requests it.
 };
 
 /// How torch.nn's modules draw the first values of the parameters that the op reads; init_of() in graph/init_rules.hpp.
@@ -67,7 +67,7 @@ enum class InitRule {
   kAttention,   ///< As torch.nn.MultiheadAttention.
 };
 
-/// What is known of the elements that a call gives.
+/// What is known about the elements of a call's result.
 enum class Elements {
   kComputed,
   kMoved,     ///< Those of its first argument, elsewhere or of another type: permute, reshape, to.
@@ -113,7 +113,7 @@ struct OpTraits {
 /// Of "aten::conv2d" or "aten::add_.Tensor", schema name and overload; null if a model may not use the op. For good.
 [[nodiscard]] const OpTraits* op_traits(const std::string& op);
 
-/// Why op_traits() has nothing, in words for the user.
+/// Why op_traits() has no entry, as a message for the user.
 [[nodiscard]] std::string why_not_admitted(const std::string& op);
 
 /// "add" of "aten::add_.Tensor": the name that an op and its form in place share.

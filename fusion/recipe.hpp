@@ -1,5 +1,6 @@
 #pragma once
-/// How a model is trained, less the model and the data: loss, optimizer, schedule, metrics. Plain data, without torch.
+/// How a model is trained, without the model and the data: loss, optimizer, schedule, metrics. Plain data, without
+/// torch.
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,7 @@ enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
 /// metrics are float32 in any case.
 enum class Precision {
   kFloat32,
-  kTf32,  ///< Products and convolutions on a GPU may round what they multiply to TF32; on a CPU the same as kFloat32.
+  kTf32,  ///< Products and convolutions on a GPU may round their factors to TF32; on a CPU the same as kFloat32.
   /// The forward runs as under torch.autocast(device, torch.bfloat16), without its cache. No loss is scaled: bfloat16
   /// has float32's range, so that small gradients do not vanish.
   kBfloat16,
@@ -44,11 +45,11 @@ struct Schedule {
 };
 
 /// The rate at time t (epochs done, or steps done if per_step), `duration` being all of training in that unit.
-/// Closed forms of torch.optim.lr_scheduler; exact to 1e-14 relative for t <= duration. A cosine without a t_max of its
-/// own reaches eta_min at `duration`, whatever the warm-up.
+/// Closed forms of torch.optim.lr_scheduler; exact to 1e-14 relative for t <= duration. A cosine without its own t_max
+/// reaches eta_min at `duration`, whatever the warm-up.
 [[nodiscard]] double learning_rate(const Schedule& schedule, double base, double t, double duration);
 
-/// Everything of a trial that reaches only per-slot vectors.
+/// All parameters of a trial that affect only per-slot vectors.
 struct SlotHyper {
   OptimizerHyper optimizer;
   Schedule schedule;
@@ -57,7 +58,7 @@ struct SlotHyper {
   std::vector<double> graph;        ///< Graph::hypers' values, in order.
 };
 
-/// What all trials of an array share, besides the graph.
+/// The settings that all trials of an array share, besides the graph.
 struct Recipe {
   Loss loss = Loss::kCrossEntropy;
   OptimizerKind optimizer = OptimizerKind::kSgd;
@@ -65,7 +66,7 @@ struct Recipe {
   Precision precision = Precision::kFloat32;  ///< float64 has no other.
   int batch_size = 1;
   int epochs = 1;
-  std::vector<Metric> metrics;  ///< Beside the loss, which is always taken.
+  std::vector<Metric> metrics;  ///< Besides the loss, which is always computed.
 };
 
 }  // namespace hfta::fusion

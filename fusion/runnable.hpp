@@ -8,8 +8,8 @@
 
 namespace hfta::fusion {
 
-/// Makes one training step of one slot and one evaluation, on the first samples of `data`, as few as tell something,
-/// and throws the slot away: whatever training would refuse for its sizes, arguments or ops is refused here. Throws
+/// Runs one training step of one slot and one evaluation, on as few of the first samples of `data` as are meaningful,
+/// and discards the slot: anything that training would refuse for its sizes, arguments or ops is refused here. Throws
 /// Error{kConfig} with the line of the model's source, or Error{kMemory}, Error{kDevice}.
 void check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
                     const c10::Device& device);

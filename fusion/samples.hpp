@@ -1,5 +1,5 @@
 #pragma once
-/// Samples for training steps and evaluation: parts of a set that lies on a device, or in a file.
+/// Samples for training steps and evaluation: parts of a set that is on a device, or in a file.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
@@ -13,8 +13,8 @@
 
 namespace hfta::fusion {
 
-/// All samples of one array, in the type that they are stored in. What is taken out of it has the type that the model
-/// or the loss takes. A value; copies share the numbers.
+/// All samples of one array, in the type that they are stored in. Batches taken from it have the type that the model or
+/// the loss takes. A value type; copies share the numbers.
 class SampleArray {
  public:
   SampleArray() = default;
@@ -28,14 +28,14 @@ class SampleArray {
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Elements of one sample.
   [[nodiscard]] std::int64_t stride() const;
-  /// Of what is taken out.
+  /// The type of batches taken from it.
   [[nodiscard]] at::ScalarType type() const { return type_; }
   [[nodiscard]] at::Device device() const { return tensor_.defined() ? tensor_.device() : at::Device(at::kCPU); }
-  /// As stored; undefined: on the host, where only a Field knows how they lie.
+  /// The samples as stored; undefined: they are on the host, and only a Field knows their layout.
   [[nodiscard]] const at::Tensor& stored() const { return tensor_; }
   /// The samples at `index`, int64 on the array's device. Throws Error{kConfig} for a file that was changed.
   [[nodiscard]] at::Tensor at(const at::Tensor& index) const;
-  /// The samples [begin, end): a view, where they are stored as they are taken.
+  /// The samples [begin, end): a view, if the stored type is the type taken.
   [[nodiscard]] at::Tensor range(std::int64_t begin, std::int64_t end) const;
   /// Copies them to `out` on the host: those of `order`, or, without one (nullptr), from `begin` on, `n` of them.
   /// REQUIRES an array on the host.

@@ -21,17 +21,16 @@ class StepGraph {
   virtual void replay() = 0;
 };
 
-/// Captures graphs on one stream. They share a memory pool, so only one may run at a time, and only tensors that are
-/// older than the capture keep what a replay wrote to them.
+/// Captures graphs on one stream. The graphs share a memory pool, so only one may run at a time, and only tensors that
+/// were allocated before the capture keep the values that a replay wrote to them.
 class StepGraphRecorder {
  public:
   virtual ~StepGraphRecorder() = default;
-  /// Captures what `work` asks of the device on the current stream; nothing is computed yet. Throws what `work` throws,
-  /// and c10::Error if something in it cannot be captured (it waits for the device, or reads a number from it); then
-  /// nothing is left of it. This thread must have run `work` before, so that libraries are initialised.
+  /// Captures the device work that `work` launches on the current stream; nothing is computed yet. Throws what `work`
+  /// throws, and c10::Error if something in it cannot be captured (it waits for the device, or reads a number from it);
+  /// nothing of a failed capture remains. This thread must have run `work` before, so that libraries are initialised.
   [[nodiscard]] virtual std::unique_ptr<StepGraph> capture(const std::function<void()>& work) = 0;
-  /// The stream that this recorder has to itself; no other recorder is given it. Nothing where the backend has no
-  /// streams.
+  /// The stream of this recorder, which no other recorder gets. Empty if the backend has no streams.
   [[nodiscard]] virtual std::optional<c10::Stream> stream() const { return std::nullopt; }
   /// Calls `kernel`, which launches work that is not an op of LibTorch.
   virtual void launch(const std::function<void()>& kernel) = 0;
@@ -44,12 +43,12 @@ class StepGraphBackend {
   [[nodiscard]] virtual std::unique_ptr<StepGraphRecorder> open_recorder(const c10::Device& device) = 0;
 };
 
-/// How training steps of an array were made on a device.
+/// How training steps of an array ran on a device.
 struct StepCounts {
   std::int64_t captured = 0;  ///< Graphs that were made.
   std::int64_t replayed = 0;  ///< Steps that were runs of a graph.
-  std::int64_t eager = 0;     ///< Steps op by op: those that warm up, and all that no graph can be made of.
-  std::string why_eager;      ///< Why no graph is made, or the last that was tried came to nothing; "" if none was.
+  std::int64_t eager = 0;     ///< Steps op by op: warm-up steps, and all steps that cannot be captured.
+  std::string why_eager;      ///< Why no graph is made, or why the last capture failed; "" if neither applies.
 };
 
 }  // namespace hfta::fusion

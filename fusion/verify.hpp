@@ -1,11 +1,12 @@
 #pragma once
-/// Whether a graph holds together, before anything runs it. Without torch.
+/// Whether a graph is valid, before anything runs it. Without torch.
 ///
-/// Three rooms look at a graph from a stranger's file, each at what it can know. Here: order, names, kinds of values
-/// and what weights are said to be, which need no op's meaning. The CPU compiler checks ranks, sizes and dtypes of
-/// every op that it knows as it compiles it (cpu/compile.hpp), since it may be used alone. LibTorch checks them for
-/// every other way to run, and its objections are told with the node's place (array/program.hpp). Sizes that the file
-/// declares of values in between are a prediction, of memory above all: nobody relies on them for access.
+/// Three places check a graph from an untrusted file, each as far as it has the information. This one checks order,
+/// names, kinds of values and the declared types of weights, which do not depend on the meaning of ops. The CPU
+/// compiler checks ranks, sizes and dtypes of every op that it compiles (cpu/compile.hpp), since it may be used alone.
+/// LibTorch checks them for every other way to run, and its errors are reported with the node's place
+/// (eager/program.hpp). Sizes that the file declares for intermediate values are only predictions, mainly of memory: no
+/// memory access relies on them.
 
 #include "fusion/graph.hpp"
 

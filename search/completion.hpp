@@ -1,5 +1,5 @@
 #pragma once
-/// Configurations that somebody else asked for, perhaps only in part: checked against the space and made whole.
+/// Configurations that another program asked for, perhaps only in part: checked against the space and completed.
 
 #include <cstdint>
 #include <optional>
@@ -12,18 +12,18 @@ namespace hfta::search {
 
 /// A configuration of the space.
 struct Completion {
-  trials::Params
-      params;           ///< Every parameter, in the order of the space; where there is a problem, those that are fine.
-  std::string problem;  ///< Why it cannot be tried, one line; empty if it can.
+  trials::Params params;  ///< Every parameter, in the order of the space; if there is a problem, the valid ones.
+  std::string problem;    ///< Why it cannot be tried, one line; empty if it can.
 };
 
-/// Takes `fixed` where the space can give those values, and draws the rest as random search does; a function of (seed,
-/// number) alone, which shares no numbers with a sampler's draws.
+/// Takes the values of `fixed` that the space can give, and draws the rest as random search does; a function of (seed,
+/// number) alone, which shares no random numbers with a sampler's draws.
 [[nodiscard]] Completion complete(const trials::Space& space, const trials::Params& fixed, std::uint64_t seed,
                                   int number);
 
-/// `value` as the distribution itself gives it: 1 becomes 1.0 where numbers are meant, 64.0 the integer 64, and what
-/// lies a rounding outside a bound or beside a multiple of q is put there. nullopt if the distribution cannot give it.
+/// `value` as the distribution itself gives it: 1 becomes 1.0 if the type is a float, 64.0 becomes the integer 64, and
+/// a value that a rounding puts outside a bound or beside a multiple of q is moved to the bound or multiple. nullopt if
+/// the distribution cannot give it.
 [[nodiscard]] std::optional<trials::ParamValue> admit(const trials::Distribution& distribution,
                                                       const trials::ParamValue& value);
 

@@ -5,8 +5,8 @@
 
 namespace hfta::search {
 
-/// A number times 1.2 (`up`) or 0.8, put back among the distribution's values: between its ends, on its grid. Of a
-/// list, the neighbour above or below that can be drawn, where there is one. `value` must be the distribution's.
+/// A number times 1.2 (`up`) or 0.8, put back among the distribution's values: between its ends, on its grid. For a
+/// list: the next value above or below that can be drawn, if there is one. `value` must be the distribution's.
 [[nodiscard]] trials::ParamValue moved(const trials::Distribution& distribution, const trials::ParamValue& value,
                                        bool up);
 

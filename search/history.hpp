@@ -2,8 +2,8 @@
 /// What a draw may know of the trials before it.
 ///
 /// A study's rounds are numbered. A draw made when `seen` rounds were over knows the epochs that trials trained in
-/// rounds 0 to seen-1, and which trials had ended by then, and nothing else: a fact that the store keeps with the
-/// trial, so that the draw can be made again from it.
+/// rounds 0 to seen-1, and which trials had ended by then, and nothing else. The store keeps `seen` with the trial, so
+/// that the draw can be made again.
 
 #include <optional>
 #include <vector>
@@ -16,11 +16,11 @@ namespace hfta::search {
 struct SeenTrial {
   trials::Params params;
   std::vector<double> values;   ///< The study's metric after epochs 1, 2, ...; NaN or infinite where it diverged.
-  std::optional<double> value;  ///< Its value, were it to end now: of its last epoch, or its best. Finite.
-  std::optional<trials::State> ended;  ///< kComplete, kPruned or kFail; unset: it is still in the running.
+  std::optional<double> value;  ///< The value it would have if it ended now: of its last epoch, or its best. Finite.
+  std::optional<trials::State> ended;  ///< kComplete, kPruned or kFail; unset: it has not ended.
 };
 
-/// Of every earlier draw, in order; those that another program asked for are among them.
+/// Every earlier draw, in order, including trials that another program asked for.
 using History = std::vector<SeenTrial>;
 
 }  // namespace hfta::search

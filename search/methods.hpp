@@ -1,5 +1,5 @@
 #pragma once
-/// Methods of search by name: what `method` in a config offers.
+/// Methods of search by name: the values that `method` in a config may have.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ struct MethodOptions {
   PbtOptions pbt;
 };
 
-/// What a method is made for, besides its options.
+/// The study that a method is made for.
 struct SearchTask {
   const trials::Space& space;
   trials::Goal goal = trials::Goal::kMinimize;
@@ -51,7 +51,7 @@ struct Method {
                                           const std::vector<int>& run_caps);
   /// The most epochs that a trial gets, where `scheduler` is set: its field "max_epochs".
   int& (*max_epochs)(MethodOptions& options);
-  /// What `plan` says of the options, a line; nullptr: nothing. Set where `scheduler` is.
+  /// One line about the options for `plan`; nullptr: none. Set if `scheduler` is.
   std::string (*plan_text)(const MethodOptions& options);
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What lies behind a distribution's name: the interval its values come from and the grid they are rounded to. Used by
+/// The parts of a distribution: the interval its values come from and the grid they are rounded to. Used by
 /// space.cpp and choices.cpp.
 
 #include <cmath>
@@ -29,10 +29,10 @@ struct Interval {
 [[nodiscard]] bool is_normal(trials::DistributionKind kind);
 [[nodiscard]] bool is_quantized(trials::DistributionKind kind);
 
-/// A normal kind's value, before rounding to multiples of q, where the standard normal is z.
+/// The value of a normal kind for a standard normal z, before rounding to multiples of q.
 [[nodiscard]] double normal_value(const trials::Distribution& d, double z);
 
-/// Multiples k*q with first <= k <= last: those whose rounding cell has a share of low..high. W&B rounds to the nearest
+/// Multiples k*q with first <= k <= last: those whose rounding cell overlaps low..high. W&B rounds to the nearest
 /// multiple, so they may lie up to q/2 outside min..max.
 struct Multiples {
   std::int64_t first = 0, last = 0;

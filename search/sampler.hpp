@@ -16,12 +16,12 @@ namespace hfta::search {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study; what was
-  /// enqueued does not count), fewer when the space is exhausted. Deterministic in its arguments, and the same as k
-  /// questions for one draw each, between which the history grows by what was drawn, without any value.
+  /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study, without
+  /// enqueued trials), fewer when the space is exhausted. Deterministic in its arguments. The result is that of k calls
+  /// for one draw each, where the history grows after each call by the new draw, without any value.
   [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k, const History& history) = 0;
-  /// Whether ask() reads `history`. If so, trials are drawn when slots want them, as many as fit; if not, they may be
-  /// drawn long before, with an empty history.
+  /// Whether ask() reads `history`. If so, trials are drawn only when slots are free, as many as fit; if not, they may
+  /// be drawn long before, with an empty history.
   [[nodiscard]] virtual bool learns() const { return false; }
   /// How many configurations there are at all; nullopt if unlimited.
   [[nodiscard]] virtual std::optional<std::int64_t> size() const { return std::nullopt; }
@@ -42,11 +42,11 @@ struct TpeOptions {
   int candidates = 24;
 };
 
-/// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with what runs counted as bad (constant
-/// liar), as Optuna 5 has it: of `candidates` draws from a density of the best tenth of the trials, at most 25, the one
-/// that is likeliest against a density of all others. COMPLETE trials come before PRUNED ones, of which those that came
-/// further are better; a trial that failed is worse than any. Where there are finitely many configurations, none is
-/// drawn twice as long as another is found. Learns.
+/// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with running trials counted as bad
+/// (constant liar), as in Optuna 5: of `candidates` draws from a density of the best tenth of the trials, at most 25,
+/// the one with the highest ratio of this density to a density of all other trials. COMPLETE trials rank before PRUNED
+/// ones; of PRUNED trials, those that trained longer rank higher; a failed trial ranks last. If there are finitely many
+/// configurations, none is drawn twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                 const TpeOptions& options);
 

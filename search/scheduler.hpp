@@ -16,7 +16,7 @@
 
 namespace hfta::search {
 
-/// What becomes of a trial.
+/// What a trial does next.
 enum class Decision {
   kContinue,  ///< Goes on training.
   kPause,     ///< Waits, its state kept, until a verdict is taken on it.
@@ -24,9 +24,9 @@ enum class Decision {
   kComplete,  ///< Has had all its epochs: COMPLETE.
 };
 
-/// Whose state a trial goes on from, and with which parameters.
+/// The trial whose state a trial continues from, and the parameters that it continues with.
 struct CopyOf {
-  int source = 0;         ///< Another trial, that has paused after as many epochs and has not failed.
+  int source = 0;         ///< Another trial, which has paused after as many epochs and has not failed.
   trials::Params params;  ///< They may differ from the source's only where an array's slots may.
 };
 
@@ -34,36 +34,36 @@ struct CopyOf {
 struct Verdict {
   int trial = 0;
   Decision decision = Decision::kContinue;  ///< kContinue or kStop.
-  /// With kContinue: the trial gives its own state up. Verdicts that fall due at once are taken at once: a source's
-  /// state is what it paused with, whatever becomes of it.
+  /// With kContinue: the trial discards its own state. Verdicts that fall due together are applied together: a source's
+  /// state is the one that the source paused with, whatever its own verdict.
   std::optional<CopyOf> copy = std::nullopt;
 };
 
-/// Not thread-safe; owned by the driver. Trials are known by their draw (0-based).
+/// Not thread-safe; owned by the driver. Trials are identified by their draw (0-based).
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  /// What a trial was drawn with, before anything is reported of it. Told again, the later parameters count, those of a
-  /// trial whose place another has taken.
+  /// The parameters that a trial was drawn with; called before anything is reported of it. Called again for the same
+  /// draw (another trial has taken its place), the later parameters replace the earlier ones.
   virtual void enter(int /*trial*/, const trials::Params& /*params*/) {}
-  /// How many trials it wants in all; nullopt: no limit of its own.
+  /// The number of trials that the scheduler uses in all; nullopt: no limit of its own.
   [[nodiscard]] virtual std::optional<int> capacity() const = 0;
-  /// Epochs the trial may train in all before its next decision (its rung, or its last epoch).
+  /// The epoch up to which the trial may train before its next decision (its rung, or its last epoch).
   [[nodiscard]] virtual int target(int trial) const = 0;
   /// The most epochs any trial gets.
   [[nodiscard]] virtual int max_epochs() const = 0;
-  /// Told after each epoch (1-based) of a trial. A non-finite value means that the trial has failed: the answer is
-  /// kStop and the trial counts as started but never ranks. Reports may come in any order, even ahead of the verdict
-  /// that they wait for (a store read again, trial by trial: answered kPause); one told twice changes nothing. Throws
-  /// Error{kInternal} for a trial or an epoch that cannot be, and for two values of one rung.
+  /// Called after each epoch (1-based) of a trial. A non-finite value means that the trial has failed: the result is
+  /// kStop, and the trial counts as started but never ranks. Reports may come in any order, even before the verdict
+  /// that they depend on (when a store is read again trial by trial; the result is then kPause). A repeated report
+  /// changes nothing. Throws Error{kInternal} for an impossible trial or epoch, and for two values of one rung.
   [[nodiscard]] virtual Decision report(int trial, int epoch, double value) = 0;
   /// The trial failed for a reason that has no value (out of memory, ...). Values reported before still rank, so that
   /// verdicts on others do not depend on when it failed. No effect on a trial that has ended.
   virtual void fail(int trial) = 0;
   /// Verdicts on paused trials that have fallen due since the last call, in order of trial; none on failed ones.
   [[nodiscard]] virtual std::vector<Verdict> take_verdicts() = 0;
-  /// Trial-epochs that `trials` more draws, the first of them `first`, would cost if none fails; for progress and plan.
-  /// Of a bracket that is only partly among them: its share. Draws beyond capacity cost nothing.
+  /// Trial-epochs that `trials` more draws, starting with draw `first`, would cost if none fails; for progress and
+  /// plan. A bracket that these draws fill only in part costs its share. Draws beyond capacity cost nothing.
   [[nodiscard]] virtual std::int64_t planned_epochs(int first, int trials) const = 0;
 };
 
@@ -87,8 +87,8 @@ struct PbtOptions {
   int population = 16;   ///< Trials that train side by side.
   int interval = 1;      ///< Epochs from one judgement to the next.
   int max_epochs = 100;  ///< Of every trial.
-  int truncation = 25;   ///< Percent: so many of the worst go on from copies of so many of the best; at most 50.
-  int resample = 25;     ///< Percent: how likely a copied parameter is drawn anew rather than moved.
+  int truncation = 25;   ///< Percent: this share, the worst, continue from copies of as many best; at most 50.
+  int resample = 25;     ///< Percent: the probability that a copied parameter is drawn anew rather than perturbed.
 };
 
 /// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
@@ -97,24 +97,24 @@ struct PbtOptions {
 /// Error{kConfig} unless 1 <= min_epochs <= max_epochs and eta >= 2.
 [[nodiscard]] std::vector<std::vector<Rung>> hyperband_brackets(const HyperbandOptions& options);
 
-/// Successive halving in each of Hyperband's brackets; survivors go on from where they stood. Draws fill brackets in
-/// order, pass after pass, until `run_caps.back()` trials were drawn; the bracket that a cap cuts begins with what is
-/// left. `run_caps`: every cap the study ever had, ascending (a raised cap begins the next bracket; the cut one stays
-/// cut). Empty: one pass. A rung keeps the best floor(started * eta^-i), ties to the lower trial, at most the finite.
-/// Where that is 0 (a bracket cut to fewer than eta^s trials), it keeps the best one: every bracket completes a trial,
-/// unless all that a rung kept fail. Every verdict on a rung falls due at once, when each of its trials has reported or
-/// failed. Throws Error{kConfig} for impossible options or caps.
+/// Successive halving in each of Hyperband's brackets; promoted trials resume from their state. Draws fill brackets in
+/// order, pass after pass, until `run_caps.back()` trials were drawn; a bracket that a cap cuts short begins with the
+/// trials that are left. `run_caps`: every cap the study ever had, ascending (a raised cap begins the next bracket; the
+/// bracket that was cut stays so). Empty: one pass. A rung keeps the best floor(started * eta^-i), ties to the lower
+/// trial, at most the finite. If that is 0 (a bracket cut to fewer than eta^s trials), it keeps the best one: every
+/// bracket completes a trial, unless all trials that a rung kept fail. All verdicts on a rung fall due together, when
+/// each of its trials has reported or failed. Throws Error{kConfig} for impossible options or caps.
 [[nodiscard]] std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
                                                         std::vector<int> run_caps);
 
 /// Population based training (Jaderberg et al., arXiv 1711.09846), by truncation. Every `interval` epochs a population
-/// waits until all of it has come so far; then the worst floor(n * truncation / 100) of its n trials that have not
-/// failed, ties to the lower trial, each go on from a copy of one of as many best, chosen at random, with that one's
-/// parameters explored: each is drawn anew from its distribution (resample percent), or multiplied by 0.8 or 1.2 and
-/// put back among its values (of a list: the neighbour below or above). Parameters named in `fixed` are copied as they
-/// are. What is chosen and drawn is a function of (seed, trial, epoch). Draws fill populations in order; those between
-/// two of `run_caps` (every cap the study ever had, ascending; empty: one population) are apart from all others.
-/// Throws Error{kConfig} for impossible options.
+/// waits until all of its trials have reached that epoch. n of them have not failed; the worst floor(n * truncation /
+/// 100) of these, ties to the lower trial, each continue from a copy of one of as many best trials, chosen at random,
+/// with that trial's parameters explored: each is drawn anew from its distribution (resample percent), or multiplied by
+/// 0.8 or 1.2 and moved back to one of its values (of a list: the neighbour below or above). Parameters named in
+/// `fixed` are copied unchanged. The choices and draws are a function of (seed, trial, epoch). Draws fill populations
+/// in order; those between two of `run_caps` (every cap the study ever had, ascending; empty: one population) are
+/// independent of all others. Throws Error{kConfig} for impossible options.
 [[nodiscard]] std::unique_ptr<Scheduler> make_pbt(const PbtOptions& options, trials::Goal goal, trials::Space space,
                                                   std::set<std::string> fixed, std::uint64_t seed,
                                                   std::vector<int> run_caps);

@@ -1,5 +1,5 @@
 #pragma once
-/// Rules of early stopping by name: what `early_stopping` in a config offers.
+/// Rules of early stopping by name: the values that `early_stopping` in a config may have.
 ///
 /// Every rule judges a trial by trials that were drawn before it, or in the order in which rungs were reached by draws,
 /// never by what happened to be known at the time. So a study ends in the same table on any number of slots and
@@ -15,7 +15,7 @@ namespace hfta::search {
 
 /// Numbers of every rule; each reads its own (StoppingRule::reads).
 struct StoppingOptions {
-  int max_epochs = 1;  ///< Of a trial that is not stopped: train.epochs.
+  int max_epochs = 1;  ///< Epochs of a trial that is not stopped: train.epochs.
   int min_epochs = 1;
   int min_trials = 5;
   int eta = 3;
@@ -50,15 +50,15 @@ struct StoppingRule {
 
 /// The median rule of Golovin et al., "Google Vizier" (2017), section 3.2: a trial is stopped after an epoch e where
 /// its best value so far is strictly worse than the median of the running means, up to e, of the trials drawn before it
-/// that reached e. From min_epochs on, and where there are at least min_trials of them.
+/// that reached e. This applies from min_epochs on, and if there are at least min_trials such trials.
 [[nodiscard]] std::unique_ptr<Scheduler> make_median(const StoppingOptions& options, trials::Goal goal,
                                                      const std::vector<int>& run_caps);
 
 /// Asynchronous successive halving, Algorithm 2 of Li et al., "A System for Massively Parallel Hyperparameter Tuning"
-/// (2020), by promotion: of the trials that have reached a rung, the best floor(n / eta) go on from where they stand,
+/// (2020), by promotion: of the trials that have reached a rung, the best floor(n / eta) resume from their states,
 /// the others wait. Trials count in the order of their draws at the first rung, and in the order of their promotion
-/// above. One that can no longer be promoted is stopped; a rung that promoted nobody promotes its best trial once no
-/// other can come. The draws between two run_caps are a race of their own.
+/// at later rungs. A trial that can no longer be promoted is stopped; a rung that has promoted no trial promotes its
+/// best trial once no other can reach it. The draws between two run_caps are compared only with each other.
 [[nodiscard]] std::unique_ptr<Scheduler> make_asha(const StoppingOptions& options, trials::Goal goal,
                                                    const std::vector<int>& run_caps);
 

@@ -21,9 +21,9 @@ struct Checkpoint {
 };
 
 /// Keeps the newest two generations per trial, in files
-/// `trial-<number>.epoch-<epoch>.<size in bytes>.<CRC-64>.safetensors`. Size and checksum stand in the file's name, so
-/// that payloads stay plain safetensors and a flipped bit is never loaded. Thread-safe if `files` is. The folder is
-/// listed once: one process at a time writes to it (one runner per study).
+/// `trial-<number>.epoch-<epoch>.<size in bytes>.<CRC-64>.safetensors`. Size and checksum are part of the file's name,
+/// so that files are plain safetensors and a file with a flipped bit is never loaded. Thread-safe if `files` is. The
+/// folder is listed once: one process at a time writes to it (one runner per study).
 class Checkpoints {
  public:
   /// `files` must outlive this. Nothing is created before the first save().
@@ -31,16 +31,16 @@ class Checkpoints {
   ~Checkpoints();
   Checkpoints(Checkpoints&&) noexcept;
 
-  /// Durable when it returns; on failure the earlier generations stay. Of the others only the newest generation before
-  /// `epoch` is kept: a trial that went back to an earlier epoch has nothing later any more.
+  /// Durable when it returns; on failure the earlier generations stay. Of the other generations, only the newest one
+  /// before `epoch` is kept: a trial that went back to an earlier epoch keeps no later generation.
   void save(int trial, int epoch, std::span<const std::byte> bytes);
-  /// The newest generation that verifies; damaged ones are passed over. nullopt if none is left. If none verifies and
-  /// one could not be read, throws Error{kStorage} rather than have a trial begin anew.
+  /// The newest generation whose checksum is right; damaged ones are skipped. nullopt if none is left. If none is right
+  /// and one could not be read, throws Error{kStorage}, so that the trial does not begin anew.
   [[nodiscard]] std::optional<Checkpoint> load(int trial);
   void remove(int trial);
   /// The generations of that epoch and earlier ones.
   void remove_up_to(int trial, int epoch);
-  /// Removes the generation of that epoch, which verifies but is of no use, and returns its file; nullopt if there is
+  /// Removes the generation of that epoch, which is undamaged but unusable, and returns its file; nullopt if there is
   /// none.
   std::optional<std::filesystem::path> discard(int trial, int epoch);
   /// Removes temporary files that a killed process left.
@@ -55,9 +55,9 @@ class Checkpoints {
 
 /// What states are kept for.
 enum class StateKind {
-  kRunning,   ///< Of trials that are not done: a stopped run goes on from them.
-  kFinished,  ///< The weights of the best finished trials; and, of trials that may become such, their best so far.
-  kCopied,    ///< Of other trials, that trials which are not done go on from a copy of.
+  kRunning,   ///< Of trials that are not done: a stopped run resumes from them.
+  kFinished,  ///< The weights of the best finished trials, and the best weights so far of trials that may join them.
+  kCopied,    ///< Copies of other trials' states that unfinished trials continue from.
 };
 inline constexpr std::array kStateKinds = {StateKind::kRunning, StateKind::kFinished, StateKind::kCopied};
 /// Of its folder: "running", "finished", "copied".
@@ -77,8 +77,8 @@ class StudyStates {
 /// `<store>.hfta`: the states of all its studies.
 [[nodiscard]] std::filesystem::path states_folder(const std::filesystem::path& store);
 
-/// `<store>.hfta/<study>`. Where characters of the name are unsafe in a path, or it is long, they are replaced and a
-/// checksum of the name is added, so that two studies never share a folder.
+/// `<store>.hfta/<study>`. If the name is long or has characters that are unsafe in a path, a safe name is made from it
+/// and a checksum of the name is added, so that two studies never share a folder.
 [[nodiscard]] std::filesystem::path checkpoint_folder(const std::filesystem::path& store, const std::string& study);
 
 }  // namespace hfta::storage

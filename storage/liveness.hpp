@@ -1,6 +1,6 @@
 #pragma once
-/// How processes that run a study, or want to, show that they live. A lease says who took the study; its holder's mark
-/// says whether it lives.
+/// How processes that run a study, or want to, show that they are alive. A lease names the process that took the study;
+/// the mark of this holder shows whether it is alive.
 
 #include <memory>
 #include <optional>
@@ -11,40 +11,41 @@
 
 namespace hfta::storage {
 
-/// This process's mark at a study: there, and beating beside whatever the process does, from construction to
-/// destruction.
+/// This process's mark at a study. From construction to destruction it exists and has a heartbeat, whatever the process
+/// does.
 class HolderMark {
  public:
   virtual ~HolderMark() = default;
-  /// No other mark has it: for the lease that goes with this mark.
+  /// A token that no other mark has: for the lease that belongs to this mark.
   [[nodiscard]] virtual std::string token() const = 0;
-  /// This process, for people: "process 4711 on host adele".
+  /// This process, for messages: "process 4711 on host adele".
   [[nodiscard]] virtual std::string holder() const = 0;
   /// Throws Error{kStorage} if the mark was removed: another process has taken the study. Thread-safe; does not ask the
   /// store.
   virtual void check_held() const = 0;
 };
 
-/// The marks at one study, for a process that wants it. Every failure is an Error{kStorage} that names the place.
+/// The marks at one study, for a process that wants to take it. Every failure is an Error{kStorage} that names the
+/// place.
 class HolderMarks {
  public:
   virtual ~HolderMarks() = default;
   /// What one look at a mark shows.
   struct Sight {
-    std::string beat;   ///< Becomes another with each beat.
-    bool dead = false;  ///< Its process is known to have ended. Where that cannot be known, the beat has to tell.
+    std::string beat;   ///< Changes with each beat.
+    bool dead = false;  ///< Its process is known to have ended. If that cannot be known, only the beat shows it.
   };
-  /// The mark that goes with a lease; nullopt if it is not there: its holder has let go.
+  /// The mark that belongs to a lease; nullopt if there is none: its holder has released the study.
   [[nodiscard]] virtual std::optional<Sight> look(const Lease& lease) = 0;
   /// Leaves a mark that beats every `period` seconds.
   [[nodiscard]] virtual std::unique_ptr<HolderMark> leave(double period) = 0;
   /// The names of all marks at the study, whoever left them.
   [[nodiscard]] virtual std::vector<std::string> names() = 0;
-  /// One that is not there is no error.
+  /// No error if there is no such mark.
   virtual void remove(const std::string& name) = 0;
 };
 
-/// What a mark shows to somebody who only looks.
+/// What a mark shows to code that only reads.
 struct LifeSign {
   bool alive = false;
   double silence = 0;  ///< Seconds since its last beat; infinite where that is not known.

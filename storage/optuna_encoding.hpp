@@ -11,7 +11,7 @@
 
 namespace hfta::storage {
 
-/// A distribution in Optuna's words.
+/// A distribution in Optuna's terms.
 struct OptunaDistribution {
   enum class Kind { kFloat, kInt, kCategorical };
   Kind kind = Kind::kCategorical;
@@ -21,8 +21,8 @@ struct OptunaDistribution {
   std::vector<trials::ParamValue> choices;  ///< kCategorical.
 };
 
-/// Optuna's nearest word for ours: it contains every value that ours can give. What Optuna cannot express (normal,
-/// q_*, 1/x) becomes a bounded Float or Int, a constant one choice.
+/// The nearest Optuna distribution, which contains every value that ours can give. A distribution that Optuna does not
+/// have (normal, q_*, 1/x) becomes a bounded Float or Int; a constant becomes one choice.
 [[nodiscard]] OptunaDistribution to_optuna(const trials::Distribution& distribution);
 
 /// A row of trial_params, less its names.
@@ -32,8 +32,8 @@ struct EncodedParam {
   bool exact = true;  ///< False if decode() would give another value (an integer beyond 2^53, minus zero).
 };
 
-/// Throws Error{kInternal} if the value is none of the distribution's: another type, or not one of the choices. Where
-/// rounding put a value a hair outside the bounds, the stored bounds are widened to it.
+/// Throws Error{kInternal} if the distribution cannot give the value: another type, or not one of the choices. If
+/// rounding put a value slightly outside the bounds, the stored bounds are widened to include it.
 [[nodiscard]] EncodedParam encode(const OptunaDistribution& distribution, const trials::ParamValue& value);
 
 /// The value that a row of trial_params stands for. Throws Error{kStorage} if it stands for none.

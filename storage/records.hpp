@@ -18,9 +18,9 @@ struct StudyRecord {
   std::string name;
   std::string metric;  ///< Name of what is optimised: val_accuracy, ...
   trials::Goal goal = trials::Goal::kMinimize;
-  trials::Space space;      ///< True distributions; Optuna's tables get what Optuna has words for.
+  trials::Space space;      ///< Exact distributions; Optuna's tables get the nearest that Optuna has.
   std::string config;       ///< Snapshot of the config's text, as it was read.
-  std::string config_json;  ///< The same, normalised: what an edited config is compared with.
+  std::string config_json;  ///< The same, normalised; an edited config is compared with it.
   std::vector<int> run_caps;
 };
 
@@ -39,10 +39,10 @@ struct NewTrial {
   std::optional<int> seen_rounds = std::nullopt;  ///< Trial::seen_rounds.
 };
 
-/// A trial that another program has added and nobody has begun, as Optuna's enqueue_trial does: WAITING.
+/// A trial that another program has added, as by Optuna's enqueue_trial, and that no run has begun: WAITING.
 struct EnqueuedTrial {
   int number = 0;
-  trials::Params params;  ///< What it is to be tried with; the rest is the sampler's to choose.
+  trials::Params params;  ///< The parameters that are given; the sampler chooses the rest.
 };
 
 /// An array of slots as it was opened or changed.
@@ -50,7 +50,7 @@ struct ArrayRecord {
   int array = 0;                  ///< 0-based count of arrays of the study.
   std::string device, partition;  ///< partition: the shape-changing parameters, "hidden=64".
   int width = 0, chunk = 0, threads = 0;
-  std::string choices_json;  ///< Lowering per op, and how each was come by (measured, remembered, not measured).
+  std::string choices_json;  ///< Lowering per op, and the source of each (measured, remembered, not measured).
 };
 
 /// Slot `slot` of `array` trained `trial` in round `round` (study-wide count), bringing it to `epoch`.
@@ -74,7 +74,7 @@ struct StateChange {
   std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
 };
 
-/// A trial goes on from a copy of another. Its parameters are those of the trial, by name; others are not kept.
+/// A trial continues from a copy of another. Only parameters with the names of the trial's own are kept.
 struct CopyRecord {
   int trial = 0;  ///< number
   trials::Copy copy;
@@ -100,9 +100,9 @@ struct Changes {
 
 /// The right of one process to run a study.
 struct Lease {
-  std::int64_t fence = 0;  ///< From 1; raised by one whenever somebody takes the study.
-  std::string token;       ///< Tells this lease from any other, of a deleted study of that name too.
-  std::string holder;      ///< For people: "process 4711 on host adele".
+  std::int64_t fence = 0;  ///< From 1; raised by one whenever a process takes the study.
+  std::string token;       ///< Different for every lease, also from those of a deleted study of that name.
+  std::string holder;      ///< For messages: "process 4711 on host adele".
   bool operator==(const Lease&) const = default;
 };
 

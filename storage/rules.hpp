@@ -1,5 +1,5 @@
 #pragma once
-/// What every store does alike: which values it takes, and how it says no. For the rooms below storage/.
+/// Rules that all stores share: which values they accept, and how they refuse others. For the rooms below storage/.
 
 #include <cstddef>
 #include <map>
@@ -15,18 +15,19 @@ namespace hfta::storage {
 
 /// COMPLETE, PRUNED or FAIL.
 [[nodiscard]] bool has_ended(trials::State state);
-/// The value that Optuna's rules let a trial of that state have. Throws Error{kInternal} for COMPLETE without a number.
+/// The value that a trial of that state may have by Optuna's rules. Throws Error{kInternal} for COMPLETE without a
+/// number.
 [[nodiscard]] std::optional<double> value_to_store(const StateChange& change);
 
-/// A space in Optuna's words, by parameter.
+/// A space in Optuna's terms, by parameter.
 using Distributions = std::map<std::string, OptunaDistribution>;
 [[nodiscard]] Distributions distributions_of(const trials::Space& space);
 /// encode() for the parameter of that name; its errors name it, and one that the space has not is Error{kInternal}.
 [[nodiscard]] EncodedParam encode(const Distributions& distributions, const std::string& name,
                                   const trials::ParamValue& value);
 
-/// Throws Error{kStorage} if a word of the metric or the space is not UTF-8, Error{kInternal} for a choice that is no
-/// finite number.
+/// Throws Error{kStorage} if text of the metric or the space is not UTF-8, Error{kInternal} for a choice that is a
+/// non-finite number.
 void check_words(const StudyRecord& study);
 
 /// Follows `seen`.
@@ -34,12 +35,12 @@ void check_words(const StudyRecord& study);
 
 // ---- Refusals; `store` is its name in messages, printable ----
 
-/// `names`: of the studies that there are, printable.
+/// `names`: of the existing studies, printable.
 [[nodiscard]] Error no_study(const std::string& store, const std::string& study, const std::vector<std::string>& names);
 [[nodiscard]] Error name_is_taken(const std::string& store, const std::string& study);
 [[nodiscard]] Error name_is_empty(const std::string& store);
 [[nodiscard]] Error no_trial(int number, std::size_t trials);
-/// `now`: who has the study; nullopt: it is gone.
+/// `now`: the current lease of the study; nullopt: it is gone.
 [[nodiscard]] Error lease_is_lost(const std::string& store, const std::string& study, const std::optional<Lease>& now);
 
 }  // namespace hfta::storage

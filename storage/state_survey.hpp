@@ -1,5 +1,5 @@
 #pragma once
-/// What lies in a folder of states, for one who only looks.
+/// Lists a folder of states, for code that only reads.
 
 #include <cstddef>
 #include <filesystem>
@@ -26,8 +26,8 @@ struct StateEntry {
 };
 
 /// Every entry of `folder`, which is `root` or lies below it, by name; the files of states are read whole, one after
-/// the other. No link below `root` is followed. Empty if the folder is absent; what vanishes meanwhile is left out.
-/// Throws Error{kStorage} if it cannot be listed, or is no folder.
+/// the other. No link below `root` is followed. Empty if the folder is absent; files that vanish meanwhile are left
+/// out. Throws Error{kStorage} if it cannot be listed, or is no folder.
 [[nodiscard]] std::vector<StateEntry> survey_states(const std::filesystem::path& root,
                                                     const std::filesystem::path& folder);
 

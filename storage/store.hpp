@@ -1,5 +1,5 @@
 #pragma once
-/// The study store, as drivers, reports and simulations use it, whatever it is made of. What keeps studies is a room
+/// The interface of a study store for drivers, reports and simulations, whatever the backend. Each backend has a room
 /// (storage/sqlite, storage/memory); storage/stores has the table of those that a URL can name.
 
 #include <chrono>
@@ -22,15 +22,15 @@ struct StatesPlace {
   std::filesystem::path folder;  ///< The study's, below it.
 };
 
-/// One connection. Not thread-safe; several connections to one store may be used side by side, in threads and in
-/// programs. What happened in a round is written in one transaction: what commit() returned from is as durable as the
-/// store is. Every failure is an Error{kStorage} that names the store and what to do; where a call says that something
-/// is our bug, an Error{kInternal}. A call that throws has written nothing. A study that is not there is an
-/// Error{kStorage} which names the nearest, unless a call says otherwise. While another program locks the store, a call
-/// waits for up to 10 s (see Patience), then throws Error{kLocked}.
+/// One connection. Not thread-safe; several connections to one store may be used at the same time, in threads and in
+/// programs. The results of a round are written in one transaction, which is as durable as the store is when commit()
+/// returns. Every failure is an Error{kStorage} that names the store and what to do; if a call's comment says that
+/// something is our bug, it is an Error{kInternal}. A call that throws has written nothing. A study that does not exist
+/// is an Error{kStorage} that names the nearest one, unless a call says otherwise. While another program locks the
+/// store, a call waits for up to 10 s (see Patience), then throws Error{kLocked}.
 ///
-/// Numbers come back as they were given, NaN and infinities too, but minus zero as zero in what was measured. Words of
-/// a study's metric and space are UTF-8. tests/storage/contract_test.cpp tries what is said here on every store.
+/// Numbers are read back as they were written, NaN and infinities too, except that minus zero becomes zero in metrics.
+/// Text of a study's metric and space is UTF-8. tests/storage/contract_test.cpp tests this contract on every store.
 class Store {
  public:
   virtual ~Store() = default;
@@ -39,9 +39,9 @@ class Store {
 
   // ---- Studies ----
 
-  /// In the order of their making.
+  /// In the order in which they were created.
   [[nodiscard]] virtual std::vector<StudySummary> studies() = 0;
-  /// nullopt if there is none of that name. Throws Error{kStorage} if its config is not what was written. A study that
+  /// nullopt if there is none of that name. Throws Error{kStorage} if its config is damaged. A study that
   /// Optuna alone made has an empty config.
   [[nodiscard]] virtual std::optional<StudyRecord> find(const std::string& study) = 0;
   /// Throws Error{kStorage} if the name is taken or empty.
@@ -51,25 +51,26 @@ class Store {
 
   // ---- Trials ----
 
-  /// Adds trials as RUNNING with their parameters, in one transaction; returns their numbers, in order: each the number
-  /// of trials before it. Their draws count on from the last. A parameter that is not in the study's space, or a value
-  /// that its distribution cannot give, is our bug.
+  /// Adds trials as RUNNING with their parameters, in one transaction; returns their numbers, in order: each is the
+  /// number of trials before it. Their draws continue from the last one. A parameter that is not in the study's space,
+  /// or a value that its distribution cannot give, is our bug.
   virtual std::vector<int> add_trials(const std::string& study, const std::vector<NewTrial>& trials,
                                       trials::UtcTime when) = 0;
-  /// Trials that wait to be begun, by number, less those that we drew. What stands for no value is given as text.
+  /// WAITING trials, by number, without those that we drew. A stored parameter that stands for no value is given as
+  /// text.
   [[nodiscard]] virtual std::vector<EnqueuedTrial> enqueued(const std::string& study) = 0;
-  /// Makes a waiting trial ours: RUNNING with `params`, its draw the next one; or, where `failure` says why it cannot
-  /// be tried, FAIL. One transaction. False, and nothing is written, if it waits no more: another program was first.
-  /// A number that the study has not, and parameters as in add_trials, are our bug.
+  /// Takes a waiting trial: it becomes RUNNING with `params` and gets the next draw; or, if `failure` says why it
+  /// cannot be tried, FAIL. One transaction. Returns false and writes nothing if the trial is not waiting any more:
+  /// another program was first. A number that the study does not have, and parameters as in add_trials, are our bug.
   [[nodiscard]] virtual bool claim(const std::string& study, int number, const trials::Params& params,
                                    trials::UtcTime when, const std::string& failure) = 0;
-  /// Whether another connection has written to the store since the last call; true the first time. Costs next to
-  /// nothing. A write that leaves everything as it was may go untold.
+  /// Whether another connection has written to the store since the last call; true the first time. Cheap.
+  /// A write that changes nothing may be missed.
   [[nodiscard]] virtual bool changed_outside() = 0;
-  /// What becomes of trials whose rows are not those that were written, by their digests.
+  /// What to do with trials whose rows do not match their digests.
   enum class Damage {
     kRefuse,  ///< Throws Error{kStorage} naming them.
-    kMark,    ///< They are FAIL without any number, and the reason says "damaged"; see is_marked().
+    kMark,    ///< They are read as FAIL without any values, and the reason says "damaged"; see is_marked().
   };
   /// Whether kMark has marked the trial.
   [[nodiscard]] static bool is_marked(const trials::Trial& trial);
@@ -84,46 +85,47 @@ class Store {
 
   // ---- Arrays and rounds ----
 
-  /// By array. This and rounds() throw Error{kStorage} for rows that are not those that were written, rounds() also for
-  /// those of its occupancy.
+  /// By array. This and rounds() throw Error{kStorage} for rows that do not match their digests, rounds() also for the
+  /// rows of its occupancy.
   [[nodiscard]] virtual std::vector<ArrayRecord> arrays(const std::string& study) = 0;
   /// By round, then array.
   [[nodiscard]] virtual std::vector<RoundRecord> rounds(const std::string& study) = 0;
   /// By round, array and slot.
   [[nodiscard]] virtual std::vector<OccupancyRecord> occupancy(const std::string& study) = 0;
 
-  /// One transaction; all or nothing. What was written before under the same trial and epoch, array, round and array,
-  /// or round, array and slot is replaced; a trial's test metrics are added to by name. A trial's value is stored as
-  /// Optuna has it: none for FAIL and RUNNING, none where a PRUNED one is NaN. An unknown trial, and COMPLETE without a
-  /// number, is our bug. Without changes nothing is asked or written.
+  /// One transaction; all or nothing. An earlier record of the same trial and epoch, array, round and array,
+  /// or round, array and slot is replaced; a trial's test metrics are merged by name. A trial's value is stored as in
+  /// Optuna: none for FAIL and RUNNING, and none for PRUNED if it is NaN. An unknown trial, and COMPLETE without a
+  /// number, are our bug. Without changes nothing is read or written.
   virtual void commit(const std::string& study, const Changes& changes) = 0;
   /// From now on every commit() reaches the fault "in-transaction" before it is durable. `faults` must outlive this.
   virtual void use(const Faults& faults) = 0;
 
   // ---- Who runs a study ----
 
-  /// Who took the study last, whether it runs still or not; nullopt if nobody has. The study need not be there.
+  /// The lease of the process that took the study last, whether it still runs or not; nullopt if none has. The study
+  /// need not exist.
   [[nodiscard]] virtual std::optional<Lease> lease(const std::string& study) = 0;
-  /// Takes the study over from the lease `seen` (nullopt: nobody's) and returns the new one, numbered one higher;
-  /// nullopt if somebody else was first. Compare and swap, in one transaction.
+  /// Takes the study over from the lease `seen` (nullopt: no lease) and returns the new lease, numbered one higher;
+  /// nullopt if another process was first. Compare and swap, in one transaction.
   [[nodiscard]] virtual std::optional<Lease> take_lease(const std::string& study, const std::optional<Lease>& seen,
                                                         const std::string& token, const std::string& holder) = 0;
   /// From now on this object writes to that study (create, update, add_trials, claim, commit) only while `lease` is the
-  /// one in the store: each of these looks inside its transaction, and otherwise writes nothing and throws Error{kBusy}
-  /// naming the new holder. Without this call, writes ask for no lease.
+  /// one in the store: each of these calls checks this inside its transaction; if it is not, the call writes nothing
+  /// and throws Error{kBusy} naming the new holder. Without a call of hold(), writes check no lease.
   virtual void hold(const std::string& study, const Lease& lease) = 0;
-  /// The same look alone, before something beside the store is written. Throws Error{kBusy}.
+  /// The same check alone, for use before something besides the store is written. Throws Error{kBusy}.
   virtual void check_held(const std::string& study) = 0;
-  /// The marks at a study, for a process that wants it; makes the place for them where there is none.
+  /// The marks at a study, for a process that wants to take it; creates the place for marks if it does not exist.
   [[nodiscard]] virtual std::unique_ptr<HolderMarks> marks(const std::string& study) = 0;
-  /// What the mark that goes with a lease shows to somebody who only looks: writes nothing, waits for nothing, throws
-  /// nothing. nullopt: there is no mark. `clock` says how long ago its last beat was.
+  /// What the mark that belongs to a lease shows to code that only reads: writes nothing, does not wait, throws
+  /// nothing. nullopt: there is no mark. `clock` is used to tell how long ago its last beat was.
   [[nodiscard]] virtual std::optional<LifeSign> life_sign(const std::string& study, const Lease& lease,
                                                           const Clock& clock) = 0;
 
   // ---- The store ----
 
-  /// Where training states that belong to a study are to lie; nothing is made.
+  /// The place for a study's training states; creates nothing.
   [[nodiscard]] virtual StatesPlace states(const std::string& study) const = 0;
 
   /// While it lives, calls wait only so long for another program that locks the store. `store` must outlive it.

@@ -38,7 +38,7 @@ struct ExaminedStudy {
 
   [[nodiscard]] bool is_being_run() const { return runner && runner->alive; }
   [[nodiscard]] const trials::Trial* trial(int number) const;
-  /// Is RUNNING, as far as the driver counts: it goes on, from its state if it has one.
+  /// Whether the trial counts as RUNNING for the driver: it will be resumed, from its state if it has one.
   [[nodiscard]] static bool goes_on(const trials::Trial& trial);
 };
 

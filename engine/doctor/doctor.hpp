@@ -13,7 +13,7 @@ namespace hfta::engine {
 
 enum class Severity {
   kOk,      ///< As it should be.
-  kNote,    ///< To be known; nothing is lost, and a run goes on.
+  kNote,    ///< For information; nothing is lost, and a run can continue.
   kDamage,  ///< Something is lost or wrong, or keeps runs from going on.
 };
 [[nodiscard]] const char* name_of(Severity severity);

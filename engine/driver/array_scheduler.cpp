@@ -90,10 +90,10 @@ void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
   }
 }
 
-// Before the device's slots are filled. Trials of a method that learns are drawn when slots want them: those that its
-// array has empty, or as many as one can be opened for. Which partition a draw belongs to is known afterwards, so as
-// many strays may come to wait for arrays of their own. Whether to draw follows from nothing but what waits and what is
-// open: a run that was killed between two draws goes on with the second.
+// Called before the device's slots are filled. Trials of a method that learns are drawn only for free slots: the empty
+// ones of the device's array, or as many as a new array can have. The partition of a draw is known only afterwards, so
+// as many draws may turn out to belong to other partitions, and wait for arrays of their own. Whether to draw depends
+// only on the waiting trials and the open arrays: a run that was killed between two draws continues with the second.
 void ArrayScheduler::draw_for(std::size_t device) {
   if (!ledger_.learns()) return plan_ahead();
   const std::unique_ptr<OpenArray>& array = arrays_[device];
@@ -112,10 +112,10 @@ void ArrayScheduler::draw_for(std::size_t device) {
   }
 }
 
-// Methods that do not learn may run ahead. Hyperband's rungs wait for all of a bracket, so its trials are planned at
-// once; others as arrays need them. The store knows of a trial when it gets a slot: until then an enqueued one may come
-// before it. How many are planned follows from how many have begun, not from how many have rows or wait: a study that
-// goes on must see what one that was never stopped sees, for widths follow from it.
+// Methods that do not learn may draw ahead. Hyperband's rungs wait for all trials of a bracket, so these are planned
+// together; other trials are planned as arrays need them. A trial enters the store when it gets a slot: until then an
+// enqueued trial may come before it. The number of planned trials depends on how many have begun, not on how many have
+// rows or wait: widths depend on it, so a resumed study must plan as one that was never stopped.
 void ArrayScheduler::plan_ahead() {
   const bool all = ledger_.scheduler().capacity().has_value();
   const auto ahead = kAhead * widest_ * static_cast<std::int64_t>(trainers_.size());
@@ -143,8 +143,8 @@ void ArrayScheduler::fill(OpenArray& array, WriteBatch& page) {
   }
 }
 
-// A state that the trial's model cannot take (of other shapes, say) belongs to another history, whole as its file may
-// be: the trial goes on from the one before it, or begins anew.
+// A state that does not fit the trial's model (for example because of other shapes) belongs to another history, even if
+// its file is undamaged: the trial resumes from the state before it, or begins anew.
 void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
   TrialRecord& entry = ledger_.entry(draw);
   const int number = ledger_.trial(draw).number;
@@ -229,9 +229,9 @@ void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
   fill(array, page);
 }
 
-// An array that cannot be filled is left for a clearly fuller one if its trials will have company later: trials of the
-// same partition that wait for verdicts, or that are still to be drawn. States move bit for bit, so only time is at
-// stake: moving must not cost more than the empty slots do.
+// A device leaves an array that cannot be filled for a clearly fuller one if more trials of the array's partition will
+// come later: trials that wait for verdicts, or that are still to be drawn. States move bit for bit, so this affects
+// only time: moving must not cost more than the empty slots do.
 bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
   if (ledger_.learns()) return false;  // its empty slots are drawn for
   if (queue_.ready(array.partition()) > 0) return false;

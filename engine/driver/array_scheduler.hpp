@@ -19,17 +19,17 @@
 
 namespace hfta::engine {
 
-/// Where it puts a trial never changes what the trial computes, only how soon. Where memory does not suffice, arrays
-/// become half as wide; a trial that cannot be trained alone, tried twice, has failed. Devices are known by their
+/// The slot of a trial never changes what the trial computes, only how soon. If memory runs out, arrays become half as
+/// wide; a trial fails if memory does not suffice for it alone, after two tries. Devices are identified by their
 /// index.
 class ArrayScheduler {
  public:
-  /// What the packer cannot do by itself.
+  /// The calls that the scheduler makes on the driver.
   struct Calls {
     std::function<bool(int most)>
-        draw;  ///< Plans at most so many more trials and puts them in the queue; false: there are none.
+        draw;  ///< Plans at most that many more trials and puts them in the queue; false: there are none.
     std::function<bool(int draw)>
-        enter;  ///< Has the store know the trials up to `draw`; false: not now, the store is locked or a stop is asked.
+        enter;  ///< Adds the trials up to `draw` to the store; false: not now, as it is locked or a stop is requested.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
     std::function<void(const std::string& line)> note;              ///< For the user.
     Pause pause;                                                    ///< Whether measuring is to end early.
@@ -37,27 +37,27 @@ class ArrayScheduler {
 
   struct Options {
     std::optional<int> width;  ///< The config's; unset: each partition's recommended one.
-    bool refill = true;        ///< False: slots that fall empty stay so until the whole array is.
+    bool refill = true;        ///< False: emptied slots stay empty until the whole array is empty.
   };
 
   /// `trainers`: one per device, not owned. `first_array`: the study's arrays so far.
   ArrayScheduler(std::vector<Trainer*> trainers, const Options& options, int first_array, TrialTable& ledger,
                  ReadyQueue& queue, CheckpointManager& keeper, const Clock& clock, Calls calls);
 
-  /// Opens the array `id` on the device as an earlier run left it, its trials in the slots they had: (slot, draw).
-  /// Widths may decide the last bits of a sum, so a run that was stopped goes on as wide as it was. Where the array may
-  /// not be so wide any more, its trials go to the queue.
+  /// Opens the array `id` on the device as an earlier run left it, with its trials in the slots they had: (slot, draw).
+  /// A width may affect the last bits of a sum, so a resumed run keeps the width of the stopped run. If the array may
+  /// not be that wide any more, its trials go to the queue.
   void reopen(std::size_t device, int id, const std::string& partition, int width,
               const std::vector<std::pair<int, int>>& trials);
 
-  /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. What the store should
-  /// know of it is added to `changes`. Throws Error{kDevice} if the device fails; see lose().
+  /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
+  /// of this for the store are added to `changes`. Throws Error{kDevice} if the device fails; see lose().
   void prepare(std::size_t device, WriteBatch& page);
-  /// The device's array is gone with its slots' states: its trials go back to their last checkpoints.
+  /// The device's array and its slots' states are lost: its trials go back to their last checkpoints.
   void lose(std::size_t device);
   /// The same, and the device is not used any more.
   void retire(std::size_t device);
-  /// The array is gone because memory ran out in a round: from now on arrays of that partition are half as wide there.
+  /// The array is lost because memory ran out in a round: from now on arrays of that partition are half as wide there.
   void run_out_of_memory(std::size_t device, const std::string& what);
 
   /// The array of each device, null where none is open.
@@ -83,7 +83,7 @@ class ArrayScheduler {
   std::vector<DeviceFacts> facts_;
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;
-  std::set<int> alone_;  ///< Draws for which memory did not suffice once, with nobody beside them.
+  std::set<int> alone_;  ///< Draws that ran out of memory once with no other trial beside them.
   Options options_;
   int next_array_;
   int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.

@@ -1,9 +1,10 @@
-// Driver: a study of a method that learns goes on from where it stood.
+// Driver: resumes a study of a method that learns.
 //
-// What a draw knows is how far every trial was when a slot fell empty. After a kill, states may be behind the store, by
-// other numbers of epochs each; were the trials to go on side by side, later draws would know of one more and of
-// another less than in an undisturbed run. So those behind train first, alone, up to what the store has of them. It has
-// their rounds already: these are neither counted nor recorded. Then everyone is where the last round left them.
+// A draw sees the epochs that every trial had when a slot became empty. After a kill, the states of trials may be
+// behind the store, each by another number of epochs. If all trials simply resumed side by side, later draws would see
+// more epochs of one trial and fewer of another than in an undisturbed run. So the trials that are behind are first
+// trained, alone, up to the epochs that the store has of them. The store has these rounds already, so they are neither
+// counted nor recorded. Afterwards every trial is where the last round left it.
 
 #include "engine/driver/driver_impl.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Which training states lie on disk: those that a stopped run goes on from, and the weights of the best finished
-/// trials; see storage::StateKind.
+/// Decides which training states are on disk: those that a stopped run resumes from, and the weights of the best
+/// finished trials; see storage::StateKind.
 
 #include <filesystem>
 #include <functional>
@@ -16,12 +16,12 @@
 
 namespace hfta::engine {
 
-/// The best of the COMPLETE trials that it is told of, ties to the lower number: whose weights are kept.
+/// The best of the COMPLETE trials added, ties to the lower number: the trials whose weights are kept.
 class BestTrials {
  public:
-  /// At most `keep` of them; one at least, which is tested when the study ends.
+  /// Keeps at most `keep` trials, and at least one, which is tested when the study ends.
   BestTrials(int keep, trials::Goal goal);
-  /// The number of the trial that is not among them any more, which may be this one; nullopt if all have room.
+  /// Returns the number of the trial that is no longer among the best, which may be this one; nullopt if all fit.
   std::optional<int> add(int number, double value);
   [[nodiscard]] bool contains(int number) const;
   /// Best first.
@@ -37,30 +37,31 @@ class BestTrials {
   std::vector<Kept> best_;  ///< Best first, at most `most_`.
 };
 
-/// Running states belong to trials that are not done; finished ones are what a trial's value was measured on: of the
-/// best `keep` COMPLETE trials and, with metric.select best, of trials that still run. A copied one is what its trial
-/// goes on from until that has a running one: while it is there, running ones are of what the trial was before.
-/// What is to be written and removed goes into pages; only begin(), restore() and finished_state() touch the disk.
+/// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
+/// of the best `keep` COMPLETE trials and, with metric.select best, of trials that still run. A copied state is the one
+/// that its trial continues from until the trial has a running state of its own: while a copied state exists, running
+/// states are from before the copy. Files to write and to remove are added to write batches; only begin(), restore()
+/// and finished_state() access the disk.
 class CheckpointManager {
  public:
-  /// `settle`: brings everything that was handed to the recorder to disk.
+  /// `settle`: returns when everything that was passed to the StudyWriter is on disk.
   CheckpointManager(storage::StudyStates& states, const StudyConfig& config, std::function<void()> settle);
 
-  /// Learns what lies on disk and removes what no trial of the ledger needs.
+  /// Reads which files are on disk and removes those that no trial of the table needs.
   void begin(TrialTable& ledger);
 
-  /// Has the state of a trial after `entry.trained` epochs written, if it has changed since that was last done.
+  /// Adds the state of a trial after `entry.trained` epochs to the batch, if it has changed since it was last written.
   void save(TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
-  /// Brings a trial that is in no slot as far as memory and disk allow: its state, and `trained`, which says how far it
-  /// goes; null, and 0, if the trial has to start anew.
+  /// Restores a trial that is in no slot from memory or disk: its newest state, and `trained`, the epochs that the
+  /// state has had; null and 0 if the trial has to start anew.
   [[nodiscard]] HeldState restore(TrialRecord& entry, int number);
 
-  /// What restore() gave does not fit the trial's model: the next one gives the state before it. Returns the file,
-  /// which is gone; nullopt if the state was not from disk.
+  /// The state that restore() gave does not fit the trial's model: the next restore() gives the state before it.
+  /// Returns the state's file, which has been removed; nullopt if the state was not from disk.
   [[nodiscard]] std::optional<std::filesystem::path> discard(TrialRecord& entry, int number);
 
-  /// A trial goes on from `state`, a copy of another's after as many epochs; null: it has to be made again, from the
-  /// start. What the trial was before is gone with the page.
+  /// A trial continues from `state`, a copy of another trial's state after as many epochs; null: the state has to be
+  /// trained again, from the start. The trial's earlier states are removed when the batch is written.
   void copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
   /// A trial is COMPLETE: keeps `state` on disk if it is among the best.
   void keep(int number, double value, int epoch, const HeldState& state, WriteBatch& page);
@@ -73,7 +74,7 @@ class CheckpointManager {
  private:
   [[nodiscard]] storage::Checkpoints& of(storage::StateKind kind) { return states_.of(kind); }
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
-  /// The newest one of at most so many epochs; later ones, written by a run that was killed in front of its
+  /// The newest state of at most that many epochs; later states, written by a run that was killed before its
   /// transaction, are removed.
   [[nodiscard]] std::optional<storage::Checkpoint> load_up_to(storage::StateKind kind, int number, int epoch);
 

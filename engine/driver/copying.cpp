@@ -1,8 +1,8 @@
-// Driver: trials that go on from a copy of another, as a scheduler's verdict may say.
+// Driver: trials that continue from a copy of another trial, as a scheduler's verdict may say.
 //
-// The copy is on disk before the transaction that tells of it, so that a run which is killed at any moment finds
-// either the trial as it was or the state that it goes on from. Should that be lost, the trial is trained again as the
-// trials were that its state was made by (lineage.hpp), to the same bits.
+// The copy is on disk before the transaction that records it, so that after a kill at any moment a run finds either the
+// trial as before the copy or the state that it continues from. If that state is lost, it is trained again, each epoch
+// as in the trial of its lineage that first trained it (lineage.hpp), to the same bits.
 
 #include <fmt/format.h>
 

@@ -15,15 +15,15 @@ class DeviceWorkers {
  public:
   struct Ended {
     std::size_t worker = 0;
-    double seconds = 0;        ///< That the job took.
-    std::exception_ptr error;  ///< What it threw.
+    double seconds = 0;        ///< Duration of the job.
+    std::exception_ptr error;  ///< The exception that the job threw.
   };
   virtual ~DeviceWorkers() = default;
   [[nodiscard]] virtual std::size_t count() const = 0;
   /// REQUIRES that the worker has no job.
   virtual void start(std::size_t worker, std::function<void()> job) = 0;
   [[nodiscard]] virtual bool busy(std::size_t worker) const = 0;
-  /// Waits until a job has ended, and takes it away. REQUIRES that some worker is busy.
+  /// Waits until a job has ended, and removes it from its worker. REQUIRES that some worker is busy.
   [[nodiscard]] virtual Ended wait() = 0;
 };
 

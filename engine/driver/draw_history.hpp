@@ -1,5 +1,5 @@
 #pragma once
-/// The history that draws are given (search/history.hpp), kept up as trials report and end.
+/// The history that draws are given (search/history.hpp), updated as trials report and end.
 
 #include <optional>
 #include <utility>
@@ -10,18 +10,19 @@
 
 namespace hfta::engine {
 
-/// Trials are known by their draw. Reports are told when their round is over. Not thread-safe.
+/// Trials are identified by their draw. A report is added when its round is over. Not thread-safe.
 class DrawHistory {
  public:
   void add(const trials::Params& params) { trials_.push_back({params, {}, std::nullopt, std::nullopt}); }
   /// Forgets the latest draw, which has neither begun nor ended.
   void pop() { trials_.pop_back(); }
-  /// The metric after the trial's next epoch, not finite where it diverged, and what its value would be now.
+  /// The metric after the trial's next epoch (not finite if the trial diverged), and the value it would have if it
+  /// ended now.
   void report(int draw, double metric, std::optional<double> value);
   /// `round`: see Trial::ended_round; unset: known to every later draw.
   void end(int draw, trials::State state, std::optional<int> round);
 
-  /// As a draw sees it that is made when `rounds` rounds are over. They never decrease.
+  /// The history for a draw that is made when `rounds` rounds are over. `rounds` never decreases from call to call.
   [[nodiscard]] const search::History& after(int rounds);
 
  private:
@@ -30,7 +31,7 @@ class DrawHistory {
     trials::State state = trials::State::kComplete;
   };
   search::History trials_;
-  std::vector<End> ends_;  ///< That no draw has seen yet.
+  std::vector<End> ends_;  ///< Ends that no draw has seen yet.
 };
 
 }  // namespace hfta::engine

@@ -47,8 +47,8 @@ Driver::Driver(const StudyConfig& config, const DriverDependencies& seams)
     : impl_(std::make_unique<Impl>(config, seams)) {}
 Driver::~Driver() = default;
 
-// Whoever takes a study over removes files under the hands of a holder that was stopped: its next file operation fails
-// and says "No such file". What is wrong then is not the storage.
+// A process that takes a study over removes files that a suspended holder still uses. The holder's next file operation
+// then fails with "No such file", although the storage is not at fault.
 Outcome Driver::run() {
   try {
     return impl_->run();
@@ -82,7 +82,7 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
       told_round(first_round),
       began(all.clock.seconds()) {}
 
-// Devices at work use what is about to go.
+// Busy devices use objects that are about to be destroyed.
 Driver::Impl::~Impl() {
   aborting = true;
   while (any_busy()) (void)seams.workers.wait();
@@ -125,7 +125,7 @@ void Driver::Impl::end() {
   recorder.flush();
 }
 
-// What the store has of the study becomes what this run knows of it.
+// Loads the study from the store into this run.
 void Driver::Impl::go_on() {
   ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
@@ -139,11 +139,11 @@ void Driver::Impl::go_on() {
   if (!ledger.learns() || !begin_catching_up()) reopen_arrays();
 }
 
-// Arrays as they were left, every other trial in the queue.
+// Opens arrays as the stopped run left them; every other trial goes to the queue.
 void Driver::Impl::reopen_arrays() {
   std::set<int> seated;
   for (LeftArray& array : left) {
-    // Only what goes on exactly from where it stood keeps its slot; the others have to catch up first.
+    // Only a trial that resumes exactly where it stopped keeps its slot; the others have to catch up first.
     std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
       TrialRecord& entry = ledger.entry(place.second);
       if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;

@@ -1,5 +1,5 @@
 #pragma once
-/// Drives a study to its end: draws trials, keeps arrays full, records every round, stops and goes on.
+/// Runs a study to its end: draws trials, keeps arrays full, records every round, stops and resumes.
 
 #include <atomic>
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace hfta::engine {
 
-/// Everything of the world that the driver touches. Nothing is owned; all must outlive the driver.
+/// Everything outside itself that the driver uses. Nothing is owned; all must outlive the driver.
 struct DriverDependencies {
   storage::Store& store;
   std::vector<Trainer*> trainers;  ///< One per device, at least one.
@@ -29,7 +29,8 @@ struct DriverDependencies {
   const std::atomic<int>& stop;  ///< 0, or the signal that asks to stop after the step at hand.
   const Faults& faults;
   bool record_beside = true;  ///< Write beside training; false: in between, for tests and simulations.
-  std::size_t state_memory = std::size_t{4} << 30;  ///< Bytes of states that wait in memory; beyond it, on disk alone.
+  std::size_t state_memory = std::size_t{4}
+                             << 30;  ///< Bytes of paused states kept in memory; further states are on disk alone.
 };
 
 /// How a run ended.
@@ -40,8 +41,8 @@ struct Outcome {
   double seconds = 0;         ///< Of this run.
 };
 
-/// One run of a study that is in the store already (see study.hpp), held by this process alone. What a study comes to
-/// does not depend on widths, on the number or speed of devices, or on where it was interrupted.
+/// One run of a study that is in the store already (see study.hpp) and that only this process runs. The result of a
+/// study does not depend on widths, on the number or speed of devices, or on where it was interrupted.
 class Driver {
  public:
   Driver(const StudyConfig& config, const DriverDependencies& seams);
@@ -50,8 +51,8 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   /// Trains until the study is finished or a stop is asked for. A round is one epoch of every trial in one device's
-  /// array; devices take theirs side by side, each at its own pace. A device that fails gives its trials back to the
-  /// others. To be called once.
+  /// array; devices run their rounds in parallel, each at its own pace. If a device fails, the other devices train its
+  /// trials. To be called once.
   /// Throws whatever the seams throw, and Error{kDevice} when no device is left; what was committed stays, and another
   /// run goes on from there.
   [[nodiscard]] Outcome run();

@@ -1,4 +1,4 @@
-// Driver: how trials come into the store, those that the sampler draws and those that other programs enqueue.
+// Driver: adds trials to the store, both drawn by the sampler and enqueued by other programs.
 
 #include <fmt/format.h>
 

@@ -15,10 +15,10 @@ struct LeftArray {
   int id = 0;
   std::string partition;
   int width = 0;
-  std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial whose latest epoch that was.
+  std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial whose latest epoch was in that round.
 };
 
-/// In order of device, as far as the devices' names tell it. Empty if the study has no round.
+/// In order of device, as far as the devices' names show it. Empty if the study has no round.
 [[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study,
                                                  const TrialTable& ledger);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// From an epoch's metrics to the one number that the study is about.
+/// The value of the study's metric, taken from an epoch's metrics.
 
 #include <map>
 #include <string>
@@ -11,8 +11,8 @@ struct Measurement {
   std::string failure;  ///< "train_loss is nan at epoch 3; finite until epoch 2" if it has diverged; else empty.
 };
 
-/// A trial has diverged when its training loss or the study's metric is not finite. Throws Error{kConfig} naming the
-/// metrics there are if `metric` is none of them.
+/// A trial has diverged when its training loss or the study's metric is not finite. Throws Error{kConfig}, naming
+/// the available metrics, if `metric` is not one of them.
 [[nodiscard]] Measurement measure(const std::map<std::string, double>& metrics, const std::string& metric, int epoch);
 
 }  // namespace hfta::engine

@@ -1,5 +1,5 @@
 #pragma once
-/// An array of slots that is open on a device, with the trials that sit in it.
+/// An array of slots that is open on a device, with the trials in its slots.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hfta::engine {
 
-/// Used by one thread at a time. Trials are known by their draw.
+/// Used by one thread at a time. Trials are identified by their draw.
 class OpenArray {
  public:
   static constexpr int kEmpty = -1;
@@ -27,23 +27,25 @@ class OpenArray {
   /// Lowest empty slot, or kEmpty.
   [[nodiscard]] int free_slot() const;
 
-  /// Puts a trial into an empty slot: from `state`, or from the start if that is null. If that throws, the trial is
-  /// where it was.
+  /// Puts a trial into an empty slot: from `state`, or from the start if that is null. If this throws, the trial has
+  /// not moved.
   void start(int slot, int draw, const HeldState& state, TrialTable& ledger);
-  /// The slot that a trial sits in, or kEmpty.
+  /// The slot of a trial, or kEmpty.
   [[nodiscard]] int slot_of(int draw) const;
-  /// After an epoch that was trained again: the slot goes on as whom the trial's state was trained by from there.
+  /// After an epoch that was trained again: from here on the slot trains with the identity that the lineage of the
+  /// trial's state has for the next epoch.
   void follow(int slot, TrialTable& ledger);
   [[nodiscard]] HeldState extract(int slot) { return std::make_shared<const SlotState>(array_->extract(slot)); }
   void clear(int slot);
-  /// Changes the width; trials in slots that go move down into empty ones first. REQUIRES width >= occupied().
+  /// Changes the width; trials in slots that are removed first move down into empty slots. REQUIRES width >=
+  /// occupied().
   void resize(int width, TrialTable& ledger);
 
   [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) {
     return array_->run_epoch(pause);
   }
   [[nodiscard]] std::string device() const { return array_->info().device; }
-  /// What the store should know of the array, if it has changed since the last call.
+  /// The array's record for the store, if it has changed since the last call.
   [[nodiscard]] std::optional<storage::ArrayRecord> take_changes();
   [[nodiscard]] int id() const { return id_; }
 

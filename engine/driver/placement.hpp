@@ -1,5 +1,5 @@
 #pragma once
-/// Which partition a device works on: pure functions of what waits and of what devices there are.
+/// Which partition a device works on: pure functions of the waiting trials and of the devices.
 
 #include <string>
 #include <vector>
@@ -10,15 +10,15 @@ namespace hfta::engine {
 struct WaitingPartition {
   std::string name;
   double work = 0;   ///< Trial-epochs that wait; above 0.
-  double speed = 0;  ///< Of the devices that have an array of it open, together; see DeviceFacts.
+  double speed = 0;  ///< Sum over the devices that have an array of it open; see DeviceFacts.
 };
 
-/// For a device of speed `speed` that has nothing to do: devices share the partitions so that each works through an
-/// equal time's work. Ties go to the first name. REQUIRES some partition.
+/// The partition for an idle device of speed `speed`. Partitions are divided so that each device gets work for an equal
+/// time. Ties go to the first name. REQUIRES some partition.
 [[nodiscard]] const WaitingPartition& partition_for(const std::vector<WaitingPartition>& waiting, double speed);
 
-/// Into how many arrays a partition's trials are to be divided, because devices have nothing to do: its share, by work,
-/// of `idle` devices; at least 1. `all_work`: of all partitions.
+/// The number of arrays that a partition's trials are divided into because devices are idle: the partition's share, by
+/// work, of `idle` devices; at least 1. `all_work`: the work of all partitions.
 [[nodiscard]] int parts_of(double work, double all_work, int idle);
 
 }  // namespace hfta::engine

@@ -1,5 +1,5 @@
 #pragma once
-/// How fast a run is, and the words for its status. Nothing here prints.
+/// The speed of a run, and the text of its status. Nothing here prints.
 
 #include <cstdint>
 #include <deque>

@@ -13,21 +13,21 @@
 
 namespace hfta::engine {
 
-/// Within a partition, trials that were trained before come first, then the earlier draw. No question goes through all
-/// trials or all partitions: there may be thousands of either.
+/// Within a partition, trials that have been trained before come first, then earlier draws. No call walks all trials or
+/// all partitions, because there may be thousands of either.
 class ReadyQueue {
  public:
   explicit ReadyQueue(TrialTable& ledger) : ledger_(ledger) {}
 
   /// REQUIRES that the trial is assigned to a partition, and kReady.
   void push(int draw);
-  /// Takes a trial out. REQUIRES that it is in.
+  /// Removes a trial. REQUIRES that it is in the queue.
   void take(int draw);
   [[nodiscard]] int ready(const std::string& partition) const;
   [[nodiscard]] int ready() const { return total_; }
-  /// Trials ready in the partition that has most of them.
+  /// The number of ready trials in the partition that has the most of them.
   [[nodiscard]] int most_ready() const { return sizes_.empty() ? 0 : *sizes_.rbegin(); }
-  /// The `count` partitions with most work, or all: most work first, ties by name.
+  /// The `count` partitions with the most work, or all if there are fewer: most work first, ties by name.
   [[nodiscard]] std::vector<std::string> richest(std::size_t count) const;
   /// Epochs to train before the trials' next decisions.
   [[nodiscard]] double work(const std::string& partition) const;
@@ -50,8 +50,8 @@ class ReadyQueue {
 
   TrialTable& ledger_;
   std::map<std::string, Line> lines_;                ///< None of them is empty.
-  std::set<std::pair<double, std::string>> ranked_;  ///< Less the work, of each line.
-  std::multiset<int> sizes_;                         ///< Of each line.
+  std::set<std::pair<double, std::string>> ranked_;  ///< (-work, partition) of each line.
+  std::multiset<int> sizes_;                         ///< Number of trials of each line.
   int total_ = 0;
   double work_ = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// Draws of a method that learns, made again from what the store says that each of them had seen.
+/// Repeats the draws of a method that learns, from the store's record of the results that each draw had seen.
 
 #include <optional>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace hfta::engine {
 
-/// One draw, as it is and as it is drawn again.
+/// One draw: the stored parameters, and those of the repeated draw.
 struct Redraw {
   int number = 0;  ///< Of the trial.
   trials::Params stored, drawn;
 };
 
-/// Every trial of the study that a method drew by what it had seen, in the order of draws; empty for methods that do
-/// not learn. Trials that another program changed since may come out otherwise. Throws as the store does.
+/// Every trial of the study that a method drew from results it had seen, in the order of draws; empty for methods that
+/// do not learn. The repeated draws may differ if another program has changed trials since. Throws as the store does.
 [[nodiscard]] std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store);
 
 }  // namespace hfta::engine

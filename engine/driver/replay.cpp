@@ -1,4 +1,4 @@
-// TrialTable's side of resuming: what the store has is told to the scheduler again.
+// TrialTable's part of resuming: the stored epochs are reported to the scheduler again.
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Driver: what an epoch brought.
+// Driver: the results of an epoch.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Who runs a study, for those who only look.
+/// Which process runs a study, for code that only reads.
 
 #include <optional>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace hfta::engine {
 
-/// Who took the study last, and whether it shows signs of life; see storage::Store::life_sign. Writes nothing, waits
-/// for nothing. nullopt: nobody ever has.
+/// The process that took the study last, and whether it shows signs of life; see storage::Store::life_sign. Writes
+/// nothing and does not wait. nullopt: no process has ever taken the study.
 [[nodiscard]] std::optional<Runner> runner_of(storage::Store& store, const std::string& study, const Clock& clock);
 
 }  // namespace hfta::engine

@@ -1,4 +1,4 @@
-// Driver: states that go to disk while the study runs.
+// Driver: writes states to disk while the study runs.
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// A config's search as objects: who draws, who decides, and how many trials there will be.
+/// A config's search as objects: the sampler, the scheduler, and the number of trials.
 
 #include <memory>
 #include <optional>
@@ -16,8 +16,8 @@ struct Strategy {
   std::unique_ptr<search::Scheduler> scheduler;
   std::optional<int> cap;  ///< By run_cap and the scheduler; unset: no limit.
 
-  /// Trials in all where `enqueued` of them were not the sampler's: a grid is tried as a whole beside them. Unset: no
-  /// limit.
+  /// The number of all trials if `enqueued` of them were not drawn by the sampler: a grid is tried completely besides
+  /// them. Unset: no limit.
   [[nodiscard]] std::optional<int> trials(int enqueued = 0) const;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// A config and the study it makes in a store: begun, compared, gone on with.
+/// A config and its study in a store: begin it, compare it with the config, resume it.
 
 #include <filesystem>
 #include <map>
@@ -12,10 +12,12 @@
 
 namespace hfta::engine {
 
-/// What beside its text a config was read from; kept in the store, so that a study can go on from the store alone.
+/// What a config was read from besides its text; kept in the store, so that a study can be resumed from the store
+/// alone.
 struct ConfigOrigin {
-  std::filesystem::path file;       ///< Absolute: relative paths in the config start from its folder.
-  std::vector<Override> overrides;  ///< --set and its kin, less those that only say where and how wide to run.
+  std::filesystem::path file;  ///< Absolute: relative paths in the config start from its folder.
+  std::vector<Override>
+      overrides;  ///< --set and similar options, except those that only say where and how wide to run.
 };
 
 /// The record that a new study of this config gets. `models`: the files it trains, whose content it is held to.
@@ -28,21 +30,22 @@ struct ConfigOrigin {
 /// Fingerprints of the model files that a stored study is held to, by ModelFacts::file. Throws as origin_of.
 [[nodiscard]] std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored);
 
-/// What `stored` becomes when the study goes on with `config`: raised run_cap, array, log and comments may differ.
+/// The record that `stored` becomes when the study is resumed with `config`: raised run_cap, array, log and comments
+/// may differ.
 /// Throws Error{kConfig} listing every other difference, saying that Optuna made the study, or naming one of `models`
-/// (those that were read by now) whose content is not what it was.
+/// (those read so far) whose content has changed.
 [[nodiscard]] storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
                                              const ConfigOrigin& origin, const std::vector<ModelFacts>& models = {});
 
 /// Whether nothing is left to do: every trial drawn and done, and the best one tested where there are test data.
 [[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);
 
-/// `<study>-2`, or the first number from there on that is not taken.
+/// `<study>-2`, or the next higher number whose name is not taken.
 [[nodiscard]] std::string fresh_name(storage::Store& store, const std::string& study);
 
-/// Has the trainer check configurations at the edges of the space: every combination of the shape-changing parameters'
-/// extreme values (up to 256), each with all others at one end and at the other, and every other parameter's extremes
-/// one by one. Throws what Trainer::check throws.
+/// Makes the trainer check configurations at the edges of the space: every combination of the shape-changing
+/// parameters' extreme values (up to 256), each with all others at one end and at the other, and every other
+/// parameter's extremes one by one. Throws what Trainer::check throws.
 void check_extremes(const StudyConfig& config, Trainer& trainer);
 
 }  // namespace hfta::engine

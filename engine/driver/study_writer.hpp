@@ -1,5 +1,5 @@
 #pragma once
-/// Writes what a run brings, in the order in which it happened, beside training.
+/// Writes the results of a run in the order in which they happened, while training continues.
 
 #include <atomic>
 #include <memory>
@@ -20,27 +20,29 @@ namespace hfta::engine {
 /// A training state that the run's memory and a file on its way to disk share.
 using HeldState = std::shared_ptr<const SlotState>;
 
-/// What a moment of the run brings, written in this order: a crash in between leaves a file too many, or a state that
-/// is behind the store, never a COMPLETE trial without its weights, a copy without what it is of, or a state ahead of
-/// the store.
+/// The changes of one moment of the run. They are written in the order of these members. A crash in between may leave
+/// an unneeded file, or a state that is behind the store, but never a COMPLETE trial without its weights, a copy
+/// without the copied state, or a state ahead of the store.
 struct WriteBatch {
   struct File {
     storage::StateKind kind = storage::StateKind::kRunning;
     int number = 0, epoch = 0;
     HeldState state;
   };
-  std::vector<File> kept;  ///< What this transaction says is there: weights of COMPLETE trials, states of copies.
+  std::vector<File> kept;  ///< Files that the transaction refers to: weights of COMPLETE trials, states of copies.
   storage::Changes changes;
-  /// Trials that go on from a copy, and after which epoch: without earlier running and finished files, before `states`.
+  /// Trials that continue from a copy, and after which epoch: their earlier running and finished files are removed
+  /// before `states` are written.
   std::vector<std::pair<int, int>> outdated;
-  std::vector<File> states;                                  ///< Of trials that go on.
+  std::vector<File> states;                                  ///< Of trials that continue.
   std::vector<std::pair<storage::StateKind, int>> needless;  ///< Trials without files of a kind from now on.
-  std::vector<Event> events;                                 ///< Told when the transaction is durable.
+  std::vector<Event> events;                                 ///< Sent when the transaction is durable.
 };
 
-/// One thread that writes pages. Pages that wait become one, so that a busy store, or a slow disk, costs training
-/// nothing: rows queue. While another program locks the store, however it does that, the recorder says so and tries on.
-/// Called by one thread; the store, the checkpoints' writing and the sink are its own until it is flushed.
+/// One thread that writes batches. Waiting batches are merged into one, so that a busy store or a slow disk does not
+/// slow training down: rows queue. While another program locks the store, by whatever kind of lock, the writer reports
+/// it and retries. Called by one thread; only the writer uses the store, the sink, and the checkpoints for writing
+/// until it is flushed.
 class StudyWriter {
  public:
   struct Places {
@@ -50,43 +52,43 @@ class StudyWriter {
     const Clock& clock;
     const Faults& faults;
     const std::atomic<int>&
-        stop;            ///< Not 0: the run is to stop, and waits ten seconds more for a store that is locked.
+        stop;            ///< Not 0: the run is to stop, and waits at most ten more seconds for a locked store.
     bool beside = true;  ///< False: add() writes at once, in the caller's thread.
   };
   StudyWriter(const Places& places, std::string study);
-  /// Writes what is left if that can be done.
+  /// Writes the remaining batches if possible.
   ~StudyWriter();
   StudyWriter(const StudyWriter&) = delete;
   StudyWriter& operator=(const StudyWriter&) = delete;
 
-  /// Throws what went wrong with an earlier page, after which no page is written any more.
+  /// Throws the error of an earlier batch, after which no batch is written any more.
   void add(WriteBatch page);
   /// Returns when everything added is durable. Throws as add(), and Error{kLocked} when a stop was asked for and the
   /// store stays locked.
   void flush();
-  /// The same, but false, with things left to write, where another program locks the store.
+  /// The same, but returns false, with batches left to write, if another program locks the store.
   [[nodiscard]] bool try_flush();
-  // The next three go to the store at once, and say nullopt if another program locks it: the first two after a quarter
-  // of a second. They throw as the store does and as add().
+  // The next three call the store at once, and return nullopt if another program locks it, the first two of them after
+  // a quarter of a second. They throw as the store does and as add().
   /// Store::add_trials.
   [[nodiscard]] std::optional<std::vector<int>> add_trials(const std::vector<storage::NewTrial>& trials,
                                                            trials::UtcTime when);
   /// Store::claim.
   [[nodiscard]] std::optional<bool> claim(int number, const trials::Params& params, trials::UtcTime when,
                                           const std::string& failure);
-  /// Store::enqueued where another program has written to the store since the last look; nullopt also where none has,
-  /// or where the store is at work.
+  /// Store::enqueued if another program has written to the store since the last call; nullopt also if none has, or if
+  /// the store is busy writing.
   [[nodiscard]] std::optional<std::vector<storage::EnqueuedTrial>> enqueued();
 
-  /// Throws Error{kBusy} if the study was taken over from this run; where that cannot be asked, nothing. From any
-  /// thread.
+  /// Throws Error{kBusy} if another process has taken the study from this run; does nothing if the store cannot be
+  /// read. From any thread.
   void check_held();
 
-  /// A page could not be written; add() says why. From any thread.
+  /// Whether a batch could not be written; add() throws the reason. From any thread.
   [[nodiscard]] bool failed() const;
-  /// States are on their way to disk.
+  /// Whether states are being written to disk or wait for it.
   [[nodiscard]] bool saving() const;
-  /// Seconds that writing the last page's states took.
+  /// Seconds that writing the last batch's states took.
   [[nodiscard]] double saving_seconds() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-/// What a run knows of its study's trials, in memory: one entry per draw, beside the sampler and the scheduler.
+/// What a run knows about its study's trials, in memory: one entry per draw, with the sampler and the scheduler.
 
 #include <array>
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace hfta::engine {
 /// Where a trial is.
 enum class Phase {
   kReady,     ///< May go into a slot: new, promoted, or interrupted.
-  kTraining,  ///< Sits in a slot.
+  kTraining,  ///< Is in a slot.
   kPaused,    ///< Waits for a verdict.
   kDone,      ///< COMPLETE, PRUNED or FAIL.
 };
@@ -38,61 +38,61 @@ struct TrialRecord {
   int recorded = 0;       ///< Epochs the store has, or gets with this round's commit.
   int trained = 0;        ///< Epochs its training state has had. Behind `recorded` while a lost state is trained again.
   int copied = 0;         ///< Trial::copies' last epoch, from where `value` counts; 0: it has none.
-  bool begun = false;     ///< It has been in a slot, or has ended without.
+  bool begun = false;     ///< It has been in a slot, or has ended without being in one.
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
-  HeldState state;        ///< Held while it is in no slot; null: to be read from disk, or not begun.
-  std::optional<double> value;  ///< Its value, were it to end now; unset before its first epoch.
+  HeldState state;  ///< Held while the trial is in no slot; null: the state is on disk, or the trial has not begun.
+  std::optional<double> value;  ///< The value it would have if it ended now; unset before its first epoch.
   int value_epoch = 0;          ///< The epoch that `value` was measured at.
   HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
-  search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest word.
+  search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest decision.
 };
 
-/// What a report meant.
+/// The effect of a report.
 struct ReportResult {
-  bool recorded = false;  ///< New to the store, not training repeated after a lost state.
+  bool recorded = false;  ///< The epoch is new to the store, not trained again after a lost state.
   double value = 0;       ///< The metric at this epoch.
   std::string failure;    ///< Why the trial has failed; empty if it has not.
 };
 
-/// Trials are known by their draw (0-based). Not thread-safe.
+/// Trials are identified by their draw (0-based). Not thread-safe.
 class TrialTable {
  public:
   TrialTable(const StudyConfig& config, const std::vector<int>& run_caps);
 
-  /// Takes over a stored study: every trial of ours with its epochs, told to the scheduler in (epoch, trial) order, so
-  /// that it knows what it knew. `numbers`: draw -> number. Trials in `stored` that are not ours are left alone.
-  /// REQUIRES that nothing was drawn yet.
+  /// Restores a stored study: adds every trial that we drew with its epochs, and reports them to the scheduler in
+  /// (epoch, trial) order, which restores its state. `numbers`: draw -> number. Trials in `stored` that we did not draw
+  /// are ignored. REQUIRES that nothing was drawn yet.
   void restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers);
 
-  /// Trials that have a place in the study's order: those in the store, and behind them those that are planned.
+  /// The number of trials in the study's order: those in the store, then those that are planned.
   [[nodiscard]] int drawn() const { return static_cast<int>(entries_.size()); }
-  /// Of these, those in the store.
+  /// The number of these that are in the store.
   [[nodiscard]] int entered() const { return entered_; }
   /// Whether another trial may be drawn.
   [[nodiscard]] bool can_draw() const;
-  /// Of these, those that have been in a slot, or have ended without.
+  /// The number of these that have been in a slot, or have ended without being in one.
   [[nodiscard]] int begun() const { return begun_; }
   /// Epochs that a trial gets on average if none fails.
   [[nodiscard]] double mean_epochs() const;
-  /// Whether draws depend on what earlier trials brought.
+  /// Whether draws depend on the results of earlier trials.
   [[nodiscard]] bool learns() const { return learns_; }
   /// Plans at most `k` further trials, which have no number yet; returns how many. 0: there are no more, and can_draw()
-  /// is false. `rounds`: of the study, that are over.
+  /// is false. `rounds`: the study's rounds that are over.
   int plan(int k, int rounds);
   /// The store has given these numbers to the next planned trials.
   void enter(const std::vector<int>& numbers);
-  /// Gives up what is planned, so that another trial takes the place; it will be planned again.
+  /// Drops the planned trials, so that another trial can take their place; they will be planned again.
   void forget_planned();
   /// Enters a trial that the store has; returns its draw. REQUIRES that none is planned.
   int add(int number, trials::Params params, bool enqueued = false);
-  /// Whether one more trial may be entered that the sampler has not thought of.
+  /// Whether one more trial may be entered that the sampler did not draw.
   [[nodiscard]] bool has_room() const { return !strategy_.cap || entered_ < *strategy_.cap; }
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
-  /// What the trial is trained with from where it stands.
+  /// The parameters that the trial is trained with from its current epoch.
   [[nodiscard]] const trials::Params& params(int draw) { return trials::latest_params(trial(draw)); }
-  /// As whom the trial's state is trained on.
+  /// The identity with which the trial's state is trained further; see lineage.hpp.
   [[nodiscard]] Identity identity(int draw) const {
     return identity_of(trials_, draw, entries_.at(static_cast<std::size_t>(draw)).trained);
   }
@@ -102,39 +102,39 @@ class TrialTable {
   /// How many trials there will be in all; unset: no limit.
   [[nodiscard]] std::optional<int> cap() const { return strategy_.trials(enqueued_); }
 
-  /// Enters an epoch that a slot trained, and asks the scheduler, whose answer is then the entry's decision. Epochs
-  /// that are already recorded are not told again; a trial that diverges in one of them has failed.
+  /// Enters an epoch that a slot trained, and asks the scheduler, whose answer becomes the entry's decision. Epochs
+  /// that are already recorded are not reported again; a trial that diverges in one of them has failed.
   [[nodiscard]] ReportResult report(int draw, const SlotReport& report);
-  /// Verdicts that have fallen due; each is the entry's decision already.
+  /// Verdicts that have fallen due; each is already set as the entry's decision.
   [[nodiscard]] std::vector<search::Verdict> take_verdicts();
-  /// The trial goes on from a copy of another, after its last epoch; its value is yet to come.
+  /// The trial continues from a copy of another, after its last epoch; it has no value until its next report.
   void copy(int draw, const search::CopyOf& copy);
-  /// Copies that fell due in restore(), of which the store knows nothing yet.
+  /// Copies that fell due in restore() and that the store does not have yet.
   [[nodiscard]] std::vector<search::Verdict> take_copies_due() { return std::exchange(copies_due_, {}); }
-  /// Ends a trial. `round`: the one at hand, or to come; unset: no draw was made that did not see it.
+  /// Ends a trial. `round`: the current round, or the next one; unset: every draw after this trial has seen its end.
   void finish(int draw, trials::State state, const std::string& reason, std::optional<int> round);
   /// Says which arrays the trial fits in.
   void assign(int draw, std::string partition);
-  /// Moves a trial that is not done to another phase. In no slot, it holds `state`.
+  /// Moves a trial that is not done to another phase. If it is in no slot, it holds `state`.
   void rest(int draw, Phase phase, HeldState state);
   void seat(int draw);
-  /// Trials that hold a state in memory, with its bytes. Thousands may wait for a verdict: nobody goes through all of
-  /// them in every round.
+  /// Trials that hold a state in memory, with its bytes. Thousands may wait for a verdict, so no round walks all of
+  /// them.
   [[nodiscard]] const std::map<int, std::size_t>& holding() const { return holding_; }
-  /// Of all of them.
+  /// The sum over all of them.
   [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
-  /// Those whose state is newer than its checkpoint, by draw. Each state is returned once.
+  /// The trials whose state is newer than its checkpoint, by draw. Each state is returned once.
   [[nodiscard]] std::set<int> take_unsaved() { return std::exchange(unsaved_, {}); }
-  /// Lets the state go that is on disk too.
+  /// Releases the state, which is on disk too.
   void release(int draw);
   /// The first trial of a partition. REQUIRES that there is one.
   [[nodiscard]] int example_of(const std::string& partition) const;
   /// Paused trials of a partition.
   [[nodiscard]] int paused(const std::string& partition) const;
-  /// Trials in that state.
+  /// The number of trials in that state.
   [[nodiscard]] int count(trials::State state) const { return counts_.at(static_cast<std::size_t>(state)); }
 
-  /// Every trial that will ever be drawn is done.
+  /// Whether every trial that will ever be drawn is done.
   [[nodiscard]] bool finished() const;
   /// Trial-epochs recorded.
   [[nodiscard]] std::int64_t epochs() const { return epochs_; }
@@ -142,11 +142,11 @@ class TrialTable {
   [[nodiscard]] std::optional<std::int64_t> epochs_left() const;
   /// Epochs until the trial's next decision.
   [[nodiscard]] int epochs_to_target(int draw);
-  /// The best value that a COMPLETE trial has, or that one still in the running would have if it ended now.
+  /// The best value of the COMPLETE trials and of the unfinished ones, as if these ended now.
   [[nodiscard]] std::optional<BestSoFar> best() const;
 
  private:
-  /// An epoch that the store has of a trial; `record` null: it has none.
+  /// Enters an epoch that the store has of a trial; `record` null: the store has none.
   struct Past {
     int draw = 0;
     const trials::EpochRecord* record = nullptr;
@@ -173,16 +173,16 @@ class TrialTable {
   std::vector<TrialRecord> entries_;
   std::vector<trials::Trial> trials_;
   std::array<int, 5> counts_{};               ///< By trials::State.
-  std::set<std::pair<double, int>> ranking_;  ///< Of trials that may still be the best: best first.
+  std::set<std::pair<double, int>> ranking_;  ///< Trials that may still be the best: best first.
   std::map<int, std::size_t> holding_;        ///< Bytes by draw.
   std::set<int> unsaved_;                     ///< Some of holding_.
   std::size_t held_bytes_ = 0;
   std::map<std::string, int> paused_;  ///< By partition.
   std::vector<search::Verdict> copies_due_;
   std::int64_t epochs_ = 0;
-  int entered_ = 0;   ///< Those before it are in the store.
-  int begun_ = 0;     ///< Of those: by TrialRecord::begun.
-  int enqueued_ = 0;  ///< Of those: not the sampler's.
+  int entered_ = 0;   ///< Trials before this draw are in the store.
+  int begun_ = 0;     ///< The number of those that have TrialRecord::begun.
+  int enqueued_ = 0;  ///< The number of those that the sampler did not draw.
   bool exhausted_ = false;
 };
 

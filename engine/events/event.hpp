@@ -1,5 +1,5 @@
 #pragma once
-/// What happens in a study, as data. Whoever is told of an event may rely on it: what it says is durable.
+/// What happens in a study, as data. The content of an event is durable before the event is sent.
 
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@ struct RunStarted {
   std::string metric;
   trials::Goal goal = trials::Goal::kMinimize;
   std::vector<std::string> devices;
-  bool resumed = false;  ///< It goes on with a study that the store has.
+  bool resumed = false;  ///< The run resumes a study that the store has.
 };
 
 /// A trial is in a slot, and has no epoch yet.
@@ -36,7 +36,7 @@ struct EpochEnded {
   int array = 0, slot = 0;
 };
 
-/// After its `epoch`th epoch a trial goes on from a copy of another, with these parameters.
+/// After its `epoch`th epoch a trial continues from a copy of another, with these parameters.
 struct TrialCopied {
   int trial = 0, epoch = 0, source = 0;
   trials::Params params;

@@ -29,7 +29,7 @@ struct ReportInput {
   std::vector<storage::RoundRecord> rounds = {};      ///< For the time that training took.
   std::vector<storage::OccupancyRecord> places = {};  ///< By round.
   std::optional<Occupancy> occupancy = {};            ///< Absent without rounds.
-  std::optional<Runner> runner = {};     ///< Who ran the study last; absent where nobody has, or nobody asked.
+  std::optional<Runner> runner = {};  ///< The process that ran the study last; unset if none has, or if not requested.
   std::vector<std::string> damage = {};  ///< What is not as it was written, a line each; see Store::Damage.
 };
 

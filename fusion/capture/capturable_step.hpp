@@ -1,6 +1,6 @@
 #pragma once
-/// The training step of one chunk on a device whose work can be captured: all that changes between steps is read from
-/// StepParams, and the host waits for nothing.
+/// The training step of one chunk on a device, in a form that can be captured: everything that changes between steps is
+/// read from StepParams, and the host never waits for the device.
 
 #include <ATen/core/Tensor.h>
 

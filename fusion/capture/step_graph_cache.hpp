@@ -14,9 +14,9 @@
 
 namespace hfta::fusion {
 
-/// What a graph of a step is for: everything that it could not be told by StepParams.
+/// The key of a step's graph: everything that may differ between steps and is not in StepParams.
 struct StepKey {
-  std::vector<at::Tensor> memory;  ///< What is read and written that is not the chunk's own.
+  std::vector<at::Tensor> memory;  ///< Memory that the step reads or writes and that is not the chunk's own.
   std::vector<int> part_of;
   std::int64_t samples = 0;
 
@@ -24,14 +24,14 @@ struct StepKey {
   [[nodiscard]] bool same_as(const StepKey& other) const;
 };
 
-/// Runs steps of one chunk: the first of a key op by op, then from a graph. Not for two threads at once.
+/// Runs steps of one chunk: the first step of a key op by op, later ones from a graph. Not for two threads at once.
 class StepGraphCache {
  public:
   /// `lane`: null where nothing is captured; must outlive it. `why_not`: "" unless graphs can never be made.
   StepGraphCache(StepGraphRecorder* lane, std::string why_not);
 
-  /// Has `step` done: by calling it, or by a graph of it made before with the same key. `why_not`: "" unless no graph
-  /// may be used this time. A step that cannot be captured is called.
+  /// Runs `step`: by calling it, or by replaying a graph that was captured from it with the same key. `why_not`: ""
+  /// unless no graph may be used this time. A step that cannot be captured is called.
   void run(const StepKey& key, const std::string& why_not, const std::function<void()>& step);
 
   [[nodiscard]] const StepCounts& counts() const { return counts_; }

@@ -1,6 +1,6 @@
 #pragma once
 /// Everything that changes from step to step or from trial to trial, for the slots of one chunk, in one piece of memory
-/// on the device: what a captured step reads there, so that it never has to be captured again for their sake.
+/// on the device. A captured step reads it there, so that these changes never need a new capture.
 
 #include <ATen/core/Tensor.h>
 

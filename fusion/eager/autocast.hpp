@@ -1,5 +1,5 @@
 #pragma once
-/// bfloat16 where it does no harm: LibTorch's own choice, op by op.
+/// bfloat16 for the ops that LibTorch's autocast chooses.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,7 +9,7 @@
 
 namespace hfta::fusion {
 
-/// While it lives, ops that this thread calls on `device` run as under torch.autocast(device, torch.bfloat16,
+/// While this object lives, ops that this thread calls on `device` run as under torch.autocast(device, torch.bfloat16,
 /// cache_enabled=False), if `precision` is kBfloat16; else nothing changes. For a forward: its backward finds the types
 /// that it needs by itself.
 class Autocast {

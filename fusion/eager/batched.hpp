@@ -9,7 +9,7 @@
 
 namespace hfta::fusion {
 
-/// A node that runs through LibTorch's own batching (functorch), or, where that has no way or is not wanted, slot by
+/// A node that runs through LibTorch's own batching (functorch), or, if functorch cannot batch it or must not, slot by
 /// slot.
 class BatchedOp {
  public:
@@ -31,7 +31,7 @@ class BatchedOp {
                                       const RunContext& context) const;
 
   BoxedOp op_;
-  std::vector<ValueId> written_;  ///< What an op in place gives back.
+  std::vector<ValueId> written_;  ///< The values that an in-place op returns.
   mutable std::atomic<bool>
       by_slot_;  ///< The same from the first call on, on every thread: it depends on the op alone.
 };

@@ -135,7 +135,7 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
       return;
     }
   }
-  // A stack of what slots gave would not be a view of what they were given.
+  // Stacking the slots' outputs would not give a view of the inputs.
   const bool viewed =
       makes_view(node) && written.empty() && std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
         return id != kNoValue && sharing_.written[static_cast<std::size_t>(id)];
@@ -194,7 +194,7 @@ ValueEnv Program::share(std::span<const at::Tensor> inputs, std::span<const at::
   return kept;
 }
 
-// What the first part left, as the second takes it: with a slot dimension if it comes from samples.
+// A value of the first part in the form that the second part takes: with a slot dimension if it comes from samples.
 ValueEnv Program::joined(std::span<const ValueEnv* const> shared, int slots) const {
   ValueEnv values = *shared.front();
   for (const ValueId id : handed_over_) {
@@ -272,7 +272,7 @@ ValueEnv Program::outputs_of(const Instruction& instruction, const ValueEnv& val
   return to_values(instruction.candidate->run(call));
 }
 
-// [c, N, F] beside [c, F]: broadcasting counts from the right, so the slots of the second need ones behind them.
+// [c, N, F] with [c, F]: broadcasting aligns dimensions from the right, so the second needs ones after its slots.
 ValueEnv Program::aligned(const Instruction& instruction, const ValueEnv& values, int slots) const {
   std::int64_t rank = 0;
   for (const ValueId id : inputs_of(graph_.nodes[instruction.node])) {

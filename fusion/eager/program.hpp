@@ -1,8 +1,8 @@
 #pragma once
-/// A reading of a graph made ready to run: ops looked up, literals converted, candidates picked, lifetimes known.
+/// A specialized graph made ready to run: ops looked up, literals converted, candidates chosen, lifetimes known.
 ///
-/// It runs in two parts: what all slots compute alike of some samples, once; and the rest, for one slot or for c. Both
-/// run in the precision that it was made for, and nothing else does.
+/// It runs in two parts: the calls that are the same for all slots, once per set of samples; and the rest, for one slot
+/// or for c. Only these two parts run in the precision that the program was made for.
 
 #include <ATen/core/Tensor.h>
 
@@ -30,13 +30,13 @@ class Program {
   Program(SpecializedGraph reading, const std::vector<bool>& owned, const Lowering& lowering, const at::Device& device,
           Precision precision = Precision::kFloat32);
 
-  /// The part that slots share, without gradients. `weights` in the graph's order, of which it reads those
-  /// that slots share; `inputs` likewise. Only what the other part reads is kept.
+  /// Runs the part that slots share, without gradients. `weights` in the graph's order, of which it reads those
+  /// that slots share; `inputs` in the graph's order. Only values that the other part reads are kept.
   [[nodiscard]] ValueEnv share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
 
-  /// The rest. `shared`: of share(); one for all slots, or one per slot. `weights` in the graph's order, owned ones
-  /// with a leading [c] if context.slots is not 0. The output has a leading [c] then, too; it is float32
-  /// where the precision would have left it in bfloat16. Records autograd if enabled.
+  /// Runs the other part. `shared`: the results of share(); one for all slots, or one per slot. `weights` in the
+  /// graph's order, owned ones with a leading [c] if context.slots is not 0. The output has a leading [c] then, too; it
+  /// is float32 where the precision would have left it in bfloat16. Records autograd if enabled.
   [[nodiscard]] at::Tensor run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
                                const RunContext& context) const;
 
@@ -44,7 +44,7 @@ class Program {
   /// that takes a number from the host that differs between trials, or gives the host one of the data. "" if they
   /// can.
   [[nodiscard]] std::string why_not_replayed() const;
-  /// Whether share() runs layers, rather than rearranging samples.
+  /// Whether share() runs layers, and does not only rearrange samples.
   [[nodiscard]] bool shares_layers() const;
   /// Candidate names this program uses, by node path; ops without a rule by their own name.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> choices() const;
@@ -54,12 +54,12 @@ class Program {
     std::size_t node = 0;
     bool number = false;
     bool own = false;     ///< Its outputs differ between slots.
-    bool copied = false;  ///< Computed alike, but then written: each slot gets a copy.
+    bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
     const BatchingRule* rule = nullptr;
     const Candidate* candidate = nullptr;
     std::optional<BoxedOp> alone, aligned;
     std::optional<BatchedOp> batched;
-    std::vector<ValueId> dead;  ///< Values nobody reads after this instruction.
+    std::vector<ValueId> dead;  ///< Values that nothing reads after this instruction.
   };
 
   [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;

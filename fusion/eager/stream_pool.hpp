@@ -14,7 +14,7 @@
 
 namespace hfta::fusion {
 
-/// One stream, with what captures graphs on it. Chunks that share a stream take turns: in_use().
+/// One stream, with what captures graphs on it. Chunks that share a stream take turns, by in_use().
 class PooledStream {
  public:
   PooledStream(const c10::Device& device, StepGraphBackend* graphs);
@@ -33,8 +33,9 @@ class PooledStream {
     std::optional<c10::StreamGuard> guard_;
   };
 
-  [[nodiscard]] StepGraphRecorder* graphs() const { return graphs_.get(); }  ///< Null where nothing is captured.
-  /// Held by whoever works on the stream: what another thread launched meanwhile would become part of a capture.
+  [[nodiscard]] StepGraphRecorder* graphs() const { return graphs_.get(); }  ///< Null if nothing is captured.
+  /// Held by the thread that uses the stream: work that another thread launched meanwhile would become part of a
+  /// capture.
   [[nodiscard]] std::mutex& in_use() const { return *in_use_; }
   [[nodiscard]] const std::optional<c10::Stream>& stream() const { return stream_; }
 

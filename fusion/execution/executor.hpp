@@ -1,5 +1,5 @@
 #pragma once
-/// One way to run the slots of an array: what an array, which knows who trains in which slot, asks of it.
+/// The interface of one way to run the slots of an array. The array knows which trial is in which slot.
 
 #include <ATen/core/Tensor.h>
 
@@ -23,8 +23,8 @@
 
 namespace hfta::fusion {
 
-/// What executors run. All that it refers to must outlive the executor. Only the store's row count may change, followed
-/// by Executor::resize().
+/// What executors run. Everything that it refers to must outlive the executor. Only the store's row count may change,
+/// followed by Executor::resize().
 struct ExecutorModel {
   const Graph& graph;
   const Recipe& recipe;
@@ -57,7 +57,7 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Rebuilds what there is per group after SlotStore::resize; call it once before use.
+  /// Rebuilds the data of each group after SlotStore::resize; call it once before use.
   virtual void resize() = 0;
   [[nodiscard]] virtual int groups() const = 0;
   /// Runs `work(group)` for the groups, on the executor's threads; returns when all are done (on a GPU: enqueued). The
@@ -76,7 +76,7 @@ class Executor {
   [[nodiscard]] virtual bool shares_layers() const { return false; }
   /// Runs the shared layers on the samples, on all threads. `training`: for step(); else for predict().
   virtual void prepare(Samples& /*samples*/, bool /*training*/) {}
-  /// How often that was computed for training.
+  /// How often the shared layers were computed for training.
   [[nodiscard]] virtual std::int64_t shared_runs() const { return 0; }
 
   /// Whether step() keeps the gradients for gradients().
@@ -87,7 +87,7 @@ class Executor {
   [[nodiscard]] virtual std::int64_t workspace_bytes() const { return 0; }
   /// How training steps ran since resize(): captured, replayed, op by op.
   [[nodiscard]] virtual StepCounts step_counts() const { return {}; }
-  /// What was chosen by node path: a batching rule's candidate, "batched" or "per_slot".
+  /// The choice for each node path: a batching rule's candidate, "batched" or "per_slot".
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> choices() const { return {}; }
 };
 

@@ -1,6 +1,5 @@
 #pragma once
-/// A row of the table of executors (fusion/executors): what there is to know of one way to run before there is an
-/// array.
+/// A row of the table of executors (fusion/executors): what is known about one way to run before an array exists.
 
 #include <c10/core/Device.h>
 

@@ -10,7 +10,7 @@ namespace hfta::fusion {
 enum class TorchFault {
   kMemory,  ///< Memory ran out, on whichever device.
   kDevice,  ///< The device failed while it ran.
-  kCall,    ///< An op refused its arguments.
+  kCall,    ///< An op rejected its arguments.
 };
 
 [[nodiscard]] TorchFault fault_of(const c10::Error& error);

@@ -1,5 +1,5 @@
 #pragma once
-/// What passes write: calls of ATen's ops, complete in arguments, and a graph in which values stand for others.
+/// Tools for passes: calls of ATen's ops with complete arguments, and rewriting a graph with some values replaced.
 
 #include <string_view>
 #include <vector>
@@ -12,7 +12,7 @@ namespace hfta::fusion {
 /// "aten::add_.Tensor".
 [[nodiscard]] bool is_call_of(const Node& node, std::string_view name);
 
-/// Calls in the place of `model`: its path, source and gradients, and its outputs until the caller gives others.
+/// Calls in the place of `model`: with its path, source and gradients, and its outputs until the caller sets others.
 namespace call {
 
 [[nodiscard]] Node add(const Node& model, const Arg& a, const Arg& b);
@@ -33,7 +33,7 @@ namespace call {
 
 }  // namespace call
 
-/// Writes a reading's calls anew, in order, while values of calls that are left out stand for others.
+/// Rewrites the calls of a reading in order, replacing the outputs of removed calls by other values.
 class Substitution {
  public:
   explicit Substitution(SpecializedGraph reading);
@@ -44,7 +44,7 @@ class Substitution {
   [[nodiscard]] Node take(std::size_t i);
   /// `node` in the place of call i.
   void add(Node node, std::size_t i);
-  /// Leaves a call out: whoever reads its outputs reads `value` instead.
+  /// Removes a call: calls that read its outputs read `value` instead.
   void stand_for(const Node& node, const Arg& value);
   [[nodiscard]] SpecializedGraph result() &&;
 

@@ -17,9 +17,9 @@ struct Floored {
 /// `graph`: of with_complete_arguments, as below.
 [[nodiscard]] Floored find_floored(const Graph& graph);
 
-/// Positions of the calls that draw a mask of which nothing is left at its mean: bernoulli(p), floor(p + uniform), that
-/// only ever multiplies, what it multiplied divided by p. Stochastic depth and inverted dropout, where evaluation is
-/// the identity as it is in the modules that turn them off.
+/// Positions of the calls that draw a mask whose effect vanishes at its mean: bernoulli(p) or floor(p + uniform) that
+/// is only used as a factor, where the product is divided by p. These are stochastic depth and inverted dropout;
+/// evaluation is then the identity, as in the modules that turn them off.
 [[nodiscard]] std::set<std::size_t> inverted_dropout(const Graph& graph);
 
 }  // namespace hfta::fusion

@@ -1,37 +1,38 @@
 #pragma once
 /// The passes, one file each; specialize.cpp lists them in order. Internal to fusion/passes but for tests.
 ///
-/// Every pass takes and gives a graph of with_complete_arguments that holds together, keeps weights, inputs and hypers
-/// and the order of the calls that stay, and gives `index` for every call.
+/// Every pass takes and returns a valid graph of with_complete_arguments. It keeps weights, inputs, hypers and the
+/// order of the remaining calls, and sets `index` for every call.
 
 #include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 
-/// Flags of training are false, rates of noise without a flag 0. Norms that keep no running statistics go on with the
+/// Sets training flags to false, and rates of noise without a flag to 0. Norms without running statistics still use the
 /// batch's.
 [[nodiscard]] SpecializedGraph with_modes_off(SpecializedGraph reading);
 
-/// bernoulli(p) is p, a normal tensor its mean, a uniform one the middle of its range; floor(p + uniform) is p. So
-/// inverted dropout written by hand, as stochastic depth is, becomes the identity. What has no known mean stays.
+/// Replaces random tensors by their mean: bernoulli(p) by p, a normal tensor by its mean, a uniform tensor by the
+/// middle of its range, floor(p + uniform) by p. So hand-written inverted dropout, such as stochastic depth, becomes
+/// the identity. Ops without a known mean are not changed.
 [[nodiscard]] SpecializedGraph with_means(SpecializedGraph reading);
 
-/// Calls that are written for what they do to a weight or buffer are left out; what they give is what they were given.
+/// Removes calls whose purpose is to write a weight or buffer; their results are replaced by their inputs.
 [[nodiscard]] SpecializedGraph with_buffers_kept(SpecializedGraph reading);
 
-/// W [a, b] = W_a a + W_b b, and where `a` is one thing repeated over dimensions that `b` runs through, W_a a is so
-/// too: it is computed once and added everywhere. So a linear layer or a pointwise convolution of a concatenation, of
-/// which some part is repeated (expand, repeat), becomes a sum of products of its parts, the repeated ones before they
-/// are repeated. A point's features beside those of its whole cloud (PointNet's segmentation), images beside a
-/// condition, pairs of things. Same numbers up to rounding.
+/// W [a, b] = W_a a + W_b b. If `a` is one value repeated over dimensions that `b` runs through, W_a a is repeated too,
+/// so it is computed once and added everywhere. So a linear layer or a pointwise convolution of a concatenation with a
+/// repeated part (expand, repeat) becomes a sum of products of the parts, where a repeated part is multiplied before it
+/// is repeated. Examples: a point's features beside those of its whole cloud (PointNet's segmentation), images beside a
+/// condition, pairs of items. Same numbers up to rounding.
 [[nodiscard]] SpecializedGraph with_split_products(SpecializedGraph reading);
 
-/// The calls that the output or a write to a buffer needs. Those that write a buffer run without gradients: a buffer is
-/// no place for a step's history.
+/// Keeps the calls that the output or a write to a buffer needs. Calls that write a buffer run without gradients,
+/// because a buffer must not keep a step's autograd graph.
 [[nodiscard]] SpecializedGraph pruned(SpecializedGraph reading);
 
-/// Batch norm of values that slots share, by the batch's statistics, becomes one that is computed once and an update of
-/// each slot's own running statistics.
+/// Replaces a batch norm of values that slots share, by the batch's statistics, by one that is computed once and an
+/// update of each slot's own running statistics.
 [[nodiscard]] SpecializedGraph with_shared_statistics(SpecializedGraph reading);
 
 }  // namespace hfta::fusion

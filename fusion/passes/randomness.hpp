@@ -5,8 +5,8 @@
 
 namespace hfta::fusion {
 
-/// Whether the node, of with_complete_arguments, draws random numbers as it stands: its flag of training is not false,
-/// and of noise the rate not 0.
+/// Whether the node, of with_complete_arguments, draws random numbers with its present arguments: its training flag is
+/// not false, and the rate of noise is not 0.
 [[nodiscard]] bool draws(const Node& node);
 
 /// Whether what the node may draw is noise of a layer's own, which PyTorch's layers turn off in evaluation.

@@ -1,5 +1,5 @@
 #pragma once
-/// What ATen's own schemas say of a graph's calls: complete arguments, and which values share memory or are written.
+/// What ATen's own schemas say about a graph's calls: complete arguments, and which values share memory or are written.
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -37,14 +37,14 @@ namespace hfta::fusion {
 [[nodiscard]] const Arg& argument_of(const Node& node, std::string_view name);
 [[nodiscard]] Arg& argument_of(Node& node, std::string_view name);
 
-/// Whether the call takes statistics over the batch and folds them into running ones that it is given; what it gives
-/// does not depend on those.
+/// Whether the call takes statistics over the batch and updates running statistics in its arguments; its result does
+/// not depend on the running ones.
 [[nodiscard]] bool by_batch_statistics(const Node& node);
 
 /// Whether an argument is a hyperparameter, which may differ between slots.
 [[nodiscard]] bool has_hyper(const Node& node);
 
-/// Values that may share memory, as sets told by a representative.
+/// Values that may share memory, as sets with a representative each.
 class Aliases {
  public:
   explicit Aliases(const Graph& graph);
@@ -57,10 +57,10 @@ class Aliases {
 /// Values that the call writes in place. Batch statistics count as writes of the running ones.
 [[nodiscard]] std::vector<ValueId> written_by(const Node& node);
 
-/// Whether the call is written for what it does to an argument: relu_, copy_.
+/// Whether the purpose of the call is to write an argument: relu_, copy_.
 [[nodiscard]] bool writes_in_place(const Node& node);
 
-/// Values marked by the memory they may share: marking one marks all that see it.
+/// Values marked by the memory they may share: marking one value marks all values that may share its memory.
 class MemorySets {
  public:
   explicit MemorySets(const Graph& graph) : aliases_(graph), marked_(graph.values.size(), false) {}

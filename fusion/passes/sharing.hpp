@@ -1,5 +1,5 @@
 #pragma once
-/// What of a reading differs between slots, and what they share: analyses, which change nothing.
+/// Which values of a reading differ between slots, and which are shared: analyses, which change nothing.
 
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace hfta::fusion {
 /// while training.
 [[nodiscard]] std::vector<bool> owned_weights(const SpecializedGraph& training);
 
-/// What of a reading differs between slots.
+/// Properties of a reading's values.
 struct Sharing {
   std::vector<bool> slotwise;  ///< By value: tensors that each slot has its own of.
   /// By value: computed after the slots part ways. Numbers and constants can be that without being slotwise.

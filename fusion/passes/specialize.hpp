@@ -1,6 +1,6 @@
 #pragma once
-/// What training and evaluation make of a graph: an ordered list of passes, each from graph to graph, and its driver.
-/// README.md tells how one is added.
+/// Specializes a graph for training or evaluation: an ordered list of passes, each from graph to graph, and its driver.
+/// README.md says how to add a pass.
 
 #include <functional>
 #include <span>
@@ -38,11 +38,11 @@ struct Pass {
 /// In the order in which they are run.
 [[nodiscard]] std::span<const Pass> passes();
 
-/// Called behind each pass with what it gave.
+/// Called after each pass with its result.
 using PassObserver = std::function<void(const Pass&, const SpecializedGraph&)>;
 
-/// `graph`: of with_complete_arguments. Runs the passes for `purpose`, and verifies the graph behind each. Throws
-/// Error{kInternal} naming the pass whose graph does not hold together.
+/// `graph`: of with_complete_arguments. Runs the passes for `purpose`, and verifies the graph after each. Throws
+/// Error{kInternal} naming the pass whose graph is invalid.
 [[nodiscard]] SpecializedGraph specialized(const Graph& graph, Purpose purpose, const PassObserver& observe = {});
 
 }  // namespace hfta::fusion

@@ -1,5 +1,5 @@
 #pragma once
-/// JSON of a file nobody vouches for: every access says what was found where something else was wanted.
+/// JSON of an untrusted file: every access checks the type, and its error says what was found and what was wanted.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-/// What a graph computes and nobody reads.
+/// Removes results that a graph computes and nothing reads.
 
 #include <vector>
 

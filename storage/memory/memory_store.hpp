@@ -1,5 +1,5 @@
 #pragma once
-/// The study store in memory, for simulations and tests: what it holds ends with the process.
+/// The study store in memory, for simulations and tests: its content is lost when the process ends.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace hfta::storage {
 
-/// What connections (MemoryStore) share, and marks of holders belong to: it must outlive both. Thread-safe.
+/// The studies that connections (MemoryStore) and marks of holders share; it must outlive both. Thread-safe.
 class MemoryStudies {
  public:
   /// `name`: the store's, in messages and as the folder of states: `<name>.hfta/<study>`. Nothing is made there.
@@ -26,7 +26,7 @@ class MemoryStudies {
   /// Error{kStorage} if there is no such study.
   int enqueue(const std::string& study, const trials::Params& params);
 
-  /// What can become of a holder that another process would be.
+  /// What can happen to a holder in another process, for tests.
   enum class Fate {
     kBeats,   ///< It lives: each look at its mark shows another beat.
     kHangs,   ///< It is there, and beats no more.

@@ -72,7 +72,7 @@ class Query {
 
 /// An open database file. Used by one thread at a time. The file may come from a stranger: a journal that would harm
 /// other files is refused (see companions.hpp), a statement that gives more rows, or takes more work, than the file's
-/// size explains is broken off, and texts are limited to 64 MiB.
+/// size explains is aborted, and texts are limited to 64 MiB.
 class Connection {
  public:
   /// How long a statement waits while another program holds the file, unless told otherwise.
@@ -105,8 +105,8 @@ class Connection {
   /// Throws as fail() if the file has no room for so many rows.
   void check_rows(std::uint64_t rows);
   /// Copies the whole database, as it is at one moment, to a file that is absent or replaced; durable when it returns.
-  /// Other programs may go on meanwhile: they are held up for a millisecond or so at a time, and only where they write
-  /// without pause for as long as the whole copy takes, once.
+  /// Other programs may continue meanwhile: they are delayed for about a millisecond at a time; only if they write
+  /// without pause are they delayed once for as long as the whole copy takes.
   void copy_to(const std::filesystem::path& file);
 
  private:

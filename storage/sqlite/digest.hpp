@@ -1,5 +1,5 @@
 #pragma once
-/// Digests of rows: SQLite's pages have no checksums, so a bit that the disk turned would be another number in a
+/// Digests of rows: SQLite's pages have no checksums, so a bit that the disk flipped would show as another number in a
 /// report. Private to storage/sqlite/.
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace hfta::storage {
 
-/// What a part of a digest is over. Numbers are stored in digests: they keep their meaning.
+/// The columns that a part of a digest covers. These numbers are part of stored digests, so their meaning must not
+/// change.
 enum class Part : std::int64_t {
   kTrial = 1,  ///< trial_id, number, draw, exact_json
   kParam,      ///< trial_id, param_name, param_value, distribution_json

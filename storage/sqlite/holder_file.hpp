@@ -1,5 +1,5 @@
 #pragma once
-/// The file of a study's holder, as everybody who looks for the holder finds it. See holder_marks.hpp, which writes it.
+/// The file of a study's holder, for code that looks for the holder. holder_marks.hpp writes it.
 
 #include <string>
 #include <string_view>
@@ -11,15 +11,15 @@ inline constexpr std::string_view kHolderPrefix = "lease.";
 
 /// The name in the study's folder. REQUIRES names_a_file(token).
 [[nodiscard]] std::string holder_file(const std::string& token);
-/// What a token may be, whoever wrote it: the rest of a file's name.
+/// Whether the token, which any program may have written, is valid as the rest of a file's name.
 [[nodiscard]] bool names_a_file(const std::string& token);
 
 /// This machine's name, "unknown" if it does not say.
 [[nodiscard]] std::string host_name();
-/// Whether the holder, "process 7 on host a", runs on this machine. Of another host's locks this one may know nothing.
+/// Whether the holder, "process 7 on host a", runs on this machine. The locks of another host may be invisible here.
 [[nodiscard]] bool on_this_host(const std::string& holder);
-/// Whether nobody holds the lock of the open file: the kernel gives a dead holder's lock back. A shared one is asked
-/// for, so that several who look all get it.
+/// Whether no process holds the lock of the open file: the kernel releases a dead holder's lock. Tries a shared lock,
+/// so that several processes can check at the same time.
 [[nodiscard]] bool is_let_go(int descriptor);
 
 }  // namespace hfta::storage

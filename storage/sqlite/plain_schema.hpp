@@ -1,5 +1,5 @@
 #pragma once
-/// What a store's schema may hold. Private to storage/sqlite/.
+/// Checks what a store's schema contains. Private to storage/sqlite/.
 
 #include <set>
 #include <string>
@@ -13,9 +13,10 @@ namespace hfta::storage {
 /// behind a '"', everything else a character each.
 [[nodiscard]] std::vector<std::string> sql_words(std::string_view sql);
 
-/// Refuses a schema that computes something when the store is read or written: a store is data, and may come from a
-/// stranger. Plain tables and indexes pass, also those that we do not know; views, generated columns, virtual tables,
-/// indexes over expressions or parts, functions in CHECK and DEFAULT do not, nor do triggers but `triggers`.
+/// Refuses a schema that computes something when the store is read or written: a store is data, and may come from an
+/// untrusted source. Plain tables and indexes pass, including unknown ones. Views, generated columns, virtual tables,
+/// partial indexes and indexes over expressions, functions in CHECK and DEFAULT, and triggers other than `triggers` are
+/// refused.
 /// Throws Error{kStorage} naming what was found.
 void check_plain(Connection& connection, const std::set<std::vector<std::string>>& triggers);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Stores that cannot be read where they lie without writing to them. Private to storage/sqlite/.
+/// Private copies of stores that cannot be read in place without writing to them. Private to storage/sqlite/.
 
 #include <filesystem>
 #include <memory>
@@ -29,8 +29,8 @@ class PrivateCopy {
   Reason reason_;
 };
 
-/// Copies the file as it lies, with its journal or log under the copy's name, to a file that is absent; durable when it
-/// returns. Throws as where_needed().
+/// Copies the file in its current state, with its journal or log under the copy's name, to a file that is absent;
+/// durable when it returns. Throws as where_needed().
 void copy_as_it_lies(const std::filesystem::path& store, const std::filesystem::path& copy);
 
 }  // namespace hfta::storage

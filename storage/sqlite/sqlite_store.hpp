@@ -90,7 +90,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] Pending pending() const;
   /// Number of the hfta_* tables' layout; 0: the file has only Optuna's.
   [[nodiscard]] int schema();
-  /// The name by which a study of the file was last run, as it was then; nullopt if nobody has.
+  /// The name by which a study of the file was last run, as it was then; nullopt if no study was run.
   [[nodiscard]] std::optional<std::filesystem::path> home();
   /// What SQLite finds wrong with the file's pages, indexes and references, at most some 20 lines.
   struct StructuralFault {
