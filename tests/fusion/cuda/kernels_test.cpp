@@ -17,6 +17,7 @@
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/random/draws.hpp"
+#include "tests/source_folder.hpp"
 
 namespace hfta::fusion::cuda {
 namespace {
@@ -217,7 +218,7 @@ TEST_CASE("every kernel of every file is run on the CPU") {
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
-  for (const auto& file : std::filesystem::directory_iterator(HFTA_SOURCE_DIR "/fusion/cuda")) {
+  for (const auto& file : std::filesystem::directory_iterator(hfta::testing::source_folder() / "fusion/cuda")) {
     if (file.path().extension() != ".cu") continue;
     std::ifstream stream(file.path());
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
