@@ -118,7 +118,7 @@ void ArrayScheduler::draw_for(std::size_t device) {
 // rows or wait: widths depend on it, so a resumed study must plan as one that was never stopped.
 void ArrayScheduler::plan_ahead() {
   const bool all = ledger_.scheduler().capacity().has_value();
-  const auto ahead = kAhead * widest_ * static_cast<std::int64_t>(trainers_.size());
+  const auto ahead = std::int64_t{kAhead} * widest_ * static_cast<std::int64_t>(trainers_.size());
   // Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
   while ((all || ledger_.drawn() < ledger_.begun() + ahead) && calls_.draw(kDrawChunk - ledger_.drawn() % kDrawChunk)) {
   }
@@ -172,6 +172,7 @@ std::string ArrayScheduler::choose_partition(std::size_t device) const {
   }
   for (const std::string& partition : queue_.richest(speeds.size() + 1)) speeds.try_emplace(partition, 0);
   std::vector<WaitingPartition> waiting;
+  waiting.reserve(speeds.size());
   for (const auto& [partition, speed] : speeds) waiting.push_back({partition, queue_.work(partition), speed});
   return partition_for(waiting, facts_[device].speed).name;
 }
