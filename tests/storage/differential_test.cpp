@@ -77,7 +77,7 @@ trials::Params Steps::params() {
   trials::Params all = params_of(small(6));
   if (chance(0.3)) all.erase(all.begin() + small(8), all.end());
   if (chance(0.05)) all.emplace_back("unknown", 1.0);
-  if (chance(0.05)) all.front().second = std::string("sgd");
+  if (chance(0.05) && !all.empty()) all.front().second = std::string("sgd");
   return all;
 }
 
