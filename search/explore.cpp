@@ -36,14 +36,7 @@ ParamValue moved(const Distribution& d, const ParamValue& value, bool up) {
   if (integer == nullptr && real == nullptr) return value;
   double x = (integer != nullptr ? static_cast<double>(*integer) : *real) * (up ? kUp : kDown);
   const std::optional<Interval> interval = interval_of(d);
-  if (is_quantized(d.kind)) {
-    std::int64_t k = nearest_multiple(x, d.q);
-    if (interval) {
-      const Multiples range = multiples_in(interval->low, interval->high, d.q);
-      k = std::clamp(k, range.first, range.last);
-    }
-    return multiple(d, k);
-  }
+  if (is_quantized(d.kind)) return on_grid(d, interval, x);
   if (interval) x = std::clamp(x, interval->low, interval->high);
   if (d.kind == DistributionKind::kIntUniform) return static_cast<std::int64_t>(std::nearbyint(x));
   return x;

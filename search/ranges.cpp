@@ -110,4 +110,14 @@ trials::ParamValue multiple(const Distribution& d, std::int64_t k) {
   return static_cast<double>(k) * d.q;
 }
 
+trials::ParamValue on_grid(const Distribution& d, const std::optional<Interval>& interval, double x) {
+  if (!is_quantized(d.kind)) return x;
+  std::int64_t k = nearest_multiple(x, d.q);
+  if (interval) {
+    const Multiples range = multiples_in(interval->low, interval->high, d.q);
+    k = std::clamp(k, range.first, range.last);
+  }
+  return multiple(d, k);
+}
+
 }  // namespace hfta::search

@@ -45,4 +45,9 @@ struct Multiples {
 /// The multiple of q nearest to x, half to even.
 [[nodiscard]] std::int64_t nearest_multiple(double x, double q);
 
+/// x rounded to the distribution's grid, between its ends where it has any; x itself where it has no grid. `interval`:
+/// interval_of(d).
+[[nodiscard]] trials::ParamValue on_grid(const trials::Distribution& d, const std::optional<Interval>& interval,
+                                         double x);
+
 }  // namespace hfta::search

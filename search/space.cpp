@@ -171,13 +171,7 @@ ParamValue sample(const Distribution& d, CountedRandom& random) {
   }
   const auto interval = interval_of(d);
   const double x = interval ? interval->at(random.uniform()) : normal_value(d, random.normal());
-  if (!is_quantized(d.kind)) return x;
-  std::int64_t k = nearest_multiple(x, d.q);
-  if (interval) {
-    const Multiples range = multiples_in(interval->low, interval->high, d.q);
-    k = std::clamp(k, range.first, range.last);
-  }
-  return multiple(d, k);
+  return on_grid(d, interval, x);
 }
 
 std::optional<std::vector<ParamValue>> enumerate(const Distribution& d) {

@@ -43,13 +43,7 @@ ParamValue UnitScale::at(double u) const {
   }
   const auto interval = interval_of(d);
   const double x = interval ? interval->at(u) : normal_value(d, kDeviations * (2 * u - 1));
-  if (!is_quantized(d.kind)) return x;
-  std::int64_t k = nearest_multiple(x, d.q);
-  if (interval) {
-    const Multiples range = multiples_in(interval->low, interval->high, d.q);
-    k = std::clamp(k, range.first, range.last);
-  }
-  return multiple(d, k);
+  return on_grid(d, interval, x);
 }
 
 // The share of the scale below a number that need not be one of the distribution's values.

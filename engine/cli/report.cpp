@@ -58,13 +58,10 @@ constexpr Format kFormats[] = {
     {"events", [](const ReportInput& input, std::optional<int>) { return report_events(input); }}};
 
 const Format& format_named(const std::string& name) {
-  const auto* found =
-      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return name == f.name; });
-  if (found != std::end(kFormats)) return *found;
   std::vector<std::string> names;
   for (const Format& format : kFormats) names.emplace_back(format.name);
-  (void)one_of("--format", name, names);  // throws
-  return kFormats[0];
+  (void)one_of("--format", name, names);
+  return *std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return name == f.name; });
 }
 
 }  // namespace

@@ -77,13 +77,7 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
 }
 
 RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
-  RunEnded ended{finished, std::nullopt};
-  const std::vector<trials::Trial> all = store.trials(config.study);
-  if (const trials::Trial* best = trials::best_of(all, config.goal)) {
-    ended.best = BestSoFar{best->number, best->epochs.empty() ? 0 : best->epochs.back().epoch, *best->value,
-                           trials::latest_params(*best)};
-  }
-  return ended;
+  return {finished, best_complete(store.trials(config.study), config.goal)};
 }
 
 int finish(Store& store, const StudyConfig& config, bool any_complete, Speech speech) {

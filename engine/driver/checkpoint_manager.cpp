@@ -86,12 +86,17 @@ std::optional<Checkpoint> CheckpointManager::load_up_to(StateKind kind, int numb
   return found;
 }
 
+std::optional<StateKind> CheckpointManager::kind_on_disk(int number) const {
+  if (copied_.contains(number)) return StateKind::kCopied;
+  return on_disk_.contains(number) ? std::optional(StateKind::kRunning) : std::nullopt;
+}
+
 // Without bytes, the copied one says that there is none.
 std::optional<Checkpoint> CheckpointManager::newest(const TrialRecord& entry, int number) {
-  const StateKind kind = copied_.contains(number) ? StateKind::kCopied : StateKind::kRunning;
-  if (kind == StateKind::kRunning && !on_disk_.contains(number)) return std::nullopt;
+  const std::optional<StateKind> kind = kind_on_disk(number);
+  if (!kind) return std::nullopt;
   settle_();
-  std::optional<Checkpoint> found = of(kind).load(number);
+  std::optional<Checkpoint> found = of(*kind).load(number);
   // A checkpoint of an epoch that the store does not know (a restored backup of the store) belongs to another history.
   const bool fits = found && found->epoch >= entry.copied && found->epoch <= entry.recorded && !found->bytes.empty();
   return fits ? std::move(found) : std::nullopt;
@@ -113,19 +118,16 @@ HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
 }
 
 std::optional<std::filesystem::path> CheckpointManager::discard(TrialRecord& entry, int number) {
-  const StateKind kind = copied_.contains(number) ? StateKind::kCopied : StateKind::kRunning;
-  const bool from_disk = kind == StateKind::kCopied || on_disk_.contains(number);
-  if (entry.changed || entry.trained == 0 || !from_disk) return std::nullopt;
+  const std::optional<StateKind> kind = kind_on_disk(number);
+  if (entry.changed || entry.trained == 0 || !kind) return std::nullopt;
   entry.best_state.reset();
-  return of(kind).discard(number, entry.trained);
+  return of(*kind).discard(number, entry.trained);
 }
 
 void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page) {
   static const HeldState kNone = std::make_shared<const SlotState>();
   page.kept.push_back({StateKind::kCopied, number, entry.copied, state ? state : kNone});
-  page.outdated.emplace_back(number, entry.copied);
-  std::erase_if(page.states, [&](const WriteBatch::File& file) { return file.number == number; });
-  std::erase(page.needless, std::pair(StateKind::kCopied, number));
+  page.outdate(number, entry.copied);
   copied_.insert(number);
   on_disk_.erase(number);
   best_on_disk_.erase(number);

@@ -73,6 +73,8 @@ class CheckpointManager {
 
  private:
   [[nodiscard]] storage::Checkpoints& of(storage::StateKind kind) { return states_.of(kind); }
+  /// What an unfinished trial goes on from; nullopt if it has nothing on disk.
+  [[nodiscard]] std::optional<storage::StateKind> kind_on_disk(int number) const;
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
   /// The newest state of at most that many epochs; later states, written by a run that was killed before its
   /// transaction, are removed.

@@ -44,17 +44,6 @@ void append(storage::Changes& to, storage::Changes& from) {
   to.test_metrics.merge(from.test_metrics);
 }
 
-// What a trial was before it went on from a copy is not to be written any more, and the copy is not to be removed in
-// place of an earlier one.
-void append_outdated(WriteBatch& to, WriteBatch& from) {
-  for (const auto& [trial, epoch] : from.outdated) {
-    const int number = trial;
-    std::erase_if(to.states, [&](const WriteBatch::File& file) { return file.number == number; });
-    std::erase(to.needless, std::pair(storage::StateKind::kCopied, number));
-  }
-  append(to.outdated, from.outdated);
-}
-
 // A state that a later one follows, or whose trial has ended since, need not be written.
 void append_states(WriteBatch& to, WriteBatch& from) {
   using storage::StateKind;
@@ -90,6 +79,12 @@ bool is_empty(const WriteBatch& page) {
 }
 
 }  // namespace
+
+void WriteBatch::outdate(int number, int epoch) {
+  std::erase_if(states, [=](const File& file) { return file.number == number; });
+  std::erase(needless, std::pair(storage::StateKind::kCopied, number));
+  outdated.emplace_back(number, epoch);
+}
 
 struct StudyWriter::Impl {
   Impl(const Places& all, std::string name) : places(all), study(std::move(name)) {
@@ -143,7 +138,7 @@ void StudyWriter::add(WriteBatch page) {
   WriteBatch& waiting = impl_->waiting;
   append(waiting.kept, page.kept);
   append(waiting.changes, page.changes);
-  append_outdated(waiting, page);
+  for (const auto& [number, epoch] : page.outdated) waiting.outdate(number, epoch);
   append(waiting.needless, page.needless);
   append_states(waiting, page);
   append(waiting.events, page.events);

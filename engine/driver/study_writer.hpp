@@ -36,7 +36,9 @@ struct WriteBatch {
   std::vector<std::pair<int, int>> outdated;
   std::vector<File> states;                                  ///< Of trials that continue.
   std::vector<std::pair<storage::StateKind, int>> needless;  ///< Trials without files of a kind from now on.
-  std::vector<Event> events;                                 ///< Sent when the transaction is durable.
+  /// The trial goes on from a copy after that epoch: what was to be written of it, or removed in favour of it, is void.
+  void outdate(int number, int epoch);
+  std::vector<Event> events;  ///< Sent when the transaction is durable.
 };
 
 /// One thread that writes batches. Waiting batches are merged into one, so that a busy store or a slow disk does not

@@ -81,6 +81,9 @@ struct BestSoFar {
   trials::Params params;
 };
 
+/// The best COMPLETE trial after its last epoch; nullopt if there is none.
+[[nodiscard]] std::optional<BestSoFar> best_complete(const std::vector<trials::Trial>& trials, trials::Goal goal);
+
 /// The study after a round, when the slots that it emptied were filled again.
 struct Status {
   std::string study, metric;

@@ -82,16 +82,12 @@ class Retold {
   }
 
   void finish() {
-    std::optional<BestSoFar> best;
-    if (const Trial* trial = trials::best_of(input_.trials, input_.goal)) {
-      if (!trial->test_metrics.empty()) events_.emplace_back(Tested{trial->number, trial->test_metrics});
-      best = BestSoFar{trial->number, trial->epochs.empty() ? 0 : trial->epochs.back().epoch, *trial->value,
-                       latest_params(*trial)};
-    }
+    const Trial* best = trials::best_of(input_.trials, input_.goal);
+    if (best != nullptr && !best->test_metrics.empty()) events_.emplace_back(Tested{best->number, best->test_metrics});
     const bool goes_on = std::any_of(input_.trials.begin(), input_.trials.end(), [](const Trial& trial) {
       return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
     });
-    events_.emplace_back(RunEnded{!goes_on, std::move(best)});
+    events_.emplace_back(RunEnded{!goes_on, best_complete(input_.trials, input_.goal)});
   }
 
   const ReportInput& input_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "search/scheduler/verdicts.hpp"
 #include "search/stopping.hpp"
 
 namespace hfta::search {
@@ -39,11 +40,7 @@ class Race {
       record.failed_at = std::min(record.failed_at, epoch);
     } else if (const auto rung = std::find(epochs_.begin(), epochs_.end(), epoch); rung != epochs_.end()) {
       const auto [known, is_new] = record.values.emplace(static_cast<std::size_t>(rung - epochs_.begin()), value);
-      if (!is_new && known->second != value) {
-        throw Error(ErrorKind::kInternal,
-                    fmt::format("trial {}: found epoch {} reported as {} and as {}, wanted one value", trial, epoch,
-                                known->second, value));
-      }
+      if (!is_new) require_same(trial, epoch, known->second, value);
     }
     record.waits = false;
     settle(verdicts);
@@ -207,10 +204,7 @@ class Asha final : public Scheduler {
   void fail(int trial) override { race_of(trial).fail(trial, verdicts_); }
 
   std::vector<Verdict> take_verdicts() override {
-    std::vector<Verdict> taken = std::exchange(verdicts_, {});
-    std::erase_if(taken, [this](const Verdict& v) { return race_of(v.trial).failed(v.trial); });
-    std::stable_sort(taken.begin(), taken.end(), [](const Verdict& a, const Verdict& b) { return a.trial < b.trial; });
-    return taken;
+    return take_due(verdicts_, [this](int trial) { return race_of(trial).failed(trial); });
   }
 
   // Of n trials, about n / eta^k reach rung k.

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "search/scheduler.hpp"
 #include "search/scheduler/bracket_layout.hpp"
+#include "search/scheduler/verdicts.hpp"
 
 namespace hfta::search {
 namespace {
@@ -39,11 +40,7 @@ class Bracket {
       record.failed_at = std::min(record.failed_at, epoch);
     } else if (const auto rung = rung_at(epoch)) {
       const auto [known, is_new] = record.values.emplace(*rung, value);
-      if (!is_new && known->second != value) {
-        throw Error(ErrorKind::kInternal,
-                    fmt::format("trial {}: found epoch {} reported as {} and as {}, wanted one value", trial, epoch,
-                                known->second, value));
-      }
+      if (!is_new) require_same(trial, epoch, known->second, value);
     }
     const Decision decision =
         decide(record, epoch);  // before the rung is settled: the answer is the same for each of it
@@ -159,10 +156,7 @@ class Hyperband final : public Scheduler {
   void fail(int trial) override { bracket_of(trial).fail(trial, verdicts_); }
 
   std::vector<Verdict> take_verdicts() override {
-    std::vector<Verdict> taken = std::exchange(verdicts_, {});
-    std::erase_if(taken, [this](const Verdict& v) { return bracket_of(v.trial).failed(v.trial); });
-    std::stable_sort(taken.begin(), taken.end(), [](const Verdict& a, const Verdict& b) { return a.trial < b.trial; });
-    return taken;
+    return take_due(verdicts_, [this](int trial) { return bracket_of(trial).failed(trial); });
   }
 
   [[nodiscard]] std::int64_t planned_epochs(int first, int trials) const override {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "search/scheduler/verdicts.hpp"
 #include "search/stopping.hpp"
 
 namespace hfta::search {
@@ -55,10 +56,8 @@ class Median final : public Scheduler {
       record.failed_at = std::min(record.failed_at, epoch);
     } else if (std::isnan(record.values[place])) {
       record.values[place] = value;
-    } else if (record.values[place] != value) {
-      throw Error(ErrorKind::kInternal,
-                  fmt::format("trial {}: found epoch {} reported as {} and as {}, wanted one value", trial, epoch,
-                              record.values[place], value));
+    } else {
+      require_same(trial, epoch, record.values[place], value);
     }
     settle();
     return answer(trial, epoch, record);
@@ -73,10 +72,7 @@ class Median final : public Scheduler {
   }
 
   std::vector<Verdict> take_verdicts() override {
-    std::vector<Verdict> taken = std::exchange(verdicts_, {});
-    std::erase_if(taken, [this](const Verdict& v) { return records_.at(v.trial).failed_at != kNever; });
-    std::stable_sort(taken.begin(), taken.end(), [](const Verdict& a, const Verdict& b) { return a.trial < b.trial; });
-    return taken;
+    return take_due(verdicts_, [this](int trial) { return records_.at(trial).failed_at != kNever; });
   }
 
  private:

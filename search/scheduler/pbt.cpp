@@ -10,6 +10,7 @@
 #include "base/random.hpp"
 #include "search/explore.hpp"
 #include "search/scheduler.hpp"
+#include "search/scheduler/verdicts.hpp"
 #include "search/space.hpp"
 
 namespace hfta::search {
@@ -65,11 +66,7 @@ class Pbt final : public Scheduler {
       record.failed_at = std::min(record.failed_at, epoch);
     } else if (is_judgement(epoch)) {
       const auto [found, is_new] = record.values.emplace(epoch, value);
-      if (!is_new && found->second != value) {
-        throw Error(ErrorKind::kInternal,
-                    fmt::format("trial {}: found epoch {} reported as {} and as {}, wanted one value", trial, epoch,
-                                found->second, value));
-      }
+      if (!is_new) require_same(trial, epoch, found->second, value);
     }
     Population& all = populations_[population_of(trial)];
     const Decision decision = answer(record, epoch, all);
@@ -86,10 +83,7 @@ class Pbt final : public Scheduler {
   }
 
   [[nodiscard]] std::vector<Verdict> take_verdicts() override {
-    std::vector<Verdict> taken = std::exchange(verdicts_, {});
-    std::erase_if(taken, [this](const Verdict& v) { return records_.at(v.trial).failed_at != kNever; });
-    std::stable_sort(taken.begin(), taken.end(), [](const Verdict& a, const Verdict& b) { return a.trial < b.trial; });
-    return taken;
+    return take_due(verdicts_, [this](int trial) { return records_.at(trial).failed_at != kNever; });
   }
 
  private:

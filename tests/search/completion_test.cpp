@@ -2,10 +2,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "distributions.hpp"
+#include "tests/trials/distributions.hpp"
 
 using namespace hfta::search;
-using namespace hfta::search::testing;
+using namespace hfta::trials::testing;
 using namespace hfta::trials;
 
 namespace {

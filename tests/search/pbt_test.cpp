@@ -11,9 +11,11 @@
 #include "driven.hpp"
 #include "search/explore.hpp"
 #include "search/scheduler.hpp"
+#include "tests/trials/distributions.hpp"
 
 using namespace hfta::search;
 using namespace hfta::search::testing;
+using namespace hfta::trials::testing;
 using hfta::trials::Distribution;
 using hfta::trials::DistributionKind;
 using hfta::trials::Goal;
@@ -22,28 +24,10 @@ using hfta::trials::ParamValue;
 
 namespace {
 
-Distribution between(DistributionKind kind, double min, double max, double q = 1, bool integer = false) {
-  Distribution d;
-  d.kind = kind;
-  d.min = min;
-  d.max = max;
-  d.q = q;
-  d.integer = integer;
-  return d;
-}
-
-Distribution list(std::vector<ParamValue> values, std::vector<double> probabilities = {}) {
-  Distribution d;
-  d.kind = DistributionKind::kCategorical;
-  d.values = std::move(values);
-  d.probabilities = std::move(probabilities);
-  return d;
-}
-
 const hfta::trials::Space& space() {
   static const hfta::trials::Space all = {
-      {"lr", between(DistributionKind::kLogUniformValues, 1e-4, 1)},
-      {"hidden", list({std::int64_t{32}, std::int64_t{64}})},
+      {"lr", bounded(DistributionKind::kLogUniformValues, 1e-4, 1)},
+      {"hidden", categorical({std::int64_t{32}, std::int64_t{64}})},
   };
   return all;
 }
@@ -68,22 +52,22 @@ TEST_CASE("a parameter moves to a neighbour that its distribution can give") {
   };
   const std::vector<ParamValue> words = {std::string("a"), std::string("b"), std::string("c"), std::string("d")};
   const Case cases[] = {
-      {between(DistributionKind::kUniform, 0, 10), 5.0, 4.0, 6.0},
-      {between(DistributionKind::kUniform, 0, 10), 9.0, 9.0 * 0.8, 10.0},
-      {between(DistributionKind::kUniform, 4.5, 10), 5.0, 4.5, 6.0},
-      {between(DistributionKind::kUniform, -2, 2), -1.0, -0.8, -1.2},
-      {between(DistributionKind::kLogUniformValues, 1e-4, 1), 1e-4, 1e-4, 1e-4 * 1.2},
-      {between(DistributionKind::kIntUniform, 1, 100), std::int64_t{50}, std::int64_t{40}, std::int64_t{60}},
-      {between(DistributionKind::kIntUniform, 1, 5), std::int64_t{5}, std::int64_t{4}, std::int64_t{5}},
-      {between(DistributionKind::kIntUniform, 1, 5), std::int64_t{1}, std::int64_t{1}, std::int64_t{1}},
-      {between(DistributionKind::kQUniform, 0, 1, 0.1), 0.5, 0.4, 0.6},
-      {between(DistributionKind::kQUniform, 8, 64, 8, true), std::int64_t{64}, std::int64_t{48}, std::int64_t{64}},
-      {list(words), word, std::string("a"), std::string("c")},
-      {list(words), std::string("a"), std::string("a"), std::string("b")},
-      {list(words), std::string("d"), std::string("c"), std::string("d")},
-      {list(words, {0.5, 0.25, 0, 0.25}), word, std::string("a"), std::string("d")},
-      {list(words, {0, 0.5, 0.5, 0}), word, word, std::string("c")},
-      {list({std::int64_t{7}}), std::int64_t{7}, std::int64_t{7}, std::int64_t{7}},
+      {bounded(DistributionKind::kUniform, 0, 10), 5.0, 4.0, 6.0},
+      {bounded(DistributionKind::kUniform, 0, 10), 9.0, 9.0 * 0.8, 10.0},
+      {bounded(DistributionKind::kUniform, 4.5, 10), 5.0, 4.5, 6.0},
+      {bounded(DistributionKind::kUniform, -2, 2), -1.0, -0.8, -1.2},
+      {bounded(DistributionKind::kLogUniformValues, 1e-4, 1), 1e-4, 1e-4, 1e-4 * 1.2},
+      {bounded(DistributionKind::kIntUniform, 1, 100), std::int64_t{50}, std::int64_t{40}, std::int64_t{60}},
+      {bounded(DistributionKind::kIntUniform, 1, 5), std::int64_t{5}, std::int64_t{4}, std::int64_t{5}},
+      {bounded(DistributionKind::kIntUniform, 1, 5), std::int64_t{1}, std::int64_t{1}, std::int64_t{1}},
+      {bounded(DistributionKind::kQUniform, 0, 1, 0.1), 0.5, 0.4, 0.6},
+      {bounded(DistributionKind::kQUniform, 8, 64, 8, true), std::int64_t{64}, std::int64_t{48}, std::int64_t{64}},
+      {categorical(words), word, std::string("a"), std::string("c")},
+      {categorical(words), std::string("a"), std::string("a"), std::string("b")},
+      {categorical(words), std::string("d"), std::string("c"), std::string("d")},
+      {categorical(words, {0.5, 0.25, 0, 0.25}), word, std::string("a"), std::string("d")},
+      {categorical(words, {0, 0.5, 0.5, 0}), word, word, std::string("c")},
+      {categorical({std::int64_t{7}}), std::int64_t{7}, std::int64_t{7}, std::int64_t{7}},
   };
   for (const Case& c : cases) {
     INFO(hfta::trials::name_of(c.distribution.kind) << " " << hfta::trials::to_text(c.value));

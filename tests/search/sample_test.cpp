@@ -4,12 +4,12 @@
 #include <functional>
 #include <map>
 
-#include "distributions.hpp"
 #include "search/choices.hpp"
 #include "search/space.hpp"
+#include "tests/trials/distributions.hpp"
 
 using namespace hfta::search;
-using namespace hfta::search::testing;
+using namespace hfta::trials::testing;
 using Kind = DistributionKind;
 
 namespace {

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "distributions.hpp"
+#include "tests/trials/distributions.hpp"
 
 using namespace hfta::search;
-using namespace hfta::search::testing;
+using namespace hfta::trials::testing;
 using hfta::trials::Params;
 using hfta::trials::Space;
 using Kind = DistributionKind;

@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "distributions.hpp"
 #include "search/choices.hpp"
+#include "tests/trials/distributions.hpp"
 
 using namespace hfta::search;
-using namespace hfta::search::testing;
+using namespace hfta::trials::testing;
 using Kind = DistributionKind;
 
 namespace {

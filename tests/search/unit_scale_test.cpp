@@ -11,47 +11,30 @@
 #include "base/random.hpp"
 #include "search/choices.hpp"
 #include "search/space.hpp"
+#include "tests/trials/distributions.hpp"
 
 using namespace hfta;
 using namespace hfta::search;
+using namespace hfta::trials::testing;
 using trials::Distribution;
 using trials::DistributionKind;
 using trials::ParamValue;
 
 namespace {
 
-Distribution made(DistributionKind kind, double min, double max, double q = 1, bool integer = false) {
-  Distribution d;
-  d.kind = kind;
-  d.min = min;
-  d.max = max;
-  d.q = q;
-  d.integer = integer;
-  return d;
-}
-
-Distribution normal(DistributionKind kind, double mu, double sigma, double q = 1) {
-  Distribution d;
-  d.kind = kind;
-  d.mu = mu;
-  d.sigma = sigma;
-  d.q = q;
-  return d;
-}
-
-const std::vector<Distribution>& bounded() {
+const std::vector<Distribution>& bounded_kinds() {
   static const std::vector<Distribution> all = {
-      made(DistributionKind::kUniform, -2, 5),
-      made(DistributionKind::kLogUniform, -7, 2),
-      made(DistributionKind::kLogUniformValues, 1e-5, 10),
-      made(DistributionKind::kInvLogUniform, -3, 4),
-      made(DistributionKind::kInvLogUniformValues, 0.01, 3),
-      made(DistributionKind::kIntUniform, -3, 11),
-      made(DistributionKind::kIntUniform, 0, 0x1p40),
-      made(DistributionKind::kQUniform, 0, 1, 0.3),
-      made(DistributionKind::kQUniform, 16, 128, 16, true),
-      made(DistributionKind::kQLogUniform, 0, 5, 3),
-      made(DistributionKind::kQLogUniformValues, 1, 300, 7, true),
+      bounded(DistributionKind::kUniform, -2, 5),
+      bounded(DistributionKind::kLogUniform, -7, 2),
+      bounded(DistributionKind::kLogUniformValues, 1e-5, 10),
+      bounded(DistributionKind::kInvLogUniform, -3, 4),
+      bounded(DistributionKind::kInvLogUniformValues, 0.01, 3),
+      bounded(DistributionKind::kIntUniform, -3, 11),
+      bounded(DistributionKind::kIntUniform, 0, 0x1p40),
+      bounded(DistributionKind::kQUniform, 0, 1, 0.3),
+      bounded(DistributionKind::kQUniform, 16, 128, 16, true),
+      bounded(DistributionKind::kQLogUniform, 0, 5, 3),
+      bounded(DistributionKind::kQLogUniformValues, 1, 300, 7, true),
   };
   return all;
 }
@@ -69,7 +52,7 @@ const std::vector<Distribution>& normals() {
 }  // namespace
 
 TEST_CASE("a value's part of the unit scale gives that value") {
-  for (const std::vector<Distribution>* some : {&bounded(), &normals()}) {
+  for (const std::vector<Distribution>* some : {&bounded_kinds(), &normals()}) {
     for (const Distribution& d : *some) {
       INFO(trials::name_of(d.kind));
       const auto scale = UnitScale::of(d);
@@ -94,7 +77,7 @@ TEST_CASE("a value's part of the unit scale gives that value") {
 
 TEST_CASE("on the unit scale every bounded distribution is uniform") {
   constexpr int kDraws = 20'000;
-  for (const Distribution& d : bounded()) {
+  for (const Distribution& d : bounded_kinds()) {
     INFO(trials::name_of(d.kind) << " " << d.min << " " << d.max);
     const auto scale = UnitScale::of(d);
     std::vector<int> tenths(10);
@@ -110,7 +93,7 @@ TEST_CASE("on the unit scale every bounded distribution is uniform") {
 }
 
 TEST_CASE("parts of countable values lie side by side, as wide as they are likely") {
-  for (const Distribution& d : bounded()) {
+  for (const Distribution& d : bounded_kinds()) {
     const auto choices = Choices::of(d);
     if (!choices || choices->count() > 1000) continue;
     INFO(trials::name_of(d.kind));
@@ -132,6 +115,6 @@ TEST_CASE("what has no numbers, or only one, has no unit scale") {
   words.kind = DistributionKind::kCategorical;
   words.values = {std::string("a"), std::string("b")};
   CHECK_FALSE(UnitScale::of(words));
-  CHECK_FALSE(UnitScale::of(made(DistributionKind::kUniform, 2, 2)));
+  CHECK_FALSE(UnitScale::of(bounded(DistributionKind::kUniform, 2, 2)));
   CHECK_FALSE(UnitScale::of(normal(DistributionKind::kNormal, 2, 0)));
 }

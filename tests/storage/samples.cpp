@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "tests/trials/distributions.hpp"
 
 namespace hfta::storage::testing {
 namespace {
@@ -20,28 +21,11 @@ using trials::Distribution;
 using trials::DistributionKind;
 using trials::ParamValue;
 using trials::State;
+using trials::testing::bounded;
+using trials::testing::normal;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Distribution ranged(DistributionKind kind, double min, double max, double q = 1, bool integer = false) {
-  Distribution d;
-  d.kind = kind;
-  d.min = min;
-  d.max = max;
-  d.q = q;
-  d.integer = integer;
-  return d;
-}
-
-Distribution normal(DistributionKind kind, double mu, double sigma, double q = 1) {
-  Distribution d;
-  d.kind = kind;
-  d.mu = mu;
-  d.sigma = sigma;
-  d.q = q;
-  return d;
-}
 
 }  // namespace
 
@@ -108,20 +92,20 @@ trials::Space every_kind() {
   using K = DistributionKind;
   return {{"constant", constant},
           {"categorical", categorical},
-          {"int_uniform", ranged(K::kIntUniform, -5, 9223372036854775807.0)},
-          {"uniform", ranged(K::kUniform, -1, 1)},
-          {"q_uniform", ranged(K::kQUniform, 0.3, 0.8, 0.5)},
-          {"log_uniform", ranged(K::kLogUniform, -9.5, 0.1)},
-          {"q_log_uniform", ranged(K::kQLogUniform, 0, 5, 2)},
-          {"log_uniform_values", ranged(K::kLogUniformValues, 1e-4, 1)},
-          {"q_log_uniform_values", ranged(K::kQLogUniformValues, 8, 512, 8, true)},
-          {"inv_log_uniform", ranged(K::kInvLogUniform, 1, 3)},
-          {"inv_log_uniform_values", ranged(K::kInvLogUniformValues, 0.001, 0.1)},
+          {"int_uniform", bounded(K::kIntUniform, -5, 9223372036854775807.0)},
+          {"uniform", bounded(K::kUniform, -1, 1)},
+          {"q_uniform", bounded(K::kQUniform, 0.3, 0.8, 0.5)},
+          {"log_uniform", bounded(K::kLogUniform, -9.5, 0.1)},
+          {"q_log_uniform", bounded(K::kQLogUniform, 0, 5, 2)},
+          {"log_uniform_values", bounded(K::kLogUniformValues, 1e-4, 1)},
+          {"q_log_uniform_values", bounded(K::kQLogUniformValues, 8, 512, 8, true)},
+          {"inv_log_uniform", bounded(K::kInvLogUniform, 1, 3)},
+          {"inv_log_uniform_values", bounded(K::kInvLogUniformValues, 0.001, 0.1)},
           {"normal", normal(K::kNormal, 0, 0.1)},
           {"q_normal", normal(K::kQNormal, 5, 2, 0.25)},
           {"log_normal", normal(K::kLogNormal, -3, 1)},
           {"q_log_normal", normal(K::kQLogNormal, 1, 1, 0.5)},
-          {"whole.q", ranged(K::kQUniform, 16, 128, 16, true)}};
+          {"whole.q", bounded(K::kQUniform, 16, 128, 16, true)}};
 }
 
 trials::Params params_of(int trial) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "error_of.hpp"
 #include "fusion/data/readers.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "npy_text.hpp"
@@ -63,16 +64,6 @@ std::vector<DataSource> sources(const TemporaryFolder& folder) {
   all[4].train = folder.write("t.bin", bytes_of(counted<std::uint16_t>(kSamples * 3 + 1, 50)));
   all[4].window = 3;
   return all;
-}
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::kConfig);
-    return error.what();
-  }
-  return "(none)";
 }
 
 }  // namespace

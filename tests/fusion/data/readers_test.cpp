@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "error_of.hpp"
 #include "fusion/data/idx.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "temporary_folder.hpp"
@@ -21,16 +22,6 @@ std::string idx(unsigned type, const std::vector<unsigned>& shape, const std::st
     for (const int shift : {24, 16, 8, 0}) text += static_cast<char>(extent >> shift);
   }
   return text + numbers;
-}
-
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::kConfig);
-    return error.what();
-  }
-  return "(none)";
 }
 
 DataSource source_of(const std::filesystem::path& train) {

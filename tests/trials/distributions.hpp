@@ -7,7 +7,7 @@
 
 #include "trials/space.hpp"
 
-namespace hfta::search::testing {
+namespace hfta::trials::testing {
 
 using trials::Distribution;
 using trials::DistributionKind;
@@ -50,4 +50,4 @@ inline Distribution constant(ParamValue value) {
 inline ParamValue word(const char* text) { return std::string(text); }
 inline ParamValue integer(std::int64_t value) { return value; }
 
-}  // namespace hfta::search::testing
+}  // namespace hfta::trials::testing
