@@ -49,8 +49,8 @@ std::vector<double> numbers_in(const std::string& text) {
 }
 
 Loss loss_named(const std::string& name) {
-  for (const Loss loss : {Loss::kCrossEntropy, Loss::kMse, Loss::kBceWithLogits}) {
-    if (name == name_of(loss)) return loss;
+  for (const LossInfo& loss : losses()) {
+    if (name == loss.name) return loss.kind;
   }
   throw Error(ErrorKind::kConfig, fmt::format("--loss: found '{}', wanted a loss", name));
 }
@@ -69,7 +69,8 @@ DeviceData load(const Setting& setting, const ExportedModel& model, const Graph&
   DataSource source;
   source.train = setting.data;
   source.where = "--data";
-  const Splits splits = load_data(source, recipe.loss == Loss::kCrossEntropy, 0, "", inputs);
+  const bool classes = info_of(recipe.loss).targets == Targets::kClasses;
+  const Splits splits = load_data(source, classes ? kClassTargets : kNumberTargets, 0, "", inputs);
   DeviceData data = to_device(splits.train, graph, recipe, at::Device(setting.device));
   if (setting.device == "cpu") return data;
   // The same batches over and over, in longer epochs: at the end of each the host waits for the GPU.

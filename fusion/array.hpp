@@ -29,8 +29,8 @@ struct SlotInit {
 };
 
 /// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as
-/// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step` and `epoch_loss`, the bits of a
-/// double in hexadecimal, where it was paused). The same bytes give the same slot, bit for bit, in any array of an
+/// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step`, `epoch_loss` and `epoch_weight`, the
+/// latter two the bits of a double in hexadecimal, where it was paused). The same bytes give the same slot, bit for bit, in any array of an
 /// equal graph and dtype.
 using StateBytes = std::vector<std::byte>;
 
@@ -40,12 +40,13 @@ struct SlotProgress {
   int epoch = 0;          ///< Epochs finished.
   // The position of the last pause in the epoch; 0 between epochs. While an epoch runs they keep the last pause.
   std::int64_t epoch_step = 0;  ///< Steps of that epoch taken.
-  double epoch_loss = 0;        ///< Sum over the epoch's samples so far of the loss at the time each was trained on.
+  double epoch_loss = 0;        ///< Sum over the epoch's batches so far of the loss before the step, times the weight.
+  double epoch_weight = 0;      ///< Sum of the batches' weights: of their samples, unless the graph says otherwise.
 };
 
 class Array {
  public:
-  /// `device`: "cpu", "cuda:0". Slots are empty. `graphs`: if set, steps are captured and replayed if possible
+  /// `graph`: a model's, which gets the recipe's loss (with_loss). `device`: "cpu", "cuda:0". Slots are empty. `graphs`: if set, steps are captured and replayed if possible
   /// (fusion/step_graph.hpp); cuda_graphs() makes one. Whether GPUs may use TF32 is a process-wide setting: that of
   /// the last array made. On a GPU, cuDNN is set, for the whole process, to deterministic kernels without benchmarks.
   /// Throws Error{kConfig} if the graph has an op that cannot be run in this way, or if the recipe's precision is not
@@ -94,16 +95,21 @@ class Array {
   void prepare(Samples& samples, bool training);
 
   /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Adds to
-  /// `losses`, [c] float64 on the device, the sum over the batch's samples of each slot's loss before the step (empty
-  /// slots: any value). Call from for_each_chunk, or from one thread at a time.
+  /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that weight:
+  /// its number of samples, unless the loss counts otherwise (empty slots: any value). Call from for_each_chunk, or from
+  /// one thread at a time.
   void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses);
-  /// The chunk's accumulator for step(): [c] float64 zeros on the device. Captured steps reuse one buffer per chunk, so
-  /// the tensor that the last call returned may be zeroed as well.
+  /// The chunk's accumulator for step(): [2, c] float64 zeros on the device. Captured steps reuse one buffer per chunk,
+  /// so the tensor that the last call returned may be zeroed as well.
   [[nodiscard]] at::Tensor fresh_losses(int chunk);
-  /// Forward in evaluation mode: [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no gradient.
+  /// Forward in evaluation mode: the first output, [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no
+  /// gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
-  /// Records that an occupied slot was paused in mid-epoch: SlotProgress::epoch_step and epoch_loss.
-  void pause_epoch(int slot, std::int64_t step, double loss);
+  /// The same, all that evaluation gives (fusion/task_graph.hpp).
+  [[nodiscard]] std::vector<at::Tensor> evaluate(int chunk, const Samples& samples);
+  /// Records that an occupied slot was paused in mid-epoch: SlotProgress::epoch_step, epoch_loss and
+  /// epoch_weight.
+  void pause_epoch(int slot, std::int64_t step, double loss, double weight);
   /// Adds one finished epoch to every occupied slot of the chunk.
   void finish_epoch(int chunk);
 

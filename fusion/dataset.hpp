@@ -37,10 +37,27 @@ struct Field {
   void gather_stored(std::int64_t begin, std::int64_t end, std::byte* out) const;
 };
 
+/// What targets are read as.
+struct TargetForm {
+  enum class Kind {
+    kNone,     ///< There are none: every array is an input of the model.
+    kClasses,  ///< int64, from 0.
+    kNumbers,  ///< A float type.
+  };
+  Kind kind = Kind::kNumbers;
+  std::int64_t ignored = -100;  ///< kClasses: a label that may be below 0.
+
+  bool operator==(const TargetForm&) const = default;
+};
+inline constexpr TargetForm kNoTargets{TargetForm::Kind::kNone};
+inline constexpr TargetForm kClassTargets{TargetForm::Kind::kClasses};
+inline constexpr TargetForm kNumberTargets{TargetForm::Kind::kNumbers};
+
 /// Samples with their targets.
 struct Dataset {
   std::vector<Field> inputs;
-  Field target;
+  Field target = {};     ///< Empty without targets.
+  bool labelled = true;  ///< Whether there are targets.
   std::int64_t size = 0;
   /// Above 0: samples are windows over one sequence, and each has numbers in common with the next overlap - 1 samples.
   /// Splits then take the sequence's tail.
@@ -71,7 +88,7 @@ struct DataSource {
 };
 
 /// Reads and splits. `root` is the folder built-in data lie in. Numbers keep the type of their file. The type
-/// that they are used as (Field::dtype) is: for targets, int64 if `classes` is set (cross_entropy), else a float type;
+/// that they are used as (Field::dtype) is: for targets as `targets` says;
 /// for inputs, int64 if the input's type in `inputs` (the types of the model's inputs, in order; float beyond its end)
 /// is an integer or bool. All other inputs are float32 if that holds every value of the file's type (float16, up to
 /// 16-bit integers, used without scaling), else float64. If a file is large compared with `memory`, the bytes that the
@@ -80,7 +97,7 @@ struct DataSource {
 /// Every other file is loaded. A file that is not loaded must not change as long as the data are used. Throws
 /// Error{kConfig}: missing file, missing array or column (nearest named), not a finite number, not a whole one where
 /// integers are wanted, ragged rows, no samples, empty split, unequal lengths, labels below zero, unsupported dtypes.
-[[nodiscard]] Splits load_data(const DataSource& source, bool classes, std::uint64_t seed,
+[[nodiscard]] Splits load_data(const DataSource& source, const TargetForm& targets, std::uint64_t seed,
                                const std::filesystem::path& root, const std::vector<DType>& inputs = {},
                                std::uint64_t memory = 0);
 

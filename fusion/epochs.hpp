@@ -19,7 +19,7 @@ namespace hfta::fusion {
 /// A dataset on a device: inputs and targets with N samples each.
 struct DeviceData {
   std::vector<SampleArray> inputs;
-  SampleArray target;
+  SampleArray target;  ///< None if the model takes its labels as inputs.
   std::int64_t size = 0;
 };
 
@@ -63,7 +63,7 @@ class Epochs {
 
   [[nodiscard]] std::int64_t steps_per_epoch() const;
   /// Trains every occupied slot to the end of its epoch and evaluates it. train_loss is the mean over the epoch's
-  /// samples of the loss when each was trained on. In order of slot.
+  /// batches, by their weights, of the loss before each step. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
   /// The same, unless `pause` returns true: then returns nothing, and each slot is somewhere in its epoch, as its
   /// SlotProgress says. The next call continues from there; slots may be at different steps. A pause changes no bit of

@@ -49,6 +49,9 @@ struct ImportOptions {
   /// standard deviation. Has no effect if `fresh` is set.
   double jitter = 0;
   std::variant<std::monostate, std::int64_t, std::string> output;  ///< Which output the loss takes; none: the first.
+  /// That output is the loss, and need not have the batch as its first dimension.
+  bool own_loss = false;
+  std::vector<std::string> further;  ///< Names of the outputs that follow it in Graph::outputs.
   std::string where;                                               ///< "digits.yaml:20", for messages.
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -130,6 +131,13 @@ struct BatchLimits {
   [[nodiscard]] bool allow(std::int64_t n) const { return broken_by(n).empty(); }
 };
 
+/// What training minimizes: two values of a graph, numbers of a batch (tensors without dimensions).
+struct Objective {
+  ValueId loss = 0;           ///< The batch's mean loss.
+  ValueId weight = kNoValue;  ///< What the mean was divided by (tokens, say): how much the batch counts in an epoch's
+                              ///< mean and in a step of several batches. kNoValue: its number of samples.
+};
+
 /// A model. Training and evaluation run two specializations of the same graph (in evaluation dropout is the identity
 /// and batch norm uses its running statistics), unless evaluation has a graph of its own.
 struct Graph {
@@ -138,12 +146,15 @@ struct Graph {
   std::vector<Weight> weights;
   std::vector<Hyper> hypers;
   std::vector<ValueId> inputs;
-  ValueId output = 0;
+  /// What a run gives, in order. Of a model: what its task takes; a built-in loss takes the first. Of a training graph
+  /// with an objective that was specialized: the loss, and its weight if there is one.
+  std::vector<ValueId> outputs;
+  std::optional<Objective> objective = {};  ///< What training minimizes; a model has none before its task adds it.
   std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
   std::int64_t largest_batch = 0;  ///< 0: no limit.
   BatchLimits limits;              ///< Further ones.
   /// The graph that evaluation runs without changes; null: evaluation runs a specialization of this graph. It has the
-  /// same weights, inputs and hypers in the same order, each with values of its own, and an output of the same shape.
+  /// same weights, inputs, outputs and hypers in the same order, each with values of its own.
   std::shared_ptr<const Graph> evaluation = nullptr;
 
   /// A text that is equal for two graphs exactly if they can train side by side in one array: everything but `hypers`'

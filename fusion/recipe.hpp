@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "fusion/formula.hpp"
 #include "fusion/graph.hpp"
+#include "fusion/loss.hpp"
 #include "fusion/optimizer.hpp"
 
 namespace hfta::fusion {
 
-enum class Loss { kCrossEntropy, kMse, kBceWithLogits };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
 
@@ -26,7 +27,6 @@ enum class Precision {
   kBfloat16,
 };
 
-[[nodiscard]] const char* name_of(Loss loss);            ///< "cross_entropy", "mse", "bce_with_logits"
 [[nodiscard]] const char* name_of(ScheduleKind kind);    ///< "constant", "step", "cosine", "linear"
 [[nodiscard]] const char* name_of(Metric metric);        ///< "loss", "accuracy", "mse", "mae", "r2"
 [[nodiscard]] const char* name_of(Precision precision);  ///< "float32", "tf32", "bfloat16"
@@ -53,20 +53,33 @@ struct Schedule {
 struct SlotHyper {
   OptimizerHyper optimizer;
   Schedule schedule;
-  double label_smoothing = 0;       ///< cross_entropy
+  std::vector<double> loss;         ///< LossInfo::numbers, in order; empty: their fallbacks.
   std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters.
   std::vector<double> graph;        ///< Graph::hypers' values, in order.
+};
+
+/// A metric as arithmetic: a name is the sum of that output over the set (of its elements, if it is no number), mean(x)
+/// its mean (by the batches' weights, if it is a number), `loss` the mean loss, `samples` their number.
+struct NamedFormula {
+  std::string name;
+  Formula formula;
+
+  bool operator==(const NamedFormula&) const = default;
 };
 
 /// The settings that all trials of an array share, besides the graph.
 struct Recipe {
   Loss loss = Loss::kCrossEntropy;
+  LossOptions loss_options = {};
   OptimizerKind optimizer = OptimizerKind::kSgd;
   DType dtype = DType::kFloat32;
   Precision precision = Precision::kFloat32;  ///< float64 has no other.
   int batch_size = 1;
   int epochs = 1;
   std::vector<Metric> metrics;  ///< Besides the loss, which is always computed.
+  /// Loss::kModel: metrics over the outputs in `terms`, which follow the loss and its weight in Graph::outputs.
+  std::vector<NamedFormula> formulas;
+  std::vector<std::string> terms;
 };
 
 }  // namespace hfta::fusion

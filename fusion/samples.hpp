@@ -55,8 +55,8 @@ class SampleArray {
 
 /// Samples of a set, with what all slots compute alike of them.
 struct Samples {
-  std::vector<SampleArray> inputs;  ///< Graph::inputs' order, M samples each.
-  SampleArray target;               ///< M
+  std::vector<SampleArray> inputs;  ///< The order of the model's inputs, M samples each.
+  SampleArray target = {};          ///< M; none, if the model takes its labels as inputs.
   at::Tensor order = {};            ///< The order in which samples are taken, int64; undefined: as they stand.
   std::int64_t begin = 0;           ///< Of that order, these: [begin, end).
   std::int64_t end = -1;            ///< -1: to its end.
@@ -65,9 +65,16 @@ struct Samples {
 
   /// N.
   [[nodiscard]] std::int64_t size() const;
+  /// The samples of an input of a task's graph: the targets are its last.
+  [[nodiscard]] const SampleArray& array(std::size_t input) const {
+    return input < inputs.size() ? inputs[input] : target;
+  }
   /// Those samples of `all`, which is target or one of inputs: a view where they stand in order.
   [[nodiscard]] at::Tensor of(const SampleArray& all) const;
 };
+
+/// A batch as the graph's input declares it: a column [N, 1] may be stored as [N].
+[[nodiscard]] at::Tensor as_declared(const at::Tensor& batch, const Value& input);
 
 /// Samples for one step of a chunk.
 struct Batch {

@@ -41,8 +41,8 @@ std::vector<ParamValue> values_to_try(const trials::Distribution& distribution) 
 
 // Output [N, classes, ...] of enough classes; what else labels need is seen when the data are read.
 void check_classes(const TaskSpec& task, const fusion::Graph& graph, const KnownData& data) {
-  if (task.recipe.loss != fusion::Loss::kCrossEntropy) return;
-  const fusion::Shape& output = graph.values[static_cast<std::size_t>(graph.output)].shape;
+  if (fusion::info_of(task.recipe.loss).targets != fusion::Targets::kClasses) return;
+  const fusion::Shape& output = graph.values[static_cast<std::size_t>(graph.outputs[0])].shape;
   if (output.size() == 2 && output[1] >= data.classes) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("{}: model: found output {}, wanted [N, {}]: {} has {} classes", task.layers.back().where,

@@ -58,7 +58,9 @@ void read_part(Reader& data, const char* key, bool builtin, const fs::path& fold
   data.record(key, to_json(*node));
 }
 
-void read_arrays(Reader& data, TaskSpec& task) {
+constexpr const char* kNoTargets = "found it beside a loss of the model, whose labels are among the inputs (x)";
+
+void read_arrays(Reader& data, bool labelled, TaskSpec& task) {
   const bool pair = fusion::data_keys(task.data.train) == fusion::DataKeys::kPair;
   if (const Node* x = data.find("x")) {
     if (pair) data.fail("x", "found names beside a file of inputs, wanted one or the other");
@@ -67,12 +69,17 @@ void read_arrays(Reader& data, TaskSpec& task) {
   } else {
     data.record("x", "x");
   }
+  if (!labelled) {
+    if (data.has("y")) data.fail("y", kNoTargets);
+    return;
+  }
   if (pair && !data.has("y")) data.fail("y", "found nothing, wanted the file of the targets");
   task.data.y = data.word("y");
 }
 
-void read_table(Reader& data, TaskSpec& task) {
-  task.data.target = data.word("target");
+void read_table(Reader& data, bool labelled, TaskSpec& task) {
+  if (!labelled && data.has("target")) data.fail("target", kNoTargets);
+  if (labelled) task.data.target = data.word("target");
   const Node* features = data.find("features");
   if (features == nullptr) return;
   task.data.features = data.site("features").words(*features);
@@ -105,7 +112,7 @@ void read_order(Reader& data, TaskSpec& task) {
 
 }  // namespace
 
-void read_data(Reader& data, const fs::path& folder, const trials::Space& space, TaskSpec& task) {
+void read_data(Reader& data, const fs::path& folder, const trials::Space& space, bool labelled, TaskSpec& task) {
   const std::string kind = read_source(data, folder, space, task);
   fusion::DataSource& source = task.data;
   read_part(data, "validation", kind == "built-in", folder, source.validation, source.validation_file);
@@ -114,8 +121,8 @@ void read_data(Reader& data, const fs::path& folder, const trials::Space& space,
     data.fail("test", fmt::format("found {} beside a validation of {}, wanted less than 1 together",
                                   shortest(*source.test), shortest(*source.validation)));
   }
-  if (kind == "arrays") read_arrays(data, task);
-  if (kind == "table") read_table(data, task);
+  if (kind == "arrays") read_arrays(data, labelled, task);
+  if (kind == "table") read_table(data, labelled, task);
   if (kind == "tokens") read_tokens(data, task);
   task.recipe.batch_size = static_cast<int>(data.integer("batch_size"));
   read_order(data, task);

@@ -82,20 +82,4 @@ ModelFile read_model_file(Reader& model, const std::string& file, const std::fil
   return found;
 }
 
-void read_output(Reader& loss, TaskSpec& task) {
-  const Node* node = loss.find("output");
-  if (!task.model_file) {
-    if (node != nullptr) loss.fail("output", "found it beside model.layers, whose one output the loss takes");
-    return;
-  }
-  loss.record("output", node != nullptr ? to_json(*node) : json());
-  if (node == nullptr || node->is_null()) return;
-  const Site site = loss.site("output");
-  if (std::holds_alternative<std::string>(node->value) && node->kind == Node::Kind::kScalar) {
-    task.model_file->import.output = site.word(*node);
-  } else {
-    task.model_file->import.output = site.integer(*node);
-  }
-}
-
 }  // namespace hfta::engine::configuration

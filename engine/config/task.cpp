@@ -20,6 +20,7 @@ std::vector<std::string> recorded_metrics(const TaskSpec& task) {
   names.emplace_back("val_loss");
   for (const fusion::Metric metric : task.recipe.metrics)
     names.push_back(std::string("val_") + fusion::name_of(metric));
+  for (const fusion::NamedFormula& formula : task.recipe.formulas) names.push_back("val_" + formula.name);
   return names;
 }
 
@@ -62,8 +63,8 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   read_model(model, text, record["model"], task);
   Reader data = root.section("data");
   task.data.where = place_of(text.file, *root.find("data"));
-  read_data(data, text.folder, text.space, task);
   Reader train = root.section("train");
+  read_data(data, text.folder, text.space, !is_loss_of_model(train.find("loss")), task);
   read_train(train, text, task);
   check_metric(text, task);
   return task;

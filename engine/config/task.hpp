@@ -33,11 +33,17 @@ struct TaskText {
 // The sections.
 void read_model(Reader& model, const TaskText& text, nlohmann::json& record, TaskSpec& task);
 [[nodiscard]] ModelFile read_model_file(Reader& model, const std::string& file, const std::filesystem::path& folder);
-void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, TaskSpec& task);
+/// `labelled`: whether the loss compares outputs with targets.
+void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, bool labelled,
+               TaskSpec& task);
 /// Reads the model first.
 void read_train(Reader& train, const TaskText& text, TaskSpec& task);
-/// train.loss.output
-void read_output(Reader& loss, TaskSpec& task);
+/// train.loss
+void read_loss(Reader& train, const trials::Space& space, TaskSpec& task);
+/// Whether train.loss (null: it is absent) names an output of the model as the loss.
+[[nodiscard]] bool is_loss_of_model(const Node* loss);
+/// train.metrics; reads the loss first.
+void read_metrics(Reader& train, TaskSpec& task);
 void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task);
 void read_schedule(Reader& schedule, const trials::Space& space, TaskSpec& task);
 

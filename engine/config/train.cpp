@@ -9,8 +9,6 @@
 namespace hfta::engine::configuration {
 namespace {
 
-using fusion::Loss;
-using fusion::Metric;
 using fusion::Precision;
 using fusion::ScheduleKind;
 
@@ -18,47 +16,6 @@ using fusion::ScheduleKind;
 template <typename Enum>
 Enum named(const std::string& word, std::initializer_list<Enum> all) {
   return *std::find_if(all.begin(), all.end(), [&](Enum value) { return word == fusion::name_of(value); });
-}
-
-std::vector<Metric> metrics_of(Loss loss) {
-  if (loss == Loss::kMse) return {Metric::kMse, Metric::kMae, Metric::kR2};
-  return {Metric::kAccuracy};
-}
-
-std::vector<Metric> read_metrics(Reader& train, Loss loss) {
-  const std::vector<Metric> known = metrics_of(loss);
-  const Node* node = train.find("metrics");
-  std::vector<std::string> names;
-  for (const Metric metric : known) names.emplace_back(fusion::name_of(metric));
-  if (node == nullptr || node->is_null()) {
-    train.record("metrics", names);
-    return known;
-  }
-  const Site site = train.site("metrics");
-  std::vector<Metric> metrics;
-  if (node->kind == Node::Kind::kList && node->items.empty()) {
-    train.record("metrics", nlohmann::json::array());
-    return metrics;
-  }
-  for (const std::string& word : site.words(*node)) {
-    if (word == fusion::name_of(Metric::kLoss)) continue;  // always taken
-    if (std::count(names.begin(), names.end(), word) == 0) {
-      site.fail(*node, fmt::format("found '{}', wanted a metric that goes with {}{}", printable(word),
-                                   fusion::name_of(loss), suggestion(word, names)));
-    }
-    const Metric metric = known[static_cast<std::size_t>(std::find(names.begin(), names.end(), word) - names.begin())];
-    if (std::count(metrics.begin(), metrics.end(), metric) == 0) metrics.push_back(metric);
-  }
-  train.record("metrics", to_json(*node));
-  return metrics;
-}
-
-void read_loss(Reader& loss, const trials::Space& space, TaskSpec& task) {
-  const std::string name = loss.word("name");
-  loss.restrict_to(name, possible_words(loss.find("name"), space));
-  task.recipe.loss = named(name, {Loss::kCrossEntropy, Loss::kMse, Loss::kBceWithLogits});
-  if (task.recipe.loss == Loss::kCrossEntropy) task.hyper.label_smoothing = loss.number("label_smoothing");
-  read_output(loss, task);
 }
 
 void read_betas(Reader& optimizer, fusion::OptimizerHyper& hyper) {
@@ -168,8 +125,7 @@ void check_warmup(const Reader& section, const TaskSpec& task) {
 }
 
 void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
-  Reader loss = train.section("loss");
-  read_loss(loss, text.space, task);
+  read_loss(train, text.space, task);
   Reader optimizer = train.section("optimizer");
   read_optimizer(optimizer, text.space, task);
   Reader schedule = train.section("schedule");
@@ -189,7 +145,7 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   if (task.model_file) task.model_file->import.dtype = task.recipe.dtype;
   read_precision(train, task.recipe);
   if (const auto seed = train.optional_integer("seed")) task.seed = static_cast<std::uint64_t>(*seed);
-  task.recipe.metrics = read_metrics(train, task.recipe.loss);
+  read_metrics(train, task);
 }
 
 }  // namespace hfta::engine::configuration

@@ -77,6 +77,27 @@ std::string type_of(const fusion::Recipe& recipe) {
   return recipe.precision == fusion::Precision::kFloat32 ? dtype : dtype + " in " + name_of(recipe.precision);
 }
 
+fusion::TargetForm targets_of(const fusion::Recipe& recipe) {
+  switch (fusion::info_of(recipe.loss).targets) {
+    case fusion::Targets::kNone:
+      return fusion::kNoTargets;
+    case fusion::Targets::kClasses:
+      return {fusion::TargetForm::Kind::kClasses, recipe.loss_options.ignore_index};
+    default:
+      return fusion::kNumberTargets;
+  }
+}
+
+// Language models have classes last. Where both dimensions fit, they are where PyTorch wants them.
+void find_classes(fusion::Recipe& recipe, const fusion::Graph& graph, const fusion::Shape& target) {
+  const fusion::Shape& output = graph.values[static_cast<std::size_t>(graph.outputs.at(0))].shape;
+  if (fusion::info_of(recipe.loss).targets != fusion::Targets::kClasses || output.size() < 3) return;
+  const fusion::Shape wanted = with_batch(target);
+  fusion::Shape second = output, last(output.begin(), output.end() - 1);
+  second.erase(second.begin() + 1);
+  if (second != wanted && last == wanted) recipe.loss_options.class_dim = -1;
+}
+
 // What of a task choices depend on; the graph's signature would be long.
 std::string graph_key(const PreparedTask& task) {
   const fusion::Recipe& recipe = task.spec.recipe;
@@ -101,14 +122,14 @@ int FusedTrainer::threads() const {
 }
 
 LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs) {
-  const bool classes = spec.recipe.loss == fusion::Loss::kCrossEntropy;
-  std::string key = fmt::format("{}|{}|{}", fusion::identity_of(spec.data), name_of(spec.recipe.dtype),
-                                classes ? "classes" : "numbers");
+  const fusion::TargetForm targets = targets_of(spec.recipe);
+  std::string key = fmt::format("{}|{}|{} {}", fusion::identity_of(spec.data), name_of(spec.recipe.dtype),
+                                static_cast<int>(targets.kind), targets.ignored);
   for (const fusion::DType dtype : inputs) key += std::string("|") + name_of(dtype);
   const auto known = data_.find(key);
   if (known != data_.end()) return known->second;
   LoadedData data;
-  data.host = fusion::load_data(spec.data, classes, options_.config.seed, options_.data_root, inputs);
+  data.host = fusion::load_data(spec.data, targets, options_.config.seed, options_.data_root, inputs);
   return data_.emplace(key, std::move(data)).first->second;
 }
 
@@ -133,6 +154,9 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
     if (task.graph.fixed_batch > 0) task.spec.drop_last = true;
   } else {
     task.graph = graph_of_layers(task.spec, load(task.spec, {}).host.train);
+  }
+  if (task.graph.outputs.size() == 1 && fusion::info_of(task.spec.recipe.loss).targets == fusion::Targets::kClasses) {
+    find_classes(task.spec.recipe, task.graph, load(task.spec, task.input_types).host.train.target.shape);
   }
   task.spec.hyper.graph.clear();
   for (const fusion::Hyper& hyper : task.graph.hypers) task.spec.hyper.graph.push_back(hyper.value);

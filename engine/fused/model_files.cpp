@@ -39,6 +39,8 @@ std::string key_of(const ModelFile& model) {
                                 options.output.index());
   if (const auto* index = std::get_if<std::int64_t>(&options.output)) key += std::to_string(*index);
   if (const auto* name = std::get_if<std::string>(&options.output)) key += *name;
+  if (options.own_loss) key += "\nloss";
+  for (const std::string& output : options.further) key += "\noutput " + output;
   for (const std::string& pattern : options.freeze) key += "\nfreeze " + pattern;
   for (const fusion::Binding& binding : options.bind) key += "\nbind " + binding.path;
   key += "\nevaluation " + model.evaluation_name;

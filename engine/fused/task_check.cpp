@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/fused/target_check.hpp"
 #include "fusion/data/blocks.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -98,62 +99,6 @@ void check_integers(const TaskSpec& spec, const Graph& graph, const fusion::Data
                      found.low < wanted.low ? found.low : found.high, printable(data.inputs[i].name), part, wanted.low,
                      wanted.high, printable(graph.values[static_cast<std::size_t>(graph.inputs[i])].name),
                      model_name(spec)));
-  }
-}
-
-const Shape& output_shape(const Graph& graph) { return graph.values[static_cast<std::size_t>(graph.output)].shape; }
-
-void check_classes(const TaskSpec& spec, const Graph& graph) {
-  const Shape& output = output_shape(graph);
-  if (output.size() >= 2 && output[1] > 0) return;
-  fail(spec.data.where, fmt::format("model: found output {}, wanted [N, classes] for cross_entropy", to_text(output)));
-}
-
-void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
-  const Shape& output = output_shape(graph);
-  if (fusion::is_floating(data.target.dtype())) {
-    fail(spec.data.where, "data: found targets that are not whole numbers, wanted class labels");
-  }
-  if (data.size == 0) return;
-  const Range found = range_of(data.target, data.size);
-  if (found.low < 0 || found.high >= output[1]) {
-    fail(spec.data.where, fmt::format("data: found label {} in the {} set, wanted 0 to {} (the model's output has {} "
-                                      "classes)",
-                                      found.low < 0 ? found.low : found.high, part, output[1] - 1, output[1]));
-  }
-}
-
-// A probability; numbers beyond make the loss unbounded below.
-void check_probabilities(const TaskSpec& spec, const fusion::Dataset& data, const char* part) {
-  fusion::for_each_block(data.target, data.size, [&]<typename T>(std::span<const T> values) {
-    for (const T value : values) {
-      if (value >= 0 && value <= 1) continue;
-      fail(spec.data.where,
-           fmt::format("data: found target {} in the {} set, wanted 0 to 1 for bce_with_logits", value, part));
-    }
-  });
-}
-
-void check_targets(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
-  if (spec.recipe.loss == fusion::Loss::kCrossEntropy) check_labels(spec, graph, data, part);
-  if (spec.recipe.loss == fusion::Loss::kBceWithLogits) check_probabilities(spec, data, part);
-}
-
-void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data) {
-  Shape wanted = output_shape(graph);
-  if (wanted.empty() || wanted[0] != fusion::kBatch) {
-    fail(spec.data.where,
-         fmt::format("model: found output {}, wanted the batch as its first dimension", to_text(wanted)));
-  }
-  const Shape found = with_batch(data.target.shape);
-  if (spec.recipe.loss == fusion::Loss::kCrossEntropy) {
-    check_classes(spec, graph);
-    wanted.erase(wanted.begin() + 1);
-  }
-  const bool column = wanted.size() == found.size() + 1 && wanted.back() == 1;  // [N, 1] beside [N]
-  if (wanted != found && !column) {
-    fail(spec.data.where, fmt::format("data: found target {}, wanted {} (the model's output is {})", to_text(found),
-                                      to_text(wanted), to_text(output_shape(graph))));
   }
 }
 
@@ -266,6 +211,7 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
   const auto check_part = [&](const fusion::Dataset& data, const char* part) {
     check_integers(spec, graph, data, part);
     check_targets(spec, graph, data, part);
+    if (std::string_view(part) != "training") check_whole_batches(spec, graph, data, part);
   };
   check_part(splits.train, "training");
   if (splits.validation) check_part(*splits.validation, "validation");

@@ -13,6 +13,7 @@
 #include "fusion/passes/sharing.hpp"
 #include "fusion/random/draws.hpp"
 #include "fusion/slots/slot_store.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -21,6 +22,7 @@ struct Slot {
   bool occupied = false;
   SlotInit init;
   SlotProgress progress;
+  std::vector<double> hypers = {};  // Graph::hypers'
 };
 
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
@@ -28,8 +30,9 @@ int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 }  // namespace
 
 struct Array::Impl {
-  Graph graph;
   Recipe recipe;
+  std::size_t model_hypers;  // of graph.hypers, those before the loss's
+  Graph graph;
   Lowering lowering;
   int width;
   std::uint64_t study_seed;
@@ -46,8 +49,9 @@ struct Array::Impl {
 
   Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
        std::shared_ptr<StepGraphBackend> graphs)
-      : graph(with_complete_arguments(std::move(g))),
-        recipe(std::move(r)),
+      : recipe(std::move(r)),
+        model_hypers(g.hypers.size()),
+        graph(with_complete_arguments(with_loss(std::move(g), recipe))),
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
@@ -117,10 +121,22 @@ struct Array::Impl {
     run.step.clip_norm = slot.init.hyper.clip_norm;
     run.random = {slot.occupied ? dropout_key(study_seed, slot.init.seed) : 0,
                   static_cast<std::uint64_t>(slot.progress.step)};
-    const bool own_hypers = slot.occupied && !slot.init.hyper.graph.empty();
-    run.hypers = own_hypers ? slot.init.hyper.graph : default_hypers;
-    run.smoothing = slot.init.hyper.label_smoothing;
+    run.hypers = slot.occupied ? slot.hypers : default_hypers;
     return run;
+  }
+
+  [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const {
+    Slot slot{true, init, progress, default_hypers};
+    const auto put = [&](const std::vector<double>& numbers, std::size_t first) {
+      if (first + numbers.size() > slot.hypers.size()) {
+        throw Error(ErrorKind::kInternal, fmt::format("slot: found {} numbers from {} on, wanted at most {}",
+                                                      numbers.size(), first, slot.hypers.size()));
+      }
+      std::copy(numbers.begin(), numbers.end(), slot.hypers.begin() + static_cast<std::ptrdiff_t>(first));
+    };
+    put(init.hyper.graph, 0);
+    put(init.hyper.loss, model_hypers);
+    return slot;
   }
 
   // By slot of the chunk; no rates: 0. Valid until the chunk is asked for again.
@@ -149,14 +165,14 @@ void Array::admit(int slot, const SlotInit& init) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("admit: slot {} is occupied", slot));
   impl_->store.initialise(slot, impl_->study_seed, init.seed);
-  s = {true, init, {}};
+  s = impl_->occupied_by(init, {});
 }
 
 void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> state) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("insert: slot {} is occupied", slot));
   const SlotProgress progress = progress_from(impl_->store.load(slot, state));
-  s = {true, init, progress};
+  s = impl_->occupied_by(init, progress);
 }
 
 StateBytes Array::extract(int slot) const {
@@ -199,17 +215,22 @@ at::Tensor Array::fresh_losses(int chunk) { return impl_->running().fresh_losses
 StepCounts Array::step_counts() const { return impl_->running().step_counts(); }
 
 at::Tensor Array::predict(int chunk, const Samples& samples) {
+  return evaluate(chunk, samples).front();
+}
+
+std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
   return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, {}));
 }
 
 bool Array::shares_layers() const { return impl_->running().shares_layers(); }
 void Array::prepare(Samples& samples, bool training) { impl_->running().prepare(samples, training); }
 
-void Array::pause_epoch(int slot, std::int64_t step, double loss) {
+void Array::pause_epoch(int slot, std::int64_t step, double loss, double weight) {
   Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("pause_epoch: slot {} is empty", slot));
   s.progress.epoch_step = step;
   s.progress.epoch_loss = loss;
+  s.progress.epoch_weight = weight;
 }
 
 void Array::finish_epoch(int chunk) {

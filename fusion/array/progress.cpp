@@ -21,9 +21,11 @@ std::int64_t to_number(const std::map<std::string, std::string>& counters, const
 // A double goes by its bits, so that any, NaN too, comes back as it was.
 std::string bits_of(double value) { return fmt::format("{:016x}", std::bit_cast<std::uint64_t>(value)); }
 
-double double_of(const std::string& bits) {
+double double_of(const std::map<std::string, std::string>& counters, const char* key) {
+  const auto it = counters.find(key);
+  const std::string bits = it == counters.end() ? "" : it->second;
   if (bits.size() != 16 || bits.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw Error(ErrorKind::kStorage, "slot state: metadata 'epoch_loss': wanted 16 hexadecimal digits");
+    throw Error(ErrorKind::kStorage, fmt::format("slot state: metadata '{}': wanted 16 hexadecimal digits", key));
   }
   return std::bit_cast<double>(static_cast<std::uint64_t>(std::stoull(bits, nullptr, 16)));
 }
@@ -36,6 +38,7 @@ std::map<std::string, std::string> counters_of(const SlotProgress& progress) {
   if (progress.epoch_step > 0) {
     counters["epoch_step"] = std::to_string(progress.epoch_step);
     counters["epoch_loss"] = bits_of(progress.epoch_loss);
+    counters["epoch_weight"] = bits_of(progress.epoch_weight);
   }
   return counters;
 }
@@ -44,8 +47,8 @@ SlotProgress progress_from(const std::map<std::string, std::string>& counters) {
   SlotProgress progress{to_number(counters, "step"), static_cast<int>(to_number(counters, "epoch"))};
   if (!counters.contains("epoch_step")) return progress;
   progress.epoch_step = to_number(counters, "epoch_step");
-  const auto loss = counters.find("epoch_loss");
-  progress.epoch_loss = double_of(loss == counters.end() ? "" : loss->second);
+  progress.epoch_loss = double_of(counters, "epoch_loss");
+  progress.epoch_weight = double_of(counters, "epoch_weight");
   return progress;
 }
 

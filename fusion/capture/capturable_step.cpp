@@ -73,7 +73,7 @@ CapturableStep::CapturableStep(const CapturableModel& model, Chunk& chunk, const
 
 at::Tensor CapturableStep::fresh_losses() {
   if (!losses_.defined()) {
-    losses_ = at::empty({model_.slots}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
+    losses_ = at::empty({2, model_.slots}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
   }
   return losses_.zero_();
 }
@@ -105,8 +105,7 @@ StepKey CapturableStep::key_for(const Batch& batch, const at::Tensor& losses) co
   StepKey key{{losses}, batch.part_of, batch.parts.front().size()};
   for (std::size_t p = 0; p < batch.parts.size(); ++p) {
     const Samples& part = batch.parts[p];
-    for (const SampleArray& input : part.inputs) key.memory.push_back(input.stored());
-    key.memory.push_back(part.target.stored());
+    for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) key.memory.push_back(part.array(i).stored());
     key.memory.push_back(part.order.defined() ? orders_.at(p).here : at::Tensor());
   }
   return key;
@@ -115,10 +114,11 @@ StepKey CapturableStep::key_for(const Batch& batch, const at::Tensor& losses) co
 void CapturableStep::step(const Batch& batch, const at::Tensor& losses, bool keep) {
   const at::AutoGradMode record(true);
   chunk_.drop_gradients();
-  const at::Tensor loss = loss_of(batch);
-  backward(loss);
+  const std::vector<at::Tensor> objective = forward(batch);
+  backward(objective.front());
   kernels_.step(chunk_.take_gradients(keep));
-  losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
+  at::Tensor sums = losses;
+  add_loss(sums, objective, batch.parts.front().size());
 }
 
 std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {
@@ -129,34 +129,25 @@ std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch
   return [index](const SampleArray& all) { return all.at(index); };
 }
 
-at::Tensor CapturableStep::loss_of(const Batch& batch) {
+std::vector<at::Tensor> CapturableStep::forward(const Batch& batch) {
   std::vector<std::shared_ptr<const ValueEnv>> flows;
-  std::vector<at::Tensor> targets;
   for (std::size_t p = 0; p < batch.parts.size(); ++p) {
     const Samples& part = batch.parts[p];
-    const auto pick = picker(batch, p);
-    targets.push_back(pick(part.target));
     flows.push_back(part.shared);
     if (part.shared != nullptr) continue;
+    const auto pick = picker(batch, p);
     std::vector<at::Tensor> inputs;
-    for (const SampleArray& input : part.inputs) inputs.push_back(pick(input));
+    for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) {
+      const Value& input = model_.graph.values[static_cast<std::size_t>(model_.graph.inputs[i])];
+      inputs.push_back(as_declared(pick(part.array(i)), input));
+    }
     flows.back() = std::make_shared<const ValueEnv>(model_.program.share(inputs, chunk_.leaves));
   }
   std::vector<const ValueEnv*> of_slot;
-  std::vector<at::Tensor> target_of_slot;
-  for (int b = 0; b < model_.slots; ++b) {
-    const std::size_t part = batch.part_of_slot(b);
-    of_slot.push_back(flows[part].get());
-    target_of_slot.push_back(targets[part]);
-  }
-  const int wide = model_.slots == 1 ? 0 : model_.slots;
+  for (int b = 0; b < model_.slots; ++b) of_slot.push_back(flows[batch.part_of_slot(b)].get());
   const DeviceNumbers numbers(kernels_, hypers_);
-  const RunContext context{wide, numbers, model_.device};
-  const at::Tensor output = model_.program.run(of_slot, chunk_.leaves, context);
-  const at::Tensor target = wide == 0             ? targets.front()
-                            : targets.size() == 1 ? with_slots(targets.front(), wide)
-                                                  : at::stack(target_of_slot);
-  return slot_loss(model_.recipe.loss, output, target, wide, SlotNumbers(numbers_.smoothing()));
+  const RunContext context{model_.slots == 1 ? 0 : model_.slots, numbers, model_.device};
+  return model_.program.run(of_slot, chunk_.leaves, context);
 }
 
 }  // namespace hfta::fusion

@@ -22,6 +22,7 @@ namespace hfta::fusion {
 
 /// For all chunks of an array.
 struct CapturableModel {
+  const Graph& graph;
   const Program& program;
   const Recipe& recipe;
   int slots;   ///< c
@@ -42,7 +43,7 @@ class CapturableStep {
   /// slots. `keep`: keeps gradients, which no graph does.
   void run(const Batch& batch, std::span<const SlotRun> slots, const at::Tensor& losses, bool keep);
 
-  /// [c] float64 zeros in the same place each time, so that graphs can add to them: Executor::fresh_losses.
+  /// [2, c] float64 zeros in the same place each time, so that graphs can add to them: Executor::fresh_losses.
   [[nodiscard]] at::Tensor fresh_losses();
   [[nodiscard]] const StepCounts& counts() const { return recorder_.counts(); }
 
@@ -55,8 +56,8 @@ class CapturableStep {
   void bring_orders(const Batch& batch);
   [[nodiscard]] StepKey key_for(const Batch& batch, const at::Tensor& losses) const;
   void step(const Batch& batch, const at::Tensor& losses, bool keep);
-  [[nodiscard]] at::Tensor loss_of(const Batch& batch);
-  // The step's samples of a part: fn(all) is those of its target or of one of its inputs.
+  [[nodiscard]] std::vector<at::Tensor> forward(const Batch& batch);
+  // The step's samples of a part: fn(all) is those of one of its inputs.
   [[nodiscard]] std::function<at::Tensor(const SampleArray&)> picker(const Batch& batch, std::size_t part) const;
 
   const CapturableModel& model_;

@@ -11,7 +11,7 @@ std::string why_not(const c10::Device& device, const StepGraphBackend* graphs) {
 }  // namespace
 
 CapturedExecutor::CapturedExecutor(const ExecutorModel& model, const Lowering& lowering)
-    : eager_(model, lowering), live_{eager_.trainer(),    model.recipe,
+    : eager_(model, lowering), live_{model.graph,           eager_.trainer(),    model.recipe,
                                      lowering.chunk,      static_cast<int>(model.graph.hypers.size()),
                                      model.device,        eager_.trainer().why_not_replayed(),
                                      eager_.shared_runs()} {}

@@ -47,7 +47,6 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int h
   behind(end, sizeof(std::int64_t));
   random_ = behind(end, count * sizeof(SlotRandom));
   hyper_ = behind(end, count * static_cast<std::size_t>(hypers) * sizeof(double));
-  smooth_ = behind(end, count * sizeof(double));
   clip_ = behind(end, count * sizeof(double));
   occupied_ = behind(end, count);
   numbers_ = behind(end, count * bytes_of_numbers_);
@@ -59,7 +58,6 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int h
   for (int h = 0; h < hypers; ++h) {
     hypers_.push_back(doubles(hyper_ + static_cast<std::size_t>(h) * count * sizeof(double)));
   }
-  smoothing_ = doubles(smooth_);
 }
 
 void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
@@ -72,7 +70,6 @@ void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
     const SlotRun& slot = slots[b];
     put(to + random_, b, slot.random);
     for (std::size_t h = 0; h < hypers_.size(); ++h) put(to + hyper_, h * slots.size() + b, slot.hypers[h]);
-    put(to + smooth_, b, slot.smoothing);
     put(to + clip_, b, slot.step.clip_norm.value_or(-1));
     put(to + occupied_, b, static_cast<unsigned char>(slot.step.occupied ? 1 : 0));
     if (type_ == at::kDouble) {

@@ -26,7 +26,6 @@ class StepParams {
   [[nodiscard]] OptimizerKind kind() const { return kind_; }
   /// Views of that memory.
   [[nodiscard]] at::Tensor hyper(int index) const { return hypers_.at(static_cast<std::size_t>(index)); }
-  [[nodiscard]] const at::Tensor& smoothing() const { return smoothing_; }  ///< [slots] float64
   [[nodiscard]] const at::Tensor& memory() const { return bytes_; }
   /// Addresses in it.
   [[nodiscard]] const std::int64_t* begin() const { return at<std::int64_t>(0); }
@@ -49,11 +48,10 @@ class StepParams {
   OptimizerKind kind_;
   at::ScalarType type_;
   int slots_;
-  std::size_t random_ = 0, hyper_ = 0, smooth_ = 0, clip_ = 0, occupied_ = 0, numbers_ = 0;  // offsets
+  std::size_t random_ = 0, hyper_ = 0, clip_ = 0, occupied_ = 0, numbers_ = 0;  // offsets
   std::size_t bytes_of_numbers_;
   at::Tensor bytes_;
   std::vector<at::Tensor> hypers_;  // [slots] float64 each
-  at::Tensor smoothing_;
 };
 
 }  // namespace hfta::fusion

@@ -7,12 +7,14 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
 #include "fusion/simd/denormals.hpp"
 #include "fusion/slots/scalar_type.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -97,7 +99,7 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? cpu::compile_training(reading.graph, reading.index, recipe_.loss, recipe_.dtype, n)
+        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n)
                  : cpu::compile_forward(reading.graph, reading.index, recipe_.dtype, n));
   }
   return *plan;
@@ -142,15 +144,14 @@ void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace,
 
 // Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
 std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                                         const Samples& samples, double* loss) const {
+                                         const Samples& samples) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   bind(plan, buffers, slot.row);
   const auto fill = [&](const SampleArray& from, const cpu::Tensor& to) {
     gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
   };
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.inputs[i], plan.inputs[i]);
-  if (plan.target.defined()) fill(samples.target, plan.target);
-  const cpu::Run all{buffers, slot.hypers, slot.random, slot.smoothing, loss};
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.array(i), plan.inputs[i]);
+  const cpu::Run all{buffers, slot.hypers, slot.random};
   for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
   return buffers;
 }
@@ -168,13 +169,30 @@ Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, std::s
   return gradients;
 }
 
-double CompiledModel::step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
-                           Gradients* gradients) {
+namespace {
+
+// The plan's output as a tensor over the workspace's memory.
+at::Tensor view_of(const cpu::Tensor& output, std::span<std::byte* const> buffers) {
+  auto* const begin = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
+  return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype)));
+}
+
+// Of one element, of a floating-point type.
+double number_of(const cpu::Tensor& output, std::span<std::byte* const> buffers) {
+  const std::byte* const at = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
+  return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*reinterpret_cast<const T*>(at)); });
+}
+
+}  // namespace
+
+BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
+                              Gradients* gradients) {
   const cpu::CompiledGraph& plan = plan_for(true, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
-  double loss = 0;
-  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, &loss);
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples);
+  BatchLoss loss{number_of(plan.outputs[0], buffers), static_cast<double>(samples.size())};
+  if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
   if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
   if (recipe_.dtype == DType::kFloat64) {
     update<double>(plan, *workspace, slot.row, numbers);
@@ -184,25 +202,24 @@ double CompiledModel::step(const CompiledSlot& slot, const Samples& samples, con
   return loss;
 }
 
-at::Tensor CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
+std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
   const cpu::CompiledGraph& plan = plan_for(false, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
-  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, nullptr);
-  const cpu::Tensor& output = plan.output;
-  auto* const begin = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
-  return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype)))
-      .clone();
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples);
+  std::vector<at::Tensor> outputs;
+  for (const cpu::Tensor& output : plan.outputs) outputs.push_back(view_of(output, buffers).clone());
+  return outputs;
 }
 
 std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
     check_precision(recipe);
-    const Graph complete = with_complete_arguments(graph);
+    const Graph complete = with_complete_arguments(with_loss(graph, recipe));
     const SpecializedGraph training = specialized(complete, Purpose::kTraining),
                            evaluation = specialized(complete, Purpose::kEvaluation);
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
-    static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.loss, recipe.dtype, n));
+    static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n));
     static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
     return "";
   } catch (const Error& error) {

@@ -23,7 +23,11 @@ struct CompiledSlot {
   int row = 0;  ///< In the SlotStore.
   SlotRandom random;
   std::span<const double> hypers;
-  double smoothing = 0;
+};
+
+/// A batch's mean loss, and what the mean was divided by.
+struct BatchLoss {
+  double mean = 0, weight = 0;
 };
 
 /// Any number of threads may call it at once, for different slots. A call allocates nothing once its batch size has
@@ -36,11 +40,11 @@ class CompiledModel {
                 const SlotStore& store);
   ~CompiledModel();
 
-  /// One optimizer step; returns the mean loss before it. `gradients` (null: not wanted): those of the trained weights
+  /// One optimizer step; returns the loss before it. `gradients` (null: not wanted): those of the trained weights
   /// are copied there.
-  double step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers, Gradients* gradients);
-  /// The output for the samples, [N, ...].
-  [[nodiscard]] at::Tensor predict(const CompiledSlot& slot, const Samples& samples);
+  BatchLoss step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers, Gradients* gradients);
+  /// The evaluation's outputs for the samples.
+  [[nodiscard]] std::vector<at::Tensor> predict(const CompiledSlot& slot, const Samples& samples);
   /// Bytes that one thread needs for the batch sizes met so far.
   [[nodiscard]] std::int64_t workspace_bytes();
 
@@ -50,7 +54,7 @@ class CompiledModel {
   const cpu::CompiledGraph& plan_for(bool training, std::int64_t n);
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
   std::span<std::byte*> run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                            const Samples& samples, double* loss) const;
+                            const Samples& samples) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
   template <typename T>
   void update(const cpu::CompiledGraph& plan, Workspace& workspace, int row, const SlotStep& numbers) const;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kName = "compiled";
 
-CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.random, slot.hypers, slot.smoothing}; }
+CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.random, slot.hypers}; }
 
 }  // namespace
 
@@ -32,14 +32,16 @@ void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotR
   const SlotRun& slot = slots.front();
   if (!slot.step.occupied) return;
   const Samples& samples = batch.parts[batch.part_of_slot(0)];
-  const double loss = compiled_.step(slot_of(group, slot), samples, slot.step,
-                                     keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
-  *losses.data_ptr<double>() += loss * static_cast<double>(samples.size());
+  const BatchLoss loss = compiled_.step(slot_of(group, slot), samples, slot.step,
+                                        keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
+  auto* const sums = losses.data_ptr<double>();
+  if (loss.weight != 0) sums[0] += loss.mean * loss.weight;  // a batch whose labels are all ignored has no mean
+  sums[1] += loss.weight;
 }
 
-at::Tensor CompiledExecutor::fresh_losses(int /*group*/) { return at::zeros({1}, at::kDouble); }
+at::Tensor CompiledExecutor::fresh_losses(int /*group*/) { return at::zeros({2, 1}, at::kDouble); }
 
-at::Tensor CompiledExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
+std::vector<at::Tensor> CompiledExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
   return compiled_.predict(slot_of(group, slots.front()), samples);
 }
 

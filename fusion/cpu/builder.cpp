@@ -61,10 +61,14 @@ void Builder::bind(ValueId id, Tensor tensor) {
   if (id != kNoValue) values_[static_cast<std::size_t>(id)] = std::move(tensor);
 }
 
+bool Builder::is_output(ValueId id) const {
+  return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
+}
+
 std::optional<std::size_t> Builder::only_reader(ValueId id) const {
   if (id == kNoValue) return std::nullopt;
   const auto& readers = readers_[static_cast<std::size_t>(id)];
-  if (readers.size() != 1 || id == graph_.output) return std::nullopt;
+  if (readers.size() != 1 || is_output(id)) return std::nullopt;
   return readers.front();
 }
 
@@ -206,7 +210,15 @@ void Builder::contribute(const Tensor& input, const Tensor& part) {
   emit({part, to.tensor}, copy_kernel(part, to.tensor, to.add));
 }
 
-void Builder::run_backward() {
+void Builder::run_backward(const Tensor& loss) {
+  if (loss.numel() != 1 || loss.dtype != dtype_) throw ShapeError("found a loss that is not one floating-point number");
+  if (!wants_gradient(loss)) {
+    throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
+  }
+  const Part seed = contribute(loss);
+  typed(dtype_, [&]<typename T>() {
+    emit({seed.tensor}, [=](const Run& run) { *run.at<T>(seed.tensor) = seed.add ? *run.at<T>(seed.tensor) + 1 : T{1}; });
+  });
   for (std::size_t i = backward_.size(); i-- > 0;) backward_[i]();
   backward_.clear();
 }
@@ -241,7 +253,7 @@ void Builder::place(CompiledGraph& plan) const {
   }
 }
 
-CompiledGraph Builder::finish(ValueId output, std::optional<Tensor> target) {
+CompiledGraph Builder::finish(std::span<const ValueId> outputs) {
   CompiledGraph plan;
   const auto keep = [&](const Tensor& t, bool from_begin) {
     Buffer& buffer = buffer_of(t);
@@ -249,9 +261,10 @@ CompiledGraph Builder::finish(ValueId output, std::optional<Tensor> target) {
     buffer.end = kernels_.size() + 1;
   };
   for (const Tensor& input : inputs_) keep(input, true);
-  if (target) keep(*target, true);
-  plan.output = value(output);
-  keep(plan.output, false);
+  for (const ValueId id : outputs) {
+    plan.outputs.push_back(value(id));
+    keep(plan.outputs.back(), false);
+  }
   for (const Tensor& weight : weights_) {
     const int gradient = buffer_of(weight).gradient;
     plan.gradients.emplace_back();
@@ -261,7 +274,6 @@ CompiledGraph Builder::finish(ValueId output, std::optional<Tensor> target) {
   }
   plan.weights = weights_;
   plan.inputs = inputs_;
-  if (target) plan.target = *target;
   plan.constants = std::move(constants_);
   place(plan);
   plan.kernels = std::move(kernels_);

@@ -2,18 +2,18 @@
 /// Compiling a graph into a plan: what an op's compiler (ops.hpp) works with.
 ///
 /// Ops are compiled in the graph's order; each emits its forward kernels and leaves behind a function that emits its
-/// backward ones. Those are called in reverse when the loss is reached. A gradient has the layout of the value's own
+/// backward ones. Those are called in reverse when all ops are compiled. A gradient has the layout of the value's own
 /// buffer, so a view's gradient is the same view of the gradient, and views need no backward kernels.
 
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/graph/numbers.hpp"
-#include "fusion/recipe.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -37,6 +37,7 @@ class Builder {
     if (id != kNoValue) numbers_[static_cast<std::size_t>(id)] = number;
   }
   [[nodiscard]] const std::optional<Number>& number(ValueId id) const { return numbers_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] bool is_output(ValueId id) const;
   /// The node that is the only one to read the value, which is no output and no view of another; nothing otherwise.
   [[nodiscard]] std::optional<std::size_t> only_reader(ValueId id) const;
   /// The node was compiled along with another one.
@@ -88,9 +89,11 @@ class Builder {
   /// to it afterwards.
   void contribute(const Tensor& input, const Tensor& gradient);
 
-  /// Emits the backward kernels of everything that was registered.
-  void run_backward();
-  [[nodiscard]] CompiledGraph finish(ValueId output, std::optional<Tensor> target);
+  /// Emits the backward kernels of everything that was registered, from the loss on, which has one element. Throws
+  /// Error{kConfig} if nothing trained has a part in it.
+  void run_backward(const Tensor& loss);
+  /// `outputs`: values of the graph that can be read after a run.
+  [[nodiscard]] CompiledGraph finish(std::span<const ValueId> outputs);
 
  private:
   struct Buffer {

@@ -97,10 +97,12 @@ void compile_nodes(Builder& b) {
     }
     at_node(site, [&] { is_number_op(site.node().op) ? compile_number(site) : compile_op(site); });
   }
-  if (!b.bound(graph.output)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
+  for (const ValueId id : graph.outputs) {
+    if (!b.bound(id)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
+  }
 }
 
-// Of what looks at several nodes, or at none: tiling, inputs, the loss, backward kernels.
+// Of what looks at several nodes, or at none: tiling, inputs, backward kernels.
 template <typename Work>
 CompiledGraph checked(Work work) {
   try {
@@ -116,16 +118,14 @@ CompiledGraph checked(Work work) {
 
 }  // namespace
 
-CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype,
-                               std::int64_t n) {
+CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n) {
   return checked([&] {
     std::vector<int> positions = index;
     const Graph cut = in_panels(graph, positions, n);
     Builder b(cut, positions, dtype, n, true);
     compile_nodes(b);
-    const Tensor target = compile_loss(b, loss, b.value(cut.output));
-    b.run_backward();
-    return b.finish(graph.output, target);
+    b.run_backward(b.value(cut.outputs.at(0)));
+    return b.finish(cut.outputs);
   });
 }
 
@@ -133,7 +133,7 @@ CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index,
   return checked([&] {
     Builder b(graph, index, dtype, n, false);
     compile_nodes(b);
-    return b.finish(graph.output, std::nullopt);
+    return b.finish(graph.outputs);
   });
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// A graph compiled for one CPU core: forward, loss and backward of one slot as a list of kernels over one arena, with
+/// A graph compiled for one CPU core: forward and backward of one slot as a list of kernels over one arena, with
 /// nothing looked up or allocated while it runs.
 ///
 /// Slots run one after another, depth first: a slot's activations are still in the cache when its gradients need them,
@@ -7,16 +7,16 @@
 /// beside whomever they run.
 
 #include "fusion/cpu/compiled_graph.hpp"
-#include "fusion/recipe.hpp"
+#include "fusion/graph.hpp"
 
 namespace hfta::fusion::cpu {
 
-/// `graph`: a training reading with complete arguments; `index`: for counted randomness, each node's position in the
-/// model's graph. `n`: samples of a batch. Weights with `trained` get gradients. Throws Error{kConfig} naming an op
-/// that has no compiler, or not for such arguments. The graph may come from anywhere, as long as its values' ids lie
-/// within it: each op's compiler checks the tensors and numbers that it is given, and no kernel is emitted that would
-/// reach beyond a buffer.
-[[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, Loss loss, DType dtype,
+/// `graph`: a training reading with complete arguments, whose first output is the loss, of one element; `index`: for
+/// counted randomness, each node's position in the model's graph. `n`: samples of a batch. Weights with `trained` get
+/// gradients. Throws Error{kConfig} naming an op that has no compiler, or not for such arguments. The graph may come
+/// from anywhere, as long as its values' ids lie within it: each op's compiler checks the tensors and numbers that it is
+/// given, and no kernel is emitted that would reach beyond a buffer.
+[[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
                                              std::int64_t n);
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,

@@ -18,8 +18,6 @@ struct Run {
   std::span<std::byte* const> buffers;  ///< By Tensor::buffer.
   std::span<const double> hypers;       ///< The slot's values of Graph::hypers.
   SlotRandom random;                    ///< The slot's.
-  double smoothing = 0;                 ///< Label smoothing.
-  double* loss = nullptr;               ///< The batch's mean loss goes here.
 
   template <typename T>
   [[nodiscard]] T* at(const Tensor& t) const {
@@ -45,8 +43,7 @@ struct CompiledGraph {
     std::vector<std::byte> bytes;
   };
   std::vector<Constant> constants;
-  Tensor target;  ///< Likewise; undefined without a loss.
-  Tensor output;
+  std::vector<Tensor> outputs;  ///< Graph::outputs' order; of any strides.
 };
 
 /// Memory that one thread runs plans in. It grows to the largest plan's arena and is kept.

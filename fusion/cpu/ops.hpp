@@ -80,15 +80,12 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> cumsum_ops();
 [[nodiscard]] std::vector<NamedCompiler> choose_ops();
 [[nodiscard]] std::vector<NamedCompiler> constant_ops();
+[[nodiscard]] std::vector<NamedCompiler> loss_ops();
 
 /// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
 [[nodiscard]] bool overwrites(const std::string& op);
 /// Whether the memory that an overwriting node writes into is seen by anybody but through the node's output: it is read
 /// afterwards, or by way of a view, or belongs to a weight or an input.
 [[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);
-
-/// Emits the mean loss of `output` against a target that it returns: int64 classes for cross_entropy, else of output's
-/// sizes. When training, its gradient too.
-[[nodiscard]] Tensor compile_loss(Builder& b, Loss loss, const Tensor& output);
 
 }  // namespace hfta::fusion::cpu

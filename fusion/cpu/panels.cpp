@@ -57,9 +57,13 @@ class Cutter {
     return std::max(kNarrowest, kPanelBytes / (rows * bytes) / kNarrowest * kNarrowest);
   }
 
+  [[nodiscard]] bool is_output(ValueId id) const {
+    return std::find(in_.outputs.begin(), in_.outputs.end(), id) != in_.outputs.end();
+  }
+
   [[nodiscard]] std::optional<std::size_t> only_reader(ValueId id) const {
     const auto& readers = readers_[static_cast<std::size_t>(id)];
-    return readers.size() == 1 && id != in_.output ? std::optional(readers.front()) : std::nullopt;
+    return readers.size() == 1 && !is_output(id) ? std::optional(readers.front()) : std::nullopt;
   }
 
   [[nodiscard]] bool is_width_of(const Arg& weight, std::int64_t wide) const {
@@ -114,7 +118,7 @@ class Cutter {
       const auto* dim = std::get_if<std::int64_t>(&node.args.at(1));
       const bool positions = node.outputs.size() > 1 && node.outputs[1] != kNoValue &&
                              !readers_[static_cast<std::size_t>(node.outputs[1])].empty();
-      return dim != nullptr && keeps_channels(*dim) && !positions && node.outputs[0] != in_.output;
+      return dim != nullptr && keeps_channels(*dim) && !positions && !is_output(node.outputs[0]);
     }
     if (node.op != "aten::amax" && node.op != "aten::mean.dim") return false;
     const auto* dims = std::get_if<std::vector<std::int64_t>>(&node.args.at(1));

@@ -20,6 +20,7 @@ enum class Use {
   kNumbers,   ///< float32 if that holds every value of the file's type (float16, up to 16-bit integers), else float64
   kLabels,    ///< int64; floats must be whole numbers
   kIntegers,  ///< the same, where they are no labels but a model's input
+  kNothing,   ///< they are not read
 };
 
 /// An array as the file has it, row-major; `shape` includes the samples' dimension.

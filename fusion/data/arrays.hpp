@@ -13,7 +13,8 @@ namespace hfta::fusion {
 /// What arrays are read as.
 struct Uses {
   Use target = Use::kNumbers;
-  std::vector<Use> inputs;  ///< Those beyond its end are numbers.
+  std::vector<Use> inputs = {};  ///< Those beyond its end are numbers.
+  std::int64_t ignored = -100;   ///< A label that may be below 0.
 
   [[nodiscard]] Use input(std::size_t i) const { return i < inputs.size() ? inputs[i] : Use::kNumbers; }
 };
@@ -21,7 +22,7 @@ struct Uses {
 /// Gives the array of that name.
 using ReadArray = std::function<StoredArray(const std::string& name, Use use)>;
 
-/// A dataset of the arrays named `x` and `y`. Throws Error{kConfig}, beginning with `place`, for arrays without samples
+/// A dataset of the arrays named `x` and `y`, the latter unless Uses::target is kNothing. Throws Error{kConfig}, beginning with `place`, for arrays without samples
 /// or with unequal numbers of them, and for labels below zero.
 [[nodiscard]] Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, const Uses& uses,
                                   const std::string& place, const ReadArray& array);

@@ -32,7 +32,7 @@ Dataset load_digits(const fs::path& root, const Uses& uses, const DataFiles& fil
   DataSource source;
   source.target = "label";
   source.where = where;
-  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}}, files);
+  Dataset data = load_file(root / "digits.csv", source, {uses.target, {}, uses.ignored}, files);
   Field& images = data.inputs[0];
   if (images.shape != Shape{64}) fail_at(where, "digits.csv: found " + to_text(images.shape) + " pixels, wanted [64]");
   std::vector<float> scaled;
@@ -51,7 +51,7 @@ void check_alike(const Dataset& train, const Dataset& other, const fs::path& pat
                                printable(path.string()), printable(b.name), to_text(b.shape), to_text(a.shape)));
   };
   for (std::size_t i = 0; i < train.inputs.size(); ++i) check(train.inputs[i], other.inputs[i]);
-  check(train.target, other.target);
+  if (train.labelled) check(train.target, other.target);
 }
 
 std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, const DataSource& source,
@@ -67,6 +67,18 @@ std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, c
   return data;
 }
 
+Use use_of(TargetForm::Kind kind) {
+  switch (kind) {
+    case TargetForm::Kind::kNone:
+      return Use::kNothing;
+    case TargetForm::Kind::kClasses:
+      return Use::kLabels;
+    case TargetForm::Kind::kNumbers:
+      break;
+  }
+  return Use::kNumbers;
+}
+
 }  // namespace
 
 const std::vector<std::string>& builtin_data() {
@@ -74,10 +86,10 @@ const std::vector<std::string>& builtin_data() {
   return names;
 }
 
-Splits load_data(const DataSource& source, bool classes, std::uint64_t seed, const fs::path& root,
+Splits load_data(const DataSource& source, const TargetForm& targets, std::uint64_t seed, const fs::path& root,
                  const std::vector<DType>& inputs, std::uint64_t memory) {
   const DataFiles files(memory);
-  Uses uses{classes ? Use::kLabels : Use::kNumbers, {}};
+  Uses uses{use_of(targets.kind), {}, targets.ignored};
   for (const DType dtype : inputs) uses.inputs.push_back(is_floating(dtype) ? Use::kNumbers : Use::kIntegers);
   const std::string place = source.where.empty() ? "data" : source.where + ": data";
   const bool builtin = !source.name.empty();

@@ -57,7 +57,7 @@ Dataset part_of(const Dataset& data, std::int64_t begin, std::int64_t end) {
     field.rows.first += begin * field.rows.step;
   };
   for (Field& input : out.inputs) cut(input);
-  cut(out.target);
+  if (data.labelled) cut(out.target);
   out.size = end - begin;
   return out;
 }
@@ -86,7 +86,8 @@ Splits split_sequence(const Dataset& data, std::int64_t validation, std::int64_t
 Dataset subset(const Dataset& data, const std::vector<std::int64_t>& indices) {
   Dataset out;
   for (const Field& input : data.inputs) out.inputs.push_back(rows_of(input, indices));
-  out.target = rows_of(data.target, indices);
+  out.labelled = data.labelled;
+  if (data.labelled) out.target = rows_of(data.target, indices);
   out.size = static_cast<std::int64_t>(indices.size());
   return out;
 }

@@ -49,12 +49,14 @@ const char* wanted_text(Use use) {
       return "a class as a whole number from 0";
     case Use::kIntegers:
       return "a whole number, which this input of the model takes";
+    case Use::kNothing:
+      break;
   }
   return "";
 }
 
 double number(const CsvRecord& record, const std::vector<std::string>& header, std::size_t column, Use use,
-              const std::string& place) {
+              std::int64_t ignored, const std::string& place) {
   std::string_view text = trimmed(record.fields[column]);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   double value = 0;
@@ -62,7 +64,7 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
   const bool read = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
   // Beyond 2^53 a double no longer tells whole numbers apart.
   const bool whole = std::floor(value) == value && std::abs(value) <= 0x1.0p53;
-  if (!read || (use != Use::kNumbers && !whole) || (use == Use::kLabels && value < 0)) {
+  if (!read || (use != Use::kNumbers && !whole) || (use == Use::kLabels && value < 0 && value != static_cast<double>(ignored))) {
     fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, excerpt(header[column]),
                                excerpt(record.fields[column]), wanted_text(use)));
   }
@@ -84,7 +86,7 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
   for (std::size_t c = 0; features.empty() && c < header.size(); ++c) {
     if (c != target) columns.push_back(c);
   }
-  if (columns.empty()) fail_at(place, "found no columns beside the target");
+  if (columns.empty()) fail_at(place, target < header.size() ? "found no columns beside the target" : "found no columns");
   return columns;
 }
 
@@ -110,7 +112,8 @@ NumberTable read_table(const std::filesystem::path& path, const TableColumns& wa
   if (format.gzipped) bytes = inflate_gzip(bytes, place);
   CsvReader reader({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, place, format.separator);
   const std::vector<std::string> header = read_header(reader, place);
-  const std::size_t target_column = column_index(header, wanted.target, place);
+  const bool labelled = wanted.target_use != Use::kNothing;
+  const std::size_t target_column = labelled ? column_index(header, wanted.target, place) : header.size();
   const std::vector<std::size_t> columns = feature_columns(header, target_column, wanted.features, place);
 
   NumberTable table;
@@ -122,10 +125,12 @@ NumberTable read_table(const std::filesystem::path& path, const TableColumns& wa
                                  record.fields.size(), header.size()));
     }
     for (const std::size_t column : columns)
-      table.features.push_back(number(record, header, column, wanted.feature_use, place));
-    table.targets.push_back(number(record, header, target_column, wanted.target_use, place));
+      table.features.push_back(number(record, header, column, wanted.feature_use, wanted.ignored, place));
+    ++table.rows;
+    if (!labelled) continue;
+    table.targets.push_back(number(record, header, target_column, wanted.target_use, wanted.ignored, place));
   }
-  if (table.targets.empty()) fail_at(place, "found a header and no rows, wanted samples");
+  if (table.rows == 0) fail_at(place, "found a header and no rows, wanted samples");
   return table;
 }
 

@@ -18,13 +18,15 @@ Numbers numbers_for(const std::vector<double>& numbers, Use use) {
 
 Dataset read_columns(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& /*files*/,
                      const std::string& place) {
-  if (source.target.empty()) fail_at(place, "target: found nothing, wanted the name of the target's column");
-  const NumberTable table = read_table(path, {source.target, source.features, uses.target, uses.input(0)}, place);
+  const bool labelled = uses.target != Use::kNothing;
+  if (labelled && source.target.empty()) fail_at(place, "target: found nothing, wanted the name of the target's column");
+  const NumberTable table = read_table(path, {source.target, source.features, uses.target, uses.input(0), uses.ignored}, place);
   Dataset data;
-  data.size = static_cast<std::int64_t>(table.targets.size());
+  data.size = table.rows;
   const auto width = static_cast<std::int64_t>(table.columns.size());
   data.inputs.push_back({"x", {width}, numbers_for(table.features, uses.input(0))});
-  data.target = {source.target, {}, numbers_for(table.targets, uses.target)};
+  data.labelled = labelled;
+  if (labelled) data.target = {source.target, {}, numbers_for(table.targets, uses.target)};
   return data;
 }
 

@@ -56,15 +56,17 @@ class CsvReader {
 struct NumberTable {
   std::vector<std::string> columns;
   std::vector<double> features;  ///< [rows, columns.size()]
-  std::vector<double> targets;   ///< [rows]
+  std::vector<double> targets;   ///< [rows], or nothing
+  std::int64_t rows = 0;
 };
 
 /// Which columns of a table are what.
 struct TableColumns {
   std::string target;
   std::vector<std::string> features;  ///< Empty: every column but the target.
-  Use target_use = Use::kNumbers;     ///< As kLabels, targets are whole numbers from 0.
+  Use target_use = Use::kNumbers;     ///< As kLabels, targets are whole numbers from 0; kNothing: there are none.
   Use feature_use = Use::kNumbers;    ///< As kIntegers, features are whole numbers.
+  std::int64_t ignored = -100;        ///< A label that may be below 0.
 };
 
 /// Reads a table whose first record is its header; `path` has a table_format().

@@ -71,7 +71,7 @@ const std::vector<BatchingRule>& batching_rules() {
   static const std::vector<BatchingRule> rules = [] {
     std::vector<BatchingRule> all;
     for (auto* family : {&linear_rules, &conv_rules, &norm_rules, &pool_rules, &attention_rules, &recurrent_rules,
-                         &embedding_rules, &random_rules, &shape_rules, &pointwise_rules}) {
+                         &embedding_rules, &random_rules, &shape_rules, &loss_rules, &pointwise_rules}) {
       for (BatchingRule& rule : (*family)()) all.push_back(std::move(rule));
     }
     return all;

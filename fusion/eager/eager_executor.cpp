@@ -52,7 +52,10 @@ std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, boo
   if (training) ++shared_runs_;
   const Program& program = training ? trainer_ : evaluator_;
   std::vector<at::Tensor> inputs;
-  for (const SampleArray& input : samples.inputs) inputs.push_back(samples.of(input));
+  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) {
+    const Value& input = model_.graph.values[static_cast<std::size_t>(model_.graph.inputs[i])];
+    inputs.push_back(as_declared(samples.of(samples.array(i)), input));
+  }
   return std::make_shared<const ValueEnv>(program.share(inputs, chunks_.front().leaves));
 }
 
@@ -60,7 +63,7 @@ void EagerExecutor::prepare(Samples& samples, bool training) {
   if (samples.shared == nullptr) threads_->run_alone([&] { samples.shared = share(samples, training); });
 }
 
-at::Tensor EagerExecutor::run(int group, const Program& program, std::span<const ValueEnv* const> shared,
+std::vector<at::Tensor> EagerExecutor::run(int group, const Program& program, std::span<const ValueEnv* const> shared,
                               std::span<const SlotRun> slots) {
   std::vector<SlotRandom> random;
   std::vector<std::vector<double>> hypers;
@@ -72,7 +75,7 @@ at::Tensor EagerExecutor::run(int group, const Program& program, std::span<const
   return program.run(shared, chunk(group).leaves, RunContext{wide(), numbers, model_.device});
 }
 
-at::Tensor EagerExecutor::forward(int group, const Batch& batch, std::span<const SlotRun> slots) {
+std::vector<at::Tensor> EagerExecutor::forward(int group, const Batch& batch, std::span<const SlotRun> slots) {
   std::vector<std::shared_ptr<const ValueEnv>> parts(batch.parts.size());
   std::vector<const ValueEnv*> of_slot;
   for (int i = 0; i < slots_; ++i) {
@@ -83,37 +86,22 @@ at::Tensor EagerExecutor::forward(int group, const Batch& batch, std::span<const
   return run(group, trainer_, of_slot, slots);
 }
 
-// Targets as the loss takes them: [c, N, ...], or [N, ...] for one slot.
-at::Tensor EagerExecutor::targets(const Batch& batch) const {
-  std::vector<at::Tensor> rows;
-  for (int i = 0; i < slots_; ++i) {
-    const Samples& part = batch.parts[batch.part_of_slot(i)];
-    rows.push_back(part.of(part.target));
-  }
-  return slots_ == 1 ? rows.front() : at::stack(rows);
-}
-
 void EagerExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const at::AutoGradMode record(true);
-  std::vector<double> smoothing;
   std::vector<SlotStep> steps;
-  for (const SlotRun& slot : slots) {
-    smoothing.push_back(slot.smoothing);
-    steps.push_back(slot.step);
-  }
-  const at::Tensor output = forward(group, batch, slots);
-  const at::Tensor loss = slot_loss(model_.recipe.loss, output, targets(batch), wide(), smoothing);
-  backward(loss);
+  for (const SlotRun& slot : slots) steps.push_back(slot.step);
+  const std::vector<at::Tensor> objective = forward(group, batch, slots);
+  backward(objective.front());
   std::vector<ParameterSlots> reached = chunk(group).take_gradients(keep_gradients_);
   fusion::step(model_.recipe.optimizer, reached, steps);
-  losses.add_(loss.detach().to(at::kDouble).view({-1}), static_cast<double>(batch.parts.front().size()));
+  add_loss(losses, objective, batch.parts.front().size());
 }
 
 at::Tensor EagerExecutor::fresh_losses(int /*group*/) {
-  return at::zeros({slots_}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
+  return at::zeros({2, slots_}, at::TensorOptions().dtype(at::kDouble).device(model_.device));
 }
 
-at::Tensor EagerExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
+std::vector<at::Tensor> EagerExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
   const at::NoGradGuard no_gradients;
   const PooledStream::Scope turn(stream(group));
   const std::shared_ptr<const ValueEnv> shared = share(samples, false);

@@ -162,8 +162,10 @@ void Program::find_lifetimes() {
       }
     }
   }
-  read_second[static_cast<std::size_t>(graph_.output)] = true;
-  last[static_cast<std::size_t>(graph_.output)] = {nullptr, 0};
+  for (const ValueId id : graph_.outputs) {
+    read_second[static_cast<std::size_t>(id)] = true;
+    last[static_cast<std::size_t>(id)] = {nullptr, 0};
+  }
   for (std::size_t id = 0; id < last.size(); ++id) {
     if (made_first[id] && read_second[id]) handed_over_.push_back(static_cast<ValueId>(id));
     if (last[id].first != nullptr) (*last[id].first)[last[id].second].dead.push_back(static_cast<ValueId>(id));
@@ -216,19 +218,22 @@ ValueEnv Program::joined(std::span<const ValueEnv* const> shared, int slots) con
   return values;
 }
 
-at::Tensor Program::run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
-                        const RunContext& context) const {
+std::vector<at::Tensor> Program::run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
+                                     const RunContext& context) const {
   const Autocast lower(precision_, device_);
   ValueEnv values = joined(shared, context.slots);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     values[static_cast<std::size_t>(graph_.weights[i].value)] = weights[i];
   }
   for (const Instruction& instruction : second_) execute(instruction, values, context);
-  const auto output = static_cast<std::size_t>(graph_.output);
-  at::Tensor result = values[output].toTensor();
-  // Losses and metrics are sums over many numbers: they begin in float32.
-  if (precision_ == Precision::kBfloat16 && result.scalar_type() == at::kBFloat16) result = result.to(at::kFloat);
-  return context.slots > 0 && !own_[output] ? with_slots(result, context.slots) : result;
+  std::vector<at::Tensor> results;
+  for (const ValueId id : graph_.outputs) {
+    at::Tensor result = values[static_cast<std::size_t>(id)].toTensor();
+    // Sums over a set begin in float32.
+    if (precision_ == Precision::kBfloat16 && result.scalar_type() == at::kBFloat16) result = result.to(at::kFloat);
+    results.push_back(context.slots > 0 && !is_own(id) ? with_slots(result, context.slots) : result);
+  }
+  return results;
 }
 
 void Program::execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const {

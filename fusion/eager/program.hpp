@@ -35,9 +35,9 @@ class Program {
   [[nodiscard]] ValueEnv share(std::span<const at::Tensor> inputs, std::span<const at::Tensor> weights) const;
 
   /// Runs the other part. `shared`: the results of share(); one for all slots, or one per slot. `weights` in the
-  /// graph's order, owned ones with a leading [c] if context.slots is not 0. The output has a leading [c] then, too; it
-  /// is float32 where the precision would have left it in bfloat16. Records autograd if enabled.
-  [[nodiscard]] at::Tensor run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
+  /// graph's order, owned ones with a leading [c] if context.slots is not 0. Gives Graph::outputs: they have a leading
+  /// [c] then, too, and are float32 where the precision would have left them in bfloat16. Records autograd if enabled.
+  [[nodiscard]] std::vector<at::Tensor> run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
                                const RunContext& context) const;
 
   /// Why runs whose numbers lie on the device cannot be captured (fusion/step_graph.hpp): the op

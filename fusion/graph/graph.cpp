@@ -140,7 +140,8 @@ std::string BatchLimits::broken_by(std::int64_t n) const {
 }
 
 std::string Graph::signature() const {
-  std::string out = "inputs " + list_text(inputs) + " output " + std::to_string(output) + "\n";
+  std::string out = "inputs " + list_text(inputs) + " outputs " + list_text(outputs) + "\n";
+  if (objective) out += fmt::format("objective v{} v{}\n", objective->loss, objective->weight);
   for (const Value& value : values) {
     out += fmt::format("{} {} {}\n", counted(value.name), list_text(value.shape), name_of(value.dtype));
   }

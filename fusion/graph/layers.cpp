@@ -108,7 +108,7 @@ Graph build_graph(const std::vector<LayerSpec>& layers, const Shape& input, DTyp
     if (!spec.name.empty()) outputs[spec.name] = current;
     check_weights(graph, spec.where);
   }
-  graph.output = current;
+  graph.outputs = {current};
   if (graph.parameter_count() == 0) {
     fail(layers.empty() ? "" : layers[0].where,
          "layers: found nothing to train, wanted at least one layer with weights");

@@ -19,8 +19,11 @@ class Verifier {
     for (const Weight& weight : graph_.weights) check_weight(weight);
     for (const ValueId id : graph_.inputs) make(id, "the inputs");
     for (const Node& node : graph_.nodes) check_node(node);
-    use(graph_.output, "the output");
-    if (value(graph_.output).number) fail("the output", "found a number, wanted a tensor");
+    if (graph_.outputs.empty()) fail("the outputs", "found none, wanted one or more");
+    for (const ValueId id : graph_.outputs) check_output(id, "the output");
+    if (!graph_.objective) return;
+    check_output(graph_.objective->loss, "the loss");
+    if (graph_.objective->weight != kNoValue) check_output(graph_.objective->weight, "the loss's weight");
   }
 
  private:
@@ -47,6 +50,11 @@ class Verifier {
   void use(ValueId id, const std::string& place) const {
     check_id(id, place);
     if (!made_[static_cast<std::size_t>(id)]) fail(place, fmt::format("uses '{}' before it is made", value(id).name));
+  }
+
+  void check_output(ValueId id, const std::string& place) const {
+    use(id, place);
+    if (value(id).number) fail(place, "found a number, wanted a tensor");
   }
 
   void check_weight(const Weight& weight) {

@@ -100,7 +100,7 @@ void Substitution::stand_for(const Node& node, const Arg& value) {
 }
 
 SpecializedGraph Substitution::result() && {
-  out_.graph.output = stands_for_[static_cast<std::size_t>(out_.graph.output)];
+  for (ValueId& id : out_.graph.outputs) id = stands_for_[static_cast<std::size_t>(id)];
   return std::move(out_);
 }
 

@@ -25,7 +25,7 @@ class Masks {
 
   std::set<std::size_t> run() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) visit(i);
-    leave(graph_.output);
+    for (const ValueId id : graph_.outputs) leave(id);
     for (const std::size_t i : spoilt_) masks_.erase(i);
     return masks_;
   }

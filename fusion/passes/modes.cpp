@@ -137,7 +137,7 @@ std::string doubt_of_training_graph(const Graph& graph) {
 // Weights that the output depends on.
 MemorySets read_for_output(const Graph& graph) {
   MemorySets needed(graph);
-  needed.mark(graph.output);
+  for (const ValueId id : graph.outputs) needed.mark(id);
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     if (!needed.any(node.outputs) && !needed.any(written_by(node))) continue;

@@ -6,7 +6,7 @@ namespace hfta::fusion {
 SpecializedGraph pruned(SpecializedGraph reading) {
   Graph& graph = reading.graph;
   MemorySets needed(graph), buffers(graph);
-  needed.mark(graph.output);
+  for (const ValueId id : graph.outputs) needed.mark(id);
   for (const Weight& weight : graph.weights) buffers.mark(weight.value);
   std::vector<bool> live(graph.nodes.size(), false);
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {

@@ -21,7 +21,7 @@ std::vector<ValueId> inputs_that_matter(const Node& node) {
 std::vector<bool> owned_weights(const SpecializedGraph& training) {
   const Graph& graph = training.graph;
   MemorySets reached(graph), written(graph);
-  reached.mark(graph.output);
+  for (const ValueId id : graph.outputs) reached.mark(id);
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     for (const ValueId id : written_by(node)) written.mark(id);

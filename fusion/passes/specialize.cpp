@@ -33,6 +33,11 @@ constexpr std::array<Pass, 6> kPasses = {{
      kNo, kYes, kNo, kNo},
 }};
 
+std::vector<ValueId> given(const Objective& objective) {
+  if (objective.weight == kNoValue) return {objective.loss};
+  return {objective.loss, objective.weight};
+}
+
 bool is_for(const Pass& pass, Purpose purpose, bool own_evaluation) {
   switch (purpose) {
     case Purpose::kTraining:
@@ -64,6 +69,8 @@ std::span<const Pass> passes() { return kPasses; }
 SpecializedGraph specialized(const Graph& graph, Purpose purpose, const PassObserver& observe) {
   const bool own = purpose == Purpose::kEvaluation && graph.evaluation != nullptr;
   SpecializedGraph reading{own ? *graph.evaluation : graph, {}};
+  if (purpose != Purpose::kEvaluation && graph.objective) reading.graph.outputs = given(*graph.objective);
+  reading.graph.objective.reset();
   reading.index.resize(reading.graph.nodes.size());
   std::iota(reading.index.begin(), reading.index.end(), 0);
   for (const Pass& pass : kPasses) {

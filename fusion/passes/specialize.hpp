@@ -41,7 +41,8 @@ struct Pass {
 /// Called after each pass with its result.
 using PassObserver = std::function<void(const Pass&, const SpecializedGraph&)>;
 
-/// `graph`: of with_complete_arguments. Runs the passes for `purpose`, and verifies the graph after each. Throws
+/// `graph`: of with_complete_arguments. A training reading gives the graph's objective, if it has one, in place of its
+/// outputs. Runs the passes for `purpose`, and verifies the graph after each. Throws
 /// Error{kInternal} naming the pass whose graph is invalid.
 [[nodiscard]] SpecializedGraph specialized(const Graph& graph, Purpose purpose, const PassObserver& observe = {});
 

@@ -43,10 +43,10 @@ class Matcher {
   Matcher(Graph& graph, const Side& training, Graph& evaluation, const Side& evaluated, std::string where)
       : graph_(graph), training_(training), evaluation_(evaluation), evaluated_(evaluated), where_(std::move(where)) {}
 
-  void match(const std::string& output) {
+  void match() {
     check_state();
     match_inputs();
-    match_output(output);
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) match_output(i);
     match_weights();
     match_batch();
     evaluation_.hypers = graph_.hypers;
@@ -96,11 +96,11 @@ class Matcher {
     evaluation_.inputs = std::move(inputs);
   }
 
-  void match_output(const std::string& output) const {
-    const Value& wanted = value_of(graph_, graph_.output);
-    const Value& found = value_of(evaluation_, evaluation_.output);
+  void match_output(std::size_t i) const {
+    const Value& wanted = value_of(graph_, graph_.outputs[i]);
+    const Value& found = value_of(evaluation_, evaluation_.outputs.at(i));
     if (same_shape(found.shape, wanted.shape)) return;
-    refuse(fmt::format("output '{}' is {} in {}, wanted {}", printable(output), to_text(found.shape),
+    refuse(fmt::format("output '{}' is {} in {}, wanted {}", printable(wanted.name), to_text(found.shape),
                        printable(evaluated_.file), to_text(wanted.shape)));
   }
 
@@ -134,7 +134,9 @@ class Matcher {
         });
       }
     }
-    if (evaluation_.output == from) evaluation_.output = to;
+    for (ValueId& id : evaluation_.outputs) {
+      if (id == from) id = to;
+    }
   }
 
   // Position in graph_.weights of the weight that the evaluation graph means.
@@ -202,8 +204,8 @@ class Matcher {
 }  // namespace
 
 void attach_evaluation(Graph& graph, const Side& training, Graph evaluation, const Side& evaluated,
-                       const std::string& output, const std::string& where) {
-  Matcher(graph, training, evaluation, evaluated, where).match(output);
+                       const std::string& where) {
+  Matcher(graph, training, evaluation, evaluated, where).match();
   graph.evaluation = std::make_shared<const Graph>(std::move(evaluation));
 }
 

@@ -32,8 +32,8 @@ struct ExportedModel::Impl {
   pt2::Parameters parameters;
   pt2::Translation translation;
 
-  /// With that output.
-  [[nodiscard]] Graph graph_of(std::size_t output) const;
+  /// With those outputs.
+  [[nodiscard]] Graph graph_of(const std::vector<std::size_t>& outputs) const;
 };
 
 namespace {
@@ -63,25 +63,28 @@ std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs
   return names;
 }
 
+std::size_t position_of(const std::string& name, const std::vector<ExportedTensor>& outputs,
+                        const ImportOptions& options) {
+  const auto is_it = [&](const ExportedTensor& output) { return output.name == name; };
+  const auto found = std::find_if(outputs.begin(), outputs.end(), is_it);
+  if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
+  pt2::fail(options.where, fmt::format("the model has no output '{}'{}", name, pt2::hint(name, output_names(outputs))));
+}
+
 std::size_t named_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
   if (const auto* index = std::get_if<std::int64_t>(&options.output)) {
     if (*index >= 0 && *index < static_cast<std::int64_t>(outputs.size())) return static_cast<std::size_t>(*index);
     pt2::fail(options.where, fmt::format("found output {}, wanted 0 to {}", *index, outputs.size() - 1));
   }
   const auto* name = std::get_if<std::string>(&options.output);
-  if (name == nullptr) return 0;
-  const auto is_it = [&](const ExportedTensor& output) { return output.name == *name; };
-  const auto found = std::find_if(outputs.begin(), outputs.end(), is_it);
-  if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
-  pt2::fail(options.where,
-            fmt::format("the model has no output '{}'{}", *name, pt2::hint(*name, output_names(outputs))));
+  return name == nullptr ? 0 : position_of(*name, outputs, options);
 }
 
 bool has_batch(const ExportedTensor& output) { return !output.shape.empty() && output.shape[0] < 0; }
 
 std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
   const std::size_t chosen = named_output(outputs, options);
-  if (has_batch(outputs[chosen])) return chosen;
+  if (options.own_loss || has_batch(outputs[chosen])) return chosen;
   std::vector<std::string> others;
   for (const ExportedTensor& output : outputs) {
     if (has_batch(output)) others.push_back(fmt::format("{} {}", printable(output.name), to_text(output.shape)));
@@ -92,15 +95,29 @@ std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const Impo
                                        printable(outputs[chosen].name), to_text(outputs[chosen].shape), meant));
 }
 
-// The output of the same name; a model that gives several while it trains may give one alone in evaluation.
-std::size_t same_output(const ExportedTensor& wanted, const std::vector<ExportedTensor>& outputs,
-                        const std::string& file, const ImportOptions& options) {
-  const auto found = std::find_if(outputs.begin(), outputs.end(),
-                                  [&](const ExportedTensor& output) { return output.name == wanted.name; });
-  if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
-  if (outputs.size() == 1) return 0;
-  pt2::fail(options.where,
-            fmt::format("{} has no output '{}'{}", file, wanted.name, pt2::hint(wanted.name, output_names(outputs))));
+// Graph::outputs.
+std::vector<std::size_t> chosen_outputs(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
+  std::vector<std::size_t> chosen = {chosen_output(outputs, options)};
+  for (const std::string& name : options.further) chosen.push_back(position_of(name, outputs, options));
+  return chosen;
+}
+
+// The outputs of the same names; a model that gives several while it trains may give one alone in evaluation.
+std::vector<std::size_t> same_outputs(const std::vector<std::size_t>& chosen, const std::vector<ExportedTensor>& outputs,
+                                      const std::vector<ExportedTensor>& others, const std::string& file,
+                                      const ImportOptions& options) {
+  std::vector<std::size_t> same;
+  for (const std::size_t output : chosen) {
+    const std::string& wanted = outputs[output].name;
+    const auto found =
+        std::find_if(others.begin(), others.end(), [&](const ExportedTensor& other) { return other.name == wanted; });
+    if (found == others.end() && (others.size() > 1 || chosen.size() > 1)) {
+      pt2::fail(options.where,
+                fmt::format("{} has no output '{}'{}", file, wanted, pt2::hint(wanted, output_names(others))));
+    }
+    same.push_back(found == others.end() ? 0 : static_cast<std::size_t>(found - others.begin()));
+  }
+  return same;
 }
 
 ImportOptions with_places(ImportOptions options, const std::string& file) {
@@ -113,9 +130,10 @@ ImportOptions with_places(ImportOptions options, const std::string& file) {
 
 }  // namespace
 
-Graph ExportedModel::Impl::graph_of(std::size_t output) const {
+Graph ExportedModel::Impl::graph_of(const std::vector<std::size_t>& outputs) const {
   Graph graph = translation.graph;
-  graph.output = translation.output_values[output];
+  graph.outputs.clear();
+  for (const std::size_t output : outputs) graph.outputs.push_back(translation.output_values[output]);
   return graph;
 }
 
@@ -171,7 +189,7 @@ std::optional<std::int64_t> ExportedModel::fixed_batch() const {
 
 Graph ExportedModel::graph(const ImportOptions& given) const {
   const ImportOptions options = with_places(given, impl_->name);
-  Graph graph = impl_->graph_of(chosen_output(outputs(), options));
+  Graph graph = impl_->graph_of(chosen_outputs(outputs(), options));
   pt2::freeze(graph, options.freeze, parameters(), options.where);
   pt2::bind(graph, nullptr, options.bind);
   pt2::set_start(graph, options, impl_->translation.classes);
@@ -181,14 +199,15 @@ Graph ExportedModel::graph(const ImportOptions& given) const {
 
 Graph ExportedModel::graph(const ImportOptions& given, const ExportedModel& other) const {
   const ImportOptions options = with_places(given, impl_->name);
-  const std::size_t output = chosen_output(outputs(), options);
-  Graph graph = impl_->graph_of(output);
-  Graph evaluation = other.impl_->graph_of(same_output(outputs()[output], other.outputs(), other.impl_->name, options));
+  const std::vector<std::size_t> chosen = chosen_outputs(outputs(), options);
+  Graph graph = impl_->graph_of(chosen);
+  Graph evaluation =
+      other.impl_->graph_of(same_outputs(chosen, outputs(), other.outputs(), other.impl_->name, options));
   pt2::freeze(graph, options.freeze, parameters(), options.where);
   pt2::bind(graph, &evaluation, options.bind);
   pt2::set_start(graph, options, impl_->translation.classes);
   pt2::attach_evaluation(graph, {impl_->name, impl_->parameters}, std::move(evaluation),
-                         {other.impl_->name, other.impl_->parameters}, outputs()[output].name, options.where);
+                         {other.impl_->name, other.impl_->parameters}, options.where);
   Graph own = *graph.evaluation;
   pt2::set_dtype(own, impl_->parameters.dtype, options.dtype);
   graph.evaluation = std::make_shared<const Graph>(std::move(own));

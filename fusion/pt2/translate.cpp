@@ -307,7 +307,7 @@ class Translator {
       graph().nodes.push_back({"aten::copy_", {target, value}, {kNoValue}, path, "", true, {"self", "src"}});
     }
     if (out_.outputs.empty()) root.graph.fail("found no output that is a tensor");
-    graph().output = out_.output_values[0];
+    graph().outputs = {out_.output_values[0]};
   }
 
   void add_weights() {

@@ -83,7 +83,12 @@ void SampleArray::copy(const std::int64_t* order, std::int64_t begin, std::int64
 
 std::int64_t Samples::size() const {
   if (end >= 0) return end - begin;
-  return (order.defined() ? order.size(0) : target.size()) - begin;
+  return (order.defined() ? order.size(0) : array(0).size()) - begin;
+}
+
+at::Tensor as_declared(const at::Tensor& batch, const Value& input) {
+  if (batch.dim() + 1 != static_cast<std::int64_t>(input.shape.size()) || input.shape.back() != 1) return batch;
+  return batch.unsqueeze(-1);
 }
 
 at::Tensor Samples::of(const SampleArray& all) const {

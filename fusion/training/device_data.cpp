@@ -92,7 +92,9 @@ DeviceData to_device(const Dataset& data, const Graph& graph, const Recipe& reci
   for (std::size_t i = 0; i < data.inputs.size(); ++i) {
     out.inputs.push_back(to_device(data.inputs[i], data.size, input_type(graph, i), device));
   }
-  out.target = to_device(data.target, data.size, target_type(data, recipe), device);
+  if (info_of(recipe.loss).targets != Targets::kNone) {
+    out.target = to_device(data.target, data.size, target_type(data, recipe), device);
+  }
   out.size = data.size;
   return out;
 }
@@ -102,7 +104,8 @@ std::int64_t device_bytes(const Dataset& data, const Graph& graph, const Recipe&
   const auto bytes_of = [&](const Field& field, at::ScalarType type) {
     return data.size * field.stride() * static_cast<std::int64_t>(c10::elementSize(type_on_gpu(field, type)));
   };
-  std::int64_t bytes = bytes_of(data.target, target_type(data, recipe));
+  const bool labelled = info_of(recipe.loss).targets != Targets::kNone;
+  std::int64_t bytes = labelled ? bytes_of(data.target, target_type(data, recipe)) : 0;
   for (std::size_t i = 0; i < data.inputs.size(); ++i) bytes += bytes_of(data.inputs[i], input_type(graph, i));
   return bytes;
 }

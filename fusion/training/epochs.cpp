@@ -38,7 +38,7 @@ Epochs::Orders Epochs::orders_for(const Array& array) const {
         epoch_order(train_.size, options_.order, options_.seed, key.second, key.first);
     const at::Tensor host = at::empty({train_.size}, at::kLong);
     std::copy(order.begin(), order.end(), host.data_ptr<std::int64_t>());
-    orders[key] = host.to(train_.target.device());
+    orders[key] = host.to((train_.inputs.empty() ? train_.target : train_.inputs.front()).device());
   }
   return orders;
 }
@@ -92,18 +92,17 @@ class Epochs::Run {
   /// All slots are in the array again, and know how far they are.
   void pause() {
     const at::Tensor sums = losses_.cpu();
-    for (const int b : occupied_) array_.pause_epoch(b, at_, sums.data_ptr<double>()[b - first_]);
+    for (const int b : occupied_) array_.pause_epoch(b, at_, sum_of(sums, 0, b), sum_of(sums, 1, b));
     for (const Ahead& other : ahead_) array_.insert(other.slot, other.init, other.state);
     ahead_.clear();
   }
 
   std::vector<EpochResult> finish() {
     array_.finish_epoch(chunk_);
-    const auto samples = static_cast<double>(epochs_.range_of(at_ - 1).second);
-    const at::Tensor mean = (losses_ / samples).cpu();
+    const at::Tensor sums = losses_.cpu();
     std::vector<EpochResult> results;
     for (const int b : occupied_) {
-      results.push_back({b, array_.progress(b).epoch, {{"train_loss", mean.data_ptr<double>()[b - first_]}}});
+      results.push_back({b, array_.progress(b).epoch, {{"train_loss", sum_of(sums, 0, b) / sum_of(sums, 1, b)}}});
     }
     return results;
   }
@@ -115,6 +114,11 @@ class Epochs::Run {
     SlotInit init;
     StateBytes state;
   };
+
+  // `sums`: losses_ on the host.
+  [[nodiscard]] double sum_of(const at::Tensor& sums, std::int64_t row, int slot) const {
+    return sums.const_data_ptr<double>()[row * sums.size(1) + slot - first_];
+  }
 
   void take_out(int slot) {
     ahead_.push_back({slot, array_.progress(slot).epoch_step, array_.init_of(slot), array_.extract(slot)});
@@ -134,7 +138,8 @@ class Epochs::Run {
       if (!array_.occupied(b)) continue;
       occupied_.push_back(b);
       if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) {
-        losses_.select(0, b - first_).fill_(array_.progress(b).epoch_loss);
+        losses_.select(1, b - first_).select(0, 0).fill_(array_.progress(b).epoch_loss);
+        losses_.select(1, b - first_).select(0, 1).fill_(array_.progress(b).epoch_weight);
       }
     }
     deal_samples();
@@ -178,7 +183,7 @@ class Epochs::Run {
   Batch batch_;
   std::vector<OrderKey> part_keys_;  // of batch_.parts
   std::vector<double> rates_;
-  at::Tensor losses_;  // sums over the epoch's samples so far, [c]
+  at::Tensor losses_;  // sums over the epoch's batches so far, [2, c]: Array::step
 };
 
 void Epochs::check_places(const Array& array) const {

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "fusion/eager/layout.hpp"
-#include "fusion/eager/loss.hpp"
 #include "fusion/epochs.hpp"
+#include "fusion/training/evaluation_sums.hpp"
 
 namespace hfta::fusion {
 
@@ -13,6 +12,7 @@ namespace hfta::fusion {
 // its sums the same at any width.
 std::int64_t Epochs::evaluation_batch() const {
   if (options_.fixed_batch > 0) return options_.fixed_batch;
+  if (recipe_.loss == Loss::kModel) return recipe_.batch_size;  // it may look at a batch as a whole
   constexpr std::int64_t kElements = std::int64_t{1} << 20;
   const std::int64_t per_sample = std::max<std::int64_t>(1, train_.inputs.front().stride());
   const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
@@ -36,7 +36,7 @@ std::vector<Epochs::EvaluationBatch> Epochs::evaluation_batches(const DeviceData
     Samples samples{data.inputs, data.target, {}, begin, end};
     const std::int64_t filled = filled_up(end - begin);
     if (filled > end - begin) {
-      const auto numbers = at::TensorOptions().dtype(at::kLong).device(data.target.device());
+      const auto numbers = at::TensorOptions().dtype(at::kLong).device(samples.array(0).device());
       samples.order = at::arange(begin, begin + filled, numbers).clamp_max_(end - 1);
       samples.begin = 0;
       samples.end = filled;
@@ -50,13 +50,12 @@ std::vector<Epochs::EvaluationBatch> Epochs::evaluation_batches(const DeviceData
 std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const DeviceData& data,
                                                           const std::function<bool(int chunk)>& wanted) const {
   const int c = array.slots_per_chunk();
-  std::vector<MetricSums> sums(static_cast<std::size_t>(array.chunks()), MetricSums(recipe_, c == 1 ? 0 : c));
+  std::vector<EvaluationSums> sums(static_cast<std::size_t>(array.chunks()), EvaluationSums(recipe_, c == 1 ? 0 : c));
   const auto add = [&](int chunk, const EvaluationBatch& batch) {
     if (!wanted(chunk)) return;
-    const at::Tensor targets = data.target.range(batch.begin, batch.end);
-    const at::Tensor output = array.predict(chunk, batch.samples).narrow(c > 1 ? 1 : 0, 0, targets.size(0));
-    const at::Tensor target = c > 1 ? with_slots(targets, c) : targets;
-    sums[static_cast<std::size_t>(chunk)].add(output, target);
+    const bool labelled = info_of(recipe_.loss).targets != Targets::kNone;
+    const at::Tensor target = labelled ? data.target.range(batch.begin, batch.end) : at::Tensor();
+    sums[static_cast<std::size_t>(chunk)].add(array.evaluate(chunk, batch.samples), target, batch.end - batch.begin);
   };
   std::vector<EvaluationBatch> all = evaluation_batches(data);
   if (array.shares_layers()) {

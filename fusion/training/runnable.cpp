@@ -35,7 +35,7 @@ void check_output(const Graph& graph, const at::Tensor& output, std::int64_t n) 
   if (output.dim() > 0 && output.size(0) == n) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("model: found output '{}' {} for a batch of {}, wanted the batch as its first dimension",
-                          graph.values[static_cast<std::size_t>(graph.output)].name, to_text(output.sizes().vec()), n));
+                          graph.values[static_cast<std::size_t>(graph.outputs[0])].name, to_text(output.sizes().vec()), n));
 }
 
 void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
@@ -46,7 +46,8 @@ void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, c
   Samples samples{few.inputs, few.target, {}, 0, few.size};
   const Batch batch{{samples}};
   at::Tensor losses = array.fresh_losses(0);
-  check_output(graph, array.predict(0, samples), few.size);
+  const at::Tensor output = array.predict(0, samples);
+  if (recipe.loss != Loss::kModel) check_output(graph, output, few.size);
   array.step(0, batch, std::vector<double>{0.0}, losses);
 }
 

@@ -102,7 +102,9 @@ class Curves {
   /// What `plan` would say against the model; "": nothing.
   [[nodiscard]] std::string plan_refused() const {
     const Samples all = first(batches_.at(0));
-    Dataset data{{}, field_of("y", all.target.stored()), all.target.size()};
+    Dataset data;
+    data.target = field_of("y", all.target.stored());
+    data.size = all.target.size();
     for (const SampleArray& input : all.inputs) data.inputs.push_back(field_of("x", input.stored()));
     try {
       check_runnable(graph_, recipe_, init_of(spec_.at("slots").at(0), recipe_.optimizer, graph_).hyper, data,
@@ -206,11 +208,11 @@ class Curves {
         const int slot = array.first_slot(k) + i;
         rates.push_back(slot < array.width() ? array.init_of(slot).hyper.optimizer.lr : 0);
       }
-      at::Tensor sums = at::zeros({array.slots_per_chunk()}, at::kDouble);
+      at::Tensor sums = at::zeros({2, array.slots_per_chunk()}, at::kDouble);
       array.step(k, batch, rates, sums);
-      const auto samples = static_cast<double>(batch.parts[0].size());
-      for (std::int64_t i = 0; i < sums.numel(); ++i) {
-        losses[static_cast<std::size_t>(array.first_slot(k) + i)] = sums.data_ptr<double>()[i] / samples;
+      const at::Tensor mean = sums[0] / sums[1];
+      for (std::int64_t i = 0; i < mean.numel(); ++i) {
+        losses[static_cast<std::size_t>(array.first_slot(k) + i)] = mean.data_ptr<double>()[i];
       }
     });
     losses.resize(static_cast<std::size_t>(array.width()));

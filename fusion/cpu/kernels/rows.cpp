@@ -11,7 +11,6 @@ namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so that long sums keep their digits
-constexpr std::int64_t kIgnored = -100;  // PyTorch's ignore_index
 
 template <typename T>
 inline __attribute__((always_inline)) void bias_rows(T* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -76,37 +75,83 @@ inline __attribute__((always_inline)) void mask_sum(T* dy, const T* y, std::int6
   }
 }
 
+// What the losses of the rows are divided by.
 template <typename T>
-inline __attribute__((always_inline)) double cross_entropy_rows(const T* logits, const std::int64_t* classes_of,
-                                                                std::int64_t rows, std::int64_t classes,
-                                                                double smoothing, T* scratch, T* gradient) {
-  double loss = 0;
-  const std::int64_t counted = rows - std::count(classes_of, classes_of + rows, kIgnored);
-  const double share = 1.0 / static_cast<double>(counted);
-  const double each = smoothing / static_cast<double>(classes);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* const row = logits + r * classes;
-    const std::int64_t wanted = classes_of[r];
-    if (wanted == kIgnored) {
-      if (gradient != nullptr) std::fill_n(gradient + r * classes, classes, T{0});
-      continue;
-    }
-    if (wanted < 0 || wanted >= classes) {
-      if (gradient != nullptr) std::fill_n(gradient, rows * classes, std::numeric_limits<T>::quiet_NaN());
-      return std::numeric_limits<double>::quiet_NaN();
-    }
-    const T largest = simd::largest_of(row, classes);
-    const T total = simd::exponentials(row, classes, largest, scratch);
-    const double log_total = std::log(static_cast<double>(total)) + static_cast<double>(largest);
-    loss += log_total - (1 - smoothing) * static_cast<double>(row[wanted]);
-    if (smoothing != 0) loss -= each * static_cast<double>(simd::sum_of(row, classes));
-    if (gradient == nullptr) continue;
-    T* __restrict out = gradient + r * classes;
-    const T scale = static_cast<T>(share / static_cast<double>(total)), less = static_cast<T>(each * share);
-    for (std::int64_t c = 0; c < classes; ++c) out[c] = scratch[c] * scale - less;
-    out[wanted] -= static_cast<T>((1 - smoothing) * share);
+double total_weight(const CrossEntropy<T>& task, const std::int64_t* classes_of) {
+  if (!task.mean) return 1;
+  if (task.weight == nullptr) {
+    return static_cast<double>(task.rows - std::count(classes_of, classes_of + task.rows, task.ignored));
   }
-  return loss * share;
+  double total = 0;
+  for (std::int64_t r = 0; r < task.rows; ++r) {
+    const std::int64_t wanted = classes_of[r];
+    if (wanted != task.ignored && wanted >= 0 && wanted < task.classes) total += static_cast<double>(task.weight[wanted]);
+  }
+  return total;
+}
+
+// The row's loss with weights; its gradient times `share` to `out` (null: not wanted). `p`: exponentials, of that sum.
+template <typename T>
+inline __attribute__((always_inline)) double weighted_row(const CrossEntropy<T>& task, const T* row, std::int64_t wanted,
+                                                          double log_total, double total, const T* p, double share,
+                                                          T* out) {
+  const double each = task.smoothing / static_cast<double>(task.classes);
+  const double own = (1 - task.smoothing) * static_cast<double>(task.weight[wanted]);
+  double loss = own * (log_total - static_cast<double>(row[wanted])), weights = 0;
+  for (std::int64_t c = 0; c < task.classes; ++c) {
+    const auto w = static_cast<double>(task.weight[c]);
+    weights += w;
+    if (task.smoothing != 0) loss += each * w * (log_total - static_cast<double>(row[c]));
+  }
+  if (out == nullptr) return loss;
+  for (std::int64_t c = 0; c < task.classes; ++c) {
+    const double slope = (own + each * weights) * static_cast<double>(p[c]) / total - each * static_cast<double>(task.weight[c]);
+    out[c] = static_cast<T>((slope - (c == wanted ? own : 0)) * share);
+  }
+  return loss;
+}
+
+template <typename T>
+inline __attribute__((always_inline)) double plain_row(const CrossEntropy<T>& task, const T* row, std::int64_t wanted,
+                                                       double log_total, double total, const T* p, double share,
+                                                       T* out) {
+  const double each = task.smoothing / static_cast<double>(task.classes);
+  double loss = log_total - (1 - task.smoothing) * static_cast<double>(row[wanted]);
+  if (task.smoothing != 0) loss -= each * static_cast<double>(simd::sum_of(row, task.classes));
+  if (out == nullptr) return loss;
+  const T scale = static_cast<T>(share / total), less = static_cast<T>(each * share);
+  for (std::int64_t c = 0; c < task.classes; ++c) out[c] = p[c] * scale - less;
+  out[wanted] -= static_cast<T>((1 - task.smoothing) * share);
+  return loss;
+}
+
+template <typename T>
+inline __attribute__((always_inline)) double cross_entropy_rows(const CrossEntropy<T>& task, const T* logits,
+                                                                const std::int64_t* classes_of, T* losses, T* scratch,
+                                                                T* gradient) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  double sum = 0;
+  const std::int64_t classes = task.classes;
+  const double share = 1.0 / total_weight(task, classes_of);
+  for (std::int64_t r = 0; r < task.rows; ++r) {
+    const T* const row = logits + r * classes;
+    T* const out = gradient == nullptr ? nullptr : gradient + r * classes;
+    const std::int64_t wanted = classes_of[r];
+    double loss = 0;
+    if (wanted == task.ignored || wanted < 0 || wanted >= classes) {
+      loss = wanted == task.ignored ? 0 : kNan;
+      if (out != nullptr) std::fill_n(out, classes, static_cast<T>(loss));
+    } else {
+      const T largest = simd::largest_of(row, classes);
+      const auto total = static_cast<double>(simd::exponentials(row, classes, largest, scratch));
+      const double log_total = std::log(total) + static_cast<double>(largest);
+      loss = task.weight == nullptr ? plain_row(task, row, wanted, log_total, total, scratch, share, out)
+                                    : weighted_row(task, row, wanted, log_total, total, scratch, share, out);
+    }
+    if (losses != nullptr) losses[r] = static_cast<T>(loss);
+    sum += loss;
+  }
+  return sum * share;
 }
 
 }  // namespace
@@ -125,15 +170,13 @@ void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t row
                   bool add) {
   simd::multiversion([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
 }
-double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows, std::int64_t classes,
-                     double smoothing, float* scratch, float* gradient) {
-  return simd::multiversion(
-      [&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
+double cross_entropy(const CrossEntropy<float>& task, const float* logits, const std::int64_t* classes_of, float* each,
+                     float* scratch, float* gradient) {
+  return simd::multiversion([&] { return cross_entropy_rows(task, logits, classes_of, each, scratch, gradient); });
 }
-double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows, std::int64_t classes,
-                     double smoothing, double* scratch, double* gradient) {
-  return simd::multiversion(
-      [&] { return cross_entropy_rows(logits, classes_of, rows, classes, smoothing, scratch, gradient); });
+double cross_entropy(const CrossEntropy<double>& task, const double* logits, const std::int64_t* classes_of,
+                     double* each, double* scratch, double* gradient) {
+  return simd::multiversion([&] { return cross_entropy_rows(task, logits, classes_of, each, scratch, gradient); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -16,12 +16,21 @@ void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows,
 void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* sums,
                   bool add);
 
-/// Of `rows` rows of logits [classes], mean cross entropy as PyTorch has it with label smoothing. `gradient` (null: not
-/// wanted), of the mean, has logits' layout. Rows of class -100 do not count; another that is none makes the loss NaN.
-/// `scratch` has room for `classes`.
-[[nodiscard]] double cross_entropy(const float* logits, const std::int64_t* classes_of, std::int64_t rows,
-                                   std::int64_t classes, double smoothing, float* scratch, float* gradient);
-[[nodiscard]] double cross_entropy(const double* logits, const std::int64_t* classes_of, std::int64_t rows,
-                                   std::int64_t classes, double smoothing, double* scratch, double* gradient);
+/// Cross entropy of rows of logits [classes] with classes, as torch.nn.functional.cross_entropy defines it.
+template <typename T>
+struct CrossEntropy {
+  std::int64_t rows = 0, classes = 0;
+  std::int64_t ignored = -100;  ///< Rows of this class do not count; one of another class that there is not is NaN.
+  double smoothing = 0;         ///< Label smoothing.
+  const T* weight = nullptr;    ///< By class; null: all 1.
+  bool mean = true;             ///< The result, and gradients, are divided by the sum of the rows' weights.
+};
+
+/// The sum or mean over the rows. `each` (null: not wanted): every row's loss, not divided. `gradient` (null: not
+/// wanted): of the result, in logits' layout. `scratch` has room for `classes`.
+[[nodiscard]] double cross_entropy(const CrossEntropy<float>& task, const float* logits, const std::int64_t* classes_of,
+                                   float* each, float* scratch, float* gradient);
+[[nodiscard]] double cross_entropy(const CrossEntropy<double>& task, const double* logits,
+                                   const std::int64_t* classes_of, double* each, double* scratch, double* gradient);
 
 }  // namespace hfta::fusion::cpu

@@ -53,7 +53,10 @@ bool seen_later(const Graph& graph, std::size_t node) {
   if (written == nullptr) return true;
   const std::set<ValueId> shared = sharing_memory(graph, *written, node);
   const auto lives_on = [&](ValueId id) { return shared.contains(id); };
-  if (lives_on(graph.output) || std::any_of(graph.inputs.begin(), graph.inputs.end(), lives_on)) return true;
+  if (std::any_of(graph.outputs.begin(), graph.outputs.end(), lives_on) ||
+      std::any_of(graph.inputs.begin(), graph.inputs.end(), lives_on)) {
+    return true;
+  }
   for (const Weight& weight : graph.weights) {
     if (lives_on(weight.value)) return true;
   }

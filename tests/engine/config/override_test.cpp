@@ -38,7 +38,7 @@ TEST_CASE("--set replaces and adds") {
   CHECK(task.hyper.optimizer.momentum == 0.9);
   CHECK(task.hyper.schedule.kind == fusion::ScheduleKind::kStep);
   CHECK(task.hyper.schedule.gamma == 0.5);
-  CHECK(task.hyper.label_smoothing == 0.1);
+  CHECK(task.hyper.loss == std::vector<double>{0.1});
   CHECK(config.space[1].distribution.max == 0.5);
   CHECK(task.layers[3].kind == "tanh");
   CHECK(task.layers[3].where == "--set model.layers.3");

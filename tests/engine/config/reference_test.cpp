@@ -44,6 +44,11 @@ std::string config_for(const Key& key) {
   if (key.path.starts_with("train.optimizer.") && !of_adamw) changes.push_back({"name: adamw", "name: " + only});
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
   if (only == "file" || key.path == "train.loss.output") return kExported;
+  const Change by_loss = {"val_accuracy", "val_loss"};
+  if (only == "model") return changed({by_loss, {"loss: cross_entropy", "loss: {output: loss}"}}, kExported);
+  if (key.path.starts_with("train.loss.") && !only.empty()) {
+    changes.insert(changes.end(), {by_loss, {"loss: cross_entropy", "loss: " + only}});
+  }
   if (only == "arrays") changes.push_back({"name: digits", "train: a.npz"});
   if (only == "tokens") changes.push_back({"name: digits", "train: a.bin, window: 8"});
   if (only == "table") changes.push_back({"name: digits", "train: a.csv, target: y"});

@@ -95,7 +95,7 @@ TEST_CASE("everything of the optimizer, the schedule and the rest of train") {
   CHECK(sgd.recipe.dtype == fusion::DType::kFloat64);
   CHECK(sgd.recipe.precision == fusion::Precision::kFloat32);
   CHECK(sgd.seed == 7u);
-  CHECK(sgd.hyper.label_smoothing == 0.1);
+  CHECK(sgd.hyper.loss == std::vector<double>{0.1});
 
   const TaskSpec adam = parsed(changed({{kOptimizer, "{name: adam, lr: \"${lr}\", betas: [0.8, 0.9], eps: 1e-6}"},
                                         {"{name: cosine}", "{name: linear, end_factor: 0.5, total_iters: 7}"}}))

@@ -138,7 +138,7 @@ fusion::Graph exported() {
   graph.weights.back().shape = {5, 2};
   graph.weights.back().value = 2;
   graph.inputs = {0, 1};
-  graph.output = 3;
+  graph.outputs = {3};
   return graph;
 }
 
@@ -219,7 +219,7 @@ fusion::Graph giving(const fusion::Shape& output) {
   graph.weights.back().shape = {1};
   graph.weights.back().value = 1;
   graph.inputs = {0};
-  graph.output = 2;
+  graph.outputs = {2};
   return graph;
 }
 

@@ -94,7 +94,7 @@ inline SlotInit trial(const Model& model, int b) {
   init.hyper.optimizer.weight_decay = 0.01 * b;
   init.hyper.optimizer.momentum = b % 2 == 0 ? 0.9 : 0.0;
   init.hyper.optimizer.nesterov = b % 4 == 2;
-  init.hyper.label_smoothing = 0.05 * b;
+  init.hyper.loss = {0.05 * b};
   for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
   return init;
 }
@@ -113,9 +113,9 @@ inline std::vector<double> rates_of(const Array& array, int chunk) {
 /// One step of a chunk; its slots' mean losses.
 inline at::Tensor step_chunk(Array& array, int chunk, const Batch& batch) {
   const at::Device device = batch.parts.front().target.device();
-  at::Tensor sums = at::zeros({array.slots_per_chunk()}, at::TensorOptions().dtype(at::kDouble).device(device));
+  at::Tensor sums = at::zeros({2, array.slots_per_chunk()}, at::TensorOptions().dtype(at::kDouble).device(device));
   array.step(chunk, batch, rates_of(array, chunk), sums);
-  return (sums / static_cast<double>(batch.parts.front().size())).cpu();
+  return (sums[0] / sums[1]).cpu();
 }
 
 /// One step of every chunk on shared samples; losses by slot.

@@ -48,7 +48,7 @@ std::map<std::string, std::string> metadata_of(const SlotInit& init) {
           {"weight_decay", text(h.weight_decay)},
           {"momentum", text(h.momentum)},
           {"nesterov", h.nesterov ? "1" : "0"},
-          {"label_smoothing", text(init.hyper.label_smoothing)}};
+          {"label_smoothing", text(init.hyper.loss.empty() ? 0 : init.hyper.loss[0])}};
 }
 
 void dump(const Model& model, const std::string& name, int chunk, const std::string& folder) {
@@ -59,7 +59,7 @@ void dump(const Model& model, const std::string& name, int chunk, const std::str
   shape[0] = kBatches * kSamples;
   const at::Tensor x = counted_normal(shape, model.recipe.dtype, 31);
   const at::Tensor y =
-      counted_labels(shape[0], model.graph.values[static_cast<std::size_t>(model.graph.output)].shape[1], 32);
+      counted_labels(shape[0], model.graph.values[static_cast<std::size_t>(model.graph.outputs[0])].shape[1], 32);
   Dump out;
   out.add("x", x);
   out.add("y", y);

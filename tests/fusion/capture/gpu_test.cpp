@@ -165,7 +165,7 @@ TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
   StepParams host(OptimizerKind::kSgd, at::kFloat, 3, 1, at::kCPU), device(OptimizerKind::kSgd, at::kFloat, 3, 1, gpu);
   const std::vector<double> rates = {0.0, 0.3, 1.0};
   std::vector<SlotRun> slots(3);
-  for (std::size_t b = 0; b < 3; ++b) slots[b] = {{}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}, 0};
+  for (std::size_t b = 0; b < 3; ++b) slots[b] = {{}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}};
   host.set(slots, 5);
   device.set(slots, 5);
   const StepKernels here(host, nullptr), there(device, nullptr);

@@ -232,7 +232,7 @@ TEST_CASE("what takes a searched number from the host, or gives the host one of 
     graph.inputs = {0};
     graph.hypers = {{"slope", 0.1}};
     graph.nodes = {std::move(node)};
-    graph.output = 1;
+    graph.outputs = {1};
     const SpecializedGraph reading = specialized(with_complete_arguments(graph), Purpose::kTraining);
     return std::pair(Program(reading, {}, chunked(1), at::kCPU).why_not_replayed(),
                      Program(reading, {}, chunked(3), at::kCPU).why_not_replayed());

@@ -119,7 +119,7 @@ TEST_CASE("running statistics move towards the batch's") {
     for (double& v : n.small.weights[0]) v += offset;
     Graph& graph = n.small.graph;
     for (Weight& w : graph.weights) w.dtype = DType::kFloat32;
-    const CompiledGraph plan = compile_training(graph, {0}, Loss::kMse, DType::kFloat32, 1);
+    const CompiledGraph plan = compile_training(with_error(graph, DType::kFloat32), {0, 0}, DType::kFloat32, 1);
     Arena arena;
     const std::span<std::byte*> buffers = arena.bind(plan);
     std::vector<std::vector<float>> weights;
@@ -127,8 +127,7 @@ TEST_CASE("running statistics move towards the batch's") {
     for (std::size_t w = 0; w < weights.size(); ++w) {
       buffers[static_cast<std::size_t>(plan.weights[w].buffer)] = reinterpret_cast<std::byte*>(weights[w].data());
     }
-    double loss = 0;
-    const Run run{buffers, {}, {1, 2}, 0, &loss};
+    const Run run{buffers, {}, {1, 2}};
     plan.kernels.front()(run);  // a copy into channels last
     plan.kernels[1](run);
     const std::vector<double> x(weights[0].begin(), weights[0].end());
@@ -147,12 +146,12 @@ TEST_CASE("batches are counted in place") {
   small.call("aten::add_.Tensor", {count, std::int64_t{1}, std::int64_t{1}});
   small.graph.nodes.back().no_gradient = true;
   small.call("aten::square", {x});
-  const CompiledGraph plan = compile_training(small.graph, {0, 1}, Loss::kMse, DType::kFloat64, 1);
+  const CompiledGraph plan = compile_training(with_error(small.graph, DType::kFloat64), {0, 1, 2}, DType::kFloat64, 1);
   Arena arena;
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::int64_t batches = 41;
   buffers[static_cast<std::size_t>(plan.weights[1].buffer)] = reinterpret_cast<std::byte*>(&batches);
-  plan.kernels.front()(Run{buffers, {}, {1, 2}, 0, nullptr});
+  plan.kernels.front()(Run{buffers, {}, {1, 2}});
   CHECK(batches == 42);
 }
 

@@ -50,13 +50,16 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
                                            : bytes_of<T>(weights[w]));
     buffers[static_cast<std::size_t>(plan.weights[w].buffer)] = held.back().data();
   }
-  auto* const target = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.target.buffer)]);
-  for (std::int64_t i = 0; i < plan.target.numel(); ++i) target[i] = static_cast<T>(std::sin(static_cast<double>(i)));
+  const Tensor& wanted = plan.inputs.back();
+  auto* const target = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(wanted.buffer)]);
+  for (std::int64_t i = 0; i < wanted.numel(); ++i) target[i] = static_cast<T>(std::sin(static_cast<double>(i)));
   Outcome out;
-  const Run run{buffers, hypers, kRandom, 0, &out.loss};
+  const Run run{buffers, hypers, kRandom};
   for (const Kernel& kernel : plan.kernels) kernel(run);
-  out.sizes = plan.output.sizes;
-  out.output = read<T>(plan.output, buffers[static_cast<std::size_t>(plan.output.buffer)]);
+  const Tensor &loss = plan.outputs.at(0), &output = plan.outputs.at(1);
+  out.loss = read<T>(loss, buffers[static_cast<std::size_t>(loss.buffer)]).at(0);
+  out.sizes = output.sizes;
+  out.output = read<T>(output, buffers[static_cast<std::size_t>(output.buffer)]);
   for (const Tensor& gradient : plan.gradients) {
     out.gradients.emplace_back();
     if (gradient.defined())
@@ -66,10 +69,24 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
 }
 
 CompiledGraph plan_of(const SmallGraph& small) {
-  return compile_training(small.graph, positions(small.graph), Loss::kMse, DType::kFloat64, 1);
+  const Graph graph = with_error(small.graph, DType::kFloat64);
+  return compile_training(graph, positions(graph), DType::kFloat64, 1);
 }
 
 }  // namespace
+
+Graph with_error(Graph graph, DType dtype) {
+  const Dims sizes = compile_forward(graph, positions(graph), dtype, 1).outputs.at(0).sizes;
+  const auto value = [&](Shape shape) {
+    graph.values.push_back({"error" + std::to_string(graph.values.size()), std::move(shape), dtype});
+    return static_cast<ValueId>(graph.values.size()) - 1;
+  };
+  graph.inputs.push_back(value(sizes));
+  const ValueId output = graph.outputs.at(0), loss = value({});
+  graph.nodes.push_back({"aten::mse_loss", {output, graph.inputs.back(), std::int64_t{1}}, {loss}, "error", "here"});
+  graph.outputs = {loss, output};
+  return graph;
+}
 
 Outcome run_training(const SmallGraph& small) {
   const CompiledGraph plan = plan_of(small);
@@ -92,7 +109,8 @@ Outcome run_in_float(const SmallGraph& small) {
   for (Weight& weight : single.graph.weights) {
     weight.dtype = weight.dtype == DType::kFloat64 ? DType::kFloat32 : weight.dtype;
   }
-  const CompiledGraph plan = compile_training(single.graph, positions(single.graph), Loss::kMse, DType::kFloat32, 1);
+  const Graph graph = with_error(single.graph, DType::kFloat32);
+  const CompiledGraph plan = compile_training(graph, positions(graph), DType::kFloat32, 1);
   Arena arena;
   return run_once<float>(plan, arena, single.weights, single.hypers);
 }

@@ -40,8 +40,8 @@ class SmallGraph {
     Node node{op, std::move(args), {}, op, "here"};
     for (std::size_t o = 0; o < outputs; ++o) node.outputs.push_back(value({}, DType::kFloat64));
     graph.nodes.push_back(node);
-    graph.output = node.outputs.front();
-    return graph.output;
+    graph.outputs = {node.outputs.front()};
+    return graph.outputs[0];
   }
   /// Output o of the last call.
   [[nodiscard]] ValueId output(std::size_t o) const { return graph.nodes.back().outputs.at(o); }
@@ -63,6 +63,10 @@ struct Outcome {
   std::vector<double> output;                  ///< Row-major.
   std::vector<std::vector<double>> gradients;  ///< By weight; empty where there is none.
 };
+
+/// The graph with its output's mean squared error against an input of targets, as compile_training() takes it: the error,
+/// and behind it the output. Throws as compile_forward().
+[[nodiscard]] Graph with_error(Graph graph, DType dtype);
 
 /// Mean squared error against a target of sines. Runs the plan twice in one arena, which must give equal bits:
 /// no kernel may read what it has not written.

@@ -20,7 +20,7 @@ const std::filesystem::path kData = hfta::testing::source_folder() / "data";
 
 std::string error_of(const DataSource& source, bool classes = false, const std::filesystem::path& root = kData) {
   try {
-    (void)load_data(source, classes, 1, root);
+    (void)load_data(source, classes ? kClassTargets : kNumberTargets, 1, root);
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kConfig);
     return error.what();
@@ -46,7 +46,7 @@ DataSource folder_of(const std::filesystem::path& path) {
 TEST_CASE("digits are images in 0..1 with ten classes", "[dataset]") {
   DataSource source;
   source.name = "digits";
-  const Dataset digits = load_data(source, true, 1, kData).train;
+  const Dataset digits = load_data(source, kClassTargets, 1, kData).train;
   CHECK(digits.size == 1797);
   REQUIRE(digits.inputs.size() == 1);
   CHECK(digits.inputs[0].shape == Shape{1, 8, 8});
@@ -69,7 +69,7 @@ TEST_CASE("digits are images in 0..1 with ten classes", "[dataset]") {
 }
 
 TEST_CASE("the diabetes table is scaled as scikit-learn scales it", "[dataset]") {
-  const Dataset data = load_data(table(kData / "diabetes.csv", "target"), false, 1, kData).train;
+  const Dataset data = load_data(table(kData / "diabetes.csv", "target"), kNumberTargets, 1, kData).train;
   CHECK(data.size == 442);
   CHECK(data.inputs[0].shape == Shape{10});
   const auto& x = values<double>(data.inputs[0].data);
@@ -94,7 +94,7 @@ TEST_CASE("arrays come from folders, pairs of files and several inputs", "[datas
   folder.write("set/more.npy", npy<double>("<f8", "(3,)", {1, 2, 3}));
   folder.write("set/y.npy", npy<std::int32_t>("<i4", "(3, 1)", {2, 0, 1}));
 
-  const Dataset classes = load_data(folder_of(folder / "set"), true, 1, kData).train;
+  const Dataset classes = load_data(folder_of(folder / "set"), kClassTargets, 1, kData).train;
   CHECK(classes.size == 3);
   CHECK(classes.inputs[0].data == Numbers(std::vector<float>{0, 1, 2, 3, 4, 255}));
   CHECK(classes.target.shape.empty());
@@ -102,7 +102,7 @@ TEST_CASE("arrays come from folders, pairs of files and several inputs", "[datas
 
   DataSource two = folder_of(folder / "set");
   two.x = {"more", "x.npy"};
-  const Dataset numbers = load_data(two, false, 1, kData).train;
+  const Dataset numbers = load_data(two, kNumberTargets, 1, kData).train;
   REQUIRE(numbers.inputs.size() == 2);
   CHECK(numbers.inputs[0].shape.empty());
   CHECK(numbers.inputs[0].dtype() == DType::kFloat64);
@@ -111,7 +111,7 @@ TEST_CASE("arrays come from folders, pairs of files and several inputs", "[datas
 
   DataSource pair = folder_of(folder / "set/x.npy");
   pair.y = "y.npy";
-  CHECK(load_data(pair, true, 1, kData).train.target.data == classes.target.data);
+  CHECK(load_data(pair, kClassTargets, 1, kData).train.target.data == classes.target.data);
 }
 
 TEST_CASE("inputs that take integers keep them", "[dataset]") {
@@ -124,27 +124,27 @@ TEST_CASE("inputs that take integers keep them", "[dataset]") {
   DataSource source = folder_of(folder / "");
   source.x = {"ids", "mask", "x"};
   const std::vector<DType> inputs = {DType::kInt64, DType::kBool, DType::kFloat32};
-  const Dataset data = load_data(source, true, 1, kData, inputs).train;
+  const Dataset data = load_data(source, kClassTargets, 1, kData, inputs).train;
   CHECK(values<std::int64_t>(data.inputs[0].data) == ids);
   CHECK(values<std::int64_t>(data.inputs[1].data) == std::vector<std::int64_t>{1, 0, 0, 1});
   CHECK(values<double>(data.inputs[2].data) == std::vector<double>{1, 2});
 
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 0.5F}));
-  CHECK_THROWS_WITH(load_data(source, true, 1, kData, inputs),
+  CHECK_THROWS_WITH(load_data(source, kClassTargets, 1, kData, inputs),
                     Catch::EndsWith("ids.npy: found 0.5 at element 3, wanted a whole number, which this input of the "
                                     "model takes"));
   folder.write("ids.npy", npy<float>("<f4", "(2, 2)", {0, 1, 2, 3}));
-  CHECK(load_data(source, true, 1, kData, inputs).train.inputs[0].dtype() == DType::kInt64);
+  CHECK(load_data(source, kClassTargets, 1, kData, inputs).train.inputs[0].dtype() == DType::kInt64);
 
   const DataSource csv = table(folder.write("t.csv", "a,b,y\n1,-2,0.5\n3,4,1.5\n"));
-  const Dataset rows = load_data(csv, false, 1, kData, {DType::kInt32}).train;
+  const Dataset rows = load_data(csv, kNumberTargets, 1, kData, {DType::kInt32}).train;
   CHECK(values<std::int64_t>(rows.inputs[0].data) == std::vector<std::int64_t>{1, -2, 3, 4});
 
   DataSource digits;
   digits.name = "digits";
   digits.where = "d.yaml:3";
   CHECK_THROWS_WITH(
-      load_data(digits, true, 1, kData, {DType::kInt64}),
+      load_data(digits, kClassTargets, 1, kData, {DType::kInt64}),
       "d.yaml:3: data: found pixels in 0..1 (digits), wanted whole numbers, which the model's input takes");
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("validation and test files must look like the training data", "[datase
   DataSource source = table(folder.write("train.csv", "a,b,y\n1,2,3\n4,5,6\n"));
   source.validation_file = folder.write("val.csv", "y,a,b\n9,7,8\n");
   source.test_file = folder.write("test.csv", "a,b,y\n0,0,0\n");
-  const Splits splits = load_data(source, false, 1, kData);
+  const Splits splits = load_data(source, kNumberTargets, 1, kData);
   CHECK(splits.train.size == 2);
   CHECK(splits.validation->inputs[0].data == Numbers(std::vector<double>{7, 8}));
   CHECK(splits.test->size == 1);

@@ -78,8 +78,8 @@ TEST_CASE("what stays in its file gives the numbers that are loaded, split and i
       else
         source.validation = 0.25;
       CAPTURE(source.train, fraction);
-      const Splits loaded = load_data(source, true, 1, "", {}, kPlenty);
-      const Splits there = load_data(source, true, 1, "", {}, kLittle);
+      const Splits loaded = load_data(source, kClassTargets, 1, "", {}, kPlenty);
+      const Splits there = load_data(source, kClassTargets, 1, "", {}, kLittle);
       const auto compare = [](const Field& a, const Field& b, std::int64_t size) {
         CHECK(a.data.memory() != nullptr);
         CHECK(b.data.memory() == nullptr);
@@ -108,7 +108,7 @@ TEST_CASE("a file that is changed while it is read is an error and no signal", "
   const TemporaryFolder folder;
   for (const DataSource& source : sources(folder)) {
     CAPTURE(source.train);
-    const Dataset data = load_data(source, true, 1, "", {}, kLittle).train;
+    const Dataset data = load_data(source, kClassTargets, 1, "", {}, kLittle).train;
     const auto read = [&] { (void)values<float>(data.inputs[0], data.size); };
     CHECK(error_of(read) == "(none)");
     std::filesystem::resize_file(source.train, std::filesystem::file_size(source.train) / 2);
@@ -129,7 +129,7 @@ TEST_CASE("what is wrong with numbers is found in a file as in memory", "[parts]
   std::vector<std::int32_t> y(x.size(), 1);
   folder.write("y.npy", npy("<i4", "(200000,)", y));
   for (const std::uint64_t memory : {kLittle, kPlenty}) {
-    CHECK_THAT(error_of([&] { (void)load_data(source, true, 1, "", {}, memory); }),
+    CHECK_THAT(error_of([&] { (void)load_data(source, kClassTargets, 1, "", {}, memory); }),
                Catch::Contains("x.npy: found nan at element 199999, wanted finite numbers"));
   }
   x.back() = 0;
@@ -137,7 +137,7 @@ TEST_CASE("what is wrong with numbers is found in a file as in memory", "[parts]
   folder.write("x.npy", npy("<f4", "(200000,)", x));
   folder.write("y.npy", npy("<i4", "(200000,)", y));
   for (const std::uint64_t memory : {kLittle, kPlenty}) {
-    CHECK_THAT(error_of([&] { (void)load_data(source, true, 1, "", {}, memory); }),
+    CHECK_THAT(error_of([&] { (void)load_data(source, kClassTargets, 1, "", {}, memory); }),
                Catch::Contains("found label -3 at element 150000, wanted classes from 0"));
   }
 }
@@ -149,7 +149,7 @@ TEST_CASE("numbers are stored in the type of their file", "[parts]") {
   source.y = "y.npy";
   folder.write("y.npy", npy<std::uint8_t>("|u1", "(4,)", {0, 1, 2, 3}));
   source.validation = 0.25;
-  const Splits splits = load_data(source, true, 1, "");
+  const Splits splits = load_data(source, kClassTargets, 1, "");
   for (const Dataset* part : {&splits.train, &*splits.validation}) {
     CHECK(part->inputs[0].data.type() == NumberType{'u', 1});
     CHECK(part->inputs[0].dtype() == DType::kFloat32);

@@ -69,13 +69,13 @@ TEST_CASE("MNIST's files are data as they are") {
   folder.write("train-labels-idx1-ubyte", idx(0x08, {2}, std::string{7, 0}));
   source.y = "train-labels-idx1-ubyte";
   CHECK(data_keys(source.train) == DataKeys::kPair);
-  const Dataset data = load_data(source, true, 1, "").train;
+  const Dataset data = load_data(source, kClassTargets, 1, "").train;
   CHECK(data.size == 2);
   CHECK(data.inputs.at(0).shape == Shape{2, 2});
   CHECK(values<float>(data.inputs[0].data)[7] == 'h');
   CHECK(values<std::int64_t>(data.target.data) == std::vector<std::int64_t>{7, 0});
   source.y.clear();
-  CHECK_THAT(error_of([&] { (void)load_data(source, true, 1, ""); }),
+  CHECK_THAT(error_of([&] { (void)load_data(source, kClassTargets, 1, ""); }),
              Catch::Contains("wanted the file of the targets"));
 }
 
@@ -93,16 +93,16 @@ TEST_CASE("arrays of a safetensors file are read by name, of every type of numbe
   DataSource source =
       source_of(folder.write("d.safetensors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   source.x = {"x", "half"};
-  const Dataset data = load_data(source, true, 1, "").train;
+  const Dataset data = load_data(source, kClassTargets, 1, "").train;
   CHECK(data.size == 2);
   CHECK(values<float>(data.inputs.at(0).data) == x);
   CHECK(values<float>(data.inputs.at(1).data) == std::vector<float>{1, -2});
   CHECK(values<std::int64_t>(data.target.data) == y);
   source.x = {"hlf"};
-  CHECK_THAT(error_of([&] { (void)load_data(source, true, 1, ""); }),
+  CHECK_THAT(error_of([&] { (void)load_data(source, kClassTargets, 1, ""); }),
              Catch::Contains("found no array 'hlf'; did you mean 'half'?"));
   const DataSource broken = source_of(folder.write("e.safetensors", "abc"));
-  CHECK_THAT(error_of([&] { (void)load_data(broken, true, 1, ""); }), Catch::Contains("e.safetensors: "));
+  CHECK_THAT(error_of([&] { (void)load_data(broken, kClassTargets, 1, ""); }), Catch::Contains("e.safetensors: "));
 }
 
 TEST_CASE("every reader takes files of its own by name") {

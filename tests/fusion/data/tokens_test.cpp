@@ -35,7 +35,7 @@ DataSource source_of(const std::filesystem::path& train, std::int64_t window, st
 
 std::string error_of(const DataSource& source) {
   try {
-    (void)load_data(source, true, 1, "", {DType::kInt64});
+    (void)load_data(source, kClassTargets, 1, "", {DType::kInt64});
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kConfig);
     return error.what();
@@ -61,7 +61,7 @@ TEST_CASE("a window has its tokens and those one behind", "[tokens]") {
                                          {2, 1, 0, {0}, {1}}}) {
     CAPTURE(c.tokens, c.window, c.stride);
     const auto path = folder.write("t.bin", tokens(c.tokens));
-    const Dataset data = load_data(source_of(path, c.window, c.stride), true, 1, "", {DType::kInt64}).train;
+    const Dataset data = load_data(source_of(path, c.window, c.stride), kClassTargets, 1, "", {DType::kInt64}).train;
     CHECK(data.inputs.at(0).shape == Shape{c.window});
     CHECK(data.inputs[0].dtype() == DType::kInt64);
     CHECK(data.inputs[0].data.type() == NumberType{'u', 2});
@@ -75,7 +75,7 @@ TEST_CASE("tokens are of the type that is asked for", "[tokens]") {
   const auto path = folder.write("t.bin", bytes_of<std::int32_t>({70'000, 1, 2, 3, 4}));
   DataSource source = source_of(path, 2);
   source.dtype = "int32";
-  CHECK(values<std::int64_t>(load_data(source, true, 1, "", {DType::kInt64}).train.inputs[0], 2) ==
+  CHECK(values<std::int64_t>(load_data(source, kClassTargets, 1, "", {DType::kInt64}).train.inputs[0], 2) ==
         Integers{70'000, 1, 2, 3});
   source.dtype = "int23";
   CHECK_THAT(error_of(source), Catch::Contains("dtype: found 'int23', wanted a type of tokens; did you mean 'int32'?"));
@@ -96,7 +96,7 @@ TEST_CASE("validation and test are the tail of the tokens, which training never 
     DataSource source = source_of(path, 4, stride);
     source.validation = 0.25;
     source.test = 0.25;
-    const Splits splits = load_data(source, true, 1, "", {DType::kInt64});
+    const Splits splits = load_data(source, kClassTargets, 1, "", {DType::kInt64});
     std::int64_t last_target = 0;
     for (const Dataset* part : {&splits.train, &*splits.validation, &*splits.test}) {
       REQUIRE(part->size > 0);
@@ -133,7 +133,7 @@ TEST_CASE("CIFAR's files are known by their names", "[cifar]") {
       CAPTURE(c.path, c.y, memory);
       DataSource source = source_of(folder / c.path, 0);
       source.y = c.y;
-      const Dataset data = load_data(source, true, 1, "", {}, memory).train;
+      const Dataset data = load_data(source, kClassTargets, 1, "", {}, memory).train;
       CHECK(data.inputs.at(0).shape == Shape{3, 32, 32});
       CHECK(data.inputs[0].data.type() == NumberType{'u', 1});
       CHECK(values<std::int64_t>(data.target, data.size) == c.labels);

@@ -329,9 +329,9 @@ Model built(const OpCase& op_case, Builder builder) {
     const ValueId total = builder.node("aten::sum", {spread}, {});
     sum = builder.node("aten::add.Tensor", {sum, total}, {});
   }
-  graph.output = builder.node(
+  graph.outputs = {builder.node(
       "aten::expand", {builder.node("aten::unsqueeze", {sum, std::int64_t{0}}, {1}), std::vector<std::int64_t>{4}},
-      {kBatch});
+      {kBatch})};
   builder.model.recipe.loss = Loss::kMse;
   builder.model.recipe.dtype = builder.floats;
   builder.model.recipe.batch_size = 4;

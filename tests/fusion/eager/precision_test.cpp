@@ -112,7 +112,7 @@ std::vector<Lowering> ways(const Model& model) {
 bool gives_bfloat16(Model model, const Lowering& lowering) {
   const auto op = std::find_if(model.graph.nodes.begin(), model.graph.nodes.end(),
                                [](const Node& node) { return node.path == "op"; });
-  model.graph.output = op->outputs[0];
+  model.graph.outputs = {op->outputs[0]};
   Array array = filled(model, lowering, 3);
   admit_all(array, model);
   const at::Tensor y = lowering.chunk == 1 ? array.predict(1, model.batch.parts[0])

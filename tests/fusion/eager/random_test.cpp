@@ -20,7 +20,7 @@ Graph one_input(std::vector<Node> nodes, const Shape& shape) {
     for (std::size_t o = 0; o < node.outputs.size(); ++o) graph.values.push_back({"y", shape, DType::kFloat64, false});
     graph.nodes.push_back(std::move(node));
   }
-  graph.output = static_cast<ValueId>(graph.values.size() - 1);
+  graph.outputs = {static_cast<ValueId>(graph.values.size() - 1)};
   return with_complete_arguments(graph);
 }
 
@@ -38,7 +38,7 @@ at::Tensor run(const SpecializedGraph& reading, const at::Tensor& x, int slots, 
   const std::vector<std::vector<double>> hypers(random.size());
   const std::vector<const ValueEnv*> of_slot(random.size(), &shared);
   const HostNumbers numbers(random, hypers);
-  return program.run(of_slot, weights, {slots == 1 ? 0 : slots, numbers, at::kCPU});
+  return program.run(of_slot, weights, {slots == 1 ? 0 : slots, numbers, at::kCPU}).front();
 }
 
 struct Case {
@@ -136,10 +136,10 @@ TEST_CASE("dropout between recurrent layers drops the share it should, in every 
   const ValueId state = params.back();
   params.pop_back();
   graph.values.push_back({"y", {kBatch, 20, features}, DType::kFloat64, false});
-  graph.output = static_cast<ValueId>(graph.values.size() - 1);
+  graph.outputs = {static_cast<ValueId>(graph.values.size() - 1)};
   graph.nodes = {{"aten::rnn_relu.input",
                   {ValueId{0}, state, params, false, std::int64_t{2}, p, true, false, true},
-                  {graph.output, kNoValue},
+                  {graph.outputs[0], kNoValue},
                   "rnn",
                   "test",
                   false,

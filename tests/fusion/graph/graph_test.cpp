@@ -65,7 +65,7 @@ TEST_CASE("a graph's values are defined before they are used, once", "[graph]") 
     }
     for (const ValueId id : node.outputs) CHECK(known.insert(id).second);
   }
-  CHECK(known.contains(net.output));
+  CHECK(known.contains(net.outputs[0]));
   CHECK(known.size() == net.values.size());
   CHECK(net.values.back().dtype == DType::kFloat32);
   CHECK(net.nodes[0].where == "net:1");
@@ -75,7 +75,7 @@ TEST_CASE("dtypes reach inputs, weights and outputs, not indices", "[graph]") {
   const Graph net = parse_graph("linear 4 4 | adaptive_max_pool1d 2", {kBatch, 2, 4}, DType::kFloat64);
   CHECK(net.values[0].dtype == DType::kFloat64);
   for (const Weight& weight : net.weights) CHECK(weight.dtype == DType::kFloat64);
-  CHECK(net.values[static_cast<std::size_t>(net.output)].dtype == DType::kFloat64);
+  CHECK(net.values[static_cast<std::size_t>(net.outputs[0])].dtype == DType::kFloat64);
   CHECK(net.values.back().dtype == DType::kInt64);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("every field of a graph but hypers' values and where reaches the signa
   changed[5].weights[0].init.kind = Init::Kind::kNormal;
   changed[6].weights[0].trained = false;
   changed[7].hypers[0].path += "x";
-  changed[8].output = 0;
+  changed[8].outputs = {0};
   for (std::size_t i = 0; i < changed.size(); ++i) {
     CAPTURE(i);
     CHECK(changed[i].signature() != base.signature());

@@ -16,7 +16,7 @@ struct ShapeCase {
 std::string output_shape(const ShapeCase& c) {
   try {
     const Graph probe = parse_graph("layer_norm " + std::to_string(c.input.back()) + " | " + c.layer, c.input);
-    return to_text(probe.values[static_cast<std::size_t>(probe.output)].shape);
+    return to_text(probe.values[static_cast<std::size_t>(probe.outputs[0])].shape);
   } catch (const Error& error) {
     INFO(error.what());
     CHECK(error.kind() == ErrorKind::kConfig);
@@ -123,7 +123,7 @@ TEST_CASE("skips join outputs of different layers", "[layers]") {
       "conv2d 1 4 3 padding=1 as=stem | relu | conv2d 4 4 3 1 1 | add stem | relu as=block | conv2d 4 2 1 | concat "
       "block stem",
       {kBatch, 1, 6, 6});
-  CHECK(to_text(net.values[static_cast<std::size_t>(net.output)].shape) == "[N, 10, 6, 6]");
+  CHECK(to_text(net.values[static_cast<std::size_t>(net.outputs[0])].shape) == "[N, 10, 6, 6]");
   const Node& cat = net.nodes.back();
   CHECK(cat.op == "aten::cat");
   const auto& tensors = std::get<std::vector<ValueId>>(cat.args[0]);

@@ -20,7 +20,7 @@ Graph sound() {
   Weight weight{"head.weight", {2, 4}, DType::kFloat32, {}, true, 1, std::move(stored), {}};
   graph.weights = {weight};
   graph.inputs = {0};
-  graph.output = 2;
+  graph.outputs = {2};
   return graph;
 }
 
@@ -43,8 +43,8 @@ TEST_CASE("a graph holds together, or the node that does not is named") {
          g.inputs = {0, 0};
        },
        "the inputs: makes 'x', which is there already"},
-      {[](Graph& g) { g.output = 3; }, "the output: found a number, wanted a tensor"},
-      {[](Graph& g) { g.output = -1; }, "the output: found value -1 of 4"},
+      {[](Graph& g) { g.outputs = {3}; }, "the output: found a number, wanted a tensor"},
+      {[](Graph& g) { g.outputs = {-1}; }, "the output: found value -1 of 4"},
       {[](Graph& g) { g.nodes[0].args[0] = HyperRef{0}; }, "found parameter 0 of 0"},
       {[](Graph& g) { std::swap(g.nodes[0], g.nodes[1]); }, "uses 'y' before it is made"},
       {[](Graph& g) { g.nodes[1].args.clear(); }, "found no argument, wanted a tensor"},

@@ -43,8 +43,8 @@ void check_kept(const Graph& before, const SpecializedGraph& after) {
   REQUIRE(graph.weights.size() == before.weights.size());
   for (std::size_t i = 0; i < graph.weights.size(); ++i) CHECK(graph.weights[i].value == before.weights[i].value);
   CHECK(graph.values.size() >= before.values.size());
-  CHECK(graph.values[static_cast<std::size_t>(graph.output)].shape ==
-        before.values[static_cast<std::size_t>(before.output)].shape);
+  CHECK(graph.values[static_cast<std::size_t>(graph.outputs[0])].shape ==
+        before.values[static_cast<std::size_t>(before.outputs[0])].shape);
   REQUIRE(after.index.size() == graph.nodes.size());
   CHECK(std::is_sorted(after.index.begin(), after.index.end()));
   for (const int index : after.index) CHECK((index >= 0 && static_cast<std::size_t>(index) < before.nodes.size()));
@@ -63,7 +63,7 @@ Graph graph_of(Node node) {
   Graph graph;
   graph.values = {{"x", {kBatch, 4}, DType::kFloat64, false}, {"y", {kBatch, 4}, DType::kFloat64, false}};
   graph.inputs = {0};
-  graph.output = 1;
+  graph.outputs = {1};
   graph.nodes = {std::move(node)};
   return with_complete_arguments(graph);
 }

@@ -34,7 +34,7 @@ class Written {
   ValueId call(const std::string& op, std::vector<Arg> args, Shape shape) {
     const ValueId out = value(op, std::move(shape));
     graph.nodes.push_back({op, std::move(args), {out}, "model", "test"});
-    graph.output = out;
+    graph.outputs = {out};
     return out;
   }
   ValueId weight(const std::string& name, const Shape& shape) {
@@ -82,7 +82,7 @@ Written joined_from(const Case& c) {
 
 Graph graph_of(const Case& c) {
   Written w = joined_from(c);
-  const ValueId joined = w.graph.output;
+  const ValueId joined = w.graph.outputs[0];
   Shape sizes = w.graph.values[static_cast<std::size_t>(joined)].shape;
   const bool linear = c.product == "aten::linear";
   std::int64_t& channels = linear ? sizes.back() : sizes[1];

@@ -92,7 +92,7 @@ TEST_CASE("nodes become ATen calls with names, places and lines", "[pt2]") {
         "%detach_[8] = aten::detach_(self=%lift_fresh_copy) @(model) make_golden.py:36\n"
         "%add[N, 8] = aten::add.Tensor(self=%mul_2, other=%detach_) @(model) make_golden.py:36\n"
         "%linear_2[N, 3] = aten::linear(input=%add, weight=%head.weight, bias=%head.bias) @head make_golden.py:36\n");
-  CHECK(graph.values.at(static_cast<std::size_t>(graph.output)).name == "linear_2");
+  CHECK(graph.values.at(static_cast<std::size_t>(graph.outputs[0])).name == "linear_2");
 }
 
 TEST_CASE("state() is the state dict: unused and tied names too, no constants", "[pt2]") {

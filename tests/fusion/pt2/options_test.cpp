@@ -114,7 +114,7 @@ TEST_CASE("an output is chosen by its place or its name", "[pt2]") {
   const ExportedModel model = ExportedModel::read(golden("attention"));
   const auto name = [&](const ImportOptions& options) {
     const Graph graph = model.graph(options);
-    return graph.values.at(static_cast<std::size_t>(graph.output)).name;
+    return graph.values.at(static_cast<std::size_t>(graph.outputs[0])).name;
   };
   CHECK(name({}) == "linear_2");
   CHECK(name(output(std::int64_t{1})) == "mean");
@@ -131,7 +131,7 @@ TEST_CASE("a type takes the place of the model's own, and of that alone", "[pt2]
   }
   CHECK(text_of(lstm).find("dtype=float64") != std::string::npos);
   CHECK(text_of(lstm).find("float32") == std::string::npos);
-  CHECK(lstm.values.at(static_cast<std::size_t>(lstm.output)).dtype == DType::kFloat64);
+  CHECK(lstm.values.at(static_cast<std::size_t>(lstm.outputs[0])).dtype == DType::kFloat64);
   // Factories that leave their type to torch would stay behind.
   CHECK(text_of(ExportedModel::read(golden("sizes")).graph(options)).find("pin_memory=false, dtype=float64") !=
         std::string::npos);

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "fusion/cpu/compile.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion::test {
 namespace {
@@ -194,10 +195,8 @@ void run(const cpu::CompiledGraph& plan, const Graph& graph) {
     std::memset(buffers[static_cast<std::size_t>(t.buffer)], 0, static_cast<std::size_t>(t.numel() * size_of(t.dtype)));
   };
   for (const cpu::Tensor& input : plan.inputs) clear(input);
-  clear(plan.target);
-  double loss = 0;
   const std::vector<double> hypers(graph.hypers.size(), 0.5);
-  const cpu::Run all{buffers, hypers, SlotRandom{1, 2}, 0, &loss};
+  const cpu::Run all{buffers, hypers, SlotRandom{1, 2}};
   for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
 }
 
@@ -215,8 +214,13 @@ Graph with_defaults(Graph graph) {
 std::string run_step(const Graph& graph, std::int64_t n, DType dtype) {
   try {
     for (const Loss loss : {Loss::kCrossEntropy, Loss::kMse}) {
-      const cpu::CompiledGraph plan = cpu::compile_training(graph, positions(graph), loss, dtype, n);
-      if (plan.arena_bytes <= kMostBytes) run(plan, graph);
+      Recipe recipe;
+      recipe.loss = loss;
+      recipe.dtype = dtype;
+      Graph task = with_defaults(with_loss(graph, recipe));
+      task.outputs = {task.objective->loss};
+      const cpu::CompiledGraph plan = cpu::compile_training(task, positions(task), dtype, n);
+      if (plan.arena_bytes <= kMostBytes) run(plan, task);
     }
     const cpu::CompiledGraph plan = cpu::compile_forward(graph, positions(graph), dtype, n);
     if (plan.arena_bytes <= kMostBytes) run(plan, graph);

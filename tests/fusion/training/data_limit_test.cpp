@@ -64,7 +64,7 @@ std::vector<std::map<std::string, double>> curve(const DataSource& source, bool 
   recipe.batch_size = 16;
   recipe.epochs = 2;
   recipe.metrics = {Metric::kAccuracy};
-  const Splits splits = load_data(source, true, 1, "", {}, memory);
+  const Splits splits = load_data(source, kClassTargets, 1, "", {}, memory);
   const DeviceData train = to_device(splits.train, graph, recipe, at::kCPU);
   const DeviceData validation = to_device(*splits.validation, graph, recipe, at::kCPU);
   Lowering lowering;

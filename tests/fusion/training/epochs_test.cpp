@@ -132,7 +132,7 @@ TEST_CASE("train_loss is the mean over samples, validation is over the whole set
 TEST_CASE("data take as much of a device as was told") {
   DataSource source;
   source.name = "digits";
-  const Splits splits = load_data(source, true, 1, hfta::testing::source_folder() / "data");
+  const Splits splits = load_data(source, kClassTargets, 1, hfta::testing::source_folder() / "data");
   for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
     const Model model = classifier("digits", {layer("flatten"), layer("linear", {std::int64_t{64}, std::int64_t{10}})},
                                    {8, 8}, 10, dtype);

@@ -176,11 +176,12 @@ TEST_CASE("slots that were paused at different places share an array") {
 TEST_CASE("the place in an epoch is saved exactly, and absent between epochs") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const double loss : {0.1 + 0.2, -0.0, 1e-320, std::numeric_limits<double>::infinity(), nan}) {
-    const SlotProgress back = progress_from(counters_of({17, 3, 2, loss}));
+    const SlotProgress back = progress_from(counters_of({17, 3, 2, loss, -loss}));
     CHECK(back.step == 17);
     CHECK(back.epoch == 3);
     CHECK(back.epoch_step == 2);
     CHECK(std::bit_cast<std::uint64_t>(back.epoch_loss) == std::bit_cast<std::uint64_t>(loss));
+    CHECK(std::bit_cast<std::uint64_t>(back.epoch_weight) == std::bit_cast<std::uint64_t>(-loss));
   }
   CHECK(counters_of({17, 3}) == std::map<std::string, std::string>{{"epoch", "3"}, {"step", "17"}});
   for (const char* bits : {"", "0", "3fg9999999999999", "3FB999999999999A", "3fb999999999999a0"}) {
@@ -194,7 +195,7 @@ TEST_CASE("a slot behind the end of its epoch is refused, and nobody is lost") {
   Array array = array_of(s, 2);
   array.admit(0, scheduled(s.model, 0));
   array.admit(1, scheduled(s.model, 1));
-  array.pause_epoch(1, 5, 0);
+  array.pause_epoch(1, 5, 0, 0);
   const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
   CHECK_THROWS_WITH(epochs.run(array), Catch::Contains("epoch_step': found 5, wanted at most 4"));
   CHECK(array.occupied(1));

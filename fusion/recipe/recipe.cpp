@@ -34,18 +34,6 @@ double scheduled(const Schedule& schedule, double base, double t, double duratio
 
 }  // namespace
 
-const char* name_of(Loss loss) {
-  switch (loss) {
-    case Loss::kCrossEntropy:
-      return "cross_entropy";
-    case Loss::kMse:
-      return "mse";
-    case Loss::kBceWithLogits:
-      return "bce_with_logits";
-  }
-  return "?";
-}
-
 const char* name_of(ScheduleKind kind) {
   switch (kind) {
     case ScheduleKind::kConstant:

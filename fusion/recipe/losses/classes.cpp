@@ -1,0 +1,72 @@
+// Losses of classes: output [N, C, ...], targets [N, ...].
+#include "fusion/recipe/losses/rows.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+Arg or_none(ValueId id) { return id == kNoValue ? Arg() : Arg(id); }
+
+ValueId cross_entropy_by(const LossSite& site, Reduction reduction, const Arg& smoothing, ValueId weight) {
+  return loss_call(site, "cross_entropy_loss",
+                   {site.output, site.target, or_none(weight), std::int64_t{reduction}, site.options.ignore_index,
+                    smoothing},
+                   reduction);
+}
+
+ValueId cross_entropy(const LossSite& site, Reduction reduction) {
+  return cross_entropy_by(site, reduction, site.numbers.at(0), site.class_weight);
+}
+
+ValueId nll(const LossSite& site, Reduction reduction) {
+  return loss_call(site, "nll_loss_nd",
+                   {site.output, site.target, or_none(site.class_weight), std::int64_t{reduction},
+                    site.options.ignore_index},
+                   reduction);
+}
+
+// (1 - p)^gamma times the cross entropy, p being the target's probability: Lin et al., "Focal Loss for Dense Object
+// Detection" (ICCV 2017), eq. 5, for softmax instead of sigmoid; alpha is the class weight.
+ValueId focal(const LossSite& site, Reduction reduction) {
+  GraphWriter& g = site.graph;
+  const ValueId plain = cross_entropy_by(site, kEach, 0.0, kNoValue);  // -log p
+  // 1 - p = -expm1(log p), kept off 0, where the slope of a power below 1 is infinite.
+  const ValueId rest = g.map("clamp_min", {g.map("neg", {g.map("expm1", {g.map("neg", {plain})})}), 1e-12});
+  const ValueId each = g.map("mul.Tensor", {g.map("pow.Tensor_Scalar", {rest, site.numbers.at(0)}), plain});
+  const ValueId weighted = g.map("mul.Tensor", {each, site.position_weight});
+  if (reduction == kEach) return weighted;
+  return g.call("div.Tensor", {reduced(g, weighted, kSum), reduced(g, site.position_weight, kSum)}, {});
+}
+
+}  // namespace
+
+std::vector<LossRow> class_losses() {
+  return {{{.kind = Loss::kCrossEntropy,
+            .name = "cross_entropy",
+            .sentence = "logits and classes; torch's cross_entropy",
+            .targets = Targets::kClasses,
+            .numbers = {{.name = "label_smoothing",
+                         .most = 1,
+                         .evaluation = 0,
+                         .sentence = "As in PyTorch. Evaluation goes without."}},
+            .options = {"ignore_index", "class_weight", "class_dim"}},
+           cross_entropy},
+          {{.kind = Loss::kNll,
+            .name = "nll",
+            .sentence = "log-probabilities and classes; torch's nll_loss",
+            .targets = Targets::kClasses,
+            .numbers = {},
+            .options = {"ignore_index", "class_weight", "class_dim"}},
+           nll},
+          {{.kind = Loss::kFocal,
+            .name = "focal",
+            .sentence = "logits and classes; cross_entropy times (1 - p)^gamma (Lin et al., ICCV 2017)",
+            .targets = Targets::kClasses,
+            .numbers = {{.name = "gamma",
+                         .fallback = 2,
+                         .most = 100,
+                         .sentence = "How much less the samples count that are classified well. 0: cross_entropy."}},
+            .options = {"ignore_index", "class_weight", "class_dim"}},
+           focal}};
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,43 @@
+#pragma once
+/// How each built-in loss is written as calls of ATen's ops. Internal to fusion/recipe.
+
+#include <vector>
+
+#include "fusion/loss.hpp"
+#include "fusion/recipe/graph_writer.hpp"
+
+namespace hfta::fusion {
+
+/// ATen's numbers for the argument `reduction`.
+enum Reduction : std::int64_t { kEach = 0, kMean = 1, kSum = 2 };
+
+/// What a loss is written with.
+struct LossSite {
+  GraphWriter& graph;
+  const LossOptions& options;
+  ValueId output, target;
+  std::vector<Arg> numbers;              ///< LossInfo::numbers: references to hypers, or literals.
+  ValueId class_weight = kNoValue;       ///< [C], where the options have it.
+  ValueId pos_weight = kNoValue;         ///< [1] or [K], where the options have it.
+  ValueId position_weight = kNoValue;    ///< [N, ...]: counts_positions().
+};
+
+/// Writes the loss of every element or position (kEach), or their mean, with positions' weights where there are any.
+using WriteLoss = ValueId (*)(const LossSite& site, Reduction reduction);
+
+struct LossRow {
+  LossInfo info;
+  WriteLoss write;  ///< Null for kModel.
+};
+
+[[nodiscard]] std::vector<LossRow> class_losses();
+[[nodiscard]] std::vector<LossRow> value_losses();
+[[nodiscard]] std::vector<LossRow> binary_losses();
+[[nodiscard]] const LossRow& row_of(Loss loss);
+
+/// `each`, or its mean as a number.
+[[nodiscard]] ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction);
+/// Calls an op that takes `reduction` among its arguments.
+[[nodiscard]] ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args, Reduction reduction);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,175 @@
+#include "fusion/task_graph.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fusion/recipe/losses/rows.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+[[noreturn]] void refuse(const GraphWriter& graph, ValueId id, const std::string& wanted) {
+  throw Error(ErrorKind::kConfig, fmt::format("model: found output '{}' {}, wanted {}", graph.value(id).name,
+                                              to_text(graph.shape(id)), wanted));
+}
+
+// A tensor of numbers that slots share.
+ValueId add_constant(Graph& graph, const std::string& name, const std::vector<double>& numbers, DType dtype) {
+  auto stored = std::make_shared<StoredTensor>();
+  stored->shape = {static_cast<std::int64_t>(numbers.size())};
+  stored->dtype = DType::kFloat64;
+  stored->bytes.resize(numbers.size() * sizeof(double));
+  std::memcpy(stored->bytes.data(), numbers.data(), stored->bytes.size());
+  graph.values.push_back({name, stored->shape, dtype});
+  Weight weight;
+  weight.name = name;
+  weight.shape = stored->shape;
+  weight.dtype = dtype;
+  weight.init.kind = Init::Kind::kStored;
+  weight.trained = false;
+  weight.value = static_cast<ValueId>(graph.values.size()) - 1;
+  weight.stored = std::move(stored);
+  graph.weights.push_back(std::move(weight));
+  return graph.weights.back().value;
+}
+
+Shape target_shape(const GraphWriter& graph, ValueId output, Targets targets) {
+  Shape shape = graph.shape(output);
+  if (targets != Targets::kClasses) return shape;
+  if (shape.size() < 2) refuse(graph, output, "[N, classes]");
+  shape.erase(shape.begin() + 1);
+  return shape;
+}
+
+// The output with its classes as dimension 1.
+ValueId with_classes_second(GraphWriter& graph, ValueId output) {
+  const Shape& shape = graph.shape(output);
+  if (shape.size() < 3) return output;
+  std::vector<std::int64_t> order = {0, static_cast<std::int64_t>(shape.size()) - 1};
+  Shape permuted = {shape.front(), shape.back()};
+  for (std::size_t d = 1; d + 1 < shape.size(); ++d) {
+    order.push_back(static_cast<std::int64_t>(d));
+    permuted.push_back(shape[d]);
+  }
+  return graph.call("permute", {output, order}, permuted);
+}
+
+// 1 for every position that counts, or its class's weight.
+ValueId write_position_weight(const LossSite& site) {
+  GraphWriter& g = site.graph;
+  const Shape& shape = g.shape(site.target);
+  const ValueId counted = g.call("ne.Scalar", {site.target, site.options.ignore_index}, shape, DType::kBool);
+  const ValueId one = g.call("to.dtype", {counted, g.dtype()}, shape);
+  if (site.class_weight == kNoValue) return one;
+  const ValueId ignored = g.call("eq.Scalar", {site.target, site.options.ignore_index}, shape, DType::kBool);
+  const ValueId known = g.call("masked_fill.Scalar", {site.target, ignored, std::int64_t{0}}, shape, DType::kInt64);
+  const auto classes = static_cast<std::int64_t>(site.options.class_weight.size());
+  const ValueId table = g.call("unsqueeze", {site.class_weight, std::int64_t{1}}, {classes, 1});
+  Shape column = shape;
+  column.push_back(1);
+  const ValueId rows = g.call("embedding", {table, known}, column);
+  const ValueId weight = g.call("squeeze.dim", {rows, std::int64_t{-1}}, shape);
+  return g.map("mul.Tensor", {weight, one});
+}
+
+// Writes a built-in loss into one graph: for training, for evaluation, or for both.
+class LossWriter {
+ public:
+  LossWriter(Graph& graph, const Recipe& recipe, std::size_t first_hyper)
+      : row_(row_of(recipe.loss)), graph_(graph, recipe.dtype), site_{graph_, recipe.loss_options, graph.outputs.at(0),
+                                                                       kNoValue, {}},
+        first_hyper_(first_hyper) {
+    const Targets targets = row_.info.targets;
+    if (recipe.loss_options.class_dim < 0) site_.output = with_classes_second(graph_, site_.output);
+    const DType dtype = targets == Targets::kClasses ? DType::kInt64 : recipe.dtype;
+    if (!recipe.loss_options.class_weight.empty()) {
+      site_.class_weight = add_constant(graph, "loss.class_weight", recipe.loss_options.class_weight, recipe.dtype);
+    }
+    if (!recipe.loss_options.pos_weight.empty()) {
+      site_.pos_weight = add_constant(graph, "loss.pos_weight", recipe.loss_options.pos_weight, recipe.dtype);
+    }
+    site_.target = graph_.add_input("loss.target", target_shape(graph_, site_.output, targets), dtype);
+    if (counts_positions(recipe.loss)) site_.position_weight = write_position_weight(site_);
+  }
+
+  void write_objective() {
+    set_numbers(false);
+    Objective objective{row_.write(site_, kMean)};
+    if (site_.position_weight != kNoValue) objective.weight = reduced(graph_, site_.position_weight, kSum);
+    graph_.graph().objective = objective;
+  }
+
+  void write_evaluation() {
+    set_numbers(true);
+    graph_.graph().outputs = {site_.output, row_.write(site_, kEach)};
+    if (site_.position_weight != kNoValue) graph_.graph().outputs.push_back(site_.position_weight);
+  }
+
+ private:
+  void set_numbers(bool evaluation) {
+    site_.numbers.clear();
+    for (std::size_t i = 0; i < row_.info.numbers.size(); ++i) {
+      const LossNumber& number = row_.info.numbers[i];
+      const bool literal = evaluation && number.evaluation;
+      site_.numbers.push_back(literal ? Arg(*number.evaluation) : Arg(HyperRef{static_cast<int>(first_hyper_ + i)}));
+    }
+  }
+
+  const LossRow& row_;
+  GraphWriter graph_;
+  LossSite site_;
+  std::size_t first_hyper_;
+};
+
+void add_built_in(Graph& graph, const Recipe& recipe) {
+  const std::size_t first = graph.hypers.size();
+  for (const LossNumber& number : info_of(recipe.loss).numbers) {
+    graph.hypers.push_back({"loss." + std::string(number.name), number.fallback});
+  }
+  LossWriter writer(graph, recipe, first);
+  writer.write_objective();
+  if (graph.evaluation == nullptr) return writer.write_evaluation();
+  Graph own = *graph.evaluation;
+  own.hypers = graph.hypers;
+  LossWriter(own, recipe, first).write_evaluation();
+  graph.evaluation = std::make_shared<const Graph>(std::move(own));
+}
+
+bool per_sample(const Shape& shape) { return !shape.empty() && shape[0] < 0; }
+
+void add_own(Graph& graph, const Recipe& recipe) {
+  GraphWriter g(graph, recipe.dtype);
+  const ValueId loss = graph.outputs.at(0);
+  if (g.value(loss).dtype != recipe.dtype) refuse(g, loss, fmt::format("a loss of type {}", name_of(recipe.dtype)));
+  Objective objective{loss};
+  const bool each = per_sample(g.shape(loss));
+  if (!recipe.loss_options.weighted) {
+    if (!g.shape(loss).empty()) objective.loss = reduced(g, loss, kMean);
+  } else {
+    const ValueId given = graph.outputs.at(1);
+    const ValueId weight =
+        g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
+    objective.weight = reduced(g, weight, kSum);
+    if (each && g.shape(weight) == g.shape(loss)) {
+      const ValueId sum = reduced(g, g.map("mul.Tensor", {loss, weight}), kSum);
+      objective.loss = g.call("div.Tensor", {sum, objective.weight}, {});
+    } else if (!g.shape(loss).empty()) {
+      objective.loss = reduced(g, loss, kMean);
+    }
+  }
+  graph.objective = objective;
+}
+
+}  // namespace
+
+bool counts_positions(Loss loss) { return info_of(loss).targets == Targets::kClasses; }
+
+Graph with_loss(Graph model, const Recipe& recipe) {
+  recipe.loss == Loss::kModel ? add_own(model, recipe) : add_built_in(model, recipe);
+  return model;
+}
+
+}  // namespace hfta::fusion
