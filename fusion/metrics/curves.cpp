@@ -14,7 +14,7 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::int64_t kBlock = std::int64_t{1} << 22;  ///< Scores that are sorted at once.
+constexpr std::int64_t kBlock = std::int64_t{1} << 20;  ///< Scores that are sorted at once.
 constexpr int kLeftOut = -1;
 
 struct Areas {
