@@ -1,0 +1,81 @@
+#pragma once
+/// Metrics as data: which there are, what they take, their options, the names they are recorded under. Plain data,
+/// without torch; fusion/metrics/accumulator.hpp computes them.
+///
+/// Names, definitions and defaults are scikit-learn's (1.9); docs/metrics.md has every definition, and what a metric
+/// gives where scikit-learn warns.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace hfta::fusion {
+
+/// What a model's output means. The loss says it.
+enum class OutputKind {
+  kClassScores,  ///< Logits or log-probabilities [N, C, ...]; targets are class indices [N, ...].
+  kLogit,        ///< Logits of yes or no [N] or [N, K, ...]; targets 0 to 1 of the same shape, yes above 0.5.
+  kProbability,  ///< The same with probabilities, yes above 0.5.
+  kMargin,       ///< The same; yes above 0, targets -1 and +1.
+  kValue,        ///< Numbers to be met [N] or [N, ...]; targets of the same shape.
+};
+
+/// What is made of one number per class.
+enum class Average {
+  kMacro,     ///< Their mean.
+  kMicro,     ///< One number from the counts of all classes together.
+  kWeighted,  ///< Their mean, weighted by how many targets are of the class.
+  kNone,      ///< All of them.
+};
+
+[[nodiscard]] const char* name_of(OutputKind kind);  ///< "class scores", "logits", "probabilities", "margins", "values"
+[[nodiscard]] const char* name_of(Average average);  ///< "macro", "micro", "weighted", "none"
+
+/// A metric with its options. Each metric reads its own (MetricInfo::options); the others keep their defaults.
+struct MetricSpec {
+  std::string name;  ///< A row's: "top_k"
+  int k = 5;
+  Average average = Average::kMacro;
+
+  bool operator==(const MetricSpec&) const = default;
+};
+
+/// One field of MetricSpec, as one metric reads it. The default is the field's.
+struct MetricOption {
+  const char* name;
+  std::variant<int MetricSpec::*, Average MetricSpec::*> field;
+  const char* sentence;           ///< What it is, for a reference page.
+  int least = 0;                  ///< Of a number.
+  std::vector<Average> averages;  ///< Of an average: those that the metric has.
+};
+
+struct MetricInfo {
+  const char* name;
+  const char* sentence;           ///< What it is, for a reference page.
+  std::vector<OutputKind> takes;  ///< In the enumeration's order.
+  std::vector<MetricOption> options;
+  /// None: of several numbers, some should be large and some small (confusion_matrix).
+  std::optional<bool> larger_is_better;
+  /// Every sample's output is kept until the end of an evaluation (fusion/metrics/curves.cpp says how many bytes).
+  bool keeps_outputs = false;
+
+  [[nodiscard]] bool takes_kind(OutputKind kind) const;
+};
+
+/// All metrics besides the loss, in the order of a reference page.
+[[nodiscard]] const std::vector<MetricInfo>& metrics();
+/// nullptr: none of that name.
+[[nodiscard]] const MetricInfo* find_metric(std::string_view name);
+/// Those that are taken where a config names none.
+[[nodiscard]] std::vector<MetricSpec> default_metrics(OutputKind kind);
+
+/// What a value is recorded as: "accuracy", "top_5", "f1", "f1_micro"; of class 2 with average none "f1_2"; of true
+/// class 0 and predicted class 1 "confusion_0_1". As many indices as index_count(spec).
+[[nodiscard]] std::string recorded_name(const MetricSpec& spec, const std::vector<int>& indices = {});
+[[nodiscard]] int index_count(const MetricSpec& spec);
+/// Whether a value of that name is recorded. How many classes there are is not known here: any index is right.
+[[nodiscard]] bool gives(const MetricSpec& spec, std::string_view name);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,62 @@
+#pragma once
+/// Metrics of a whole set, summed batch by batch for c slots at once.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusion/metric.hpp"
+
+namespace hfta::fusion {
+
+class StatisticSum;
+enum class Statistic;
+
+/// One evaluation of one chunk. A statistic that several metrics read is summed once per batch. Sums are float64, on
+/// the device of the outputs; counts are exact, so that the result does not depend on how a set is cut into batches,
+/// beyond the rounding of float64 sums.
+///
+/// A slot is NaN in every metric if one of its outputs is NaN at a position that counts, or if no position counts; no
+/// slot's numbers depend on another's. Where else a metric is NaN, docs/metrics.md says.
+///
+/// For one thread at a time. Whoever takes auroc or average_precision keeps all outputs until this is gone.
+class MetricAccumulator {
+ public:
+  /// `slots`: c, or 0 for one slot without a slot dimension. `ignore_index`: of class scores, targets that do not
+  /// count. Throws Error{kConfig} if there is no such metric or it does not take outputs of that kind.
+  MetricAccumulator(std::vector<MetricSpec> specs, OutputKind kind, int slots,
+                    std::optional<std::int64_t> ignore_index = std::nullopt);
+  MetricAccumulator(MetricAccumulator&&) noexcept;
+  MetricAccumulator& operator=(MetricAccumulator&&) noexcept;
+  ~MetricAccumulator();
+
+  /// output [c, N, ...] or [N, ...], target likewise, as OutputKind says; a target [N] beside an output [N, 1] means
+  /// one column. Both are on the same device; neither is kept. Throws Error{kConfig} if their shapes do not go
+  /// together.
+  void add(const at::Tensor& output, const at::Tensor& target);
+
+  /// Per slot, by recorded_name. Waits for the device. `losses`: each slot's mean loss over the set, which perplexity
+  /// reads. Throws Error{kInternal} if they are wanted and missing or no batch was added, Error{kConfig} if a metric
+  /// gives more than kMostValues.
+  [[nodiscard]] std::vector<std::map<std::string, double>> result(std::span<const double> losses = {}) const;
+
+  /// A confusion matrix of 64 classes.
+  static constexpr std::size_t kMostValues = 4096;
+
+ private:
+  std::vector<MetricSpec> specs_;
+  OutputKind kind_;
+  int slots_;
+  std::optional<std::int64_t> ignore_index_;
+  bool reads_loss_ = false;
+  std::vector<std::unique_ptr<StatisticSum>> sums_;
+  at::Tensor positions_, nan_;  ///< [c]: float64, bool
+};
+
+}  // namespace hfta::fusion
