@@ -10,12 +10,12 @@
 #include "fusion/formula.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/loss.hpp"
+#include "fusion/metric.hpp"
 #include "fusion/optimizer.hpp"
 
 namespace hfta::fusion {
 
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
-enum class Metric { kLoss, kAccuracy, kMse, kMae, kR2 };
 
 /// How precisely a float32 model is computed. Weights, gradients, optimizer state, running statistics, losses and
 /// metrics are float32 in any case.
@@ -28,7 +28,6 @@ enum class Precision {
 };
 
 [[nodiscard]] const char* name_of(ScheduleKind kind);    ///< "constant", "step", "cosine", "linear"
-[[nodiscard]] const char* name_of(Metric metric);        ///< "loss", "accuracy", "mse", "mae", "r2"
 [[nodiscard]] const char* name_of(Precision precision);  ///< "float32", "tf32", "bfloat16"
 
 /// Shape of the learning rate over time; all per slot. Stepped once per epoch unless per_step.
@@ -76,7 +75,7 @@ struct Recipe {
   Precision precision = Precision::kFloat32;  ///< float64 has no other.
   int batch_size = 1;
   int epochs = 1;
-  std::vector<Metric> metrics;  ///< Besides the loss, which is always computed.
+  std::vector<MetricSpec> metrics;  ///< Besides the loss, which is always computed.
   /// Loss::kModel: metrics over the outputs in `terms`, which follow the loss and its weight in Graph::outputs.
   std::vector<NamedFormula> formulas;
   std::vector<std::string> terms;

@@ -69,6 +69,15 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
   }
 }
 
+void warn_of_goal(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config) {
+  const std::optional<bool> larger = larger_is_better(task, config.metric);
+  if (!larger || *larger == (config.goal == trials::Goal::kMaximize)) return;
+  config.warnings.push_back(
+      fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file, root.find("metric")->line, config.metric,
+                  *larger ? "minimized" : "maximized",
+                  *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
+}
+
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
@@ -110,7 +119,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
     return read_task(*task, params, unused);
   };
   check_space(config, uses.used);
-  (void)read_task(*task, base_params(config.space), record);
+  warn_of_goal(root, shown, read_task(*task, base_params(config.space), record), config);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);

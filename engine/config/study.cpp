@@ -131,17 +131,11 @@ void read_stopping(Reader& root, const std::string& file, StudyConfig& config) {
   }
 }
 
-void read_metric(Reader& root, const std::string& file, StudyConfig& config) {
+void read_metric(Reader& root, StudyConfig& config) {
   Reader metric = root.section("metric");
   config.metric = metric.word("name");
   config.goal = metric.word("goal") == "maximize" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
   config.select_best = metric.word("select") == "best";
-  const bool larger_is_better = config.metric == "val_accuracy" || config.metric == "val_r2";
-  if (larger_is_better == (config.goal == trials::Goal::kMaximize)) return;
-  config.warnings.push_back(
-      fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file, root.find("metric")->line, config.metric,
-                  larger_is_better ? "minimized" : "maximized",
-                  larger_is_better ? "maximize, if larger is better" : "minimize, if smaller is better"));
 }
 
 void check_lists(Reader& root, const std::string& file, const StudyConfig& config) {
@@ -200,7 +194,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
                                      config.method));
   }
   if (method.needs_list) check_lists(root, file, config);
-  read_metric(root, file, config);
+  read_metric(root, config);
   read_array(root, config);
   config.keep = static_cast<int>(root.integer("keep"));
 }

@@ -12,21 +12,35 @@
 namespace hfta::engine::configuration {
 namespace {
 
-// What will be recorded of every epoch.
+bool is_validated(const TaskSpec& task) { return task.data.validation || !task.data.validation_file.empty(); }
+
+// What will be recorded of every epoch: where a metric gives one number per class, that of the first.
 std::vector<std::string> recorded_metrics(const TaskSpec& task) {
   std::vector<std::string> names = {"train_loss"};
-  const bool validated = task.data.validation || !task.data.validation_file.empty();
-  if (!validated) return names;
+  if (!is_validated(task)) return names;
   names.emplace_back("val_loss");
-  for (const fusion::Metric metric : task.recipe.metrics)
-    names.push_back(std::string("val_") + fusion::name_of(metric));
+  for (const fusion::MetricSpec& metric : task.recipe.metrics) {
+    const auto first = std::vector<int>(static_cast<std::size_t>(fusion::index_count(metric)), 0);
+    names.push_back("val_" + fusion::recorded_name(metric, first));
+  }
   for (const fusion::NamedFormula& formula : task.recipe.formulas) names.push_back("val_" + formula.name);
   return names;
+}
+
+// The one that gives the study's metric; null: none of them.
+const fusion::MetricSpec* metric_behind(const TaskSpec& task, std::string_view name) {
+  if (!is_validated(task) || !name.starts_with("val_")) return nullptr;
+  name.remove_prefix(4);
+  for (const fusion::MetricSpec& metric : task.recipe.metrics) {
+    if (fusion::gives(metric, name)) return &metric;
+  }
+  return nullptr;
 }
 
 void check_metric(const TaskText& text, const TaskSpec& task) {
   const std::vector<std::string> names = recorded_metrics(task);
   if (text.metric.empty() || std::count(names.begin(), names.end(), text.metric) > 0) return;
+  if (metric_behind(task, text.metric) != nullptr) return;
   const std::string found = "found '" + printable(text.metric) + "', wanted ";
   if (names.size() == 1 && text.metric.starts_with("val_")) {
     fail_at(text.file, text.metric_node, "metric.name",
@@ -38,6 +52,12 @@ void check_metric(const TaskText& text, const TaskSpec& task) {
 }
 
 }  // namespace
+
+std::optional<bool> larger_is_better(const TaskSpec& task, std::string_view name) {
+  if (name == "train_loss" || name == "val_loss") return false;
+  const fusion::MetricSpec* metric = metric_behind(task, name);
+  return metric == nullptr ? std::nullopt : fusion::find_metric(metric->name)->larger_is_better;
+}
 
 std::string place_of(const std::string& file, const Node& node) {
   return node.origin.empty() ? fmt::format("{}:{}", file, node.line) : printable(node.origin);

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/config.hpp"
@@ -26,6 +27,9 @@ struct TaskText {
 
 /// Reads and checks a trial's task, and records it in canonical form. Throws Error{kConfig} with the place.
 [[nodiscard]] TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann::json& record);
+
+/// Whether larger values of a recorded metric are better; none: nobody knows (a formula).
+[[nodiscard]] std::optional<bool> larger_is_better(const TaskSpec& task, std::string_view name);
 
 /// The words that a value of the config may become in this study: itself, or what its parameter may be.
 [[nodiscard]] std::vector<std::string> possible_words(const Node* node, const trials::Space& space);

@@ -19,6 +19,7 @@ const std::vector<LossRow>& rows() {
                      .name = "model",
                      .sentence = "an output of the model",
                      .targets = Targets::kNone,
+                     .output = std::nullopt,
                      .numbers = {},
                      .options = {"weighted"}},
                     nullptr});

@@ -48,22 +48,6 @@ const char* name_of(ScheduleKind kind) {
   return "?";
 }
 
-const char* name_of(Metric metric) {
-  switch (metric) {
-    case Metric::kLoss:
-      return "loss";
-    case Metric::kAccuracy:
-      return "accuracy";
-    case Metric::kMse:
-      return "mse";
-    case Metric::kMae:
-      return "mae";
-    case Metric::kR2:
-      return "r2";
-  }
-  return "?";
-}
-
 const char* name_of(Precision precision) {
   switch (precision) {
     case Precision::kFloat32:

@@ -50,7 +50,8 @@ std::vector<Epochs::EvaluationBatch> Epochs::evaluation_batches(const DeviceData
 std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const DeviceData& data,
                                                           const std::function<bool(int chunk)>& wanted) const {
   const int c = array.slots_per_chunk();
-  std::vector<EvaluationSums> sums(static_cast<std::size_t>(array.chunks()), EvaluationSums(recipe_, c == 1 ? 0 : c));
+  std::vector<EvaluationSums> sums;
+  for (int k = 0; k < array.chunks(); ++k) sums.emplace_back(recipe_, c == 1 ? 0 : c);
   const auto add = [&](int chunk, const EvaluationBatch& batch) {
     if (!wanted(chunk)) return;
     const bool labelled = info_of(recipe_.loss).targets != Targets::kNone;

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
+#include <span>
 
 #include "fusion/eager/layout.hpp"
 
@@ -13,74 +13,17 @@ namespace {
 // Sum over everything but the leading slot dimension.
 at::Tensor per_slot(const at::Tensor& t) { return t.dim() > 1 ? t.flatten(1).sum(1) : t; }
 
-// A [N] target beside a [N, 1] output means one column.
-at::Tensor like_output(const at::Tensor& target, const at::Tensor& output) {
-  return target.dim() == output.dim() ? target : target.reshape(output.sizes());
-}
-
 void accumulate(at::Tensor& sum, const at::Tensor& part) { sum = sum.defined() ? sum + part : part; }
 
 }  // namespace
 
-MetricSums::MetricSums(const Recipe& recipe, int slots) : recipe_(recipe), slots_(slots) {}
-
-bool MetricSums::wants(Metric metric) const {
-  return std::find(recipe_.metrics.begin(), recipe_.metrics.end(), metric) != recipe_.metrics.end();
-}
-
-void MetricSums::add(const at::Tensor& batch_output, const at::Tensor& batch_target) {
-  const at::Tensor output = slots_ > 0 ? batch_output : batch_output.unsqueeze(0);
-  const at::Tensor target = slots_ > 0 ? batch_target : batch_target.unsqueeze(0);
-  const std::int64_t n = output.size(1);
-  samples_ += n;
-  if (wants(Metric::kAccuracy)) {
-    const at::Tensor hits = info_of(recipe_.loss).targets == Targets::kClasses ? output.argmax(2).eq(target)
-                                                                : output.gt(0).eq(like_output(target, output).gt(0.5));
-    elements_ = hits.numel() / (hits.size(0) * n);
-    accumulate(correct_, per_slot(hits.to(at::kDouble)));
-  }
-  if (wants(Metric::kMse) || wants(Metric::kMae) || wants(Metric::kR2)) {
-    const at::Tensor y = like_output(target, output).to(at::kDouble);
-    const at::Tensor rows = y.dim() == 2 ? y.unsqueeze(2) : y.flatten(2);
-    const at::Tensor error = output.to(at::kDouble).reshape(rows.sizes()) - rows;
-    elements_ = rows.size(2);
-    accumulate(squared_, error.square().sum(1));
-    accumulate(absolute_, per_slot(error.abs()));
-    if (!origin_.defined()) origin_ = rows.narrow(1, 0, 1).clone();
-    const at::Tensor moved = rows - origin_;
-    accumulate(target_, moved.sum(1));
-    accumulate(target_squared_, moved.square().sum(1));
-  }
-}
-
-std::vector<std::map<std::string, double>> MetricSums::result() const {
-  const std::int64_t slots = std::max(slots_, 1);
-  const auto samples = static_cast<double>(samples_);
-  const auto all = samples * static_cast<double>(std::max<std::int64_t>(elements_, 1));
-  const auto host = [](const at::Tensor& t) { return t.defined() ? t.cpu().contiguous() : t; };
-  const auto at = [](const at::Tensor& t, std::int64_t b) { return t.data_ptr<double>()[b]; };
-  const at::Tensor correct = host(correct_), absolute = host(absolute_);
-  at::Tensor squared_sum, r2;
-  if (squared_.defined()) {
-    squared_sum = host(squared_.sum(1));
-    const at::Tensor spread = target_squared_ - target_.square() / samples;
-    // scikit-learn's convention for a constant target: 1 if predicted exactly, else 0.
-    const at::Tensor exact = squared_.eq(0).to(at::kDouble);
-    r2 = host(at::where(spread.gt(0), 1 - squared_ / spread, exact).mean(1));
-  }
-  std::vector<std::map<std::string, double>> out(static_cast<std::size_t>(slots));
-  for (std::int64_t b = 0; b < slots; ++b) {
-    auto& metrics = out[static_cast<std::size_t>(b)];
-    if (wants(Metric::kAccuracy)) metrics["accuracy"] = at(correct, b) / all;
-    if (wants(Metric::kMse)) metrics["mse"] = at(squared_sum, b) / all;
-    if (wants(Metric::kMae)) metrics["mae"] = at(absolute, b) / all;
-    if (wants(Metric::kR2)) metrics["r2"] = at(r2, b);
-  }
-  return out;
-}
-
 EvaluationSums::EvaluationSums(const Recipe& recipe, int slots)
-    : recipe_(recipe), slots_(slots), metrics_(recipe, slots), terms_(recipe.terms.size()) {}
+    : recipe_(recipe), slots_(slots), terms_(recipe.terms.size()) {
+  const std::optional<OutputKind> kind = info_of(recipe.loss).output;
+  if (kind && !recipe.metrics.empty()) {
+    metrics_.emplace(recipe.metrics, *kind, slots, recipe.loss_options.ignore_index);
+  }
+}
 
 // [c, ...] in float64, without the samples that a batch was filled up with.
 at::Tensor EvaluationSums::counted(const at::Tensor& output, std::int64_t n) const {
@@ -115,8 +58,9 @@ void EvaluationSums::add(const std::vector<at::Tensor>& outputs, const at::Tenso
   add_loss(counted(outputs.at(loss), n), weight, n);
   samples_ += n;
   if (own) return add_terms(outputs, weighted ? 2 : 1, weight, n);
+  if (!metrics_) return;
   const at::Tensor output = outputs.front().narrow(slots_ > 0 ? 1 : 0, 0, n);
-  metrics_.add(output, slots_ > 0 ? with_slots(target, slots_) : target);
+  metrics_->add(output, slots_ > 0 ? with_slots(target, slots_) : target);
 }
 
 void EvaluationSums::add_terms(const std::vector<at::Tensor>& outputs, std::size_t first, const at::Tensor& weight,
@@ -155,8 +99,10 @@ void EvaluationSums::add_formulas(std::vector<std::map<std::string, double>>& al
 }
 
 std::vector<std::map<std::string, double>> EvaluationSums::result() const {
-  std::vector<std::map<std::string, double>> all = metrics_.result();
   const at::Tensor mean = (loss_ / weight_).cpu().contiguous();
+  const std::span<const double> losses(mean.const_data_ptr<double>(), static_cast<std::size_t>(mean.numel()));
+  std::vector<std::map<std::string, double>> all(losses.size());
+  if (metrics_) all = metrics_->result(losses);
   for (std::size_t b = 0; b < all.size(); ++b) all[b]["loss"] = mean.const_data_ptr<double>()[b];
   add_formulas(all, mean);
   return all;

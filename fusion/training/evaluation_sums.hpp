@@ -5,34 +5,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "fusion/metrics/accumulator.hpp"
 #include "fusion/recipe.hpp"
 
 namespace hfta::fusion {
-
-/// Running sums of metrics by their own definitions; r2 is scikit-learn's uniform average.
-class MetricSums {
- public:
-  /// `slots`: c, or 0 for one slot without a slot dimension.
-  MetricSums(const Recipe& recipe, int slots);
-
-  /// output: [c, N, ...] or [N, ...]; target likewise, class indices for classes, else of output's shape.
-  void add(const at::Tensor& output, const at::Tensor& target);
-  /// Per slot, by name without prefix. Waits for the device.
-  [[nodiscard]] std::vector<std::map<std::string, double>> result() const;
-
- private:
-  [[nodiscard]] bool wants(Metric metric) const;
-
-  Recipe recipe_;
-  int slots_;
-  std::int64_t samples_ = 0, elements_ = 0;
-  at::Tensor correct_, absolute_;                 ///< [c], float64
-  at::Tensor squared_, target_, target_squared_;  ///< [c, K] per output column, float64; targets less origin_
-  at::Tensor origin_;  ///< [c, 1, K]: the first target, near which squares cancel less; a constant one has spread 0.
-};
 
 /// Sums of one chunk over a set.
 class EvaluationSums {
@@ -54,7 +34,7 @@ class EvaluationSums {
 
   Recipe recipe_;
   int slots_;
-  MetricSums metrics_;
+  std::optional<MetricAccumulator> metrics_;  // none: the recipe has none of them
   // All [max(c, 1)], float64.
   at::Tensor loss_, weight_;
   struct Term {

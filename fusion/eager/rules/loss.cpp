@@ -1,7 +1,9 @@
 // Losses of slots side by side: element by element on [c, N, ...], then reduced within each slot.
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "fusion/eager/batching_rules.hpp"
@@ -89,11 +91,28 @@ std::vector<at::Tensor> numbered_alone(const OpCall& call) {
   return {reduced(kFormula({y, t, y.dim(), numbers}), call.integer(2)).front().squeeze(0)};
 }
 
+std::optional<at::Tensor> given(const at::Tensor& t) {
+  return t.defined() ? std::optional<at::Tensor>(t) : std::nullopt;
+}
+
+// What is no probability has a loss of NaN. LibTorch throws instead, and one slot that diverged would end them all.
+at::Tensor tolerant_cross_entropy(const at::Tensor& y, const at::Tensor& t, const at::Tensor& weight) {
+  const at::Tensor known = y.ge(0).logical_and(y.le(1));
+  const at::Tensor each =
+      at::binary_cross_entropy(at::where(known, y, 0.5), t, given(weight), at::Reduction::None);
+  return at::where(known, each, std::numeric_limits<double>::quiet_NaN());
+}
+
 // Schema: self, target, weight, reduction.
 std::vector<at::Tensor> binary_cross_entropy(const OpCall& call) {
   const Pair pair(call);
-  const at::Tensor weight = with_dims(call.tensor(2), pair.dims);
-  return reduced(at::binary_cross_entropy(pair.y, pair.t, weight, at::Reduction::None), call.integer(3));
+  return reduced(tolerant_cross_entropy(pair.y, pair.t, with_dims(call.tensor(2), pair.dims)), call.integer(3));
+}
+
+std::vector<at::Tensor> binary_cross_entropy_alone(const OpCall& call) {
+  const at::Tensor each = tolerant_cross_entropy(call.tensor(0), call.tensor(1), call.tensor(2));
+  const std::int64_t reduction = call.integer(3);
+  return {reduction == at::Reduction::None ? each : reduction == at::Reduction::Mean ? each.mean() : each.sum()};
 }
 
 // Schema: self, target, weight, pos_weight, reduction.
@@ -126,6 +145,12 @@ at::Tensor class_weight(const at::Tensor& weight, std::int64_t dims) {
   sizes[0] = weight.size(0);
   sizes[2] = weight.size(1);
   return weight.reshape(sizes);
+}
+
+// Autocast computes losses of classes in float32, on every device.
+at::Tensor in_float32(const at::Tensor& x) {
+  const at::DeviceType device = x.device().type();
+  return at::autocast::is_autocast_enabled(device) ? at::autocast::cached_cast(at::kFloat, x, device) : x;
 }
 
 // Of every position: what is gathered there, 0 where it is ignored; and the weight that it has in the mean.
@@ -184,7 +209,8 @@ std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
 
 // Schema: self, target, weight, reduction, ignore_index, label_smoothing.
 CrossEntropy cross_entropy_of(const OpCall& call) {
-  return {call.tensor(0), call.tensor(1), call.tensor(2), call.integer(3), call.integer(4), call.per_slot(5)};
+  return {in_float32(call.tensor(0)), call.tensor(1), call.tensor(2), call.integer(3), call.integer(4),
+          call.per_slot(5)};
 }
 
 std::vector<at::Tensor> cross_entropy(const CrossEntropy& call) {
@@ -199,10 +225,6 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
   call.target = call.target.unsqueeze(1);
   const at::Tensor loss = cross_entropy(call).front();
   return {loss.dim() > 1 ? loss.squeeze(1) : loss};
-}
-
-std::optional<at::Tensor> given(const at::Tensor& t) {
-  return t.defined() ? std::optional<at::Tensor>(t) : std::nullopt;
 }
 
 // For one slot: PyTorch's own, unless its numbers lie on the device.
@@ -220,7 +242,7 @@ std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
 
 // Schema: self, target, weight, reduction, ignore_index.
 std::vector<at::Tensor> nll(const OpCall& call) {
-  at::Tensor x = call.tensor(0), target = call.tensor(1);
+  at::Tensor x = in_float32(call.tensor(0)), target = call.tensor(1);
   const bool batched = x.dim() > 2;
   if (!batched) x = x.unsqueeze(1), target = target.unsqueeze(1);
   const at::Tensor loss = reduced(chosen(x, target, call.tensor(2), call.integer(4)), call.integer(3)).front();
@@ -234,6 +256,8 @@ std::vector<BatchingRule> loss_rules() {
   const auto rule = [](const char* op, Run run) {
     return BatchingRule{std::string("aten::") + op, "loss", {{"wide", run, nullptr}}};
   };
+  BatchingRule probabilities = rule("binary_cross_entropy", binary_cross_entropy);
+  probabilities.unbatched = binary_cross_entropy_alone;
   const auto with_numbers = [&](const char* op, Run run, Run alone) {
     BatchingRule all = rule(op, run);
     all.unbatched = alone;
@@ -243,7 +267,7 @@ std::vector<BatchingRule> loss_rules() {
   return {rule("mse_loss", plain<at::mse_loss>),
           rule("l1_loss", plain<at::l1_loss>),
           rule("soft_margin_loss", plain<at::soft_margin_loss>),
-          rule("binary_cross_entropy", binary_cross_entropy),
+          std::move(probabilities),
           rule("binary_cross_entropy_with_logits", binary_cross_entropy_with_logits),
           rule("kl_div", kl_div),
           rule("poisson_nll_loss", poisson_nll),

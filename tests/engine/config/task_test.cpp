@@ -54,7 +54,7 @@ TEST_CASE("a trial's task") {
   CHECK(task.recipe.epochs == 4);
   CHECK(task.recipe.loss == fusion::Loss::kCrossEntropy);
   CHECK(task.recipe.optimizer == fusion::OptimizerKind::kAdamW);
-  CHECK(task.recipe.metrics == std::vector<fusion::Metric>{fusion::Metric::kAccuracy});
+  CHECK(task.recipe.metrics == std::vector<fusion::MetricSpec>{{"accuracy"}});
   CHECK(task.hyper.optimizer.lr == 0.5);
   CHECK(task.hyper.optimizer.weight_decay == 0.01);
   CHECK(task.hyper.schedule.kind == fusion::ScheduleKind::kCosine);

@@ -51,7 +51,7 @@ inline Model classifier(std::string name, const std::vector<LayerSpec>& layers, 
   model.recipe.dtype = dtype;
   model.recipe.optimizer = optimizer;
   model.recipe.batch_size = static_cast<int>(n);
-  model.recipe.metrics = {Metric::kAccuracy};
+  model.recipe.metrics = {{"accuracy"}};
   Shape samples = input;
   samples.insert(samples.begin(), n);
   model.batch.parts = {{{counted_normal(samples, dtype, 7)}, counted_labels(n, classes, 8)}};
@@ -94,7 +94,7 @@ inline SlotInit trial(const Model& model, int b) {
   init.hyper.optimizer.weight_decay = 0.01 * b;
   init.hyper.optimizer.momentum = b % 2 == 0 ? 0.9 : 0.0;
   init.hyper.optimizer.nesterov = b % 4 == 2;
-  init.hyper.loss = {0.05 * b};
+  if (!info_of(model.recipe.loss).numbers.empty()) init.hyper.loss = {0.05 * b};
   for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
   return init;
 }

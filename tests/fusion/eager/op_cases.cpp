@@ -238,6 +238,51 @@ OpCase pointwise(const BatchingRule& rule) {
   return out;
 }
 
+// By ATen's numbers: each, mean, sum.
+constexpr std::int64_t kReductions[] = {0, 1, 2};
+
+void add_losses(std::vector<OpCase>& cases) {
+  const CaseArg target{{}, {{{kBatch, 3}, From::kTarget}}}, unit{{}, {{{kBatch, 3}, From::kUnit}}};
+  for (const std::int64_t reduction : kReductions) {
+    const CaseArg how = whole(reduction);
+    for (const char* op : {"aten::mse_loss", "aten::l1_loss", "aten::soft_margin_loss"}) {
+      cases.push_back({op, {slot({3}), target, how}});
+    }
+    for (const double p : {0.4, 1.0}) {
+      cases.push_back({"aten::huber_loss", {slot({3}), target, how, number(p)}});
+      cases.push_back({"aten::smooth_l1_loss", {slot({3}), target, how, number(p)}});
+    }
+    cases.push_back({"aten::smooth_l1_loss", {slot({3}), target, how, number(0)}, "without a bend"});
+    cases.push_back({"aten::binary_cross_entropy", {unit, target, none(), how}});
+    cases.push_back({"aten::binary_cross_entropy", {unit, target, frozen({3}), how}, "with weights"});
+    cases.push_back({"aten::binary_cross_entropy_with_logits", {slot({3}), target, none(), none(), how}});
+    cases.push_back({"aten::binary_cross_entropy_with_logits", {slot({3}), target, none(), buffer({3}), how},
+                     "with a weight of the positive class"});
+    for (const bool log : {false, true}) {
+      cases.push_back({"aten::kl_div", {slot({3}), target, how, flag(log)}});
+      cases.push_back(
+          {"aten::poisson_nll_loss", {log ? slot({3}) : unit, target, flag(log), flag(false), number(1e-8), how}});
+    }
+    for (const CaseArg& weights : {none(), buffer({3})}) {
+      for (const std::int64_t ignored : {-100, 1}) {
+        cases.push_back({"aten::nll_loss_nd", {slot({3}), index({}), weights, how, whole(ignored)}});
+        for (const double smoothing : {0.0, 0.3}) {
+          const std::string note = fmt::format("reduction {}, ignoring {}, smoothing {}{}", reduction, ignored, smoothing,
+                                               weights.tensors.empty() ? "" : ", with weights");
+          cases.push_back({"aten::cross_entropy_loss",
+                           {slot({3}), index({}), weights, how, whole(ignored), number(smoothing)},
+                           note});
+          cases.push_back({"aten::cross_entropy_loss",
+                           {slot({3, 2}), index({2}), weights, how, whole(ignored), number(smoothing)},
+                           "of positions, " + note});
+        }
+      }
+      cases.push_back({"aten::cross_entropy_loss", {slot({3}), target, weights, how, whole(-100), number(0.3)},
+                       "of probabilities"});
+    }
+  }
+}
+
 // A graph under construction.
 struct Builder {
   DType floats;
@@ -288,12 +333,16 @@ struct Builder {
         return input(t.shape, DType::kInt64, counted_labels(elements, 3, seed++).view(sizes));
       case From::kMask:
         return input(t.shape, DType::kBool, counted_labels(elements, 2, seed++).view(sizes).to(at::kBool));
+      case From::kTarget:
+        return input(t.shape, floats, at::sigmoid(testing::counted_normal(sizes, floats, seed++)));
       case From::kSlot:
       case From::kPositive:
+      case From::kUnit:
         break;
     }
     const ValueId x = input(t.shape, floats, testing::counted_normal(sizes, floats, seed++));
     ValueId own = node("aten::mul.Tensor", {x, add_weight({}, true, false)}, t.shape);
+    if (t.from == From::kUnit) own = node("aten::sigmoid", {own}, t.shape);
     if (t.from == From::kPositive) own = node("aten::softplus", {own}, t.shape);
     return rounded ? node("aten::to.dtype", {own, DType::kBFloat16}, t.shape) : own;
   }
@@ -349,6 +398,7 @@ std::vector<OpCase> op_cases() {
   add_attention_and_recurrence(cases);
   add_shapes(cases);
   add_random(cases);
+  add_losses(cases);
   std::set<std::string> written;
   for (const OpCase& c : cases) written.insert(c.op);
   for (const BatchingRule& rule : batching_rules()) {

@@ -12,9 +12,11 @@ namespace hfta::fusion::testing {
 enum class From {
   kSlot,      ///< Samples times a number of the slot's own: differs between slots.
   kPositive,  ///< Its softplus.
+  kUnit,      ///< Its sigmoid: from 0 to 1.
   kWeight,    ///< A trained weight.
   kFrozen,    ///< A weight that slots share.
   kBuffer,    ///< Positive numbers that each slot owns where the op writes them.
+  kTarget,    ///< Numbers from 0 to 1 of the samples.
   kIndex,     ///< Whole numbers 0 to 2 of the samples.
   kMask,      ///< true and false, of the samples.
 };

@@ -120,11 +120,6 @@ TEST_CASE("names are those of the config", "[recipe]") {
   CHECK(std::string(name_of(ScheduleKind::kStep)) == "step");
   CHECK(std::string(name_of(ScheduleKind::kCosine)) == "cosine");
   CHECK(std::string(name_of(ScheduleKind::kLinear)) == "linear");
-  CHECK(std::string(name_of(Metric::kLoss)) == "loss");
-  CHECK(std::string(name_of(Metric::kAccuracy)) == "accuracy");
-  CHECK(std::string(name_of(Metric::kMse)) == "mse");
-  CHECK(std::string(name_of(Metric::kMae)) == "mae");
-  CHECK(std::string(name_of(Metric::kR2)) == "r2");
 }
 
 }  // namespace

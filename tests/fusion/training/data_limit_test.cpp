@@ -63,7 +63,7 @@ std::vector<std::map<std::string, double>> curve(const DataSource& source, bool 
   Recipe recipe;
   recipe.batch_size = 16;
   recipe.epochs = 2;
-  recipe.metrics = {Metric::kAccuracy};
+  recipe.metrics = {{"accuracy"}};
   const Splits splits = load_data(source, kClassTargets, 1, "", {}, memory);
   const DeviceData train = to_device(splits.train, graph, recipe, at::kCPU);
   const DeviceData validation = to_device(*splits.validation, graph, recipe, at::kCPU);
