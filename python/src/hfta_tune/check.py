@@ -36,6 +36,14 @@ def resized(tree: Any, size: int, wanted: int) -> Any:
     return pytree.tree_map(resize, tree)
 
 
+def runs(programs: "Programs") -> None:
+    """Runs the module on the example, for an error in its own words, before tracing hides them. Throws ExportError."""
+    try:
+        _outputs(copy.deepcopy(programs.in_training()), programs.args, programs.kwargs, seed=0)
+    except Exception as error:
+        raise ExportError(f"{type(programs.module).__name__} fails on the example: {error}") from error
+
+
 def read_back(programs: "Programs", training: pathlib.Path, evaluation: pathlib.Path) -> None:
     """Reads the files and compares what they give for the example with what the module gives, in both modes, and at
     one sample less where the batch is open. Throws ExportError."""

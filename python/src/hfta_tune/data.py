@@ -57,6 +57,8 @@ def collect(data: Any, names: Names) -> Arrays:
         arrays = Arrays({_input_name(names, 0): to_array(data, "x")}, {})
     elif isinstance(data, torch.utils.data.DataLoader):
         raise ConfigError("data: found a DataLoader, wanted its dataset (and batch_size=...)")
+    elif isinstance(data, torch.utils.data.IterableDataset):
+        raise ConfigError("data: found an IterableDataset, wanted a map-style dataset (with __len__ and __getitem__)")
     elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         arrays = _from_dataset(data, names)
     else:
@@ -151,8 +153,6 @@ def _from_frame(frame: Any, names: Names) -> Arrays:
 
 
 def _from_dataset(dataset: Any, names: Names) -> Arrays:
-    if isinstance(dataset, torch.utils.data.IterableDataset):
-        raise ConfigError("data: found an IterableDataset, wanted a map-style dataset (with __len__ and __getitem__)")
     rows = _tensors(dataset)
     if rows is not None:
         return _from_tuple(rows, names)

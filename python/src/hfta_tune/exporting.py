@@ -30,7 +30,7 @@ class Exported:
 
     path: pathlib.Path
     evaluation: Optional[pathlib.Path]
-    inputs: Tuple[str, ...]          # arguments of forward, in order
+    inputs: Tuple[str, ...]          # arguments of forward, in the order of the example
     batch: Optional[int]             # the only batch size that the training graph takes; None: any
     fixed_because: Optional[str]     # why it is fixed though an open one was wanted
 
@@ -101,7 +101,8 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
     if isinstance(batch, int):
         (args, kwargs), size = check.resized((args, kwargs), size, batch), batch
     bound = _bound(own, args, kwargs)
-    programs = Programs(own, None, None, args, kwargs, modes, tuple(_input_names(bound)), None, None)
+    programs = Programs(own, None, None, args, kwargs, modes, tuple(kwargs or _input_names(bound)), None, None)
+    check.runs(programs)
     return _exported(programs, bound, size, batch, evaluation)
 
 

@@ -40,8 +40,11 @@ def _flow(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
+    if isinstance(value, int):
         return repr(value)
+    if isinstance(value, float):  # 1e-05 is a word to readers of YAML 1.1
+        text = repr(value)
+        return text if "." in text else text.replace("e", ".0e")
     if isinstance(value, str):
         return _word(value)
     raise TypeError(f"a config: found {value!r} of type {type(value).__name__}, wanted numbers, text, lists and dicts")
