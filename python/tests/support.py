@@ -48,7 +48,8 @@ SPACE = {"lr": ht.log_uniform(1e-3, 1e-1), "drop.p": ht.uniform(0.0, 0.5)}
 def tune(folder, module=None, data=None, space=None, **arguments):
     """A short silent study of `Net`."""
     defaults = dict(loss="cross_entropy", epochs=3, trials=4, storage=pathlib.Path(folder) / "study.db", progress=False)
-    return ht.tune(module or net(), data or points(), SPACE if space is None else space, **{**defaults, **arguments})
+    return ht.tune(net() if module is None else module, points() if data is None else data,
+                   SPACE if space is None else space, **{**defaults, **arguments})
 
 
 def table(study):

@@ -73,13 +73,15 @@ class _Program:
             thread.start()
 
     def _read_events(self, pipe: IO[bytes]) -> None:
-        for line in pipe:
-            self._lines.put(line)
+        with pipe:
+            for line in pipe:
+                self._lines.put(line)
         self._lines.put(None)
 
     def _read_errors(self, pipe: IO[bytes]) -> None:
-        for line in pipe:
-            self._errors.append(line.decode("utf-8", "replace").rstrip("\n"))
+        with pipe:
+            for line in pipe:
+                self._errors.append(line.decode("utf-8", "replace").rstrip("\n"))
 
     def events(self):
         """Every event until the program closes its output."""
