@@ -162,7 +162,8 @@ class Finding(Case):
         with unittest.mock.patch.dict(os.environ, {"HFTA_TUNE": "/nowhere/hfta-tune"}):
             with self.assertRaisesRegex(ht.ProgramNotFound, "HFTA_TUNE: found '/nowhere/hfta-tune'"):
                 ht.find_program()
-        with unittest.mock.patch.dict(os.environ, {"PATH": "/nowhere"}), unittest.mock.patch.object(program, "_built", return_value=[]):
+        nothing_built = unittest.mock.patch.object(program, "_built", return_value=[])
+        with unittest.mock.patch.dict(os.environ, {"PATH": "/nowhere"}), nothing_built:
             os.environ.pop("HFTA_TUNE", None)
             with self.assertRaisesRegex(ht.ProgramNotFound, "HFTA_TUNE is not set, it is not on PATH"):
                 ht.find_program()
@@ -182,8 +183,8 @@ class Lines(unittest.TestCase):
         stream, now = io.StringIO(), [0.0]
         lines = progress.Lines(stream, lambda: now[0])
         best = {"trial": 3, "epoch": 2, "value": 0.91234, "params": {"lr": 0.0123456, "freeze": None}}
-        status = {"event": "status", "trials": 9, "complete": 1, "pruned": 2, "failed": 1, "running": 4, "epochs_per_second": 2.0,
-                  "epochs_left": 30, "best": best}
+        status = {"event": "status", "trials": 9, "complete": 1, "pruned": 2, "failed": 1, "running": 4,
+                  "epochs_per_second": 2.0, "epochs_left": 30, "best": best}
         for second, event in [
             (0, {"event": "run_started", "study": "s", "storage": "s.db", "metric": "val_accuracy", "direction": "maximize",
                  "devices": ["cpu"], "resumed": False}),
@@ -201,7 +202,8 @@ class Lines(unittest.TestCase):
             lines(event)
         self.assertEqual(stream.getvalue().splitlines(), [
             "study s begins on cpu: maximize val_accuracy (s.db)",
-            "  4/9 trials done, 4 running | best val_accuracy 0.9123 (trial 3: lr=0.01235 freeze=None) | 2 trial-epochs/s, 15.0 s left",
+            "  4/9 trials done, 4 running | best val_accuracy 0.9123 (trial 3: lr=0.01235 freeze=None) | 2 trial-epochs/s, "
+            "15.0 s left",
             "  trial 7 failed: diverged",
             "  note: care",
             "  4 trials done, 4 running | 2 trial-epochs/s",

@@ -179,7 +179,8 @@ class Calls(Case):
                      optimizer={"name": "sgd", "lr": ht.log_uniform(1e-3, 1e-1), "weight_decay": "${wd}", "momentum": 0.9},
                      loss={"name": "cross_entropy", "label_smoothing": ht.uniform(0, 0.2)}, bind={"drop.p": ht.uniform(0, 0.5)},
                      early_stopping={"name": "median", "min_trials": 2}, schedule={"name": "cosine"}, clip_norm=1.0, width=2,
-                     device="cpu", config={"train": {"metrics": ["accuracy"]}, "data": {"shuffle": "once"}}, select="best", trials=5)
+                     device="cpu", config={"train": {"metrics": ["accuracy"]}, "data": {"shuffle": "once"}}, select="best",
+                     trials=5)
         self.assertEqual(study.name, "mine")
         self.assertEqual(set(study.best.params), {"wd", "lr", "label_smoothing", "drop.p"})
         text = (self.folder / "study.db.inputs" / "mine.yaml").read_text()
@@ -187,9 +188,32 @@ class Calls(Case):
             self.assertIn(words, text)
 
     def test_a_grid(self):
-        study = tune(self.folder, space={"lr": ht.grid([0.01, 0.1]), "batch_size": ht.grid([16, 32, 48])}, epochs=1, trials=None)
+        space = {"lr": ht.grid([0.01, 0.1]), "batch_size": ht.grid([16, 32, 48])}
+        study = tune(self.folder, space=space, epochs=1, trials=None)
         found = sorted((trial.params["lr"], trial.params["batch_size"]) for trial in study.trials)
         self.assertEqual(found, [(lr, size) for lr in (0.01, 0.1) for size in (16, 32, 48)])
+
+    def test_shapes(self):
+        class Wide(nn.Sequential):
+            def __init__(self, width, act="relu"):
+                super().__init__(nn.Linear(6, width), {"relu": nn.ReLU, "tanh": nn.Tanh}[act](), nn.Linear(width, 3))
+
+        validation = points(60, seed=2)
+        space = {"lr": ht.grid([0.01, 0.03]), "width": ht.grid([4, 8]), "act": ht.grid(["relu", "tanh"])}
+        study = tune(self.folder, Wide, space=space, trials=None, validation=validation, epochs=1)
+        self.assertEqual(len({tuple(trial.params.items()) for trial in study.trials}), 8)
+        for trial in study.trials:
+            module = study.best_module(trial.number)
+            shape = module[0].out_features, type(module[1]).__name__.lower()
+            self.assertEqual(shape, (trial.params["width"], trial.params["act"]))
+            with torch.no_grad():
+                self.assertAlmostEqual(F.cross_entropy(module(validation[0]), validation[1]).item(), trial.value, delta=1e-5)
+        again = tune(self.folder, Wide, space=space, trials=None, validation=validation, epochs=1)
+        self.assertEqual(again.name, study.name)  # a function's weights follow from the study's seed
+        found = ht.load_study(study.storage, study.name, Wide).best_module()
+        self.assertEqual(found[0].out_features, study.best.params["width"])
+        with self.assertRaisesRegex(ht.ConfigError, "space: width: found .*whole numbers"):
+            tune(self.folder, Wide, space={"width": ht.int_(4, 8)})
 
     def test_files_as_data(self):
         x, y = points()

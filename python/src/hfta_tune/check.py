@@ -16,7 +16,7 @@ from .errors import ConfigError, ExportError, ProgramNotFound
 from .program import call
 
 if TYPE_CHECKING:
-    from .exporting import Exported, Programs
+    from .exporting import Exported, Programs, Traceable
 
 
 def batch_is_open(program: "torch.export.ExportedProgram") -> bool:
@@ -36,24 +36,24 @@ def resized(tree: Any, size: int, wanted: int) -> Any:
     return pytree.tree_map(resize, tree)
 
 
-def runs(programs: "Programs") -> None:
+def runs(source: "Traceable") -> None:
     """Runs the module on the example, for an error in its own words, before tracing hides them. Throws ExportError."""
     try:
-        _outputs(copy.deepcopy(programs.in_training()), programs.args, programs.kwargs, seed=0)
+        _outputs(copy.deepcopy(source.in_training()), source.args, source.kwargs, seed=0)
     except Exception as error:
-        raise ExportError(f"{type(programs.module).__name__} fails on the example: {error}") from error
+        raise ExportError(f"{type(source.module).__name__} fails on the example: {error}") from error
 
 
 def read_back(programs: "Programs", training: pathlib.Path, evaluation: pathlib.Path) -> None:
     """Reads the files and compares what they give for the example with what the module gives, in both modes, and at
     one sample less where the batch is open. Throws ExportError."""
     if programs.evaluation is not None:
-        _compare(programs, evaluation, programs.module.eval, "evaluation")
-    _compare(programs, training, programs.in_training, "training")
+        _compare(programs, evaluation, programs.source.module.eval, "evaluation")
+    _compare(programs, training, programs.source.in_training, "training")
 
 
 def _compare(programs: "Programs", file: pathlib.Path, in_mode: Callable[[], Any], mode: str) -> None:
-    inputs = (programs.args, programs.kwargs)
+    inputs = (programs.source.args, programs.source.kwargs)
     sizes = [leaf.shape[0] for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.dim()]
     examples = [inputs]
     if programs.batch is None and sizes[0] > 2:
@@ -99,15 +99,16 @@ def with_program(exported: "Exported", programs: "Programs") -> None:
 
     Does nothing where the program is not found, or where the first output has no batch: a loss, which needs its config.
     """
-    inputs = (programs.args, programs.kwargs)
-    tensors = dict(zip(programs.inputs, pytree.tree_leaves(inputs)))
-    first = next(iter(_outputs(programs.module.eval(), *inputs, seed=0)), None)
+    inputs = (programs.source.args, programs.source.kwargs)
+    tensors = dict(zip(programs.source.inputs, pytree.tree_leaves(inputs)))
+    first = next(iter(_outputs(programs.source.module.eval(), *inputs, seed=0)), None)
     samples = pytree.tree_leaves(inputs)[0].shape[0]
     if first is None or not first.is_floating_point() or first.dim() == 0 or first.shape[0] != samples:
         return
     if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
         return
-    arrays = Arrays({name: to_array(tensor, name) for name, tensor in tensors.items()}, {"hfta_y": torch.zeros_like(first).numpy()})
+    arrays = Arrays({name: to_array(tensor, name) for name, tensor in tensors.items()},
+                    {"hfta_y": torch.zeros_like(first).numpy()})
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         model = {"file": str(exported.path.resolve())}

@@ -11,7 +11,7 @@ from .errors import ConfigError
 from .space import Distribution
 
 Tree = Dict[str, Any]
-Place = Tuple[str, ...]
+Place = Tuple[Any, ...]  # keys of maps, and positions in lists
 
 # Where an argument of `tune` beyond its named ones stands in a config.
 _ARGUMENTS: Dict[str, Place] = {

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import hashlib
 import inspect
 import os
@@ -63,24 +62,31 @@ def export(module: nn.Module, example: Example, path: Union[str, "os.PathLike[st
 
 
 @dataclass(frozen=True)
-class Programs:
-    """Both exports in memory, the copy of the module they were made from, and the example."""
+class Traceable:
+    """A copy of a module, and the example that it is traced with."""
 
     module: nn.Module
-    training: Optional[ExportedProgram]
-    evaluation: Optional[ExportedProgram]
     args: Tuple[Any, ...]
     kwargs: Dict[str, Any]
     modes: Dict[nn.Module, bool]     # of the copy, in training
     inputs: Tuple[str, ...]
-    batch: Optional[int]
-    fixed_because: Optional[str]
 
     def in_training(self) -> nn.Module:
         """The module with each part in the mode that it is trained in."""
         for part, mode in self.modes.items():
             part.training = mode
         return self.module
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Both exports in memory, and what they were made from."""
+
+    source: Traceable
+    training: ExportedProgram
+    evaluation: Optional[ExportedProgram]
+    batch: Optional[int]             # as in Exported
+    fixed_because: Optional[str]
 
 
 def export_programs(module: nn.Module, example: Example, batch: Batch = None, evaluation: bool = True,
@@ -101,9 +107,9 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
     if isinstance(batch, int):
         (args, kwargs), size = check.resized((args, kwargs), size, batch), batch
     bound = _bound(own, args, kwargs)
-    programs = Programs(own, None, None, args, kwargs, modes, tuple(kwargs or _input_names(bound)), None, None)
-    check.runs(programs)
-    return _exported(programs, bound, size, batch, evaluation)
+    source = Traceable(own, args, kwargs, modes, tuple(kwargs or _input_names(bound)))
+    check.runs(source)
+    return _exported(source, bound, size, batch, evaluation)
 
 
 def write(programs: Programs, path: pathlib.Path) -> Exported:
@@ -119,7 +125,7 @@ def write(programs: Programs, path: pathlib.Path) -> Exported:
         if beside is not None:
             os.replace(fresh / "eval.pt2", beside)
         os.replace(fresh / "train.pt2", path)
-    return Exported(path, beside, programs.inputs, programs.batch, programs.fixed_because)
+    return Exported(path, beside, programs.source.inputs, programs.batch, programs.fixed_because)
 
 
 def digest(programs: Programs, with_weights: bool = True) -> str:
@@ -133,10 +139,11 @@ def digest(programs: Programs, with_weights: bool = True) -> str:
         content.update(repr(program.graph_signature.user_outputs).encode())
         content.update(repr(program.module_call_graph[0].signature.out_spec).encode())
         content.update(repr(sorted(map(str, program.range_constraints.values()))).encode())
-    trained = {name for name, weight in programs.module.named_parameters(remove_duplicate=False) if weight.requires_grad}
-    tensors = {**programs.module.state_dict(keep_vars=True), **programs.training.constants}
+    trained = {name for name, weight in programs.source.module.named_parameters(remove_duplicate=False) if weight.requires_grad}
+    tensors = {**programs.source.module.state_dict(keep_vars=True), **programs.training.constants}
     for name, tensor in sorted(tensors.items()):
-        content.update(f"{name} {getattr(tensor, 'dtype', '')} {tuple(getattr(tensor, 'shape', ()))} {name in trained};".encode())
+        form = f"{getattr(tensor, 'dtype', '')} {tuple(getattr(tensor, 'shape', ()))}"
+        content.update(f"{name} {form} {name in trained};".encode())
         if isinstance(tensor, torch.Tensor) and (with_weights or name not in trained):
             content.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return content.hexdigest()
@@ -183,17 +190,17 @@ def _input_names(bound: Dict[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _exported(programs: Programs, bound: Dict[str, Any], size: int, batch: Batch, evaluation: bool) -> Programs:
+def _exported(source: Traceable, bound: Dict[str, Any], size: int, batch: Batch, evaluation: bool) -> Programs:
     """Both graphs with an open batch where that is wanted and possible, at the example's batch otherwise."""
-    def traced(dim: Any) -> Programs:
+    def traced(dim: Any, fixed: Optional[int] = None, because: Optional[str] = None) -> Programs:
         shapes = None if dim is None else pytree.tree_map(
             lambda leaf: {0: dim} if isinstance(leaf, torch.Tensor) and leaf.dim() and leaf.shape[0] == size else None, bound)
-        training = _export_as(programs.in_training(), programs, shapes)
-        eval_graph = _export_as(programs.module.eval(), programs, shapes) if evaluation else None
-        return dataclasses.replace(programs, training=training, evaluation=eval_graph)
+        training = _export_as(source.in_training(), source, shapes)
+        eval_graph = _export_as(source.module.eval(), source, shapes) if evaluation else None
+        return Programs(source, training, eval_graph, fixed, because)
 
     if isinstance(batch, int):
-        return dataclasses.replace(traced(None), batch=batch)
+        return traced(None, batch)
     reason = "the example has one sample, and an open batch wants two or more" if size < 2 else ""
     for dim in [] if reason else [batch] if batch is not None else [torch.export.Dim("batch"), torch.export.Dim.AUTO]:
         try:
@@ -203,18 +210,18 @@ def _exported(programs: Programs, bound: Dict[str, Any], size: int, batch: Batch
             reason = reason or f"it finds that the module runs with {size} samples only"
         except ExportError as error:
             reason = reason or str(error)
-    found = traced(None)  # what this throws is not about the batch
+    found = traced(None, size, reason)  # what this throws is not about the batch
     warnings.warn(f"the batch size is fixed at {size}, since torch.export cannot leave it open: {reason}", stacklevel=4)
-    return dataclasses.replace(found, batch=size, fixed_because=reason)
+    return found
 
 
-def _export_as(module: nn.Module, programs: Programs, shapes: Any) -> ExportedProgram:
+def _export_as(module: nn.Module, source: Traceable, shapes: Any) -> ExportedProgram:
     """torch.export.export of the module as it stands, on a copy of its own: tracing leaves marks on some modules."""
     traced = copy.deepcopy(module)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return torch.export.export(traced, programs.args, programs.kwargs, dynamic_shapes=shapes)
+            return torch.export.export(traced, source.args, source.kwargs, dynamic_shapes=shapes)
     except Exception as error:
         raise ExportError(f"torch.export cannot export {_name(module)}: {_first_lines(error)}") from error
 
@@ -226,9 +233,13 @@ def _first_lines(error: Exception) -> str:
 
 
 def input_names(module: nn.Module) -> Tuple[str, ...]:
-    """The arguments of the module's forward that have names of their own."""
+    """The arguments of the module's forward that have names of their own. Throws ExportError for TorchScript."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return tuple(name for name, parameter in inspect.signature(module.forward).parameters.items() if parameter.kind in kinds)
+    try:
+        parameters = inspect.signature(module.forward).parameters
+    except ValueError as error:
+        raise ExportError(f"found {type(module).__name__}, wanted a module of Python code: {error}") from error
+    return tuple(name for name, parameter in parameters.items() if parameter.kind in kinds)
 
 
 def fitting(module: nn.Module, samples: Mapping[str, torch.Tensor]) -> Example:
@@ -240,6 +251,7 @@ def fitting(module: nn.Module, samples: Mapping[str, torch.Tensor]) -> Example:
     weights = [weight.dtype for weight in module.parameters() if weight.is_floating_point()]
     floating = weights[0] if weights else torch.float32
     names = input_names(module)
+
     def as_example(integers: torch.dtype) -> Example:
         cast = {name: value if value.dtype == torch.bool else value.to(floating if value.is_floating_point() else integers)
                 for name, value in samples.items()}

@@ -2,20 +2,21 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pathlib
 import re
 import tempfile
 import types
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
 import torch
 from torch import nn
 
 from . import config as configs
 from . import data as datas
-from . import exporting, yaml
+from . import exporting, modules, yaml
 from .errors import ConfigError
 from .program import store_file
 
@@ -37,19 +38,22 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     a = types.SimpleNamespace(**arguments)
     store = store_file(a.storage)
     folder = store.with_name(store.name + ".inputs")
-    names = datas.Names(exporting.input_names(a.module), a.target, a.features, not _computes_loss(a.loss))
+    variants = modules.variants(a.module, a.space or {})
+    first = modules.make(a.module, variants[0], a.seed)
+    names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss))
     data_keys, arrays = _write_data(a.data, a.validation, a.test, names, folder)
     method, method_keys = _method(a.method)
     given = {
         "study": a.name, "storage": f"../{store.name}", "seed": a.seed, "method": method, **method_keys,
         "early_stopping": a.early_stopping, "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
-        "model": {}, "data": {**data_keys, "batch_size": a.batch_size},
+        "model": {"file": _file_of(variants[0])}, "data": {**data_keys, "batch_size": a.batch_size},
         "train": {"epochs": a.epochs, "loss": a.loss, "optimizer": a.optimizer},
         "array": {} if a.device is None else {"device": a.device},
     }
     tree = configs.build(a.space, given, a.more, a.config)
-    _write_model(a.module, arrays, a.example, tree, folder)
-    tree["study"] = tree.get("study") or f"{_word(type(a.module).__name__)}-{configs.fingerprint(tree)}"
+    if tree["model"]["file"] == _file_of(variants[0]):
+        _write_models(a, variants, arrays, tree, folder)
+    tree["study"] = tree.get("study") or f"{_word(type(first).__name__)}-{configs.fingerprint(tree)}"
     path = folder / f"{_word(tree['study'])}.yaml"
     _write_text(path, yaml.dump(tree))
     return Prepared(path, store, tree["study"])
@@ -95,9 +99,29 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
     return keys, arrays
 
 
-def _write_model(module: nn.Module, arrays: Optional[datas.Arrays], example: Optional[exporting.Example],
-                 tree: Dict[str, Any], folder: pathlib.Path) -> None:
-    """Exports the module under a name that follows from what it computes, and names the files in `tree`."""
+def _file_of(variant: modules.Values) -> str:
+    """A model's file as the config names it, below the folder of its models: it has `${name}` where variants differ."""
+    return ".".join(["model", *(f"{name}-${{{name}}}" for name in variant)]) + ".pt2"
+
+
+def _write_models(a: types.SimpleNamespace, variants: List[modules.Values], arrays: Optional[datas.Arrays],
+                  tree: Dict[str, Any], folder: pathlib.Path) -> None:
+    """Exports each variant into a folder whose name follows from what they compute, and names the files in `tree`."""
+    exported = [_programs(modules.make(a.module, variant, a.seed), arrays, a.example, tree) for variant in variants]
+    with_weights = tree["model"].get("init") != "fresh" or "freeze" in tree["model"]
+    digests = [exporting.digest(programs, with_weights) for programs in exported]
+    place = "model-" + hashlib.blake2b(repr([variants, digests]).encode(), digest_size=8).hexdigest()
+    for variant, programs in zip(variants, exported):
+        file = folder / place / _file_of(variant).replace("${", "{").format(**variant)
+        if not (file.exists() and file.with_suffix(".eval.pt2").exists()):
+            exporting.write(programs, file)
+    pattern = f"{place}/{_file_of(variants[0])}"
+    tree["model"] = {**tree["model"], "file": pattern, "evaluation": tree["model"].get("evaluation", pattern[:-3] + "eval.pt2")}
+
+
+def _programs(module: nn.Module, arrays: Optional[datas.Arrays], example: Optional[exporting.Example],
+              tree: Dict[str, Any]) -> exporting.Programs:
+    """The module's exports, with an open batch or that of the study."""
     if example is None:
         if arrays is None:
             raise ConfigError("example: found none, wanted the module's inputs, since the data are a file")
@@ -107,12 +131,7 @@ def _write_model(module: nn.Module, arrays: Optional[datas.Arrays], example: Opt
     size = tree["data"]["batch_size"]
     if programs.fixed_because is not None and isinstance(size, int) and size != programs.batch:
         programs = exporting.export_programs(module, example, batch=size, dtype=dtype)
-    with_weights = tree["model"].get("init") != "fresh"
-    stem = f"model-{exporting.digest(programs, with_weights)}"
-    evaluated = f"{stem}.eval.pt2"
-    if not ((folder / f"{stem}.pt2").exists() and (folder / evaluated).exists()):
-        exporting.write(programs, folder / f"{stem}.pt2")
-    tree["model"] = {"file": f"{stem}.pt2", "evaluation": evaluated, **tree["model"]}
+    return programs
 
 
 def _word(text: str) -> str:

@@ -1,7 +1,6 @@
 """A study that was run: its trials, curves and weights."""
 from __future__ import annotations
 
-import copy
 import json
 import math
 import os
@@ -12,6 +11,7 @@ from typing import Any, Dict, List, Optional, Union
 import torch
 from torch import nn
 
+from . import modules
 from .errors import HftaError
 from .program import call, store_file
 from .safetensors import load_file
@@ -38,7 +38,7 @@ class Study:
     """
 
     def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
-                 module: Optional[nn.Module] = None) -> None:
+                 module: Optional[modules.Source] = None) -> None:
         self.storage = str(store_file(storage))
         self.module = module
         self._name = name
@@ -72,8 +72,9 @@ class Study:
         """
         if self.module is None:
             raise HftaError(f"study {self.name}: no module to load weights into: load_study(storage, name, module=...)")
-        module = copy.deepcopy(self.module).cpu()
         weights = self.weights(number)
+        trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
+        module = modules.copy_for(self.module, trial.params if trial else {})
         sample = next((tensor for tensor in weights.values() if tensor.is_floating_point()), None)
         if sample is not None:
             module.to(sample.dtype)
@@ -102,7 +103,9 @@ class Study:
         return dict(sorted(curves.items()))
 
     def dataframe(self) -> Any:
-        """The trials as a pandas DataFrame, by number: state, value, epochs, duration_s, reason, `params.*`, `metrics.*`."""
+        """The trials as a pandas DataFrame, by number: state, value, epochs, duration_s, reason, `params.*`, `metrics.*`.
+
+        Throws ImportError where pandas is missing."""
         try:
             import pandas
         except ImportError as error:
@@ -130,10 +133,12 @@ class Study:
         return f"Study('{self.name}', {len(self.trials)} trials: {counts}{best})"
 
 
-def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None, module: Optional[nn.Module] = None) -> Study:
+def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
+               module: Optional[modules.Source] = None) -> Study:
     """A study of a store, which may also be running or made by the program alone.
 
-    name: may be left out if the store has one study. module: what `best_module` copies. Throws StorageError and ConfigError.
+    name: may be left out if the store has one study. module: what `best_module` copies, or makes it with. Throws
+    StorageError and ConfigError.
     """
     return Study(storage, name, module)
 

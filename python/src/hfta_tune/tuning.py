@@ -6,17 +6,16 @@ import json
 import os
 from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
-from torch import nn
-
 from .errors import NoCompleteTrial
 from .exporting import Example
+from .modules import Source
 from .prepare import Spec, prepare
 from .program import call
 from .progress import Progress, listener
 from .run import run_study
 from .study import Study, load_study
 
-def tune(module: nn.Module, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec,
+def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec,
          metric: Optional[str] = None, goal: Optional[str] = None, epochs: Optional[int] = 10, batch_size: Any = 32,
          optimizer: Spec = "adam", method: Spec = None, trials: Optional[int] = None, early_stopping: Spec = None,
          storage: Union[str, "os.PathLike[str]"] = "hfta-tune.db", name: Optional[str] = None,
@@ -29,7 +28,8 @@ def tune(module: nn.Module, data: Any, space: Optional[Mapping[str, Any]] = None
     goes on. What was trained in between is the same, to the bit, as without the interruption.
 
     module: what is trained. It is exported (`export`), not changed. Trials begin with its weights; with init="fresh"
-      each with new ones.
+      each with new ones. A function or class that makes the module is called with
+      those parameters of `space` that are its arguments: `tune(Net, data, {"width": choice([64, 128]), ...})`.
     data: (x, y), a dict of arrays, a map-style dataset or a DataFrame (with target=); or a path that a config can name.
     space: parameters by name. One that is not referred to as "${name}" stands where its name says: with a dot in it, it
       is a number of the model ("drop.p"); `batch_size`, `label_smoothing`, `clip_norm`, `freeze` and a few more stand in
@@ -38,8 +38,8 @@ def tune(module: nn.Module, data: Any, space: Optional[Mapping[str, Any]] = None
     loss: the name of a loss or a map of its options; {"output": "loss"} for a loss that the module computes.
     metric, goal: `val_loss` unless told (`train_loss` without validation); names that end in accuracy, r2 and the like
       are maximized unless told.
-    method, early_stopping: a name, or a map of the name and options: {"name": "hyperband", "eta": 3}. `random` unless told, `grid`
-      if `space` has a `grid(...)`.
+    method, early_stopping: a name, or a map of the name and options: {"name": "hyperband", "eta": 3}. The method is
+      `random` unless told, `grid` if `space` has a `grid(...)`.
     trials: in all; 20 unless told, or what `grid` and `hyperband` come to.
     storage: the SQLite file. Beside it lie `<storage>.inputs` (model, data, config: named by their content, written once)
       and `<storage>.hfta` (the program's).
@@ -67,7 +67,7 @@ def tune(module: nn.Module, data: Any, space: Optional[Mapping[str, Any]] = None
     return load_study(prepared.storage, prepared.name, module)
 
 
-def plan(module: nn.Module, data: Any, space: Optional[Mapping[str, Any]] = None, **arguments: Any) -> Dict[str, Any]:
+def plan(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, **arguments: Any) -> Dict[str, Any]:
     """What `tune` would run with the same arguments, as `hfta-tune plan --format json` has it, without training.
 
     Writes model, data and config, as `tune` does, and makes one training step as a trial. Throws what `tune` throws.
