@@ -132,7 +132,10 @@ class Batches(Case):
             self.assertEqual(found.batch, len(example))
 
     def test_refused(self):
+        ht.export(net(), torch.randn(4, 6), self.folder / "m.pt2")
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
         for label, module, example, words in [
+            ("TorchScript", torch.jit.script(nn.Linear(6, 3)), torch.randn(4, 6), "wanted a module of Python code"),
             ("no tensor", net(), {"x": 3}, "found no tensor"),
             ("other arguments", net(), {"z": torch.randn(4, 6)}, "does not fit Net.forward"),
             ("shapes", net(), torch.randn(4, 7), "Net fails on the example: mat1 and mat2"),
@@ -140,7 +143,7 @@ class Batches(Case):
         ]:
             with self.subTest(label), self.assertRaisesRegex(ht.ExportError, words):
                 ht.export(module, example, self.folder / "m.pt2")
-            self.assertEqual(list(self.folder.iterdir()), [])
+            self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
 
 
 class Sparse(nn.Module):

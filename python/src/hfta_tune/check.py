@@ -44,12 +44,12 @@ def runs(source: "Traceable") -> None:
         raise ExportError(f"{type(source.module).__name__} fails on the example: {error}") from error
 
 
-def read_back(programs: "Programs", training: pathlib.Path, evaluation: pathlib.Path) -> None:
+def read_back(programs: "Programs", exported: "Exported") -> None:
     """Reads the files and compares what they give for the example with what the module gives, in both modes, and at
     one sample less where the batch is open. Throws ExportError."""
-    if programs.evaluation is not None:
-        _compare(programs, evaluation, programs.source.module.eval, "evaluation")
-    _compare(programs, training, programs.source.in_training, "training")
+    if exported.evaluation is not None:
+        _compare(programs, exported.evaluation, programs.source.module.eval, "evaluation")
+    _compare(programs, exported.path, programs.source.in_training, "training")
 
 
 def _compare(programs: "Programs", file: pathlib.Path, in_mode: Callable[[], Any], mode: str) -> None:

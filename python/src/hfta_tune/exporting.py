@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import inspect
 import os
@@ -9,7 +10,7 @@ import pathlib
 import tempfile
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 import torch
 from torch import nn
@@ -51,14 +52,7 @@ def export(module: nn.Module, example: Example, path: Union[str, "os.PathLike[st
     the program is found, it makes one training step. Throws ExportError, and writes nothing then.
     """
     programs = export_programs(module, example, batch, evaluation, dtype)
-    exported = write(programs, pathlib.Path(path))
-    try:
-        check.with_program(exported, programs)
-    except ExportError:
-        for file in filter(None, (exported.path, exported.evaluation)):
-            file.unlink()
-        raise
-    return exported
+    return write(programs, pathlib.Path(path), check.with_program)
 
 
 @dataclass(frozen=True)
@@ -112,20 +106,25 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
     return _exported(source, bound, size, batch, evaluation)
 
 
-def write(programs: Programs, path: pathlib.Path) -> Exported:
-    """Writes the files, each complete or not at all, after they have been read back and compared with the module."""
+def write(programs: Programs, path: pathlib.Path,
+          further_check: Callable[[Exported, Programs], None] = lambda exported, programs: None) -> Exported:
+    """Writes the files, each complete or not at all, after they have been read back and compared with the module, and
+    `further_check` of them has not thrown."""
     beside = path.with_name(f"{path.stem}.eval{path.suffix}") if programs.evaluation is not None else None
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
         fresh = pathlib.Path(folder)
-        for program, name in ((programs.training, "train.pt2"), (programs.evaluation, "eval.pt2")):
-            if program is not None:
-                torch.export.save(program, fresh / name)
-        check.read_back(programs, fresh / "train.pt2", fresh / "eval.pt2")
-        if beside is not None:
-            os.replace(fresh / "eval.pt2", beside)
-        os.replace(fresh / "train.pt2", path)
-    return Exported(path, beside, programs.source.inputs, programs.batch, programs.fixed_because)
+        tried = Exported(fresh / path.name, beside and fresh / beside.name, programs.source.inputs, programs.batch,
+                         programs.fixed_because)
+        torch.export.save(programs.training, tried.path)
+        if programs.evaluation is not None and tried.evaluation is not None:
+            torch.export.save(programs.evaluation, tried.evaluation)
+        check.read_back(programs, tried)
+        further_check(tried, programs)
+        if beside is not None and tried.evaluation is not None:
+            os.replace(tried.evaluation, beside)
+        os.replace(tried.path, path)
+    return dataclasses.replace(tried, path=path, evaluation=beside)
 
 
 def digest(programs: Programs, with_weights: bool = True) -> str:
@@ -175,7 +174,7 @@ def _batch_size(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> int:
 
 def _bound(module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
     try:
-        return dict(inspect.signature(module.forward).bind(*args, **kwargs).arguments)
+        return dict(_signature(module).bind(*args, **kwargs).arguments)
     except TypeError as error:
         raise ExportError(f"example: does not fit {_name(module)}.forward: {error}") from error
 
@@ -235,11 +234,14 @@ def _first_lines(error: Exception) -> str:
 def input_names(module: nn.Module) -> Tuple[str, ...]:
     """The arguments of the module's forward that have names of their own. Throws ExportError for TorchScript."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(name for name, parameter in _signature(module).parameters.items() if parameter.kind in kinds)
+
+
+def _signature(module: nn.Module) -> inspect.Signature:
     try:
-        parameters = inspect.signature(module.forward).parameters
+        return inspect.signature(module.forward)
     except ValueError as error:
-        raise ExportError(f"found {type(module).__name__}, wanted a module of Python code: {error}") from error
-    return tuple(name for name, parameter in parameters.items() if parameter.kind in kinds)
+        raise ExportError(f"found {_name(module)}, wanted a module of Python code: {error}") from error
 
 
 def fitting(module: nn.Module, samples: Mapping[str, torch.Tensor]) -> Example:
