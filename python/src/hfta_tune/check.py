@@ -1,0 +1,129 @@
+"""Checks of exports: that what was written computes what the module computes, and that the program can train it."""
+from __future__ import annotations
+
+import copy
+import pathlib
+import tempfile
+import warnings
+from typing import TYPE_CHECKING, Any, Callable, List, Tuple
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import yaml
+from .data import Arrays, to_array, write
+from .errors import ConfigError, ExportError, ProgramNotFound
+from .program import call
+
+if TYPE_CHECKING:
+    from .exporting import Exported, Programs, Traceable
+
+
+def batch_is_open(program: "torch.export.ExportedProgram") -> bool:
+    """Whether some input's first dimension may vary."""
+    names = set(program.graph_signature.user_inputs)
+    values = [node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    # A size that tracing has pinned to a number is still a torch.SymInt, and prints as that number.
+    return any(isinstance(value, torch.Tensor) and value.dim() and not str(value.shape[0]).isdigit() for value in values)
+
+
+def resized(tree: Any, size: int, wanted: int) -> Any:
+    """`tree` with `wanted` samples in place of `size`: those there are, over and over."""
+    def resize(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or not leaf.dim() or leaf.shape[0] != size:
+            return leaf
+        return leaf[torch.arange(wanted) % size]
+    return pytree.tree_map(resize, tree)
+
+
+def runs(source: "Traceable") -> None:
+    """Runs the module on the example, for an error in its own words, before tracing hides them. Throws ExportError."""
+    try:
+        _outputs(copy.deepcopy(source.in_training()), source.args, source.kwargs, seed=0)
+    except Exception as error:
+        raise ExportError(f"{type(source.module).__name__} fails on the example: {error}") from error
+
+
+def read_back(programs: "Programs", exported: "Exported") -> None:
+    """Reads the files and compares what they give for the example with what the module gives, in both modes, and at
+    one sample less where the batch is open. Throws ExportError."""
+    if exported.evaluation is not None:
+        _compare(programs, exported.evaluation, programs.source.module.eval, "evaluation")
+    _compare(programs, exported.path, programs.source.in_training, "training")
+
+
+def _compare(programs: "Programs", file: pathlib.Path, in_mode: Callable[[], Any], mode: str) -> None:
+    inputs = (programs.source.args, programs.source.kwargs)
+    sizes = [leaf.shape[0] for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    examples = [inputs]
+    if programs.batch is None and sizes[0] > 2:
+        examples.append(resized(inputs, sizes[0], sizes[0] - 1))
+    for args, kwargs in examples:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, about how it reads its archives
+            read = torch.export.load(file).module()  # anew each time: a training graph changes its buffers
+        found = _outputs(read, args, kwargs, seed=0)
+        wanted = _outputs(copy.deepcopy(in_mode()), args, kwargs, seed=0)
+        if _agree(found, wanted):
+            continue
+        if mode == "training" and not _agree(_outputs(copy.deepcopy(in_mode()), args, kwargs, seed=1), wanted):
+            warnings.warn("the training graph draws its random numbers in another order than the module, so that their "
+                          "outputs could not be compared", stacklevel=5)
+            return
+        raise ExportError(f"the exported graph ({mode}) gives other outputs than the module: "
+                          f"found {_words(found)}, wanted {_words(wanted)}")
+
+
+def _outputs(module: torch.nn.Module, args: Tuple[Any, ...], kwargs: Any, seed: int) -> List[torch.Tensor]:
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(seed)
+        outputs = module(*args, **kwargs)
+    return [leaf for leaf in pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+
+
+def _agree(found: List[torch.Tensor], wanted: List[torch.Tensor]) -> bool:
+    try:
+        torch.testing.assert_close(found, wanted, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
+
+
+def _words(tensors: List[torch.Tensor]) -> str:
+    return "[" + ", ".join(f"{tuple(tensor.shape)} {tensor.reshape(-1)[:3].tolist()}..." for tensor in tensors) + "]"
+
+
+def with_program(exported: "Exported", programs: "Programs") -> None:
+    """Lets the program read the files and make one training step (`hfta-tune plan`), with the first output drawn to
+    zero: so that an op that it refuses is found here. Throws ExportError with the program's words.
+
+    Does nothing where the program is not found, or where the first output has no batch: a loss, which needs its config.
+    """
+    inputs = (programs.source.args, programs.source.kwargs)
+    tensors = dict(zip(programs.source.inputs, pytree.tree_leaves(inputs)))
+    first = next(iter(_outputs(programs.source.module.eval(), *inputs, seed=0)), None)
+    samples = pytree.tree_leaves(inputs)[0].shape[0]
+    if first is None or not first.is_floating_point() or first.dim() == 0 or first.shape[0] != samples:
+        return
+    if not all(isinstance(tensor, torch.Tensor) for tensor in tensors.values()):
+        return
+    arrays = Arrays({name: to_array(tensor, name) for name, tensor in tensors.items()},
+                    {"hfta_y": torch.zeros_like(first).numpy()})
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        model = {"file": str(exported.path.resolve())}
+        if exported.evaluation is not None:
+            model["evaluation"] = str(exported.evaluation.resolve())
+        config = {
+            "method": "grid", "metric": {"name": "train_loss"}, "parameters": {"lr": {"values": [0.0]}}, "model": model,
+            "data": {"train": write(arrays, place), "x": list(arrays.inputs), "y": "hfta_y", "batch_size": samples},
+            "train": {"epochs": 1, "loss": "mse", "optimizer": {"name": "sgd", "lr": "${lr}"},
+                      "dtype": "float64" if first.dtype == torch.float64 else "float32"},
+        }
+        (place / "check.yaml").write_text(yaml.dump(config), encoding="utf-8")
+        try:
+            call(["plan", str(place / "check.yaml"), "--device", "cpu"])
+        except ProgramNotFound:
+            return
+        except ConfigError as error:
+            raise ExportError(str(error)) from error

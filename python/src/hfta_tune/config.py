@@ -1,0 +1,181 @@
+"""Builds the config of a study: what `tune` is told, as the tree that is written as YAML (docs/config.md)."""
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+
+from .errors import ConfigError
+from .space import Distribution
+
+Tree = Dict[str, Any]
+Place = Tuple[Any, ...]  # keys of maps, and positions in lists
+
+# Where an argument of `tune` beyond its named ones stands in a config.
+_ARGUMENTS: Dict[str, Place] = {
+    **{key: (key,) for key in ("keep",)},
+    **{key: ("metric", key) for key in ("select",)},
+    **{key: ("model", key) for key in ("freeze", "bind", "init")},
+    **{key: ("data", key) for key in ("shuffle", "order", "drop_last")},
+    **{key: ("train", key) for key in ("schedule", "clip_norm", "dtype", "precision", "metrics")},
+    **{key: ("array", key) for key in ("width", "threads", "refill")},
+}
+
+# Where a parameter of `space` stands that no other value refers to; any other name is an option of the optimizer, or,
+# with a dot in it, a number of the model.
+_PARAMETERS: Dict[str, Place] = {
+    "batch_size": ("data", "batch_size"),
+    "order": ("data", "order"),
+    "loss": ("train", "loss", "name"),
+    "label_smoothing": ("train", "loss", "label_smoothing"),
+    "optimizer": ("train", "optimizer", "name"),
+    "schedule": ("train", "schedule", "name"),
+    "clip_norm": ("train", "clip_norm"),
+    "seed": ("train", "seed"),
+    "freeze": ("model", "freeze"),
+    "init": ("model", "init"),
+}
+
+_MAY_CHANGE = ("study", "storage", "run_cap", "array")  # between two runs of a study
+_LARGER_IS_BETTER = ("accuracy", "r2", "f1", "auroc", "precision", "recall")
+_NEED_A_CAP = ("random", "tpe", "pbt")
+DEFAULT_TRIALS = 20
+
+
+def build(space: Optional[Mapping[str, Any]], given: Tree, more: Tree, config: Optional[Tree]) -> Tree:
+    """The config's tree.
+
+    given: the tree so far: what `tune` knows of model, data and training, where a map may be a word.
+    more: further arguments of `tune` by name.
+    config: merged into the tree at the end, map by map; its values win.
+    Throws ConfigError for an argument that is not known.
+    """
+    tree = json_like(given)
+    for name, value in more.items():
+        if name not in _ARGUMENTS:
+            near = difflib.get_close_matches(name, _ARGUMENTS, n=3)
+            hint = f"; near: {', '.join(near)}" if near else ""
+            raise ConfigError(f"tune: found the argument '{name}', wanted one of {', '.join(_ARGUMENTS)}{hint}; any other "
+                              "key of a config goes into config={...}")
+        if value is not None:
+            _put(tree, _ARGUMENTS[name], json_like(value))
+    _merge(tree, json_like(config or {}))
+    space = {**(space or {}), **tree.pop("parameters", {})}
+    drawn = [*space.values(), *(leaf for _, leaf in _leaves(tree))]
+    parameters = {str(name): _keys(value) for name, value in space.items()}
+    _place_unused(tree, parameters, space)
+    _name_inline(tree, parameters, space)
+    tree["parameters"] = parameters
+    _fill_in(tree, gridded=any(isinstance(value, Distribution) and value.gridded for value in drawn))
+    return tree
+
+
+def fingerprint(tree: Tree) -> str:
+    """8 hexadecimal digits of all that may not change while a study goes on."""
+    fixed = {key: value for key, value in tree.items() if key not in _MAY_CHANGE}
+    return hashlib.blake2b(json.dumps(fixed, sort_keys=True).encode(), digest_size=4).hexdigest()
+
+
+def json_like(value: Any) -> Any:
+    """`value` with dicts and lists of its own, and plain numbers in place of NumPy's and torch's."""
+    if isinstance(value, Mapping):
+        return {str(key): json_like(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_like(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return json_like(value.tolist())
+    return value
+
+
+def _keys(value: Any) -> Tree:
+    """A parameter's map in the config. A plain value is a constant; a map is passed on."""
+    if isinstance(value, Distribution):
+        return json_like(value.keys)
+    if isinstance(value, Mapping):
+        return json_like(value)
+    if isinstance(value, (list, tuple)):
+        return {"values": json_like(value)}
+    return {"value": json_like(value)}
+
+
+def _put(tree: Tree, place: Place, value: Any) -> None:
+    """Sets the value at `place`; a word on the way becomes the map `{name: word}`."""
+    for key in place[:-1]:
+        inner = tree.get(key)
+        if not isinstance(inner, dict):
+            tree[key] = inner = {} if inner is None else {"name": inner}
+        tree = inner
+    tree[place[-1]] = value
+
+
+def _merge(tree: Tree, over: Tree) -> None:
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(tree.get(key), dict):
+            _merge(tree[key], value)
+        else:
+            tree[key] = value
+
+
+def _leaves(tree: Any, place: Place = ()) -> Iterator[Tuple[Place, Any]]:
+    if isinstance(tree, (dict, list)):
+        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from _leaves(value, (*place, key))
+    else:
+        yield place, tree
+
+
+def _place_unused(tree: Tree, parameters: Tree, space: Mapping[str, Any]) -> None:
+    """Puts `${name}` where a parameter belongs by its name, if nothing refers to it."""
+    leaves = list(_leaves(tree))
+    used = {name for _, leaf in leaves if isinstance(leaf, str) for name in re.findall(r"\$\{([^}]*)\}", leaf)}
+    held = {id(leaf) for _, leaf in leaves if isinstance(leaf, Distribution)}
+    for name in parameters:
+        if name in used or id(space.get(name)) in held:
+            continue
+        place = ("model", "bind", name) if "." in name else _PARAMETERS.get(name, ("train", "optimizer", name))
+        _put(tree, place, "${" + name + "}")
+
+
+def _name_inline(tree: Tree, parameters: Tree, space: Mapping[str, Any]) -> None:
+    """Puts `${name}` in place of distributions that stand where values do, and the distributions among the parameters."""
+    names = {id(value): str(name) for name, value in space.items() if isinstance(value, Distribution)}
+    inline = [(place, leaf) for place, leaf in _leaves(tree) if isinstance(leaf, Distribution)]
+    short = [_short_name(place) for place, leaf in {id(leaf): (place, leaf) for place, leaf in reversed(inline)}.values()
+             if id(leaf) not in names]
+    for place, distribution in inline:
+        if id(distribution) not in names:
+            name = _short_name(place)
+            if short.count(name) > 1 or name in parameters:
+                name = ".".join(map(str, place[1:]))
+            names[id(distribution)] = name
+            parameters[name] = _keys(distribution)
+        _at(tree, place[:-1])[place[-1]] = "${" + names[id(distribution)] + "}"
+
+
+def _short_name(place: Place) -> str:
+    words = [index for index, key in enumerate(place) if isinstance(key, str)]
+    last = place[words[-1]:]
+    return place[-2] if last == ("name",) and len(place) > 1 else ".".join(map(str, last))
+
+
+def _at(tree: Any, place: Place) -> Any:
+    for key in place:
+        tree = tree[key]
+    return tree
+
+
+def _fill_in(tree: Tree, gridded: bool) -> None:
+    """Defaults that the program does not have: the method of a grid, how many trials, what the metric's goal is."""
+    if tree.get("method") is None:
+        tree["method"] = "grid" if gridded else "random"
+    if tree.get("run_cap") is None and tree["method"] in _NEED_A_CAP:
+        tree["run_cap"] = DEFAULT_TRIALS
+    metric = tree.setdefault("metric", {})
+    if metric.get("name") is None:
+        metric["name"] = "train_loss" if tree["data"].get("validation") is None else "val_loss"
+    if metric.get("goal") is None:
+        metric["goal"] = "maximize" if str(metric["name"]).endswith(_LARGER_IS_BETTER) else "minimize"
+    for key in [key for key, value in tree.items() if value is None]:
+        del tree[key]

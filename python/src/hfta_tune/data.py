@@ -1,0 +1,236 @@
+"""Brings data of any usual kind into arrays by name, and writes them where a config can name them."""
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import shutil
+import tempfile
+from dataclasses import dataclass
+from typing import Any, Dict, List, Optional, Sequence
+
+import numpy as np
+import torch
+
+from .errors import ConfigError
+
+_USUAL_TARGETS = ("y", "labels", "label", "target")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Samples: the model's inputs and the targets by name, each with the samples in its first dimension."""
+
+    inputs: Dict[str, np.ndarray]
+    targets: Dict[str, np.ndarray]  # one at most; none where the model computes its loss
+
+    @property
+    def all(self) -> Dict[str, np.ndarray]:
+        return {**self.inputs, **self.targets}
+
+    def __len__(self) -> int:
+        return len(next(iter(self.inputs.values())))
+
+
+@dataclass(frozen=True)
+class Names:
+    """How the arrays of data are told apart."""
+
+    inputs: Sequence[str]            # arguments of the module's forward, in order
+    target: Optional[str] = None     # the array or column of targets, where the caller named it
+    features: Optional[Sequence[str]] = None  # columns of a table
+    with_targets: bool = True        # False: the model computes its loss, targets may be among its inputs
+
+
+def collect(data: Any, names: Names) -> Arrays:
+    """`data` as arrays: (x, y), a dict, a map-style dataset or a pandas DataFrame (README.md has the forms).
+
+    A dataset is read once, in order: random augmentation is drawn once. Throws ConfigError, which says what was found.
+    """
+    if _is_frame(data):
+        arrays = _from_frame(data, names)
+    elif isinstance(data, dict):
+        arrays = _from_dict(data, names)
+    elif isinstance(data, (tuple, list)):
+        arrays = _from_pair(data, names)
+    elif isinstance(data, (torch.Tensor, np.ndarray)):
+        arrays = Arrays({_input_name(names, 0): to_array(data, "x")}, {})
+    elif isinstance(data, torch.utils.data.DataLoader):
+        raise ConfigError("data: found a DataLoader, wanted its dataset (and batch_size=...)")
+    elif isinstance(data, torch.utils.data.IterableDataset):
+        raise ConfigError("data: found an IterableDataset, wanted a map-style dataset (with __len__ and __getitem__)")
+    elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        arrays = _from_dataset(data, names)
+    else:
+        raise ConfigError(f"data: found {type(data).__name__}, wanted (x, y), a dict of arrays, a map-style dataset or a "
+                          "DataFrame")
+    _check(arrays, names)
+    return arrays
+
+
+def _check(arrays: Arrays, names: Names) -> None:
+    if not arrays.inputs:
+        raise ConfigError("data: found no inputs, wanted at least one array beside the targets")
+    if names.with_targets and not arrays.targets:
+        raise ConfigError(f"data: found no targets among {list(arrays.inputs)}, wanted them as y of (x, y) or as the array "
+                          "that target= names")
+    unfit = [name for name in arrays.all if "/" in name or name.startswith(".")]
+    if unfit:
+        raise ConfigError(f"data: found the names {unfit}, wanted names that files can have")
+    lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.all.items()}
+    if len(set(lengths.values())) != 1 or None in lengths.values() or 0 in lengths.values():
+        raise ConfigError(f"data: found arrays of these lengths, wanted one length above 0: {lengths}")
+
+
+def to_array(value: Any, name: str) -> np.ndarray:
+    """A tensor, an array or a list of numbers as an array on the CPU; bfloat16, which NumPy lacks, as float32."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise ConfigError(f"data: {name}: found {type(value).__name__} of type {array.dtype}, wanted numbers")
+    return array
+
+
+def _input_name(names: Names, position: int) -> str:
+    return names.inputs[position] if position < len(names.inputs) else f"x{position}"
+
+
+def _target_name(inputs: Dict[str, Any], names: Names) -> str:
+    return next(name for name in (names.target, "y", "target", "targets") if name and name not in inputs)
+
+
+def _from_pair(data: Sequence[Any], names: Names) -> Arrays:
+    if len(data) != 2:
+        raise ConfigError(f"data: found {len(data)} parts, wanted (x, y); several inputs are ((x1, x2), y) or a dict")
+    x, y = data
+    if isinstance(x, dict):
+        inputs = {str(name): to_array(value, name) for name, value in x.items()}
+    else:
+        parts = x if isinstance(x, (tuple, list)) and x and hasattr(x[0], "shape") else (x,)
+        inputs = {_input_name(names, i): to_array(part, _input_name(names, i)) for i, part in enumerate(parts)}
+    return Arrays(inputs, {} if y is None else {_target_name(inputs, names): to_array(y, "y")})
+
+
+def _from_dict(data: Dict[Any, Any], names: Names) -> Arrays:
+    arrays = {str(name): to_array(value, str(name)) for name, value in data.items()}
+    target = _target_among(arrays, names)
+    inputs = {name: array for name, array in arrays.items() if name != target}
+    return Arrays(inputs, {} if target is None else {target: arrays[target]})
+
+
+def _target_among(arrays: Dict[str, Any], names: Names) -> Optional[str]:
+    if names.target is not None:
+        if names.target not in arrays:
+            raise ConfigError(f"target: found '{names.target}', wanted one of {list(arrays)}")
+        return names.target
+    others = [name for name in arrays if name not in names.inputs]
+    if len(others) == 1:
+        return others[0]
+    usual = [name for name in _USUAL_TARGETS if name in (others or arrays)]
+    return usual[0] if usual and (others or names.with_targets) else None
+
+
+def _is_frame(data: Any) -> bool:
+    return type(data).__name__ == "DataFrame" and type(data).__module__.split(".")[0] == "pandas"
+
+
+def _from_frame(frame: Any, names: Names) -> Arrays:
+    if names.target is None or names.target not in frame.columns:
+        raise ConfigError(f"target: found {names.target!r}, wanted a column of the DataFrame: {list(frame.columns)}")
+    features = [column for column in frame.columns if column != names.target]
+    if names.features is not None:
+        features = list(names.features)
+        missing = [column for column in features if column not in frame.columns]
+        if missing:
+            raise ConfigError(f"features: found {missing}, wanted columns of the DataFrame: {list(frame.columns)}")
+    for column in [*features, names.target]:
+        if frame[column].dtype.kind not in "biuf":
+            raise ConfigError(f"data: column '{column}': found {frame[column].dtype}, wanted numbers; encode it first, for "
+                              "example with pandas.get_dummies or .cat.codes")
+        if frame[column].isna().any():
+            raise ConfigError(f"data: column '{column}': found {int(frame[column].isna().sum())} missing values, wanted none")
+    x = np.stack([frame[column].to_numpy().astype(np.float32) for column in features], axis=1)
+    return Arrays({_input_name(names, 0): x}, {_target_name({_input_name(names, 0): x}, names): frame[names.target].to_numpy()})
+
+
+def _from_dataset(dataset: Any, names: Names) -> Arrays:
+    rows = _tensors(dataset)
+    if rows is not None:
+        return _from_tuple(rows, names)
+    items = [dataset[index] for index in range(len(dataset))]
+    if not items:
+        raise ConfigError("data: found a dataset of no samples")
+    if isinstance(items[0], dict):
+        return _from_dict({name: _stack([item[name] for item in items], str(name)) for name in items[0]}, names)
+    if not isinstance(items[0], (tuple, list)):
+        return _from_tuple([_stack(items, "x")], names)
+    if len(items[0]) == 2 and isinstance(items[0][0], dict):
+        inputs = {name: _stack([item[0][name] for item in items], str(name)) for name in items[0][0]}
+        return _from_pair((inputs, _stack([item[1] for item in items], "y")), names)
+    return _from_tuple([_stack([item[i] for item in items], f"part {i}") for i in range(len(items[0]))], names)
+
+
+def _from_tuple(parts: Sequence[Any], names: Names) -> Arrays:
+    """Inputs in order and, behind them, the targets where there are any."""
+    if len(parts) == 1 or (not names.with_targets and len(parts) <= len(names.inputs)):
+        return _from_pair((tuple(parts), None), names)
+    return _from_pair((tuple(parts[:-1]), parts[-1]), names)
+
+
+def _tensors(dataset: Any) -> Optional[List[torch.Tensor]]:
+    """The tensors of a TensorDataset, or of a subset of one, without reading sample by sample; None for others."""
+    if type(dataset) is torch.utils.data.TensorDataset:
+        return list(dataset.tensors)
+    if type(dataset) is torch.utils.data.Subset:
+        whole = _tensors(dataset.dataset)
+        return whole if whole is None else [tensor[list(dataset.indices)] for tensor in whole]
+    return None
+
+
+def _stack(values: List[Any], name: str) -> np.ndarray:
+    try:
+        return np.stack([to_array(value, name) for value in values])
+    except ConfigError as error:
+        raise ConfigError(f"{error} (of a dataset, such as transform=ToTensor() gives)") from None
+    except ValueError as error:
+        shapes = sorted({tuple(np.shape(value)) for value in values})[:3]
+        raise ConfigError(f"data: {name}: found samples of shapes {shapes}, wanted one shape") from error
+
+
+def write(arrays: Arrays, folder: pathlib.Path) -> str:
+    """Writes the arrays as .npy files into a folder of `folder` that is named after their content, and returns its name.
+
+    Writes nothing if it is there. The folder appears complete or not at all.
+    """
+    name = f"data-{digest(arrays)}"
+    if (folder / name).is_dir():
+        return name
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = pathlib.Path(tempfile.mkdtemp(prefix=".data-", dir=folder))
+    try:
+        for key, array in arrays.all.items():
+            np.save(fresh / f"{key}.npy", np.ascontiguousarray(array))
+        fresh.chmod(0o755)
+        os.rename(fresh, folder / name)
+    except OSError:
+        if not (folder / name).is_dir():  # else another process was first, with the same content
+            raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return name
+
+
+def digest(arrays: Arrays) -> str:
+    """16 hexadecimal digits of names, types, shapes and bytes."""
+    content = hashlib.blake2b(digest_size=8)
+    for name, array in arrays.all.items():
+        content.update(f"{name} {array.dtype.str} {array.shape};".encode())
+        content.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return content.hexdigest()
+
+
+def example_of(arrays: Arrays, count: int) -> Dict[str, torch.Tensor]:
+    """The inputs of the first `count` samples, or of as many as there are, as tensors of their own."""
+    return {name: torch.from_numpy(np.array(array[:count])) for name, array in arrays.inputs.items()}

@@ -1,0 +1,270 @@
+"""Exports a module as the two graphs that the program reads: the one that trains and the one that evaluates."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import inspect
+import os
+import pathlib
+import tempfile
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, Union
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from . import check
+from .errors import ExportError
+
+Example = Union[torch.Tensor, Tuple[Any, ...], Mapping[str, Any]]
+Batch = Union[None, int, Any]  # Any: a torch.export.Dim
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Model files, and what a config has to know of them."""
+
+    path: pathlib.Path
+    evaluation: Optional[pathlib.Path]
+    inputs: Tuple[str, ...]          # arguments of forward, in the order of the example
+    batch: Optional[int]             # the only batch size that the training graph takes; None: any
+    fixed_because: Optional[str]     # why it is fixed though an open one was wanted
+
+
+def export(module: nn.Module, example: Example, path: Union[str, "os.PathLike[str]"] = "model.pt2", batch: Batch = None,
+           evaluation: bool = True, dtype: Optional[torch.dtype] = None) -> Exported:
+    """Writes `path`, the graph that trains, and beside it `<path's stem>.eval.pt2`, the graph that evaluates.
+
+    example: a tensor, a tuple of positional arguments or a dict of named ones, each with the batch as its first
+      dimension, of two samples or more; or the example that `batch` cuts to size.
+    batch: None leaves the batch size open (`batch_size` is free); if torch.export cannot, the example's size is kept
+      and a warning says why. An int fixes it. A torch.export.Dim bounds it.
+    evaluation: whether the second graph is written.
+    dtype: what floating parameters, buffers and inputs are cast to first; None leaves them.
+
+    A module in training mode is exported with the mode that each submodule is in: a frozen backbone in eval() stays so.
+    A module that is in evaluation mode as a whole is exported after train(). The module itself is not changed: a copy
+    on the CPU is exported. The files are read back, run on the example, and compared with the module, in both modes; where
+    the program is found, it makes one training step. Throws ExportError, and writes nothing then.
+    """
+    programs = export_programs(module, example, batch, evaluation, dtype)
+    return write(programs, pathlib.Path(path), check.with_program)
+
+
+@dataclass(frozen=True)
+class Traceable:
+    """A copy of a module, and the example that it is traced with."""
+
+    module: nn.Module
+    args: Tuple[Any, ...]
+    kwargs: Dict[str, Any]
+    modes: Dict[nn.Module, bool]     # of the copy, in training
+    inputs: Tuple[str, ...]
+
+    def in_training(self) -> nn.Module:
+        """The module with each part in the mode that it is trained in."""
+        for part, mode in self.modes.items():
+            part.training = mode
+        return self.module
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Both exports in memory, and what they were made from."""
+
+    source: Traceable
+    training: ExportedProgram
+    evaluation: Optional[ExportedProgram]
+    batch: Optional[int]             # as in Exported
+    fixed_because: Optional[str]
+
+
+def export_programs(module: nn.Module, example: Example, batch: Batch = None, evaluation: bool = True,
+                    dtype: Optional[torch.dtype] = None) -> Programs:
+    """Both exports of a copy of the module. Throws ExportError."""
+    try:
+        own = copy.deepcopy(module).cpu()
+    except Exception as error:
+        raise ExportError(f"{_name(module)} cannot be copied: {error}") from error
+    if not module.training:
+        own.train()
+    if dtype is not None:
+        own.to(dtype)
+    own.zero_grad(set_to_none=True)
+    modes = {part: part.training for part in own.modules()}
+    args, kwargs = _arguments(example, dtype)
+    size = _batch_size(args, kwargs)
+    if isinstance(batch, int):
+        (args, kwargs), size = check.resized((args, kwargs), size, batch), batch
+    bound = _bound(own, args, kwargs)
+    source = Traceable(own, args, kwargs, modes, tuple(kwargs or _input_names(bound)))
+    check.runs(source)
+    return _exported(source, bound, size, batch, evaluation)
+
+
+def write(programs: Programs, path: pathlib.Path,
+          further_check: Callable[[Exported, Programs], None] = lambda exported, programs: None) -> Exported:
+    """Writes the files, each complete or not at all, after they have been read back and compared with the module, and
+    `further_check` of them has not thrown."""
+    beside = path.with_name(f"{path.stem}.eval{path.suffix}") if programs.evaluation is not None else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as folder:
+        fresh = pathlib.Path(folder)
+        tried = Exported(fresh / path.name, beside and fresh / beside.name, programs.source.inputs, programs.batch,
+                         programs.fixed_because)
+        torch.export.save(programs.training, tried.path)
+        if programs.evaluation is not None and tried.evaluation is not None:
+            torch.export.save(programs.evaluation, tried.evaluation)
+        check.read_back(programs, tried)
+        further_check(tried, programs)
+        if beside is not None and tried.evaluation is not None:
+            os.replace(tried.evaluation, beside)
+        os.replace(tried.path, path)
+    return dataclasses.replace(tried, path=path, evaluation=beside)
+
+
+def digest(programs: Programs, with_weights: bool = True) -> str:
+    """16 hexadecimal digits of what the exports compute. Files differ from one export to the next, this does not.
+
+    with_weights: whether values of trained parameters count; shapes and the values of the rest always do.
+    """
+    content = hashlib.blake2b(digest_size=8)
+    for program in filter(None, (programs.training, programs.evaluation)):
+        content.update(program.graph_module.code.encode())
+        content.update(repr(program.graph_signature.user_outputs).encode())
+        content.update(repr(program.module_call_graph[0].signature.out_spec).encode())
+        content.update(repr(sorted(map(str, program.range_constraints.values()))).encode())
+    trained = {name for name, weight in programs.source.module.named_parameters(remove_duplicate=False) if weight.requires_grad}
+    tensors = {**programs.source.module.state_dict(keep_vars=True), **programs.training.constants}
+    for name, tensor in sorted(tensors.items()):
+        form = f"{getattr(tensor, 'dtype', '')} {tuple(getattr(tensor, 'shape', ()))}"
+        content.update(f"{name} {form} {name in trained};".encode())
+        if isinstance(tensor, torch.Tensor) and (with_weights or name not in trained):
+            content.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return content.hexdigest()
+
+
+def _name(module: nn.Module) -> str:
+    return type(module).__name__
+
+
+def _arguments(example: Example, dtype: Optional[torch.dtype]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    def cast(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        value = value.detach().cpu()
+        return value.to(dtype) if dtype is not None and value.is_floating_point() else value
+
+    if isinstance(example, Mapping):
+        return (), {str(name): pytree.tree_map(cast, value) for name, value in example.items()}
+    parts = example if isinstance(example, (tuple, list)) else (example,)
+    return tuple(pytree.tree_map(cast, part) for part in parts), {}
+
+
+def _batch_size(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> int:
+    sizes = [leaf.shape[0] for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.dim()]
+    if not sizes:
+        raise ExportError("example: found no tensor with a dimension, wanted inputs with the batch first")
+    return sizes[0]
+
+
+def _bound(module: nn.Module, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
+    try:
+        return dict(_signature(module).bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        raise ExportError(f"example: does not fit {_name(module)}.forward: {error}") from error
+
+
+def _input_names(bound: Dict[str, Any]) -> Iterator[str]:
+    for name, value in bound.items():
+        if isinstance(value, tuple):  # of *args
+            yield from (f"{name}_{i}" for i, _ in enumerate(value))
+        elif isinstance(value, dict):
+            yield from value
+        else:
+            yield name
+
+
+def _exported(source: Traceable, bound: Dict[str, Any], size: int, batch: Batch, evaluation: bool) -> Programs:
+    """Both graphs with an open batch where that is wanted and possible, at the example's batch otherwise."""
+    def traced(dim: Any, fixed: Optional[int] = None, because: Optional[str] = None) -> Programs:
+        shapes = None if dim is None else pytree.tree_map(
+            lambda leaf: {0: dim} if isinstance(leaf, torch.Tensor) and leaf.dim() and leaf.shape[0] == size else None, bound)
+        training = _export_as(source.in_training(), source, shapes)
+        eval_graph = _export_as(source.module.eval(), source, shapes) if evaluation else None
+        return Programs(source, training, eval_graph, fixed, because)
+
+    if isinstance(batch, int):
+        return traced(None, batch)
+    reason = "the example has one sample, and an open batch wants two or more" if size < 2 else ""
+    for dim in [] if reason else [batch] if batch is not None else [torch.export.Dim("batch"), torch.export.Dim.AUTO]:
+        try:
+            found = traced(dim)
+            if check.batch_is_open(found.training):
+                return found
+            reason = reason or f"it finds that the module runs with {size} samples only"
+        except ExportError as error:
+            reason = reason or str(error)
+    found = traced(None, size, reason)  # what this throws is not about the batch
+    warnings.warn(f"the batch size is fixed at {size}, since torch.export cannot leave it open: {reason}", stacklevel=4)
+    return found
+
+
+def _export_as(module: nn.Module, source: Traceable, shapes: Any) -> ExportedProgram:
+    """torch.export.export of the module as it stands, on a copy of its own: tracing leaves marks on some modules."""
+    traced = copy.deepcopy(module)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.export.export(traced, source.args, source.kwargs, dynamic_shapes=shapes)
+    except Exception as error:
+        raise ExportError(f"torch.export cannot export {_name(module)}: {_first_lines(error)}") from error
+
+
+def _first_lines(error: Exception) -> str:
+    """What torch says, without its advice on logging, and each line once."""
+    lines = [line.split(" For more information")[0].strip(" -") for line in str(error).splitlines()]
+    return " ".join(list(dict.fromkeys(filter(None, lines)))[:3])[:400] or type(error).__name__
+
+
+def input_names(module: nn.Module) -> Tuple[str, ...]:
+    """The arguments of the module's forward that have names of their own. Throws ExportError for TorchScript."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return tuple(name for name, parameter in _signature(module).parameters.items() if parameter.kind in kinds)
+
+
+def _signature(module: nn.Module) -> inspect.Signature:
+    try:
+        return inspect.signature(module.forward)
+    except ValueError as error:
+        raise ExportError(f"found {_name(module)}, wanted a module of Python code: {error}") from error
+
+
+def fitting(module: nn.Module, samples: Mapping[str, torch.Tensor]) -> Example:
+    """An example for `export` out of samples by name: named arguments if forward has all these names, else in order.
+
+    Floating samples get the type of the module's parameters. Integers become int64, or that type if the module does not
+    take integers (images of bytes).
+    """
+    weights = [weight.dtype for weight in module.parameters() if weight.is_floating_point()]
+    floating = weights[0] if weights else torch.float32
+    names = input_names(module)
+
+    def as_example(integers: torch.dtype) -> Example:
+        cast = {name: value if value.dtype == torch.bool else value.to(floating if value.is_floating_point() else integers)
+                for name, value in samples.items()}
+        return cast if len(cast) > 1 and all(name in names for name in cast) else tuple(cast.values())
+    example = as_example(torch.int64)
+    if any(not value.is_floating_point() and value.dtype != torch.bool for value in samples.values()):
+        own = copy.deepcopy(module).cpu().eval()
+        args, kwargs = _arguments(example, None)
+        try:
+            with torch.no_grad():
+                own(*args, **kwargs)
+        except Exception:  # whatever the module says of integers: if it is not about them, the export says it again
+            return as_example(floating)
+    return example

@@ -1,0 +1,56 @@
+"""What is tuned: a module, or a function that makes one for each value of the parameters that change its shape."""
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Union
+
+import torch
+from torch import nn
+
+from .errors import ConfigError
+from .space import Distribution
+
+Source = Union[nn.Module, Callable[..., nn.Module]]
+Values = Dict[str, Any]
+
+
+def arguments_of(source: Source, names: Iterator[str]) -> List[str]:
+    """Those of `names` that the function takes as arguments; none if the source is a module."""
+    if isinstance(source, nn.Module):
+        return []
+    taken = inspect.signature(source).parameters
+    return [name for name in names if name in taken]
+
+
+def variants(source: Source, space: Mapping[str, Any]) -> List[Values]:
+    """The arguments that the function is called with: every combination of the values of `space` under their names.
+
+    One empty combination if the source is a module. Throws ConfigError for a parameter that is not a choice of whole
+    numbers or words.
+    """
+    values: Dict[str, List[Any]] = {}
+    for name in arguments_of(source, iter(space)):
+        given = space[name]
+        values[name] = given.keys.get("values", [None]) if isinstance(given, Distribution) else [given]
+        if not all(isinstance(value, (int, str)) and not isinstance(value, bool) for value in values[name]):
+            raise ConfigError(f"space: {name}: found {given!r}, wanted choice([...]) of whole numbers or words, since it is "
+                              "an argument of the function that makes the module: one model is exported for each")
+    return [dict(zip(values, combination)) for combination in itertools.product(*values.values())]
+
+
+def make(source: Source, values: Values, seed: int = 0) -> nn.Module:
+    """The module for these values. Weights that a function draws follow from `seed`; the state of random numbers stays."""
+    if isinstance(source, nn.Module):
+        return source
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return source(**values)
+
+
+def copy_for(source: Source, params: Mapping[str, Any]) -> nn.Module:
+    """A module of its own, on the CPU, of the shape that a trial with these parameters has."""
+    if isinstance(source, nn.Module):
+        return copy.deepcopy(source).cpu()
+    return make(source, {name: params[name] for name in arguments_of(source, iter(params))}).cpu()

@@ -1,0 +1,150 @@
+"""Writes what a study runs from: model, data and config, each under a name that follows from its content."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import re
+import tempfile
+import types
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+import torch
+from torch import nn
+
+from . import config as configs
+from . import data as datas
+from . import exporting, modules, yaml
+from .errors import ConfigError
+from .program import store_file
+
+Spec = Union[None, str, Mapping[str, Any]]
+_EXAMPLES = 4  # samples that a module is exported with
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that is ready to run."""
+
+    config: pathlib.Path
+    storage: pathlib.Path
+    name: str
+
+
+def prepare(arguments: Mapping[str, Any]) -> Prepared:
+    """Writes model, data and config for these arguments of `tune`, all of them, by name."""
+    a = types.SimpleNamespace(**arguments)
+    store = store_file(a.storage)
+    folder = store.with_name(store.name + ".inputs")
+    variants = modules.variants(a.module, a.space or {})
+    first = modules.make(a.module, variants[0], a.seed)
+    names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss))
+    data_keys, arrays = _write_data(a.data, a.validation, a.test, names, folder)
+    method, method_keys = _method(a.method)
+    given = {
+        "study": a.name, "storage": f"../{store.name}", "seed": a.seed, "method": method, **method_keys,
+        "early_stopping": a.early_stopping, "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
+        "model": {"file": _file_of(variants[0])}, "data": {**data_keys, "batch_size": a.batch_size},
+        "train": {"epochs": a.epochs, "loss": a.loss, "optimizer": a.optimizer},
+        "array": {} if a.device is None else {"device": a.device},
+    }
+    tree = configs.build(a.space, given, a.more, a.config)
+    if tree["model"]["file"] == _file_of(variants[0]):
+        _write_models(a, variants, arrays, tree, folder)
+    tree["study"] = tree.get("study") or f"{_word(type(first).__name__)}-{configs.fingerprint(tree)}"
+    path = folder / f"{_word(tree['study'])}.yaml"
+    _write_text(path, yaml.dump(tree))
+    return Prepared(path, store, tree["study"])
+
+
+def _computes_loss(loss: Spec) -> bool:
+    return isinstance(loss, Mapping) and "name" not in loss
+
+
+def _method(method: Spec) -> Tuple[Any, Dict[str, Any]]:
+    if not isinstance(method, Mapping):
+        return method, {}
+    options = dict(method)
+    name = options.pop("name", None)
+    return name, {name: options} if options else {}
+
+
+def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
+                folder: pathlib.Path) -> Tuple[Dict[str, Any], Optional[datas.Arrays]]:
+    """The config's keys for the data, and the training data where they are not a file already."""
+    if isinstance(data, (str, os.PathLike)):
+        keys: Dict[str, Any] = {"train": os.path.abspath(data)}
+        if names.target is not None:
+            keys["target" if re.search(r"[.][ct]sv([.]gz)?$", str(data)) else "y"] = names.target
+        if names.features is not None:
+            keys["features"] = list(names.features)
+        arrays = None
+    else:
+        arrays = datas.collect(data, names)
+        keys = {"train": datas.write(arrays, folder), "x": list(arrays.inputs), **{"y": name for name in arrays.targets}}
+    for key, part in (("validation", validation), ("test", test)):
+        if part is None:
+            continue
+        if isinstance(part, (str, os.PathLike)):
+            keys[key] = os.path.abspath(part)
+        elif isinstance(part, (int, float)):
+            keys[key] = part
+        else:
+            other = datas.collect(part, names)
+            if arrays is not None and list(other.all) != list(arrays.all):
+                raise ConfigError(f"{key}: found the arrays {list(other.all)}, wanted those of the data, {list(arrays.all)}")
+            keys[key] = datas.write(other, folder)
+    return keys, arrays
+
+
+def _file_of(variant: modules.Values) -> str:
+    """A model's file as the config names it, below the folder of its models: it has `${name}` where variants differ."""
+    return ".".join(["model", *(f"{name}-${{{name}}}" for name in variant)]) + ".pt2"
+
+
+def _write_models(a: types.SimpleNamespace, variants: List[modules.Values], arrays: Optional[datas.Arrays],
+                  tree: Dict[str, Any], folder: pathlib.Path) -> None:
+    """Exports each variant into a folder whose name follows from what they compute, and names the files in `tree`."""
+    exported = [_programs(modules.make(a.module, variant, a.seed), arrays, a.example, tree) for variant in variants]
+    with_weights = tree["model"].get("init") != "fresh" or "freeze" in tree["model"]
+    digests = [exporting.digest(programs, with_weights) for programs in exported]
+    place = "model-" + hashlib.blake2b(repr([variants, digests]).encode(), digest_size=8).hexdigest()
+    for variant, programs in zip(variants, exported):
+        file = folder / place / _file_of(variant).replace("${", "{").format(**variant)
+        if not (file.exists() and file.with_suffix(".eval.pt2").exists()):
+            exporting.write(programs, file)
+    pattern = f"{place}/{_file_of(variants[0])}"
+    tree["model"] = {**tree["model"], "file": pattern, "evaluation": tree["model"].get("evaluation", pattern[:-3] + "eval.pt2")}
+
+
+def _programs(module: nn.Module, arrays: Optional[datas.Arrays], example: Optional[exporting.Example],
+              tree: Dict[str, Any]) -> exporting.Programs:
+    """The module's exports, with an open batch or that of the study."""
+    if example is None:
+        if arrays is None:
+            raise ConfigError("example: found none, wanted the module's inputs, since the data are a file")
+        example = exporting.fitting(module, datas.example_of(arrays, _EXAMPLES))
+    dtype = torch.float64 if tree["train"].get("dtype") == "float64" else None
+    programs = exporting.export_programs(module, example, dtype=dtype)
+    size = tree["data"]["batch_size"]
+    if programs.fixed_because is not None and isinstance(size, int) and size != programs.batch:
+        programs = exporting.export_programs(module, example, batch=size, dtype=dtype)
+    return programs
+
+
+def _word(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)
+
+
+def _write_text(path: pathlib.Path, text: str) -> None:
+    """Writes the file complete or not at all, unless it has this text already."""
+    with contextlib.suppress(FileNotFoundError):
+        if path.read_text(encoding="utf-8") == text:
+            return
+    handle, fresh = tempfile.mkstemp(prefix=".config-", dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(fresh, 0o644)
+    os.replace(fresh, path)

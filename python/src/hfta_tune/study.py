@@ -1,0 +1,149 @@
+"""A study that was run: its trials, curves and weights."""
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Union
+
+import torch
+from torch import nn
+
+from . import modules
+from .errors import HftaError
+from .program import call, store_file
+from .safetensors import load_file
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training. States are Optuna's: COMPLETE, PRUNED, FAIL, RUNNING, WAITING."""
+
+    number: int
+    state: str
+    value: Optional[float]             # of the study's metric; None if there is none
+    params: Dict[str, Any]
+    epochs: int                        # trained so far
+    metrics: Dict[str, float] = field(repr=False)  # of its last epoch; of the best trial also test_*
+    duration_s: Optional[float] = field(repr=False, default=None)
+    reason: Optional[str] = None       # why it failed
+
+
+class Study:
+    """A study in a store, as it was when this object was made or `refresh` was called last.
+
+    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`), `module` (or None) can be read.
+    """
+
+    def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
+                 module: Optional[modules.Source] = None) -> None:
+        self.storage = str(store_file(storage))
+        self.module = module
+        self._name = name
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Reads the study anew; it may be running. Throws StorageError, and ConfigError where there is no such study."""
+        report = json.loads(call(["report", *self._here(self._name), "--format", "json"]))
+        self.name: str = report["study"]
+        self.metric: str = report["metric"]
+        self.direction: str = report["direction"]
+        best = report["best"]
+        self._best = None if best is None else _trial(best)
+        self.trials: List[Trial] = [_trial(entry) for entry in report["trials"]]
+
+    def _here(self, name: Optional[str]) -> List[str]:
+        return [*([] if name is None else [name]), "--storage", self.storage]
+
+    @property
+    def best(self) -> Trial:
+        """The best COMPLETE trial. Throws HftaError if there is none."""
+        if self._best is None:
+            raise HftaError(f"study {self.name}: no trial is COMPLETE")
+        return self._best
+
+    def best_module(self, number: Optional[int] = None) -> nn.Module:
+        """A copy of the module, on the CPU and in evaluation mode, with the weights of the best trial, or of trial `number`.
+
+        The weights are those that the trial's value was measured on. Throws ConfigError if they are not kept (`keep=`), and
+        HftaError if the study was loaded without its module.
+        """
+        if self.module is None:
+            raise HftaError(f"study {self.name}: no module to load weights into: load_study(storage, name, module=...)")
+        weights = self.weights(number)
+        trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
+        module = modules.copy_for(self.module, trial.params if trial else {})
+        sample = next((tensor for tensor in weights.values() if tensor.is_floating_point()), None)
+        if sample is not None:
+            module.to(sample.dtype)
+        module.load_state_dict(weights, strict=True)
+        return module.eval()
+
+    def weights(self, number: Optional[int] = None) -> Dict[str, torch.Tensor]:
+        """The state dict of the best trial, or of trial `number`."""
+        which = [] if number is None else ["--trial", str(number)]
+        with tempfile.TemporaryDirectory(prefix="hfta-tune-") as folder:
+            file = os.path.join(folder, "weights.safetensors")
+            call(["export", *self._here(self.name), "--output", file, *which])
+            return load_file(file)
+
+    def curves(self) -> Dict[int, Dict[str, List[float]]]:
+        """Of each trial by number, each metric's values, one per epoch, from the first. NaN where a value is not finite."""
+        curves: Dict[int, Dict[str, List[float]]] = {}
+        for line in call(["report", *self._here(self.name), "--format", "events"]).splitlines():
+            event = json.loads(line)
+            if event["event"] != "epoch_ended":
+                continue
+            for metric, value in event["metrics"].items():
+                values = curves.setdefault(event["trial"], {}).setdefault(metric, [])
+                values.extend([math.nan] * (event["epoch"] - 1 - len(values)))
+                values.append(math.nan if value is None else value)
+        return dict(sorted(curves.items()))
+
+    def dataframe(self) -> Any:
+        """The trials as a pandas DataFrame, by number: state, value, epochs, duration_s, reason, `params.*`, `metrics.*`.
+
+        Throws ImportError where pandas is missing."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("Study.dataframe needs pandas: pip install pandas; Study.trials needs nothing") from error
+        rows = [{"number": trial.number, "state": trial.state, "value": trial.value, "epochs": trial.epochs,
+                 "duration_s": trial.duration_s, "reason": trial.reason,
+                 **{f"params.{name}": value for name, value in trial.params.items()},
+                 **{f"metrics.{name}": value for name, value in trial.metrics.items()}} for trial in self.trials]
+        return pandas.DataFrame(rows, columns=None if rows else ["number", "state", "value"]).set_index("number")
+
+    def optuna(self) -> Any:
+        """The same study as an `optuna.Study`, on the same store: for its plots, importances and dashboard."""
+        try:
+            import optuna
+        except ImportError as error:
+            raise ImportError("Study.optuna needs Optuna: pip install optuna; Study.trials needs nothing") from error
+        return optuna.load_study(study_name=self.name, storage=f"sqlite:///{self.storage}")
+
+    def __repr__(self) -> str:
+        states: Dict[str, int] = {}
+        for trial in self.trials:
+            states[trial.state] = states.get(trial.state, 0) + 1
+        counts = ", ".join(f"{count} {state}" for state, count in states.items())
+        best = f", best {self.metric} {self._best.value:.6g} (trial {self._best.number})" if self._best else ""
+        return f"Study('{self.name}', {len(self.trials)} trials: {counts}{best})"
+
+
+def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
+               module: Optional[modules.Source] = None) -> Study:
+    """A study of a store, which may also be running or made by the program alone.
+
+    name: may be left out if the store has one study. module: what `best_module` copies, or makes it with. Throws
+    StorageError and ConfigError.
+    """
+    return Study(storage, name, module)
+
+
+def _trial(entry: Dict[str, Any]) -> Trial:
+    return Trial(entry["number"], entry["state"], entry["value"], entry["params"], entry["epochs"],
+                 {name: math.nan if value is None else value for name, value in entry["metrics"].items()},
+                 entry.get("duration_s"), entry.get("reason"))

@@ -1,0 +1,145 @@
+"""Forms of data, as tables of cases: what becomes of each, and what is refused."""
+import unittest
+
+import numpy as np
+import torch
+from support import Case
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
+
+from hfta_tune import data as datas
+from hfta_tune.errors import ConfigError
+
+X = np.arange(12, dtype=np.float32).reshape(6, 2)
+Z = np.arange(6, dtype=np.int64)
+Y = np.arange(6, dtype=np.int64) % 3
+
+
+class Items(Dataset):
+    """A map-style dataset over a function of the index."""
+
+    def __init__(self, item):
+        self._item = item
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return self._item(index)
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter([(X[0], Y[0])])
+
+
+def names(*inputs, **more):
+    return datas.Names(inputs or ("x",), **more)
+
+
+TENSORS = TensorDataset(torch.tensor(X), torch.tensor(Y))
+
+FORMS = [
+    # data, names, inputs, targets
+    ("arrays", (X, Y), names("image"), {"image": X}, {"y": Y}),
+    ("tensors", (torch.tensor(X), torch.tensor(Y)), names(), {"x": X}, {"y": Y}),
+    ("a list", [X, list(Y)], names(), {"x": X}, {"y": Y}),
+    ("bfloat16", (torch.tensor(X).bfloat16(), Y), names(), {"x": X}, {"y": Y}),
+    ("an input named y", (X, Y), names("y"), {"y": X}, {"target": Y}),
+    ("inputs in order", ((X, Z), Y), names("a", "b"), {"a": X, "b": Z}, {"y": Y}),
+    ("inputs by name", ({"b": Z, "a": X}, Y), names("a", "b"), {"b": Z, "a": X}, {"y": Y}),
+    ("a dict", {"a": X, "b": Z, "t": Y}, names("a", "b"), {"a": X, "b": Z}, {"t": Y}),
+    ("a dict of x and y", {"x": X, "y": Y}, names("images"), {"x": X}, {"y": Y}),
+    ("targets among the arguments", {"a": X, "labels": Y}, names("a", "labels"), {"a": X}, {"labels": Y}),
+    ("a target that is named", {"a": X, "b": Z, "t": Y}, names("a", "b", "t", target="t"), {"a": X, "b": Z}, {"t": Y}),
+    ("a loss in the model", {"a": X, "labels": Y}, names("a", "labels", with_targets=False), {"a": X, "labels": Y}, {}),
+    ("inputs alone", X, names(with_targets=False), {"x": X}, {}),
+    ("a pair without targets", (X, None), names(with_targets=False), {"x": X}, {}),
+    ("TensorDataset", TENSORS, names(), {"x": X}, {"y": Y}),
+    ("TensorDataset of three", TensorDataset(*map(torch.tensor, (X, Z, Y))), names("a", "b"), {"a": X, "b": Z}, {"y": Y}),
+    ("Subset", Subset(TENSORS, [3, 1]), names(), {"x": X[[3, 1]]}, {"y": Y[[3, 1]]}),
+    ("Subset of a Subset", Subset(Subset(TENSORS, [3, 1, 2]), [2]), names(), {"x": X[[2]]}, {"y": Y[[2]]}),
+    ("pairs", Items(lambda i: (torch.tensor(X[i]), int(Y[i]))), names(), {"x": X}, {"y": Y}),
+    ("Subset of pairs", Subset(Items(lambda i: (X[i], Y[i])), [4, 0]), names(), {"x": X[[4, 0]]}, {"y": Y[[4, 0]]}),
+    ("triples", Items(lambda i: (X[i], Z[i], Y[i])), names("a", "b"), {"a": X, "b": Z}, {"y": Y}),
+    ("dicts", Items(lambda i: {"a": X[i], "labels": Y[i]}), names("a"), {"a": X}, {"labels": Y}),
+    ("a dict and targets", Items(lambda i: ({"a": X[i], "b": Z[i]}, Y[i])), names("a", "b"), {"a": X, "b": Z}, {"y": Y}),
+    ("items alone", Items(lambda i: X[i]), names(with_targets=False), {"x": X}, {}),
+    ("tuples of inputs", Items(lambda i: (X[i], Y[i])), names("a", "labels", with_targets=False), {"a": X, "labels": Y}, {}),
+]
+
+REFUSED = [
+    ("three arrays", (X, Z, Y), names(), r"found 3 parts, wanted \(x, y\)"),
+    ("lengths", (X, Y[:4]), names(), r"wanted one length above 0: \{'x': 6, 'y': 4\}"),
+    ("no samples", (X[:0], Y[:0]), names(), "wanted one length above 0"),
+    ("no targets", {"a": X, "b": Z}, names("a", "b"), "found no targets among .*target="),
+    ("a target that is not there", {"x": X, "y": Y}, names(target="z"), r"target: found 'z', wanted one of \['x', 'y'\]"),
+    ("a path for a name", {"a/b": X, "y": Y}, names(), r"found the names \['a/b'\]"),
+    ("words", (np.array(["a"] * 6), Y), names(), "x: found .*wanted numbers"),
+    ("DataLoader", DataLoader(TENSORS), names(), "found a DataLoader, wanted its dataset"),
+    ("IterableDataset", Stream(), names(), "found an IterableDataset, wanted a map-style"),
+    ("a number", 3, names(), "found int, wanted"),
+    ("ragged samples", Items(lambda i: (X[i][:1 + i % 2], Y[i])), names(), "found samples of shapes .*wanted one shape"),
+    ("objects", Items(lambda i: (object(), Y[i])), names(), "wanted numbers .*ToTensor"),
+]
+
+
+class Forms(Case):
+    def test_forms(self):
+        for label, data, wanted_names, inputs, targets in FORMS:
+            with self.subTest(label):
+                found = datas.collect(data, wanted_names)
+                self.assertEqual(list(found.inputs), list(inputs))
+                self.assertEqual(list(found.targets), list(targets))
+                for name, wanted in {**inputs, **targets}.items():
+                    np.testing.assert_array_equal(found.all[name], wanted)
+
+    def test_refused(self):
+        for label, data, wanted_names, words in REFUSED:
+            with self.subTest(label), self.assertRaisesRegex(ConfigError, words):
+                datas.collect(data, wanted_names)
+
+    def test_random_split(self):
+        train, rest = random_split(TENSORS, [4, 2], generator=torch.Generator().manual_seed(0))
+        found = [datas.collect(part, names()) for part in (train, rest)]
+        self.assertEqual([len(part) for part in found], [4, 2])
+        self.assertEqual(sorted(np.concatenate([part.inputs["x"][:, 0] for part in found])), sorted(X[:, 0]))
+
+    def test_frames(self):
+        pandas = self.need("pandas")
+        frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1] > 4, "c": Z, "y": Y})
+        found = datas.collect(frame, names(target="y"))
+        np.testing.assert_array_equal(found.inputs["x"], np.stack([X[:, 0], X[:, 1] > 4, Z], 1).astype(np.float32))
+        np.testing.assert_array_equal(found.targets["y"], Y)
+        found = datas.collect(frame, names(target="y", features=["c", "a"]))
+        np.testing.assert_array_equal(found.inputs["x"], np.stack([Z, X[:, 0]], 1).astype(np.float32))
+        worse = frame.assign(d=["u"] * 6, e=[None] + [1.0] * 5)
+        for arguments, words in [({}, "target: found None, wanted a column"), ({"target": "z"}, "target: found 'z'"),
+                                 ({"target": "y"}, "column 'd': found .*encode it"),
+                                 ({"target": "y", "features": ["e"]}, "column 'e': found 1 missing values"),
+                                 ({"target": "y", "features": ["q"]}, r"features: found \['q'\]")]:
+            with self.subTest(words), self.assertRaisesRegex(ConfigError, words):
+                datas.collect(worse, names(**arguments))
+
+
+class Files(Case):
+    def test_content_names_the_folder(self):
+        arrays = datas.collect((X, Y), names())
+        name = datas.write(arrays, self.folder / "in")
+        self.assertEqual(sorted(file.name for file in (self.folder / "in" / name).iterdir()), ["x.npy", "y.npy"])
+        np.testing.assert_array_equal(np.load(self.folder / "in" / name / "x.npy"), X)
+        before = (self.folder / "in" / name / "x.npy").stat()
+        self.assertEqual(datas.write(datas.collect((torch.tensor(X), torch.tensor(Y)), names()), self.folder / "in"), name)
+        self.assertEqual((self.folder / "in" / name / "x.npy").stat().st_mtime_ns, before.st_mtime_ns)
+        self.assertEqual([path.name for path in (self.folder / "in").iterdir()], [name])
+
+    def test_every_change_counts(self):
+        digest = lambda *data: datas.digest(datas.collect(data, names()))  # noqa: E731
+        other = X.copy()
+        other[5, 1] += 1
+        digests = [digest(X, Y), digest(other, Y), digest(X.astype(np.float64), Y), digest(X.reshape(6, 2, 1), Y), digest(X, Z)]
+        self.assertEqual(len(set(digests)), len(digests))
+        self.assertEqual(digest(np.asfortranarray(X), Y), digest(X, Y))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+"""What `export` writes: modes, batches, inputs by name; and that the module stays as it is."""
+import unittest
+import warnings
+
+import torch
+from support import Case, ht, net
+from torch import nn
+
+from hfta_tune import exporting
+
+
+class Backbone(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+        self.norm = nn.BatchNorm1d(4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.norm(self.backbone(x)))
+
+
+class Pair(nn.Module):
+    """Two inputs, one of them optional, and outputs by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, ids, mask=None, scale: float = 1.0):
+        weight = torch.ones_like(ids, dtype=torch.float32) if mask is None else mask.float()
+        return {"logits": self.head((self.words(ids) * weight.unsqueeze(-1)).mean(1)) * scale, "weight": weight.sum(1)}
+
+
+class FourOnly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(x) + x.reshape(4, 3).mean()
+
+
+class Random(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(x + torch.randn_like(x)) if self.training else self.head(x)
+
+
+def ids(count=4):
+    return torch.arange(count * 5).reshape(count, 5) % 9
+
+
+def state(module):
+    return ({name: value.clone() for name, value in module.state_dict().items()},
+            [part.training for part in module.modules()], [weight.requires_grad for weight in module.parameters()])
+
+
+def code(module, example, **arguments):
+    programs = exporting.export_programs(module, example, **arguments)
+    return programs.training.graph_module.code, programs.evaluation.graph_module.code
+
+
+class Modes(Case):
+    def test_a_part_in_eval_stays_in_eval(self):
+        module = Backbone().train()
+        module.backbone.eval()
+        training, evaluation = code(module, torch.randn(4, 6))
+        self.assertEqual((training.count(", True, 0.1, 1e-05"), training.count(", False, 0.1, 1e-05")), (1, 1))
+        self.assertEqual((evaluation.count(", True, 0.1, 1e-05"), evaluation.count(", False, 0.1, 1e-05")), (0, 2))
+        self.assertNotIn("dropout.default(batch_norm, 0.5, True)", training)
+
+    def test_a_module_in_eval_is_trained_as_a_whole(self):
+        training, _ = code(Backbone().eval(), torch.randn(4, 6))
+        self.assertEqual((training.count(", True, 0.1, 1e-05"), training.count(", False, 0.1, 1e-05")), (2, 0))
+
+    def test_the_module_stays_as_it_is(self):
+        for module, mode in [(Backbone(), True), (Backbone(), False), (nn.LSTM(6, 3, 2, dropout=0.1), True)]:
+            module.train(mode)
+            example = torch.randn(4, 6) if isinstance(module, Backbone) else torch.randn(4, 5, 6)
+            before, random = state(module), torch.random.get_rng_state()
+            ht.export(module, example, self.folder / "m.pt2")
+            after = state(module)
+            with self.subTest(type(module).__name__):
+                for name, value in before[0].items():
+                    self.assertTrue(torch.equal(value, after[0][name]), name)
+                self.assertEqual(before[1:], after[1:])
+                self.assertTrue(torch.equal(random, torch.random.get_rng_state()))
+                module(example)  # still a module of real tensors
+                self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["m.eval.pt2", "m.pt2"])
+
+
+class Batches(Case):
+    def test_table(self):
+        x = torch.randn(4, 6)
+        for label, module, example, arguments, batch, inputs in [
+            ("a tensor", net(), x, {}, None, ("x",)),
+            ("a tuple", net(), (x,), {}, None, ("x",)),
+            ("a dict", net(), {"x": x}, {}, None, ("x",)),
+            ("one of the inputs", Pair(), {"ids": ids()}, {}, None, ("ids",)),
+            ("both, in another order", Pair(), {"mask": ids() > 2, "ids": ids()}, {}, None, ("mask", "ids")),
+            ("both by position", Pair(), (ids(), ids() > 2), {}, None, ("ids", "mask")),
+            ("fixed", net(), x, {"batch": 7}, 7, ("x",)),
+            ("bounded", net(), x, {"batch": torch.export.Dim("batch", max=64)}, None, ("x",)),
+            ("no evaluation", net(), x, {"evaluation": False}, None, ("x",)),
+            ("float64", net(), x, {"dtype": torch.float64}, None, ("x",)),
+            ("random", Random(), torch.randn(4, 3), {}, None, ("x",)),
+        ]:
+            with self.subTest(label), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                found = ht.export(module, example, self.folder / "m.pt2", **arguments)
+                self.assertEqual(found.batch, batch)
+                self.assertEqual(set(found.inputs), set(inputs))
+                self.assertEqual(found.evaluation is None, label == "no evaluation")
+                program = torch.export.load(found.path)
+                sizes = [node.meta["val"].shape[0] for node in program.graph.nodes if node.name in inputs]
+                self.assertEqual({isinstance(size, int) for size in sizes}, {batch is not None})
+                if label == "float64":
+                    self.assertEqual({weight.dtype for weight in program.state_dict.values()}, {torch.float64})
+
+    def test_a_batch_that_must_be_fixed(self):
+        for label, module, example, reason in [
+            ("the module's own", FourOnly(), torch.randn(4, 3), "specialized it to be a constant"),
+            ("one sample", net(), torch.randn(1, 6), "one sample"),
+        ]:
+            with self.subTest(label), self.assertWarnsRegex(UserWarning, f"fixed at {len(example)}.*{reason}"):
+                found = ht.export(module, example, self.folder / "m.pt2")
+            self.assertEqual(found.batch, len(example))
+
+    def test_refused(self):
+        ht.export(net(), torch.randn(4, 6), self.folder / "m.pt2")
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        for label, module, example, words in [
+            ("TorchScript", torch.jit.script(nn.Linear(6, 3)), torch.randn(4, 6), "wanted a module of Python code"),
+            ("no tensor", net(), {"x": 3}, "found no tensor"),
+            ("other arguments", net(), {"z": torch.randn(4, 6)}, "does not fit Net.forward"),
+            ("shapes", net(), torch.randn(4, 7), "Net fails on the example: mat1 and mat2"),
+            ("an op that the program refuses", Sparse(), torch.randn(4, 3), "to_sparse"),
+        ]:
+            with self.subTest(label), self.assertRaisesRegex(ht.ExportError, words):
+                ht.export(module, example, self.folder / "m.pt2")
+            self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+
+
+class Sparse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.head(x.to_sparse().to_dense())
+
+
+class Digests(unittest.TestCase):
+    def test_what_counts(self):
+        x = torch.randn(4, 6)
+        def digest(module, weights=True, example=x):
+            return exporting.digest(exporting.export_programs(module, example), weights)
+        deeper, frozen = net(), net()
+        deeper.drop.p = 0.4
+        frozen.hidden.weight.requires_grad = False
+        self.assertEqual(digest(net()), digest(net()))
+        self.assertEqual(digest(net(0), False), digest(net(1), False))
+        others = [digest(net()), digest(net(1)), digest(deeper), digest(frozen), digest(net(classes=4)), digest(net(), False)]
+        self.assertEqual(len(set(others)), len(others))
+
+
+class Differences(Case):
+    def test_an_export_that_computes_something_else_is_refused(self):
+        class Counts(nn.Module):
+            calls = 0
+
+            def forward(self, x):
+                Counts.calls += 1
+                return x * Counts.calls
+
+        with self.assertRaisesRegex(ht.ExportError, "gives other outputs than the module: found"):
+            ht.export(Counts(), torch.randn(4, 3), self.folder / "m.pt2")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,283 @@
+"""Whole studies: models of several kinds, and that the best module gives the value that the study reports."""
+import math
+import unittest
+import unittest.mock
+
+import numpy as np
+import torch
+from support import SPACE, Case, ht, net, points, table, tune
+from torch import nn
+from torch.nn import functional as F
+
+
+class Forecast(nn.Module):
+    """The next value of a series from its last ones, as a table has them: one column per lag."""
+
+    def __init__(self, hidden=8):
+        super().__init__()
+        self.lstm = nn.LSTM(1, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, 1)
+
+    def forward(self, lags):
+        return self.head(self.lstm(lags.unsqueeze(-1))[0][:, -1])
+
+
+def windows(count=180, lags=6):
+    series = np.sin(np.arange(count + lags) / 5).astype(np.float32)
+    rows = np.stack([series[i:i + lags + 1] for i in range(count)])
+    return rows[:, :lags], rows[:, lags:]
+
+
+class Models(Case):
+    def check(self, study, loss, inputs, targets):
+        """The best module's loss on the validation data is the study's, to 1e-5."""
+        module = study.best_module()
+        self.assertFalse(any(part.training for part in module.modules()))
+        with torch.no_grad():
+            value = loss(module(*inputs) if isinstance(inputs, tuple) else module(**inputs), targets).item()
+        self.assertAlmostEqual(value, study.best.metrics["val_loss"], delta=1e-5 * max(1, abs(value)))
+
+    def test_a_classifier(self):
+        validation = points(60, seed=2)
+        module = net()
+        before = {name: value.clone() for name, value in module.state_dict().items()}
+        study = tune(self.folder, module, space=SPACE, metric="val_accuracy", validation=validation, test=points(30, seed=3))
+        self.check(study, F.cross_entropy, validation[:1], validation[1])
+        self.assertEqual((study.metric, study.direction, len(study.trials)), ("val_accuracy", "maximize", 4))
+        self.assertEqual(set(study.best.params), set(SPACE))
+        self.assertIn("test_accuracy", study.best.metrics)
+        accuracy = (study.best_module()(validation[0]).argmax(1) == validation[1]).float().mean().item()
+        self.assertAlmostEqual(accuracy, study.best.value, delta=1e-6)
+        for name, value in module.state_dict().items():
+            self.assertTrue(torch.equal(value, before[name]), name)
+
+    def test_torchvision(self):
+        torchvision = self.need("torchvision")
+        torch.manual_seed(0)
+        module = torchvision.models.resnet18(num_classes=2)
+        images = torch.randn(24, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+        data = torch.utils.data.TensorDataset(images, (images.mean((1, 2, 3)) > 0).long())
+        train, validation = (torch.utils.data.Subset(data, part) for part in (range(16), range(16, 24)))
+        study = tune(self.folder, module, train, {"lr": ht.log_uniform(1e-3, 1e-2)}, optimizer="sgd", trials=2, epochs=1,
+                     batch_size=8, validation=validation)
+        self.check(study, F.cross_entropy, (images[16:],), data.tensors[1][16:])
+
+    def test_lstm_on_arrays(self):
+        x, y = windows()
+        study = tune(self.folder, Forecast(), (x[:140], y[:140]), {"lr": ht.log_uniform(1e-3, 1e-1)}, loss="mse",
+                     validation=(x[140:], y[140:]))
+        self.check(study, F.mse_loss, (torch.from_numpy(x[140:]),), torch.from_numpy(y[140:]))
+
+    def test_lstm_on_a_dataframe(self):
+        pandas = self.need("pandas")
+        x, y = windows()
+        frame = pandas.DataFrame(np.concatenate([x, y], 1), columns=[*(f"lag{i}" for i in range(6)), "next"])
+        torch.manual_seed(0)
+        study = tune(self.folder, Squeezed(Forecast()), frame[:140], {"lr": ht.log_uniform(1e-3, 1e-1)}, loss="mse",
+                     validation=frame[140:], target="next")
+        self.check(study, F.mse_loss, (torch.from_numpy(x[140:]),), torch.from_numpy(y[140:, 0]))
+        data = study.dataframe()
+        self.assertEqual(list(data.index), [0, 1, 2, 3])
+        self.assertEqual(data["params.lr"][study.best.number], study.best.params["lr"])
+
+    def test_hugging_face(self):
+        transformers = self.need("transformers")
+        torch.manual_seed(0)
+        config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+                                         intermediate_size=32, max_position_embeddings=16, num_labels=3)
+        module = transformers.BertForSequenceClassification(config)
+        ids = torch.randint(1, 50, (120, 10), generator=torch.Generator().manual_seed(0))
+        mask = torch.ones_like(ids)
+        mask[::3, 7:] = 0
+        rows = [{"input_ids": ids[i], "attention_mask": mask[i], "labels": int(ids[i, 0] % 3)} for i in range(120)]
+        study = tune(self.folder, module, rows_of(rows[:90]), {"lr": ht.log_uniform(1e-4, 1e-2)}, optimizer="adamw", trials=2,
+                     loss={"name": "cross_entropy", "output": "logits"}, target="labels", validation=rows_of(rows[90:]))
+        self.check(study, lambda out, targets: F.cross_entropy(out.logits, targets),
+                   {"input_ids": ids[90:], "attention_mask": mask[90:]}, ids[90:, 0] % 3)
+
+    def test_bytes_and_float64(self):
+        images = (np.arange(80 * 16) % 251).astype(np.uint8).reshape(80, 1, 4, 4)
+        module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
+        study = tune(self.folder, module, (images[:60], images[:60, 0, 0, 0] % 2), {"lr": ht.log_uniform(1e-5, 1e-3)},
+                     validation=(images[60:], images[60:, 0, 0, 0] % 2), dtype="float64", metric="val_loss")
+        self.assertEqual({value.dtype for value in study.best_module().state_dict().values()}, {torch.float64})
+        self.check(study, F.cross_entropy, (torch.from_numpy(images[60:]).double(),),
+                   torch.from_numpy(images[60:, 0, 0, 0] % 2).long())
+
+    def test_a_fixed_batch(self):
+        validation = points(40, seed=2)
+        with self.assertWarnsRegex(UserWarning, "fixed at 4"):
+            study = tune(self.folder, FixedBatch(), space={"lr": ht.uniform(0.01, 0.1)}, validation=validation, batch_size=20)
+        self.check(study, F.cross_entropy, validation[:1], validation[1])
+
+
+class FixedBatch(nn.Module):
+    """Works at any batch size, but in a way that makes torch.export fix it."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.head(x) + sum(row.mean() for row in x.detach()) * 0
+
+
+class Squeezed(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, lags):
+        return self.inner(lags).squeeze(-1)
+
+
+def rows_of(rows):
+    """A map-style dataset, as the package datasets has them: rows are dicts."""
+    class Rows(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(rows)
+
+        def __getitem__(self, index):
+            return rows[index]
+    return Rows()
+
+
+class Calls(Case):
+    def test_the_same_call_finds_the_study(self):
+        events = []
+        first = tune(self.folder, progress=events.append)
+        self.assertEqual([events[0]["event"], events[-1]["event"]], ["run_started", "run_ended"])
+        self.assertFalse(events[0]["resumed"])
+        files = {path: path.stat().st_mtime_ns for path in (self.folder / "study.db.inputs").rglob("*")}
+        events.clear()
+        again = tune(self.folder, progress=events.append)
+        self.assertTrue(events[0]["resumed"])
+        self.assertNotIn("epoch_ended", {event["event"] for event in events})
+        self.assertEqual((again.name, table(again)), (first.name, table(first)))
+        self.assertEqual({path: path.stat().st_mtime_ns for path in (self.folder / "study.db.inputs").rglob("*")}, files)
+
+    def test_more_trials(self):
+        first = tune(self.folder, trials=2)
+        more = tune(self.folder, trials=5)
+        self.assertEqual(more.name, first.name)
+        self.assertEqual(table(more)[0][:2], table(first)[0])
+        self.assertEqual(len(more.trials), 5)
+
+    def test_another_call_is_another_study(self):
+        base = tune(self.folder, trials=1, epochs=1)
+        for label, change in [("seed", {"seed": 1}), ("data", {"data": points(seed=9)}), ("weights", {"module": net(5)}),
+                              ("space", {"space": {"lr": ht.uniform(0.01, 0.1)}})]:
+            with self.subTest(label):
+                self.assertNotEqual(tune(self.folder, **{"trials": 1, "epochs": 1, **change}).name, base.name)
+
+    def test_fresh_weights_need_no_seed(self):
+        first = tune(self.folder, net(0), init="fresh", name=None)
+        self.assertEqual(tune(self.folder, net(1), init="fresh").name, first.name)
+
+    def test_everything_of_a_config(self):
+        study = tune(self.folder, name="mine", space={"wd": ht.choice([0, 1e-3])}, method={"name": "tpe", "startup_trials": 2},
+                     optimizer={"name": "sgd", "lr": ht.log_uniform(1e-3, 1e-1), "weight_decay": "${wd}", "momentum": 0.9},
+                     loss={"name": "cross_entropy", "label_smoothing": ht.uniform(0, 0.2)}, bind={"drop.p": ht.uniform(0, 0.5)},
+                     early_stopping={"name": "median", "min_trials": 2}, schedule={"name": "cosine"}, clip_norm=1.0, width=2,
+                     device="cpu", config={"train": {"metrics": ["accuracy"]}, "data": {"shuffle": "once"}}, select="best",
+                     trials=5)
+        self.assertEqual(study.name, "mine")
+        self.assertEqual(set(study.best.params), {"wd", "lr", "label_smoothing", "drop.p"})
+        text = (self.folder / "study.db.inputs" / "mine.yaml").read_text()
+        for words in ["shuffle: once", "metrics: [accuracy]", "startup_trials: 2", "width: 2", "select: best"]:
+            self.assertIn(words, text)
+
+    def test_a_grid(self):
+        space = {"lr": ht.grid([0.01, 0.1]), "batch_size": ht.grid([16, 32, 48])}
+        study = tune(self.folder, space=space, epochs=1, trials=None)
+        found = sorted((trial.params["lr"], trial.params["batch_size"]) for trial in study.trials)
+        self.assertEqual(found, [(lr, size) for lr in (0.01, 0.1) for size in (16, 32, 48)])
+
+    def test_shapes(self):
+        class Wide(nn.Sequential):
+            def __init__(self, width, act="relu"):
+                super().__init__(nn.Linear(6, width), {"relu": nn.ReLU, "tanh": nn.Tanh}[act](), nn.Linear(width, 3))
+
+        validation = points(60, seed=2)
+        space = {"lr": ht.grid([0.01, 0.03]), "width": ht.grid([4, 8]), "act": ht.grid(["relu", "tanh"])}
+        study = tune(self.folder, Wide, space=space, trials=None, validation=validation, epochs=1)
+        self.assertEqual(len({tuple(trial.params.items()) for trial in study.trials}), 8)
+        for trial in study.trials:
+            module = study.best_module(trial.number)
+            shape = module[0].out_features, type(module[1]).__name__.lower()
+            self.assertEqual(shape, (trial.params["width"], trial.params["act"]))
+            with torch.no_grad():
+                self.assertAlmostEqual(F.cross_entropy(module(validation[0]), validation[1]).item(), trial.value, delta=1e-5)
+        again = tune(self.folder, Wide, space=space, trials=None, validation=validation, epochs=1)
+        self.assertEqual(again.name, study.name)  # a function's weights follow from the study's seed
+        found = ht.load_study(study.storage, study.name, Wide).best_module()
+        self.assertEqual(found[0].out_features, study.best.params["width"])
+        with self.assertRaisesRegex(ht.ConfigError, "space: width: found .*whole numbers"):
+            tune(self.folder, Wide, space={"width": ht.int_(4, 8)})
+
+    def test_files_as_data(self):
+        x, y = points()
+        np.savez(self.folder / "train.npz", x=x.numpy(), y=y.numpy())
+        study = tune(self.folder, data=self.folder / "train.npz", example=x[:4], trials=1)
+        self.assertEqual(len(study.trials), 1)
+        with self.assertRaisesRegex(ht.ConfigError, "example: found none"):
+            tune(self.folder, data=self.folder / "train.npz")
+
+    def test_plan(self):
+        found = ht.plan(net(), points(), SPACE, loss="cross_entropy", storage=self.folder / "study.db", trials=3)
+        self.assertIsInstance(found, dict)
+        self.assertIn("partitions", found)
+        self.assertFalse((self.folder / "study.db").exists())
+
+
+class Results(Case):
+    def setUp(self):
+        super().setUp()
+        self.study = tune(self.folder, name="s", config={"keep": 2})
+
+    def test_curves(self):
+        curves = self.study.curves()
+        self.assertEqual(list(curves), [0, 1, 2, 3])
+        for trial in self.study.trials:
+            for metric, values in curves[trial.number].items():
+                self.assertEqual(len(values), 3)
+                self.assertEqual(values[-1], trial.metrics[metric])
+
+    def test_other_trials(self):
+        order = sorted(self.study.trials, key=lambda trial: trial.value)
+        second = self.study.best_module(order[1].number).state_dict()
+        best = self.study.best_module().state_dict()
+        self.assertFalse(torch.equal(second["head.bias"], best["head.bias"]))
+        with self.assertRaisesRegex(ht.ConfigError, "kept|weights"):
+            self.study.best_module(order[3].number)
+
+    def test_load_study(self):
+        for storage in (self.folder / "study.db", f"sqlite:///{self.folder}/study.db"):
+            found = ht.load_study(storage, module=net())
+            self.assertEqual((found.name, table(found)), ("s", table(self.study)))
+            self.assertTrue(torch.equal(found.best_module().head.bias, self.study.best_module().head.bias))
+        with self.assertRaisesRegex(ht.HftaError, "no module"):
+            ht.load_study(self.folder / "study.db").best_module()
+        with self.assertRaisesRegex(ht.ConfigError, "other"):
+            ht.load_study(self.folder / "study.db", "other")
+        with self.assertRaises(ht.HftaError):
+            ht.load_study(self.folder / "nowhere.db")
+
+    def test_optuna(self):
+        self.need("optuna")
+        self.assertEqual(self.study.optuna().best_trial.number, self.study.best.number)
+        self.assertEqual(self.study.optuna().best_value, self.study.best.value)
+
+    def test_without_pandas_and_optuna(self):
+        for call, package in [(self.study.dataframe, "pandas"), (self.study.optuna, "optuna")]:
+            with self.subTest(package), unittest.mock.patch.dict("sys.modules", {package: None}):
+                with self.assertRaisesRegex(ImportError, f"pip install {package}"):
+                    call()
+
+    def test_words(self):
+        self.assertRegex(repr(self.study), r"Study\('s', 4 trials: 4 COMPLETE, best val_loss [0-9.]+ \(trial \d\)\)")
+        self.assertFalse(math.isnan(self.study.best.value))
+
+
+if __name__ == "__main__":
+    unittest.main()
