@@ -137,6 +137,7 @@ State state_of(const fusion::ExportedModel& model, const fusion::ImportOptions& 
   fusion::ImportOptions named;
   named.dtype = options.dtype;
   named.output = options.output;
+  named.own_loss = options.own_loss;
   const fusion::Graph graph = model.graph(named);
   std::map<std::string, const TensorView*> trained;
   for (const TensorView& tensor : slot) trained[tensor.name] = &tensor;

@@ -126,7 +126,7 @@ sys.exit(6 if len(seen.read_text()) < 3 else 0)""")
             ("a bound", {"space": {"lr": ht.log_uniform(0, 1)}}, ht.ConfigError, "lr"),
             ("a place in the model", {"space": {"drop.q": ht.uniform(0, 1)}}, ht.ConfigError, "drop.p"),
             ("a metric", {"metric": "val_f7"}, ht.ConfigError, "val_f7"),
-            ("a loss", {"loss": "nll"}, ht.ConfigError, "cross_entropy"),
+            ("a loss", {"loss": "nlll"}, ht.ConfigError, "cross_entropy"),
             ("a device", {"device": "cuda:7"}, ht.DeviceError, "cuda:7"),
             ("labels", {"data": (points()[0], points()[1] + 7)}, ht.ConfigError, "data"),
         ]:

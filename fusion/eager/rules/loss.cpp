@@ -227,10 +227,12 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
   return {loss.dim() > 1 ? loss.squeeze(1) : loss};
 }
 
-// For one slot: PyTorch's own, unless its numbers lie on the device.
+// For one slot: PyTorch's own, unless its numbers lie on the device. With weights and smoothing PyTorch's waits for the
+// device, so that it could not be captured.
 std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
   CrossEntropy one = cross_entropy_of(call);
-  if (one.smoothing.is_known()) {
+  const bool waits = one.weight.defined() && !one.smoothing.all([](double e) { return e == 0; });
+  if (one.smoothing.is_known() && !waits) {
     return {at::cross_entropy_loss(one.x, one.target, given(one.weight), one.reduction, one.ignored,
                                    one.smoothing.known().at(0))};
   }
