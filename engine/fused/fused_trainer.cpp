@@ -98,12 +98,22 @@ void find_classes(fusion::Recipe& recipe, const fusion::Graph& graph, const fusi
   if (second != wanted && last == wanted) recipe.loss_options.class_dim = -1;
 }
 
+// With options only where they are not the defaults: studies that were begun before there were any recall their choices.
+std::string loss_text(const fusion::Recipe& recipe) {
+  std::string text = name_of(recipe.loss);
+  const fusion::LossOptions& options = recipe.loss_options;
+  if (options == fusion::LossOptions{}) return text;
+  return fmt::format("{} ignore {} classes {} at {} positive {} log {} {} weighted {}", text, options.ignore_index,
+                     options.class_weight.size(), options.class_dim, options.pos_weight.size(), options.log_input,
+                     options.log_target, options.weighted);
+}
+
 // What of a task choices depend on; the graph's signature would be long.
 std::string graph_key(const PreparedTask& task) {
   const fusion::Recipe& recipe = task.spec.recipe;
   Fnv1a hash;
   hash.add(task.graph.signature());
-  return fmt::format("{}|{}|{}|batch {}|{:016x}", type_of(recipe), name_of(recipe.optimizer), name_of(recipe.loss),
+  return fmt::format("{}|{}|{}|batch {}|{:016x}", type_of(recipe), name_of(recipe.optimizer), loss_text(recipe),
                      recipe.batch_size, hash.value());
 }
 

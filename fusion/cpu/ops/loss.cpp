@@ -63,6 +63,15 @@ struct LogisticError {
   static T slope(T y, T t, T /*p*/) { return 1 / (1 + std::exp(-y)) - t; }
 };
 
+// The same with a weight p of what is positive.
+template <typename T>
+struct WeightedLogisticError {
+  static T value(T y, T t, T p) {
+    return (1 - t) * y + (1 + (p - 1) * t) * (std::log1p(std::exp(-std::abs(y))) + std::max(-y, T{0}));
+  }
+  static T slope(T y, T t, T p) { return 1 - t - (1 + (p - 1) * t) / (1 + std::exp(y)); }
+};
+
 // PyTorch bounds the logarithms by -100, and the derivative's denominator by 1e-12.
 template <typename T>
 struct BinaryCrossEntropy {
@@ -94,7 +103,8 @@ struct LogDivergence {
 
 struct Elementwise {
   Tensor y, t, loss;
-  SlotNumber p;
+  SlotNumber p;  // one number for all elements,
+  Tensor each;   // or, where this is defined, one for each: of y's sizes
   std::int64_t reduction;
   [[nodiscard]] double scale() const { return reduction == kMean ? 1.0 / static_cast<double>(y.numel()) : 1.0; }
 };
@@ -102,14 +112,15 @@ struct Elementwise {
 template <template <typename> class Rule, typename T>
 void emit_elementwise(Builder& b, const Elementwise& e) {
   const std::int64_t n = e.y.numel();
-  b.emit({e.y, e.t, e.loss}, [=](const Run& run) {
+  b.emit({e.y, e.t, e.each, e.loss}, [=](const Run& run) {
     const T* const y = run.at<T>(e.y);
     const T* const t = run.at<T>(e.t);
     T* const loss = run.at<T>(e.loss);
+    const T* const own = e.each.defined() ? run.at<T>(e.each) : nullptr;
     const auto p = static_cast<T>(e.p(run));
     double total = 0;
     for (std::int64_t i = 0; i < n; ++i) {
-      const T each = Rule<T>::value(y[i], t[i], p);
+      const T each = Rule<T>::value(y[i], t[i], own != nullptr ? own[i] : p);
       if (e.reduction == kNone) loss[i] = each;
       total += static_cast<double>(each);
     }
@@ -119,14 +130,15 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
     const auto dl = b.gradient(e.loss);
     if (!dl) return;
     const Builder::Part dy = b.contribute(e.y);
-    b.emit({e.y, e.t, *dl, dy.tensor}, [=, dl = *dl](const Run& run) {
+    b.emit({e.y, e.t, e.each, *dl, dy.tensor}, [=, dl = *dl](const Run& run) {
       const T* const y = run.at<T>(e.y);
       const T* const t = run.at<T>(e.t);
       const T* const given = run.at<T>(dl);
       T* const out = run.at<T>(dy.tensor);
+      const T* const own = e.each.defined() ? run.at<T>(e.each) : nullptr;
       const auto p = static_cast<T>(e.p(run)), scale = static_cast<T>(e.scale());
       for (std::int64_t i = 0; i < n; ++i) {
-        const T slope = Rule<T>::slope(y[i], t[i], p) * (e.reduction == kNone ? given[i] : *given * scale);
+        const T slope = Rule<T>::slope(y[i], t[i], own != nullptr ? own[i] : p) * (e.reduction == kNone ? given[i] : *given * scale);
         out[i] = dy.add ? out[i] + slope : slope;
       }
     });
@@ -134,11 +146,13 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
 }
 
 template <template <typename> class Rule>
-void elementwise(LoweringContext& site, std::int64_t reduction, SlotNumber p = [](const Run&) { return 0.0; }) {
+void elementwise(LoweringContext& site, std::int64_t reduction, SlotNumber p = [](const Run&) { return 0.0; },
+                 const Tensor& each = {}) {
   Builder& b = site.b;
   if (b.wants_gradient(site.floats(1))) site.fail("its target is trained");
   const Elementwise e{b.contiguous(site.floats(0)), b.contiguous(site.floats(1)),
-                      reduction == kNone ? b.fresh(site.tensor(0).sizes) : b.fresh({}), std::move(p), reduction};
+                      reduction == kNone ? b.fresh(site.tensor(0).sizes) : b.fresh({}), std::move(p), each,
+                      reduction};
   if (e.y.sizes != e.t.sizes) site.fail("its target has other sizes than its input");
   typed(b.dtype(), [&]<typename T>() { emit_elementwise<Rule, T>(b, e); });
   site.bind(e.loss);
@@ -164,8 +178,12 @@ void binary_cross_entropy(LoweringContext& site) {
 
 // Schema: self, target, weight, pos_weight, reduction.
 void binary_cross_entropy_with_logits(LoweringContext& site) {
-  if (!site.is_none(2) || !site.is_none(3)) site.fail("with weights");
-  elementwise<LogisticError>(site, site.integer(4));
+  if (!site.is_none(2)) site.fail("with weights");
+  if (site.is_none(3)) return elementwise<LogisticError>(site, site.integer(4));
+  Builder& b = site.b;
+  if (b.wants_gradient(site.floats(3))) site.fail("its weight is trained");
+  const Tensor weight = b.contiguous(site.floats(3).expanded(site.tensor(0).sizes));
+  elementwise<WeightedLogisticError>(site, site.integer(4), [](const Run&) { return 1.0; }, weight);
 }
 
 // Schema: self, target, reduction, log_target.
