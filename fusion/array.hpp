@@ -29,9 +29,9 @@ struct SlotInit {
 };
 
 /// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as
-/// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step`, `epoch_loss` and `epoch_weight`, the
-/// latter two the bits of a double in hexadecimal, where it was paused). The same bytes give the same slot, bit for bit, in any array of an
-/// equal graph and dtype.
+/// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step`, `epoch_loss` and `epoch_weight`,
+/// the latter two the bits of a double in hexadecimal, where it was paused). The same bytes give the same slot, bit for
+/// bit, in any array of an equal graph and dtype.
 using StateBytes = std::vector<std::byte>;
 
 /// Counters of a slot.
@@ -46,11 +46,11 @@ struct SlotProgress {
 
 class Array {
  public:
-  /// `graph`: a model's, which gets the recipe's loss (with_loss). `device`: "cpu", "cuda:0". Slots are empty. `graphs`: if set, steps are captured and replayed if possible
-  /// (fusion/step_graph.hpp); cuda_graphs() makes one. Whether GPUs may use TF32 is a process-wide setting: that of
-  /// the last array made. On a GPU, cuDNN is set, for the whole process, to deterministic kernels without benchmarks.
-  /// Throws Error{kConfig} if the graph has an op that cannot be run in this way, or if the recipe's precision is not
-  /// available for its dtype or the lowering.
+  /// `graph`: a model's, which gets the recipe's loss (with_loss). `device`: "cpu", "cuda:0". Slots are empty.
+  /// `graphs`: if set, steps are captured and replayed if possible (fusion/step_graph.hpp); cuda_graphs() makes one.
+  /// Whether GPUs may use TF32 is a process-wide setting: that of the last array made. On a GPU, cuDNN is set, for the
+  /// whole process, to deterministic kernels without benchmarks. Throws Error{kConfig} if the graph has an op that
+  /// cannot be run in this way, or if the recipe's precision is not available for its dtype or the lowering.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
         std::shared_ptr<StepGraphBackend> graphs = nullptr);
   ~Array();
@@ -95,9 +95,9 @@ class Array {
   void prepare(Samples& samples, bool training);
 
   /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Adds to
-  /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that weight:
-  /// its number of samples, unless the loss counts otherwise (empty slots: any value). Call from for_each_chunk, or from
-  /// one thread at a time.
+  /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that
+  /// weight: its number of samples, unless the loss counts otherwise (empty slots: any value). Call from
+  /// for_each_chunk, or from one thread at a time.
   void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses);
   /// The chunk's accumulator for step(): [2, c] float64 zeros on the device. Captured steps reuse one buffer per chunk,
   /// so the tensor that the last call returned may be zeroed as well.

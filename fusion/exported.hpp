@@ -52,7 +52,7 @@ struct ImportOptions {
   /// That output is the loss, and need not have the batch as its first dimension.
   bool own_loss = false;
   std::vector<std::string> further;  ///< Names of the outputs that follow it in Graph::outputs.
-  std::string where;                                               ///< "digits.yaml:20", for messages.
+  std::string where;                 ///< "digits.yaml:20", for messages.
 };
 
 /// An entry of the model's state dict.

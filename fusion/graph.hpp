@@ -150,9 +150,9 @@ struct Graph {
   /// with an objective that was specialized: the loss, and its weight if there is one.
   std::vector<ValueId> outputs;
   std::optional<Objective> objective = {};  ///< What training minimizes; a model has none before its task adds it.
-  std::int64_t fixed_batch = 0;    ///< The only N it can run with; 0: any.
-  std::int64_t largest_batch = 0;  ///< 0: no limit.
-  BatchLimits limits;              ///< Further ones.
+  std::int64_t fixed_batch = 0;             ///< The only N it can run with; 0: any.
+  std::int64_t largest_batch = 0;           ///< 0: no limit.
+  BatchLimits limits;                       ///< Further ones.
   /// The graph that evaluation runs without changes; null: evaluation runs a specialization of this graph. It has the
   /// same weights, inputs, outputs and hypers in the same order, each with values of its own.
   std::shared_ptr<const Graph> evaluation = nullptr;

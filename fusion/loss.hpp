@@ -72,7 +72,7 @@ struct LossInfo {
   std::string_view name;      ///< "cross_entropy"
   std::string_view sentence;  ///< What it is, and which of PyTorch's functions it equals.
   Targets targets;
-  std::optional<OutputKind> output;  ///< What the output means to metrics; none: no metric goes with it.
+  std::optional<OutputKind> output;       ///< What the output means to metrics; none: no metric goes with it.
   std::vector<LossNumber> numbers;        ///< In the order of SlotHyper::loss.
   std::vector<std::string_view> options;  ///< Names of the fields of LossOptions that it reads.
 };

@@ -9,12 +9,13 @@ namespace hfta::fusion {
 /// Adds the recipe's loss to a model's graph, and to its evaluation if it has one.
 ///
 /// A built-in loss takes the first output and the targets, which become the last input. Its numbers become the last of
-/// Graph::hypers, in the order of its row. Evaluation gives, as Graph::outputs: the output; the loss of every element or
-/// position, not reduced; and, if `counts_positions` says so, each position's weight.
+/// Graph::hypers, in the order of its row. Evaluation gives, as Graph::outputs: the output; the loss of every element
+/// or position, not reduced; and, if `counts_positions` says so, each position's weight.
 ///
 /// A loss of the model is its first output: the batch's mean loss as a number, or the loss of every sample or element,
-/// whose mean is taken. With LossOptions::weighted the second output is what that mean is divided by: one number, or one
-/// for each element of the loss, by which it is then multiplied, too. Evaluation gives the model's outputs as they are.
+/// whose mean is taken. With LossOptions::weighted the second output is what that mean is divided by: one number, or
+/// one for each element of the loss, by which it is then multiplied, too. Evaluation gives the model's outputs as they
+/// are.
 ///
 /// Throws Error{kConfig} for outputs that the loss cannot take.
 [[nodiscard]] Graph with_loss(Graph model, const Recipe& recipe);

@@ -72,10 +72,9 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
 void warn_of_goal(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config) {
   const std::optional<bool> larger = larger_is_better(task, config.metric);
   if (!larger || *larger == (config.goal == trials::Goal::kMaximize)) return;
-  config.warnings.push_back(
-      fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file, root.find("metric")->line, config.metric,
-                  *larger ? "minimized" : "maximized",
-                  *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
+  config.warnings.push_back(fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file,
+                                        root.find("metric")->line, config.metric, *larger ? "minimized" : "maximized",
+                                        *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
 }
 
 // What may change without changing results.

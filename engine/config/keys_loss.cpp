@@ -3,8 +3,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/config/key_tables.hpp"
 #include "base/text.hpp"
+#include "engine/config/key_tables.hpp"
 #include "fusion/loss.hpp"
 
 namespace hfta::engine::configuration {
@@ -55,10 +55,12 @@ std::vector<Key> number_keys() {
 std::string sentence_of_losses() {
   std::string text = "The loss:";
   for (const fusion::LossInfo& loss : fusion::losses()) {
-    if (loss.kind != fusion::Loss::kModel) text += " `" + std::string(loss.name) + "`: " + std::string(loss.sentence) + ";";
+    if (loss.kind != fusion::Loss::kModel)
+      text += " `" + std::string(loss.name) + "`: " + std::string(loss.sentence) + ";";
   }
-  return text + " `model` (where `output` is given and no name): an output of a `model.file` is the loss, see "
-                "[models.md](models.md#a-loss-of-your-own).";
+  return text +
+         " `model` (where `output` is given and no name): an output of a `model.file` is the loss, see "
+         "[models.md](models.md#a-loss-of-your-own).";
 }
 
 }  // namespace

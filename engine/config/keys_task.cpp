@@ -225,8 +225,9 @@ std::vector<Key> train_keys() {
        .fallback = "all that the loss has",
        .searched = shape,
        .wanted = "a list of metrics, or a map of names and formulas",
-       .sentence = "Beside the loss. cross_entropy and bce_with_logits: accuracy; mse: mse, mae, r2. With a loss of the "
-                   "model: `{accuracy: \"hits / tokens\"}`, arithmetic over sums of outputs."},
+       .sentence =
+           "Beside the loss. cross_entropy and bce_with_logits: accuracy; mse: mse, mae, r2. With a loss of the "
+           "model: `{accuracy: \"hits / tokens\"}`, arithmetic over sums of outputs."},
   };
 }
 

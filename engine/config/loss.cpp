@@ -70,7 +70,8 @@ void read_options(Reader& loss, TaskSpec& task) {
   if (given("class_weight")) options.class_weight = read_numbers(loss.site("class_weight"), *loss.find("class_weight"));
   if (given("pos_weight")) options.pos_weight = read_numbers(loss.site("pos_weight"), *loss.find("pos_weight"));
   if (options.pos_weight == std::vector<double>{1}) options.pos_weight.clear();
-  for (const auto& [key, weights] : {std::pair("class_weight", &options.class_weight), {"pos_weight", &options.pos_weight}}) {
+  for (const auto& [key, weights] :
+       {std::pair("class_weight", &options.class_weight), {"pos_weight", &options.pos_weight}}) {
     if (given(key)) record_change(loss, key, *weights, {});
   }
 }

@@ -38,8 +38,9 @@ const MetricInfo& metric_named(const Site& site, const Node& node, fusion::Loss 
 
 void read_option(const Site& site, const Node& node, const fusion::MetricOption& option, MetricSpec& spec) {
   if (const auto* field = std::get_if<int MetricSpec::*>(&option.field)) {
-    const Key key{.path = site.path, .type = KeyType::kInteger, .least = static_cast<double>(option.least), .most = 1e6};
-    spec.**field = static_cast<int>(Site{site.file, site.path, key}.integer(node));
+    const Key key{
+        .path = site.path, .type = KeyType::kInteger, .least = static_cast<double>(option.least), .most = 1e6};
+    spec.** field = static_cast<int>(Site{site.file, site.path, key}.integer(node));
     return;
   }
   Key key{.path = site.path, .type = KeyType::kChoice};
@@ -62,7 +63,8 @@ MetricSpec read_metric(const Site& site, const Node& node, fusion::Loss loss) {
     const auto option = std::find_if(info.options.begin(), info.options.end(),
                                      [&](const fusion::MetricOption& known) { return entry.key == known.name; });
     const Site place{site.file, join_path(site.path, entry.key), site.key};
-    if (option == info.options.end()) place.fail(entry.value, fmt::format("found an option that {} does not have", info.name));
+    if (option == info.options.end())
+      place.fail(entry.value, fmt::format("found an option that {} does not have", info.name));
     read_option(place, entry.value, *option, spec);
   }
   return spec;
@@ -83,8 +85,8 @@ void read_list(Reader& train, const Node& node, TaskSpec& task) {
 }
 
 bool is_name(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-                              std::string::npos;
+  return !text.empty() &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
 }
 
 // The outputs that formulas read, each once.
@@ -109,7 +111,8 @@ void read_formulas(Reader& train, const Node& map, TaskSpec& task) {
     if (!is_name(entry.key) || entry.key == "loss") {
       place.fail(entry.value, "found this name of a metric, wanted letters, digits and _, and not 'loss'");
     }
-    if (entry.value.kind != Node::Kind::kScalar) place.fail(entry.value, "found no formula, wanted one: \"hits / tokens\"");
+    if (entry.value.kind != Node::Kind::kScalar)
+      place.fail(entry.value, "found no formula, wanted one: \"hits / tokens\"");
     try {
       task.recipe.formulas.push_back({entry.key, fusion::Formula::parse(trials::to_text(entry.value.value))});
     } catch (const Error& error) {

@@ -98,7 +98,8 @@ void find_classes(fusion::Recipe& recipe, const fusion::Graph& graph, const fusi
   if (second != wanted && last == wanted) recipe.loss_options.class_dim = -1;
 }
 
-// With options only where they are not the defaults: studies that were begun before there were any recall their choices.
+// With options only where they are not the defaults: studies that were begun before there were any recall their
+// choices.
 std::string loss_text(const fusion::Recipe& recipe) {
   std::string text = name_of(recipe.loss);
   const fusion::LossOptions& options = recipe.loss_options;

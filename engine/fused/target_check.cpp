@@ -35,8 +35,8 @@ std::int64_t classes_of(const TaskSpec& spec, const Graph& graph) {
   const Shape& output = output_shape(graph);
   const std::size_t dim = spec.recipe.loss_options.class_dim < 0 ? output.size() - 1 : 1;
   if (output.size() >= 2 && output[dim] > 0) return output[dim];
-  fail(spec, fmt::format("model: found output {}, wanted [N, classes] for {}", to_text(output),
-                         name_of(spec.recipe.loss)));
+  fail(spec,
+       fmt::format("model: found output {}, wanted [N, classes] for {}", to_text(output), name_of(spec.recipe.loss)));
 }
 
 void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
@@ -54,8 +54,8 @@ void check_labels(const TaskSpec& spec, const Graph& graph, const fusion::Datase
   });
   const std::size_t weights = spec.recipe.loss_options.class_weight.size();
   if (weights == 0 || weights == static_cast<std::size_t>(classes)) return;
-  fail(spec, fmt::format("train.loss.class_weight: found {} weights, wanted {}, one for each class of the output", weights,
-                         classes));
+  fail(spec, fmt::format("train.loss.class_weight: found {} weights, wanted {}, one for each class of the output",
+                         weights, classes));
 }
 
 // What a target has to be beside a finite number; null: nothing.
@@ -96,8 +96,8 @@ void check_pos_weight(const TaskSpec& spec, const Graph& graph) {
   const std::size_t weights = spec.recipe.loss_options.pos_weight.size();
   const std::int64_t last = output_shape(graph).back();
   if (weights <= 1 || static_cast<std::int64_t>(weights) == last) return;
-  fail(spec, fmt::format("train.loss.pos_weight: found {} weights, wanted 1 or {}, the output's last dimension", weights,
-                         last));
+  fail(spec, fmt::format("train.loss.pos_weight: found {} weights, wanted 1 or {}, the output's last dimension",
+                         weights, last));
 }
 
 }  // namespace
@@ -115,8 +115,8 @@ void check_target_shape(const TaskSpec& spec, const Graph& graph, const fusion::
   }
   const bool column = wanted.size() == found.size() + 1 && wanted.back() == 1;  // [N, 1] beside [N]
   if (wanted != found && !column) {
-    fail(spec, fmt::format("data: found target {}, wanted {} (the model's output is {})", to_text(found), to_text(wanted),
-                           to_text(output_shape(graph))));
+    fail(spec, fmt::format("data: found target {}, wanted {} (the model's output is {})", to_text(found),
+                           to_text(wanted), to_text(output_shape(graph))));
   }
   check_pos_weight(spec, graph);
 }

@@ -214,9 +214,7 @@ void Array::step(int chunk, const Batch& batch, std::span<const double> rates, a
 at::Tensor Array::fresh_losses(int chunk) { return impl_->running().fresh_losses(chunk); }
 StepCounts Array::step_counts() const { return impl_->running().step_counts(); }
 
-at::Tensor Array::predict(int chunk, const Samples& samples) {
-  return evaluate(chunk, samples).front();
-}
+at::Tensor Array::predict(int chunk, const Samples& samples) { return evaluate(chunk, samples).front(); }
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
   return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, {}));

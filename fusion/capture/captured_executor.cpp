@@ -11,10 +11,15 @@ std::string why_not(const c10::Device& device, const StepGraphBackend* graphs) {
 }  // namespace
 
 CapturedExecutor::CapturedExecutor(const ExecutorModel& model, const Lowering& lowering)
-    : eager_(model, lowering), live_{model.graph,           eager_.trainer(),    model.recipe,
-                                     lowering.chunk,      static_cast<int>(model.graph.hypers.size()),
-                                     model.device,        eager_.trainer().why_not_replayed(),
-                                     eager_.shared_runs()} {}
+    : eager_(model, lowering),
+      live_{model.graph,
+            eager_.trainer(),
+            model.recipe,
+            lowering.chunk,
+            static_cast<int>(model.graph.hypers.size()),
+            model.device,
+            eager_.trainer().why_not_replayed(),
+            eager_.shared_runs()} {}
 
 void CapturedExecutor::resize() {
   steps_.clear();  // they refer to the groups

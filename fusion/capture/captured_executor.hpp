@@ -26,7 +26,8 @@ class CapturedExecutor final : public Executor {
   }
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
   [[nodiscard]] at::Tensor fresh_losses(int group) override;
-  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples, std::span<const SlotRun> slots) override {
+  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples,
+                                                std::span<const SlotRun> slots) override {
     return eager_.predict(group, samples, slots);
   }
   /// One group by itself had better compute what its slots share within the captured step.

@@ -22,7 +22,8 @@ class CompiledExecutor final : public Executor {
   void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
   [[nodiscard]] at::Tensor fresh_losses(int group) override;
-  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples, std::span<const SlotRun> slots) override;
+  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples,
+                                                std::span<const SlotRun> slots) override;
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
   [[nodiscard]] Gradients gradients(int group) const override { return gradients_.at(static_cast<std::size_t>(group)); }
   /// Of the threads that are at work.

@@ -217,7 +217,8 @@ void Builder::run_backward(const Tensor& loss) {
   }
   const Part seed = contribute(loss);
   typed(dtype_, [&]<typename T>() {
-    emit({seed.tensor}, [=](const Run& run) { *run.at<T>(seed.tensor) = seed.add ? *run.at<T>(seed.tensor) + 1 : T{1}; });
+    emit({seed.tensor},
+         [=](const Run& run) { *run.at<T>(seed.tensor) = seed.add ? *run.at<T>(seed.tensor) + 1 : T{1}; });
   });
   for (std::size_t i = backward_.size(); i-- > 0;) backward_[i]();
   backward_.clear();

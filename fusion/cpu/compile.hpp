@@ -14,8 +14,8 @@ namespace hfta::fusion::cpu {
 /// `graph`: a training reading with complete arguments, whose first output is the loss, of one element; `index`: for
 /// counted randomness, each node's position in the model's graph. `n`: samples of a batch. Weights with `trained` get
 /// gradients. Throws Error{kConfig} naming an op that has no compiler, or not for such arguments. The graph may come
-/// from anywhere, as long as its values' ids lie within it: each op's compiler checks the tensors and numbers that it is
-/// given, and no kernel is emitted that would reach beyond a buffer.
+/// from anywhere, as long as its values' ids lie within it: each op's compiler checks the tensors and numbers that it
+/// is given, and no kernel is emitted that would reach beyond a buffer.
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
                                              std::int64_t n);
 /// The forward pass alone, of an evaluation reading.

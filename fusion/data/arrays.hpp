@@ -22,8 +22,8 @@ struct Uses {
 /// Gives the array of that name.
 using ReadArray = std::function<StoredArray(const std::string& name, Use use)>;
 
-/// A dataset of the arrays named `x` and `y`, the latter unless Uses::target is kNothing. Throws Error{kConfig}, beginning with `place`, for arrays without samples
-/// or with unequal numbers of them, and for labels below zero.
+/// A dataset of the arrays named `x` and `y`, the latter unless Uses::target is kNothing. Throws Error{kConfig},
+/// beginning with `place`, for arrays without samples or with unequal numbers of them, and for labels below zero.
 [[nodiscard]] Dataset from_arrays(const std::vector<std::string>& x, const std::string& y, const Uses& uses,
                                   const std::string& place, const ReadArray& array);
 

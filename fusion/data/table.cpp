@@ -64,7 +64,8 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
   const bool read = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
   // Beyond 2^53 a double no longer tells whole numbers apart.
   const bool whole = std::floor(value) == value && std::abs(value) <= 0x1.0p53;
-  if (!read || (use != Use::kNumbers && !whole) || (use == Use::kLabels && value < 0 && value != static_cast<double>(ignored))) {
+  if (!read || (use != Use::kNumbers && !whole) ||
+      (use == Use::kLabels && value < 0 && value != static_cast<double>(ignored))) {
     fail_at(place, fmt::format("line {}: column '{}': found '{}', wanted {}", record.line, excerpt(header[column]),
                                excerpt(record.fields[column]), wanted_text(use)));
   }
@@ -86,7 +87,8 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
   for (std::size_t c = 0; features.empty() && c < header.size(); ++c) {
     if (c != target) columns.push_back(c);
   }
-  if (columns.empty()) fail_at(place, target < header.size() ? "found no columns beside the target" : "found no columns");
+  if (columns.empty())
+    fail_at(place, target < header.size() ? "found no columns beside the target" : "found no columns");
   return columns;
 }
 

@@ -64,7 +64,7 @@ void EagerExecutor::prepare(Samples& samples, bool training) {
 }
 
 std::vector<at::Tensor> EagerExecutor::run(int group, const Program& program, std::span<const ValueEnv* const> shared,
-                              std::span<const SlotRun> slots) {
+                                           std::span<const SlotRun> slots) {
   std::vector<SlotRandom> random;
   std::vector<std::vector<double>> hypers;
   for (const SlotRun& slot : slots) {

@@ -26,7 +26,8 @@ class EagerExecutor final : public Executor {
   void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
   [[nodiscard]] at::Tensor fresh_losses(int group) override;
-  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples, std::span<const SlotRun> slots) override;
+  [[nodiscard]] std::vector<at::Tensor> predict(int group, const Samples& samples,
+                                                std::span<const SlotRun> slots) override;
   [[nodiscard]] bool shares_layers() const override { return trainer_.shares_layers(); }
   void prepare(Samples& samples, bool training) override;
   [[nodiscard]] std::int64_t shared_runs() const override { return shared_runs_; }
@@ -48,7 +49,7 @@ class EagerExecutor final : public Executor {
   [[nodiscard]] int wide() const { return slots_ == 1 ? 0 : slots_; }
   [[nodiscard]] std::shared_ptr<const ValueEnv> share(const Samples& samples, bool training);
   [[nodiscard]] std::vector<at::Tensor> run(int group, const Program& program, std::span<const ValueEnv* const> shared,
-                               std::span<const SlotRun> slots);
+                                            std::span<const SlotRun> slots);
   [[nodiscard]] std::vector<at::Tensor> forward(int group, const Batch& batch, std::span<const SlotRun> slots);
 
   ExecutorModel model_;

@@ -37,8 +37,8 @@ class Program {
   /// Runs the other part. `shared`: the results of share(); one for all slots, or one per slot. `weights` in the
   /// graph's order, owned ones with a leading [c] if context.slots is not 0. Gives Graph::outputs: they have a leading
   /// [c] then, too, and are float32 where the precision would have left them in bfloat16. Records autograd if enabled.
-  [[nodiscard]] std::vector<at::Tensor> run(std::span<const ValueEnv* const> shared, std::span<const at::Tensor> weights,
-                               const RunContext& context) const;
+  [[nodiscard]] std::vector<at::Tensor> run(std::span<const ValueEnv* const> shared,
+                                            std::span<const at::Tensor> weights, const RunContext& context) const;
 
   /// Why runs whose numbers lie on the device cannot be captured (fusion/step_graph.hpp): the op
   /// that takes a number from the host that differs between trials, or gives the host one of the data. "" if they

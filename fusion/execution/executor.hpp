@@ -63,14 +63,16 @@ class Executor {
   /// first exception is rethrown.
   virtual void for_each(std::span<const int> groups, const std::function<void(int)>& work) = 0;
 
-  /// One optimizer step of every occupied slot of the group. Adds to `losses`, [2, c] float64 on the device, each slot's
-  /// loss before the step times the batch's weight, and that weight (Objective).
+  /// One optimizer step of every occupied slot of the group. Adds to `losses`, [2, c] float64 on the device, each
+  /// slot's loss before the step times the batch's weight, and that weight (Objective).
   virtual void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) = 0;
   /// The group's accumulator for step(): [2, c] float64 zeros on the device. It may be the buffer of the last
   /// call.
   [[nodiscard]] virtual at::Tensor fresh_losses(int group) = 0;
-  /// Forward in evaluation mode: the evaluation's Graph::outputs, with a leading [c] unless c is 1. Records no gradient.
-  [[nodiscard]] virtual std::vector<at::Tensor> predict(int group, const Samples& samples, std::span<const SlotRun> slots) = 0;
+  /// Forward in evaluation mode: the evaluation's Graph::outputs, with a leading [c] unless c is 1. Records no
+  /// gradient.
+  [[nodiscard]] virtual std::vector<at::Tensor> predict(int group, const Samples& samples,
+                                                        std::span<const SlotRun> slots) = 0;
 
   /// Whether prepare() saves work: layers that all slots share.
   [[nodiscard]] virtual bool shares_layers() const { return false; }

@@ -14,7 +14,8 @@ struct Side {
 };
 
 /// Makes `evaluation` the one of `graph`: parameters and buffers become those of `graph` by name, those that only
-/// evaluation reads and its constants join graph.weights, and inputs are brought into `graph`'s order. `where` begins messages. Throws Error{kConfig}: names, shapes or types that differ.
+/// evaluation reads and its constants join graph.weights, and inputs are brought into `graph`'s order. `where` begins
+/// messages. Throws Error{kConfig}: names, shapes or types that differ.
 void attach_evaluation(Graph& graph, const Side& training, Graph evaluation, const Side& evaluated,
                        const std::string& where);
 

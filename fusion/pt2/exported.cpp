@@ -103,7 +103,8 @@ std::vector<std::size_t> chosen_outputs(const std::vector<ExportedTensor>& outpu
 }
 
 // The outputs of the same names; a model that gives several while it trains may give one alone in evaluation.
-std::vector<std::size_t> same_outputs(const std::vector<std::size_t>& chosen, const std::vector<ExportedTensor>& outputs,
+std::vector<std::size_t> same_outputs(const std::vector<std::size_t>& chosen,
+                                      const std::vector<ExportedTensor>& outputs,
                                       const std::vector<ExportedTensor>& others, const std::string& file,
                                       const ImportOptions& options) {
   std::vector<std::size_t> same;

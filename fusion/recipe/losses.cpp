@@ -1,9 +1,8 @@
 // The table of losses.
-#include "fusion/loss.hpp"
-
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "fusion/loss.hpp"
 #include "fusion/recipe/losses/rows.hpp"
 
 namespace hfta::fusion {

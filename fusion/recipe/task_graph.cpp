@@ -79,8 +79,9 @@ ValueId write_position_weight(const LossSite& site) {
 class LossWriter {
  public:
   LossWriter(Graph& graph, const Recipe& recipe, std::size_t first_hyper)
-      : row_(row_of(recipe.loss)), graph_(graph, recipe.dtype), site_{graph_, recipe.loss_options, graph.outputs.at(0),
-                                                                       kNoValue, {}},
+      : row_(row_of(recipe.loss)),
+        graph_(graph, recipe.dtype),
+        site_{graph_, recipe.loss_options, graph.outputs.at(0), kNoValue, {}},
         first_hyper_(first_hyper) {
     const Targets targets = row_.info.targets;
     if (recipe.loss_options.class_dim < 0) site_.output = with_classes_second(graph_, site_.output);

@@ -34,7 +34,8 @@ at::Tensor EvaluationSums::counted(const at::Tensor& output, std::int64_t n) con
 // A built-in loss gives every element's; a model's own may be the batch's mean.
 void EvaluationSums::add_loss(const at::Tensor& loss, const at::Tensor& weight, std::int64_t n) {
   if (!weight.defined()) {
-    accumulate(loss_, loss.dim() > 1 ? loss.flatten(1).mean(1) * static_cast<double>(n) : loss * static_cast<double>(n));
+    accumulate(loss_,
+               loss.dim() > 1 ? loss.flatten(1).mean(1) * static_cast<double>(n) : loss * static_cast<double>(n));
     accumulate(weight_, at::full_like(loss_, static_cast<double>(n)));
     return;
   }
@@ -86,7 +87,8 @@ void EvaluationSums::add_formulas(std::vector<std::map<std::string, double>>& al
     means.push_back((term.weighted / term.weight).cpu().contiguous());
   }
   const auto find = [&](const std::string& name) {
-    return static_cast<std::size_t>(std::find(recipe_.terms.begin(), recipe_.terms.end(), name) - recipe_.terms.begin());
+    return static_cast<std::size_t>(std::find(recipe_.terms.begin(), recipe_.terms.end(), name) -
+                                    recipe_.terms.begin());
   };
   for (std::size_t b = 0; b < all.size(); ++b) {
     const auto value_of = [&](const Formula::Term& term) {

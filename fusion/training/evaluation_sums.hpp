@@ -20,8 +20,8 @@ class EvaluationSums {
   /// `slots`: c, or 0 for one slot without a slot dimension.
   EvaluationSums(const Recipe& recipe, int slots);
 
-  /// `outputs`: of Array::evaluate, [c, M, ...] or [M, ...]; of samples, the first n count. `target`: [n, ...]; undefined
-  /// if the loss is the model's.
+  /// `outputs`: of Array::evaluate, [c, M, ...] or [M, ...]; of samples, the first n count. `target`: [n, ...];
+  /// undefined if the loss is the model's.
   void add(const std::vector<at::Tensor>& outputs, const at::Tensor& target, std::int64_t n);
   /// Per slot, by name without prefix: "loss" and the recipe's metrics. Waits for the device.
   [[nodiscard]] std::vector<std::map<std::string, double>> result() const;

@@ -33,9 +33,10 @@ Dataset first_of(const Dataset& data, std::int64_t wanted) {
 
 void check_output(const Graph& graph, const at::Tensor& output, std::int64_t n) {
   if (output.dim() > 0 && output.size(0) == n) return;
-  throw Error(ErrorKind::kConfig,
-              fmt::format("model: found output '{}' {} for a batch of {}, wanted the batch as its first dimension",
-                          graph.values[static_cast<std::size_t>(graph.outputs[0])].name, to_text(output.sizes().vec()), n));
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format("model: found output '{}' {} for a batch of {}, wanted the batch as its first dimension",
+                  graph.values[static_cast<std::size_t>(graph.outputs[0])].name, to_text(output.sizes().vec()), n));
 }
 
 void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,

@@ -2,7 +2,9 @@
 plain PyTorch loop, both in float64: losses of every epoch, and every trained figure after it, agree to 1e-9. Where a
 loss has a number, each slot has its own.
 
-    builtin_check.py HFTA_TUNE [NAME...]
+    builtin_check.py HFTA_TUNE MODEL_CURVE [NAME...]
+
+Then every step's loss, in every way to run three slots: one by one, together, compiled (where that can be).
 """
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
 
+from every_way import Steps, compare  # noqa: E402
 from own_losses import draws, mlp, whole  # noqa: E402
 
 EPOCHS, TRAIN, VALIDATION, BATCH, RATE = 3, 27, 13, 8, 0.02
+LOSS_NUMBERS = {"sigmoid_focal": 2}  # gamma, and alpha at its default
 # Of a batch: the loss of every element or position, already weighted, and its weights (None: all alike).
 Elements = tuple[Tensor, Tensor | None]
 
@@ -39,8 +43,6 @@ class Case:
     number: str | None = None
     values: list[float] = field(default_factory=lambda: [0.0, 0.1, 0.5])
     evaluated: float | None = None  # the number in evaluation, where it is not the slot's
-    mean: bool = True  # the mean of elements is that of PyTorch's loss over a batch: checked against `whole_loss`
-    whole_loss: Callable[[Tensor, Tensor, float | None], Tensor] | None = None
 
 
 class Head(nn.Module):
@@ -215,12 +217,13 @@ def mean_of(elements: Elements) -> tuple[Tensor, float]:
     return loss.sum() / weight.sum(), weight.sum().item()
 
 
-def serial(case: Case, number: float | None, data: list[Tensor], state: dict[str, Tensor]) -> list[dict[str, float]]:
+def serial(case: Case, number: float | None, data: list[Tensor],
+           state: dict[str, Tensor]) -> tuple[list[dict[str, float]], Steps]:
     x, y, validation_x, validation_y = data
     module = case.module().double()
     module.load_state_dict(state)
     optimizer = torch.optim.Adam(module.parameters(), lr=RATE)
-    curve = []
+    curve, steps = [], []
     for _ in range(EPOCHS):
         total = weights = 0.0
         for i in range(0, len(x), BATCH):
@@ -228,15 +231,16 @@ def serial(case: Case, number: float | None, data: list[Tensor], state: dict[str
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            steps.append(loss.item())
             total, weights = total + loss.item() * weight, weights + weight
         with torch.no_grad():
             evaluated = number if case.evaluated is None else case.evaluated
             value, _ = mean_of(case.elements(module(validation_x), validation_y, evaluated))
         curve.append({"train_loss": total / weights, "val_loss": value.item()})
-    return curve
+    return curve, steps
 
 
-def check(case: Case, folder: Path) -> float:
+def check(case: Case, model_curve: str, folder: Path) -> tuple[float, str]:
     import hfta_tune as ht
 
     torch.manual_seed(1)
@@ -256,31 +260,41 @@ def check(case: Case, folder: Path) -> float:
         if case.number is None and trial.params["lr"] != RATE:
             continue  # a neighbour
         number = next(iter(trial.params.values())) if case.number else None
-        for wanted, epoch in zip(serial(case, number, data, state), range(EPOCHS)):
+        for wanted, epoch in zip(serial(case, number, data, state)[0], range(EPOCHS)):
             for name, value in wanted.items():
                 found = curves[trial.number][name][epoch]
                 worst = max(worst, abs(found - value) / max(1.0, abs(value)))
     if len(study.trials) < len(numbers):
         raise AssertionError(f"found {len(study.trials)} trials, wanted {len(numbers)}")
-    return worst
+    options = {name: value for name, value in case.loss.items() if name != "name"}
+    if "T, V]" in case.name:
+        options["class_dim"] = -1
+    slots = (numbers * 3)[:3]
+    spec = {"model": str(next(folder.rglob("model.pt2"))), "loss": case.loss["name"], "loss_options": options,
+            "batch": BATCH, "optimizer": "adam", "batches": [len(part) for part in data[0].split(BATCH)],
+            "slots": [{"lr": RATE} | ({"loss_numbers": [n, 0.25][:LOSS_NUMBERS.get(case.loss["name"], 1)]} if case.number else {})
+                      for n in slots]}
+    wanted_steps = [serial(case, number, data, state)[1] for number in slots]
+    off, ways = compare(spec, model_curve, folder, [data[0]], data[1], wanted_steps, EPOCHS)
+    return max(worst, off), ways
 
 
 def main() -> int:
     os.environ["HFTA_TUNE"] = sys.argv[1]
-    wanted = set(sys.argv[2:])
+    wanted = set(sys.argv[3:])
     failed = 0
     for case in cases():
         if wanted and case.name not in wanted:
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
-                worst = check(case, Path(folder))
+                worst, ways = check(case, sys.argv[2], Path(folder))
             except Exception as error:  # noqa: BLE001: the others are tried, too
                 print(f"{case.name}: {error}", flush=True)
                 failed += 1
                 continue
         failed += worst > 1e-9 or math.isnan(worst)
-        print(f"{case.name}: within {worst:.1e}", flush=True)
+        print(f"{case.name}: within {worst:.1e}{ways}", flush=True)
     print(f"{failed} failed")
     return failed > 0
 

@@ -1,4 +1,4 @@
-"""Models that compute their own loss, of different kinds, with data and metrics: what losses_check.py trains."""
+"""Models that compute their own loss, of different kinds, with data and metrics: what own_check.py trains."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -48,7 +48,17 @@ std::map<std::string, at::Tensor> read_tensors(const std::string& path) {
 Recipe recipe_of(const json& spec) {
   Recipe recipe;
   recipe.dtype = spec.at("dtype") == "float64" ? DType::kFloat64 : DType::kFloat32;
-  recipe.loss = spec.at("loss") == "mse" ? Loss::kMse : Loss::kCrossEntropy;
+  for (const LossInfo& info : losses()) {
+    if (spec.at("loss") == info.name) recipe.loss = info.kind;
+  }
+  const json options = spec.value("loss_options", json::object());
+  recipe.loss_options.ignore_index = options.value("ignore_index", std::int64_t{-100});
+  recipe.loss_options.class_weight = options.value("class_weight", std::vector<double>());
+  recipe.loss_options.class_dim = options.value("class_dim", 1);
+  recipe.loss_options.pos_weight = options.value("pos_weight", std::vector<double>());
+  recipe.loss_options.log_input = options.value("log_input", true);
+  recipe.loss_options.log_target = options.value("log_target", false);
+  recipe.loss_options.weighted = spec.contains("further");
   for (const OptimizerInfo& info : optimizers()) {
     if (spec.at("optimizer") == info.name) recipe.optimizer = info.kind;
   }
@@ -63,7 +73,10 @@ ImportOptions options_of(const json& spec, DType dtype) {
   options.fresh = spec.value("fresh", false);
   const json bound = spec.value("bind", json::object());
   for (const auto& [path, value] : bound.items()) options.bind.push_back({path, value, ""});
-  if (spec.contains("output")) options.output = spec.at("output").get<std::int64_t>();
+  if (spec.contains("output") && spec.at("output").is_number()) options.output = spec.at("output").get<std::int64_t>();
+  if (spec.contains("output") && spec.at("output").is_string()) options.output = spec.at("output").get<std::string>();
+  options.own_loss = spec.at("loss") == name_of(Loss::kModel);
+  options.further = spec.value("further", std::vector<std::string>());
   return options;
 }
 
@@ -81,6 +94,7 @@ SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
     if (!slot.contains(field.name)) continue;
     std::visit([&](auto member) { slot.at(field.name).get_to(init.hyper.optimizer.*member); }, field.field);
   }
+  init.hyper.loss = slot.value("loss_numbers", std::vector<double>());
   for (std::size_t i = 0; i < graph.hypers.size(); ++i) {
     init.hyper.graph.push_back(slot.contains("hypers") ? slot.at("hypers").at(i).get<double>() : graph.hypers[i].value);
   }
@@ -189,6 +203,11 @@ class Curves {
     Samples out;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
       out.inputs.push_back(take(fmt::format("x{}", i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
+    }
+    if (info_of(recipe_.loss).targets == Targets::kNone) {
+      out.begin = 0;
+      out.end = n;
+      return out;
     }
     at::Tensor target = take("y", nullptr);
     if (at::isFloatingType(target.scalar_type())) {

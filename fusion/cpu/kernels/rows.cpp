@@ -10,7 +10,7 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so that long sums keep their digits
+constexpr std::int64_t kBlock = 64;  // rows summed up by themselves, so that long sums keep their digits
 
 template <typename T>
 inline __attribute__((always_inline)) void bias_rows(T* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
@@ -85,16 +85,17 @@ double total_weight(const CrossEntropy<T>& task, const std::int64_t* classes_of)
   double total = 0;
   for (std::int64_t r = 0; r < task.rows; ++r) {
     const std::int64_t wanted = classes_of[r];
-    if (wanted != task.ignored && wanted >= 0 && wanted < task.classes) total += static_cast<double>(task.weight[wanted]);
+    if (wanted != task.ignored && wanted >= 0 && wanted < task.classes)
+      total += static_cast<double>(task.weight[wanted]);
   }
   return total;
 }
 
 // The row's loss with weights; its gradient times `share` to `out` (null: not wanted). `p`: exponentials, of that sum.
 template <typename T>
-inline __attribute__((always_inline)) double weighted_row(const CrossEntropy<T>& task, const T* row, std::int64_t wanted,
-                                                          double log_total, double total, const T* p, double share,
-                                                          T* out) {
+inline __attribute__((always_inline)) double weighted_row(const CrossEntropy<T>& task, const T* row,
+                                                          std::int64_t wanted, double log_total, double total,
+                                                          const T* p, double share, T* out) {
   const double each = task.smoothing / static_cast<double>(task.classes);
   const double own = (1 - task.smoothing) * static_cast<double>(task.weight[wanted]);
   double loss = own * (log_total - static_cast<double>(row[wanted])), weights = 0;
@@ -105,7 +106,8 @@ inline __attribute__((always_inline)) double weighted_row(const CrossEntropy<T>&
   }
   if (out == nullptr) return loss;
   for (std::int64_t c = 0; c < task.classes; ++c) {
-    const double slope = (own + each * weights) * static_cast<double>(p[c]) / total - each * static_cast<double>(task.weight[c]);
+    const double slope =
+        (own + each * weights) * static_cast<double>(p[c]) / total - each * static_cast<double>(task.weight[c]);
     out[c] = static_cast<T>((slope - (c == wanted ? own : 0)) * share);
   }
   return loss;

@@ -90,7 +90,9 @@ struct SoftMargin {
 // y: a logarithm of probabilities.
 template <typename T>
 struct Divergence {
-  static T value(T y, T t, T /*p*/) { return t > 0 ? t * (std::log(t) - y) : t == 0 ? T{0} : std::numeric_limits<T>::quiet_NaN(); }
+  static T value(T y, T t, T /*p*/) {
+    return t > 0 ? t * (std::log(t) - y) : t == 0 ? T{0} : std::numeric_limits<T>::quiet_NaN();
+  }
   static T slope(T /*y*/, T t, T /*p*/) { return -t; }
 };
 
@@ -138,7 +140,8 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
       const T* const own = e.each.defined() ? run.at<T>(e.each) : nullptr;
       const auto p = static_cast<T>(e.p(run)), scale = static_cast<T>(e.scale());
       for (std::int64_t i = 0; i < n; ++i) {
-        const T slope = Rule<T>::slope(y[i], t[i], own != nullptr ? own[i] : p) * (e.reduction == kNone ? given[i] : *given * scale);
+        const T slope = Rule<T>::slope(y[i], t[i], own != nullptr ? own[i] : p) *
+                        (e.reduction == kNone ? given[i] : *given * scale);
         out[i] = dy.add ? out[i] + slope : slope;
       }
     });
@@ -146,12 +149,16 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
 }
 
 template <template <typename> class Rule>
-void elementwise(LoweringContext& site, std::int64_t reduction, SlotNumber p = [](const Run&) { return 0.0; },
-                 const Tensor& each = {}) {
+void elementwise(
+    LoweringContext& site, std::int64_t reduction, SlotNumber p = [](const Run&) { return 0.0; },
+    const Tensor& each = {}) {
   Builder& b = site.b;
   if (b.wants_gradient(site.floats(1))) site.fail("its target is trained");
-  const Elementwise e{b.contiguous(site.floats(0)), b.contiguous(site.floats(1)),
-                      reduction == kNone ? b.fresh(site.tensor(0).sizes) : b.fresh({}), std::move(p), each,
+  const Elementwise e{b.contiguous(site.floats(0)),
+                      b.contiguous(site.floats(1)),
+                      reduction == kNone ? b.fresh(site.tensor(0).sizes) : b.fresh({}),
+                      std::move(p),
+                      each,
                       reduction};
   if (e.y.sizes != e.t.sizes) site.fail("its target has other sizes than its input");
   typed(b.dtype(), [&]<typename T>() { emit_elementwise<Rule, T>(b, e); });
@@ -183,7 +190,8 @@ void binary_cross_entropy_with_logits(LoweringContext& site) {
   Builder& b = site.b;
   if (b.wants_gradient(site.floats(3))) site.fail("its weight is trained");
   const Tensor weight = b.contiguous(site.floats(3).expanded(site.tensor(0).sizes));
-  elementwise<WeightedLogisticError>(site, site.integer(4), [](const Run&) { return 1.0; }, weight);
+  elementwise<WeightedLogisticError>(
+      site, site.integer(4), [](const Run&) { return 1.0; }, weight);
 }
 
 // Schema: self, target, reduction, log_target.
@@ -225,9 +233,9 @@ void emit_cross_entropy(Builder& b, const Classes& c) {
     now.smoothing = c.smoothing(run);
     now.weight = c.weight.defined() ? run.at<T>(c.weight) : nullptr;
     T* const loss = run.at<T>(c.loss);
-    const double total = cross_entropy(now, run.at<T>(c.logits), run.at<std::int64_t>(c.target),
-                                       c.reduction == kNone ? loss : nullptr, run.at<T>(c.scratch),
-                                       c.slope.defined() ? run.at<T>(c.slope) : nullptr);
+    const double total =
+        cross_entropy(now, run.at<T>(c.logits), run.at<std::int64_t>(c.target), c.reduction == kNone ? loss : nullptr,
+                      run.at<T>(c.scratch), c.slope.defined() ? run.at<T>(c.slope) : nullptr);
     if (c.reduction != kNone) *loss = static_cast<T>(total);
   });
   // The slopes are already there; they are only scaled, and become the gradient.

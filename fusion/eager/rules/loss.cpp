@@ -28,8 +28,7 @@ std::vector<at::Tensor> reduced(const at::Tensor& each, std::int64_t reduction) 
 
 // Arguments 0 and 1 with equally many dimensions, and the largest number of them.
 struct Pair {
-  explicit Pair(const OpCall& call)
-      : y(call.tensor(0)), t(call.tensor(1)), dims(std::max(y.dim(), t.dim())) {
+  explicit Pair(const OpCall& call) : y(call.tensor(0)), t(call.tensor(1)), dims(std::max(y.dim(), t.dim())) {
     y = with_dims(y, dims);
     t = with_dims(t, dims);
   }
@@ -98,8 +97,7 @@ std::optional<at::Tensor> given(const at::Tensor& t) {
 // What is no probability has a loss of NaN. LibTorch throws instead, and one slot that diverged would end them all.
 at::Tensor tolerant_cross_entropy(const at::Tensor& y, const at::Tensor& t, const at::Tensor& weight) {
   const at::Tensor known = y.ge(0).logical_and(y.le(1));
-  const at::Tensor each =
-      at::binary_cross_entropy(at::where(known, y, 0.5), t, given(weight), at::Reduction::None);
+  const at::Tensor each = at::binary_cross_entropy(at::where(known, y, 0.5), t, given(weight), at::Reduction::None);
   return at::where(known, each, std::numeric_limits<double>::quiet_NaN());
 }
 
@@ -132,9 +130,8 @@ std::vector<at::Tensor> kl_div(const OpCall& call) {
 // Schema: input, target, log_input, full, eps, reduction.
 std::vector<at::Tensor> poisson_nll(const OpCall& call) {
   const Pair pair(call);
-  return reduced(
-      at::poisson_nll_loss(pair.y, pair.t, call.flag(2), call.flag(3), call.number(4), at::Reduction::None),
-      call.integer(5));
+  return reduced(at::poisson_nll_loss(pair.y, pair.t, call.flag(2), call.flag(3), call.number(4), at::Reduction::None),
+                 call.integer(5));
 }
 
 // ---- Classes: input [c, N, C, ...], targets [c, N, ...] or, as probabilities, of the input's sizes ----
@@ -209,8 +206,8 @@ std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
 
 // Schema: self, target, weight, reduction, ignore_index, label_smoothing.
 CrossEntropy cross_entropy_of(const OpCall& call) {
-  return {in_float32(call.tensor(0)), call.tensor(1), call.tensor(2), call.integer(3), call.integer(4),
-          call.per_slot(5)};
+  return {
+      in_float32(call.tensor(0)), call.tensor(1), call.tensor(2), call.integer(3), call.integer(4), call.per_slot(5)};
 }
 
 std::vector<at::Tensor> cross_entropy(const CrossEntropy& call) {

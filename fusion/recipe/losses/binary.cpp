@@ -32,8 +32,8 @@ ValueId focal(const LossSite& site, Reduction reduction) {
   const ValueId each = g.map("mul.Tensor", {plain, wrong});
   // alpha t + (1 - alpha)(1 - t) = (1 - t) + alpha (2 t - 1)
   const ValueId sign = g.map("sub.Scalar", {g.map("mul.Scalar", {site.target, 2.0}), 1.0});
-  const ValueId balance = g.map("add.Tensor", {g.map("mul.Scalar", {sign, site.numbers.at(1)}),
-                                               g.map("rsub.Scalar", {site.target, 1.0})});
+  const ValueId balance =
+      g.map("add.Tensor", {g.map("mul.Scalar", {sign, site.numbers.at(1)}), g.map("rsub.Scalar", {site.target, 1.0})});
   return reduced(g, g.map("mul.Tensor", {each, balance}), reduction);
 }
 

@@ -7,10 +7,10 @@ namespace {
 Arg or_none(ValueId id) { return id == kNoValue ? Arg() : Arg(id); }
 
 ValueId cross_entropy_by(const LossSite& site, Reduction reduction, const Arg& smoothing, ValueId weight) {
-  return loss_call(site, "cross_entropy_loss",
-                   {site.output, site.target, or_none(weight), std::int64_t{reduction}, site.options.ignore_index,
-                    smoothing},
-                   reduction);
+  return loss_call(
+      site, "cross_entropy_loss",
+      {site.output, site.target, or_none(weight), std::int64_t{reduction}, site.options.ignore_index, smoothing},
+      reduction);
 }
 
 ValueId cross_entropy(const LossSite& site, Reduction reduction) {
@@ -18,10 +18,10 @@ ValueId cross_entropy(const LossSite& site, Reduction reduction) {
 }
 
 ValueId nll(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "nll_loss_nd",
-                   {site.output, site.target, or_none(site.class_weight), std::int64_t{reduction},
-                    site.options.ignore_index},
-                   reduction);
+  return loss_call(
+      site, "nll_loss_nd",
+      {site.output, site.target, or_none(site.class_weight), std::int64_t{reduction}, site.options.ignore_index},
+      reduction);
 }
 
 // (1 - p)^gamma times the cross entropy, p being the target's probability: Lin et al., "Focal Loss for Dense Object

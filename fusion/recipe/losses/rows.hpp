@@ -16,10 +16,10 @@ struct LossSite {
   GraphWriter& graph;
   const LossOptions& options;
   ValueId output, target;
-  std::vector<Arg> numbers;              ///< LossInfo::numbers: references to hypers, or literals.
-  ValueId class_weight = kNoValue;       ///< [C], where the options have it.
-  ValueId pos_weight = kNoValue;         ///< [1] or [K], where the options have it.
-  ValueId position_weight = kNoValue;    ///< [N, ...]: counts_positions().
+  std::vector<Arg> numbers;            ///< LossInfo::numbers: references to hypers, or literals.
+  ValueId class_weight = kNoValue;     ///< [C], where the options have it.
+  ValueId pos_weight = kNoValue;       ///< [1] or [K], where the options have it.
+  ValueId position_weight = kNoValue;  ///< [N, ...]: counts_positions().
 };
 
 /// Writes the loss of every element or position (kEach), or their mean, with positions' weights where there are any.
@@ -38,6 +38,7 @@ struct LossRow {
 /// `each`, or its mean as a number.
 [[nodiscard]] ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction);
 /// Calls an op that takes `reduction` among its arguments.
-[[nodiscard]] ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args, Reduction reduction);
+[[nodiscard]] ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args,
+                                Reduction reduction);
 
 }  // namespace hfta::fusion

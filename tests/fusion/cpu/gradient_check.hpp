@@ -64,8 +64,8 @@ struct Outcome {
   std::vector<std::vector<double>> gradients;  ///< By weight; empty where there is none.
 };
 
-/// The graph with its output's mean squared error against an input of targets, as compile_training() takes it: the error,
-/// and behind it the output. Throws as compile_forward().
+/// The graph with its output's mean squared error against an input of targets, as compile_training() takes it: the
+/// error, and behind it the output. Throws as compile_forward().
 [[nodiscard]] Graph with_error(Graph graph, DType dtype);
 
 /// Mean squared error against a target of sines. Runs the plan twice in one arena, which must give equal bits:

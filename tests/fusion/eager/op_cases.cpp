@@ -256,7 +256,8 @@ void add_losses(std::vector<OpCase>& cases) {
     cases.push_back({"aten::binary_cross_entropy", {unit, target, none(), how}});
     cases.push_back({"aten::binary_cross_entropy", {unit, target, frozen({3}), how}, "with weights"});
     cases.push_back({"aten::binary_cross_entropy_with_logits", {slot({3}), target, none(), none(), how}});
-    cases.push_back({"aten::binary_cross_entropy_with_logits", {slot({3}), target, none(), buffer({3}), how},
+    cases.push_back({"aten::binary_cross_entropy_with_logits",
+                     {slot({3}), target, none(), buffer({3}), how},
                      "with a weight of the positive class"});
     for (const bool log : {false, true}) {
       cases.push_back({"aten::kl_div", {slot({3}), target, how, flag(log)}});
@@ -267,8 +268,8 @@ void add_losses(std::vector<OpCase>& cases) {
       for (const std::int64_t ignored : {-100, 1}) {
         cases.push_back({"aten::nll_loss_nd", {slot({3}), index({}), weights, how, whole(ignored)}});
         for (const double smoothing : {0.0, 0.3}) {
-          const std::string note = fmt::format("reduction {}, ignoring {}, smoothing {}{}", reduction, ignored, smoothing,
-                                               weights.tensors.empty() ? "" : ", with weights");
+          const std::string note = fmt::format("reduction {}, ignoring {}, smoothing {}{}", reduction, ignored,
+                                               smoothing, weights.tensors.empty() ? "" : ", with weights");
           cases.push_back({"aten::cross_entropy_loss",
                            {slot({3}), index({}), weights, how, whole(ignored), number(smoothing)},
                            note});
@@ -277,7 +278,8 @@ void add_losses(std::vector<OpCase>& cases) {
                            "of positions, " + note});
         }
       }
-      cases.push_back({"aten::cross_entropy_loss", {slot({3}), target, weights, how, whole(-100), number(0.3)},
+      cases.push_back({"aten::cross_entropy_loss",
+                       {slot({3}), target, weights, how, whole(-100), number(0.3)},
                        "of probabilities"});
     }
   }

@@ -1,7 +1,8 @@
 // Sums over a set, from what evaluation gives batch by batch.
+#include "fusion/training/evaluation_sums.hpp"
+
 #include <cmath>
 
-#include "fusion/training/evaluation_sums.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
 

@@ -1,7 +1,9 @@
 """Trains models that compute their own loss, three slots side by side for three epochs, with hfta-tune and with a plain
 PyTorch loop, both in float64: every figure of every epoch has to agree to 1e-9.
 
-    losses_check.py HFTA_TUNE [NAME...]
+    own_check.py HFTA_TUNE MODEL_CURVE [NAME...]
+
+Then every step's loss, in every way to run three slots: one by one, together, compiled (where that can be).
 """
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
 
+from every_way import Steps, compare  # noqa: E402
 from own_losses import Data, Job, jobs  # noqa: E402
 
 RATES = [0.003, 0.01, 0.03]
@@ -69,12 +72,13 @@ def step_loss(outputs: dict[str, Tensor]) -> Tensor:
     return outputs["loss"].mean()
 
 
-def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str, Tensor]) -> Curve:
-    """What a trial ought to do."""
+def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str, Tensor]) -> tuple[Curve, Steps]:
+    """What a trial ought to do: figures by epoch, and every step's loss."""
     module = job.module().double()
     module.load_state_dict(state)
     optimizer = OPTIMIZERS[job.optimizer]([p for p in module.parameters() if p.requires_grad], lr=rate)
     curve: Curve = []
+    steps: Steps = []
     for _ in range(EPOCHS):
         module.train()
         trained, evaluated = Sums(job.weight), Sums(job.weight)
@@ -83,6 +87,7 @@ def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str
             optimizer.zero_grad()
             step_loss(outputs).backward()
             optimizer.step()
+            steps.append(step_loss(outputs).item())
             trained.add(outputs, len(next(iter(batch.values()))))
         module.eval()
         with torch.no_grad():
@@ -91,7 +96,7 @@ def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str
         figures = {"train_loss": trained.mean_loss(), "val_loss": evaluated.mean_loss()}
         figures.update({f"val_{name}": evaluated.value(formula) for name, formula in job.metrics.items()})
         curve.append(figures)
-    return curve
+    return curve, steps
 
 
 def fused(job: Job, train: Data, validation: Data, module: torch.nn.Module, folder: Path) -> list[Curve]:
@@ -108,40 +113,47 @@ def fused(job: Job, train: Data, validation: Data, module: torch.nn.Module, fold
             for rate in RATES]
 
 
-def check(job: Job, folder: Path) -> float:
-    """The largest difference, relative to figures above 1."""
+def check(job: Job, model_curve: str, folder: Path) -> tuple[float, str]:
+    """The largest difference, relative to figures above 1; and what the executors say."""
     torch.manual_seed(1)
     module = job.module().double()
     state = {name: value.clone() for name, value in module.state_dict().items()}
     train, validation = job.data(TRAIN, 100), job.data(VALIDATION, 200)
     found = fused(job, train, validation, module, folder)
     worst = 0.0
-    for rate, curve in zip(RATES, found):
-        wanted = serial(job, rate, train, validation, state)
+    slots = [serial(job, rate, train, validation, state) for rate in RATES]
+    for (wanted, _), curve in zip(slots, found):
         for figures, given in zip(wanted, curve):
             if set(figures) != set(given):
                 raise AssertionError(f"{job.name}: found {sorted(given)}, wanted {sorted(figures)}")
             for name, value in figures.items():
                 worst = max(worst, abs(given[name] - value) / max(1.0, abs(value)))
-    return worst
+    spec = {"model": str(next(folder.rglob("model.pt2"))), "loss": "model", "output": "loss", "batch": job.batch,
+            "optimizer": job.optimizer, "slots": [{"lr": rate} for rate in RATES],
+            "batches": [len(next(iter(b.values()))) for b in batches(train, job.batch)]}
+    if job.weight:
+        spec["further"] = [job.weight]
+    inputs = [train[name] for name in train]
+    off, ways = compare(spec, model_curve, folder, inputs, None, [steps for _, steps in slots], EPOCHS)
+    return max(worst, off), ways
 
 
 def main() -> int:
     os.environ["HFTA_TUNE"] = sys.argv[1]
-    wanted = set(sys.argv[2:])
+    wanted = set(sys.argv[3:])
     failed = 0
     for job in jobs():
         if wanted and job.name not in wanted:
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:
-                worst = check(job, Path(folder))
+                worst, ways = check(job, sys.argv[2], Path(folder))
             except Exception as error:  # noqa: BLE001: the others are tried, too
                 print(f"{job.name}: {error}", flush=True)
                 failed += 1
                 continue
         failed += worst > 1e-9 or math.isnan(worst)
-        print(f"{job.name}: within {worst:.1e}", flush=True)
+        print(f"{job.name}: within {worst:.1e}{ways}", flush=True)
     print(f"{failed} failed")
     return failed > 0
 

@@ -1,0 +1,38 @@
+"""Follows the losses of single steps in every way to run an array: slot by slot, together, compiled."""
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+Steps = list[float]  # losses
+WAYS = {"chunk 1": {"chunk": 1}, "chunk 3": {"chunk": 3}, "compiled": {"chunk": 1, "compiled": True}}
+
+
+def compare(spec: dict[str, object], model_curve: str, folder: Path, inputs: list[Tensor], target: Tensor | None,
+            wanted: list[Steps], epochs: int) -> tuple[float, str]:
+    """`wanted`: by slot. The largest difference, relative to losses above 1; and which ways do not run the model."""
+    arrays = {f"x{i}": values for i, values in enumerate(inputs)} | ({} if target is None else {"y": target})
+    save_file({name: torch.cat([values] * epochs).contiguous() for name, values in arrays.items()},
+              folder / "steps.safetensors")
+    spec = spec | {"data": str(folder / "steps.safetensors"), "dtype": "float64",
+                   "batches": spec["batches"] * epochs}  # type: ignore[operator]
+    worst, refused = 0.0, []
+    for name, way in WAYS.items():
+        (folder / "steps.json").write_text(json.dumps(spec | way))
+        done = subprocess.run([model_curve, str(folder / "steps.json")], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise AssertionError(f"{name}: {done.stderr.strip()[:300]}")
+        found = json.loads(done.stdout)
+        if "refused" in found:
+            refused.append(f"; not {name}: {found['refused']}")
+            continue
+        for step, losses in enumerate(found["losses"]):
+            for slot, value in enumerate(losses):
+                off = abs(value - wanted[slot][step]) / max(1.0, abs(wanted[slot][step]))
+                worst = max(worst, off) if off == off else float("nan")
+    return worst, "".join(refused)
