@@ -56,7 +56,8 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
     if (!wanted(chunk)) return;
     const bool labelled = info_of(recipe_.loss).targets != Targets::kNone;
     const at::Tensor target = labelled ? data.target.range(batch.begin, batch.end) : at::Tensor();
-    sums[static_cast<std::size_t>(chunk)].add(array.evaluate(chunk, batch.samples), target, batch.end - batch.begin);
+    sums[static_cast<std::size_t>(chunk)].add(array.evaluate(chunk, batch.samples), target, batch.end - batch.begin,
+                                              batch.samples.size());
   };
   std::vector<EvaluationBatch> all = evaluation_batches(data);
   if (array.shares_layers()) {

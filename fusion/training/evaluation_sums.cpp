@@ -25,59 +25,62 @@ EvaluationSums::EvaluationSums(const Recipe& recipe, int slots)
   }
 }
 
-// [c, ...] in float64, without the samples that a batch was filled up with.
-at::Tensor EvaluationSums::counted(const at::Tensor& output, std::int64_t n) const {
-  const at::Tensor wide = slots_ > 0 ? output : output.unsqueeze(0);
-  return (wide.dim() > 1 ? wide.narrow(1, 0, std::min(n, wide.size(1))) : wide).to(at::kDouble);
-}
-
 // A built-in loss gives every element's; a model's own may be the batch's mean.
-void EvaluationSums::add_loss(const at::Tensor& loss, const at::Tensor& weight, std::int64_t n) {
-  if (!weight.defined()) {
-    accumulate(loss_,
-               loss.dim() > 1 ? loss.flatten(1).mean(1) * static_cast<double>(n) : loss * static_cast<double>(n));
-    accumulate(weight_, at::full_like(loss_, static_cast<double>(n)));
+void EvaluationSums::add_loss(const Outputs& batch) {
+  const at::Tensor each = batch.loss.dim() > 1 ? batch.loss.flatten(1).mean(1) : batch.loss;
+  if (!batch.weight.defined()) {
+    const auto samples = static_cast<double>(batch.samples);
+    accumulate(loss_, each * samples);
+    accumulate(weight_, at::full_like(each, samples));
     return;
   }
-  const at::Tensor total = per_slot(weight);
+  const at::Tensor total = per_slot(batch.weight);
   accumulate(weight_, total);
   if (recipe_.loss != Loss::kModel) {
-    accumulate(loss_, per_slot(loss));
+    accumulate(loss_, per_slot(batch.loss));
     return;
   }
-  const at::Tensor sum = loss.sizes() == weight.sizes() && loss.dim() > 1
-                             ? per_slot(loss * weight)
-                             : (loss.dim() > 1 ? loss.flatten(1).mean(1) : loss) * total;
+  const bool by_element = batch.loss.dim() > 1 && batch.loss.sizes() == batch.weight.sizes();
+  const at::Tensor sum = by_element ? per_slot(batch.loss * batch.weight) : each * total;
   accumulate(loss_, at::where(total.eq(0), 0.0, sum));
 }
 
-void EvaluationSums::add(const std::vector<at::Tensor>& outputs, const at::Tensor& target, std::int64_t n) {
-  const bool own = recipe_.loss == Loss::kModel;
-  const std::size_t loss = own ? 0 : 1;
-  const bool weighted = own ? recipe_.loss_options.weighted : outputs.size() > 2;
-  const at::Tensor weight = weighted ? counted(outputs.at(loss + 1), n) : at::Tensor();
-  add_loss(counted(outputs.at(loss), n), weight, n);
-  samples_ += n;
-  if (own) return add_terms(outputs, weighted ? 2 : 1, weight, n);
-  if (!metrics_) return;
-  const at::Tensor output = outputs.front().narrow(slots_ > 0 ? 1 : 0, 0, n);
-  metrics_->add(output, slots_ > 0 ? with_slots(target, slots_) : target);
-}
-
-void EvaluationSums::add_terms(const std::vector<at::Tensor>& outputs, std::size_t first, const at::Tensor& weight,
-                               std::int64_t n) {
+void EvaluationSums::add_terms(const Outputs& batch) {
   for (std::size_t i = 0; i < terms_.size(); ++i) {
-    const at::Tensor value = counted(outputs.at(first + i), n), sum = per_slot(value);
+    const at::Tensor& value = batch.terms[i];
+    const at::Tensor sum = per_slot(value);
     accumulate(terms_[i].sum, sum);
     if (value.dim() > 1) {  // of every sample or element
       accumulate(terms_[i].weighted, sum);
       accumulate(terms_[i].weight, at::full_like(sum, static_cast<double>(value.numel() / value.size(0))));
       continue;
     }
-    const at::Tensor own = weight.defined() ? per_slot(weight) : at::full_like(sum, static_cast<double>(n));
+    const at::Tensor own =
+        batch.weight.defined() ? per_slot(batch.weight) : at::full_like(sum, static_cast<double>(batch.samples));
     accumulate(terms_[i].weighted, at::where(own.eq(0), 0.0, sum * own));
     accumulate(terms_[i].weight, own);
   }
+}
+
+void EvaluationSums::add(const std::vector<at::Tensor>& outputs, const at::Tensor& target, std::int64_t n,
+                         std::int64_t filled) {
+  const auto counted = [&](std::size_t i) {
+    const at::Tensor wide = slots_ > 0 ? outputs.at(i) : outputs.at(i).unsqueeze(0);
+    const bool padded = filled > n && wide.dim() > 1 && wide.size(1) == filled;
+    return padded ? wide.narrow(1, 0, n) : wide;
+  };
+  const auto exact = [&](std::size_t i) { return counted(i).to(at::kDouble); };
+  const bool own = recipe_.loss == Loss::kModel;
+  const std::size_t loss = own ? 0 : 1;  // a built-in loss follows the output that it took
+  const bool weighted = own ? recipe_.loss_options.weighted : outputs.size() > loss + 1;
+  Outputs batch{{}, exact(loss), weighted ? exact(loss + 1) : at::Tensor(), n};
+  for (std::size_t i = 0; i < terms_.size(); ++i) batch.terms.push_back(exact(loss + (weighted ? 2 : 1) + i));
+  add_loss(batch);
+  add_terms(batch);
+  samples_ += n;
+  if (!metrics_) return;
+  const at::Tensor output = slots_ > 0 ? counted(0) : counted(0).squeeze(0);
+  metrics_->add(output, slots_ > 0 ? with_slots(target, slots_) : target);
 }
 
 void EvaluationSums::add_formulas(std::vector<std::map<std::string, double>>& all, const at::Tensor& mean) const {

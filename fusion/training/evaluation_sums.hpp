@@ -20,16 +20,21 @@ class EvaluationSums {
   /// `slots`: c, or 0 for one slot without a slot dimension.
   EvaluationSums(const Recipe& recipe, int slots);
 
-  /// `outputs`: of Array::evaluate, [c, M, ...] or [M, ...]; of samples, the first n count. `target`: [n, ...];
-  /// undefined if the loss is the model's.
-  void add(const std::vector<at::Tensor>& outputs, const at::Tensor& target, std::int64_t n);
+  /// `outputs`: of Array::evaluate for a batch that was filled up to `filled` samples, of which the first n count.
+  /// `target`: [n, ...]; undefined if the loss is the model's.
+  void add(const std::vector<at::Tensor>& outputs, const at::Tensor& target, std::int64_t n, std::int64_t filled);
   /// Per slot, by name without prefix: "loss" and the recipe's metrics. Waits for the device.
   [[nodiscard]] std::vector<std::map<std::string, double>> result() const;
 
  private:
-  [[nodiscard]] at::Tensor counted(const at::Tensor& output, std::int64_t n) const;
-  void add_loss(const at::Tensor& loss, const at::Tensor& weight, std::int64_t n);
-  void add_terms(const std::vector<at::Tensor>& outputs, std::size_t first, const at::Tensor& weight, std::int64_t n);
+  /// What add() sums of a batch: [c, ...] in float64.
+  struct Outputs {
+    std::vector<at::Tensor> terms;
+    at::Tensor loss, weight;  ///< No weight: the samples count alike.
+    std::int64_t samples = 0;
+  };
+  void add_loss(const Outputs& batch);
+  void add_terms(const Outputs& batch);
   void add_formulas(std::vector<std::map<std::string, double>>& all, const at::Tensor& mean) const;
 
   Recipe recipe_;
