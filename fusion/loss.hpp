@@ -3,6 +3,7 @@
 /// (fusion/task_graph.hpp), so every way to run a model runs its loss. Without torch.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,8 @@ enum class Targets {
   kCounts,         ///< The same, from 0 on.
   kSigns,          ///< The same, -1 or 1.
 };
+
+inline constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 /// A number of a loss that may differ between slots.
 struct LossNumber {

@@ -71,9 +71,15 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
 
 void warn_of_goal(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config) {
   const std::optional<bool> larger = larger_is_better(task, config.metric);
+  const Node& metric = *root.find("metric");
+  if (!larger && metric.find("goal") == nullptr) {
+    fail_at(
+        file, metric, "metric.goal",
+        fmt::format("found nothing, wanted minimize or maximize: {} is a metric of yours", printable(config.metric)));
+  }
   if (!larger || *larger == (config.goal == trials::Goal::kMaximize)) return;
-  config.warnings.push_back(fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file,
-                                        root.find("metric")->line, config.metric, *larger ? "minimized" : "maximized",
+  config.warnings.push_back(fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file, metric.line,
+                                        config.metric, *larger ? "minimized" : "maximized",
                                         *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
 }
 

@@ -59,7 +59,7 @@ std::vector<Key> top_keys() {
        .type = KeyType::kChoice,
        .fallback = "minimize",
        .choices = {"minimize", "maximize"},
-       .sentence = "Whether smaller or larger values are better."},
+       .sentence = "Whether smaller or larger values are better. Required for a formula of `train.metrics`."},
       {.path = "metric.select",
        .type = KeyType::kChoice,
        .fallback = "last",

@@ -55,7 +55,7 @@ class GraphLosses(Case):
     def test_tokens(self):
         torch.manual_seed(0)
         validation = sentences(48, 1)
-        study = self.tune(Tagger(), sentences(144, 0), {"lr": ht.log_uniform(1e-3, 1e-1)}, metric="val_accuracy",
+        study = self.tune(Tagger(), sentences(144, 0), {"lr": ht.log_uniform(1e-3, 1e-1)}, metric="val_accuracy", goal="maximize",
                           loss={"output": "loss", "weight": "tokens"}, metrics={"accuracy": "hits / tokens"},
                           validation=validation, test=sentences(20, 2), batch_size=20)
         with torch.no_grad():

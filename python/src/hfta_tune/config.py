@@ -39,7 +39,8 @@ _PARAMETERS: Dict[str, Place] = {
 }
 
 _MAY_CHANGE = ("study", "storage", "run_cap", "array")  # between two runs of a study
-_LARGER_IS_BETTER = ("accuracy", "r2", "f1", "auroc", "precision", "recall")
+_LARGER_IS_BETTER = tuple(f"val_{name}" for name in (
+    "accuracy", "top_", "precision", "recall", "f1", "mean_iou", "balanced_accuracy", "auroc", "average_precision", "r2"))
 _NEED_A_CAP = ("random", "tpe", "pbt")
 DEFAULT_TRIALS = 20
 
@@ -175,7 +176,9 @@ def _fill_in(tree: Tree, gridded: bool) -> None:
     metric = tree.setdefault("metric", {})
     if metric.get("name") is None:
         metric["name"] = "train_loss" if tree["data"].get("validation") is None else "val_loss"
-    if metric.get("goal") is None:
-        metric["goal"] = "maximize" if str(metric["name"]).endswith(_LARGER_IS_BETTER) else "minimize"
+    formulas = tree["train"].get("metrics")
+    known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
+    if metric.get("goal") is None and known:
+        metric["goal"] = "maximize" if str(metric["name"]).startswith(_LARGER_IS_BETTER) else "minimize"
     for key in [key for key, value in tree.items() if value is None]:
         del tree[key]
