@@ -35,9 +35,10 @@ def models(binary, folder, environment):
             name = re.match(r"# (\S+)\n", block).group(1)
             (folder / name).write_text(block)
             files.append(name)
-    assert len(files) >= 4 and len(commands) >= 6, f"found {files} and {commands}"
-    report = json.loads((folder / "report.json").read_text())
-    assert report["counts"] == {"COMPLETE": len(report["trials"])}, report["counts"]
+    assert len(files) >= 8 and len(commands) >= 11, f"found {files} and {commands}"
+    for name, study in (("report.json", "net"), ("tagger.json", "tagger")):
+        report = json.loads((folder / name).read_text())
+        assert report["study"] == study and report["counts"] == {"COMPLETE": len(report["trials"])}, report
 
 
 def pytorch(binary, folder, environment):
