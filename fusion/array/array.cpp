@@ -108,7 +108,7 @@ struct Array::Impl {
   }
 
   std::span<Slot> slots_of(int chunk) {
-    return std::span(slots).subspan(static_cast<std::size_t>(chunk * lowering.chunk),
+    return std::span(slots).subspan(static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk),
                                     static_cast<std::size_t>(lowering.chunk));
   }
 
@@ -142,8 +142,8 @@ struct Array::Impl {
   // By slot of the chunk; no rates: 0. Valid until the chunk is asked for again.
   std::span<const SlotRun> runs_of(int chunk, std::span<const double> rates) {
     const std::span<const Slot> members = slots_of(chunk);
-    const std::span<SlotRun> of_chunk =
-        std::span(runs).subspan(static_cast<std::size_t>(chunk * lowering.chunk), members.size());
+    const std::span<SlotRun> of_chunk = std::span(runs).subspan(
+        static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk), members.size());
     for (std::size_t i = 0; i < members.size(); ++i) of_chunk[i] = run_of(members[i], rates.empty() ? 0 : rates[i]);
     return of_chunk;
   }

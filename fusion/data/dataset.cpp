@@ -37,7 +37,7 @@ Dataset load_digits(const fs::path& root, const Uses& uses, const DataFiles& fil
   if (images.shape != Shape{64}) fail_at(where, "digits.csv: found " + to_text(images.shape) + " pixels, wanted [64]");
   std::vector<float> scaled;
   for_each_block(images, data.size, [&]<typename T>(std::span<const T> pixels) {
-    for (const T pixel : pixels) scaled.push_back(static_cast<float>(pixel / 16));
+    for (const T pixel : pixels) scaled.push_back(static_cast<float>(pixel) / 16);
   });
   images.shape = {1, 8, 8};
   images.data = scaled;

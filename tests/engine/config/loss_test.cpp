@@ -16,8 +16,9 @@ TaskSpec task_of(const std::vector<Change>& changes, const std::string& text = k
 const Change kByLoss = {"{name: val_accuracy, goal: maximize}", "{name: val_loss}"};
 
 TaskSpec own(const std::string& loss, const std::string& metrics) {
-  return task_of({kByLoss, {"name: digits", "train: a.npz, x: [ids, labels]"}, {kLoss, loss + "\n  metrics: " + metrics}},
-                 kExported);
+  return task_of(
+      {kByLoss, {"name: digits", "train: a.npz, x: [ids, labels]"}, {kLoss, loss + "\n  metrics: " + metrics}},
+      kExported);
 }
 
 std::string refused(const std::string& loss, const std::string& text = kSample) {
@@ -91,8 +92,9 @@ TEST_CASE("metrics come as words and maps") {
   CHECK(task.recipe.metrics == std::vector<MetricSpec>{{"accuracy"}, {"f1", 5, fusion::Average::kNone}, {"top_k", 3}});
   for (const char* name : {"val_accuracy", "val_f1_0", "val_f1_7", "val_top_3", "val_loss", "train_loss"}) {
     INFO(name);
-    CHECK(message_of(changed({{kLoss, "loss: cross_entropy\n  metrics: [accuracy, {name: f1, average: none}, {name: "
-                                      "top_k, k: 3}]"},
+    CHECK(message_of(changed({{kLoss,
+                               "loss: cross_entropy\n  metrics: [accuracy, {name: f1, average: none}, {name: "
+                               "top_k, k: 3}]"},
                               {"val_accuracy", name}}))
               .empty());
   }
@@ -104,27 +106,33 @@ TEST_CASE("losses and metrics that cannot be are refused where they stand") {
   };
   begins(refused("loss: {name: huber, delta: 0}"), "s.yaml:21: train.loss.delta: found 0, wanted a number above 0");
   begins(refused("loss: {name: mse, delta: 1}"), "s.yaml:21: train.loss.delta: found a key of huber");
-  begins(refused("loss: {name: cross_entropy, class_weight: 2}"), "s.yaml:21: train.loss.class_weight: found 2, wanted");
+  begins(refused("loss: {name: cross_entropy, class_weight: 2}"),
+         "s.yaml:21: train.loss.class_weight: found 2, wanted");
   begins(refused("loss: {name: cross_entropy, class_weight: [1, -1]}"),
          "s.yaml:21: train.loss.class_weight.1: found -1, wanted");
-  begins(refused("loss: {name: cross_entropy, class_dim: 0}"), "s.yaml:21: train.loss.class_dim: found 0, wanted 1 or -1");
+  begins(refused("loss: {name: cross_entropy, class_dim: 0}"),
+         "s.yaml:21: train.loss.class_dim: found 0, wanted 1 or -1");
   begins(refused("loss: {output: loss}"), "s.yaml:21: train.loss.name: found a loss of the model beside model.layers");
   begins(refused("loss: {name: model}", kExported), "s.yaml:18: train.loss.output: found nothing, wanted the name");
   begins(refused("loss: mse\n  metrics: {a: loss}"), "s.yaml:22: train.metrics: found formulas");
-  begins(refused("loss: cross_entropy\n  metrics: [{name: f1, k: 3}]"), "s.yaml:22: train.metrics.0.k: found an option");
+  begins(refused("loss: cross_entropy\n  metrics: [{name: f1, k: 3}]"),
+         "s.yaml:22: train.metrics.0.k: found an option");
   begins(refused("loss: cross_entropy\n  metrics: [{name: f1, average: mean}]"),
          "s.yaml:22: train.metrics.0.average: found 'mean', wanted one of macro");
-  begins(refused("loss: cross_entropy\n  metrics: [{name: top_k, k: 0}]"), "s.yaml:22: train.metrics.0.k: found 0, wanted");
-  begins(refused("loss: kl_div\n  metrics: [mse]"), "s.yaml:22: train.metrics.0: found 'mse', wanted a metric that goes with kl_div: it has none");
+  begins(refused("loss: cross_entropy\n  metrics: [{name: top_k, k: 0}]"),
+         "s.yaml:22: train.metrics.0.k: found 0, wanted");
+  begins(refused("loss: kl_div\n  metrics: [mse]"),
+         "s.yaml:22: train.metrics.0: found 'mse', wanted a metric that goes with kl_div: it has none");
   const std::string own_loss = "loss: {output: loss}\n  metrics: ";
-  begins(refused(own_loss + "{a: \"hits /\"}", kExported), "s.yaml:19: train.metrics.a: found the end, wanted a number");
+  begins(refused(own_loss + "{a: \"hits /\"}", kExported),
+         "s.yaml:19: train.metrics.a: found the end, wanted a number");
   begins(refused(own_loss + "{loss: hits}", kExported), "s.yaml:19: train.metrics.loss: found this name");
   begins(refused(own_loss + "{a: [1]}", kExported), "s.yaml:19: train.metrics.a: found no formula");
   begins(message_of(changed({kByLoss, {"train: a.npz", "train: a.npz, y: y"}, {kLoss, "loss: {output: loss}"}},
                             changed({{"name: digits", "train: a.npz"}}, kExported))),
          "s.yaml:15: data.y: found it beside a loss of the model");
-  begins(message_of(changed({{"{name: val_accuracy, goal: maximize}", "{name: val_a}"}, {kLoss, own_loss + "{a: hits}"}},
-                            kExported)),
+  begins(message_of(changed(
+             {{"{name: val_accuracy, goal: maximize}", "{name: val_a}"}, {kLoss, own_loss + "{a: hits}"}}, kExported)),
          "s.yaml:6: metric.goal: found nothing, wanted minimize or maximize");
 }
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs what pages say, as it is written there: pages_check.py HFTA_TUNE FOLDER [models|pytorch ...]
+"""Runs what pages say, as it is written there: pages_check.py HFTA_TUNE FOLDER [PAGE...]
 
-models   docs/models.md: fenced blocks are files, named by their first line, or commands
-pytorch  examples/pytorch/README.md: indented lines are commands
+models      docs/models.md: fenced blocks are files, named by their first line, or commands
+pytorch     examples/pytorch/README.md: indented lines are commands
+recipes     docs/recipes.md: each section has one block of Python, which makes `study`
 """
+import importlib.util
 import json
 import os
 import pathlib
@@ -35,9 +37,10 @@ def models(binary, folder, environment):
             name = re.match(r"# (\S+)\n", block).group(1)
             (folder / name).write_text(block)
             files.append(name)
-    assert len(files) >= 4 and len(commands) >= 6, f"found {files} and {commands}"
-    report = json.loads((folder / "report.json").read_text())
-    assert report["counts"] == {"COMPLETE": len(report["trials"])}, report["counts"]
+    assert len(files) >= 8 and len(commands) >= 11, f"found {files} and {commands}"
+    for name, study in (("report.json", "net"), ("tagger.json", "tagger")):
+        report = json.loads((folder / name).read_text())
+        assert report["study"] == study and report["counts"] == {"COMPLETE": len(report["trials"])}, report
 
 
 def pytorch(binary, folder, environment):
@@ -51,14 +54,58 @@ def pytorch(binary, folder, environment):
     assert len(commands) == 6 and "reported loss" in outputs[-1], f"found {commands}"
 
 
+# What a recipe's best trial has to reach, by its section: (at least, at most).
+RECIPES = {
+    "A loss of your own": (-3, 0),
+    "Augmentation inside the graph": (0.8, 1),
+    "Seeds": (0.8, 1),
+    "Folds": (0.75, 1),
+    "Fine-tuning a Hugging Face model": (0, 0.75),
+    "Time series": (0.05, 0.4),
+    "Several inputs": (0.65, 1),
+    "Class imbalance": (0.75, 1),
+    "Quantile regression": (0, 0.2),
+}
+
+
+def run_recipe(title, code, folder):
+    folder.mkdir()
+    os.chdir(folder)
+    space = {}
+    exec(compile(code, f"<{title}>", "exec"), space)
+    study, (least, most) = space["study"], RECIPES[title]
+    print(f"{title}: {study.metric} {study.best.value:.4f}")
+    assert {trial.state for trial in study.trials} == {"COMPLETE"}, f"{title}: found {study.trials}"
+    assert least <= study.best.value <= most, f"{title}: found {study.best.value}, wanted {least} to {most}"
+
+
+def recipes(binary, folder, environment):
+    os.environ.update(environment, HFTA_TUNE=str(binary))
+    sys.path.insert(0, str(ROOT / "python" / "src"))
+    begin, *parts = re.split(r"^## (.*)$", (ROOT / "docs" / "recipes.md").read_text(), flags=re.MULTILINE)
+    python = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    (imports,) = python.findall(begin)
+    assert parts[::2] == list(RECIPES), f"found {parts[::2]}"
+    for i, (title, text) in enumerate(zip(parts[::2], parts[1::2])):
+        (code,) = python.findall(text)
+        assert len(code.splitlines()) <= 25, f"{title}: a recipe has 25 lines at most"
+        if "transformers" in code and importlib.util.find_spec("transformers") is None:
+            print(f"{title}: skipped, the package transformers is not installed")
+            continue
+        run_recipe(title, imports + code, folder / str(i))
+
+
+PAGES = {"models": models, "pytorch": pytorch, "recipes": recipes}
+
+
 def main():
     binary, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    for name in sys.argv[3:] or ("models", "pytorch"):
+    for name in sys.argv[3:] or PAGES:
         place = folder / name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         environment = {**os.environ, "HFTA_CACHE": str(place / "cache")}
-        {"models": models, "pytorch": pytorch}[name](binary, place, environment)
+        PAGES[name](binary, place, environment)
         print(f"{name}: the page's commands ran")
 
 
