@@ -3,6 +3,7 @@
 
 models      docs/models.md: fenced blocks are files, named by their first line, or commands
 pytorch     examples/pytorch/README.md: indented lines are commands
+comparison  docs/comparison.md: as models
 recipes     docs/recipes.md: each section has one block of Python, which makes `study`
 """
 import importlib.util
@@ -24,23 +25,39 @@ def run(command, folder, environment):
     return done.stdout
 
 
-def models(binary, folder, environment):
+def run_blocks(page, binary, folder, environment):
+    """Writes a page's files and runs its commands, in order."""
     environment["PATH"] = os.pathsep.join([str(binary.parent), str(pathlib.Path(sys.executable).parent), environment["PATH"]])
-    page = (ROOT / "docs" / "models.md").read_text()
-    files, commands = [], []
-    for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+    files, commands = 0, 0
+    for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL):
         if language == "sh":
             for command in block.splitlines():
                 run(command, folder, environment)
-                commands.append(command)
+                commands += 1
         else:
-            name = re.match(r"# (\S+)\n", block).group(1)
-            (folder / name).write_text(block)
-            files.append(name)
-    assert len(files) >= 8 and len(commands) >= 11, f"found {files} and {commands}"
-    for name, study in (("report.json", "net"), ("tagger.json", "tagger")):
-        report = json.loads((folder / name).read_text())
-        assert report["study"] == study and report["counts"] == {"COMPLETE": len(report["trials"])}, report
+            (folder / re.match(r"# (\S+)\n", block).group(1)).write_text(block)
+            files += 1
+    assert files >= 4 and commands >= 6, f"{page}: found {files} files and {commands} commands"
+
+
+def check_complete(binary, folder, study, store):
+    found = json.loads(run(f"'{binary}' report {study} --storage {store} --format json", folder, os.environ))
+    assert found["counts"] == {"COMPLETE": len(found["trials"])}, found["counts"]
+
+
+def models(binary, folder, environment):
+    run_blocks("models.md", binary, folder, environment)
+    for study in ("net", "tagger"):
+        check_complete(binary, folder, study, f"{study}.db")
+
+
+def comparison(binary, folder, environment):
+    if importlib.util.find_spec("optuna") is None:
+        print("skipped, the package optuna is not installed")
+        return
+    environment.update(HFTA_TUNE=str(binary), PYTHONPATH=str(ROOT / "python" / "src"))
+    run_blocks("comparison.md", binary, folder, environment)
+    check_complete(binary, folder, "sweep", "sweep.db")
 
 
 def pytorch(binary, folder, environment):
@@ -95,7 +112,7 @@ def recipes(binary, folder, environment):
         run_recipe(title, imports + code, folder / str(i))
 
 
-PAGES = {"models": models, "pytorch": pytorch, "recipes": recipes}
+PAGES = {"models": models, "pytorch": pytorch, "comparison": comparison, "recipes": recipes}
 
 
 def main():
