@@ -222,7 +222,7 @@ std::vector<Key> train_keys() {
        .sentence = "Seed of a trial's weights, dropout and `order: per_trial`."},
       {.path = "train.metrics",
        .type = KeyType::kOther,
-       .fallback = "all that the loss has",
+       .fallback = "accuracy of classes; mse, mae and r2 of values",
        .searched = shape,
        .wanted = "a list of metrics, or a map of names and formulas",
        .sentence =

@@ -90,7 +90,9 @@ std::size_t chosen_output(const std::vector<ExportedTensor>& outputs, const Impo
     if (has_batch(output)) others.push_back(fmt::format("{} {}", printable(output.name), to_text(output.shape)));
   }
   const std::string meant =
-      others.empty() ? "" : fmt::format("; train: {{loss: {{output: NAME}}}} chooses one that has: {}", join(others));
+      others.empty()
+          ? ""
+          : fmt::format("; train: {{loss: {{name: ..., output: NAME}}}} takes one that has: {}", join(others));
   pt2::fail(options.where, fmt::format("output '{}' has the shape {}, wanted the batch as its first dimension{}",
                                        printable(outputs[chosen].name), to_text(outputs[chosen].shape), meant));
 }

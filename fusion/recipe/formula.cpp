@@ -53,7 +53,7 @@ class Formula::Parser {
   void add(Op op) { out_.steps_.push_back({op}); }
 
   void deeper() {
-    if (++depth_ > kDeepest) fail("at most 50 levels of parentheses");
+    if (++depth_ > kDeepest + 1) fail("at most 50 levels of parentheses and powers");
   }
 
   void sum() {

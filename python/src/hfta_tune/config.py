@@ -180,5 +180,6 @@ def _fill_in(tree: Tree, gridded: bool) -> None:
     known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
     if metric.get("goal") is None and known:
         metric["goal"] = "maximize" if str(metric["name"]).startswith(_LARGER_IS_BETTER) else "minimize"
+    tree["metric"] = {key: value for key, value in metric.items() if value is not None}
     for key in [key for key, value in tree.items() if value is None]:
         del tree[key]
