@@ -226,8 +226,8 @@ std::vector<Key> train_keys() {
        .searched = shape,
        .wanted = "a list of metrics, or a map of names and formulas",
        .sentence =
-           "Beside the loss. cross_entropy and bce_with_logits: accuracy; mse: mse, mae, r2. With a loss of the "
-           "model: `{accuracy: \"hits / tokens\"}`, arithmetic over sums of outputs."},
+           "Beside the loss: words, or maps with options, of [this table](metrics.md). With a loss of the model: "
+           "`{accuracy: \"hits / tokens\"}`, [arithmetic over sums of outputs](metrics.md#formulas)."},
   };
 }
 
