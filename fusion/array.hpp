@@ -41,7 +41,9 @@ struct SlotProgress {
   // The position of the last pause in the epoch; 0 between epochs. While an epoch runs they keep the last pause.
   std::int64_t epoch_step = 0;  ///< Steps of that epoch taken.
   double epoch_loss = 0;        ///< Sum over the epoch's batches so far of the loss before the step, times the weight.
-  double epoch_weight = 0;      ///< Sum of the batches' weights: of their samples, unless the graph says otherwise.
+  /// Sum of the batches' weights: of their samples, unless the graph says otherwise. NaN: the state does not say it,
+  /// and it is the number of samples.
+  double epoch_weight = 0;
 };
 
 class Array {

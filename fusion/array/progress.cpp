@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <limits>
 
 #include "base/error.hpp"
 
@@ -48,7 +49,9 @@ SlotProgress progress_from(const std::map<std::string, std::string>& counters) {
   if (!counters.contains("epoch_step")) return progress;
   progress.epoch_step = to_number(counters, "epoch_step");
   progress.epoch_loss = double_of(counters, "epoch_loss");
-  progress.epoch_weight = double_of(counters, "epoch_weight");
+  // States of builds before there were weights: every sample counted 1.
+  const bool weighted = counters.contains("epoch_weight");
+  progress.epoch_weight = weighted ? double_of(counters, "epoch_weight") : std::numeric_limits<double>::quiet_NaN();
   return progress;
 }
 

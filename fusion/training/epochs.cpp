@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -115,6 +116,11 @@ class Epochs::Run {
     StateBytes state;
   };
 
+  // REQUIRES step > 0.
+  [[nodiscard]] double samples_before(std::int64_t step) const {
+    return static_cast<double>(epochs_.range_of(step - 1).second);
+  }
+
   // `sums`: losses_ on the host.
   [[nodiscard]] double sum_of(const at::Tensor& sums, std::int64_t row, int slot) const {
     return sums.const_data_ptr<double>()[row * sums.size(1) + slot - first_];
@@ -139,7 +145,8 @@ class Epochs::Run {
       occupied_.push_back(b);
       if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) {
         losses_.select(1, b - first_).select(0, 0).fill_(array_.progress(b).epoch_loss);
-        losses_.select(1, b - first_).select(0, 1).fill_(array_.progress(b).epoch_weight);
+        const double weight = array_.progress(b).epoch_weight;
+        losses_.select(1, b - first_).select(0, 1).fill_(std::isnan(weight) ? samples_before(at_) : weight);
       }
     }
     deal_samples();
