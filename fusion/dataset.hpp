@@ -56,12 +56,12 @@ inline constexpr TargetForm kNumberTargets{TargetForm::Kind::kNumbers};
 /// Samples with their targets.
 struct Dataset {
   std::vector<Field> inputs;
-  Field target = {};     ///< Empty without targets.
-  bool labelled = true;  ///< Whether there are targets.
+  Field target = {};  ///< Empty without targets.
   std::int64_t size = 0;
   /// Above 0: samples are windows over one sequence, and each has numbers in common with the next overlap - 1 samples.
   /// Splits then take the sequence's tail.
   std::int64_t overlap = 0;
+  bool labelled = true;  ///< Whether there are targets.
 };
 
 /// Training data and, where asked for, validation and test data.
