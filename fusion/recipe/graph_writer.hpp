@@ -16,8 +16,9 @@ class GraphWriter {
 
   [[nodiscard]] Graph& graph() { return graph_; }
   [[nodiscard]] DType dtype() const { return dtype_; }
-  [[nodiscard]] const Value& value(ValueId id) const { return graph_.values[static_cast<std::size_t>(id)]; }
-  [[nodiscard]] const Shape& shape(ValueId id) const { return value(id).shape; }
+  /// Copies: calls add values, so that a reference would not last.
+  [[nodiscard]] Value value(ValueId id) const { return graph_.values[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] Shape shape(ValueId id) const { return value(id).shape; }
 
   ValueId add_input(const std::string& name, Shape shape, DType dtype) {
     graph_.inputs.push_back(add_value(name, std::move(shape), dtype));
@@ -34,7 +35,7 @@ class GraphWriter {
   }
   /// Element by element: of the first argument's shape.
   ValueId map(const std::string& op, std::vector<Arg> args) {
-    Shape same = shape(std::get<ValueId>(args.front()));
+    Shape same = shape(std::get<ValueId>(args.front()));  // before the arguments move
     return call(op, std::move(args), std::move(same));
   }
 

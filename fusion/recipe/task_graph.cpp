@@ -46,7 +46,7 @@ Shape target_shape(const GraphWriter& graph, ValueId output, Targets targets) {
 
 // The output with its classes as dimension 1.
 ValueId with_classes_second(GraphWriter& graph, ValueId output) {
-  const Shape& shape = graph.shape(output);
+  const Shape shape = graph.shape(output);
   if (shape.size() < 3) return output;
   std::vector<std::int64_t> order = {0, static_cast<std::int64_t>(shape.size()) - 1};
   Shape permuted = {shape.front(), shape.back()};
@@ -60,7 +60,7 @@ ValueId with_classes_second(GraphWriter& graph, ValueId output) {
 // 1 for every position that counts, or its class's weight.
 ValueId write_position_weight(const LossSite& site) {
   GraphWriter& g = site.graph;
-  const Shape& shape = g.shape(site.target);
+  const Shape shape = g.shape(site.target);
   const ValueId counted = g.call("ne.Scalar", {site.target, site.options.ignore_index}, shape, DType::kBool);
   const ValueId one = g.call("to.dtype", {counted, g.dtype()}, shape);
   if (site.class_weight == kNoValue) return one;
