@@ -98,11 +98,18 @@ struct DeviceFacts {
   double speed = 1;         ///< Of training, relative to the other devices, in a common unit; above 0.
 };
 
+/// A group of parameters with numbers of its own.
+struct GroupPlan {
+  std::vector<std::string> params;  ///< Its patterns.
+  std::int64_t parameters = 0;      ///< Trained ones.
+};
+
 /// The array that a partition would get.
 struct PartitionPlan {
   int width = 0;                                  ///< Recommended number of slots for many waiting trials.
   std::int64_t parameters = 0;                    ///< Trained parameters of one trial.
   std::int64_t frozen = 0;                        ///< Parameters that are not trained, held once for all trials.
+  std::vector<GroupPlan> groups;                  ///< Of the optimizer; the other parameters are in none.
   std::optional<ModelFacts> model;                ///< Set if the model came from a file.
   std::optional<ModelFacts> evaluation;           ///< Set if evaluation has a file of its own.
   std::optional<MemoryNeed> memory;               ///< Unset: unknown.

@@ -63,7 +63,10 @@ class Array {
   [[nodiscard]] const Lowering& lowering() const;
   [[nodiscard]] bool occupied(int slot) const;
   [[nodiscard]] SlotProgress progress(int slot) const;
+  /// With SlotHyper::groups filled up.
   [[nodiscard]] const SlotInit& init_of(int slot) const;
+  /// 1, and one for each of Recipe::groups.
+  [[nodiscard]] int rates_per_slot() const;
 
   /// Fills an empty slot: weights from the graph's Init, drawn on the host from (study seed, init.seed).
   void admit(int slot, const SlotInit& init);
@@ -96,7 +99,8 @@ class Array {
   /// predict().
   void prepare(Samples& samples, bool training);
 
-  /// One optimizer step of every occupied slot of the chunk; `rates[i]` is the learning rate of its i-th slot. Adds to
+  /// One optimizer step of every occupied slot of the chunk; `rates`, [c, rates_per_slot()] row-major, are the learning
+  /// rates of its slots: of parameters in no group, and of each group; none: 0. Adds to
   /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that
   /// weight: its number of samples, unless the loss counts otherwise (empty slots: any value). Call from
   /// for_each_chunk, or from one thread at a time.

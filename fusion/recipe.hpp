@@ -48,9 +48,20 @@ struct Schedule {
 /// reaches eta_min at `duration`, whatever the warm-up.
 [[nodiscard]] double learning_rate(const Schedule& schedule, double base, double t, double duration);
 
+/// Parameters for which the optimizer has numbers of its own (SlotHyper::groups), as torch.optim's param_groups
+/// (fusion/parameter_groups.hpp).
+struct ParameterGroup {
+  /// Names of parameters; `*` matches anything, and a module's path all that is below it. The first group that has a
+  /// parameter's name takes it.
+  std::vector<std::string> params;
+  std::string where;  ///< "s.yaml:12: train.optimizer.groups.0.params", for messages.
+};
+
 /// All parameters of a trial that affect only per-slot vectors.
 struct SlotHyper {
   OptimizerHyper optimizer;
+  /// All numbers of each of Recipe::groups, `lr` before the schedule; those left out at the end are `optimizer`.
+  std::vector<OptimizerHyper> groups = {};
   Schedule schedule;
   std::vector<double> loss;         ///< LossInfo::numbers, in order; empty: their fallbacks.
   std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters.
@@ -71,6 +82,7 @@ struct Recipe {
   Loss loss = Loss::kCrossEntropy;
   LossOptions loss_options = {};
   OptimizerKind optimizer = OptimizerKind::kSgd;
+  std::vector<ParameterGroup> groups = {};
   DType dtype = DType::kFloat32;
   Precision precision = Precision::kFloat32;  ///< float64 has no other.
   int batch_size = 1;

@@ -65,6 +65,23 @@ std::string partition_table(const Plan& plan) {
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
 
+std::string groups_table(const Plan& plan) {
+  std::string out;
+  for (const Partition& p : plan.partitions) {
+    if (p.plan.groups.empty()) continue;
+    std::int64_t others = p.plan.parameters;
+    std::vector<std::vector<std::string>> rows;
+    for (const GroupPlan& group : p.plan.groups) {
+      rows.push_back({printable(join(group.params)), std::to_string(group.parameters)});
+      others -= group.parameters;
+    }
+    rows.push_back({"(no group)", std::to_string(others)});
+    out += fmt::format("\n{}, groups of the optimizer:\n", p.name.empty() ? "every trial" : printable(p.name));
+    out += in_columns({"parameters", "weights/trial"}, rows);
+  }
+  return out;
+}
+
 std::string ways_table(const Plan& plan) {
   std::string out;
   for (const Partition& p : plan.partitions) {
@@ -190,12 +207,17 @@ ordered_json partition_json(const Partition& p) {
                     {"samples_per_s", way.samples_per_second},
                     {"chosen", way.chosen}});
   }
+  ordered_json groups = ordered_json::array();
+  for (const GroupPlan& group : p.plan.groups) {
+    groups.push_back({{"params", group.params}, {"parameters", group.parameters}});
+  }
   return {{"partition", p.name},
           {"trials", p.trials},
           {"width", p.plan.width},
           {"widths", p.widths},
           {"parameters", p.plan.parameters},
           {"frozen", p.plan.frozen},
+          {"groups", std::move(groups)},
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
           {"bytes_per_slot",
            bytes ? ordered_json(p.plan.memory->slot + p.plan.memory->activations) : ordered_json(nullptr)},
@@ -227,7 +249,7 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
     out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
   }
-  return out + lowering_table(plan) + ways_table(plan);
+  return out + groups_table(plan) + lowering_table(plan) + ways_table(plan);
 }
 
 std::string plan_json(const StudyConfig& config, const Plan& plan) {

@@ -51,7 +51,7 @@ std::string key_reference() {
     if (!method.fields.empty()) out += section_table(method.name);
   }
   for (const char* section : {"early_stopping", "metric", "parameters.*", "model", "data", "train", "train.loss",
-                              "train.optimizer", "train.schedule", "array"}) {
+                              "train.optimizer", "train.optimizer.groups.*", "train.schedule", "array"}) {
     out += section_table(section);
   }
   return out;

@@ -12,6 +12,8 @@ namespace hfta::engine::configuration {
 
 namespace {
 
+const std::string kOptimizer = "train.optimizer";
+
 std::string default_text(const fusion::HyperField& field, double value) {
   if (std::holds_alternative<bool fusion::OptimizerHyper::*>(field.field)) return value != 0 ? "true" : "false";
   return shortest(value);
@@ -49,11 +51,11 @@ std::vector<std::string> kinds_with(std::string_view hyper) {
   return names;
 }
 
-Key key_of(const fusion::HyperField& field) {
+Key key_of(const std::string& section, const fusion::HyperField& field, const std::string& fallback) {
   const bool flag = std::holds_alternative<bool fusion::OptimizerHyper::*>(field.field);
-  Key key{.path = std::string("train.optimizer.") + field.name,
+  Key key{.path = section + "." + field.name,
           .type = flag ? KeyType::kFlag : KeyType::kNumber,
-          .fallback = defaults_text(field),
+          .fallback = fallback,
           .only = kinds_with(field.name),
           .searched = Searched::kPerSlot,
           .sentence = field.sentence};
@@ -67,10 +69,10 @@ Key key_of(const fusion::HyperField& field) {
 }
 
 // PyTorch's way to say beta1 and beta2.
-Key betas_key() {
-  return {.path = "train.optimizer.betas",
+Key betas_key(const std::string& section, const std::string& fallback) {
+  return {.path = section + ".betas",
           .type = KeyType::kOther,
-          .fallback = "[0.9, 0.999]; lion: [0.9, 0.99]",
+          .fallback = fallback,
           .least = 0,
           .most = 1,
           .below = true,
@@ -80,18 +82,48 @@ Key betas_key() {
           .sentence = "Both betas at once."};
 }
 
+// Of each item of the list.
+std::vector<Key> group_keys() {
+  const std::string section = kOptimizer + ".groups.*", fallback = "the optimizer's";
+  std::vector<Key> keys = {
+      {.path = section + ".params",
+       .type = KeyType::kOther,
+       .searched = Searched::kShape,
+       .wanted = "a name or a list of names",
+       .sentence = "Parameters, by their names in the model's state dict; `*` matches anything, and a module's path is "
+                   "all that is below it: `[\"*bias\", backbone]`. The first group that matches a parameter has it."},
+      {.path = section + ".lr_scale",
+       .fallback = "none",
+       .least = 0,
+       .searched = Searched::kPerSlot,
+       .sentence = "Instead of lr: the optimizer's lr times this."}};
+  for (const fusion::HyperField& field : fusion::hyper_fields()) {
+    if (std::string_view(field.name) == "beta1") keys.push_back(betas_key(section, fallback));
+    keys.push_back(key_of(section, field, fallback));
+  }
+  return keys;
+}
+
 }  // namespace
 
 std::vector<Key> optimizer_keys() {
-  std::vector<Key> keys = {{.path = "train.optimizer.name",
+  std::vector<Key> keys = {{.path = kOptimizer + ".name",
                             .type = KeyType::kChoice,
                             .searched = Searched::kShape,
                             .sentence = "Update rules, names and defaults are torch.optim's; lion's are its paper's."}};
   for (const fusion::OptimizerInfo& optimizer : fusion::optimizers()) keys[0].choices.emplace_back(optimizer.name);
   for (const fusion::HyperField& field : fusion::hyper_fields()) {
-    if (std::string_view(field.name) == "beta1") keys.push_back(betas_key());
-    keys.push_back(key_of(field));
+    if (std::string_view(field.name) == "beta1")
+      keys.push_back(betas_key(kOptimizer, "[0.9, 0.999]; lion: [0.9, 0.99]"));
+    keys.push_back(key_of(kOptimizer, field, defaults_text(field)));
   }
+  keys.push_back({.path = kOptimizer + ".groups",
+                  .type = KeyType::kOther,
+                  .fallback = "none",
+                  .wanted = "a list of groups: {params: names, lr: 0.001}",
+                  .sentence = "Parameters with numbers of their own, each a map with the keys of the next table: "
+                              "[Parameter groups](#parameter-groups)."});
+  for (Key& key : group_keys()) keys.push_back(std::move(key));
   return keys;
 }
 

@@ -39,11 +39,17 @@ bool all_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The row of a value that may stand in a list.
+// The row of a value that may stand in a list, or in a map of a list of maps.
 const Key* row_of(std::string_view path) {
   const std::size_t dot = path.rfind('.');
   if (dot != std::string_view::npos && all_digits(path.substr(dot + 1))) path = path.substr(0, dot);
-  return find_key(path);
+  std::string row;
+  while (!path.empty()) {
+    const std::string_view key = path.substr(0, path.find('.'));
+    row = join_path(row, all_digits(key) ? "*" : key);
+    path.remove_prefix(std::min(path.size(), key.size() + 1));
+  }
+  return find_key(row);
 }
 
 class Finder {

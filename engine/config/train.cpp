@@ -18,33 +18,6 @@ Enum named(const std::string& word, std::initializer_list<Enum> all) {
   return *std::find_if(all.begin(), all.end(), [&](Enum value) { return word == fusion::name_of(value); });
 }
 
-void read_betas(Reader& optimizer, fusion::OptimizerHyper& hyper) {
-  const Node* betas = optimizer.find("betas");
-  if (betas == nullptr) {
-    hyper.beta1 = optimizer.number_or("beta1", hyper.beta1);
-    hyper.beta2 = optimizer.number_or("beta2", hyper.beta2);
-    return;
-  }
-  for (const char* key : {"beta1", "beta2"}) {
-    if (optimizer.has(key)) optimizer.fail(key, "found it beside betas, wanted one or the other");
-  }
-  const Site site = optimizer.site("betas");
-  if (betas->kind != Node::Kind::kList || betas->items.size() != 2) site.mismatch(*betas);
-  const auto beta = [&](std::size_t i, const char* key) {
-    const Node& node = betas->items[i];
-    const Site one = optimizer.site(key);
-    optimizer.record(key, node.from.empty() ? nlohmann::json(one.number(node)) : to_json(node));
-    return Site{site.file, join_path(site.path, std::to_string(i)), one.key}.number(node);
-  };
-  hyper.beta1 = beta(0, "beta1");
-  hyper.beta2 = beta(1, "beta2");
-}
-
-const fusion::OptimizerInfo& optimizer_named(std::string_view name) {
-  const auto& all = fusion::optimizers();
-  return *std::find_if(all.begin(), all.end(), [&](const fusion::OptimizerInfo& info) { return info.name == name; });
-}
-
 // Recorded only where it is not the default: a study that was begun before there was the key still is what it was.
 void read_precision(Reader& train, fusion::Recipe& recipe) {
   const Node* node = train.find("precision");
@@ -59,34 +32,6 @@ void read_precision(Reader& train, fusion::Recipe& recipe) {
 }
 
 }  // namespace
-
-void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task) {
-  const std::string name = optimizer.word("name");
-  optimizer.restrict_to(name, possible_words(optimizer.find("name"), space));
-  const fusion::OptimizerInfo& kind = optimizer_named(name);
-  task.recipe.optimizer = kind.kind;
-  task.hyper.optimizer = fusion::default_hyper(kind.kind);
-  fusion::OptimizerHyper& hyper = task.hyper.optimizer;
-  for (const fusion::HyperField& field : fusion::hyper_fields()) {
-    const std::string_view key = field.name;
-    const bool reads = std::any_of(kind.hypers.begin(), kind.hypers.end(),
-                                   [&](const fusion::HyperDefault& given) { return given.name == key; });
-    if (!reads || key == "beta2") continue;
-    if (key == "beta1") {
-      read_betas(optimizer, hyper);
-    } else if (const auto* flag = std::get_if<bool fusion::OptimizerHyper::*>(&field.field)) {
-      hyper.** flag = optimizer.flag(key);
-    } else {
-      double& number = hyper.*std::get<double fusion::OptimizerHyper::*>(field.field);
-      number = optimizer.number_or(key, number);
-    }
-  }
-  if (hyper.nesterov && (hyper.momentum <= 0 || hyper.dampening != 0)) {
-    optimizer.fail("nesterov", fmt::format("found true with momentum {} and dampening {}, wanted momentum above 0 and "
-                                           "dampening 0",
-                                           shortest(hyper.momentum), shortest(hyper.dampening)));
-  }
-}
 
 void read_schedule(Reader& section, const trials::Space& space, TaskSpec& task) {
   const std::string name = section.word("name");

@@ -20,6 +20,7 @@
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
+#include "fusion/parameter_groups.hpp"
 #include "fusion/runnable.hpp"
 
 namespace hfta::engine {
@@ -58,6 +59,23 @@ std::int64_t frozen_count(const fusion::Graph& graph, const std::vector<std::str
     if (parameter && !weight.trained) count += fusion::elements_of(weight.shape, 1);
   }
   return count;
+}
+
+// Of a model of layers: its parameters, all of which are trained.
+std::vector<std::string> trained_names(const fusion::Graph& graph) {
+  std::vector<std::string> names;
+  for (const fusion::Weight& weight : graph.weights) {
+    if (weight.trained) names.push_back(weight.name);
+  }
+  return names;
+}
+
+std::vector<GroupPlan> groups_of(const PreparedTask& task) {
+  const std::vector<fusion::ParameterGroup>& groups = task.spec.recipe.groups;
+  const std::vector<std::int64_t> sizes = fusion::group_sizes(groups, task.graph);
+  std::vector<GroupPlan> plans;
+  for (std::size_t g = 0; g < groups.size(); ++g) plans.push_back({groups[g].params, sizes[g + 1]});
+  return plans;
 }
 
 std::vector<fusion::DType> input_types(const fusion::Graph& graph) {
@@ -169,6 +187,8 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   if (task.graph.outputs.size() == 1 && fusion::info_of(task.spec.recipe.loss).targets == fusion::Targets::kClasses) {
     find_classes(task.spec.recipe, task.graph, load(task.spec, task.input_types).host.train.target.shape);
   }
+  fusion::check_groups(task.spec.recipe.groups, task.spec.model_file ? models_.read(*task.spec.model_file).parameters()
+                                                                     : trained_names(task.graph));
   task.spec.hyper.graph.clear();
   for (const fusion::Hyper& hyper : task.graph.hypers) task.spec.hyper.graph.push_back(hyper.value);
   return task;
@@ -266,6 +286,7 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   PartitionPlan plan;
   plan.width = planned_width(task);
   plan.parameters = task.graph.parameter_count();
+  plan.groups = groups_of(task);
   if (task.spec.model_file) {
     plan.frozen = frozen_count(task.graph, models_.read(*task.spec.model_file).parameters());
     plan.model = models_.facts(*task.spec.model_file);

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "fusion/array/progress.hpp"
 #include "fusion/executors/executors.hpp"
+#include "fusion/parameter_groups.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
 #include "fusion/random/draws.hpp"
@@ -38,11 +39,13 @@ struct Array::Impl {
   std::uint64_t study_seed;
   SpecializedGraph alone, training, evaluation;
   std::vector<bool> owned;
+  std::vector<int> group_of;  // by weight
   SlotStore store;
   ExecutorModel model;  // all of the above
   std::unique_ptr<Executor> executor;
   std::vector<Slot> slots;
-  std::vector<SlotRun> runs;  // by slot: memory for runs_of
+  std::vector<SlotRun> runs;    // by slot: memory for runs_of
+  std::vector<SlotStep> steps;  // [slots, groups]: the same
   std::vector<double> default_hypers;
   std::int64_t earlier_shared_runs = 0;  // of executors before this one
   bool keep_gradients = false;
@@ -59,8 +62,9 @@ struct Array::Impl {
         training(specialized(graph, Purpose::kTrainingTogether)),
         evaluation(specialized(graph, Purpose::kEvaluation)),
         owned(owned_weights(alone)),
+        group_of(groups_of_weights(recipe.groups, graph)),
         store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device),
-        model{graph, recipe, alone, training, evaluation, owned, store, device, std::move(graphs)} {
+        model{graph, recipe, alone, training, evaluation, owned, group_of, store, device, std::move(graphs)} {
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
       throw Error(ErrorKind::kConfig,
@@ -89,6 +93,7 @@ struct Array::Impl {
     if (rows != store.slots()) store.resize(rows);
     slots.resize(static_cast<std::size_t>(rows));
     runs.resize(slots.size());
+    steps.resize(slots.size() * groups());
     running().resize();
   } catch (...) {  // the store has rows of the old number and of the new
     executor.reset();
@@ -112,13 +117,21 @@ struct Array::Impl {
                                     static_cast<std::size_t>(lowering.chunk));
   }
 
-  [[nodiscard]] SlotRun run_of(const Slot& slot, double rate) const {
+  // Of parameters, with that of parameters in no group.
+  [[nodiscard]] std::size_t groups() const { return recipe.groups.size() + 1; }
+
+  // `rates`: by group; none: 0. Writes to `own`, groups() of them.
+  [[nodiscard]] SlotRun run_of(const Slot& slot, std::span<const double> rates, std::span<SlotStep> own) const {
+    for (std::size_t g = 0; g < own.size(); ++g) {
+      const bool grouped = slot.occupied && g > 0;
+      own[g].occupied = slot.occupied;
+      own[g].hyper = grouped ? slot.init.hyper.groups[g - 1] : slot.init.hyper.optimizer;
+      own[g].hyper.lr = slot.occupied && !rates.empty() ? rates[g] : 0;
+      own[g].step = slot.progress.step + 1;
+      own[g].clip_norm = slot.init.hyper.clip_norm;
+    }
     SlotRun run;
-    run.step.occupied = slot.occupied;
-    run.step.hyper = slot.init.hyper.optimizer;
-    run.step.hyper.lr = slot.occupied ? rate : 0;
-    run.step.step = slot.progress.step + 1;
-    run.step.clip_norm = slot.init.hyper.clip_norm;
+    run.steps = own;
     run.random = {slot.occupied ? dropout_key(study_seed, slot.init.seed) : 0,
                   static_cast<std::uint64_t>(slot.progress.step)};
     run.hypers = slot.occupied ? slot.hypers : default_hypers;
@@ -136,15 +149,24 @@ struct Array::Impl {
     };
     put(init.hyper.graph, 0);
     put(init.hyper.loss, model_hypers);
+    std::vector<OptimizerHyper>& groups = slot.init.hyper.groups;
+    if (groups.size() > recipe.groups.size()) {
+      throw Error(ErrorKind::kInternal, fmt::format("slot: found numbers of {} groups of parameters, wanted at most {}",
+                                                    groups.size(), recipe.groups.size()));
+    }
+    groups.resize(recipe.groups.size(), init.hyper.optimizer);
     return slot;
   }
 
-  // By slot of the chunk; no rates: 0. Valid until the chunk is asked for again.
+  // By slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
   std::span<const SlotRun> runs_of(int chunk, std::span<const double> rates) {
     const std::span<const Slot> members = slots_of(chunk);
-    const std::span<SlotRun> of_chunk = std::span(runs).subspan(
-        static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk), members.size());
-    for (std::size_t i = 0; i < members.size(); ++i) of_chunk[i] = run_of(members[i], rates.empty() ? 0 : rates[i]);
+    const auto first = static_cast<std::size_t>(chunk * lowering.chunk);
+    const std::span<SlotRun> of_chunk = std::span(runs).subspan(first, members.size());
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      of_chunk[i] = run_of(members[i], rates.empty() ? rates : rates.subspan(i * groups(), groups()),
+                           std::span(steps).subspan((first + i) * groups(), groups()));
+    }
     return of_chunk;
   }
 };
@@ -160,6 +182,7 @@ const Lowering& Array::lowering() const { return impl_->lowering; }
 bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
 SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }
 const SlotInit& Array::init_of(int slot) const { return impl_->slot(slot).init; }
+int Array::rates_per_slot() const { return static_cast<int>(impl_->groups()); }
 
 void Array::admit(int slot, const SlotInit& init) {
   Slot& s = impl_->slot(slot);

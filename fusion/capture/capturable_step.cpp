@@ -67,7 +67,8 @@ class DeviceNumbers final : public RunNumbers {
 CapturableStep::CapturableStep(const CapturableModel& model, Chunk& chunk, const PooledStream& lane)
     : model_(model),
       chunk_(chunk),
-      numbers_(model.recipe.optimizer, type_of(model.recipe), model.slots, model.hypers, model.device),
+      numbers_(model.recipe.optimizer, type_of(model.recipe), model.slots,
+               1 + static_cast<int>(model.recipe.groups.size()), model.hypers, model.device),
       kernels_(numbers_, lane.graphs()),
       recorder_(lane.graphs(), model.why_not) {}
 

@@ -59,11 +59,13 @@ std::vector<cuda::SlotRows<T>> rows_of(const std::vector<ParameterSlots>& parame
 template <typename T>
 void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
   const std::vector<cuda::SlotRows<T>> rows = rows_of<T>(parameters, live.slots());
-  const cuda::SlotParameters<T> all{rows.data(), static_cast<int>(rows.size()), live.slots()};
+  std::vector<unsigned short> group_of;
+  for (const ParameterSlots& p : parameters) group_of.push_back(static_cast<unsigned short>(p.group));
+  const cuda::SlotParameters<T> all{rows.data(), group_of.data(), static_cast<int>(rows.size()), live.slots()};
   void* const stream = current_stream(workspace.device());
   double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
   cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
-  cuda::step(live.kind(), all, {live.numbers(), live.occupied(), factors}, stream);
+  cuda::step(live.kind(), all, {live.numbers(), live.occupied(), factors, live.groups()}, stream);
 }
 
 template <typename T>

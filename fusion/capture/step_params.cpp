@@ -34,14 +34,19 @@ void put(std::byte* to, std::size_t index, const T& value) {
 }
 
 template <typename T>
-void put_numbers(std::byte* to, std::size_t slot, OptimizerKind kind, const SlotStep& step) {
-  with_rule(kind, [&](auto rule) { put(to, slot, numbers_of<decltype(rule), T>(step)); });
+void put_numbers(std::byte* to, std::size_t slot, OptimizerKind kind, std::span<const SlotStep> steps) {
+  with_rule(kind, [&](auto rule) {
+    for (std::size_t g = 0; g < steps.size(); ++g) {
+      put(to, slot * steps.size() + g, numbers_of<decltype(rule), T>(steps[g]));
+    }
+  });
 }
 
 }  // namespace
 
-StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int hypers, const at::Device& device)
-    : kind_(kind), type_(type), slots_(slots), bytes_of_numbers_(size_of_numbers(kind, type)) {
+StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int groups, int hypers,
+                       const at::Device& device)
+    : kind_(kind), type_(type), slots_(slots), groups_(groups), bytes_of_numbers_(size_of_numbers(kind, type)) {
   const auto count = static_cast<std::size_t>(slots);
   std::size_t end = 0;
   behind(end, sizeof(std::int64_t));
@@ -49,7 +54,7 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int h
   hyper_ = behind(end, count * static_cast<std::size_t>(hypers) * sizeof(double));
   clip_ = behind(end, count * sizeof(double));
   occupied_ = behind(end, count);
-  numbers_ = behind(end, count * bytes_of_numbers_);
+  numbers_ = behind(end, count * static_cast<std::size_t>(groups) * bytes_of_numbers_);
   bytes_ = at::zeros({static_cast<std::int64_t>(end)}, at::TensorOptions().dtype(at::kByte).device(device));
   const auto doubles = [&](std::size_t offset) {
     return bytes_.narrow(0, static_cast<std::int64_t>(offset), slots * static_cast<std::int64_t>(sizeof(double)))
@@ -70,12 +75,12 @@ void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
     const SlotRun& slot = slots[b];
     put(to + random_, b, slot.random);
     for (std::size_t h = 0; h < hypers_.size(); ++h) put(to + hyper_, h * slots.size() + b, slot.hypers[h]);
-    put(to + clip_, b, slot.step.clip_norm.value_or(-1));
-    put(to + occupied_, b, static_cast<unsigned char>(slot.step.occupied ? 1 : 0));
+    put(to + clip_, b, slot.steps.front().clip_norm.value_or(-1));
+    put(to + occupied_, b, static_cast<unsigned char>(slot.steps.front().occupied ? 1 : 0));
     if (type_ == at::kDouble) {
-      put_numbers<double>(to + numbers_, b, kind_, slot.step);
+      put_numbers<double>(to + numbers_, b, kind_, slot.steps);
     } else {
-      put_numbers<float>(to + numbers_, b, kind_, slot.step);
+      put_numbers<float>(to + numbers_, b, kind_, slot.steps);
     }
   }
   bytes_.copy_(host, /*non_blocking=*/true);

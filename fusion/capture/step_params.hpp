@@ -14,14 +14,15 @@ namespace hfta::fusion {
 
 class StepParams {
  public:
-  /// `type`: of the weights, float or double.
-  StepParams(OptimizerKind kind, at::ScalarType type, int slots, int hypers, const at::Device& device);
+  /// `type`: of the weights, float or double. `groups`: how many numbers of the optimizer a slot has.
+  StepParams(OptimizerKind kind, at::ScalarType type, int slots, int groups, int hypers, const at::Device& device);
 
   /// Sets them all by one copy, in turn on the current stream; does not wait. `begin`: of the step's samples in their
   /// order.
   void set(std::span<const SlotRun> slots, std::int64_t begin);
 
   [[nodiscard]] int slots() const { return slots_; }
+  [[nodiscard]] int groups() const { return groups_; }
   [[nodiscard]] at::ScalarType type() const { return type_; }
   [[nodiscard]] OptimizerKind kind() const { return kind_; }
   /// Views of that memory.
@@ -32,11 +33,11 @@ class StepParams {
   [[nodiscard]] const SlotRandom* random() const { return at<SlotRandom>(random_); }
   [[nodiscard]] const double* clip_norms() const { return at<double>(clip_); }  ///< Negative for none.
   [[nodiscard]] const unsigned char* occupied() const { return at<unsigned char>(occupied_); }
-  /// [slots]: the Numbers of kind()'s rule, of type().
+  /// [slots, groups]: the Numbers of kind()'s rule, of type().
   [[nodiscard]] const void* numbers() const { return at<std::byte>(numbers_); }
-  /// Those of one slot.
+  /// Those of one slot: [groups].
   [[nodiscard]] const void* numbers(std::size_t slot) const {
-    return at<std::byte>(numbers_ + slot * bytes_of_numbers_);
+    return at<std::byte>(numbers_ + slot * static_cast<std::size_t>(groups_) * bytes_of_numbers_);
   }
 
  private:
@@ -47,7 +48,7 @@ class StepParams {
 
   OptimizerKind kind_;
   at::ScalarType type_;
-  int slots_;
+  int slots_, groups_;
   std::size_t random_ = 0, hyper_ = 0, clip_ = 0, occupied_ = 0, numbers_ = 0;  // offsets
   std::size_t bytes_of_numbers_;
   at::Tensor bytes_;

@@ -79,15 +79,15 @@ class CompiledModel::Borrowed {
   std::unique_ptr<Workspace> mine_;
 };
 
-CompiledModel::CompiledModel(const SpecializedGraph& training, const SpecializedGraph& evaluation, const Recipe& recipe,
-                             const SlotStore& store)
-    : training_(training),
-      evaluation_(evaluation),
-      recipe_(recipe),
-      store_(store),
-      states_(info_of(recipe.optimizer).states.size()) {
-  check_precision(recipe);
-  const std::int64_t n = training.graph.fixed_batch > 0 ? training.graph.fixed_batch : recipe.batch_size;
+CompiledModel::CompiledModel(const ExecutorModel& model)
+    : training_(model.alone),
+      evaluation_(model.evaluation),
+      recipe_(model.recipe),
+      store_(model.store),
+      group_of_(model.group_of),
+      states_(info_of(recipe_.optimizer).states.size()) {
+  check_precision(recipe_);
+  const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
   for (const bool trains : {true, false}) static_cast<void>(plan_for(trains, n));
 }
 
@@ -124,7 +124,7 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
 
 template <typename T>
 void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, int row,
-                           const SlotStep& numbers) const {
+                           std::span<const SlotStep> numbers) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   std::vector<SlotRow<T>>& rows = workspace.rows<T>();
   rows.clear();
@@ -134,7 +134,8 @@ void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace,
     rows.push_back({reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.weights[i].buffer)]),
                     reinterpret_cast<const T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
                     {},
-                    static_cast<std::size_t>(n)});
+                    static_cast<std::size_t>(n),
+                    static_cast<std::size_t>(group_of_[i])});
     for (std::size_t s = 0; s < states_; ++s) {
       rows.back().states[s] = store_.state(i, s).template data_ptr<T>() + row * n;
     }
@@ -185,7 +186,7 @@ double number_of(const cpu::Tensor& output, std::span<std::byte* const> buffers)
 
 }  // namespace
 
-BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers,
+BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                               Gradients* gradients) {
   const cpu::CompiledGraph& plan = plan_for(true, samples.size());
   const simd::FlushDenormals flush;

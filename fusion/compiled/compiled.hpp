@@ -35,14 +35,14 @@ struct BatchLoss {
 class CompiledModel {
  public:
   /// Compiles for the recipe's batch size, others when they come. Throws Error{kConfig} naming an op that cannot be
-  /// compiled. The readings and the store must outlive it.
-  CompiledModel(const SpecializedGraph& training, const SpecializedGraph& evaluation, const Recipe& recipe,
-                const SlotStore& store);
+  /// compiled.
+  explicit CompiledModel(const ExecutorModel& model);
   ~CompiledModel();
 
-  /// One optimizer step; returns the loss before it. `gradients` (null: not wanted): those of the trained weights
-  /// are copied there.
-  BatchLoss step(const CompiledSlot& slot, const Samples& samples, const SlotStep& numbers, Gradients* gradients);
+  /// One optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null: not wanted):
+  /// those of the trained weights are copied there.
+  BatchLoss step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
+                 Gradients* gradients);
   /// The evaluation's outputs for the samples.
   [[nodiscard]] std::vector<at::Tensor> predict(const CompiledSlot& slot, const Samples& samples);
   /// Bytes that one thread needs for the batch sizes met so far.
@@ -57,12 +57,13 @@ class CompiledModel {
                             const Samples& samples) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
   template <typename T>
-  void update(const cpu::CompiledGraph& plan, Workspace& workspace, int row, const SlotStep& numbers) const;
+  void update(const cpu::CompiledGraph& plan, Workspace& workspace, int row, std::span<const SlotStep> numbers) const;
 
   const SpecializedGraph& training_;
   const SpecializedGraph& evaluation_;
   Recipe recipe_;
   const SlotStore& store_;
+  const std::vector<int>& group_of_;  ///< By weight.
   std::size_t states_;  ///< Of the optimizer.
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;

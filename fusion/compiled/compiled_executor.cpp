@@ -14,10 +14,7 @@ CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.rando
 }  // namespace
 
 CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& lowering)
-    : model_(model),
-      workers_(lowering.workers),
-      threads_per_worker_(lowering.threads_per_worker),
-      compiled_(model.alone, model.evaluation, model.recipe, model.store) {}
+    : model_(model), workers_(lowering.workers), threads_per_worker_(lowering.threads_per_worker), compiled_(model) {}
 
 void CompiledExecutor::resize() {
   gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
@@ -30,9 +27,9 @@ void CompiledExecutor::for_each(std::span<const int> groups, const std::function
 
 void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const SlotRun& slot = slots.front();
-  if (!slot.step.occupied) return;
+  if (!slot.steps.front().occupied) return;
   const Samples& samples = batch.parts[batch.part_of_slot(0)];
-  const BatchLoss loss = compiled_.step(slot_of(group, slot), samples, slot.step,
+  const BatchLoss loss = compiled_.step(slot_of(group, slot), samples, slot.steps,
                                         keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
   auto* const sums = losses.data_ptr<double>();
   if (loss.weight != 0) sums[0] += loss.mean * loss.weight;  // a batch whose labels are all ignored has no mean

@@ -15,6 +15,7 @@ template <typename T>
 struct Table {
   SlotRows<T> rows[kRows];
   unsigned first_block[kRows + 1];
+  unsigned short groups[kRows];
   int count;
 };
 
@@ -29,6 +30,7 @@ void in_tables(const SlotParameters<T>& parameters, Each each) {
     table.count = std::min(kRows, parameters.count - begin);
     for (int k = 0; k < table.count; ++k) {
       table.rows[k] = parameters.rows[begin + k];
+      table.groups[k] = parameters.groups[begin + k];
       table.first_block[k + 1] = table.first_block[k] + blocks_of(table.rows[k].n);
     }
     const unsigned blocks = table.first_block[table.count];
@@ -63,9 +65,10 @@ struct Share {
 template <typename Rule, typename T>
 __global__ void step_kernel(const __grid_constant__ Table<T> table, StepNumbers step) {
   if (step.occupied[blockIdx.y] == 0) return;
-  const auto numbers = static_cast<const typename Rule::template Numbers<T>*>(step.numbers)[blockIdx.y];
-  const T scale = static_cast<T>(step.factors[blockIdx.y]);
   const Share<T> share(table);
+  const std::size_t group = static_cast<std::size_t>(blockIdx.y) * step.groups + table.groups[share.row];
+  const auto numbers = static_cast<const typename Rule::template Numbers<T>*>(step.numbers)[group];
+  const T scale = static_cast<T>(step.factors[blockIdx.y]);
   const SlotRows<T> row = table.rows[share.row];
   T* __restrict__ weight = row.weight;
   T* __restrict__ first = row.states[0];

@@ -27,20 +27,22 @@ struct SlotRows {
   std::size_t n;
 };
 
-/// All parameters of all slots. Few launches whatever their number. `rows` is a host array of `count`, and read before
-/// the call returns.
+/// All parameters of all slots. Few launches whatever their number. `rows` and `groups` are host arrays of `count`, and
+/// read before the call returns.
 template <typename T>
 struct SlotParameters {
   const SlotRows<T>* rows;
+  const unsigned short* groups;  ///< Which of a slot's numbers hold for the parameter.
   int count;
   int slots;
 };
 
 /// Numbers of a step by slot.
 struct StepNumbers {
-  const void* numbers;            ///< [slots]: Numbers<T> of the kind's rule
+  const void* numbers;            ///< [slots, groups]: Numbers<T> of the kind's rule
   const unsigned char* occupied;  ///< [slots]; 0: the slot's rows stay as they are
   const double* factors;          ///< [slots]: on gradients; of clip_factors
+  int groups;
 };
 
 /// Doubles of workspace that clip_factors wants: `slots` of `n[count]` elements each.

@@ -6,22 +6,22 @@
 
 namespace hfta::fusion {
 
-Chunk::Chunk(const Graph& graph, const std::vector<bool>& owned, const SlotStore& store, OptimizerKind optimizer,
-             int first, int slots) {
-  const std::size_t states = info_of(optimizer).states.size();
-  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-    if (!owned[i]) {
-      leaves.push_back(store.weight(i));
+Chunk::Chunk(const ExecutorModel& model, int first, int slots) {
+  const std::size_t states = info_of(model.recipe.optimizer).states.size();
+  for (std::size_t i = 0; i < model.graph.weights.size(); ++i) {
+    if (!model.owned[i]) {
+      leaves.push_back(model.store.weight(i));
       continue;
     }
-    const at::Tensor rows = store.weight(i).narrow(0, first, slots);
+    const at::Tensor rows = model.store.weight(i).narrow(0, first, slots);
     at::Tensor leaf = (slots == 1 ? rows.select(0, 0) : rows).detach();
-    if (graph.weights[i].trained) {
+    if (model.graph.weights[i].trained) {
       leaf.requires_grad_(true);
       trained.push_back(i);
       ParameterSlots p;
       p.weight = rows;
-      for (std::size_t s = 0; s < states; ++s) p.states[s] = store.state(i, s).narrow(0, first, slots);
+      p.group = static_cast<std::size_t>(model.group_of[i]);
+      for (std::size_t s = 0; s < states; ++s) p.states[s] = model.store.state(i, s).narrow(0, first, slots);
       parameters.push_back(std::move(p));
     }
     leaves.push_back(std::move(leaf));

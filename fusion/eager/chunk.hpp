@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fusion/eager/optimizer.hpp"
-#include "fusion/slots/slot_store.hpp"
+#include "fusion/execution/executor.hpp"
 
 namespace hfta::fusion {
 
@@ -17,9 +17,8 @@ struct Chunk {
   std::vector<ParameterSlots> parameters;  ///< Of `trained`, without gradients.
   std::vector<at::Tensor> kept_gradients;  ///< Of `trained`, where gradients are kept.
 
-  /// Rows [first, first + slots) of the store.
-  Chunk(const Graph& graph, const std::vector<bool>& owned, const SlotStore& store, OptimizerKind optimizer, int first,
-        int slots);
+  /// Rows [first, first + slots) of the model's store.
+  Chunk(const ExecutorModel& model, int first, int slots);
 
   /// Takes gradients away from the leaves: parameters that the last backward reached, with theirs. A weight that the
   /// loss does not depend on has no gradient and stays.

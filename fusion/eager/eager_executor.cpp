@@ -24,7 +24,7 @@ EagerExecutor::EagerExecutor(const ExecutorModel& model, const Lowering& lowerin
 void EagerExecutor::resize() {
   chunks_.clear();
   for (int first = 0; first < model_.store.slots(); first += slots_) {
-    chunks_.emplace_back(model_.graph, model_.owned, model_.store, model_.recipe.optimizer, first, slots_);
+    chunks_.emplace_back(model_, first, slots_);
   }
   streams_.emplace(model_.device, groups(), model_.graphs.get());
   threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
@@ -89,7 +89,7 @@ std::vector<at::Tensor> EagerExecutor::forward(int group, const Batch& batch, st
 void EagerExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const at::AutoGradMode record(true);
   std::vector<SlotStep> steps;
-  for (const SlotRun& slot : slots) steps.push_back(slot.step);
+  for (const SlotRun& slot : slots) steps.insert(steps.end(), slot.steps.begin(), slot.steps.end());
   const std::vector<at::Tensor> objective = forward(group, batch, slots);
   backward(objective.front());
   std::vector<ParameterSlots> reached = chunk(group).take_gradients(keep_gradients_);

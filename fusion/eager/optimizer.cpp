@@ -12,18 +12,33 @@
 namespace hfta::fusion {
 namespace {
 
-// f(slot) for every slot as a tensor [c, 1, ...] that broadcasts against `like`.
+// What each slot's numbers are for one group of parameters: slots * groups of them, row-major.
+class GroupSteps {
+ public:
+  GroupSteps(std::span<const SlotStep> all, const at::Tensor& weight, std::size_t group)
+      : all_(all), groups_(all.size() / static_cast<std::size_t>(weight.size(0))), group_(group) {}
+  [[nodiscard]] std::size_t size() const { return all_.size() / groups_; }
+  [[nodiscard]] const SlotStep& operator[](std::size_t slot) const { return all_[slot * groups_ + group_]; }
+  /// Of all groups.
+  [[nodiscard]] std::span<const SlotStep> of(std::size_t slot) const { return all_.subspan(slot * groups_, groups_); }
+
+ private:
+  std::span<const SlotStep> all_;
+  std::size_t groups_, group_;
+};
+
+// get(b) for every slot b as a tensor [c, 1, ...] that broadcasts against `like`.
 template <typename Get>
-at::Tensor over_slots(std::span<const SlotStep> slots, const at::Tensor& like, const Get& get) {
-  const at::Tensor host = at::empty({static_cast<std::int64_t>(slots.size())}, at::kDouble);
-  for (std::size_t b = 0; b < slots.size(); ++b) host.data_ptr<double>()[b] = get(slots[b]);
+at::Tensor over_slots(std::size_t slots, const at::Tensor& like, const Get& get) {
+  const at::Tensor host = at::empty({static_cast<std::int64_t>(slots)}, at::kDouble);
+  for (std::size_t b = 0; b < slots; ++b) host.data_ptr<double>()[b] = get(b);
   std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
   shape[0] = like.size(0);
   return host.to(like.options()).view(shape);
 }
 
 // Factor on each slot's gradient, 1 where it is not clipped.
-std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, std::span<const SlotStep> slots) {
+std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, const GroupSteps& slots) {
   std::vector<double> factors(slots.size(), 1.0);
   for (std::size_t b = 0; b < slots.size(); ++b) {
     if (!slots[b].occupied || !slots[b].clip_norm) continue;
@@ -39,19 +54,21 @@ std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, std
 
 // The slots whose update has that form, which keep nothing of what they had.
 template <typename Rule, int form>
-at::Tensor slots_of_form(std::span<const SlotStep> slots, const at::Tensor& like) {
-  const auto has = [](const SlotStep& slot) {
-    return slot.occupied && rules::Forms<Rule>::template of<double>(numbers_of<Rule, double>(slot)) == form ? 1.0 : 0.0;
+at::Tensor slots_of_form(const GroupSteps& slots, const at::Tensor& like) {
+  const auto has = [&](std::size_t b) {
+    const bool right = rules::Forms<Rule>::template of<double>(numbers_of<Rule, double>(slots[b])) == form;
+    return slots[b].occupied && right ? 1.0 : 0.0;
   };
-  return over_slots(slots, like, has).gt(0);
+  return over_slots(slots.size(), like, has).gt(0);
 }
 
 // One form of the update of all slots, of which those that have it take the result.
 template <typename Rule, int form>
-void update_form(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots) {
+void update_form(ParameterSlots& p, const at::Tensor& gradient, const GroupSteps& slots) {
   const at::Tensor mine = slots_of_form<Rule, form>(slots, p.weight);
-  const auto numbers =
-      Rule::template numbers<SlotTensor>([&](const auto& f) { return SlotTensor(over_slots(slots, p.weight, f)); });
+  const auto numbers = Rule::template numbers<SlotTensor>([&](const auto& f) {
+    return SlotTensor(over_slots(slots.size(), p.weight, [&](std::size_t b) { return f(slots[b]); }));
+  });
   SlotTensor weight(p.weight);
   std::array<SlotTensor, kMostStates> state = {SlotTensor(p.states[0]), SlotTensor(p.states[1]),
                                                SlotTensor(p.states[2])};
@@ -63,32 +80,35 @@ void update_form(ParameterSlots& p, const at::Tensor& gradient, std::span<const 
 }
 
 template <typename Rule, int... form>
-void update_forms(ParameterSlots& p, const at::Tensor& gradient, std::span<const SlotStep> slots,
+void update_forms(ParameterSlots& p, const at::Tensor& gradient, const GroupSteps& slots,
                   std::integer_sequence<int, form...>) {
   (update_form<Rule, form>(p, gradient, slots), ...);
 }
 
 template <typename T>
-void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
+void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, const GroupSteps& slots) {
   std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < slots.size(); ++b) {
     if (!slots[b].occupied) continue;
     for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
-    step_slot(kind, std::span<const SlotRow<T>>(rows), slots[b]);
+    step_slot(kind, std::span<const SlotRow<T>>(rows), slots.of(b));
   }
 }
 
 }  // namespace
 
 void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
-  const std::vector<double> factors = clip_factors(parameters, slots);
+  if (parameters.empty()) return;
+  const at::Tensor& first = parameters.front().weight;
+  const std::vector<double> factors = clip_factors(parameters, GroupSteps(slots, first, 0));
   const bool clipped = std::any_of(factors.begin(), factors.end(), [](double f) { return f != 1; });
-  const auto factor = [&](const SlotStep& slot) { return factors[static_cast<std::size_t>(&slot - slots.data())]; };
+  const auto factor = [&](std::size_t b) { return factors[b]; };
   for (ParameterSlots& p : parameters) {
-    const at::Tensor gradient = clipped ? p.gradient * over_slots(slots, p.weight, factor) : p.gradient;
+    const GroupSteps numbers(slots, first, p.group);
+    const at::Tensor gradient = clipped ? p.gradient * over_slots(factors.size(), p.weight, factor) : p.gradient;
     with_rule(kind, [&](auto rule) {
       using Rule = decltype(rule);
-      update_forms<Rule>(p, gradient, slots, std::make_integer_sequence<int, rules::Forms<Rule>::count>());
+      update_forms<Rule>(p, gradient, numbers, std::make_integer_sequence<int, rules::Forms<Rule>::count>());
     });
   }
 }
@@ -97,8 +117,8 @@ void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<co
   if (parameters.empty()) return;
   const at::Tensor& weight = parameters.front().weight;
   if (!weight.is_cpu()) return step_reference(kind, parameters, slots);
-  if (weight.scalar_type() == at::kDouble) return step_on_cpu<double>(kind, parameters, slots);
-  step_on_cpu<float>(kind, parameters, slots);
+  if (weight.scalar_type() == at::kDouble) return step_on_cpu<double>(kind, parameters, {slots, weight, 0});
+  step_on_cpu<float>(kind, parameters, {slots, weight, 0});
 }
 
 }  // namespace hfta::fusion

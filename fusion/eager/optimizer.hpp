@@ -16,6 +16,7 @@ namespace hfta::fusion {
 struct ParameterSlots {
   at::Tensor weight, gradient;
   std::array<at::Tensor, kMostStates> states;  ///< In OptimizerInfo::states' order; undefined where there are fewer.
+  std::size_t group = 0;                       ///< Which of a slot's numbers hold for it.
 };
 
 /// One slot's row of a parameter on a CPU; of what is undefined null.
@@ -24,14 +25,15 @@ template <typename T>
   const std::int64_t n = p.weight.numel() / p.weight.size(0);
   const std::int64_t at = static_cast<std::int64_t>(slot) * n;
   const auto row = [&](const at::Tensor& t) { return t.defined() ? t.data_ptr<T>() + at : nullptr; };
-  SlotRow<T> out{row(p.weight), row(p.gradient), {}, static_cast<std::size_t>(n)};
+  SlotRow<T> out{row(p.weight), row(p.gradient), {}, static_cast<std::size_t>(n), p.group};
   for (std::size_t s = 0; s < p.states.size(); ++s) out.states[s] = row(p.states[s]);
   return out;
 }
 
-/// One step of every occupied slot, in place. Clipping is by the slot's own norm over all its parameters
-/// (torch.nn.utils.clip_grad_norm_). Bias corrections are computed in double. On a CPU one pass over memory per slot;
-/// otherwise as step_reference. StepKernels::step is the same for numbers that lie on the device.
+/// One step of every occupied slot, in place. `slots`: [c, groups] row-major, a slot's numbers by group. Clipping is by
+/// the slot's own norm over all its parameters (torch.nn.utils.clip_grad_norm_). Bias corrections are computed in
+/// double. On a CPU one pass over memory per slot; otherwise as step_reference. StepKernels::step is the same for
+/// numbers that lie on the device.
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);
 
 /// The same in tensor operations, on any device: what the fast form is judged by.

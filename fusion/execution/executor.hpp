@@ -32,6 +32,7 @@ struct ExecutorModel {
   const SpecializedGraph& training;  ///< The same with batch statistics that slots share.
   const SpecializedGraph& evaluation;
   const std::vector<bool>& owned;  ///< By weight: whether slots have their own.
+  const std::vector<int>& group_of;  ///< By weight: groups_of_weights (fusion/parameter_groups.hpp).
   const SlotStore& store;
   at::Device device;
   std::shared_ptr<StepGraphBackend> graphs;  ///< Null where nothing is to be captured.
@@ -39,7 +40,7 @@ struct ExecutorModel {
 
 /// One slot in one step or prediction.
 struct SlotRun {
-  SlotStep step;
+  std::span<const SlotStep> steps;  ///< By parameter group, first that of parameters in no group.
   SlotRandom random;
   std::span<const double> hypers;  ///< Graph::hypers' values.
 };

@@ -18,7 +18,8 @@
 
 namespace hfta::fusion {
 
-/// Numbers of one slot for one step.
+/// Numbers of one slot for one step. Where parameters are in groups, a slot has one for each group, which differ in
+/// `hyper` alone.
 struct SlotStep {
   bool occupied = false;  ///< An empty slot's weights and state stay as they are.
   OptimizerHyper hyper;   ///< `lr` as scheduled for this step.

@@ -34,19 +34,23 @@ double factor_for(std::span<const SlotRow<T>> rows, double clip_norm) {
 }
 
 template <typename Rule, typename T>
-void step_rows(std::span<const SlotRow<T>> rows, const typename Rule::template Numbers<T>& numbers, double clip_norm) {
-  const T scale = static_cast<T>(factor_for(rows, clip_norm));
-  for (const SlotRow<T>& row : rows) {
-    with_form<Rule, T>(numbers,
-                       [&](auto form) { simd::multiversion([&] { update<Rule, form.value>(row, numbers, scale); }); });
-  }
+void step_row(const SlotRow<T>& row, const typename Rule::template Numbers<T>& numbers, T scale) {
+  with_form<Rule, T>(numbers,
+                     [&](auto form) { simd::multiversion([&] { update<Rule, form.value>(row, numbers, scale); }); });
 }
 
+// Group by group, so that each group's numbers are computed once, and kept nowhere.
 template <typename T>
-void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const SlotStep& slot) {
+void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<const SlotStep> slot) {
   with_rule(kind, [&](auto rule) {
     using Rule = decltype(rule);
-    step_rows<Rule>(rows, numbers_of<Rule, T>(slot), slot.clip_norm.value_or(-1));
+    const T scale = static_cast<T>(factor_for(rows, slot.front().clip_norm.value_or(-1)));
+    for (std::size_t g = 0; g < slot.size(); ++g) {
+      const auto numbers = numbers_of<Rule, T>(slot[g]);
+      for (const SlotRow<T>& row : rows) {
+        if (row.group == g) step_row<Rule>(row, numbers, scale);
+      }
+    }
   });
 }
 
@@ -54,16 +58,18 @@ template <typename T>
 void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const void* numbers, double clip_norm) {
   with_rule(kind, [&](auto rule) {
     using Rule = decltype(rule);
-    step_rows<Rule>(rows, *static_cast<const typename Rule::template Numbers<T>*>(numbers), clip_norm);
+    const T scale = static_cast<T>(factor_for(rows, clip_norm));
+    const auto* const of_group = static_cast<const typename Rule::template Numbers<T>*>(numbers);
+    for (const SlotRow<T>& row : rows) step_row<Rule>(row, of_group[row.group], scale);
   });
 }
 
 }  // namespace
 
-void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const SlotStep& slot) {
+void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
   step_rows(kind, rows, slot);
 }
-void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const SlotStep& slot) {
+void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot) {
   step_rows(kind, rows, slot);
 }
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm) {

@@ -18,13 +18,15 @@ struct SlotRow {
   const T* gradient;
   std::array<T*, kMostStates> states;
   std::size_t n;
+  std::size_t group = 0;  ///< The parameter's group: which of the slot's numbers hold.
 };
 
-/// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped.
-void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const SlotStep& slot);
-void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const SlotStep& slot);
+/// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped. `slot`: its
+/// numbers by group. Clipping is over the rows of all groups.
+void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot);
+void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot);
 
-/// The same with numbers at hand: a Numbers<T> of the kind's rule. `clip_norm`: negative for none.
+/// The same with numbers at hand: a Numbers<T> of the kind's rule for each group. `clip_norm`: negative for none.
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm);
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, const void* numbers, double clip_norm);
 

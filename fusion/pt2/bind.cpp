@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "fusion/graph/names.hpp"
 #include "fusion/op_traits.hpp"
 #include "fusion/pt2/archive.hpp"
-#include "fusion/pt2/names.hpp"
 #include "fusion/pt2/options.hpp"
 
 namespace hfta::fusion::pt2 {

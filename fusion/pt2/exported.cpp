@@ -8,10 +8,10 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/text.hpp"
+#include "fusion/graph/names.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/batch.hpp"
 #include "fusion/pt2/evaluation.hpp"
-#include "fusion/pt2/names.hpp"
 #include "fusion/pt2/options.hpp"
 #include "fusion/pt2/parameters.hpp"
 #include "fusion/pt2/translate.hpp"
@@ -68,7 +68,7 @@ std::size_t position_of(const std::string& name, const std::vector<ExportedTenso
   const auto is_it = [&](const ExportedTensor& output) { return output.name == name; };
   const auto found = std::find_if(outputs.begin(), outputs.end(), is_it);
   if (found != outputs.end()) return static_cast<std::size_t>(found - outputs.begin());
-  pt2::fail(options.where, fmt::format("the model has no output '{}'{}", name, pt2::hint(name, output_names(outputs))));
+  pt2::fail(options.where, fmt::format("the model has no output '{}'{}", name, hint(name, output_names(outputs))));
 }
 
 std::size_t named_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
@@ -116,7 +116,7 @@ std::vector<std::size_t> same_outputs(const std::vector<std::size_t>& chosen,
         std::find_if(others.begin(), others.end(), [&](const ExportedTensor& other) { return other.name == wanted; });
     if (found == others.end() && (others.size() > 1 || chosen.size() > 1)) {
       pt2::fail(options.where,
-                fmt::format("{} has no output '{}'{}", file, wanted, pt2::hint(wanted, output_names(others))));
+                fmt::format("{} has no output '{}'{}", file, wanted, hint(wanted, output_names(others))));
     }
     same.push_back(found == others.end() ? 0 : static_cast<std::size_t>(found - others.begin()));
   }

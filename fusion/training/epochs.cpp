@@ -65,7 +65,7 @@ class Epochs::Run {
       if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
     }
     losses_ = array.fresh_losses(chunk);
-    rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
+    rates_.resize(static_cast<std::size_t>(array.slots_per_chunk() * array.rates_per_slot()), 0.0);
     meet();
   }
 
@@ -174,9 +174,13 @@ class Epochs::Run {
       const SlotHyper& hyper = array_.init_of(b).hyper;
       const bool per_step = hyper.schedule.per_step;
       const SlotProgress progress = array_.progress(b);
-      rates_[static_cast<std::size_t>(b - first_)] = learning_rate(
-          hyper.schedule, hyper.optimizer.lr, per_step ? static_cast<double>(progress.step) : progress.epoch,
-          per_step ? duration * steps : duration);
+      const auto rate = [&](const OptimizerHyper& numbers) {
+        return learning_rate(hyper.schedule, numbers.lr, per_step ? static_cast<double>(progress.step) : progress.epoch,
+                             per_step ? duration * steps : duration);
+      };
+      double* to = rates_.data() + static_cast<std::ptrdiff_t>(b - first_) * array_.rates_per_slot();
+      *to++ = rate(hyper.optimizer);
+      for (const OptimizerHyper& group : hyper.groups) *to++ = rate(group);
     }
   }
 
@@ -189,7 +193,7 @@ class Epochs::Run {
   std::vector<Ahead> ahead_;
   Batch batch_;
   std::vector<OrderKey> part_keys_;  // of batch_.parts
-  std::vector<double> rates_;
+  std::vector<double> rates_;        // Array::step
   at::Tensor losses_;  // sums over the epoch's batches so far, [2, c]: Array::step
 };
 

@@ -49,7 +49,7 @@ void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, c
   at::Tensor losses = array.fresh_losses(0);
   const at::Tensor output = array.predict(0, samples);
   if (recipe.loss != Loss::kModel) check_output(graph, output, few.size);
-  array.step(0, batch, std::vector<double>{0.0}, losses);
+  array.step(0, batch, {}, losses);
 }
 
 }  // namespace

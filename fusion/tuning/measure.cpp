@@ -92,13 +92,12 @@ class StepTimer {
  private:
   // Seconds in which every chunk makes that many steps.
   [[nodiscard]] double wave(Array& array, int steps) const {
-    const std::vector<double> rates(static_cast<std::size_t>(array.slots_per_chunk()), 0.0);
     const double begin = clock_.seconds();
     Batch batch{{samples_}};
     if (array.shares_layers()) array.prepare(batch.parts[0], true);
     array.for_each_chunk([&](int k) {
       at::Tensor losses = array.fresh_losses(k);
-      for (int s = 0; s < steps; ++s) array.step(k, batch, rates, losses);
+      for (int s = 0; s < steps; ++s) array.step(k, batch, {}, losses);
       static_cast<void>(losses.sum().item<double>());  // waits for the device
     });
     return clock_.seconds() - begin;

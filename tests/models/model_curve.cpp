@@ -62,6 +62,7 @@ Recipe recipe_of(const json& spec) {
   for (const OptimizerInfo& info : optimizers()) {
     if (spec.at("optimizer") == info.name) recipe.optimizer = info.kind;
   }
+  for (const json& patterns : spec.value("groups", json::array())) recipe.groups.push_back({patterns, ""});
   recipe.batch_size = spec.at("batch");
   return recipe;
 }
@@ -86,15 +87,39 @@ Graph graph_of(const json& spec, const ExportedModel& model, DType dtype) {
   return model.graph(options, ExportedModel::read(spec.at("evaluation").get<std::string>()));
 }
 
+// Those of `numbers` that are given.
+OptimizerHyper with_numbers(OptimizerHyper hyper, const json& numbers) {
+  for (const HyperField& field : hyper_fields()) {
+    if (!numbers.contains(field.name)) continue;
+    std::visit([&](auto member) { numbers.at(field.name).get_to(hyper.*member); }, field.field);
+  }
+  return hyper;
+}
+
+// Per step.
+Schedule schedule_of(const json& spec) {
+  Schedule schedule;
+  for (const ScheduleKind kind : {ScheduleKind::kStep, ScheduleKind::kCosine, ScheduleKind::kLinear}) {
+    if (spec.value("name", "constant") == name_of(kind)) schedule.kind = kind;
+  }
+  schedule.step_size = spec.value("step_size", schedule.step_size);
+  schedule.gamma = spec.value("gamma", schedule.gamma);
+  schedule.eta_min = spec.value("eta_min", schedule.eta_min);
+  schedule.start_factor = spec.value("start_factor", schedule.start_factor);
+  schedule.total_iters = spec.value("total_iters", schedule.total_iters);
+  return schedule;
+}
+
 SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
   SlotInit init;
   init.seed = slot.value("seed", 0);
-  init.hyper.optimizer = default_hyper(kind);
-  for (const HyperField& field : hyper_fields()) {
-    if (!slot.contains(field.name)) continue;
-    std::visit([&](auto member) { slot.at(field.name).get_to(init.hyper.optimizer.*member); }, field.field);
+  init.hyper.optimizer = with_numbers(default_hyper(kind), slot);
+  for (const json& group : slot.value("groups", json::array())) {
+    init.hyper.groups.push_back(with_numbers(init.hyper.optimizer, group));
   }
   init.hyper.loss = slot.value("loss_numbers", std::vector<double>());
+  init.hyper.schedule = schedule_of(slot.value("schedule", json::object()));
+  if (slot.contains("clip_norm")) init.hyper.clip_norm = slot.at("clip_norm").get<double>();
   for (std::size_t i = 0; i < graph.hypers.size(); ++i) {
     init.hyper.graph.push_back(slot.contains("hypers") ? slot.at("hypers").at(i).get<double>() : graph.hypers[i].value);
   }
@@ -225,7 +250,14 @@ class Curves {
       std::vector<double> rates;
       for (int i = 0; i < array.slots_per_chunk(); ++i) {
         const int slot = array.first_slot(k) + i;
-        rates.push_back(slot < array.width() ? array.init_of(slot).hyper.optimizer.lr : 0);
+        const SlotHyper hyper = slot < array.width() ? array.init_of(slot).hyper : SlotHyper();
+        const auto rate = [&](const OptimizerHyper& numbers) {
+          return learning_rate(hyper.schedule, numbers.lr, static_cast<double>(s),
+                               static_cast<double>(batches_.size()));
+        };
+        rates.push_back(rate(hyper.optimizer));
+        for (const OptimizerHyper& group : hyper.groups) rates.push_back(rate(group));
+        rates.resize(static_cast<std::size_t>((i + 1) * array.rates_per_slot()));
       }
       at::Tensor sums = at::zeros({2, array.slots_per_chunk()}, at::kDouble);
       array.step(k, batch, rates, sums);

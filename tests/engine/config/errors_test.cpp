@@ -145,7 +145,7 @@ TEST_CASE("types and ranges") {
       {{{kOptimizer, "{name: adamw, momentum: 0.9}"}},
        "s.yaml:22: train.optimizer.momentum: found a key of sgd, rmsprop, wanted a key of adamw: name, lr, "
        "weight_decay, betas, "
-       "beta1, beta2, eps"},
+       "beta1, beta2, eps, groups"},
       {{{kOptimizer, "{name: sgd, nesterov: true}"}},
        "s.yaml:22: train.optimizer.nesterov: found true with momentum 0 and dampening 0, wanted momentum above 0 and "
        "dampening 0"},

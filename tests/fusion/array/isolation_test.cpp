@@ -13,8 +13,8 @@ namespace {
 constexpr int kWidth = 4;
 
 std::vector<Model> models(int chunk) {
-  std::vector<Model> all = {conv_net(DType::kFloat32, OptimizerKind::kSgd),
-                            mlp(DType::kFloat32, OptimizerKind::kAdamW)};
+  std::vector<Model> all = {conv_net(DType::kFloat32, OptimizerKind::kSgd), mlp(DType::kFloat32, OptimizerKind::kAdamW),
+                            in_groups(mlp(DType::kFloat32, OptimizerKind::kSgd))};
   all.push_back(classifier("dropout",
                            {layer("flatten"), layer("linear", {std::int64_t{12}, std::int64_t{16}}),
                             layer("dropout", {0.4}), layer("linear", {std::int64_t{16}, std::int64_t{4}})},

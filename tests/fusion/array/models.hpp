@@ -85,6 +85,13 @@ inline Model in_bfloat16(Model model) {
   return model;
 }
 
+/// With two parameter groups and parameters that are in none.
+inline Model in_groups(Model model) {
+  model.name += " in groups";
+  model.recipe.groups = {{{"*.bias"}, ""}, {{"layers.1", "nothing"}, ""}};
+  return model;
+}
+
 /// Slot b's trial: seed 100 + b and numbers that differ from slot to slot.
 inline SlotInit trial(const Model& model, int b) {
   SlotInit init;
@@ -94,18 +101,29 @@ inline SlotInit trial(const Model& model, int b) {
   init.hyper.optimizer.weight_decay = 0.01 * b;
   init.hyper.optimizer.momentum = b % 2 == 0 ? 0.9 : 0.0;
   init.hyper.optimizer.nesterov = b % 4 == 2;
+  for (std::size_t g = 0; g < model.recipe.groups.size(); ++g) {
+    OptimizerHyper& group = init.hyper.groups.emplace_back(init.hyper.optimizer);
+    group.lr *= g == 0 ? 1.5 + 0.1 * b : 0.4;
+    group.weight_decay = g == 0 ? 0 : 0.05;
+    if (g == 1) group.momentum = b % 2 == 0 ? 0.0 : 0.8;
+    if (g == 1) group.nesterov = false;
+  }
   if (!info_of(model.recipe.loss).numbers.empty()) init.hyper.loss = {0.05 * b};
   for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
   return init;
 }
 
-/// Learning rates of the chunk's slots as trial() has them; 0 for empty ones.
+/// Array::step's learning rates of the chunk's slots as trial() has them; 0 for empty ones.
 inline std::vector<double> rates_of(const Array& array, int chunk) {
   std::vector<double> rates;
   const int first = array.first_slot(chunk);
   for (int b = first; b < first + array.slots_per_chunk(); ++b) {
     const bool occupied = b < array.width() && array.occupied(b);
-    rates.push_back(occupied ? array.init_of(b).hyper.optimizer.lr : 0.0);
+    const SlotHyper hyper = occupied ? array.init_of(b).hyper : SlotHyper();
+    rates.push_back(occupied ? hyper.optimizer.lr : 0.0);
+    for (int g = 1; g < array.rates_per_slot(); ++g) {
+      rates.push_back(occupied ? hyper.groups[static_cast<std::size_t>(g - 1)].lr : 0.0);
+    }
   }
   return rates;
 }

@@ -162,10 +162,13 @@ TEST_CASE("a GPU has kernels where the build has them") {
 TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
   if (!gpu_is_there()) return;
   const at::Device gpu(at::kCUDA, 0);
-  StepParams host(OptimizerKind::kSgd, at::kFloat, 3, 1, at::kCPU), device(OptimizerKind::kSgd, at::kFloat, 3, 1, gpu);
+  StepParams host(OptimizerKind::kSgd, at::kFloat, 3, 1, 1, at::kCPU),
+      device(OptimizerKind::kSgd, at::kFloat, 3, 1, 1, gpu);
   const std::vector<double> rates = {0.0, 0.3, 1.0};
+  const SlotStep step;
   std::vector<SlotRun> slots(3);
-  for (std::size_t b = 0; b < 3; ++b) slots[b] = {{}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}};
+  for (std::size_t b = 0; b < 3; ++b)
+    slots[b] = {{&step, 1}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}};
   host.set(slots, 5);
   device.set(slots, 5);
   const StepKernels here(host, nullptr), there(device, nullptr);

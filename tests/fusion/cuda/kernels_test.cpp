@@ -22,7 +22,7 @@
 namespace hfta::fusion::cuda {
 namespace {
 
-constexpr int kSlots = 3;
+constexpr int kSlots = 3, kGroups = 3;
 
 template <typename T>
 struct Parameters {
@@ -57,22 +57,29 @@ struct Parameters {
       all.push_back({weight[k].data() + at,
                      gradient[k].data() + at,
                      {states[0][k].data() + at, states[1][k].data() + at, states[2][k].data() + at},
-                     sizes[k]});
+                     sizes[k],
+                     groups()[k]});
     }
+    return all;
+  }
+  [[nodiscard]] std::vector<unsigned short> groups() const {
+    std::vector<unsigned short> all;
+    for (std::size_t k = 0; k < sizes.size(); ++k) all.push_back(static_cast<unsigned short>((k + 1) % kGroups));
     return all;
   }
 };
 
-std::vector<SlotStep> steps() {
-  std::vector<SlotStep> all(kSlots);
-  for (int b = 0; b < kSlots; ++b) {
-    SlotStep& s = all[static_cast<std::size_t>(b)];
+// A slot's numbers, by group.
+std::vector<SlotStep> steps_of(int b) {
+  std::vector<SlotStep> all(kGroups);
+  for (int g = 0; g < kGroups; ++g) {
+    SlotStep& s = all[static_cast<std::size_t>(g)];
     s.occupied = b != 1;
-    s.hyper.lr = 0.01 * (b + 1);
-    s.hyper.weight_decay = 0.1 * b;
-    s.hyper.momentum = b == 2 ? 0.9 : 0;
+    s.hyper.lr = 0.01 * (b + 1) * (g + 1);
+    s.hyper.weight_decay = 0.1 * b + 0.05 * g;
+    s.hyper.momentum = b == 2 && g != 1 ? 0.9 : 0;
     s.hyper.centered = b == 2;
-    s.hyper.nesterov = b == 2;
+    s.hyper.nesterov = b == 2 && g == 2;
     s.step = 1 + b;
     if (b == 2) s.clip_norm = 0.5;
   }
@@ -95,12 +102,13 @@ template <typename T>
 void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
   std::vector<double> clip_norms;
   std::vector<unsigned char> occupied;
-  for (const SlotStep& s : steps()) {
-    clip_norms.push_back(s.clip_norm.value_or(-1));
-    occupied.push_back(s.occupied ? 1 : 0);
+  for (int b = 0; b < kSlots; ++b) {
+    clip_norms.push_back(steps_of(b).front().clip_norm.value_or(-1));
+    occupied.push_back(steps_of(b).front().occupied ? 1 : 0);
   }
   const std::vector<SlotRows<T>> rows = parameters.rows();
-  const SlotParameters<T> all{rows.data(), static_cast<int>(rows.size()), kSlots};
+  const std::vector<unsigned short> groups = parameters.groups();
+  const SlotParameters<T> all{rows.data(), groups.data(), static_cast<int>(rows.size()), kSlots};
   const double nan = std::numeric_limits<double>::quiet_NaN();
   std::vector<double> factors(kSlots, nan);
   std::vector<double> workspace(
@@ -108,8 +116,10 @@ void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
   clip_factors(all, clip_norms.data(), workspace.data(), factors.data(), nullptr);
   with_rule(kind, [&](auto rule) {
     std::vector<typename decltype(rule)::template Numbers<T>> numbers;
-    for (const SlotStep& s : steps()) numbers.push_back(numbers_of<decltype(rule), T>(s));
-    step(kind, all, {numbers.data(), occupied.data(), factors.data()}, nullptr);
+    for (int b = 0; b < kSlots; ++b) {
+      for (const SlotStep& s : steps_of(b)) numbers.push_back(numbers_of<decltype(rule), T>(s));
+    }
+    step(kind, all, {numbers.data(), occupied.data(), factors.data(), kGroups}, nullptr);
   });
 }
 
@@ -120,10 +130,10 @@ void check_step(OptimizerKind kind, const std::vector<std::size_t>& sizes, bool 
     if (poisoned && sizes.back() > 0) p->gradient.back().front() = std::numeric_limits<T>::quiet_NaN();  // slot 0
   }
   step_by_kernels<T>(kind, found);
-  const std::vector<SlotStep> numbers = steps();
-  for (std::size_t b = 0; b < kSlots; ++b) {
-    const std::vector<SlotRow<T>> rows = expected.rows_of(b);
-    if (numbers[b].occupied) step_slot(kind, std::span<const SlotRow<T>>(rows), numbers[b]);
+  for (int b = 0; b < kSlots; ++b) {
+    const std::vector<SlotRow<T>> rows = expected.rows_of(static_cast<std::size_t>(b));
+    const std::vector<SlotStep> numbers = steps_of(b);
+    if (numbers.front().occupied) step_slot(kind, std::span<const SlotRow<T>>(rows), numbers);
   }
   // A clipped slot's norm is summed in another order.
   const double within = sizeof(T) == sizeof(float) ? 1e-6 : 1e-14;

@@ -7,6 +7,9 @@
 namespace hfta::fusion::testing {
 namespace {
 
+constexpr int kGroups = 3;
+
+// One in each group, and another in the first.
 std::vector<ParameterSlots> parameters(DType dtype, int slots) {
   std::vector<ParameterSlots> all;
   for (const std::int64_t n : {1, 7, 64, 129}) {
@@ -14,6 +17,7 @@ std::vector<ParameterSlots> parameters(DType dtype, int slots) {
     p.weight = counted_normal({slots, n}, dtype, 1 + static_cast<std::uint64_t>(n));
     p.gradient = counted_normal({slots, n}, dtype, 2 + static_cast<std::uint64_t>(n));
     for (at::Tensor& state : p.states) state = at::zeros_like(p.weight);
+    p.group = all.size() % kGroups;
     all.push_back(p);
   }
   return all;
@@ -25,10 +29,11 @@ std::vector<OptimizerKind> kinds() {
   return all;
 }
 
+// [slots, groups]
 std::vector<SlotStep> steps(OptimizerKind kind, std::int64_t step) {
-  std::vector<SlotStep> all(5);
+  std::vector<SlotStep> all;
   for (int b = 0; b < 5; ++b) {
-    SlotStep& s = all[static_cast<std::size_t>(b)];
+    SlotStep s;
     s.occupied = b != 3;
     s.step = step + b;  // slots begin at different times
     s.hyper = default_hyper(kind);
@@ -46,6 +51,12 @@ std::vector<SlotStep> steps(OptimizerKind kind, std::int64_t step) {
     s.hyper.momentum_decay = 0.01 * b;
     s.hyper.decoupled_weight_decay = b == 1;
     if (b == 2) s.clip_norm = 0.5;
+    for (int g = 0; g < kGroups; ++g) {
+      all.push_back(s);
+      all.back().hyper.lr *= 1 + g;
+      if (g == 1) all.back().hyper.momentum = b == 0 ? 0.7 : 0;  // another form of the update
+      if (g == 2) all.back().hyper.weight_decay = 0.05;
+    }
   }
   return all;
 }
@@ -75,13 +86,15 @@ TEST_CASE("the kernels follow the reference", "[numeric]") {
 TEST_CASE("a slot's first step knows nothing of its neighbours' age") {
   std::vector<ParameterSlots> fast = parameters(DType::kFloat64, 5);
   std::vector<SlotStep> now = steps(OptimizerKind::kAdamW, 1);
-  now[4].step = 1;
-  now[0].step = 1000;
-  const at::Tensor before = fast[2].weight.select(0, 4).clone();
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    now[4 * kGroups + g].step = 1;
+    now[g].step = 1000;
+  }
+  const at::Tensor before = fast[3].weight.select(0, 4).clone();
   step(OptimizerKind::kAdamW, fast, now);
   // Adam's first step is lr in the gradient's direction, whatever the gradient's size.
-  const at::Tensor moved = before - fast[2].weight.select(0, 4);
-  const at::Tensor direction = fast[2].gradient.select(0, 4).sign() * now[4].hyper.lr;
+  const at::Tensor moved = before - fast[3].weight.select(0, 4);
+  const at::Tensor direction = fast[3].gradient.select(0, 4).sign() * now[4 * kGroups + fast[3].group].hyper.lr;
   CHECK(relative_difference(moved, direction) < 1e-2);
 }
 

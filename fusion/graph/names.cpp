@@ -1,10 +1,11 @@
-#include "fusion/pt2/names.hpp"
+#include "fusion/graph/names.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.hpp"
 
-namespace hfta::fusion::pt2 {
+namespace hfta::fusion {
 
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0;
@@ -29,6 +30,21 @@ bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+bool names_parameter(const std::string& pattern, const std::string& name) {
+  return matches(pattern, name) || matches(pattern + ".*", name);
+}
+
+std::vector<std::string> with_modules(const std::vector<std::string>& names) {
+  std::set<std::string> all;
+  for (const std::string& name : names) {
+    all.insert(name);
+    for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      all.insert(name.substr(0, dot));
+    }
+  }
+  return {all.begin(), all.end()};
+}
+
 std::string hint(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "; did you mean '" + near + "'?";
@@ -39,4 +55,4 @@ std::string hint(const std::string& word, const std::vector<std::string>& candid
   return (candidates.size() > kShown ? "; there are for example " : "; there are ") + join(first);
 }
 
-}  // namespace hfta::fusion::pt2
+}  // namespace hfta::fusion

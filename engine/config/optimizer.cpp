@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/config/task.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+using nlohmann::json;
+
+const fusion::OptimizerInfo& optimizer_named(std::string_view name) {
+  const auto& all = fusion::optimizers();
+  return *std::find_if(all.begin(), all.end(), [&](const fusion::OptimizerInfo& info) { return info.name == name; });
+}
+
+// The numbers of the optimizer, or of a group of parameters. What is left out stays as it was; of the optimizer, where
+// it is the default, it is recorded too.
+class NumberReader {
+ public:
+  NumberReader(Reader& section, bool record_defaults) : section_(section), record_defaults_(record_defaults) {}
+
+  void read(const fusion::OptimizerInfo& kind, fusion::OptimizerHyper& hyper) {
+    for (const fusion::HyperField& field : fusion::hyper_fields()) {
+      const std::string_view key = field.name;
+      const bool reads = std::any_of(kind.hypers.begin(), kind.hypers.end(),
+                                     [&](const fusion::HyperDefault& given) { return given.name == key; });
+      if (!reads || key == "beta2") continue;
+      if (key == "beta1") {
+        betas(hyper);
+      } else if (const auto* flag = std::get_if<bool fusion::OptimizerHyper::*>(&field.field)) {
+        if (is_read(key)) hyper.** flag = section_.flag(key);
+      } else {
+        number(key, hyper.*std::get<double fusion::OptimizerHyper::*>(field.field));
+      }
+    }
+    if (hyper.nesterov && (hyper.momentum <= 0 || hyper.dampening != 0)) {
+      section_.fail("nesterov", fmt::format("found true with momentum {} and dampening {}, wanted momentum above 0 and "
+                                            "dampening 0",
+                                            shortest(hyper.momentum), shortest(hyper.dampening)));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool is_read(std::string_view key) const { return record_defaults_ || section_.has(key); }
+  void number(std::string_view key, double& value) {
+    if (is_read(key)) value = section_.number_or(key, value);
+  }
+
+  void betas(fusion::OptimizerHyper& hyper) {
+    const Node* betas = section_.find("betas");
+    if (betas == nullptr) {
+      number("beta1", hyper.beta1);
+      number("beta2", hyper.beta2);
+      return;
+    }
+    for (const char* key : {"beta1", "beta2"}) {
+      if (section_.has(key)) section_.fail(key, "found it beside betas, wanted one or the other");
+    }
+    const Site site = section_.site("betas");
+    if (betas->kind != Node::Kind::kList || betas->items.size() != 2) site.mismatch(*betas);
+    hyper.beta1 = beta(betas->items[0], join_path(site.path, "0"), "beta1");
+    hyper.beta2 = beta(betas->items[1], join_path(site.path, "1"), "beta2");
+  }
+
+  double beta(const Node& node, const std::string& path, const char* key) {
+    const Site one = section_.site(key);
+    section_.record(key, node.from.empty() ? json(one.number(node)) : to_json(node));
+    return Site{one.file, path, one.key}.number(node);
+  }
+
+  Reader& section_;
+  bool record_defaults_;
+};
+
+fusion::ParameterGroup params_of(Reader& group) {
+  const Node* node = group.find("params");
+  const Site site = group.site("params");
+  if (node == nullptr) group.fail("params", "found nothing, wanted " + wanted_text(site.key));
+  group.record("params", node->kind == Node::Kind::kList ? to_json(*node) : json::array({to_json(*node)}));
+  return {site.words(*node), fmt::format("{}: {}", place_of(site.file, *node), site.path)};
+}
+
+// Recorded only where there are groups: a study that was begun before there was the key still is what it was.
+void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std::vector<std::string>& possible,
+                 TaskSpec& task) {
+  const Node* list = optimizer.find("groups");
+  if (list == nullptr || list->is_null()) return;
+  const Site site = optimizer.site("groups");
+  if (list->kind != Node::Kind::kList || list->items.empty()) site.mismatch(*list);
+  json& recorded = optimizer.record("groups", json::array());
+  for (std::size_t i = 0; i < list->items.size(); ++i) {
+    json record;
+    Reader group(site.file, list->items[i], join_path(site.path, std::to_string(i)), site.key.path + ".*", record);
+    group.restrict_to(kind.name, possible);
+    task.recipe.groups.push_back(params_of(group));
+    fusion::OptimizerHyper hyper = task.hyper.optimizer;
+    NumberReader(group, false).read(kind, hyper);
+    if (group.has("lr_scale")) {
+      if (group.has("lr")) group.fail("lr_scale", "found it beside lr, wanted one or the other");
+      hyper.lr *= group.number("lr_scale");
+    }
+    task.hyper.groups.push_back(hyper);
+    recorded.push_back(std::move(record));
+  }
+}
+
+}  // namespace
+
+void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task) {
+  const std::string name = optimizer.word("name");
+  const std::vector<std::string> possible = possible_words(optimizer.find("name"), space);
+  optimizer.restrict_to(name, possible);
+  const fusion::OptimizerInfo& kind = optimizer_named(name);
+  task.recipe.optimizer = kind.kind;
+  task.hyper.optimizer = fusion::default_hyper(kind.kind);
+  NumberReader(optimizer, true).read(kind, task.hyper.optimizer);
+  read_groups(optimizer, kind, possible, task);
+}
+
+}  // namespace hfta::engine::configuration
