@@ -1,6 +1,6 @@
 """Whole studies by the real program: the same table at any width, after any interruption; errors with their exit codes.
 
-usage: study_check.py HFTA_TUNE SCRATCH_FOLDER [widths|promotions|interruptions|errors ...]
+usage: study_check.py HFTA_TUNE SCRATCH_FOLDER [widths|promotions|interruptions|groups|errors ...]
 """
 
 import json
@@ -192,6 +192,49 @@ def interruptions(runs):
         print(f"interruptions: {how.name}: {lives} lives, the same table bit for bit")
 
 
+GROUPS = """groups: [
+      {params: "*bias", weight_decay: 0},
+      {params: "layers.1", lr: "${dropout}", betas: [0.8, 0.99]},
+      {params: head, lr_scale: 10}]"""
+
+
+def groups(runs):
+    """Groups of parameters: what a plan says of them; the same table at any width, and when killed on the way."""
+    text = study(MLP, "adamw", "float64").replace('"${wd}"}', '"${wd}", ' + GROUPS + "}")
+    text = text.replace('{linear: ["${hidden}", 10]}', '{linear: ["${hidden}", 10], name: head}')
+    text = text.replace("dropout: {min: 0.0", "dropout: {min: 0.001")
+    folder = runs.folder(text)
+    out = subprocess.run([runs.binary, "plan", folder / "study.yaml", "--format", "json"], env=runs.environment, text=True,
+                         capture_output=True, check=True).stdout
+    for partition in json.loads(out)["partitions"]:
+        hidden = int(re.search(r"hidden=(\d+)", partition["partition"])[1])
+        assert [g["parameters"] for g in partition["groups"]] == [2 * hidden + 10, 64 * hidden, 10 * hidden], partition
+        assert partition["parameters"] - sum(g["parameters"] for g in partition["groups"]) == hidden, partition
+    runs.run(folder, "--width", "1")
+    expected, _ = runs.table(folder)
+    for width in ("4", "auto"):
+        other = runs.folder(text)
+        runs.run(other, "--width", width)
+        same(runs.table(other)[0], expected, 1e-9)
+    lives, killed = 0, runs.folder(text)
+    while True:
+        lives += 1
+        process = runs.start(killed, "--width", "1")
+        try:
+            _, err = process.communicate(timeout=0.7 + 0.4 * lives)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate(timeout=60)
+            continue
+        assert process.returncode == 0, err
+        break
+    same(runs.table(killed)[0], expected, 0)
+    refused = runs.folder(text.replace("params: head", "params: haed"))
+    _, err = runs.run(refused, wanted=2)
+    assert "train.optimizer.groups.2.params: found no parameter 'haed'; did you mean 'head'?" in err, err
+    print(f"groups: equal at 1, 4 and auto, and bit for bit after {lives} lives")
+
+
 ERRORS = [
     # what is set, exit code, words of the message
     ("model.layers.1.linear=[63, 16]", 2, ["linear", "[N, 64]", "[N, 63]"]),
@@ -219,8 +262,9 @@ def errors(runs):
 
 def main():
     runs = Runs(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
-    for name in sys.argv[3:] or ("widths", "promotions", "interruptions", "errors"):
-        {"widths": widths, "promotions": promotions, "interruptions": interruptions, "errors": errors}[name](runs)
+    for name in sys.argv[3:] or ("widths", "promotions", "interruptions", "groups", "errors"):
+        {"widths": widths, "promotions": promotions, "interruptions": interruptions, "groups": groups,
+         "errors": errors}[name](runs)
 
 
 if __name__ == "__main__":
