@@ -38,7 +38,7 @@ namespace {
 
 // Allocations of the third epoch of that many steps.
 long allocations_of_epoch(std::int64_t steps) {
-  Model model = mlp(DType::kFloat32, OptimizerKind::kAdam);
+  Model model = in_groups(mlp(DType::kFloat32, OptimizerKind::kAdam));
   const std::int64_t n = steps * model.recipe.batch_size;
   const DeviceData data{{counted_normal({n, 3, 4}, DType::kFloat32, 31)}, counted_labels(n, 4, 32), n};
   // One thread: a second one would make its workspace whenever it first gets hold of a slot.
