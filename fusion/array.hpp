@@ -30,8 +30,9 @@ struct SlotInit {
 
 /// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as
 /// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step`, `epoch_loss` and `epoch_weight`,
-/// the latter two the bits of a double in hexadecimal, where it was paused). The same bytes give the same slot, bit for
-/// bit, in any array of an equal graph and dtype.
+/// the latter two the bits of a double in hexadecimal, where it was paused; `batches` and `accumulated` where batches
+/// are accumulated). In the midst of a step sums of gradients are `optimizer.gradient.<weight>`. The same bytes give
+/// the same slot, bit for bit, in any array of an equal graph and dtype.
 using StateBytes = std::vector<std::byte>;
 
 /// Counters of a slot.
@@ -44,6 +45,8 @@ struct SlotProgress {
   /// Sum of the batches' weights: of their samples, unless the graph says otherwise. NaN: the state does not say it,
   /// and it is the number of samples.
   double epoch_weight = 0;
+  std::int64_t batches = 0;  ///< Batches taken, which randomness is counted by: `step`, unless they are accumulated.
+  std::int64_t accumulated = 0;  ///< Of them, since the last optimizer step.
 };
 
 class Array {
@@ -99,7 +102,8 @@ class Array {
   /// predict().
   void prepare(Samples& samples, bool training);
 
-  /// One optimizer step of every occupied slot of the chunk; `rates`, [c, rates_per_slot()] row-major, are the learning
+  /// One batch, and so one optimizer step unless gradients are accumulated (SlotHyper::accumulate), of every occupied
+  /// slot of the chunk; `rates`, [c, rates_per_slot()] row-major, are the learning
   /// rates of its slots: of parameters in no group, and of each group; none: 0. Adds to
   /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that
   /// weight: its number of samples, unless the loss counts otherwise (empty slots: any value). Call from

@@ -61,7 +61,10 @@ class Epochs {
  public:
   Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation);
 
+  /// Batches, each of which is an optimizer step unless gradients are accumulated.
   [[nodiscard]] std::int64_t steps_per_epoch() const;
+  /// Optimizer steps of a slot with these numbers.
+  [[nodiscard]] std::int64_t updates_per_epoch(const SlotHyper& hyper) const;
   /// Trains every occupied slot to the end of its epoch and evaluates it. train_loss is the mean over the epoch's
   /// batches, by their weights, of the loss before each step. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;

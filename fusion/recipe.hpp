@@ -66,6 +66,10 @@ struct SlotHyper {
   std::vector<double> loss;         ///< LossInfo::numbers, in order; empty: their fallbacks.
   std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters.
   std::vector<double> graph;        ///< Graph::hypers' values, in order.
+  /// Batches per optimizer step, where Recipe::accumulates: the step is by sum w_j g_j / sum w_j over their gradients
+  /// g_j, w_j being the batches' weights, and so by the gradient of all their samples. What is left at an epoch's end
+  /// makes a step of its own.
+  std::int64_t accumulate = 1;
 };
 
 /// A metric as arithmetic: a name is the sum of that output over the set (of its elements, if it is no number), mean(x)
@@ -91,6 +95,7 @@ struct Recipe {
   /// Loss::kModel: metrics over the outputs in `terms`, which follow the loss and its weight in Graph::outputs.
   std::vector<NamedFormula> formulas;
   std::vector<std::string> terms;
+  bool accumulates = false;  ///< Whether slots keep sums of gradients, for SlotHyper::accumulate.
 };
 
 }  // namespace hfta::fusion

@@ -80,6 +80,7 @@ struct Samples {
 struct Batch {
   std::vector<Samples> parts;
   std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
+  bool last = false;              ///< Of its epoch: slots that accumulate gradients take a step.
 
   [[nodiscard]] std::size_t part_of_slot(int slot_of_chunk) const {
     return part_of.empty() ? 0 : static_cast<std::size_t>(part_of[static_cast<std::size_t>(slot_of_chunk)]);

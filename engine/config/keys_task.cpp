@@ -200,6 +200,16 @@ std::vector<Key> train_keys() {
        .above = true,
        .searched = Searched::kPerSlot,
        .sentence = "Largest norm of a trial's whole gradient; larger ones are scaled down to it."},
+      {.path = "train.accumulate",
+       .type = KeyType::kInteger,
+       .fallback = "none",
+       .least = 1,
+       .most = kMostCount,
+       .searched = Searched::kPerSlot,
+       .sentence =
+           "Batches per optimizer step: their gradients are added up, each by its batch's weight, so that a step "
+           "is by a batch of `batch_size` times that many samples, in the memory of one. What is left at an "
+           "epoch's end makes a step of its own. Costs the memory of one more copy of the trained parameters."},
       {.path = "train.dtype",
        .type = KeyType::kChoice,
        .fallback = "float32",

@@ -31,6 +31,12 @@ void read_precision(Reader& train, fusion::Recipe& recipe) {
   train.record("precision", word);
 }
 
+// Not recorded where it is absent, as above.
+void read_accumulation(Reader& train, TaskSpec& task) {
+  task.recipe.accumulates = train.has("accumulate");
+  if (task.recipe.accumulates) task.hyper.accumulate = train.integer("accumulate");
+}
+
 }  // namespace
 
 void read_schedule(Reader& section, const trials::Space& space, TaskSpec& task) {
@@ -86,6 +92,7 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   }
   check_warmup(schedule, task);
   task.hyper.clip_norm = train.optional_number("clip_norm");
+  read_accumulation(train, task);
   task.recipe.dtype = train.word("dtype") == "float64" ? fusion::DType::kFloat64 : fusion::DType::kFloat32;
   if (task.model_file) task.model_file->import.dtype = task.recipe.dtype;
   read_precision(train, task.recipe);

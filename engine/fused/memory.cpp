@@ -4,8 +4,9 @@ namespace hfta::engine {
 
 MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe, const fusion::WayMemory& way,
                        std::int64_t data) {
-  // Weights, and the optimizer's states.
-  const auto copies = static_cast<std::int64_t>(1 + fusion::info_of(recipe.optimizer).states.size());
+  // Weights, the optimizer's states, and sums of gradients.
+  const auto copies = static_cast<std::int64_t>(1 + fusion::info_of(recipe.optimizer).states.size() +
+                                                static_cast<std::size_t>(recipe.accumulates ? 1 : 0));
   MemoryNeed need;
   need.slot = way.slot;
   need.activations = way.at_work;

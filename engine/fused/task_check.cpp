@@ -145,7 +145,8 @@ bool needs_two_samples(const Graph& graph) {
 void check_warmup(const TaskSpec& spec, std::int64_t n) {
   const fusion::Schedule& schedule = spec.hyper.schedule;
   const std::int64_t batch = spec.recipe.batch_size;
-  const std::int64_t steps = spec.drop_last ? n / batch : (n + batch - 1) / batch;
+  const std::int64_t batches = spec.drop_last ? n / batch : (n + batch - 1) / batch;
+  const std::int64_t steps = (batches + spec.hyper.accumulate - 1) / spec.hyper.accumulate;
   const auto all = static_cast<double>(spec.recipe.epochs) * static_cast<double>(steps);
   if (!schedule.per_step || schedule.warmup == 0 || schedule.warmup < all) return;
   fail(spec.schedule_where,

@@ -63,7 +63,7 @@ struct Array::Impl {
         evaluation(specialized(graph, Purpose::kEvaluation)),
         owned(owned_weights(alone)),
         group_of(groups_of_weights(recipe.groups, graph)),
-        store(graph, owned, recipe.optimizer, padded(w, lowering.chunk), device),
+        store(graph, owned, recipe, padded(w, lowering.chunk), device),
         model{graph, recipe, alone, training, evaluation, owned, group_of, store, device, std::move(graphs)} {
     for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
@@ -120,22 +120,37 @@ struct Array::Impl {
   // Of parameters, with that of parameters in no group.
   [[nodiscard]] std::size_t groups() const { return recipe.groups.size() + 1; }
 
+  // Whether this batch is the last of the slot's next optimizer step.
+  [[nodiscard]] bool updates(const Slot& slot, bool last_batch) const {
+    if (!slot.occupied) return false;
+    return !recipe.accumulates || last_batch || slot.progress.accumulated + 1 >= slot.init.hyper.accumulate;
+  }
+
   // `rates`: by group; none: 0. Writes to `own`, groups() of them.
-  [[nodiscard]] SlotRun run_of(const Slot& slot, std::span<const double> rates, std::span<SlotStep> own) const {
+  [[nodiscard]] SlotRun run_of(const Slot& slot, std::span<const double> rates, bool last_batch,
+                               std::span<SlotStep> own) const {
     for (std::size_t g = 0; g < own.size(); ++g) {
       const bool grouped = slot.occupied && g > 0;
-      own[g].occupied = slot.occupied;
+      own[g].updates = updates(slot, last_batch);
       own[g].hyper = grouped ? slot.init.hyper.groups[g - 1] : slot.init.hyper.optimizer;
       own[g].hyper.lr = slot.occupied && !rates.empty() ? rates[g] : 0;
       own[g].step = slot.progress.step + 1;
       own[g].clip_norm = slot.init.hyper.clip_norm;
     }
     SlotRun run;
+    run.occupied = slot.occupied;
     run.steps = own;
     run.random = {slot.occupied ? dropout_key(study_seed, slot.init.seed) : 0,
-                  static_cast<std::uint64_t>(slot.progress.step)};
+                  static_cast<std::uint64_t>(slot.progress.batches)};
     run.hypers = slot.occupied ? slot.hypers : default_hypers;
     return run;
+  }
+
+  void count_batch(Slot& slot, bool last_batch) const {
+    const bool stepped = updates(slot, last_batch);
+    slot.progress.step += stepped ? 1 : 0;
+    slot.progress.batches += 1;
+    slot.progress.accumulated = stepped ? 0 : slot.progress.accumulated + 1;
   }
 
   [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const {
@@ -159,12 +174,12 @@ struct Array::Impl {
   }
 
   // By slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
-  std::span<const SlotRun> runs_of(int chunk, std::span<const double> rates) {
+  std::span<const SlotRun> runs_of(int chunk, std::span<const double> rates, bool last_batch) {
     const std::span<const Slot> members = slots_of(chunk);
     const auto first = static_cast<std::size_t>(chunk * lowering.chunk);
     const std::span<SlotRun> of_chunk = std::span(runs).subspan(first, members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
-      of_chunk[i] = run_of(members[i], rates.empty() ? rates : rates.subspan(i * groups(), groups()),
+      of_chunk[i] = run_of(members[i], rates.empty() ? rates : rates.subspan(i * groups(), groups()), last_batch,
                            std::span(steps).subspan((first + i) * groups(), groups()));
     }
     return of_chunk;
@@ -201,7 +216,7 @@ void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> st
 StateBytes Array::extract(int slot) const {
   const Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("extract: slot {} is empty", slot));
-  return impl_->store.save(slot, counters_of(s.progress));
+  return impl_->store.save(slot, counters_of(s.progress), s.progress.accumulated == 0);
 }
 
 void Array::clear(int slot) { impl_->slot(slot) = {}; }
@@ -230,8 +245,10 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-  impl_->running().step(chunk, batch, impl_->runs_of(chunk, rates), losses);
-  for (Slot& s : impl_->slots_of(chunk)) s.progress.step += s.occupied ? 1 : 0;
+  impl_->running().step(chunk, batch, impl_->runs_of(chunk, rates, batch.last), losses);
+  for (Slot& s : impl_->slots_of(chunk)) {
+    if (s.occupied) impl_->count_batch(s, batch.last);
+  }
 }
 
 at::Tensor Array::fresh_losses(int chunk) { return impl_->running().fresh_losses(chunk); }
@@ -240,7 +257,7 @@ StepCounts Array::step_counts() const { return impl_->running().step_counts(); }
 at::Tensor Array::predict(int chunk, const Samples& samples) { return evaluate(chunk, samples).front(); }
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
-  return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, {}));
+  return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, {}, false));
 }
 
 bool Array::shares_layers() const { return impl_->running().shares_layers(); }
@@ -256,7 +273,11 @@ void Array::pause_epoch(int slot, std::int64_t step, double loss, double weight)
 
 void Array::finish_epoch(int chunk) {
   for (Slot& s : impl_->slots_of(chunk)) {
-    if (s.occupied) s.progress = {s.progress.step, s.progress.epoch + 1};
+    if (!s.occupied) continue;
+    const SlotProgress before = std::exchange(s.progress, {});
+    s.progress.step = before.step;
+    s.progress.epoch = before.epoch + 1;
+    s.progress.batches = before.batches;
   }
 }
 

@@ -36,6 +36,8 @@ double double_of(const std::map<std::string, std::string>& counters, const char*
 std::map<std::string, std::string> counters_of(const SlotProgress& progress) {
   std::map<std::string, std::string> counters = {{"step", std::to_string(progress.step)},
                                                  {"epoch", std::to_string(progress.epoch)}};
+  if (progress.batches != progress.step) counters["batches"] = std::to_string(progress.batches);
+  if (progress.accumulated != 0) counters["accumulated"] = std::to_string(progress.accumulated);
   if (progress.epoch_step > 0) {
     counters["epoch_step"] = std::to_string(progress.epoch_step);
     counters["epoch_loss"] = bits_of(progress.epoch_loss);
@@ -46,6 +48,8 @@ std::map<std::string, std::string> counters_of(const SlotProgress& progress) {
 
 SlotProgress progress_from(const std::map<std::string, std::string>& counters) {
   SlotProgress progress{to_number(counters, "step"), static_cast<int>(to_number(counters, "epoch"))};
+  progress.batches = counters.contains("batches") ? to_number(counters, "batches") : progress.step;
+  progress.accumulated = counters.contains("accumulated") ? to_number(counters, "accumulated") : 0;
   if (!counters.contains("epoch_step")) return progress;
   progress.epoch_step = to_number(counters, "epoch_step");
   progress.epoch_loss = double_of(counters, "epoch_loss");

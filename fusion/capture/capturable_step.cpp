@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "fusion/eager/accumulation.hpp"
 #include "fusion/eager/layout.hpp"
 #include "fusion/eager/loss.hpp"
 #include "fusion/slots/scalar_type.hpp"
@@ -117,9 +118,17 @@ void CapturableStep::step(const Batch& batch, const at::Tensor& losses, bool kee
   chunk_.drop_gradients();
   const std::vector<at::Tensor> objective = forward(batch);
   backward(objective.front());
-  kernels_.step(chunk_.take_gradients(keep));
+  std::vector<ParameterSlots> reached = chunk_.take_gradients(keep);
+  const std::int64_t samples = batch.parts.front().size();
   at::Tensor sums = losses;
-  add_loss(sums, objective, batch.parts.front().size());
+  add_loss(sums, objective, samples);
+  if (!model_.recipe.accumulates) return kernels_.step(reached);
+  // One graph for all batches: slots whose step is not due divide, too, and neither step nor begin anew.
+  const at::Tensor& total = chunk_.gradient_weight;
+  accumulate(reached, total, objective, samples);
+  take_means(reached, total);
+  kernels_.step(reached);
+  begin_anew(reached, total, numbers_.updated().ne(0));
 }
 
 std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {

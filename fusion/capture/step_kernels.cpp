@@ -34,7 +34,7 @@ template <typename T>
 void step_rows(const std::vector<ParameterSlots>& parameters, const StepParams& live) {
   std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < static_cast<std::size_t>(live.slots()); ++b) {
-    if (live.occupied()[b] == 0) continue;
+    if (live.updates()[b] == 0) continue;
     for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
     step_slot(live.kind(), std::span<const SlotRow<T>>(rows), live.numbers(b), live.clip_norms()[b]);
   }
@@ -65,7 +65,7 @@ void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams
   void* const stream = current_stream(workspace.device());
   double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
   cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
-  cuda::step(live.kind(), all, {live.numbers(), live.occupied(), factors, live.groups()}, stream);
+  cuda::step(live.kind(), all, {live.numbers(), live.updates(), factors, live.groups()}, stream);
 }
 
 template <typename T>

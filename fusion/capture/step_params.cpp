@@ -53,7 +53,7 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int g
   random_ = behind(end, count * sizeof(SlotRandom));
   hyper_ = behind(end, count * static_cast<std::size_t>(hypers) * sizeof(double));
   clip_ = behind(end, count * sizeof(double));
-  occupied_ = behind(end, count);
+  updates_ = behind(end, count);
   numbers_ = behind(end, count * static_cast<std::size_t>(groups) * bytes_of_numbers_);
   bytes_ = at::zeros({static_cast<std::int64_t>(end)}, at::TensorOptions().dtype(at::kByte).device(device));
   const auto doubles = [&](std::size_t offset) {
@@ -76,7 +76,7 @@ void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
     put(to + random_, b, slot.random);
     for (std::size_t h = 0; h < hypers_.size(); ++h) put(to + hyper_, h * slots.size() + b, slot.hypers[h]);
     put(to + clip_, b, slot.steps.front().clip_norm.value_or(-1));
-    put(to + occupied_, b, static_cast<unsigned char>(slot.steps.front().occupied ? 1 : 0));
+    put(to + updates_, b, static_cast<unsigned char>(slot.steps.front().updates ? 1 : 0));
     if (type_ == at::kDouble) {
       put_numbers<double>(to + numbers_, b, kind_, slot.steps);
     } else {

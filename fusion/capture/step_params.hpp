@@ -27,12 +27,15 @@ class StepParams {
   [[nodiscard]] OptimizerKind kind() const { return kind_; }
   /// Views of that memory.
   [[nodiscard]] at::Tensor hyper(int index) const { return hypers_.at(static_cast<std::size_t>(index)); }
+  [[nodiscard]] at::Tensor updated() const {  ///< [slots] uint8: SlotStep::updates.
+    return bytes_.narrow(0, static_cast<std::int64_t>(updates_), slots_);
+  }
   [[nodiscard]] const at::Tensor& memory() const { return bytes_; }
   /// Addresses in it.
   [[nodiscard]] const std::int64_t* begin() const { return at<std::int64_t>(0); }
   [[nodiscard]] const SlotRandom* random() const { return at<SlotRandom>(random_); }
   [[nodiscard]] const double* clip_norms() const { return at<double>(clip_); }  ///< Negative for none.
-  [[nodiscard]] const unsigned char* occupied() const { return at<unsigned char>(occupied_); }
+  [[nodiscard]] const unsigned char* updates() const { return at<unsigned char>(updates_); }
   /// [slots, groups]: the Numbers of kind()'s rule, of type().
   [[nodiscard]] const void* numbers() const { return at<std::byte>(numbers_); }
   /// Those of one slot: [groups].
@@ -49,7 +52,7 @@ class StepParams {
   OptimizerKind kind_;
   at::ScalarType type_;
   int slots_, groups_;
-  std::size_t random_ = 0, hyper_ = 0, clip_ = 0, occupied_ = 0, numbers_ = 0;  // offsets
+  std::size_t random_ = 0, hyper_ = 0, clip_ = 0, updates_ = 0, numbers_ = 0;  // offsets
   std::size_t bytes_of_numbers_;
   at::Tensor bytes_;
   std::vector<at::Tensor> hypers_;  // [slots] float64 each

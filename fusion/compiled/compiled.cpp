@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
+#include "fusion/optimizers/accumulate.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
@@ -122,6 +123,31 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
   }
 }
 
+// Adds the batch's gradients to the slot's sums; where it updates, they become the means of those.
+template <typename T>
+void CompiledModel::accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row,
+                               double weight, bool updates) const {
+  double& total = store_.gradient_weight().data_ptr<double>()[row];
+  total += weight;
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!plan.gradients[i].defined()) continue;
+    const auto n = static_cast<std::size_t>(plan.weights[i].numel());
+    auto* const gradient = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]);
+    T* const sum = store_.gradient(i).template data_ptr<T>() + static_cast<std::size_t>(row) * n;
+    if (weight != 0) add_gradient(sum, gradient, weight, n);
+    if (updates) take_mean(gradient, sum, total, n);
+  }
+  if (updates) total = 0;
+}
+
+template <typename T>
+void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, int row, double weight,
+                          std::span<const SlotStep> numbers) const {
+  const bool updates = numbers.front().updates;
+  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), row, weight, updates);
+  if (updates) update<T>(plan, workspace, row, numbers);
+}
+
 template <typename T>
 void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, int row,
                            std::span<const SlotStep> numbers) const {
@@ -196,9 +222,9 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
   if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
   if (recipe_.dtype == DType::kFloat64) {
-    update<double>(plan, *workspace, slot.row, numbers);
+    learn<double>(plan, *workspace, slot.row, loss.weight, numbers);
   } else {
-    update<float>(plan, *workspace, slot.row, numbers);
+    learn<float>(plan, *workspace, slot.row, loss.weight, numbers);
   }
   return loss;
 }

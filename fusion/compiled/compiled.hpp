@@ -39,8 +39,8 @@ class CompiledModel {
   explicit CompiledModel(const ExecutorModel& model);
   ~CompiledModel();
 
-  /// One optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null: not wanted):
-  /// those of the trained weights are copied there.
+  /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null:
+  /// not wanted): those of the trained weights are copied there.
   BatchLoss step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                  Gradients* gradients);
   /// The evaluation's outputs for the samples.
@@ -57,6 +57,12 @@ class CompiledModel {
                             const Samples& samples) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
   template <typename T>
+  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, int row, double weight,
+             std::span<const SlotStep> numbers) const;
+  template <typename T>
+  void accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row, double weight,
+                  bool updates) const;
+  template <typename T>
   void update(const cpu::CompiledGraph& plan, Workspace& workspace, int row, std::span<const SlotStep> numbers) const;
 
   const SpecializedGraph& training_;
@@ -64,7 +70,7 @@ class CompiledModel {
   Recipe recipe_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
-  std::size_t states_;  ///< Of the optimizer.
+  std::size_t states_;                ///< Of the optimizer.
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;

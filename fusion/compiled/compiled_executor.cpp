@@ -27,7 +27,7 @@ void CompiledExecutor::for_each(std::span<const int> groups, const std::function
 
 void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const SlotRun& slot = slots.front();
-  if (!slot.steps.front().occupied) return;
+  if (!slot.occupied) return;
   const Samples& samples = batch.parts[batch.part_of_slot(0)];
   const BatchLoss loss = compiled_.step(slot_of(group, slot), samples, slot.steps,
                                         keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);

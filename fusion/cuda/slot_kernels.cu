@@ -64,7 +64,7 @@ struct Share {
 
 template <typename Rule, typename T>
 __global__ void step_kernel(const __grid_constant__ Table<T> table, StepNumbers step) {
-  if (step.occupied[blockIdx.y] == 0) return;
+  if (step.updates[blockIdx.y] == 0) return;
   const Share<T> share(table);
   const std::size_t group = static_cast<std::size_t>(blockIdx.y) * step.groups + table.groups[share.row];
   const auto numbers = static_cast<const typename Rule::template Numbers<T>*>(step.numbers)[group];

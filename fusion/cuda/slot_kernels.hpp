@@ -39,9 +39,9 @@ struct SlotParameters {
 
 /// Numbers of a step by slot.
 struct StepNumbers {
-  const void* numbers;            ///< [slots, groups]: Numbers<T> of the kind's rule
-  const unsigned char* occupied;  ///< [slots]; 0: the slot's rows stay as they are
-  const double* factors;          ///< [slots]: on gradients; of clip_factors
+  const void* numbers;           ///< [slots, groups]: Numbers<T> of the kind's rule
+  const unsigned char* updates;  ///< [slots]; 0: the slot's rows stay as they are
+  const double* factors;         ///< [slots]: on gradients; of clip_factors
   int groups;
 };
 
@@ -55,7 +55,7 @@ void clip_factors(const SlotParameters<float>& parameters, const double* clip_no
 void clip_factors(const SlotParameters<double>& parameters, const double* clip_norms, double* workspace,
                   double* factors, void* stream);
 
-/// One step of every occupied slot. Equal to the CPU's loops, element by element.
+/// One step of every slot that updates. Equal to the CPU's loops, element by element.
 void step(OptimizerKind kind, const SlotParameters<float>& parameters, const StepNumbers& numbers, void* stream);
 void step(OptimizerKind kind, const SlotParameters<double>& parameters, const StepNumbers& numbers, void* stream);
 

@@ -16,6 +16,7 @@ struct Chunk {
   std::vector<std::size_t> trained;        ///< Indices into leaves.
   std::vector<ParameterSlots> parameters;  ///< Of `trained`, without gradients.
   std::vector<at::Tensor> kept_gradients;  ///< Of `trained`, where gradients are kept.
+  at::Tensor gradient_weight;              ///< SlotStore::gradient_weight, [c]; undefined: one batch a step.
 
   /// Rows [first, first + slots) of the model's store.
   Chunk(const ExecutorModel& model, int first, int slots);

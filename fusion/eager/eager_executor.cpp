@@ -7,11 +7,22 @@
 #include <mutex>
 #include <utility>
 
+#include "fusion/eager/accumulation.hpp"
 #include "fusion/eager/loss.hpp"
 #include "fusion/eager/optimizer.hpp"
 #include "fusion/eager/run_numbers.hpp"
 
 namespace hfta::fusion {
+namespace {
+
+// [c] bool: which slots take a step.
+at::Tensor updating(std::span<const SlotRun> slots) {
+  const at::Tensor mask = at::empty({static_cast<std::int64_t>(slots.size())}, at::kBool);
+  for (std::size_t b = 0; b < slots.size(); ++b) mask.data_ptr<bool>()[b] = slots[b].steps.front().updates;
+  return mask;
+}
+
+}  // namespace
 
 EagerExecutor::EagerExecutor(const ExecutorModel& model, const Lowering& lowering)
     : model_(model),
@@ -93,8 +104,16 @@ void EagerExecutor::step(int group, const Batch& batch, std::span<const SlotRun>
   const std::vector<at::Tensor> objective = forward(group, batch, slots);
   backward(objective.front());
   std::vector<ParameterSlots> reached = chunk(group).take_gradients(keep_gradients_);
+  const std::int64_t samples = batch.parts.front().size();
+  add_loss(losses, objective, samples);
+  if (!model_.recipe.accumulates) return fusion::step(model_.recipe.optimizer, reached, steps);
+  const at::Tensor& total = chunk(group).gradient_weight;
+  accumulate(reached, total, objective, samples);
+  const at::Tensor updated = updating(slots);
+  if (!updated.any().item<bool>()) return;
+  take_means(reached, total);
   fusion::step(model_.recipe.optimizer, reached, steps);
-  add_loss(losses, objective, batch.parts.front().size());
+  begin_anew(reached, total, updated.to(model_.device));
 }
 
 at::Tensor EagerExecutor::fresh_losses(int /*group*/) {

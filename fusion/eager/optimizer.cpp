@@ -41,7 +41,7 @@ at::Tensor over_slots(std::size_t slots, const at::Tensor& like, const Get& get)
 std::vector<double> clip_factors(std::span<const ParameterSlots> parameters, const GroupSteps& slots) {
   std::vector<double> factors(slots.size(), 1.0);
   for (std::size_t b = 0; b < slots.size(); ++b) {
-    if (!slots[b].occupied || !slots[b].clip_norm) continue;
+    if (!slots[b].updates || !slots[b].clip_norm) continue;
     double squares = 0;
     for (const ParameterSlots& p : parameters) {
       const double norm = p.gradient.select(0, static_cast<std::int64_t>(b)).to(at::kDouble).norm().item<double>();
@@ -57,7 +57,7 @@ template <typename Rule, int form>
 at::Tensor slots_of_form(const GroupSteps& slots, const at::Tensor& like) {
   const auto has = [&](std::size_t b) {
     const bool right = rules::Forms<Rule>::template of<double>(numbers_of<Rule, double>(slots[b])) == form;
-    return slots[b].occupied && right ? 1.0 : 0.0;
+    return slots[b].updates && right ? 1.0 : 0.0;
   };
   return over_slots(slots.size(), like, has).gt(0);
 }
@@ -89,7 +89,7 @@ template <typename T>
 void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, const GroupSteps& slots) {
   std::vector<SlotRow<T>> rows(parameters.size());
   for (std::size_t b = 0; b < slots.size(); ++b) {
-    if (!slots[b].occupied) continue;
+    if (!slots[b].updates) continue;
     for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = row_of<T>(parameters[k], b);
     step_slot(kind, std::span<const SlotRow<T>>(rows), slots.of(b));
   }

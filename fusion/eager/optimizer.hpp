@@ -17,6 +17,7 @@ struct ParameterSlots {
   at::Tensor weight, gradient;
   std::array<at::Tensor, kMostStates> states;  ///< In OptimizerInfo::states' order; undefined where there are fewer.
   std::size_t group = 0;                       ///< Which of a slot's numbers hold for it.
+  at::Tensor accumulated;                      ///< SlotStore::gradient; undefined where batches are not accumulated.
 };
 
 /// One slot's row of a parameter on a CPU; of what is undefined null.
@@ -30,8 +31,8 @@ template <typename T>
   return out;
 }
 
-/// One step of every occupied slot, in place. `slots`: [c, groups] row-major, a slot's numbers by group. Clipping is by
-/// the slot's own norm over all its parameters (torch.nn.utils.clip_grad_norm_). Bias corrections are computed in
+/// One step of every slot that updates, in place. `slots`: [c, groups] row-major, a slot's numbers by group. Clipping
+/// is by the slot's own norm over all its parameters (torch.nn.utils.clip_grad_norm_). Bias corrections are computed in
 /// double. On a CPU one pass over memory per slot; otherwise as step_reference. StepKernels::step is the same for
 /// numbers that lie on the device.
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);

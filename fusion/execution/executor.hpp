@@ -31,7 +31,7 @@ struct ExecutorModel {
   const SpecializedGraph& alone;     ///< The training reading of one slot by itself.
   const SpecializedGraph& training;  ///< The same with batch statistics that slots share.
   const SpecializedGraph& evaluation;
-  const std::vector<bool>& owned;  ///< By weight: whether slots have their own.
+  const std::vector<bool>& owned;    ///< By weight: whether slots have their own.
   const std::vector<int>& group_of;  ///< By weight: groups_of_weights (fusion/parameter_groups.hpp).
   const SlotStore& store;
   at::Device device;
@@ -43,6 +43,7 @@ struct SlotRun {
   std::span<const SlotStep> steps;  ///< By parameter group, first that of parameters in no group.
   SlotRandom random;
   std::span<const double> hypers;  ///< Graph::hypers' values.
+  bool occupied = false;           ///< An empty one runs only where others of its group do.
 };
 
 /// A weight's gradient: its place in Graph::weights, and [c, ...], undefined where the loss does not reach it.
@@ -64,8 +65,9 @@ class Executor {
   /// first exception is rethrown.
   virtual void for_each(std::span<const int> groups, const std::function<void(int)>& work) = 0;
 
-  /// One optimizer step of every occupied slot of the group. Adds to `losses`, [2, c] float64 on the device, each
-  /// slot's loss before the step times the batch's weight, and that weight (Objective).
+  /// One batch of every occupied slot of the group, and an optimizer step of those that update (SlotStep). Adds to
+  /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that weight
+  /// (Objective).
   virtual void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) = 0;
   /// The group's accumulator for step(): [2, c] float64 zeros on the device. It may be the buffer of the last
   /// call.

@@ -21,7 +21,8 @@ namespace hfta::fusion {
 /// Numbers of one slot for one step. Where parameters are in groups, a slot has one for each group, which differ in
 /// `hyper` alone.
 struct SlotStep {
-  bool occupied = false;  ///< An empty slot's weights and state stay as they are.
+  bool updates = false;   ///< Without it weights and state stay as they are: of an empty slot, or of one that adds up
+                          ///< gradients of more batches.
   OptimizerHyper hyper;   ///< `lr` as scheduled for this step.
   std::int64_t step = 1;  ///< 1-based: of this step, for bias correction.
   std::optional<double> clip_norm;

@@ -36,9 +36,9 @@ void wait_for(const at::Device& device) {
 
 }  // namespace
 
-SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind optimizer, int slots,
+SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, const Recipe& recipe, int slots,
                      const at::Device& device)
-    : graph_(graph), owned_(std::move(owned)), optimizer_(optimizer), slots_(slots), device_(device) {
+    : graph_(graph), owned_(std::move(owned)), optimizer_(recipe.optimizer), slots_(slots), device_(device) {
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const Weight& weight = graph.weights[i];
     const auto options = at::TensorOptions().dtype(scalar_type(weight.dtype)).device(device);
@@ -49,18 +49,26 @@ SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind 
     }
     weights_.push_back(at::zeros(with_slots(weight.shape, slots), options));
     std::vector<at::Tensor> states;
-    for (std::size_t s = 0; weight.trained && s < info_of(optimizer).states.size(); ++s) {
+    for (std::size_t s = 0; weight.trained && s < info_of(optimizer_).states.size(); ++s) {
       states.push_back(at::zeros_like(weights_.back()));
     }
     states_.push_back(std::move(states));
   }
+  if (!recipe.accumulates) return;
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    const bool trained = owned_[i] && graph.weights[i].trained;
+    gradients_.push_back(trained ? at::zeros_like(weights_[i]) : at::Tensor());
+  }
+  gradient_weight_ = at::zeros({slots}, at::TensorOptions().dtype(at::kDouble).device(device));
 }
 
 at::Tensor SlotStore::state(std::size_t i, std::size_t s) const {
   return s < states_[i].size() ? states_[i][s] : at::Tensor();
 }
 
-std::vector<SlotStore::Named> SlotStore::named() const {
+at::Tensor SlotStore::gradient(std::size_t i) const { return gradients_.empty() ? at::Tensor() : gradients_[i]; }
+
+std::vector<SlotStore::Named> SlotStore::named(bool gradients) const {
   std::vector<Named> out;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (owned_[i]) out.push_back({graph_.weights[i].name, graph_.weights[i].dtype, weights_[i]});
@@ -72,6 +80,12 @@ std::vector<SlotStore::Named> SlotStore::named() const {
       out.push_back({fmt::format("optimizer.{}.{}", names[s], weight.name), weight.dtype, states_[i][s]});
     }
   }
+  if (!gradients || gradients_.empty()) return out;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Weight& weight = graph_.weights[i];
+    if (gradients_[i].defined()) out.push_back({"optimizer.gradient." + weight.name, weight.dtype, gradients_[i]});
+  }
+  out.push_back({"optimizer.gradient_weight", DType::kFloat64, gradient_weight_});
   return out;
 }
 
@@ -82,12 +96,21 @@ void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t tri
         graph_.weights[i], CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i))));
     for (const at::Tensor& state : states_[i]) state.select(0, slot).zero_();
   }
+  forget_gradients(slot);
 }
 
-std::vector<std::byte> SlotStore::save(int slot, const std::map<std::string, std::string>& counters) const {
+void SlotStore::forget_gradients(int slot) {
+  for (const at::Tensor& sum : gradients_) {
+    if (sum.defined()) sum.select(0, slot).zero_();
+  }
+  if (gradient_weight_.defined()) gradient_weight_.select(0, slot).zero_();
+}
+
+std::vector<std::byte> SlotStore::save(int slot, const std::map<std::string, std::string>& counters,
+                                       bool between_steps) const {
   std::vector<at::Tensor> rows;  // keep host copies alive until the bytes are written
   std::vector<TensorView> views;
-  const auto all = named();
+  const auto all = named(!between_steps);
   for (const auto& [name, dtype, tensor] : all) {
     const at::Tensor row = tensor.select(0, slot);
     rows.push_back(device_.is_cpu() ? row.contiguous() : staging(row, device_).copy_(row, /*non_blocking=*/true));
@@ -106,7 +129,8 @@ std::vector<std::byte> SlotStore::save(int slot, const std::map<std::string, std
 
 std::map<std::string, std::string> SlotStore::load(int slot, std::span<const std::byte> bytes) {
   const SafetensorsFile file = parse_safetensors(bytes);
-  const auto all = named();
+  const bool between_steps = file.tensors.size() == named(false).size();
+  const auto all = named(!between_steps);
   if (file.tensors.size() != all.size()) {
     throw Error(ErrorKind::kStorage,
                 fmt::format("slot state: found {} tensors, wanted {}", file.tensors.size(), all.size()));
@@ -131,6 +155,7 @@ std::map<std::string, std::string> SlotStore::load(int slot, std::span<const std
     }
     there.copy_(row, /*non_blocking=*/true);
   }
+  if (between_steps) forget_gradients(slot);
   return file.metadata;
 }
 
@@ -149,12 +174,16 @@ void SlotStore::resize(int slots) {
   for (auto& states : states_) {
     for (at::Tensor& state : states) state = resized(state);
   }
+  for (at::Tensor& sum : gradients_) {
+    if (sum.defined()) sum = resized(sum);
+  }
+  if (gradient_weight_.defined()) gradient_weight_ = resized(gradient_weight_);
   slots_ = slots;
 }
 
 std::int64_t SlotStore::bytes_per_slot() const {
   std::int64_t total = 0;
-  for (const auto& [name, dtype, tensor] : named()) total += static_cast<std::int64_t>(tensor.nbytes()) / slots_;
+  for (const auto& [name, dtype, tensor] : named(true)) total += static_cast<std::int64_t>(tensor.nbytes()) / slots_;
   return total;
 }
 

@@ -21,7 +21,7 @@ namespace hfta::fusion {
 class SlotStore {
  public:
   /// `owned`: by Graph::weights.
-  SlotStore(const Graph& graph, std::vector<bool> owned, OptimizerKind optimizer, int slots, const at::Device& device);
+  SlotStore(const Graph& graph, std::vector<bool> owned, const Recipe& recipe, int slots, const at::Device& device);
 
   [[nodiscard]] int slots() const { return slots_; }
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
@@ -30,11 +30,19 @@ class SlotStore {
   /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i; undefined if it is not trained.
   [[nodiscard]] at::Tensor state(std::size_t i, std::size_t s) const;
 
+  /// [P, shape...]: the sum of weight i's gradients since the slot's last step, each by its batch's weight. Undefined
+  /// if it is not trained, and without Recipe::accumulates.
+  [[nodiscard]] at::Tensor gradient(std::size_t i) const;
+  /// [P] float64: the sum of those batches' weights; undefined without Recipe::accumulates.
+  [[nodiscard]] const at::Tensor& gradient_weight() const { return gradient_weight_; }
+
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
   void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed);
-  /// Row b as safetensors, with `counters` as metadata.
-  [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters) const;
-  /// Row b from save()'s bytes; returns the counters. Throws Error{kStorage}, row b untouched, if they do not fit.
+  /// Row b as safetensors, with `counters` as metadata. `between_steps`: sums of gradients are zero, and left out.
+  [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters,
+                                            bool between_steps) const;
+  /// Row b from save()'s bytes; returns the counters. Sums of gradients that were left out are zero. Throws
+  /// Error{kStorage}, row b untouched, if they do not fit.
   std::map<std::string, std::string> load(int slot, std::span<const std::byte> bytes);
   /// The first min(slots, P) rows kept.
   void resize(int slots);
@@ -48,8 +56,10 @@ class SlotStore {
     DType dtype;
     at::Tensor tensor;
   };
-  /// Every tensor that slots own.
-  [[nodiscard]] std::vector<Named> named() const;
+  /// Every tensor that slots own, with sums of gradients or without.
+  [[nodiscard]] std::vector<Named> named(bool gradients) const;
+  /// Row b's sums of gradients become zero.
+  void forget_gradients(int slot);
 
   const Graph& graph_;
   std::vector<bool> owned_;
@@ -58,6 +68,8 @@ class SlotStore {
   at::Device device_;
   std::vector<at::Tensor> weights_;
   std::vector<std::vector<at::Tensor>> states_;  ///< [weight][state]
+  std::vector<at::Tensor> gradients_;            ///< [weight]; empty where they are not accumulated
+  at::Tensor gradient_weight_;
 };
 
 }  // namespace hfta::fusion

@@ -20,6 +20,11 @@ std::int64_t Epochs::steps_per_epoch() const {
   return options_.drop_last || options_.fixed_batch > 0 ? train_.size / n : (train_.size + n - 1) / n;
 }
 
+std::int64_t Epochs::updates_per_epoch(const SlotHyper& hyper) const {
+  const std::int64_t batches = recipe_.accumulates ? std::max<std::int64_t>(hyper.accumulate, 1) : 1;
+  return (steps_per_epoch() + batches - 1) / batches;
+}
+
 Epochs::OrderKey Epochs::order_key(const Array& array, int slot) const {
   if (!options_.order.shuffle) return {0, 0};
   const int epoch = options_.order.once ? 0 : array.progress(slot).epoch;
@@ -85,6 +90,7 @@ class Epochs::Run {
       batch_.parts[p].end = end;
       batch_.parts[p].shared = shared_of(part_keys_[p]);
     }
+    batch_.last = at_ + 1 == epochs_.steps_per_epoch();
     array_.step(chunk_, batch_, rates_, losses_);
     ++at_;
     if (!ahead_.empty()) meet();
@@ -168,12 +174,12 @@ class Epochs::Run {
   }
 
   void set_rates() {
-    const auto steps = static_cast<double>(epochs_.steps_per_epoch());
     const auto duration = static_cast<double>(epochs_.recipe_.epochs);
     for (const int b : occupied_) {
       const SlotHyper& hyper = array_.init_of(b).hyper;
       const bool per_step = hyper.schedule.per_step;
       const SlotProgress progress = array_.progress(b);
+      const auto steps = static_cast<double>(epochs_.updates_per_epoch(hyper));
       const auto rate = [&](const OptimizerHyper& numbers) {
         return learning_rate(hyper.schedule, numbers.lr, per_step ? static_cast<double>(progress.step) : progress.epoch,
                              per_step ? duration * steps : duration);
@@ -194,7 +200,7 @@ class Epochs::Run {
   Batch batch_;
   std::vector<OrderKey> part_keys_;  // of batch_.parts
   std::vector<double> rates_;        // Array::step
-  at::Tensor losses_;  // sums over the epoch's batches so far, [2, c]: Array::step
+  at::Tensor losses_;                // sums over the epoch's batches so far, [2, c]: Array::step
 };
 
 void Epochs::check_places(const Array& array) const {

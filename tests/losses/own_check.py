@@ -3,7 +3,8 @@ PyTorch loop, both in float64: every figure of every epoch has to agree to 1e-9.
 
     own_check.py HFTA_TUNE MODEL_CURVE [NAME...]
 
-Then every step's loss, in every way to run three slots: one by one, together, compiled (where that can be).
+Then every step's loss, in every way to run three slots: one by one, together, compiled (where that can be). Some jobs
+train once more with the gradients of 1, 2 and 4 batches accumulated.
 """
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ sys.path.insert(0, str(ROOT / "python" / "src"))
 from every_way import Steps, compare  # noqa: E402
 from own_losses import Data, Job, jobs  # noqa: E402
 
-RATES = [0.003, 0.01, 0.03]
+RATE = 0.01
+GRIDS: dict[str, list[float]] = {"lr": [0.003, RATE, 0.03], "accumulate": [1, 2, 4]}
+ACCUMULATED = {"vae", "ctc", "dice", "language"}  # means of samples, of labels, of a batch as a whole, of tokens
 EPOCHS, TRAIN, VALIDATION = 3, 27, 13  # the last batch of either is short
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 Curve = list[dict[str, float]]
@@ -36,13 +39,13 @@ def batches(data: Data, size: int) -> list[Data]:
 class Sums:
     """Sums over a set, as docs/metrics.md defines them."""
 
-    def __init__(self, weight: str | None) -> None:
-        self.weight_name, self.loss, self.weight, self.samples = weight, 0.0, 0.0, 0
+    def __init__(self, job: Job) -> None:
+        self.job, self.loss, self.weight, self.samples = job, 0.0, 0.0, 0
         self.sums: dict[str, float] = {}
         self.means: dict[str, tuple[float, float]] = {}
 
     def add(self, outputs: dict[str, Tensor], samples: int) -> None:
-        weight = float(samples) if self.weight_name is None else outputs[self.weight_name].double().sum().item()
+        weight = weighs(self.job, outputs, samples)
         self.loss += outputs["loss"].mean().item() * weight
         self.weight += weight
         self.samples += samples
@@ -68,12 +71,18 @@ class Sums:
         return float(eval(formula, {"__builtins__": {}}, names))
 
 
+def weighs(job: Job, outputs: dict[str, Tensor], samples: int) -> float:
+    return float(samples) if job.weight is None else outputs[job.weight].double().sum().item()
+
+
 def step_loss(outputs: dict[str, Tensor]) -> Tensor:
     return outputs["loss"].mean()
 
 
-def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str, Tensor]) -> tuple[Curve, Steps]:
-    """What a trial ought to do: figures by epoch, and every step's loss."""
+def serial(job: Job, numbers: dict[str, float], train: Data, validation: Data,
+           state: dict[str, Tensor]) -> tuple[Curve, Steps]:
+    """What a trial ought to do: figures by epoch, and every batch's loss."""
+    rate, accumulate = numbers.get("lr", RATE), int(numbers.get("accumulate", 1))
     module = job.module().double()
     module.load_state_dict(state)
     optimizer = OPTIMIZERS[job.optimizer]([p for p in module.parameters() if p.requires_grad], lr=rate)
@@ -81,14 +90,22 @@ def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str
     steps: Steps = []
     for _ in range(EPOCHS):
         module.train()
-        trained, evaluated = Sums(job.weight), Sums(job.weight)
-        for batch in batches(train, job.batch):
-            outputs = module(**batch)
-            optimizer.zero_grad()
-            step_loss(outputs).backward()
-            optimizer.step()
+        trained, evaluated, summed = Sums(job), Sums(job), 0.0
+        given = batches(train, job.batch)
+        for at, batch in enumerate(given, start=1):
+            outputs, samples = module(**batch), len(next(iter(batch.values())))
+            weight = weighs(job, outputs, samples)
+            (weight * step_loss(outputs)).backward()
+            summed += weight
+            if at % accumulate == 0 or at == len(given):
+                for parameter in module.parameters():
+                    if parameter.grad is not None:
+                        parameter.grad /= summed
+                optimizer.step()
+                optimizer.zero_grad()
+                summed = 0.0
             steps.append(step_loss(outputs).item())
-            trained.add(outputs, len(next(iter(batch.values()))))
+            trained.add(outputs, samples)
         module.eval()
         with torch.no_grad():
             for batch in batches(validation, job.batch):
@@ -99,37 +116,40 @@ def serial(job: Job, rate: float, train: Data, validation: Data, state: dict[str
     return curve, steps
 
 
-def fused(job: Job, train: Data, validation: Data, module: torch.nn.Module, folder: Path) -> list[Curve]:
+def fused(job: Job, searched: str, train: Data, validation: Data, module: torch.nn.Module, folder: Path) -> list[Curve]:
     import hfta_tune as ht
 
     loss = {"output": "loss"} | ({"weight": job.weight} if job.weight else {})
-    study = ht.tune(module, train, {"lr": ht.grid(RATES)}, loss=loss, metrics=job.metrics, metric="val_loss",
-                    optimizer=job.optimizer, epochs=EPOCHS, batch_size=job.batch, validation=validation, shuffle=False,
-                    dtype="float64", width=len(RATES), method="grid", name=job.name, progress=False,
+    optimizer = job.optimizer if searched == "lr" else {"name": job.optimizer, "lr": RATE}
+    study = ht.tune(module, train, {searched: ht.grid(GRIDS[searched])}, loss=loss, metrics=job.metrics,
+                    metric="val_loss", optimizer=optimizer, epochs=EPOCHS, batch_size=job.batch, validation=validation,
+                    shuffle=False, dtype="float64", width=3, method="grid", name=job.name, progress=False,
                     storage=folder / "losses.db")
     curves = study.curves()
-    by_rate = {trial.params["lr"]: curves[trial.number] for trial in study.trials}
-    return [[{name: values[epoch] for name, values in by_rate[rate].items()} for epoch in range(EPOCHS)]
-            for rate in RATES]
+    by_value = {trial.params[searched]: curves[trial.number] for trial in study.trials}
+    return [[{name: values[epoch] for name, values in by_value[value].items()} for epoch in range(EPOCHS)]
+            for value in GRIDS[searched]]
 
 
-def check(job: Job, model_curve: str, folder: Path) -> tuple[float, str]:
+def check(job: Job, searched: str, model_curve: str, folder: Path) -> tuple[float, str]:
     """The largest difference, relative to figures above 1; and what the executors say."""
     torch.manual_seed(1)
     module = job.module().double()
     state = {name: value.clone() for name, value in module.state_dict().items()}
     train, validation = job.data(TRAIN, 100), job.data(VALIDATION, 200)
-    found = fused(job, train, validation, module, folder)
+    found = fused(job, searched, train, validation, module, folder)
     worst = 0.0
-    slots = [serial(job, rate, train, validation, state) for rate in RATES]
+    slots = [serial(job, {searched: value}, train, validation, state) for value in GRIDS[searched]]
     for (wanted, _), curve in zip(slots, found):
         for figures, given in zip(wanted, curve):
             if set(figures) != set(given):
                 raise AssertionError(f"{job.name}: found {sorted(given)}, wanted {sorted(figures)}")
             for name, value in figures.items():
                 worst = max(worst, abs(given[name] - value) / max(1.0, abs(value)))
+    if searched != "lr":
+        return worst, ""
     spec = {"model": str(next(folder.rglob("model.pt2"))), "loss": "model", "output": "loss", "batch": job.batch,
-            "optimizer": job.optimizer, "slots": [{"lr": rate} for rate in RATES],
+            "optimizer": job.optimizer, "slots": [{"lr": rate} for rate in GRIDS["lr"]],
             "batches": [len(next(iter(b.values()))) for b in batches(train, job.batch)]}
     if job.weight:
         spec["further"] = [job.weight]
@@ -142,18 +162,19 @@ def main() -> int:
     os.environ["HFTA_TUNE"] = sys.argv[1]
     wanted = set(sys.argv[3:])
     failed = 0
-    for job in jobs():
-        if wanted and job.name not in wanted:
+    for job, searched in ((job, searched) for job in jobs() for searched in GRIDS):
+        if wanted and job.name not in wanted or searched == "accumulate" and job.name not in ACCUMULATED:
             continue
+        name = job.name if searched == "lr" else f"{job.name}, accumulating"
         with tempfile.TemporaryDirectory() as folder:
             try:
-                worst, ways = check(job, sys.argv[2], Path(folder))
+                worst, ways = check(job, searched, sys.argv[2], Path(folder))
             except Exception as error:  # noqa: BLE001: the others are tried, too
-                print(f"{job.name}: {error}", flush=True)
+                print(f"{name}: {error}", flush=True)
                 failed += 1
                 continue
         failed += worst > 1e-9 or math.isnan(worst)
-        print(f"{job.name}: within {worst:.1e}{ways}", flush=True)
+        print(f"{name}: within {worst:.1e}{ways}", flush=True)
     print(f"{failed} failed")
     return failed > 0
 

@@ -19,7 +19,7 @@ _ARGUMENTS: Dict[str, Place] = {
     **{key: ("metric", key) for key in ("select",)},
     **{key: ("model", key) for key in ("freeze", "bind", "init")},
     **{key: ("data", key) for key in ("shuffle", "order", "drop_last")},
-    **{key: ("train", key) for key in ("schedule", "clip_norm", "dtype", "precision", "metrics")},
+    **{key: ("train", key) for key in ("schedule", "clip_norm", "accumulate", "dtype", "precision", "metrics")},
     **{key: ("array", key) for key in ("width", "threads", "refill")},
 }
 
@@ -33,6 +33,7 @@ _PARAMETERS: Dict[str, Place] = {
     "optimizer": ("train", "optimizer", "name"),
     "schedule": ("train", "schedule", "name"),
     "clip_norm": ("train", "clip_norm"),
+    "accumulate": ("train", "accumulate"),
     "seed": ("train", "seed"),
     "freeze": ("model", "freeze"),
     "init": ("model", "init"),

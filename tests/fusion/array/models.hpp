@@ -92,6 +92,13 @@ inline Model in_groups(Model model) {
   return model;
 }
 
+/// With optimizer steps by the gradients of several batches, in slot b 1 + b % 3.
+inline Model accumulating(Model model) {
+  model.name += ", accumulating";
+  model.recipe.accumulates = true;
+  return model;
+}
+
 /// Slot b's trial: seed 100 + b and numbers that differ from slot to slot.
 inline SlotInit trial(const Model& model, int b) {
   SlotInit init;
@@ -108,6 +115,7 @@ inline SlotInit trial(const Model& model, int b) {
     if (g == 1) group.momentum = b % 2 == 0 ? 0.0 : 0.8;
     if (g == 1) group.nesterov = false;
   }
+  if (model.recipe.accumulates) init.hyper.accumulate = 1 + b % 3;
   if (!info_of(model.recipe.loss).numbers.empty()) init.hyper.loss = {0.05 * b};
   for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
   return init;

@@ -39,6 +39,8 @@ std::vector<Setting> settings() {
           setting(with_dropouts(OptimizerKind::kAdam, DType::kFloat64), 4, {3, 4}),
           setting(conv_net(DType::kFloat32, OptimizerKind::kAdamW), 5, {1, 8, 8}),
           setting(in_groups(conv_net(DType::kFloat64, OptimizerKind::kSgd)), 5, {1, 8, 8}),
+          setting(accumulating(with_dropouts(OptimizerKind::kAdamW, DType::kFloat32)), 4, {3, 4}),
+          setting(accumulating(in_groups(conv_net(DType::kFloat64, OptimizerKind::kSgd))), 5, {1, 8, 8}),
           setting(in_bfloat16(with_dropouts(OptimizerKind::kAdamW, DType::kFloat32)), 4, {3, 4}),
           setting(in_bfloat16(conv_net(DType::kFloat32, OptimizerKind::kSgd)), 5, {1, 8, 8})};
 }

@@ -74,7 +74,7 @@ std::vector<SlotStep> steps_of(int b) {
   std::vector<SlotStep> all(kGroups);
   for (int g = 0; g < kGroups; ++g) {
     SlotStep& s = all[static_cast<std::size_t>(g)];
-    s.occupied = b != 1;
+    s.updates = b != 1;
     s.hyper.lr = 0.01 * (b + 1) * (g + 1);
     s.hyper.weight_decay = 0.1 * b + 0.05 * g;
     s.hyper.momentum = b == 2 && g != 1 ? 0.9 : 0;
@@ -101,10 +101,10 @@ bool same(const std::vector<std::vector<T>>& a, const std::vector<std::vector<T>
 template <typename T>
 void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
   std::vector<double> clip_norms;
-  std::vector<unsigned char> occupied;
+  std::vector<unsigned char> updates;
   for (int b = 0; b < kSlots; ++b) {
     clip_norms.push_back(steps_of(b).front().clip_norm.value_or(-1));
-    occupied.push_back(steps_of(b).front().occupied ? 1 : 0);
+    updates.push_back(steps_of(b).front().updates ? 1 : 0);
   }
   const std::vector<SlotRows<T>> rows = parameters.rows();
   const std::vector<unsigned short> groups = parameters.groups();
@@ -119,7 +119,7 @@ void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
     for (int b = 0; b < kSlots; ++b) {
       for (const SlotStep& s : steps_of(b)) numbers.push_back(numbers_of<decltype(rule), T>(s));
     }
-    step(kind, all, {numbers.data(), occupied.data(), factors.data(), kGroups}, nullptr);
+    step(kind, all, {numbers.data(), updates.data(), factors.data(), kGroups}, nullptr);
   });
 }
 
@@ -133,7 +133,7 @@ void check_step(OptimizerKind kind, const std::vector<std::size_t>& sizes, bool 
   for (int b = 0; b < kSlots; ++b) {
     const std::vector<SlotRow<T>> rows = expected.rows_of(static_cast<std::size_t>(b));
     const std::vector<SlotStep> numbers = steps_of(b);
-    if (numbers.front().occupied) step_slot(kind, std::span<const SlotRow<T>>(rows), numbers);
+    if (numbers.front().updates) step_slot(kind, std::span<const SlotRow<T>>(rows), numbers);
   }
   // A clipped slot's norm is summed in another order.
   const double within = sizeof(T) == sizeof(float) ? 1e-6 : 1e-14;

@@ -34,7 +34,7 @@ std::vector<SlotStep> steps(OptimizerKind kind, std::int64_t step) {
   std::vector<SlotStep> all;
   for (int b = 0; b < 5; ++b) {
     SlotStep s;
-    s.occupied = b != 3;
+    s.updates = b != 3;
     s.step = step + b;  // slots begin at different times
     s.hyper = default_hyper(kind);
     s.hyper.lr = 0.01 * (b + 1);

@@ -28,14 +28,14 @@ std::vector<LayerSpec> convolution_and_head() {
           layer("linear", {std::int64_t{144}, std::int64_t{5}})};
 }
 
-// Dropout, batch norm, momentum, parameter groups and a frozen backbone.
+// Dropout, batch norm, momentum, parameter groups, a frozen backbone, and steps by several batches.
 std::vector<Setting> settings() {
   Model dropout = classifier("dropout, batch norm, sgd", convolution_and_head(), {1, 8, 8}, 5, DType::kFloat32);
   Model adam = mlp(DType::kFloat32, OptimizerKind::kAdamW);
   Model frozen = classifier("frozen backbone", convolution_and_head(), {1, 8, 8}, 5, DType::kFloat32);
   for (Weight& weight : frozen.graph.weights) weight.trained = weight.trained && weight.name.find("layers.5") == 0;
-  return {setting(std::move(dropout), 5, {1, 8, 8}), setting(in_groups(std::move(adam)), 4, {3, 4}),
-          setting(std::move(frozen), 5, {1, 8, 8})};
+  return {setting(dropout, 5, {1, 8, 8}), setting(accumulating(dropout), 5, {1, 8, 8}),
+          setting(in_groups(std::move(adam)), 4, {3, 4}), setting(std::move(frozen), 5, {1, 8, 8})};
 }
 
 SlotInit scheduled(const Model& model, int b) {
