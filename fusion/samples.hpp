@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "fusion/dataset.hpp"
+#include "fusion/graph.hpp"
 
 namespace hfta::fusion {
 
@@ -73,8 +75,10 @@ struct Samples {
   [[nodiscard]] at::Tensor of(const SampleArray& all) const;
 };
 
-/// A batch as the graph's input declares it: a column [N, 1] may be stored as [N].
-[[nodiscard]] at::Tensor as_declared(const at::Tensor& batch, const Value& input);
+/// The inputs of a task's graph, each as the graph declares it: a column [N, 1] may be stored as [N]. `take` gives the
+/// batch of an array's samples.
+[[nodiscard]] std::vector<at::Tensor> inputs_of(const Samples& samples, const Graph& graph,
+                                                const std::function<at::Tensor(const SampleArray&)>& take);
 
 /// Samples for one step of a chunk.
 struct Batch {

@@ -69,7 +69,7 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
   }
 }
 
-void warn_of_goal(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config) {
+void check_goal(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config) {
   const std::optional<bool> larger = larger_is_better(task, config.metric);
   const Node& metric = *root.find("metric");
   if (!larger && metric.find("goal") == nullptr) {
@@ -124,7 +124,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
     return read_task(*task, params, unused);
   };
   check_space(config, uses.used);
-  warn_of_goal(root, shown, read_task(*task, base_params(config.space), record), config);
+  check_goal(root, shown, read_task(*task, base_params(config.space), record), config);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);

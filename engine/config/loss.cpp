@@ -30,16 +30,22 @@ void read_output(Reader& loss, TaskSpec& task) {
   }
 }
 
-// A list, or one number where the key says so.
 std::vector<double> read_numbers(const Site& site, const Node& node) {
   if (node.is_null()) return {};
-  if (node.kind == Node::Kind::kScalar && site.key.path == "train.loss.pos_weight") return {site.number(node)};
   if (node.kind != Node::Kind::kList || node.items.empty()) site.mismatch(node);
   std::vector<double> numbers;
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     numbers.push_back(Site{site.file, join_path(site.path, std::to_string(i)), site.key}.number(node.items[i]));
   }
   return numbers;
+}
+
+// One number stands for a list of one. A weight of 1 is the same as none.
+std::vector<double> read_pos_weight(const Site& site, const Node& node) {
+  const bool number = node.kind == Node::Kind::kScalar && !node.is_null();
+  std::vector<double> weights = number ? std::vector{site.number(node)} : read_numbers(site, node);
+  if (weights == std::vector<double>{1}) weights.clear();
+  return weights;
 }
 
 // Recorded only where it is not the default: a study that was begun before there was the key still is what it was.
@@ -51,11 +57,8 @@ void record_change(Reader& loss, const char* key, const T& value, const T& fallb
 void read_options(Reader& loss, TaskSpec& task) {
   fusion::LossOptions& options = task.recipe.loss_options;
   const auto& known = fusion::info_of(task.recipe.loss).options;
-  const auto given = [&](const char* key) {
-    return std::find(known.begin(), known.end(), key) != known.end() && loss.has(key);
-  };
   const auto read = [&](const char* key, auto& field, auto reader) {
-    if (!given(key)) return;
+    if (std::find(known.begin(), known.end(), key) == known.end() || !loss.has(key)) return;
     const auto before = field;
     field = static_cast<std::decay_t<decltype(field)>>(reader(loss.site(key), *loss.find(key)));
     record_change(loss, key, field, before);
@@ -67,13 +70,8 @@ void read_options(Reader& loss, TaskSpec& task) {
   read("log_input", options.log_input, flag);
   read("log_target", options.log_target, flag);
   if (options.class_dim == 0) loss.fail("class_dim", "found 0, wanted 1 or -1");
-  if (given("class_weight")) options.class_weight = read_numbers(loss.site("class_weight"), *loss.find("class_weight"));
-  if (given("pos_weight")) options.pos_weight = read_numbers(loss.site("pos_weight"), *loss.find("pos_weight"));
-  if (options.pos_weight == std::vector<double>{1}) options.pos_weight.clear();
-  for (const auto& [key, weights] :
-       {std::pair("class_weight", &options.class_weight), {"pos_weight", &options.pos_weight}}) {
-    if (given(key)) record_change(loss, key, *weights, {});
-  }
+  read("class_weight", options.class_weight, read_numbers);
+  read("pos_weight", options.pos_weight, read_pos_weight);
 }
 
 void read_own(Reader& loss, TaskSpec& task) {

@@ -106,10 +106,19 @@ fusion::TargetForm targets_of(const fusion::Recipe& recipe) {
   }
 }
 
+const fusion::Shape& output_shape(const fusion::Graph& graph) {
+  return graph.values[static_cast<std::size_t>(graph.outputs.at(0))].shape;
+}
+
+// [N, C] has one dimension that can be the classes; of more, the targets' shape says which.
+bool asks_for_classes(const fusion::Recipe& recipe, const fusion::Graph& graph) {
+  return fusion::info_of(recipe.loss).targets == fusion::Targets::kClasses && graph.outputs.size() == 1 &&
+         output_shape(graph).size() >= 3;
+}
+
 // Language models have classes last. Where both dimensions fit, they are where PyTorch wants them.
 void find_classes(fusion::Recipe& recipe, const fusion::Graph& graph, const fusion::Shape& target) {
-  const fusion::Shape& output = graph.values[static_cast<std::size_t>(graph.outputs.at(0))].shape;
-  if (fusion::info_of(recipe.loss).targets != fusion::Targets::kClasses || output.size() < 3) return;
+  const fusion::Shape& output = output_shape(graph);
   const fusion::Shape wanted = with_batch(target);
   fusion::Shape second = output, last(output.begin(), output.end() - 1);
   second.erase(second.begin() + 1);
@@ -184,7 +193,7 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   } else {
     task.graph = graph_of_layers(task.spec, load(task.spec, {}).host.train);
   }
-  if (task.graph.outputs.size() == 1 && fusion::info_of(task.spec.recipe.loss).targets == fusion::Targets::kClasses) {
+  if (asks_for_classes(task.spec.recipe, task.graph)) {
     find_classes(task.spec.recipe, task.graph, load(task.spec, task.input_types).host.train.target.shape);
   }
   fusion::check_groups(task.spec.recipe.groups, task.spec.model_file ? models_.read(*task.spec.model_file).parameters()

@@ -212,11 +212,14 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
   const auto check_part = [&](const fusion::Dataset& data, const char* part) {
     check_integers(spec, graph, data, part);
     check_targets(spec, graph, data, part);
-    if (std::string_view(part) != "training") check_whole_batches(spec, graph, data, part);
+  };
+  const auto check_evaluated = [&](const fusion::Dataset& data, const char* part) {
+    check_part(data, part);
+    check_whole_batches(spec, graph, data, part);
   };
   check_part(splits.train, "training");
-  if (splits.validation) check_part(*splits.validation, "validation");
-  if (splits.test) check_part(*splits.test, "test");
+  if (splits.validation) check_evaluated(*splits.validation, "validation");
+  if (splits.test) check_evaluated(*splits.test, "test");
   check_batch(spec, graph, splits.train.size);
   check_warmup(spec, splits.train.size);
 }

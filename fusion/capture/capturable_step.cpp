@@ -145,12 +145,7 @@ std::vector<at::Tensor> CapturableStep::forward(const Batch& batch) {
     const Samples& part = batch.parts[p];
     flows.push_back(part.shared);
     if (part.shared != nullptr) continue;
-    const auto pick = picker(batch, p);
-    std::vector<at::Tensor> inputs;
-    for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) {
-      const Value& input = model_.graph.values[static_cast<std::size_t>(model_.graph.inputs[i])];
-      inputs.push_back(as_declared(pick(part.array(i)), input));
-    }
+    const std::vector<at::Tensor> inputs = inputs_of(part, model_.graph, picker(batch, p));
     flows.back() = std::make_shared<const ValueEnv>(model_.program.share(inputs, chunk_.leaves));
   }
   std::vector<const ValueEnv*> of_slot;

@@ -62,11 +62,8 @@ std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, boo
   if (samples.shared != nullptr) return samples.shared;
   if (training) ++shared_runs_;
   const Program& program = training ? trainer_ : evaluator_;
-  std::vector<at::Tensor> inputs;
-  for (std::size_t i = 0; i < model_.graph.inputs.size(); ++i) {
-    const Value& input = model_.graph.values[static_cast<std::size_t>(model_.graph.inputs[i])];
-    inputs.push_back(as_declared(samples.of(samples.array(i)), input));
-  }
+  const std::vector<at::Tensor> inputs =
+      inputs_of(samples, model_.graph, [&](const SampleArray& all) { return samples.of(all); });
   return std::make_shared<const ValueEnv>(program.share(inputs, chunks_.front().leaves));
 }
 

@@ -49,11 +49,12 @@ const LossInfo& info_of(Loss loss) { return row_of(loss).info; }
 const char* name_of(Loss loss) { return info_of(loss).name.data(); }
 
 ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction) {
-  return reduction == kEach ? each : graph.call(reduction == kMean ? "mean" : "sum", {each, Arg()}, {});
+  return reduction == Reduction::kNone ? each
+                                       : graph.call(reduction == Reduction::kMean ? "mean" : "sum", {each, Arg()}, {});
 }
 
 ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args, Reduction reduction) {
-  Shape shape = reduction == kEach ? site.graph.shape(site.target) : Shape{};
+  Shape shape = reduction == Reduction::kNone ? site.graph.shape(site.target) : Shape{};
   return site.graph.call(op, std::move(args), std::move(shape));
 }
 

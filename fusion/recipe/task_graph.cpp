@@ -98,14 +98,14 @@ class LossWriter {
 
   void write_objective() {
     set_numbers(false);
-    Objective objective{row_.write(site_, kMean)};
-    if (site_.position_weight != kNoValue) objective.weight = reduced(graph_, site_.position_weight, kSum);
+    Objective objective{row_.write(site_, Reduction::kMean)};
+    if (site_.position_weight != kNoValue) objective.weight = reduced(graph_, site_.position_weight, Reduction::kSum);
     graph_.graph().objective = objective;
   }
 
   void write_evaluation() {
     set_numbers(true);
-    graph_.graph().outputs = {site_.output, row_.write(site_, kEach)};
+    graph_.graph().outputs = {site_.output, row_.write(site_, Reduction::kNone)};
     if (site_.position_weight != kNoValue) graph_.graph().outputs.push_back(site_.position_weight);
   }
 
@@ -148,17 +148,17 @@ void add_own(Graph& graph, const Recipe& recipe) {
   Objective objective{loss};
   const bool each = per_sample(g.shape(loss));
   if (!recipe.loss_options.weighted) {
-    if (!g.shape(loss).empty()) objective.loss = reduced(g, loss, kMean);
+    if (!g.shape(loss).empty()) objective.loss = reduced(g, loss, Reduction::kMean);
   } else {
     const ValueId given = graph.outputs.at(1);
     const ValueId weight =
         g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
-    objective.weight = reduced(g, weight, kSum);
+    objective.weight = reduced(g, weight, Reduction::kSum);
     if (each && g.shape(weight) == g.shape(loss)) {
-      const ValueId sum = reduced(g, g.map("mul.Tensor", {loss, weight}), kSum);
+      const ValueId sum = reduced(g, g.map("mul.Tensor", {loss, weight}), Reduction::kSum);
       objective.loss = g.call("div.Tensor", {sum, objective.weight}, {});
     } else if (!g.shape(loss).empty()) {
-      objective.loss = reduced(g, loss, kMean);
+      objective.loss = reduced(g, loss, Reduction::kMean);
     }
   }
   graph.objective = objective;

@@ -86,9 +86,16 @@ std::int64_t Samples::size() const {
   return (order.defined() ? order.size(0) : array(0).size()) - begin;
 }
 
-at::Tensor as_declared(const at::Tensor& batch, const Value& input) {
-  if (batch.dim() + 1 != static_cast<std::int64_t>(input.shape.size()) || input.shape.back() != 1) return batch;
-  return batch.unsqueeze(-1);
+std::vector<at::Tensor> inputs_of(const Samples& samples, const Graph& graph,
+                                  const std::function<at::Tensor(const SampleArray&)>& take) {
+  std::vector<at::Tensor> inputs;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Shape& declared = graph.values[static_cast<std::size_t>(graph.inputs[i])].shape;
+    const at::Tensor batch = take(samples.array(i));
+    const bool column = batch.dim() + 1 == static_cast<std::int64_t>(declared.size()) && declared.back() == 1;
+    inputs.push_back(column ? batch.unsqueeze(-1) : batch);
+  }
+  return inputs;
 }
 
 at::Tensor Samples::of(const SampleArray& all) const {

@@ -6,14 +6,12 @@
 
 #include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/ops.hpp"
+#include "fusion/graph/reduction.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
 using SlotNumber = std::function<double(const Run&)>;
-
-// ATen's numbers for `reduction`.
-enum Reduction : std::int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 // ---- Element by element ----
 
@@ -107,8 +105,10 @@ struct Elementwise {
   Tensor y, t, loss;
   SlotNumber p;  // one number for all elements,
   Tensor each;   // or, where this is defined, one for each: of y's sizes
-  std::int64_t reduction;
-  [[nodiscard]] double scale() const { return reduction == kMean ? 1.0 / static_cast<double>(y.numel()) : 1.0; }
+  Reduction reduction;
+  [[nodiscard]] double scale() const {
+    return reduction == Reduction::kMean ? 1.0 / static_cast<double>(y.numel()) : 1.0;
+  }
 };
 
 template <template <typename> class Rule, typename T>
@@ -123,10 +123,10 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
     double total = 0;
     for (std::int64_t i = 0; i < n; ++i) {
       const T each = Rule<T>::value(y[i], t[i], own != nullptr ? own[i] : p);
-      if (e.reduction == kNone) loss[i] = each;
+      if (e.reduction == Reduction::kNone) loss[i] = each;
       total += static_cast<double>(each);
     }
-    if (e.reduction != kNone) *loss = static_cast<T>(total * e.scale());
+    if (e.reduction != Reduction::kNone) *loss = static_cast<T>(total * e.scale());
   });
   b.differentiable({e.y}, {e.loss}, [=, &b] {
     const auto dl = b.gradient(e.loss);
@@ -141,7 +141,7 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
       const auto p = static_cast<T>(e.p(run)), scale = static_cast<T>(e.scale());
       for (std::int64_t i = 0; i < n; ++i) {
         const T slope = Rule<T>::slope(y[i], t[i], own != nullptr ? own[i] : p) *
-                        (e.reduction == kNone ? given[i] : *given * scale);
+                        (e.reduction == Reduction::kNone ? given[i] : *given * scale);
         out[i] = dy.add ? out[i] + slope : slope;
       }
     });
@@ -150,13 +150,13 @@ void emit_elementwise(Builder& b, const Elementwise& e) {
 
 template <template <typename> class Rule>
 void elementwise(
-    LoweringContext& site, std::int64_t reduction, SlotNumber p = [](const Run&) { return 0.0; },
+    LoweringContext& site, Reduction reduction, SlotNumber p = [](const Run&) { return 0.0; },
     const Tensor& each = {}) {
   Builder& b = site.b;
   if (b.wants_gradient(site.floats(1))) site.fail("its target is trained");
   const Elementwise e{b.contiguous(site.floats(0)),
                       b.contiguous(site.floats(1)),
-                      reduction == kNone ? b.fresh(site.tensor(0).sizes) : b.fresh({}),
+                      reduction == Reduction::kNone ? b.fresh(site.tensor(0).sizes) : b.fresh({}),
                       std::move(p),
                       each,
                       reduction};
@@ -168,35 +168,36 @@ void elementwise(
 // Schema: self, target, reduction.
 template <template <typename> class Rule>
 void plain(LoweringContext& site) {
-  elementwise<Rule>(site, site.integer(2));
+  elementwise<Rule>(site, Reduction{site.integer(2)});
 }
 
 // Schema: self, target, reduction, number.
 template <template <typename> class Rule>
 void with_number(LoweringContext& site) {
-  elementwise<Rule>(site, site.integer(2), site.slot_number(3));
+  elementwise<Rule>(site, Reduction{site.integer(2)}, site.slot_number(3));
 }
 
 // Schema: self, target, weight, reduction.
 void binary_cross_entropy(LoweringContext& site) {
   if (!site.is_none(2)) site.fail("with weights");
-  elementwise<BinaryCrossEntropy>(site, site.integer(3));
+  elementwise<BinaryCrossEntropy>(site, Reduction{site.integer(3)});
 }
 
 // Schema: self, target, weight, pos_weight, reduction.
 void binary_cross_entropy_with_logits(LoweringContext& site) {
   if (!site.is_none(2)) site.fail("with weights");
-  if (site.is_none(3)) return elementwise<LogisticError>(site, site.integer(4));
+  if (site.is_none(3)) return elementwise<LogisticError>(site, Reduction{site.integer(4)});
   Builder& b = site.b;
   if (b.wants_gradient(site.floats(3))) site.fail("its weight is trained");
   const Tensor weight = b.contiguous(site.floats(3).expanded(site.tensor(0).sizes));
   elementwise<WeightedLogisticError>(
-      site, site.integer(4), [](const Run&) { return 1.0; }, weight);
+      site, Reduction{site.integer(4)}, [](const Run&) { return 1.0; }, weight);
 }
 
 // Schema: self, target, reduction, log_target.
 void kl_div(LoweringContext& site) {
-  site.flag(3) ? elementwise<LogDivergence>(site, site.integer(2)) : elementwise<Divergence>(site, site.integer(2));
+  site.flag(3) ? elementwise<LogDivergence>(site, Reduction{site.integer(2)})
+               : elementwise<Divergence>(site, Reduction{site.integer(2)});
 }
 
 // ---- Classes ----
@@ -217,7 +218,8 @@ Tensor class_rows(LoweringContext& site) {
 struct Classes {
   Tensor logits, target, weight, scratch, slope, loss;
   SlotNumber smoothing;
-  std::int64_t ignored, reduction;
+  std::int64_t ignored;
+  Reduction reduction;
 };
 
 template <typename T>
@@ -227,22 +229,22 @@ void emit_cross_entropy(Builder& b, const Classes& c) {
   task.rows = c.logits.numel() / classes;
   task.classes = classes;
   task.ignored = c.ignored;
-  task.mean = c.reduction == kMean;
+  task.mean = c.reduction == Reduction::kMean;
   b.emit({c.logits, c.target, c.weight, c.scratch, c.slope, c.loss}, [=](const Run& run) {
     CrossEntropy<T> now = task;
     now.smoothing = c.smoothing(run);
     now.weight = c.weight.defined() ? run.at<T>(c.weight) : nullptr;
     T* const loss = run.at<T>(c.loss);
-    const double total =
-        cross_entropy(now, run.at<T>(c.logits), run.at<std::int64_t>(c.target), c.reduction == kNone ? loss : nullptr,
-                      run.at<T>(c.scratch), c.slope.defined() ? run.at<T>(c.slope) : nullptr);
-    if (c.reduction != kNone) *loss = static_cast<T>(total);
+    const double total = cross_entropy(now, run.at<T>(c.logits), run.at<std::int64_t>(c.target),
+                                       c.reduction == Reduction::kNone ? loss : nullptr, run.at<T>(c.scratch),
+                                       c.slope.defined() ? run.at<T>(c.slope) : nullptr);
+    if (c.reduction != Reduction::kNone) *loss = static_cast<T>(total);
   });
   // The slopes are already there; they are only scaled, and become the gradient.
   b.differentiable({c.logits}, {c.loss}, [=, &b] {
     const auto dl = b.gradient(c.loss);
     if (!dl) return;
-    const std::int64_t per_row = c.reduction == kNone ? 1 : 0;
+    const std::int64_t per_row = c.reduction == Reduction::kNone ? 1 : 0;
     b.emit({*dl, c.slope}, [=, dl = *dl, rows = task.rows](const Run& run) {
       const T* const given = run.at<T>(dl);
       T* const slope = run.at<T>(c.slope);
@@ -268,12 +270,12 @@ void cross_entropy_loss(LoweringContext& site) {
   if (site.tensor(1).sizes != positions) site.fail("its targets have other sizes than its input without classes");
   c.target = b.contiguous(site.tensor(1));
   c.weight = b.contiguous_or_none(site.floats_or_none(2, {classes}));
-  c.reduction = site.integer(3);
+  c.reduction = Reduction{site.integer(3)};
   c.ignored = site.integer(4);
   c.smoothing = site.slot_number(5);
   c.scratch = b.fresh({classes});
   if (b.training() && b.wants_gradient(c.logits)) c.slope = b.fresh(c.logits.sizes);
-  c.loss = c.reduction == kNone ? b.fresh(positions) : b.fresh({});
+  c.loss = c.reduction == Reduction::kNone ? b.fresh(positions) : b.fresh({});
   typed(b.dtype(), [&]<typename T>() { emit_cross_entropy<T>(b, c); });
   site.bind(c.loss);
 }

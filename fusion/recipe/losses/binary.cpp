@@ -7,11 +7,11 @@ namespace {
 ValueId with_logits(const LossSite& site, Reduction reduction) {
   const Arg positive = site.pos_weight == kNoValue ? Arg() : Arg(site.pos_weight);
   return loss_call(site, "binary_cross_entropy_with_logits",
-                   {site.output, site.target, Arg(), positive, std::int64_t{reduction}}, reduction);
+                   {site.output, site.target, Arg(), positive, to_arg(reduction)}, reduction);
 }
 
 ValueId of_probabilities(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "binary_cross_entropy", {site.output, site.target, Arg(), std::int64_t{reduction}}, reduction);
+  return loss_call(site, "binary_cross_entropy", {site.output, site.target, Arg(), to_arg(reduction)}, reduction);
 }
 
 // a b + (1 - a)(1 - b)
@@ -24,7 +24,7 @@ ValueId agreement(GraphWriter& g, ValueId a, ValueId b) {
 // Lin et al., "Focal Loss for Dense Object Detection" (ICCV 2017), eq. 5; torchvision's sigmoid_focal_loss.
 ValueId focal(const LossSite& site, Reduction reduction) {
   GraphWriter& g = site.graph;
-  const ValueId plain = with_logits(site, kEach);
+  const ValueId plain = with_logits(site, Reduction::kNone);
   const ValueId right = agreement(g, g.map("sigmoid", {site.output}), site.target);
   // Kept off 0, where the slope of a power below 1 is infinite.
   const ValueId rest = g.map("clamp_min", {g.map("rsub.Scalar", {right, 1.0}), 1e-12});
@@ -45,7 +45,7 @@ ValueId hinge(const LossSite& site, Reduction reduction) {
 }
 
 ValueId soft_margin(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "soft_margin_loss", {site.output, site.target, std::int64_t{reduction}}, reduction);
+  return loss_call(site, "soft_margin_loss", {site.output, site.target, to_arg(reduction)}, reduction);
 }
 
 }  // namespace

@@ -7,10 +7,9 @@ namespace {
 Arg or_none(ValueId id) { return id == kNoValue ? Arg() : Arg(id); }
 
 ValueId cross_entropy_by(const LossSite& site, Reduction reduction, const Arg& smoothing, ValueId weight) {
-  return loss_call(
-      site, "cross_entropy_loss",
-      {site.output, site.target, or_none(weight), std::int64_t{reduction}, site.options.ignore_index, smoothing},
-      reduction);
+  return loss_call(site, "cross_entropy_loss",
+                   {site.output, site.target, or_none(weight), to_arg(reduction), site.options.ignore_index, smoothing},
+                   reduction);
 }
 
 ValueId cross_entropy(const LossSite& site, Reduction reduction) {
@@ -18,23 +17,23 @@ ValueId cross_entropy(const LossSite& site, Reduction reduction) {
 }
 
 ValueId nll(const LossSite& site, Reduction reduction) {
-  return loss_call(
-      site, "nll_loss_nd",
-      {site.output, site.target, or_none(site.class_weight), std::int64_t{reduction}, site.options.ignore_index},
-      reduction);
+  return loss_call(site, "nll_loss_nd",
+                   {site.output, site.target, or_none(site.class_weight), to_arg(reduction), site.options.ignore_index},
+                   reduction);
 }
 
 // (1 - p)^gamma times the cross entropy, p being the target's probability: Lin et al., "Focal Loss for Dense Object
 // Detection" (ICCV 2017), eq. 5, for softmax instead of sigmoid; alpha is the class weight.
 ValueId focal(const LossSite& site, Reduction reduction) {
   GraphWriter& g = site.graph;
-  const ValueId plain = cross_entropy_by(site, kEach, 0.0, kNoValue);  // -log p
+  const ValueId plain = cross_entropy_by(site, Reduction::kNone, 0.0, kNoValue);  // -log p
   // 1 - p = -expm1(log p), kept off 0, where the slope of a power below 1 is infinite.
   const ValueId rest = g.map("clamp_min", {g.map("neg", {g.map("expm1", {g.map("neg", {plain})})}), 1e-12});
   const ValueId each = g.map("mul.Tensor", {g.map("pow.Tensor_Scalar", {rest, site.numbers.at(0)}), plain});
   const ValueId weighted = g.map("mul.Tensor", {each, site.position_weight});
-  if (reduction == kEach) return weighted;
-  return g.call("div.Tensor", {reduced(g, weighted, kSum), reduced(g, site.position_weight, kSum)}, {});
+  if (reduction == Reduction::kNone) return weighted;
+  return g.call("div.Tensor",
+                {reduced(g, weighted, Reduction::kSum), reduced(g, site.position_weight, Reduction::kSum)}, {});
 }
 
 }  // namespace

@@ -3,13 +3,11 @@
 
 #include <vector>
 
+#include "fusion/graph/reduction.hpp"
 #include "fusion/loss.hpp"
 #include "fusion/recipe/graph_writer.hpp"
 
 namespace hfta::fusion {
-
-/// ATen's numbers for the argument `reduction`.
-enum Reduction : std::int64_t { kEach = 0, kMean = 1, kSum = 2 };
 
 /// What a loss is written with.
 struct LossSite {
@@ -22,7 +20,7 @@ struct LossSite {
   ValueId position_weight = kNoValue;  ///< [N, ...]: counts_positions().
 };
 
-/// Writes the loss of every element or position (kEach), or their mean, with positions' weights where there are any.
+/// Writes the loss of every element or position (kNone), or their mean, with positions' weights where there are any.
 using WriteLoss = ValueId (*)(const LossSite& site, Reduction reduction);
 
 struct LossRow {
@@ -37,6 +35,8 @@ struct LossRow {
 
 /// `each`, or its mean as a number.
 [[nodiscard]] ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction);
+/// As an op's argument.
+[[nodiscard]] inline Arg to_arg(Reduction reduction) { return static_cast<std::int64_t>(reduction); }
 /// Calls an op that takes `reduction` among its arguments.
 [[nodiscard]] ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args,
                                 Reduction reduction);

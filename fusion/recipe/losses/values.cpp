@@ -5,20 +5,19 @@ namespace hfta::fusion {
 namespace {
 
 ValueId mse(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "mse_loss", {site.output, site.target, std::int64_t{reduction}}, reduction);
+  return loss_call(site, "mse_loss", {site.output, site.target, to_arg(reduction)}, reduction);
 }
 
 ValueId l1(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "l1_loss", {site.output, site.target, std::int64_t{reduction}}, reduction);
+  return loss_call(site, "l1_loss", {site.output, site.target, to_arg(reduction)}, reduction);
 }
 
 ValueId huber(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "huber_loss", {site.output, site.target, std::int64_t{reduction}, site.numbers.at(0)},
-                   reduction);
+  return loss_call(site, "huber_loss", {site.output, site.target, to_arg(reduction), site.numbers.at(0)}, reduction);
 }
 
 ValueId smooth_l1(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "smooth_l1_loss", {site.output, site.target, std::int64_t{reduction}, site.numbers.at(0)},
+  return loss_call(site, "smooth_l1_loss", {site.output, site.target, to_arg(reduction), site.numbers.at(0)},
                    reduction);
 }
 
@@ -42,8 +41,7 @@ ValueId poisson_nll(const LossSite& site, Reduction reduction) {
 }
 
 ValueId kl_div(const LossSite& site, Reduction reduction) {
-  return loss_call(site, "kl_div", {site.output, site.target, std::int64_t{reduction}, site.options.log_target},
-                   reduction);
+  return loss_call(site, "kl_div", {site.output, site.target, to_arg(reduction), site.options.log_target}, reduction);
 }
 
 }  // namespace
