@@ -139,29 +139,26 @@ void add_built_in(Graph& graph, const Recipe& recipe) {
   graph.evaluation = std::make_shared<const Graph>(std::move(own));
 }
 
-bool per_sample(const Shape& shape) { return !shape.empty() && shape[0] < 0; }
-
 void add_own(Graph& graph, const Recipe& recipe) {
   GraphWriter g(graph, recipe.dtype);
   const ValueId loss = graph.outputs.at(0);
+  const Shape shape = g.shape(loss);
   if (g.value(loss).dtype != recipe.dtype) refuse(g, loss, fmt::format("a loss of type {}", name_of(recipe.dtype)));
-  Objective objective{loss};
-  const bool each = per_sample(g.shape(loss));
+  const auto mean = [&] { return shape.empty() ? loss : reduced(g, loss, Reduction::kMean); };
   if (!recipe.loss_options.weighted) {
-    if (!g.shape(loss).empty()) objective.loss = reduced(g, loss, Reduction::kMean);
-  } else {
-    const ValueId given = graph.outputs.at(1);
-    const ValueId weight =
-        g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
-    objective.weight = reduced(g, weight, Reduction::kSum);
-    if (each && g.shape(weight) == g.shape(loss)) {
-      const ValueId sum = reduced(g, g.map("mul.Tensor", {loss, weight}), Reduction::kSum);
-      objective.loss = g.call("div.Tensor", {sum, objective.weight}, {});
-    } else if (!g.shape(loss).empty()) {
-      objective.loss = reduced(g, loss, Reduction::kMean);
-    }
+    graph.objective = Objective{mean()};
+    return;
   }
-  graph.objective = objective;
+  const ValueId given = graph.outputs.at(1);
+  const ValueId weight =
+      g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
+  const ValueId total = reduced(g, weight, Reduction::kSum);
+  const auto weighted_mean = [&] {
+    const ValueId sum = reduced(g, g.map("mul.Tensor", {loss, weight}), Reduction::kSum);
+    return g.call("div.Tensor", {sum, total}, {});
+  };
+  const bool by_element = !shape.empty() && g.shape(weight) == shape;
+  graph.objective = Objective{by_element ? weighted_mean() : mean(), total};
 }
 
 }  // namespace

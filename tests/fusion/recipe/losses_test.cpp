@@ -1,5 +1,6 @@
 // The table of losses, and the graphs that with_loss() makes of it. That the numbers are PyTorch's is for
 // tests/fusion/eager and tests/losses.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <optional>
@@ -233,6 +234,38 @@ TEST_CASE("a loss of the model is reduced to the batch's mean", "[losses]") {
   CHECK(graph.hypers.size() == 1);
   CHECK(graph.outputs == model.outputs);
   if (own_evaluation) CHECK(graph.evaluation->outputs == model.outputs);
+}
+
+TEST_CASE("a weight of the loss's shape weighs every element of it", "[losses]") {
+  struct Case {
+    Shape loss, weight;
+    bool by_element;
+  };
+  const Case tried = GENERATE(values<Case>({{{kBatch}, {kBatch}, true},
+                                            {{kBatch, 3}, {kBatch, 3}, true},
+                                            {{3}, {3}, true},
+                                            {{2, 3}, {2, 3}, true},
+                                            {{}, {}, false},
+                                            {{kBatch}, {}, false},
+                                            {{kBatch, 3}, {kBatch}, false},
+                                            {{3}, {kBatch}, false}}));
+  CAPTURE(to_text(tried.loss), to_text(tried.weight));
+  Graph model = model_of({kBatch, 3});
+  model.values[1].shape = tried.loss;
+  model.values[2].shape = tried.weight;
+  model.outputs = {1, 2};
+  Recipe recipe = recipe_of(Loss::kModel);
+  recipe.loss_options.weighted = true;
+  const Graph graph = with_loss(model, recipe);
+  const auto multiplies = [](const Node& node) {
+    return node.op == "aten::mul.Tensor" && node.args == std::vector<Arg>{ValueId{1}, ValueId{2}};
+  };
+  CHECK((std::count_if(graph.nodes.begin(), graph.nodes.end(), multiplies) == 1) == tried.by_element);
+  const auto makes_loss = [&](const Node& node) { return node.outputs == std::vector<ValueId>{graph.objective->loss}; };
+  const auto last = std::find_if(graph.nodes.begin(), graph.nodes.end(), makes_loss);
+  REQUIRE(last != graph.nodes.end());
+  const std::string wanted = tried.by_element ? "aten::div.Tensor" : tried.loss.empty() ? "aten::relu" : "aten::mean";
+  CHECK(last->op == wanted);
 }
 
 TEST_CASE("outputs that a loss cannot take are refused", "[losses]") {
