@@ -36,7 +36,7 @@ double double_of(const std::map<std::string, std::string>& counters, const char*
 std::map<std::string, std::string> counters_of(const SlotProgress& progress) {
   std::map<std::string, std::string> counters = {{"step", std::to_string(progress.step)},
                                                  {"epoch", std::to_string(progress.epoch)}};
-  if (progress.batches != progress.step) counters["batches"] = std::to_string(progress.batches);
+  if (progress.batches > progress.step) counters["batches"] = std::to_string(progress.batches);
   if (progress.accumulated != 0) counters["accumulated"] = std::to_string(progress.accumulated);
   if (progress.epoch_step > 0) {
     counters["epoch_step"] = std::to_string(progress.epoch_step);
