@@ -36,6 +36,14 @@ def net(seed=0, **sizes):
     return Net(**sizes)
 
 
+def bert(transformers, layers):
+    """A tiny BERT that classifies sequences of at most 16 of 50 tokens into 3 classes."""
+    torch.manual_seed(0)
+    config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=layers, num_attention_heads=2,
+                                     intermediate_size=32, max_position_embeddings=16, num_labels=3)
+    return transformers.BertForSequenceClassification(config)
+
+
 def points(count=240, inputs=6, classes=3, seed=1):
     """Points and the index of the largest of their first numbers."""
     x = torch.randn(count, inputs, generator=torch.Generator().manual_seed(seed))

@@ -3,7 +3,7 @@ import re
 import unittest
 
 import torch
-from support import Case, ht, tune
+from support import Case, bert, ht, tune
 from torch import nn
 from torch.nn import functional as F
 
@@ -75,11 +75,7 @@ class GraphLosses(Case):
         self.assertAlmostEqual(found, study.best.value, delta=1e-5 * max(1, found))
 
     def test_hugging_face(self):
-        transformers = self.need("transformers")
-        torch.manual_seed(0)
-        config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                                         intermediate_size=32, max_position_embeddings=16, num_labels=3)
-        module = transformers.BertForSequenceClassification(config)
+        module = bert(self.need("transformers"), layers=1)
         ids = torch.randint(1, 50, (120, 10))
         data = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids[:, 0] % 3}
         train, validation = ({name: value[part] for name, value in data.items()} for part in (slice(0, 90), slice(90, 120)))

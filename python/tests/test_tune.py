@@ -5,7 +5,7 @@ import unittest.mock
 
 import numpy as np
 import torch
-from support import SPACE, Case, ht, net, points, table, tune
+from support import SPACE, Case, bert, ht, net, points, table, tune
 from torch import nn
 from torch.nn import functional as F
 
@@ -81,11 +81,7 @@ class Models(Case):
         self.assertEqual(data["params.lr"][study.best.number], study.best.params["lr"])
 
     def test_hugging_face(self):
-        transformers = self.need("transformers")
-        torch.manual_seed(0)
-        config = transformers.BertConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-                                         intermediate_size=32, max_position_embeddings=16, num_labels=3)
-        module = transformers.BertForSequenceClassification(config)
+        module = bert(self.need("transformers"), layers=2)
         ids = torch.randint(1, 50, (120, 10), generator=torch.Generator().manual_seed(0))
         mask = torch.ones_like(ids)
         mask[::3, 7:] = 0

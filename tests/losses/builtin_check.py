@@ -8,10 +8,7 @@ Then every step's loss, in every way to run three slots: one by one, together, c
 """
 from __future__ import annotations
 
-import math
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +20,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
 
-from every_way import Steps, compare  # noqa: E402
+from every_way import Steps, check_all, compare  # noqa: E402
 from own_losses import draws, mlp, whole  # noqa: E402
 
 EPOCHS, TRAIN, VALIDATION, BATCH, RATE = 3, 27, 13, 8, 0.02
@@ -279,25 +276,5 @@ def check(case: Case, model_curve: str, folder: Path) -> tuple[float, str]:
     return max(worst, off), ways
 
 
-def main() -> int:
-    os.environ["HFTA_TUNE"] = sys.argv[1]
-    wanted = set(sys.argv[3:])
-    failed = 0
-    for case in cases():
-        if wanted and case.name not in wanted:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                worst, ways = check(case, sys.argv[2], Path(folder))
-            except Exception as error:  # noqa: BLE001: the others are tried, too
-                print(f"{case.name}: {error}", flush=True)
-                failed += 1
-                continue
-        failed += worst > 1e-9 or math.isnan(worst)
-        print(f"{case.name}: within {worst:.1e}{ways}", flush=True)
-    print(f"{failed} failed")
-    return failed > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_all(cases(), check))

@@ -1,15 +1,23 @@
-"""Follows the losses of single steps in every way to run an array: slot by slot, together, compiled."""
+"""What the checks of losses share: their command line, and the losses of single steps in every way to run an array: slot
+by slot, together, compiled."""
 from __future__ import annotations
 
 import json
+import math
+import os
 import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
 Steps = list[float]  # losses
+MOST = 1e-9  # what figures may differ by
 WAYS = {"chunk 1": {"chunk": 1}, "chunk 3": {"chunk": 3}, "compiled": {"chunk": 1, "compiled": True}}
 
 
@@ -36,3 +44,32 @@ def compare(spec: dict[str, object], model_curve: str, folder: Path, inputs: lis
                 off = abs(value - wanted[slot][step]) / max(1.0, abs(wanted[slot][step]))
                 worst = max(worst, off) if off == off else float("nan")
     return worst, "".join(refused)
+
+
+class Named(Protocol):
+    name: str
+
+
+Checked = TypeVar("Checked", bound=Named)
+
+
+def check_all(cases: Iterable[Checked], check: Callable[[Checked, str, Path], tuple[float, str]]) -> int:
+    """CHECK.py HFTA_TUNE MODEL_CURVE [NAME...]: checks the named cases, or all. `check` takes a case, MODEL_CURVE and an
+    empty folder, and gives the largest difference and what the ways to run say. The exit status: 1 if a case fails."""
+    os.environ["HFTA_TUNE"] = sys.argv[1]
+    wanted = set(sys.argv[3:])
+    failed = 0
+    for case in cases:
+        if wanted and case.name not in wanted:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                worst, ways = check(case, sys.argv[2], Path(folder))
+            except Exception as error:  # noqa: BLE001: the others are tried, too
+                print(f"{case.name}: {error}", flush=True)
+                failed += 1
+                continue
+        failed += worst > MOST or math.isnan(worst)
+        print(f"{case.name}: within {worst:.1e}{ways}", flush=True)
+    print(f"{failed} failed")
+    return int(failed > 0)

@@ -9,9 +9,9 @@ train once more with the gradients of 1, 2 and 4 batches accumulated.
 from __future__ import annotations
 
 import math
-import os
 import sys
-import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
 
-from every_way import Steps, compare  # noqa: E402
+from every_way import Steps, check_all, compare  # noqa: E402
 from own_losses import Data, Job, jobs  # noqa: E402
 
 RATE = 0.01
@@ -116,37 +116,37 @@ def serial(job: Job, numbers: dict[str, float], train: Data, validation: Data,
     return curve, steps
 
 
-def fused(job: Job, searched: str, train: Data, validation: Data, module: torch.nn.Module, folder: Path) -> list[Curve]:
+def fused(job: Job, train: Data, validation: Data, module: torch.nn.Module, folder: Path) -> list[Curve]:
     import hfta_tune as ht
 
     loss = {"output": "loss"} | ({"weight": job.weight} if job.weight else {})
-    optimizer = job.optimizer if searched == "lr" else {"name": job.optimizer, "lr": RATE}
-    study = ht.tune(module, train, {searched: ht.grid(GRIDS[searched])}, loss=loss, metrics=job.metrics,
+    optimizer = job.optimizer if job.searched == "lr" else {"name": job.optimizer, "lr": RATE}
+    study = ht.tune(module, train, {job.searched: ht.grid(GRIDS[job.searched])}, loss=loss, metrics=job.metrics,
                     metric="val_loss", optimizer=optimizer, epochs=EPOCHS, batch_size=job.batch, validation=validation,
                     shuffle=False, dtype="float64", width=3, method="grid", name=job.name, progress=False,
                     storage=folder / "losses.db")
     curves = study.curves()
-    by_value = {trial.params[searched]: curves[trial.number] for trial in study.trials}
+    by_value = {trial.params[job.searched]: curves[trial.number] for trial in study.trials}
     return [[{name: values[epoch] for name, values in by_value[value].items()} for epoch in range(EPOCHS)]
-            for value in GRIDS[searched]]
+            for value in GRIDS[job.searched]]
 
 
-def check(job: Job, searched: str, model_curve: str, folder: Path) -> tuple[float, str]:
+def check(job: Job, model_curve: str, folder: Path) -> tuple[float, str]:
     """The largest difference, relative to figures above 1; and what the executors say."""
     torch.manual_seed(1)
     module = job.module().double()
     state = {name: value.clone() for name, value in module.state_dict().items()}
     train, validation = job.data(TRAIN, 100), job.data(VALIDATION, 200)
-    found = fused(job, searched, train, validation, module, folder)
+    found = fused(job, train, validation, module, folder)
     worst = 0.0
-    slots = [serial(job, {searched: value}, train, validation, state) for value in GRIDS[searched]]
+    slots = [serial(job, {job.searched: value}, train, validation, state) for value in GRIDS[job.searched]]
     for (wanted, _), curve in zip(slots, found):
         for figures, given in zip(wanted, curve):
             if set(figures) != set(given):
                 raise AssertionError(f"{job.name}: found {sorted(given)}, wanted {sorted(figures)}")
             for name, value in figures.items():
                 worst = max(worst, abs(given[name] - value) / max(1.0, abs(value)))
-    if searched != "lr":
+    if job.searched != "lr":
         return worst, ""
     spec = {"model": str(next(folder.rglob("model.pt2"))), "loss": "model", "output": "loss", "batch": job.batch,
             "optimizer": job.optimizer, "slots": [{"lr": rate} for rate in GRIDS["lr"]],
@@ -158,26 +158,12 @@ def check(job: Job, searched: str, model_curve: str, folder: Path) -> tuple[floa
     return max(worst, off), ways
 
 
-def main() -> int:
-    os.environ["HFTA_TUNE"] = sys.argv[1]
-    wanted = set(sys.argv[3:])
-    failed = 0
-    for job, searched in ((job, searched) for job in jobs() for searched in GRIDS):
-        if wanted and job.name not in wanted or searched == "accumulate" and job.name not in ACCUMULATED:
-            continue
-        name = job.name if searched == "lr" else f"{job.name}, accumulating"
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                worst, ways = check(job, searched, sys.argv[2], Path(folder))
-            except Exception as error:  # noqa: BLE001: the others are tried, too
-                print(f"{name}: {error}", flush=True)
-                failed += 1
-                continue
-        failed += worst > 1e-9 or math.isnan(worst)
-        print(f"{name}: within {worst:.1e}{ways}", flush=True)
-    print(f"{failed} failed")
-    return failed > 0
+def all_jobs() -> Iterator[Job]:
+    for job in jobs():
+        yield job
+        if job.name in ACCUMULATED:
+            yield replace(job, name=f"{job.name}-accumulating", searched="accumulate")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_all(all_jobs(), check))

@@ -23,6 +23,7 @@ class Job:
     optimizer: str = "adam"
     batch: int = 8
     frozen: list[str] = field(default_factory=list)
+    searched: str = "lr"  # what differs between the slots
 
 
 def draws(seed: int) -> Callable[..., Tensor]:
