@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "base/text.hpp"
 #include "engine/config/keys.hpp"
 #include "search/methods.hpp"
@@ -30,15 +33,35 @@ std::string searched_cell(const Key& key) {
   return "";
 }
 
+// The anchor of a section's heading.
+std::string anchor(std::string section) {
+  std::erase_if(section, [](char c) { return c == '.' || c == '*'; });
+  return "#" + section;
+}
+
+// One row for all keys that repeat another section.
+std::string repeated_row(const std::string& names, const Key& key) {
+  return fmt::format("| {} | as in [`{}`]({}) | {} | {} | The same as there. |\n", names, key.repeats,
+                     anchor(key.repeats), cell(default_cell(key)), searched_cell(key));
+}
+
 std::string section_table(const std::string& section) {
   std::string out = fmt::format("\n## {}\n\n", section.empty() ? "Top level" : "`" + section + "`");
   out += "| key | value | default | `${name}` | meaning |\n|---|---|---|---|---|\n";
+  std::vector<std::string> repeated;
+  const Key* repeating = nullptr;
   for (const std::string& name : keys_of(section)) {
     const Key& key = *find_key(section.empty() ? name : section + "." + name);
+    if (!key.repeats.empty()) {
+      repeated.push_back("`" + name + "`");
+      repeating = &key;
+      continue;
+    }
     const std::string only = key.only.empty() ? "" : fmt::format(" Only of {}.", join(key.only));
     out += fmt::format("| `{}` | {} | {} | {} | {}{} |\n", name, cell(wanted_text(key)), cell(default_cell(key)),
                        searched_cell(key), cell(key.sentence), only);
   }
+  if (repeating != nullptr) out += repeated_row(join(repeated), *repeating);
   return out;
 }
 

@@ -42,6 +42,9 @@ struct Key {
   Searched searched = Searched::kNo;
   const char* wanted = nullptr;  ///< Instead of what type and bounds say.
   std::string sentence = {};
+  /// The section whose key of the same name it repeats, but for the default; "": none. All that repeat a section have
+  /// one row of the reference page, and so one default.
+  std::string repeats = {};
 };
 
 /// In the order of the reference page.

@@ -97,10 +97,12 @@ std::vector<Key> group_keys() {
        .least = 0,
        .searched = Searched::kPerSlot,
        .sentence = "Instead of lr: the optimizer's lr times this."}};
+  const std::size_t own = keys.size();
   for (const fusion::HyperField& field : fusion::hyper_fields()) {
     if (std::string_view(field.name) == "beta1") keys.push_back(betas_key(section, fallback));
     keys.push_back(key_of(section, field, fallback));
   }
+  for (std::size_t i = own; i < keys.size(); ++i) keys[i].repeats = kOptimizer;
   return keys;
 }
 

@@ -32,6 +32,25 @@ TEST_CASE("docs/config.md has the tables of the keys") {
   CHECK(page.find(configuration::key_reference()) != std::string::npos);
 }
 
+TEST_CASE("keys that have one row together repeat those of another section, and have one default") {
+  const Key* first = nullptr;
+  for (const Key& key : all_keys()) {
+    if (key.repeats.empty()) continue;
+    INFO(key.path);
+    if (first == nullptr) first = &key;
+    CHECK(key.repeats == first->repeats);
+    CHECK(key.fallback == first->fallback);
+    CHECK(key.searched == first->searched);
+    const Key* there = configuration::find_key(key.repeats + key.path.substr(key.path.rfind('.')));
+    REQUIRE(there != nullptr);
+    CHECK(wanted_text(key) == wanted_text(*there));
+    CHECK(key.only == there->only);
+    CHECK(key.searched == there->searched);
+    CHECK(key.sentence == there->sentence);
+  }
+  CHECK(first != nullptr);
+}
+
 // A config in which the section of `key` is read, with all its keys.
 std::string config_for(const Key& key) {
   std::vector<Change> changes;
