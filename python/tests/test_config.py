@@ -81,6 +81,17 @@ class Places(unittest.TestCase):
         self.assertEqual(tree["model"]["bind"], {"drop.p": "${drop.p}"})
         self.assertEqual(sorted(tree["parameters"]), ["batch_size", "betas.0", "drop.p", "lr"])
 
+    def test_inline_in_groups(self):
+        groups = [{"params": ["*.bias", "*norm*"], "weight_decay": 0, "betas": [ht.uniform(0.8, 0.95), 0.999]},
+                  {"params": "head", "lr": ht.log_uniform(1e-4, 1)}, {"params": "stem", "lr_scale": "${scale}"}]
+        tree = build({"scale": ht.choice([0.1, 1])}, optimizer={"name": "adamw", "lr": ht.log_uniform(1e-4, 1), "groups": groups})
+        self.assertEqual(tree["train"]["optimizer"], {"name": "adamw", "lr": "${lr}", "groups": [
+            {"params": ["*.bias", "*norm*"], "weight_decay": 0, "betas": ["${groups.0.betas.0}", 0.999]},
+            {"params": "head", "lr": "${groups.1.lr}"}, {"params": "stem", "lr_scale": "${scale}"}]})
+        self.assertEqual(sorted(tree["parameters"]), ["groups.0.betas.0", "groups.1.lr", "lr", "scale"])
+        self.assertEqual(build({"lr": 1}, optimizer={"name": "sgd", "groups": groups[:0]})["train"]["optimizer"],
+                         {"name": "sgd", "lr": "${lr}", "groups": []})
+
     def test_inline_name_of_an_optimizer(self):
         tree = build(optimizer={"name": ht.choice(["sgd", "adam"]), "lr": 0.1})
         self.assertEqual(tree["train"]["optimizer"], {"name": "${optimizer}", "lr": 0.1})

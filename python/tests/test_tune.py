@@ -1,5 +1,6 @@
 """Whole studies: models of several kinds, and that the best module gives the value that the study reports."""
 import math
+import re
 import unittest
 import unittest.mock
 
@@ -182,6 +183,23 @@ class Calls(Case):
         text = (self.folder / "study.db.inputs" / "mine.yaml").read_text()
         for words in ["shuffle: once", "metrics: [accuracy]", "startup_trials: 2", "width: 2", "select: best"]:
             self.assertIn(words, text)
+
+    def test_parameter_groups(self):
+        groups = [{"params": "*.bias", "weight_decay": 0, "lr": ht.grid([0.0, 0.01])}, {"params": ["head"], "lr_scale": 0}]
+        module = net()
+        study = tune(self.folder, module, space={}, optimizer={"name": "adamw", "lr": 0.01, "weight_decay": 0.5, "groups": groups},
+                     trials=None)
+        self.assertEqual({trial.params["groups.0.lr"] for trial in study.trials}, {0.0, 0.01})  # side by side
+        for trial in study.trials:
+            weights = study.weights(trial.number)
+            moved = {name: not torch.equal(value, module.state_dict()[name]) for name, value in weights.items()}
+            bias = trial.params["groups.0.lr"] > 0
+            self.assertEqual(moved, {"hidden.weight": True, "hidden.bias": bias, "head.weight": False, "head.bias": bias})
+        for group, words in [({"params": "tail"}, "groups.0.params: found no parameter 'tail'"),
+                             ({"params": "head", "momentum": 0.9}, "groups.0.momentum: found a key of sgd, rmsprop"),
+                             ({"lr": 0.1}, "groups.0.params: found nothing")]:
+            with self.subTest(words), self.assertRaisesRegex(ht.ConfigError, re.escape(words)):
+                tune(self.folder, optimizer={"name": "adamw", "groups": [group]})
 
     def test_a_grid(self):
         space = {"lr": ht.grid([0.01, 0.1]), "batch_size": ht.grid([16, 32, 48])}

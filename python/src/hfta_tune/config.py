@@ -157,9 +157,12 @@ def _name_inline(tree: Tree, parameters: Tree, space: Mapping[str, Any]) -> None
 
 
 def _short_name(place: Place) -> str:
+    """`lr`, `betas.0`; `loss` for its name; in a list of maps also which of them: `groups.1.lr`."""
+    if place[-1] == "name" and len(place) > 1 and isinstance(place[-2], str):
+        return place[-2]
     words = [index for index, key in enumerate(place) if isinstance(key, str)]
-    last = place[words[-1]:]
-    return place[-2] if last == ("name",) and len(place) > 1 else ".".join(map(str, last))
+    first = next((index for index in words[:-1] if isinstance(place[index + 1], int)), words[-1])
+    return ".".join(map(str, place[first:]))
 
 
 def _at(tree: Any, place: Place) -> Any:
