@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "engine/report/confusion.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
 
@@ -45,15 +46,29 @@ ordered_json to_json(const trials::Params& params) {
   return out;
 }
 
-ordered_json to_json(const Trial& trial) {
-  ordered_json metrics = ordered_json::object();
-  if (!trial.epochs.empty()) {
-    for (const auto& [name, value] : trial.epochs.back().metrics) metrics[name] = number(value);
+ordered_json to_json(const ConfusionMatrix& matrix) {
+  ordered_json rows = ordered_json::array();
+  for (const std::vector<double>& row : matrix) {
+    rows.push_back(ordered_json::array());
+    for (const double count : row) rows.back().push_back(number(count));
   }
+  return rows;
+}
+
+// Of a trial's last epoch, but for confusion matrices.
+std::map<std::string, double> last_metrics(const ReportInput& input, const Trial& trial) {
+  if (trial.epochs.empty()) return {};
+  return split(trial.epochs.back().metrics, input.metric).numbers;
+}
+
+ordered_json to_json(const ReportInput& input, const Trial& trial) {
+  ordered_json metrics = ordered_json::object();
+  for (const auto& [name, value] : last_metrics(input, trial)) metrics[name] = number(value);
   ordered_json out = {{"number", trial.number},       {"state", trials::name_of(trial.state)},
                       {"value", number(trial.value)}, {"params", to_json(latest_params(trial))},
                       {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
                       {"metrics", std::move(metrics)}};
+  for (const auto& [set, matrix] : confusion_of(input, trial)) out["confusion_matrix"][set] = to_json(matrix);
   if (!trial.reason.empty()) out["reason"] = trial.reason;
   if (trial.copies.empty()) return out;
   out["drawn"] = to_json(trial.params);
@@ -123,13 +138,20 @@ std::vector<std::string> param_names(const std::vector<Trial>& trials) {
   return names;
 }
 
-std::set<std::string> metric_names(const std::vector<Trial>& trials) {
+std::set<std::string> metric_names(const ReportInput& input) {
   std::set<std::string> names;
-  for (const Trial& trial : trials) {
-    if (trial.epochs.empty()) continue;
-    for (const auto& [name, value] : trial.epochs.back().metrics) names.insert(name);
+  for (const Trial& trial : input.trials) {
+    for (const auto& [name, value] : last_metrics(input, trial)) names.insert(name);
   }
   return names;
+}
+
+std::set<std::string> confusion_sets(const ReportInput& input) {
+  std::set<std::string> sets;
+  for (const Trial& trial : input.trials) {
+    for (const auto& [set, matrix] : confusion_of(input, trial)) sets.insert(set);
+  }
+  return sets;
 }
 
 }  // namespace
@@ -137,11 +159,13 @@ std::set<std::string> metric_names(const std::vector<Trial>& trials) {
 std::string report_json(const ReportInput& input, std::optional<int> top) {
   ordered_json best = nullptr;
   if (const Trial* trial = trials::best_of(input.trials, input.goal)) {
-    best = to_json(*trial);
-    for (const auto& [name, value] : trial->test_metrics) best["metrics"][name] = number(value);
+    best = to_json(input, *trial);
+    const SplitMetrics tested = split(trial->test_metrics, input.metric);
+    for (const auto& [name, value] : tested.numbers) best["metrics"][name] = number(value);
+    for (const auto& [set, matrix] : tested.matrices) best["confusion_matrix"][set] = to_json(matrix);
   }
   ordered_json list = ordered_json::array();
-  for (const Trial* trial : chosen(input, top)) list.push_back(to_json(*trial));
+  for (const Trial* trial : chosen(input, top)) list.push_back(to_json(input, *trial));
   return dump({{"study", input.study},
                {"metric", input.metric},
                {"direction", name_of(input.goal)},
@@ -154,10 +178,11 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
 
 std::string report_csv(const ReportInput& input, std::optional<int> top) {
   const std::vector<std::string> params = param_names(input.trials);
-  const std::set<std::string> metrics = metric_names(input.trials);
+  const std::set<std::string> metrics = metric_names(input), confusion = confusion_sets(input);
   std::vector<std::string> header = {"number", "state", "value", "epochs", "duration_s"};
   for (const std::string& name : params) header.push_back(spreadsheet_cell("params." + name));
   for (const std::string& name : metrics) header.push_back(spreadsheet_cell("metrics." + name));
+  for (const std::string& set : confusion) header.push_back(spreadsheet_cell("confusion_matrix." + set));
   header.emplace_back("reason");
   std::string out = csv_line(header);
   for (const Trial* trial : chosen(input, top)) {
@@ -168,13 +193,15 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
       const auto found = std::find_if(latest.begin(), latest.end(), [&](const auto& p) { return p.first == name; });
       cells.push_back(found == latest.end() ? "" : spreadsheet_cell(trials::to_text(found->second)));
     }
+    const std::map<std::string, double> last = last_metrics(input, *trial);
     for (const std::string& name : metrics) {
-      std::optional<double> value;
-      if (!trial->epochs.empty()) {
-        const auto& last = trial->epochs.back().metrics;
-        if (const auto found = last.find(name); found != last.end()) value = found->second;
-      }
-      cells.push_back(cell(value));
+      const auto found = last.find(name);
+      cells.push_back(found == last.end() ? "" : shortest(found->second));
+    }
+    const std::map<std::string, ConfusionMatrix> matrices = confusion_of(input, *trial);
+    for (const std::string& set : confusion) {
+      const auto found = matrices.find(set);
+      cells.push_back(found == matrices.end() ? "" : to_text(found->second));
     }
     cells.push_back(spreadsheet_cell(trial->reason));
     out += csv_line(cells);

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
 namespace {
+
+using nlohmann::json;
 
 int place(trials::State state) {
   switch (state) {
@@ -28,6 +31,13 @@ int place(trials::State state) {
   return 4;
 }
 
+// Of a record as engine/driver/study.cpp packs it; a study that Optuna made has none.
+bool selects_best(const std::string& config_json) {
+  const json packed = json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+  const json::json_pointer select("/config/metric/select");
+  return packed.is_object() && packed.contains(select) && packed.at(select) == "best";
+}
+
 }  // namespace
 
 ReportInput read_report(storage::Store& store, const std::string& study) {
@@ -40,6 +50,7 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
   }
   ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal,
                     store.trials(study, storage::Store::Damage::kMark)};
+  input.select_best = selects_best(record->config_json);
   for (const trials::Trial& trial : input.trials) {
     if (storage::Store::is_marked(trial))
       input.damage.push_back(fmt::format("trial {}: {}", trial.number, trial.reason));

@@ -31,6 +31,7 @@ struct ReportInput {
   std::optional<Occupancy> occupancy = {};            ///< Absent without rounds.
   std::optional<Runner> runner = {};  ///< The process that ran the study last; unset if none has, or if not requested.
   std::vector<std::string> damage = {};  ///< What is not as it was written, a line each; see Store::Damage.
+  bool select_best = false;              ///< metric.select: a trial's value is its best epoch's, not its last one's.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
@@ -47,8 +48,8 @@ struct ReportInput {
 [[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal,
                                                        const std::string& metric);
 
-/// For people: counts, who runs the study, the best COMPLETE trial with its parameters and test metrics, while trials
-/// are RUNNING the best so far, the `top` best trials in columns, and how the slots were used.
+/// For people: counts, who runs the study, the best COMPLETE trial with its parameters, test metrics and confusion
+/// matrices, while trials are RUNNING the best so far, the `top` best trials in columns, and how the slots were used.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
 /// One object: study, metric, direction, counts, best, runner, occupancy, trials (by number; with `top` the best so

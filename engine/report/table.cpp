@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/report/columns.hpp"
+#include "engine/report/confusion.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
 
@@ -71,10 +72,12 @@ std::string best_text(const ReportInput& input) {
       fmt::format("best: {} {} (trial {}", printable(input.metric), value_text(*best->value), best->number);
   if (!best->epochs.empty()) text += fmt::format(", {} epochs", best->epochs.back().epoch);
   text += fmt::format(")\n  with {}\n", params_text(latest_params(*best)));
-  if (best->test_metrics.empty()) return text;
   std::vector<std::string> words;
-  for (const auto& [name, value] : best->test_metrics) words.push_back(printable(name) + " " + value_text(value));
-  return text + "  test: " + join(words) + "\n";
+  for (const auto& [name, value] : split(best->test_metrics, input.metric).numbers) {
+    words.push_back(printable(name) + " " + value_text(value));
+  }
+  if (!words.empty()) text += "  test: " + join(words) + "\n";
+  return text + confusion_text(input, *best);
 }
 
 // While trials are RUNNING: the best that any trial but a failed one came to, where that is not the best COMPLETE one.

@@ -257,6 +257,33 @@ class Results(Case):
                 self.assertEqual(len(values), 3)
                 self.assertEqual(values[-1], trial.metrics[metric])
 
+    def test_confusion_matrix(self):
+        validation, test = points(60, seed=2), points(30, seed=3)
+        study = tune(self.folder, name="confused", metrics=["accuracy", "confusion_matrix"], metric="val_accuracy", select="best",
+                     epochs=8, space={"lr": ht.log_uniform(1e-2, 1)}, validation=validation, test=test)
+
+        def counted(module, data):
+            matrix = np.zeros((3, 3), np.int64)
+            with torch.no_grad():
+                np.add.at(matrix, (data[1].numpy(), module(data[0]).argmax(1).numpy()), 1)
+            return matrix
+
+        for trial in study.trials:
+            found = study.confusion_matrix(trial.number)
+            np.testing.assert_array_equal(found, counted(study.best_module(trial.number), validation))
+            self.assertAlmostEqual(found.trace() / 60, trial.value, delta=1e-9)
+            self.assertFalse([name for name in trial.metrics if "confusion" in name])
+        np.testing.assert_array_equal(study.confusion_matrix(), study.confusion_matrix(study.best.number))
+        np.testing.assert_array_equal(study.confusion_matrix(of="test"), counted(study.best_module(), test))
+        self.assertEqual(study.confusion_matrix(study.best.number, of="test").sum(), 30)
+        self.assertEqual(study.confusion_matrix().dtype, np.int64)
+        other = next(trial.number for trial in study.trials if trial.number != study.best.number)
+        for call, words in [(lambda: study.confusion_matrix(other, of="test"), "no confusion matrix 'test', wanted one of .'val'"),
+                            (lambda: study.confusion_matrix(99), "trial 99"),
+                            (self.study.confusion_matrix, "metrics=..confusion_matrix")]:
+            with self.subTest(words), self.assertRaisesRegex(ht.HftaError, words):
+                call()
+
     def test_other_trials(self):
         order = sorted(self.study.trials, key=lambda trial: trial.value)
         second = self.study.best_module(order[1].number).state_dict()

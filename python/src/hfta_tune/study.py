@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Union
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -29,6 +30,7 @@ class Trial:
     metrics: Dict[str, float] = field(repr=False)  # of its last epoch; of the best trial also test_*
     duration_s: Optional[float] = field(repr=False, default=None)
     reason: Optional[str] = None       # why it failed
+    confusion: Dict[str, List[List[Optional[float]]]] = field(repr=False, default_factory=dict)  # Study.confusion_matrix
 
 
 class Study:
@@ -102,6 +104,22 @@ class Study:
                 values.append(math.nan if value is None else value)
         return dict(sorted(curves.items()))
 
+    def confusion_matrix(self, number: Optional[int] = None, of: str = "val") -> "np.ndarray":
+        """[C, C] counts by true class (row) and predicted class (column): of the best trial, or of trial `number`.
+
+        They are of the epoch that the trial's value and its kept weights are of. `of`: "val", or, of the best trial of a
+        finished study, "test". Throws HftaError where there is none: `confusion_matrix` was not among the metrics.
+        """
+        trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
+        matrices = {} if trial is None else trial.confusion
+        if trial is not None and self._best is not None and trial.number == self._best.number:
+            matrices = self._best.confusion  # with that of the test set
+        if of not in matrices:
+            raise HftaError(f"study {self.name}: trial {trial.number if trial else number} has no confusion matrix '{of}', wanted "
+                            f"one of {list(matrices)}" + ("" if matrices else ': metrics=["confusion_matrix"] records it'))
+        counts = np.array([[math.nan if count is None else count for count in row] for row in matrices[of]])
+        return counts.astype(np.int64) if np.equal(np.mod(counts, 1), 0).all() else counts
+
     def dataframe(self) -> Any:
         """The trials as a pandas DataFrame, by number: state, value, epochs, duration_s, reason, `params.*`, `metrics.*`.
 
@@ -146,4 +164,4 @@ def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = No
 def _trial(entry: Dict[str, Any]) -> Trial:
     return Trial(entry["number"], entry["state"], entry["value"], entry["params"], entry["epochs"],
                  {name: math.nan if value is None else value for name, value in entry["metrics"].items()},
-                 entry.get("duration_s"), entry.get("reason"))
+                 entry.get("duration_s"), entry.get("reason"), entry.get("confusion_matrix", {}))
