@@ -13,10 +13,26 @@
 
 namespace hfta::fusion {
 
-enum class DType { kFloat32, kFloat64, kInt64, kFloat16, kBFloat16, kInt32, kInt16, kInt8, kUInt8, kBool };
+enum class DType {
+  kFloat32,
+  kFloat64,
+  kInt64,
+  kFloat16,
+  kBFloat16,
+  kInt32,
+  kInt16,
+  kInt8,
+  kUInt8,
+  kBool,
+  kComplex64,   ///< Two float32: the real and the imaginary part.
+  kComplex128,  ///< Two float64.
+};
 
 [[nodiscard]] const char* name_of(DType dtype);
-[[nodiscard]] bool is_floating(DType dtype);
+[[nodiscard]] bool is_floating(DType dtype);  ///< Complex numbers are not.
+[[nodiscard]] bool is_complex(DType dtype);
+/// The type of a complex number's parts; others are themselves.
+[[nodiscard]] DType part_of(DType dtype);
 /// Bytes of one element.
 [[nodiscard]] std::int64_t size_of(DType dtype);
 
@@ -53,10 +69,16 @@ struct ArrayDevice {
   bool operator==(const ArrayDevice&) const = default;
 };
 
+/// A complex number.
+struct Complex {
+  double real = 0, imag = 0;
+  bool operator==(const Complex&) const = default;
+};
+
 /// An argument of an ATen call. monostate is None.
 using Arg =
     std::variant<std::monostate, ValueId, std::vector<ValueId>, std::int64_t, double, bool, std::vector<std::int64_t>,
-                 HyperRef, std::string, std::vector<double>, std::vector<Size>, DType, ArrayDevice>;
+                 HyperRef, std::string, std::vector<double>, std::vector<Size>, DType, ArrayDevice, Complex>;
 
 // ValueId is int and so distinct from std::int64_t: Arg(ValueId{3}) is a value, Arg(std::int64_t{3}) a number.
 
@@ -103,6 +125,12 @@ struct Weight {
   ValueId value = 0;
   std::shared_ptr<const StoredTensor> stored;  ///< First values, kStored and kJittered; of any dtype.
   std::vector<std::string> tied;               ///< Other names that it has in a state dict.
+  /// A complex tensor of the model, held as torch.optim sees it: pairs of a real and an imaginary part along one more
+  /// dimension, the last. `stored` has the complex numbers.
+  bool pairs = false;
+
+  /// As the model has it.
+  [[nodiscard]] Shape model_shape() const;
 };
 
 /// A tensor, or a number (sizes computed from N).
@@ -160,7 +188,7 @@ struct Graph {
   /// A text that is equal for two graphs exactly if they can train side by side in one array: everything but `hypers`'
   /// values, `where` and stored values.
   [[nodiscard]] std::string signature() const;
-  /// Number of trained parameters.
+  /// Number of trained parameters; a complex one counts once.
   [[nodiscard]] std::int64_t parameter_count() const;
 };
 

@@ -1,5 +1,6 @@
 #include "fusion/cpu/compile.hpp"
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -67,6 +68,12 @@ void refuse_empty(LoweringContext& site) {
   }
 }
 
+bool has_complex(const Graph& graph, const std::vector<ValueId>& values) {
+  return std::any_of(values.begin(), values.end(), [&](ValueId id) {
+    return id != kNoValue && is_complex(graph.values[static_cast<std::size_t>(id)].dtype);
+  });
+}
+
 void compile_op(LoweringContext& site) {
   const Graph& graph = site.b.graph();
   const Node& node = site.node();
@@ -75,6 +82,7 @@ void compile_op(LoweringContext& site) {
   const std::string op = counts ? node.op : out_of_place(node.op);
   const Compile compile = find_compiler(op);
   if (compile == nullptr) site.fail("it has no compiler");
+  if (has_complex(graph, inputs_of(node)) || has_complex(graph, node.outputs)) site.fail("it has complex numbers");
   if (!counts && overwrites(node.op) && seen_later(graph, site.position()))
     site.fail("it writes what is read elsewhere");
   if (!only_moves(op)) refuse_empty(site);

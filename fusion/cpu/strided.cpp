@@ -117,6 +117,9 @@ Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {
     case DType::kFloat16:
     case DType::kBFloat16:
       break;
+    case DType::kComplex64:
+    case DType::kComplex128:
+      throw ShapeError("found complex numbers");
   }
   // Two bytes each, whatever they mean; nothing that is added up is of these.
   if (add) throw ShapeError("found a sum of a dtype that is not computed with");

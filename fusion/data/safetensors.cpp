@@ -22,8 +22,8 @@ constexpr std::uint64_t kHeaderLimit = 16u << 20;
 
 std::uint64_t element_size(const std::string& dtype) {
   static const std::map<std::string, std::uint64_t> sizes = {
-      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2},
-      {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},  {"U8", 1},  {"BOOL", 1}};
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},  {"I16", 2},
+      {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},  {"U8", 1},  {"BOOL", 1}, {"C64", 8}};
   const auto it = sizes.find(dtype);
   if (it == sizes.end()) malformed("unknown dtype '" + dtype + "'");
   return it->second;
@@ -160,6 +160,10 @@ const char* safetensors_name(DType dtype) {
       return "U8";
     case DType::kBool:
       return "BOOL";
+    case DType::kComplex64:
+      return "C64";
+    case DType::kComplex128:
+      return "";  // the format has none
   }
   return "";
 }

@@ -40,8 +40,12 @@ StoredArray array_of(const SafetensorsHeader& header, const std::shared_ptr<cons
     for (const TensorPlace& tensor : header.tensors) names.push_back(tensor.name);
     fail_at(place, fmt::format("found no array '{}'{}", printable(name), suggestion(name, names)));
   }
-  // The header's parser knows no other types.
-  NumberLayout layout{kTypes.at(found->dtype), false, false, found->shape, 0};
+  const auto type = kTypes.find(found->dtype);
+  if (type == kTypes.end()) {
+    fail_at(place, fmt::format("{}: found complex numbers ({}), wanted real ones: store the parts as [..., 2]",
+                               printable(name), found->dtype));
+  }
+  NumberLayout layout{type->second, false, false, found->shape, 0};
   layout.elements = (found->end - found->begin) / layout.type.width;
   return read_numbers(layout, file, found->begin, use, place + ": " + printable(name));
 }

@@ -43,6 +43,10 @@ c10::IValue literal(const Arg& arg, const c10::TypePtr& type, const at::Device& 
     return *whole;
   }
   if (const auto* number = std::get_if<double>(&arg)) return number_as(*number, type);
+  if (const auto* number = std::get_if<Complex>(&arg)) {
+    const c10::IValue complex = c10::complex<double>(number->real, number->imag);
+    return type->kind() == TypeKind::TensorType ? c10::IValue(wrapped_number(complex)) : complex;
+  }
   if (const auto* flag = std::get_if<bool>(&arg)) {
     return type->kind() == TypeKind::TensorType ? c10::IValue(wrapped_number(*flag)) : c10::IValue(*flag);
   }
@@ -91,6 +95,8 @@ at::Tensor wrapped_number(const c10::IValue& number) {
     wrapped = at::scalar_tensor(number.toInt(), at::kLong);
   } else if (number.isBool()) {
     wrapped = at::scalar_tensor(number.toBool(), at::kBool);
+  } else if (number.isComplexDouble()) {
+    wrapped = at::scalar_tensor(number.toComplexDouble(), at::kComplexDouble);
   } else {
     wrapped = at::scalar_tensor(number.toDouble(), at::kDouble);
   }

@@ -37,7 +37,7 @@ std::vector<ParameterSlots> Chunk::take_gradients(bool keep) {
     at::Tensor& leaf = leaves[trained[k]];
     if (!leaf.grad().defined()) continue;
     ParameterSlots p = parameters[k];
-    p.gradient = leaf.grad().contiguous().view(p.weight.sizes());
+    p.gradient = leaf.grad().resolve_neg().contiguous().view(p.weight.sizes());
     if (keep) kept_gradients[k] = p.gradient.clone();
     leaf.mutable_grad().reset();
     reached.push_back(std::move(p));

@@ -228,7 +228,7 @@ std::vector<at::Tensor> Program::run(std::span<const ValueEnv* const> shared, st
   for (const Instruction& instruction : second_) execute(instruction, values, context);
   std::vector<at::Tensor> results;
   for (const ValueId id : graph_.outputs) {
-    at::Tensor result = values[static_cast<std::size_t>(id)].toTensor();
+    at::Tensor result = values[static_cast<std::size_t>(id)].toTensor().resolve_neg();
     // Sums over a set begin in float32.
     if (precision_ == Precision::kBfloat16 && result.scalar_type() == at::kBFloat16) result = result.to(at::kFloat);
     results.push_back(context.slots > 0 && !is_own(id) ? with_slots(result, context.slots) : result);

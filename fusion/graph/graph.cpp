@@ -46,6 +46,7 @@ std::string signature_of(const Arg& arg) {
         }
         if constexpr (std::is_same_v<T, DType>) return std::string("t") + name_of(a);
         if constexpr (std::is_same_v<T, ArrayDevice>) return "device";
+        if constexpr (std::is_same_v<T, Complex>) return fmt::format("c{},{}", shortest(a.real), shortest(a.imag));
       },
       arg);
 }
@@ -90,6 +91,10 @@ const char* name_of(DType dtype) {
       return "uint8";
     case DType::kBool:
       return "bool";
+    case DType::kComplex64:
+      return "complex64";
+    case DType::kComplex128:
+      return "complex128";
   }
   return "?";
 }
@@ -98,8 +103,18 @@ bool is_floating(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
+bool is_complex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
+
+DType part_of(DType dtype) {
+  if (dtype == DType::kComplex64) return DType::kFloat32;
+  return dtype == DType::kComplex128 ? DType::kFloat64 : dtype;
+}
+
 std::int64_t size_of(DType dtype) {
   switch (dtype) {
+    case DType::kComplex128:
+      return 16;
+    case DType::kComplex64:
     case DType::kFloat64:
     case DType::kInt64:
       return 8;
@@ -139,6 +154,8 @@ std::string BatchLimits::broken_by(std::int64_t n) const {
   return broken == conditions.end() ? "" : *broken;
 }
 
+Shape Weight::model_shape() const { return pairs && !shape.empty() ? Shape(shape.begin(), shape.end() - 1) : shape; }
+
 std::string Graph::signature() const {
   std::string out = "inputs " + list_text(inputs) + " outputs " + list_text(outputs) + "\n";
   if (objective) out += fmt::format("objective v{} v{}\n", objective->loss, objective->weight);
@@ -157,7 +174,7 @@ std::int64_t Graph::parameter_count() const {
   std::int64_t total = 0;
   for (const Weight& weight : weights) {
     if (!weight.trained) continue;
-    total += elements_of(weight.shape, 1);
+    total += elements_of(weight.model_shape(), 1);
   }
   return total;
 }

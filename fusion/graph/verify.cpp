@@ -73,10 +73,13 @@ class Verifier {
     for (const std::int64_t size : weight.shape) {
       if (size < 0) differs(to_text(weight.shape), "sizes that do not depend on the batch");
     }
+    if (weight.pairs && (!is_floating(weight.dtype) || weight.shape.empty() || weight.shape.back() != 2)) {
+      differs(text(weight.shape, weight.dtype), "pairs of real numbers");
+    }
     if (weight.stored == nullptr) return;
     const auto bytes = static_cast<std::int64_t>(weight.stored->bytes.size());
-    const std::int64_t wanted = elements_of(weight.shape, 1) * size_of(weight.stored->dtype);
-    if (weight.stored->shape != weight.shape) {
+    const std::int64_t wanted = elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype);
+    if (weight.stored->shape != weight.model_shape() || is_complex(weight.stored->dtype) != weight.pairs) {
       differs(text(weight.stored->shape, weight.stored->dtype), text(weight.shape, weight.dtype));
     }
     if (bytes != wanted) differs(fmt::format("{} bytes", bytes), fmt::format("{}", wanted));

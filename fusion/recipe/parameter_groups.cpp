@@ -45,7 +45,7 @@ std::vector<std::int64_t> group_sizes(const std::vector<ParameterGroup>& groups,
   std::vector<std::int64_t> sizes(groups.size() + 1);
   for (std::size_t i = 0; i < of.size(); ++i) {
     const Weight& weight = graph.weights[i];
-    if (weight.trained) sizes[static_cast<std::size_t>(of[i])] += elements_of(weight.shape, 1);
+    if (weight.trained) sizes[static_cast<std::size_t>(of[i])] += elements_of(weight.model_shape(), 1);
   }
   return sizes;
 }

@@ -16,6 +16,16 @@ namespace {
                                               to_text(graph.shape(id)), wanted));
 }
 
+// What losses and metrics take.
+void check_real(Graph model, const Recipe& recipe) {
+  const GraphWriter graph(model, recipe.dtype);
+  for (const ValueId id : model.outputs) {
+    if (is_complex(graph.value(id).dtype)) {
+      refuse(graph, id, "real numbers: its absolute values (.abs()), a part (.real), or pairs (torch.view_as_real)");
+    }
+  }
+}
+
 // A tensor of numbers that slots share.
 ValueId add_constant(Graph& graph, const std::string& name, const std::vector<double>& numbers, DType dtype) {
   auto stored = std::make_shared<StoredTensor>();
@@ -166,6 +176,8 @@ void add_own(Graph& graph, const Recipe& recipe) {
 bool counts_positions(Loss loss) { return info_of(loss).targets == Targets::kClasses; }
 
 Graph with_loss(Graph model, const Recipe& recipe) {
+  check_real(model, recipe);
+  if (model.evaluation != nullptr) check_real(*model.evaluation, recipe);
   recipe.loss == Loss::kModel ? add_own(model, recipe) : add_built_in(model, recipe);
   return model;
 }

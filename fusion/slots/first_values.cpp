@@ -13,14 +13,14 @@ namespace hfta::fusion {
 namespace {
 
 at::Tensor stored(const Weight& weight) {
-  if (weight.stored == nullptr || weight.stored->shape != weight.shape ||
+  if (weight.stored == nullptr || weight.stored->shape != weight.model_shape() ||
       static_cast<std::int64_t>(weight.stored->bytes.size()) !=
-          elements_of(weight.shape, 1) * size_of(weight.stored->dtype)) {
+          elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype)) {
     throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
   }
-  const at::Tensor values = at::empty(weight.shape, scalar_type(weight.stored->dtype));
+  const at::Tensor values = at::empty(weight.model_shape(), scalar_type(weight.stored->dtype));
   std::copy(weight.stored->bytes.begin(), weight.stored->bytes.end(), static_cast<std::byte*>(values.data_ptr()));
-  return values;
+  return weight.pairs ? at::view_as_real(values) : values;
 }
 
 double truncated_normal(CountedRandom& random) {

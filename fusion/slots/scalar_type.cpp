@@ -28,6 +28,10 @@ at::ScalarType scalar_type(DType dtype) {
       return at::kByte;
     case DType::kBool:
       return at::kBool;
+    case DType::kComplex64:
+      return at::kComplexFloat;
+    case DType::kComplex128:
+      return at::kComplexDouble;
   }
   throw Error(ErrorKind::kInternal, "unknown dtype");
 }

@@ -88,7 +88,7 @@ TEST_CASE("arrays of a safetensors file are read by name, of every type of numbe
     return TensorView{name, type, std::move(shape), std::as_bytes(std::span(numbers))};
   };
   const std::vector<TensorView> tensors = {view("x", "F32", {2, 2}, x), view("half", "BF16", {2}, half),
-                                           view("y", "I64", {2}, y)};
+                                           view("y", "I64", {2}, y), view("z", "C64", {2}, x)};
   const std::vector<std::byte> bytes = write_safetensors(tensors, {});
   DataSource source =
       source_of(folder.write("d.safetensors", {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
@@ -101,6 +101,9 @@ TEST_CASE("arrays of a safetensors file are read by name, of every type of numbe
   source.x = {"hlf"};
   CHECK_THAT(error_of([&] { (void)load_data(source, kClassTargets, 1, ""); }),
              Catch::Contains("found no array 'hlf'; did you mean 'half'?"));
+  source.x = {"z"};
+  CHECK_THAT(error_of([&] { (void)load_data(source, kClassTargets, 1, ""); }),
+             Catch::Contains("z: found complex numbers (C64), wanted real ones"));
   const DataSource broken = source_of(folder.write("e.safetensors", "abc"));
   CHECK_THAT(error_of([&] { (void)load_data(broken, kClassTargets, 1, ""); }), Catch::Contains("e.safetensors: "));
 }

@@ -129,13 +129,14 @@ TEST_CASE("every field of a graph but hypers' values and where reaches the signa
   }
   // An integer, a float and a value of the same digits are different arguments.
   std::set<std::string> signatures;
-  for (const Arg& arg : {Arg(ValueId{1}), Arg(std::int64_t{1}), Arg(1.0), Arg(true), Arg(std::string("1")), Arg(),
-                         Arg(HyperRef{1}), Arg(std::vector<std::int64_t>{1}), Arg(std::vector<ValueId>{1})}) {
+  for (const Arg& arg :
+       {Arg(ValueId{1}), Arg(std::int64_t{1}), Arg(1.0), Arg(true), Arg(std::string("1")), Arg(), Arg(HyperRef{1}),
+        Arg(std::vector<std::int64_t>{1}), Arg(std::vector<ValueId>{1}), Arg(Complex{1, 0}), Arg(Complex{0, 1})}) {
     Graph graph = base;
     graph.nodes[0].args[1] = arg;
     signatures.insert(graph.signature());
   }
-  CHECK(signatures.size() == 9);
+  CHECK(signatures.size() == 11);
 }
 
 TEST_CASE("shapes and dtypes read as users write them", "[graph]") {

@@ -47,6 +47,7 @@ std::string text_of(const Arg& arg, const Graph& graph) {
         }
         if constexpr (std::is_same_v<T, DType>) return name_of(a);
         if constexpr (std::is_same_v<T, ArrayDevice>) return "device";
+        if constexpr (std::is_same_v<T, Complex>) return fmt::format("{}+{}j", a.real, a.imag);
       },
       arg);
 }
