@@ -24,6 +24,7 @@ enum class OpClass {
   kRearrangement,  ///< Elements put elsewhere: cat, pad, gather, scatter, index.
   kProduct,        ///< Of matrices and tensors: linear, einsum, cdist.
   kAlgebra,        ///< Of matrices: inverse, qr, solve.
+  kTransform,      ///< Fourier transforms: fft_rfft2, stft.
   kConvolution,    ///< And its transposes, im2col.
   kPool,           ///< And resampling: max_pool2d, upsample_bilinear2d, grid_sampler.
   kNorm,           ///< batch_norm, layer_norm.

@@ -30,6 +30,9 @@ class Autocast {
 /// of whole numbers. For calls that LibTorch leaves off that list on some device: at::convolution on a CPU.
 [[nodiscard]] at::Tensor as_multiplied(const at::Tensor& t);
 
+/// float32 in place of bfloat16: what complex numbers are made of.
+[[nodiscard]] at::Tensor in_float32(const at::Tensor& t);
+
 /// op.callBoxed, for arguments on `device`; where an Autocast is on, the op's types are chosen before anything else is
 /// done. Under functorch's batching LibTorch would take some ops apart first (addmm: a product, and a sum), and choose
 /// for the parts.

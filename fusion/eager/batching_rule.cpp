@@ -57,6 +57,11 @@ double OpCall::number(std::size_t i) const {
   return std::get<double>(arg(i));
 }
 
+std::optional<std::string_view> OpCall::word(std::size_t i) const {
+  const auto* word = std::get_if<std::string>(&arg(i));
+  return word == nullptr ? std::nullopt : std::optional<std::string_view>(*word);
+}
+
 std::optional<at::ScalarType> OpCall::dtype(std::size_t i) const {
   const auto* dtype = std::get_if<DType>(&arg(i));
   return dtype == nullptr ? std::nullopt : std::optional(scalar_type(*dtype));
@@ -70,8 +75,9 @@ SlotNumbers OpCall::per_slot(std::size_t i) const {
 const std::vector<BatchingRule>& batching_rules() {
   static const std::vector<BatchingRule> rules = [] {
     std::vector<BatchingRule> all;
-    for (auto* family : {&linear_rules, &conv_rules, &norm_rules, &pool_rules, &attention_rules, &recurrent_rules,
-                         &embedding_rules, &random_rules, &shape_rules, &loss_rules, &pointwise_rules}) {
+    for (auto* family :
+         {&linear_rules, &conv_rules, &norm_rules, &pool_rules, &attention_rules, &recurrent_rules, &embedding_rules,
+          &random_rules, &shape_rules, &loss_rules, &pointwise_rules, &complex_rules}) {
       for (BatchingRule& rule : (*family)()) all.push_back(std::move(rule));
     }
     return all;

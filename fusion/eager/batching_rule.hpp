@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fusion/eager/boxed.hpp"
@@ -54,6 +55,7 @@ class OpCall {
   [[nodiscard]] std::int64_t integer(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i) const;
   [[nodiscard]] bool flag(std::size_t i) const { return std::get<bool>(arg(i)); }
+  [[nodiscard]] std::optional<std::string_view> word(std::size_t i) const;
   [[nodiscard]] std::optional<at::ScalarType> dtype(std::size_t i) const;
   /// Argument i of every slot, whether it is one literal for all or a per-slot hyperparameter.
   [[nodiscard]] SlotNumbers per_slot(std::size_t i) const;

@@ -17,6 +17,7 @@ namespace hfta::fusion {
 [[nodiscard]] std::vector<BatchingRule> random_rules();     ///< dropout and random tensors, counted, also for one slot
 [[nodiscard]] std::vector<BatchingRule> shape_rules();      ///< views, joins and what counts dimensions
 [[nodiscard]] std::vector<BatchingRule> loss_rules();       ///< losses, reduced within each slot
+[[nodiscard]] std::vector<BatchingRule> complex_rules();    ///< complex numbers, Fourier transforms
 [[nodiscard]] std::vector<BatchingRule> pointwise_rules();  ///< element by element: the op itself on [c, N, ...]
 
 }  // namespace hfta::fusion

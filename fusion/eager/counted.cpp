@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numbers>
 
 namespace hfta::fusion {
 namespace {
@@ -14,7 +15,17 @@ std::vector<std::int64_t> with_slots(std::vector<std::int64_t> sizes, const OpCa
 
 // Numbers are drawn in float or double, and then become what is wanted.
 at::TensorOptions drawn(const at::TensorOptions& like) {
-  return like.dtype(like.dtype() == at::kDouble ? at::kDouble : at::kFloat);
+  const at::ScalarType part = c10::toRealValueType(like.dtype().toScalarType());
+  return like.dtype(part == at::kDouble ? at::kDouble : at::kFloat);
+}
+
+// `draw` gives real numbers of some sizes; a complex number is two of them.
+template <typename Draw>
+at::Tensor in_type_of(const at::TensorOptions& like, std::vector<std::int64_t> sizes, Draw draw) {
+  const at::ScalarType type = like.dtype().toScalarType();
+  if (!at::isComplexType(type)) return draw(std::move(sizes)).to(type);
+  sizes.push_back(2);
+  return at::view_as_complex(draw(std::move(sizes)));
 }
 
 std::uint32_t node_of(const OpCall& call) { return static_cast<std::uint32_t>(call.index()); }
@@ -29,15 +40,16 @@ at::Tensor counted_masks(const OpCall& call, std::vector<std::int64_t> sizes, co
 }
 
 at::Tensor counted_uniform(const OpCall& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
-  return call.context()
-      .numbers.uniforms(with_slots(std::move(sizes), call), node_of(call), drawn(like))
-      .to(like.dtype().toScalarType());
+  return in_type_of(like, with_slots(std::move(sizes), call), [&](std::vector<std::int64_t> all) {
+    return call.context().numbers.uniforms(std::move(all), node_of(call), drawn(like));
+  });
 }
 
 at::Tensor counted_normal(const OpCall& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
-  return call.context()
-      .numbers.normals(with_slots(std::move(sizes), call), node_of(call), drawn(like))
-      .to(like.dtype().toScalarType());
+  const at::Tensor normal = in_type_of(like, with_slots(std::move(sizes), call), [&](std::vector<std::int64_t> all) {
+    return call.context().numbers.normals(std::move(all), node_of(call), drawn(like));
+  });
+  return normal.is_complex() ? normal * std::numbers::sqrt2 / 2 : normal;
 }
 
 at::Tensor beside(const SlotNumbers& per_slot, const OpCall& call, std::int64_t dim, const at::TensorOptions& like) {

@@ -24,8 +24,8 @@ std::vector<std::string> words_in(std::string_view text) {
 class Table {
  public:
   Table() {
-    for (const auto& families :
-         {element_families(), shape_families(), product_families(), layer_families(), random_families()}) {
+    for (const auto& families : {element_families(), shape_families(), product_families(), complex_families(),
+                                 layer_families(), random_families()}) {
       for (const OpFamily& family : families) add(family);
     }
   }

@@ -62,7 +62,11 @@ std::optional<Node> filled(const Graph& graph, const Node& node, const Arg& mean
 
 std::optional<Node> at_mean(const Graph& graph, const Node& node, bool floored) {
   if (is_number_op(node.op) || traits_of(node).evaluation != Evaluation::kMean) return std::nullopt;
-  const std::optional<Arg> mean = floored ? Arg(0.0) : mean_of(node, traits_of(node).draws);
+  std::optional<Arg> mean = floored ? Arg(0.0) : mean_of(node, traits_of(node).draws);
+  const ValueId made = node.outputs.empty() ? kNoValue : node.outputs[0];
+  const bool complex = made != kNoValue && is_complex(graph.values[static_cast<std::size_t>(made)].dtype);
+  const auto* number = complex && mean && !traits_of(node).in_place ? std::get_if<double>(&*mean) : nullptr;
+  if (number != nullptr) mean = Arg(Complex{*number, *number});  // of both parts
   return mean ? filled(graph, node, *mean) : std::nullopt;
 }
 

@@ -32,8 +32,23 @@ struct Conv {
 
   [[nodiscard]] at::Tensor run(const at::Tensor& input, const at::Tensor& w, const at::Tensor& b,
                                std::int64_t group_count) const {
+    if (input.is_complex()) return run_complex(input, w, b, group_count);
     return at::convolution(input, as_multiplied(w), as_multiplied(b), stride, padding, dilation, transposed,
                            output_padding, group_count);
+  }
+
+  // Three convolutions of parts, as LibTorch's conv1d to conv3d do it; never in bfloat16.
+  [[nodiscard]] at::Tensor run_complex(const at::Tensor& input, const at::Tensor& w, const at::Tensor& b,
+                                       std::int64_t group_count) const {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const auto of = [&](const at::Tensor& x_part, const at::Tensor& w_part, const at::Tensor& b_part) {
+      return at::convolution(x_part, w_part, b_part, stride, padding, dilation, transposed, output_padding,
+                             group_count);
+    };
+    const at::Tensor xr = at::real(input), xi = at::imag(input), wr = at::real(w), wi = at::imag(w);
+    const at::Tensor br = b.defined() ? at::real(b) : b, both = b.defined() ? at::real(b) + at::imag(b) : b;
+    const at::Tensor real = of(xr, wr, br), imag = of(xi, wi, {}), sum = of(xr + xi, wr + wi, both);
+    return at::complex(real - imag, sum - real - imag);
   }
 
   // A layer that slots share sees their samples as one batch.
@@ -67,6 +82,7 @@ std::vector<at::Tensor> grouped_channels_last(const OpCall& call) {
 std::vector<at::Tensor> unfolded(const OpCall& call) {
   const Conv conv(call, false);
   if (conv.is_shared()) return {conv.run_shared()};
+  if (conv.x.is_complex()) return grouped<false>(call);
   const std::int64_t c = conv.x.size(0), n = conv.x.size(1), out_channels = conv.weight.size(1);
   const at::Tensor images = conv.x.flatten(0, 1);
   const std::vector<std::int64_t> kernel = conv.weight.sizes().slice(3).vec();

@@ -117,22 +117,29 @@ Tensors bernoulli_p_in_place(const OpCall& call) {
   return {x.copy_(bernoulli_of(x, call))};
 }
 
+// What is filled by numbers of a range or a mean, which mean each part of a complex number.
+at::Tensor real_numbers(const at::Tensor& x) {
+  TORCH_CHECK(!x.is_complex(),
+              "found complex numbers, wanted real ones: draw the parts, and join them by torch.complex");
+  return x;
+}
+
 Tensors normal_in_place(const OpCall& call) {
-  at::Tensor x = call.tensor(0);
+  at::Tensor x = real_numbers(call.tensor(0));
   const at::Tensor mean = beside(call.per_slot(1), call, x.dim(), x.options());
   const at::Tensor std = beside(call.per_slot(2), call, x.dim(), x.options());
   return {x.copy_(counted_normal(call, slot_sizes(x, call), x.options()) * std + mean)};
 }
 
 Tensors uniform_in_place(const OpCall& call) {
-  at::Tensor x = call.tensor(0);
+  at::Tensor x = real_numbers(call.tensor(0));
   const at::Tensor from = beside(call.per_slot(1), call, x.dim(), x.options());
   const at::Tensor to = beside(call.per_slot(2), call, x.dim(), x.options());
   return {x.copy_(counted_uniform(call, slot_sizes(x, call), x.options()) * (to - from) + from)};
 }
 
 Tensors exponential_in_place(const OpCall& call) {
-  at::Tensor x = call.tensor(0);
+  at::Tensor x = real_numbers(call.tensor(0));
   const at::Tensor rate = beside(call.per_slot(1), call, x.dim(), x.options());
   return {x.copy_(-at::log1p(-counted_uniform(call, slot_sizes(x, call), x.options())) / rate)};
 }

@@ -25,6 +25,7 @@ struct OpFamily {
 [[nodiscard]] std::span<const OpFamily> element_families();  ///< Pointwise ops, reductions.
 [[nodiscard]] std::span<const OpFamily> shape_families();    ///< Views, rearrangements, factories.
 [[nodiscard]] std::span<const OpFamily> product_families();  ///< Products, matrix algebra, convolutions, pools, losses.
+[[nodiscard]] std::span<const OpFamily> complex_families();  ///< Complex numbers, Fourier transforms.
 [[nodiscard]] std::span<const OpFamily> layer_families();    ///< Norms, attention, recurrent layers, lookups.
 [[nodiscard]] std::span<const OpFamily> random_families();
 

@@ -34,6 +34,11 @@ CaseArg list(const std::vector<CaseArg>& items) {
   for (const CaseArg& item : items) out.tensors.push_back(item.tensors.front());
   return out;
 }
+CaseArg complex_slot(Shape rest) {
+  rest.insert(rest.begin(), kBatch);
+  return {{}, {{rest, From::kComplex}}};
+}
+CaseArg complex_weight(Shape shape) { return {{}, {{std::move(shape), From::kComplexWeight}}}; }
 CaseArg none() { return {}; }
 CaseArg literal(Arg value) { return {std::move(value)}; }
 CaseArg number(double value) { return {value}; }
@@ -285,6 +290,63 @@ void add_losses(std::vector<OpCase>& cases) {
   }
 }
 
+void add_fourier(std::vector<OpCase>& cases) {
+  const CaseArg x = slot({4, 6}), z = complex_slot({4, 6});
+  const auto word = [](const char* text) { return literal(std::string(text)); };
+  struct Transform {
+    const char* name;
+    bool from_complex, to_complex;
+  };
+  for (const auto& [name, from_complex, to_complex] :
+       {Transform{"fft", true, true}, Transform{"ifft", true, true}, Transform{"rfft", false, true},
+        Transform{"irfft", true, false}, Transform{"hfft", true, false}, Transform{"ihfft", false, true}}) {
+    const CaseArg& given = from_complex ? z : x;
+    const std::string one = std::string("aten::fft_") + name, two = one + "2", any = one + "n";
+    for (const std::int64_t dim : {-1, 0, 1})
+      cases.push_back({one, {given, none(), whole(dim), none()}, "", to_complex});
+    cases.push_back({one, {given, whole(5), whole(-2), word("ortho")}, "of another length", to_complex});
+    cases.push_back({two, {given, none(), ints({-2, -1}), word("ortho")}, "", to_complex});
+    cases.push_back({two, {given, ints({5, 3}), ints({2, 1}), word("forward")}, "of other lengths", to_complex});
+    cases.push_back({any, {given, none(), none(), none()}, "of all dimensions", to_complex});
+    cases.push_back({any, {given, ints({3, 7}), none(), none()}, "of the last dimensions", to_complex});
+    cases.push_back({any, {given, none(), ints({0, -1}), word("ortho")}, "of dimensions", to_complex});
+  }
+  cases.push_back({"aten::fft_fft", {x}, "of real numbers", true});
+  for (const char* op : {"aten::fft_fftshift", "aten::fft_ifftshift"}) {
+    cases.push_back({op, {x, none()}, "all dimensions"});
+    cases.push_back({op, {z, ints({1, -1})}, "", true});
+  }
+}
+
+void add_complex(std::vector<OpCase>& cases) {
+  const CaseArg x = slot({3, 4}), z = complex_slot({3, 4});
+  cases.push_back({"aten::view_as_complex", {slot({3, 2})}, "", true});
+  for (const char* op : {"view_as_real", "real", "imag", "angle", "abs"}) {
+    cases.push_back({std::string("aten::") + op, {z}, "of complex numbers"});
+  }
+  cases.push_back({"aten::resolve_neg", {x}});
+  for (const char* op : {"conj", "_conj", "conj_physical", "resolve_conj", "exp", "tanh"}) {
+    cases.push_back({std::string("aten::") + op, {z}, "of complex numbers", true});
+  }
+  cases.push_back({"aten::complex", {x, slot({3, 4})}, "", true});
+  cases.push_back({"aten::polar", {x, weight({4})}, "", true});
+  cases.push_back({"aten::mul.Tensor", {z, complex_weight({4})}, "of complex numbers", true});
+  cases.push_back({"aten::mul.Tensor", {z, weight({3, 1})}, "of complex and real numbers", true});
+  cases.push_back({"aten::mul.Tensor", {x, literal(Complex{0.5, -2})}, "by a complex number", true});
+  cases.push_back({"aten::div.Tensor", {x, complex_weight({3, 4})}, "by complex numbers", true});
+  cases.push_back({"aten::linear", {z, complex_weight({2, 4}), complex_weight({2})}, "of complex numbers", true});
+  cases.push_back({"aten::conv1d", {z, complex_weight({2, 3, 2}), complex_weight({2})}, "of complex numbers", true});
+  cases.push_back(
+      {"aten::conv2d", {complex_slot({3, 4, 4}), complex_weight({2, 3, 2, 2}), none()}, "of complex numbers", true});
+  cases.push_back(
+      {"aten::conv_transpose1d", {z, complex_weight({3, 2, 2}), complex_weight({2})}, "of complex numbers", true});
+  cases.push_back({"aten::dropout", {z, number(0.4), flag(true)}, "of complex numbers", true});
+  for (const char* op : {"aten::rand", "aten::randn"}) {
+    cases.push_back({op, {ints({4, 3}), literal(DType::kComplex128)}, "of complex numbers", true});
+  }
+  add_fourier(cases);
+}
+
 // A graph under construction.
 struct Builder {
   DType floats;
@@ -320,10 +382,23 @@ struct Builder {
     return out;
   }
 
+  [[nodiscard]] DType complex() const { return floats == DType::kFloat64 ? DType::kComplex128 : DType::kComplex64; }
+
+  ValueId complex_of(const Tensor& t) {
+    Tensor pairs = t;
+    pairs.shape.push_back(2);
+    pairs.from = t.from == From::kComplex ? From::kSlot : From::kWeight;
+    const ValueId out = node("aten::view_as_complex", {tensor(pairs)}, t.shape);
+    graph().values[static_cast<std::size_t>(out)].dtype = complex();
+    return out;
+  }
+
   ValueId tensor(const Tensor& t) {
     Shape sizes = t.shape;
     if (!sizes.empty() && sizes[0] == kBatch) sizes[0] = 4;
     const std::int64_t elements = elements_of(sizes, 4);
+    const bool complex = t.from == From::kComplex || t.from == From::kComplexWeight;
+    if (complex) return complex_of(t);
     switch (t.from) {
       case From::kWeight:
         return add_weight(t.shape, true, false);
@@ -340,6 +415,8 @@ struct Builder {
       case From::kSlot:
       case From::kPositive:
       case From::kUnit:
+      case From::kComplex:
+      case From::kComplexWeight:
         break;
     }
     const ValueId x = input(t.shape, floats, testing::counted_normal(sizes, floats, seed++));
@@ -369,12 +446,14 @@ Model built(const OpCase& op_case, Builder builder) {
   Node call{op_case.op, std::move(args), {}, "op", "case", false, {}};
   const std::size_t returned = op.schema().returns().size();
   for (std::size_t o = 0; o < std::max<std::size_t>(returned, 1); ++o) {
-    call.outputs.push_back(builder.value(fmt::format("y{}", o), {}, builder.floats));
+    const DType dtype = op_case.complex ? builder.complex() : builder.floats;
+    call.outputs.push_back(builder.value(fmt::format("y{}", o), {}, dtype));
   }
   graph.nodes.push_back(call);
   // Outputs of any kind, joined in one number per slot; the last weight gives a gradient where the op has none.
   ValueId sum = builder.add_weight({}, true, false);
-  for (const ValueId y : call.outputs) {
+  for (ValueId y : call.outputs) {
+    if (op_case.complex) y = builder.node("aten::view_as_real", {builder.node("aten::resolve_conj", {y}, {})}, {});
     const ValueId real = builder.node("aten::to.dtype", {y, builder.floats}, {});
     const ValueId spread = builder.node("aten::tanh", {real}, {});
     const ValueId total = builder.node("aten::sum", {spread}, {});
@@ -401,6 +480,7 @@ std::vector<OpCase> op_cases() {
   add_shapes(cases);
   add_random(cases);
   add_losses(cases);
+  add_complex(cases);
   std::set<std::string> written;
   for (const OpCase& c : cases) written.insert(c.op);
   for (const BatchingRule& rule : batching_rules()) {

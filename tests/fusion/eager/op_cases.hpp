@@ -10,15 +10,17 @@ namespace hfta::fusion::testing {
 
 /// Where a tensor argument comes from.
 enum class From {
-  kSlot,      ///< Samples times a number of the slot's own: differs between slots.
-  kPositive,  ///< Its softplus.
-  kUnit,      ///< Its sigmoid: from 0 to 1.
-  kWeight,    ///< A trained weight.
-  kFrozen,    ///< A weight that slots share.
-  kBuffer,    ///< Positive numbers that each slot owns where the op writes them.
-  kTarget,    ///< Numbers from 0 to 1 of the samples.
-  kIndex,     ///< Whole numbers 0 to 2 of the samples.
-  kMask,      ///< true and false, of the samples.
+  kSlot,           ///< Samples times a number of the slot's own: differs between slots.
+  kPositive,       ///< Its softplus.
+  kUnit,           ///< Its sigmoid: from 0 to 1.
+  kWeight,         ///< A trained weight.
+  kFrozen,         ///< A weight that slots share.
+  kBuffer,         ///< Positive numbers that each slot owns where the op writes them.
+  kTarget,         ///< Numbers from 0 to 1 of the samples.
+  kIndex,          ///< Whole numbers 0 to 2 of the samples.
+  kMask,           ///< true and false, of the samples.
+  kComplex,        ///< Complex numbers, of pairs as kSlot has them.
+  kComplexWeight,  ///< Complex numbers, of pairs that are a trained weight.
 };
 
 struct Tensor {
@@ -37,6 +39,7 @@ struct OpCase {
   std::string op;
   std::vector<CaseArg> args;  ///< Those beyond are the schema's defaults.
   std::string note = "";
+  bool complex = false;  ///< It gives complex numbers.
 };
 
 /// Cases of every rule: written out where an op wants particular arguments, else made from its schema.

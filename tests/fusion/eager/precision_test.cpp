@@ -112,6 +112,7 @@ std::vector<Lowering> ways(const Model& model) {
 bool gives_bfloat16(Model model, const Lowering& lowering) {
   const auto op = std::find_if(model.graph.nodes.begin(), model.graph.nodes.end(),
                                [](const Node& node) { return node.path == "op"; });
+  if (is_complex(model.graph.values[static_cast<std::size_t>(op->outputs[0])].dtype)) return false;  // no output
   model.graph.outputs = {op->outputs[0]};
   model.recipe.loss = Loss::kModel;  // nothing is trained, and no target has its shape
   Array array = filled(model, lowering, 3);
