@@ -111,10 +111,14 @@ fusion::StoredTensor cast(const fusion::StoredTensor& tensor, fusion::DType dtyp
   return out;
 }
 
-// What was trained in float64 is float64 throughout, and the other way round.
+// What was trained in float64 is float64 throughout, and the other way round. Complex numbers are complex64:
+// safetensors has no others.
 std::shared_ptr<const fusion::StoredTensor> in_dtype(const std::shared_ptr<const fusion::StoredTensor>& tensor,
                                                      fusion::DType dtype) {
   using fusion::DType;
+  if (tensor->dtype == DType::kComplex128) {
+    return std::make_shared<const fusion::StoredTensor>(cast<float, double>(*tensor, DType::kComplex64));
+  }
   if (tensor->dtype == DType::kFloat32 && dtype == DType::kFloat64) {
     return std::make_shared<const fusion::StoredTensor>(cast<double, float>(*tensor, dtype));
   }
@@ -122,6 +126,19 @@ std::shared_ptr<const fusion::StoredTensor> in_dtype(const std::shared_ptr<const
     return std::make_shared<const fusion::StoredTensor>(cast<float, double>(*tensor, dtype));
   }
   return tensor;
+}
+
+// What the slot has as pairs, as the complex tensor that the model has.
+std::shared_ptr<const fusion::StoredTensor> joined_pairs(const TensorView& pairs) {
+  fusion::StoredTensor tensor{pairs.shape, fusion::DType::kComplex64, {pairs.bytes.begin(), pairs.bytes.end()}};
+  if (pairs.shape.empty() || pairs.shape.back() != 2) {
+    throw Error(ErrorKind::kStorage, fmt::format("slot state: {}: found no pairs of numbers", pairs.name));
+  }
+  tensor.shape.pop_back();
+  if (pairs.dtype != fusion::safetensors_name(fusion::DType::kFloat64)) {
+    return std::make_shared<const fusion::StoredTensor>(std::move(tensor));
+  }
+  return std::make_shared<const fusion::StoredTensor>(cast<float, double>(tensor, fusion::DType::kComplex64));
 }
 
 // A state dict whose tensors may be its own.
@@ -149,10 +166,11 @@ State state_of(const fusion::ExportedModel& model, const fusion::ImportOptions& 
   State state;
   for (const fusion::StateEntry& entry : model.state()) {
     const auto own = trained.find(entry.name);
-    if (own != trained.end()) {
+    if (own != trained.end() && !fusion::is_complex(entry.value->dtype)) {
       state.tensors.push_back({entry.name, own->second->dtype, own->second->shape, own->second->bytes});
     } else {
-      const fusion::StoredTensor& shared = *state.held.emplace_back(in_dtype(entry.value, options.dtype));
+      const fusion::StoredTensor& shared = *state.held.emplace_back(
+          own != trained.end() ? joined_pairs(*own->second) : in_dtype(entry.value, options.dtype));
       state.tensors.push_back({entry.name, safetensors_name(shared.dtype), shared.shape, shared.bytes});
     }
   }

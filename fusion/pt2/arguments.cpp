@@ -50,6 +50,10 @@ Arg floats_arg(const Reader& json, const ValueLookup&) {
   return numbers;
 }
 
+Arg complex_arg(const Reader& json, const ValueLookup&) {
+  return Complex{json["real"].number(), json["imag"].number()};
+}
+
 Arg bool_arg(const Reader& json, const ValueLookup&) { return json.boolean(); }
 
 Arg string_arg(const Reader& json, const ValueLookup&) { return json.text(); }
@@ -92,7 +96,7 @@ Arg device_arg(const Reader&, const ValueLookup&) { return ArrayDevice{}; }
 
 using Convert = Arg (*)(const Reader&, const ValueLookup&);
 
-constexpr std::array<std::pair<std::string_view, Convert>, 19> kKinds = {{
+constexpr std::array<std::pair<std::string_view, Convert>, 20> kKinds = {{
     {"as_none", none_arg},
     {"as_tensor", tensor_arg},
     {"as_tensors", tensors_arg},
@@ -102,6 +106,7 @@ constexpr std::array<std::pair<std::string_view, Convert>, 19> kKinds = {{
     {"as_ints", ints_arg},
     {"as_float", float_arg},
     {"as_floats", floats_arg},
+    {"as_complex", complex_arg},
     {"as_bool", bool_arg},
     {"as_string", string_arg},
     {"as_sym_int", symbol_arg},

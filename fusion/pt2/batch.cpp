@@ -51,6 +51,12 @@ std::vector<Input> user_inputs(const Signature& signature, const Reader& program
     if (inputs.back().meta.sizes.empty()) {
       program.fail(fmt::format("found input '{}' without dimensions, wanted the batch as its first", spec.placeholder));
     }
+    if (is_complex(inputs.back().meta.dtype)) {
+      program.fail(
+          fmt::format("found input '{}' of complex numbers, wanted real ones: samples are real; take the parts "
+                      "as [..., 2] and call torch.view_as_complex within the model",
+                      spec.placeholder));
+    }
   }
   if (inputs.empty()) program.fail("found no input that is a tensor");
   return inputs;

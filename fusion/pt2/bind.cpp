@@ -16,7 +16,7 @@ std::string path_of(const Node& node, std::size_t arg) {
 
 bool makes_floats(const Graph& graph, const Node& node) {
   const ValueId first = node.outputs.empty() ? kNoValue : node.outputs[0];
-  return first == kNoValue || is_floating(graph.values[static_cast<std::size_t>(first)].dtype);
+  return first == kNoValue || is_floating(part_of(graph.values[static_cast<std::size_t>(first)].dtype));
 }
 
 bool is_bindable(const Graph& graph, const Node& node, std::size_t arg) {

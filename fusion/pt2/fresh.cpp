@@ -49,8 +49,8 @@ class Starter {
  public:
   Starter(const Graph& graph, const std::map<std::string, std::string>& classes) : graph_(graph), classes_(classes) {
     for (const Weight& weight : graph.weights) {
-      shapes_[weight.name] = weight.shape;
-      for (const std::string& name : weight.tied) shapes_[name] = weight.shape;
+      shapes_[weight.name] = weight.model_shape();
+      for (const std::string& name : weight.tied) shapes_[name] = weight.model_shape();
     }
   }
 
@@ -89,7 +89,7 @@ class Starter {
              "values fit no known first weights, as those of a trained model do not; wanted a model exported "
              "before it was trained, init: exported (the file's weights), init: {{jitter: 0.01}} (near them, "
              "another start for each seed), or freeze: {}",
-             printable(weight.name), to_text(weight.shape), printable(module), spread, printable(weight.name)));
+             printable(weight.name), to_text(weight.model_shape()), printable(module), spread, printable(weight.name)));
   }
 
   // What the innermost module that knows the weight draws it from, under any of its names.
@@ -97,7 +97,8 @@ class Starter {
     std::vector<std::string> names = weight.tied;
     names.insert(names.begin(), weight.name);
     for (const std::string& name : names) {
-      if (std::optional<Init> init = init_as(name, weight.shape)) return init;
+      std::optional<Init> init = init_as(name, weight.model_shape());
+      if (init) return weight.pairs ? of_parts(*init) : init;
     }
     return std::nullopt;
   }

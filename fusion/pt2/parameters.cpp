@@ -47,6 +47,7 @@ class Builder {
       weight.shape = value.tensor->shape;
       weight.dtype = value.tensor->dtype;
       weight.init.kind = Init::Kind::kStored;
+      if (is_complex(weight.dtype)) hold_pairs(weight);
       weight.trained = parameter && value.requires_grad && is_floating(weight.dtype);
       weight.value = kNoValue;
       weight.stored = value.tensor;
@@ -61,10 +62,17 @@ class Builder {
     if (input.kind == Kind::kBuffer) out_.buffers.try_emplace(input.target, same->second);
   }
 
+  static void hold_pairs(Weight& weight) {
+    weight.pairs = true;
+    weight.dtype = part_of(weight.dtype);
+    weight.shape.push_back(2);
+  }
+
   [[nodiscard]] DType model_dtype() const {
     for (const Kind kind : {Kind::kParameter, Kind::kBuffer}) {
       for (const InputSpec& input : signature_.inputs) {
-        if (input.kind == kind && is_floating(stored(input).tensor->dtype)) return stored(input).tensor->dtype;
+        const DType dtype = input.kind == kind ? part_of(stored(input).tensor->dtype) : DType::kBool;
+        if (is_floating(dtype)) return dtype;
       }
     }
     return DType::kFloat32;

@@ -215,6 +215,7 @@ Sample sample_of(const StoredTensor& tensor, int zero_row) {
       1, (n + static_cast<std::int64_t>(Sample::kMost) - 1) / static_cast<std::int64_t>(Sample::kMost));
   if (tensor.dtype == DType::kFloat16) sample.rounding = 1e-3;
   if (tensor.dtype == DType::kBFloat16) sample.rounding = 1e-2;
+  sample.complex = is_complex(tensor.dtype);
   sample.constant = true;
   std::optional<double> set;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -238,10 +239,18 @@ bool fits(const Sample& sample, const Init& init) {
          distribution_fits(sample, init);
 }
 
+Init of_parts(Init init) {
+  if (init.kind == Kind::kNormal || init.kind == Kind::kTruncatedNormal) init.scale /= std::numbers::sqrt2;
+  return init;
+}
+
 std::optional<Init> recognise(const Sample& sample, const StoredTensor& tensor) {
   if (sample.values.size() < kFew || !std::isfinite(sample.largest)) return std::nullopt;
-  if (const std::optional<double> gain = orthogonal_gain(sample, tensor)) return Init{Kind::kOrthogonal, *gain};
-  if (std::optional<Init> named = likeliest(sample, named_schemes(sample.shape))) return named;
+  const std::optional<double> gain = sample.complex ? std::nullopt : orthogonal_gain(sample, tensor);
+  if (gain) return Init{Kind::kOrthogonal, *gain};
+  std::vector<Init> schemes = named_schemes(sample.shape);
+  if (sample.complex) std::transform(schemes.begin(), schemes.end(), schemes.begin(), of_parts);
+  if (std::optional<Init> named = likeliest(sample, schemes)) return named;
   return likeliest(sample, round_schemes(sample));
 }
 

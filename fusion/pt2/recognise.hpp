@@ -16,6 +16,7 @@ struct Sample {
   double largest = 0;          ///< Absolute value, of all.
   bool constant = false;       ///< Every one is 0 or one other number: zeros, ones, an identity.
   double rounding = 1e-5;      ///< Relative, of numbers of the tensor's type.
+  bool complex = false;        ///< `values` are real and imaginary parts.
   static constexpr std::size_t kMost = 1 << 16;
 };
 
@@ -26,6 +27,10 @@ struct Sample {
 /// once in a million times: by a Kolmogorov-Smirnov test of their distribution, and tests of their spread, tails and
 /// largest value, each with three chances in ten million. Of few values only what is all but impossible is refused.
 [[nodiscard]] bool fits(const Sample& sample, const Init& init);
+
+/// How each part of a complex number is drawn, where the number is drawn by `init`: normal parts have half of its
+/// variance, uniform ones the same bounds (torch.Tensor.normal_, uniform_).
+[[nodiscard]] Init of_parts(Init init);
 
 /// The known scheme that the values were drawn by: those of torch.nn.init by the shape's fans (kaiming, xavier, lecun,
 /// uniform, normal and truncated normal), an embedding's N(0, 1), the 0.02 and 0.02 / sqrt(2 layers) of GPT-2,

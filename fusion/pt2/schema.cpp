@@ -8,7 +8,7 @@
 namespace hfta::fusion::pt2 {
 namespace {
 
-constexpr std::array<std::pair<std::int64_t, DType>, 10> kDTypes = {{{1, DType::kUInt8},
+constexpr std::array<std::pair<std::int64_t, DType>, 12> kDTypes = {{{1, DType::kUInt8},
                                                                      {2, DType::kInt8},
                                                                      {3, DType::kInt16},
                                                                      {4, DType::kInt32},
@@ -16,6 +16,8 @@ constexpr std::array<std::pair<std::int64_t, DType>, 10> kDTypes = {{{1, DType::
                                                                      {6, DType::kFloat16},
                                                                      {7, DType::kFloat32},
                                                                      {8, DType::kFloat64},
+                                                                     {10, DType::kComplex64},
+                                                                     {11, DType::kComplex128},
                                                                      {12, DType::kBool},
                                                                      {13, DType::kBFloat16}}};
 
@@ -80,11 +82,11 @@ DType dtype_from(const Reader& number) {
   for (const auto& [known, dtype] : kDTypes) {
     if (known == code) return dtype;
   }
-  const bool complex = code >= 9 && code <= 11;
+  constexpr std::int64_t kComplexHalf = 9;
   number.fail(
-      fmt::format("found scalar type {}{}, wanted one of float32, float64, float16, bfloat16, bool and the "
-                  "integers of 8 (also unsigned), 16, 32 and 64 bits",
-                  code, complex ? " (complex numbers)" : ""));
+      fmt::format("found scalar type {}{}, wanted one of float32, float64, float16, bfloat16, complex64, complex128, "
+                  "bool and the integers of 8 (also unsigned), 16, 32 and 64 bits",
+                  code, code == kComplexHalf ? " (complex32)" : ""));
 }
 
 SymInt sym_int_from(const Reader& json) {

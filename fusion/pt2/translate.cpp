@@ -59,6 +59,7 @@ class Translator {
   Translation run() {
     Scope root{program_["graph_module"]["graph"], {}, false};
     weight_values_.assign(parameters_.weights.size(), kNoValue);
+    read_values_ = weight_values_;
     for (const ExportedTensor& input : batch_.inputs) {
       const ValueId value = add_value({input.name, input.shape, input.dtype});
       name_value(root, input.name, value);
@@ -106,20 +107,35 @@ class Translator {
     const Reader values = scope.graph["tensor_values"];
     if (!values.has(name)) values.fail(fmt::format("found no sizes of '{}'", name));
     const TensorMeta meta = tensor_meta_from(values[name]);
+    const StoredTensor& stored = *weight.stored;
     const bool same = std::equal(
-        meta.sizes.begin(), meta.sizes.end(), weight.shape.begin(), weight.shape.end(),
-        [](const SymInt& size, std::int64_t stored) { return size.expression.empty() && size.number == stored; });
-    if (same && meta.dtype == weight.dtype) return;
+        meta.sizes.begin(), meta.sizes.end(), stored.shape.begin(), stored.shape.end(),
+        [](const SymInt& size, std::int64_t number) { return size.expression.empty() && size.number == number; });
+    if (same && meta.dtype == stored.dtype) return;
     values[name].fail(fmt::format("found '{}' stored as {} {}, wanted what the graph declares{}", weight.name,
-                                  name_of(weight.dtype), to_text(weight.shape),
-                                  meta.dtype == weight.dtype ? "" : fmt::format(", {}", name_of(meta.dtype))));
+                                  name_of(stored.dtype), to_text(stored.shape),
+                                  meta.dtype == stored.dtype ? "" : fmt::format(", {}", name_of(meta.dtype))));
   }
 
+  // What ops read: the weight, or the complex numbers that it holds as pairs.
   ValueId weight_value(std::size_t index) {
-    ValueId& value = weight_values_[index];
+    if (read_values_[index] != kNoValue) return read_values_[index];
     const Weight& weight = parameters_.weights[index];
-    if (value == kNoValue) value = add_value({weight.name, weight.shape, weight.dtype});
-    return value;
+    const ValueId held = add_value({weight.name, weight.shape, weight.dtype});
+    weight_values_[index] = held;
+    ValueId& read = read_values_[index];
+    read = weight.pairs ? add_value({weight.name + " (complex)", weight.stored->shape, weight.stored->dtype}) : held;
+    if (weight.pairs) {
+      graph().nodes.push_back(
+          {"aten::view_as_complex", {held}, {read}, module_of(weight.name), where_, false, {"self"}});
+    }
+    return read;
+  }
+
+  // "block.0" of "block.0.running_mean".
+  static std::string module_of(const std::string& name) {
+    const std::size_t dot = name.rfind('.');
+    return dot == std::string::npos ? "(model)" : name.substr(0, dot);
   }
 
   void add_nodes(Scope& scope) {
@@ -131,6 +147,7 @@ class Translator {
   }
 
   void add_node(const NodeRecord& record, const Reader& json, Scope& scope) {
+    where_ = record.where;
     const std::string op = op_from(record.target);
     const std::string number_op = number_op_from(record.target);
     if (is_assertion(op)) return;
@@ -301,10 +318,9 @@ class Translator {
       if (buffer == parameters_.buffers.end()) {
         root.graph.fail(fmt::format("found a new value for '{}', which is no buffer", output.buffer));
       }
-      const std::size_t dot = output.buffer.rfind('.');
-      const std::string path = dot == std::string::npos ? "(model)" : output.buffer.substr(0, dot);
       const ValueId target = weight_value(buffer->second);
-      graph().nodes.push_back({"aten::copy_", {target, value}, {kNoValue}, path, "", true, {"self", "src"}});
+      graph().nodes.push_back(
+          {"aten::copy_", {target, value}, {kNoValue}, module_of(output.buffer), "", true, {"self", "src"}});
     }
     if (out_.outputs.empty()) root.graph.fail("found no output that is a tensor");
     graph().outputs = {out_.output_values[0]};
@@ -322,7 +338,9 @@ class Translator {
   const Signature& signature_;
   const Parameters& parameters_;
   const Batch& batch_;
-  std::vector<ValueId> weight_values_;
+  std::vector<ValueId> weight_values_;  ///< By weight; kNoValue: nothing has read it yet.
+  std::vector<ValueId> read_values_;    ///< What ops read in its place.
+  std::string where_;                   ///< Of the node at hand.
   Translation out_;
 };
 

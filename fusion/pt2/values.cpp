@@ -28,7 +28,7 @@ double from_half(std::uint16_t bits) {
 }  // namespace
 
 double Values::operator[](std::int64_t i) const {
-  switch (tensor_.dtype) {
+  switch (part_of(tensor_.dtype)) {
     case DType::kFloat64:
       return at<double>(tensor_, i);
     case DType::kFloat32:

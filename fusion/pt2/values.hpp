@@ -1,5 +1,5 @@
 #pragma once
-/// A stored tensor of floats, number by number.
+/// A stored tensor of floats, number by number; complex numbers are two each, the real part first.
 
 #include <cstdint>
 
@@ -11,7 +11,9 @@ namespace hfta::fusion::pt2 {
 class Values {
  public:
   explicit Values(const StoredTensor& tensor) : tensor_(tensor) {}
-  [[nodiscard]] std::int64_t size() const { return elements_of(tensor_.shape, 1); }
+  [[nodiscard]] std::int64_t size() const {
+    return elements_of(tensor_.shape, 1) * (is_complex(tensor_.dtype) ? 2 : 1);
+  }
   /// As float64, from any type of floats; 0 of others.
   [[nodiscard]] double operator[](std::int64_t i) const;
 

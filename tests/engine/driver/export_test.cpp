@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <numeric>
+#include <set>
 #include <span>
 
 #include "base/error.hpp"
@@ -187,6 +189,27 @@ TEST_CASE("what trials of a model file share is taken from the file") {
   const std::vector<double> ones = {1, 1};
   CHECK(std::ranges::equal(by_name["unused"]->bytes, std::as_bytes(std::span(ones))));
   CHECK_FALSE(by_name.contains("scale"));
+}
+
+TEST_CASE("complex weights are exported as complex64, in the model's shapes") {
+  const std::filesystem::path model = hfta::testing::source_folder() / "tests/fusion/pt2/golden/complex.pt2";
+  Finished finished(config_of_file(model));
+  std::vector<double> bias(6 * 2);
+  std::iota(bias.begin(), bias.end(), 0.5);
+  const TensorView pairs{"layer.bias", "F64", {6, 2}, std::as_bytes(std::span(bias))};
+  finished.kept.save(1, 3, fusion::write_safetensors(std::span(&pairs, 1), {}));
+  const std::vector<std::byte> file = finished.exported(1);
+  const std::vector<float> rounded(bias.begin(), bias.end());
+  std::set<std::string> names;
+  for (const TensorView& tensor : fusion::parse_safetensors(file).tensors) {
+    CAPTURE(tensor.name);
+    names.insert(tensor.name);
+    CHECK(tensor.dtype == "C64");
+    if (tensor.name != "layer.bias") continue;
+    CHECK(tensor.shape == fusion::Shape{6});
+    CHECK(std::ranges::equal(tensor.bytes, std::as_bytes(std::span(rounded))));
+  }
+  CHECK(names == std::set<std::string>{"gain", "layer.bias", "layer.weight", "mix"});
 }
 
 TEST_CASE("a model file that is gone, or another than was trained, is not exported from") {

@@ -124,6 +124,21 @@ class Writes(nn.Module):
         return x.add_(1) * 2
 
 
+class ComplexNumbers(nn.Module):
+    """Complex parameters, one of them frozen, a table that belongs to no state dict, and a literal."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 6, dtype=torch.cfloat)
+        self.mix = nn.Parameter(torch.randn(6, 5, dtype=torch.cfloat))
+        self.gain = nn.Parameter(torch.full((6,), 0.5 + 2j), requires_grad=False)
+        self.register_buffer("table", torch.randn(6, dtype=torch.cfloat), persistent=False)
+
+    def forward(self, x):
+        z = self.layer(torch.fft.rfft(x)) * self.gain + 0.5j * self.table
+        return (z @ self.mix).abs()
+
+
 def forms():
     """Programs by the names of their archives."""
 
@@ -145,4 +160,5 @@ def forms():
         "autocast": export(Mixed(), x),
         "two-sizes": export(Outer(), torch.randn(3, 4), torch.randn(4, 2)),
         "writes": export(Writes(), x).run_decompositions(),
+        "complex": export(ComplexNumbers(), torch.randn(4, 6), shapes=({0: BATCH},)),
     }

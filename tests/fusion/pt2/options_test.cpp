@@ -141,6 +141,33 @@ TEST_CASE("a type takes the place of the model's own, and of that alone", "[pt2]
         "short [3] bfloat16\nnothing [0, 2] float64\n");
 }
 
+TEST_CASE("a complex weight is held as pairs, of which the graph makes complex numbers", "[pt2]") {
+  const ExportedModel model = ExportedModel::read(golden("complex"));
+  const Graph graph = model.graph({});
+  CHECK(weights_text(graph) ==
+        "layer.weight [6, 4, 2] float32 trained\nlayer.bias [6, 2] float32 trained\nmix [6, 5, 2] float32 trained\n"
+        "gain [6, 2] float32\ntable [6, 2] float32\n");
+  CHECK(graph.parameter_count() == 6 * 4 + 6 + 6 * 5);
+  for (const Weight& weight : graph.weights) {
+    CHECK(weight.pairs);
+    CHECK(weight.stored->dtype == DType::kComplex64);
+    CHECK(weight.stored->shape == weight.model_shape());
+    const bool joined = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      return node.op == "aten::view_as_complex" && node.args.at(0) == Arg(weight.value);
+    });
+    CHECK(joined);
+  }
+  for (const StateEntry& entry : model.state()) CHECK(entry.value->dtype == DType::kComplex64);
+  ImportOptions options;
+  options.dtype = DType::kFloat64;
+  const Graph wide = model.graph(options);
+  CHECK(weights_text(wide).find("float32") == std::string::npos);
+  CHECK(std::none_of(wide.values.begin(), wide.values.end(),
+                     [](const Value& value) { return value.dtype == DType::kComplex64; }));
+  CHECK(std::any_of(wide.values.begin(), wide.values.end(),
+                    [](const Value& value) { return value.dtype == DType::kComplex128; }));
+}
+
 struct FreshCase {
   std::string archive, weight;
   Init::Kind kind;
@@ -173,6 +200,10 @@ TEST_CASE("fresh weights start as PyTorch's layers do", "[pt2]") {
       {"attention", "attend.out_proj.weight", Kind::kUniform, 0.5},
       {"attention", "attend.out_proj.bias", Kind::kStored},
       {"evaluation", "act.weight", Kind::kStored},
+      {"complex", "layer.weight", Kind::kUniform, 0.5},
+      {"complex", "layer.bias", Kind::kUniform, 0.5},
+      {"complex", "mix", Kind::kNormal, std::sqrt(0.5)},
+      {"complex", "gain", Kind::kStored},
   }));
   INFO(one.archive << " " << one.weight);
   ImportOptions options;
