@@ -57,14 +57,20 @@ def lengths(n):
 CASES: dict[str, Idiom] = {}
 
 
-def case(inputs, **parts):
-    """`parts`: functions that make them, so that each model has its own."""
+def collecting(cases: dict[str, Idiom]):
+    def case(inputs, **parts):
+        """`parts`: functions that make them, so that each model has its own."""
 
-    def add(function):
-        CASES[function.__name__] = Idiom(function, inputs, lambda: {name: make() for name, make in parts.items()})
-        return function
+        def add(function):
+            cases[function.__name__] = Idiom(function, inputs, lambda: {name: make() for name, make in parts.items()})
+            return function
 
-    return add
+        return add
+
+    return case
+
+
+case = collecting(CASES)
 
 
 def linear(i, o=CLASSES):

@@ -1,4 +1,4 @@
-"""Exports each model of idioms.py in four ways, trains it and follows it in plain PyTorch.
+"""Exports each model of idioms.py and idioms_complex.py in four ways, trains it and follows it in plain PyTorch.
 
     idioms_check.py MODEL_CURVE [--only NAME ...] [--forms FORM ...]
 
@@ -22,9 +22,12 @@ from safetensors.torch import save_file
 from torch import nn
 
 from exporting import FORMS, exported
-from idioms import CASES, CLASSES, REFUSED, Idiom
+import idioms
+import idioms_complex
+from idioms import CLASSES, Idiom
 
 BATCH, EVALUATED, SLOTS, RATE = 4, 7, 3, 0.05
+CASES, REFUSED = idioms.CASES | idioms_complex.CASES, idioms.REFUSED | idioms_complex.REFUSED
 WAYS = {"alone": {"chunk": 1}, "together": {"chunk": SLOTS}, "compiled": {"chunk": 1, "compiled": True}}
 
 
@@ -36,9 +39,13 @@ def evaluated(form: str) -> int:
     return BATCH if form == "static" else EVALUATED
 
 
+def in_float64(model: nn.Module) -> nn.Module:
+    return model._apply(lambda t: t.to(torch.complex128) if t.is_complex() else t.double() if t.is_floating_point() else t)
+
+
 def follow(fresh: nn.Module, data: list, target: torch.Tensor, slot: int, form: str, nudge: float = 0) -> torch.Tensor:
     """Losses of each step, then the answer to the first samples in evaluation mode. `nudge`: of the first weights."""
-    model = copy.deepcopy(fresh).double()
+    model = in_float64(copy.deepcopy(fresh))
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(1 + nudge)
@@ -80,7 +87,7 @@ def judge(way: str, result: dict, wanted: list[torch.Tensor], limit: float) -> s
     """What is wrong; "": nothing."""
     if "refused" in result:
         # Not every op has a compiler; LibTorch's ops run, or `plan` says why they do not.
-        placed = "idioms.py:" in result["refused"]
+        placed = "idioms.py:" in result["refused"]  # its Module calls the function
         allowed = placed and (way == "compiled" or bool(result["plan_refused"]))
         return "" if allowed and way == "compiled" else f"{way}: refused: {result['refused']}"
     if result["plan_refused"]:
