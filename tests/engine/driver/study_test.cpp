@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "engine/driver/strategy.hpp"
+#include "engine/report/report.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;
@@ -27,6 +28,26 @@ TEST_CASE("a study's record says where its config came from") {
   REQUIRE(back.overrides.size() == 2);
   CHECK(back.overrides[1].key_path == "seed");
   CHECK(back.overrides[1].value == "\"7\"");
+}
+
+TEST_CASE("a report says which epoch's value a trial of the study has") {
+  const auto selects_best = [](const storage::StudyRecord& record) {
+    storage::MemoryStudies studies;
+    storage::MemoryStore store(studies);
+    store.create(record);
+    return read_report(store, record.name).select_best;
+  };
+  StudyConfig config = digits_config();
+  CHECK_FALSE(selects_best(new_record(config, {})));
+  for (const bool best : {false, true}) {
+    config.normalized = best ? R"({"metric": {"select": "best"}})" : R"({"metric": {"select": "last"}})";
+    CHECK(selects_best(new_record(config, {})) == best);
+  }
+  storage::StudyRecord foreign = new_record(config, {});
+  for (const char* json : {"", "[1]", "null", R"({"config": []})", R"({"config": {"metric": "best"}})"}) {
+    foreign.config_json = json;
+    CHECK_FALSE(selects_best(foreign));
+  }
 }
 
 TEST_CASE("a study that Optuna made is not gone on with") {
