@@ -53,7 +53,7 @@ std::string section_table(const std::string& section) {
   for (const std::string& name : keys_of(section)) {
     const Key& key = *find_key(section.empty() ? name : section + "." + name);
     if (!key.repeats.empty()) {
-      repeated.push_back("`" + name + "`");
+      repeated.push_back(fmt::format("`{}`", name));
       repeating = &key;
       continue;
     }

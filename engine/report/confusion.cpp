@@ -124,6 +124,7 @@ std::string to_text(const ConfusionMatrix& matrix) {
   std::vector<std::string> rows;
   for (const std::vector<double>& row : matrix) {
     std::vector<std::string> cells;
+    cells.reserve(row.size());
     for (const double count : row) cells.push_back(count_text(count));
     rows.push_back("[" + join(cells, ",") + "]");
   }
