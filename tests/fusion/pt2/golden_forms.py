@@ -130,7 +130,7 @@ class ComplexNumbers(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(4, 6, dtype=torch.cfloat)
-        self.mix = nn.Parameter(torch.randn(6, 5, dtype=torch.cfloat))
+        self.mix = nn.Parameter(torch.randn(6, 50, dtype=torch.cfloat))
         self.gain = nn.Parameter(torch.full((6,), 0.5 + 2j), requires_grad=False)
         self.register_buffer("table", torch.randn(6, dtype=torch.cfloat), persistent=False)
 
