@@ -35,6 +35,14 @@ struct SlotInit {
 /// the same slot, bit for bit, in any array of an equal graph and dtype.
 using StateBytes = std::vector<std::byte>;
 
+/// Counters of a slot in a phase of its steps behind the first.
+struct PhaseProgress {
+  std::int64_t step = 0;                    ///< Optimizer steps taken.
+  double epoch_loss = 0, epoch_weight = 0;  ///< As SlotProgress's.
+
+  bool operator==(const PhaseProgress&) const = default;
+};
+
 /// Counters of a slot.
 struct SlotProgress {
   std::int64_t step = 0;  ///< Optimizer steps taken.
@@ -46,7 +54,8 @@ struct SlotProgress {
   /// and it is the number of samples.
   double epoch_weight = 0;
   std::int64_t batches = 0;  ///< Batches taken, which randomness is counted by: `step`, unless they are accumulated.
-  std::int64_t accumulated = 0;  ///< Of them, since the last optimizer step.
+  std::int64_t accumulated = 0;           ///< Of them, since the last optimizer step.
+  std::vector<PhaseProgress> later = {};  ///< Of the phases behind the first.
 };
 
 class Array {
@@ -68,8 +77,10 @@ class Array {
   [[nodiscard]] SlotProgress progress(int slot) const;
   /// With SlotHyper::groups filled up.
   [[nodiscard]] const SlotInit& init_of(int slot) const;
-  /// 1, and one for each of Recipe::groups.
+  /// For each phase 1, and one for each of its groups (Recipe::groups).
   [[nodiscard]] int rates_per_slot() const;
+  /// Of a step: at least 1 (Recipe::phases).
+  [[nodiscard]] int phases() const;
 
   /// Fills an empty slot: weights from the graph's Init, drawn on the host from (study seed, init.seed).
   void admit(int slot, const SlotInit& init);
@@ -104,22 +115,25 @@ class Array {
 
   /// One batch, and so one optimizer step unless gradients are accumulated (SlotHyper::accumulate), of every occupied
   /// slot of the chunk; `rates`, [c, rates_per_slot()] row-major, are the learning
-  /// rates of its slots: of parameters in no group, and of each group; none: 0. Adds to
+  /// rates of its slots, phase by phase: of parameters in no group, and of each group; none: 0. Adds to each phase's of
   /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that
   /// weight: its number of samples, unless the loss counts otherwise (empty slots: any value). Call from
   /// for_each_chunk, or from one thread at a time.
-  void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses);
-  /// The chunk's accumulator for step(): [2, c] float64 zeros on the device. Captured steps reuse one buffer per chunk,
-  /// so the tensor that the last call returned may be zeroed as well.
-  [[nodiscard]] at::Tensor fresh_losses(int chunk);
+  void step(int chunk, const Batch& batch, std::span<const double> rates, std::span<at::Tensor> losses);
+  void step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
+    step(chunk, batch, rates, std::span(&losses, 1));
+  }
+  /// The chunk's accumulators for step(), by phase: [2, c] float64 zeros on the device. Captured steps reuse one buffer
+  /// per chunk and phase, so the tensors that the last call returned may be zeroed as well.
+  [[nodiscard]] std::vector<at::Tensor> fresh_losses(int chunk);
   /// Forward in evaluation mode: the first output, [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no
   /// gradient.
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
   /// The same, all that evaluation gives (fusion/task_graph.hpp).
   [[nodiscard]] std::vector<at::Tensor> evaluate(int chunk, const Samples& samples);
-  /// Records that an occupied slot was paused in mid-epoch: SlotProgress::epoch_step, epoch_loss and
-  /// epoch_weight.
-  void pause_epoch(int slot, std::int64_t step, double loss, double weight);
+  /// Records that an occupied slot was paused in mid-epoch: SlotProgress::epoch_step, and for each phase epoch_loss and
+  /// epoch_weight, which `sums` has in pairs.
+  void pause_epoch(int slot, std::int64_t step, std::span<const double> sums);
   /// Adds one finished epoch to every occupied slot of the chunk.
   void finish_epoch(int chunk);
 

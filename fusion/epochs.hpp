@@ -37,7 +37,7 @@ struct DeviceData {
 struct EpochResult {
   int slot = 0;
   int epoch = 0;                          ///< 1-based, of the trial.
-  std::map<std::string, double> metrics;  ///< train_loss, val_*.
+  std::map<std::string, double> metrics;  ///< train_loss, val_*; with phases train_ and the name of each one's loss.
 };
 
 /// Called between training steps, perhaps by several threads at once; true ends the run early.
@@ -63,8 +63,8 @@ class Epochs {
 
   /// Batches, each of which is an optimizer step unless gradients are accumulated.
   [[nodiscard]] std::int64_t steps_per_epoch() const;
-  /// Optimizer steps of a slot with these numbers.
-  [[nodiscard]] std::int64_t updates_per_epoch(const SlotHyper& hyper) const;
+  /// Optimizer steps of a slot with these numbers, in a phase of its steps.
+  [[nodiscard]] std::int64_t updates_per_epoch(const SlotHyper& hyper, std::size_t phase = 0) const;
   /// Trains every occupied slot to the end of its epoch and evaluates it. train_loss is the mean over the epoch's
   /// batches, by their weights, of the loss before each step. In order of slot.
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;

@@ -128,6 +128,7 @@ struct Weight {
   /// A complex tensor of the model, held as torch.optim sees it: pairs of a real and an imaginary part along one more
   /// dimension, the last. `stored` has the complex numbers.
   bool pairs = false;
+  bool per_slot = false;  ///< Slots have their own though this graph does not train it: another phase does.
 
   /// As the model has it.
   [[nodiscard]] Shape model_shape() const;

@@ -57,6 +57,14 @@ struct ParameterGroup {
   std::string where;  ///< "s.yaml:12: train.optimizer.groups.0.params", for messages.
 };
 
+/// A slot's numbers of a phase.
+struct PhaseHyper {
+  OptimizerHyper optimizer;
+  std::vector<OptimizerHyper> groups = {};  ///< As SlotHyper::groups.
+  std::optional<double> clip_norm;          ///< Largest gradient norm, over the phase's parameters.
+  std::optional<double> clip_weights;       ///< After a step they are clamped to [-c, c] (WGAN, arXiv:1701.07875).
+};
+
 /// All parameters of a trial that affect only per-slot vectors.
 struct SlotHyper {
   OptimizerHyper optimizer;
@@ -70,6 +78,8 @@ struct SlotHyper {
   /// g_j, w_j being the batches' weights, and so by the gradient of all their samples. What is left at an epoch's end
   /// makes a step of its own.
   std::int64_t accumulate = 1;
+  /// Of Recipe::phases, in place of `optimizer`, `groups` and `clip_norm`.
+  std::vector<PhaseHyper> phases = {};
 };
 
 /// A metric as arithmetic: a name is the sum of that output over the set (of its elements, if it is no number), mean(x)
@@ -79,6 +89,19 @@ struct NamedFormula {
   Formula formula;
 
   bool operator==(const NamedFormula&) const = default;
+};
+
+/// One of the steps that each batch makes in turn, as those of a GAN's two networks: a loss, the parameters that it
+/// trains, and their optimizer. The graph runs anew for each phase, with the same samples and the same randomness.
+struct Phase {
+  std::string loss;                 ///< An output of the model.
+  std::string weight;               ///< Another: what its mean is divided by. Only if `weighted`.
+  bool weighted = false;            ///< As LossOptions::weighted.
+  std::vector<std::string> params;  ///< As ParameterGroup::params.
+  OptimizerKind optimizer = OptimizerKind::kSgd;
+  std::vector<ParameterGroup> groups = {};
+  std::int64_t every = 1;  ///< It is behind every so many batches of an epoch that the phase has its turn.
+  std::string where;       ///< "s.yaml:12: train.phases.0.params", for messages.
 };
 
 /// The settings that all trials of an array share, besides the graph.
@@ -95,6 +118,10 @@ struct Recipe {
   /// Loss::kModel: metrics over the outputs in `terms`, which follow the loss and its weight in Graph::outputs.
   std::vector<NamedFormula> formulas;
   std::vector<std::string> terms;
+  /// None: one phase, of `loss`, `optimizer` and `groups`, which trains all parameters. Otherwise `loss` is kModel;
+  /// each phase's loss, and its weight if it is weighted, stand in Graph::outputs, the first phase's before the terms,
+  /// the others' behind them. Gradients are not accumulated then.
+  std::vector<Phase> phases = {};
   bool accumulates = false;  ///< Whether slots keep sums of gradients, for SlotHyper::accumulate.
 };
 

@@ -85,6 +85,7 @@ struct Batch {
   std::vector<Samples> parts;
   std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
   bool last = false;              ///< Of its epoch: slots that accumulate gradients take a step.
+  std::int64_t place = 0;         ///< Batches of the epoch before it: phases have their turns by it.
 
   [[nodiscard]] std::size_t part_of_slot(int slot_of_chunk) const {
     return part_of.empty() ? 0 : static_cast<std::size_t>(part_of[static_cast<std::size_t>(slot_of_chunk)]);

@@ -17,8 +17,10 @@ namespace hfta::fusion {
 /// one for each element of the loss, by which it is then multiplied, too. Evaluation gives the model's outputs as they
 /// are.
 ///
+/// With Recipe::phases the loss is that of `phase`; what evaluation gives is the same for all.
+///
 /// Throws Error{kConfig} for outputs that the loss cannot take.
-[[nodiscard]] Graph with_loss(Graph model, const Recipe& recipe);
+[[nodiscard]] Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase = 0);
 
 /// Whether the positions of a batch count by weights (classes: some may be ignored, or weigh less), and not alike.
 [[nodiscard]] bool counts_positions(Loss loss);

@@ -20,6 +20,7 @@ inline constexpr double kMostCount = 1e9;
 [[nodiscard]] std::vector<Key> train_keys();
 [[nodiscard]] std::vector<Key> loss_keys();
 [[nodiscard]] std::vector<Key> optimizer_keys();
+[[nodiscard]] std::vector<Key> phase_keys();
 [[nodiscard]] std::vector<Key> schedule_keys();
 [[nodiscard]] std::vector<Key> array_keys();
 

@@ -30,7 +30,7 @@ const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
     for (auto part : {top_keys, stopping_keys, parameter_keys, model_and_data_keys, train_keys, loss_keys,
-                      optimizer_keys, schedule_keys, array_keys}) {
+                      optimizer_keys, phase_keys, schedule_keys, array_keys}) {
       for (Key& key : part()) all.push_back(std::move(key));
     }
     return all;
@@ -60,7 +60,7 @@ std::vector<std::string> keys_of(std::string_view section) {
 }
 
 bool is_named_section(std::string_view path) {
-  return path == "train.loss" || path == "train.optimizer" || path == "train.schedule" || path == "early_stopping";
+  return path == "train.loss" || path.ends_with(".optimizer") || path == "train.schedule" || path == "early_stopping";
 }
 
 std::string wanted_text(const Key& key) {

@@ -129,6 +129,66 @@ std::vector<Key> optimizer_keys() {
   return keys;
 }
 
+std::vector<Key> phase_keys() {
+  const std::string section = "train.phases.*";
+  std::vector<Key> keys = {
+      {.path = "train.phases",
+       .type = KeyType::kOther,
+       .fallback = "none",
+       .wanted = "a list of phases: {loss: an output, params: names, optimizer: adam}",
+       .sentence =
+           "In place of loss and optimizer: steps that each batch makes in turn, as a GAN's two networks do, each "
+           "a map with the keys of [the table below](#trainphases)."},
+      {.path = section + ".loss",
+       .type = KeyType::kWord,
+       .sentence =
+           "An output of the model, as of a [loss of the model](models.md#a-loss-of-your-own): a number, or one "
+           "for each sample. `train_` and its name are recorded; `train_loss` and `val_loss` are the first "
+           "phase's."},
+      {.path = section + ".weight",
+       .type = KeyType::kWord,
+       .fallback = "none",
+       .sentence = "The output that its mean is divided by; without one samples count alike."},
+      {.path = section + ".params",
+       .type = KeyType::kOther,
+       .searched = Searched::kShape,
+       .wanted = "a name or a list of names",
+       .sentence = "The parameters that the phase trains, by their names in the model's state dict; `*` matches "
+                   "anything, and a module's path is all that is below it: `discriminator`. What no phase names is "
+                   "not trained."},
+      {.path = section + ".optimizer",
+       .type = KeyType::kSection,
+       .searched = Searched::kShape,
+       .sentence = "A word, or a map of the keys of [`train.optimizer`](#trainoptimizer)."},
+      {.path = section + ".every",
+       .type = KeyType::kInteger,
+       .fallback = "1",
+       .least = 1,
+       .most = kMostCount,
+       .searched = Searched::kShape,
+       .sentence =
+           "The phase has its turn behind every so many batches of an epoch: 5 is WGAN's critic's five steps for "
+           "one of the generator."},
+      {.path = section + ".clip_norm",
+       .fallback = "none",
+       .least = 0,
+       .above = true,
+       .searched = Searched::kPerSlot,
+       .sentence = "Largest norm of the gradient of the phase's parameters."},
+      {.path = section + ".clip_weights",
+       .fallback = "none",
+       .least = 0,
+       .above = true,
+       .searched = Searched::kPerSlot,
+       .sentence = "After each step the phase's parameters are clamped to between its negative and it (WGAN, "
+                   "arXiv:1701.07875)."}};
+  for (Key key : optimizer_keys()) {
+    key.path = section + key.path.substr(std::string_view("train").size());
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
 std::vector<Key> schedule_keys() {
   const Searched slot = Searched::kPerSlot;
   return {

@@ -84,14 +84,16 @@ void read_own(Reader& loss, TaskSpec& task) {
   }
 }
 
-}  // namespace
-
 bool is_loss_of_model(const Node* loss) {
   if (loss == nullptr || loss->kind != Node::Kind::kMap) return false;
   const Node* name = loss->find("name");
   if (name == nullptr) return loss->find("output") != nullptr;
   return trials::to_text(name->value) == fusion::name_of(fusion::Loss::kModel);
 }
+
+}  // namespace
+
+bool has_loss_of_model(const Reader& train) { return train.has("phases") || is_loss_of_model(train.find("loss")); }
 
 void read_loss(Reader& train, const trials::Space& space, TaskSpec& task) {
   Reader loss = train.section("loss");

@@ -85,7 +85,7 @@ fusion::ParameterGroup params_of(Reader& group) {
 
 // Recorded only where there are groups: a study that was begun before there was the key still is what it was.
 void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std::vector<std::string>& possible,
-                 TaskSpec& task) {
+                 OptimizerRead& found) {
   const Node* list = optimizer.find("groups");
   if (list == nullptr || list->is_null()) return;
   const Site site = optimizer.site("groups");
@@ -95,29 +95,29 @@ void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std
     json record;
     Reader group(site.file, list->items[i], join_path(site.path, std::to_string(i)), site.key.path + ".*", record);
     group.restrict_to(kind.name, possible);
-    task.recipe.groups.push_back(params_of(group));
-    fusion::OptimizerHyper hyper = task.hyper.optimizer;
+    found.groups.push_back(params_of(group));
+    fusion::OptimizerHyper hyper = found.hyper;
     NumberReader(group, false).read(kind, hyper);
     if (group.has("lr_scale")) {
       if (group.has("lr")) group.fail("lr_scale", "found it beside lr, wanted one or the other");
       hyper.lr *= group.number("lr_scale");
     }
-    task.hyper.groups.push_back(hyper);
+    found.group_hypers.push_back(hyper);
     recorded.push_back(std::move(record));
   }
 }
 
 }  // namespace
 
-void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task) {
+OptimizerRead read_optimizer(Reader& optimizer, const trials::Space& space) {
   const std::string name = optimizer.word("name");
   const std::vector<std::string> possible = possible_words(optimizer.find("name"), space);
   optimizer.restrict_to(name, possible);
   const fusion::OptimizerInfo& kind = optimizer_named(name);
-  task.recipe.optimizer = kind.kind;
-  task.hyper.optimizer = fusion::default_hyper(kind.kind);
-  NumberReader(optimizer, true).read(kind, task.hyper.optimizer);
-  read_groups(optimizer, kind, possible, task);
+  OptimizerRead found{kind.kind, fusion::default_hyper(kind.kind)};
+  NumberReader(optimizer, true).read(kind, found.hyper);
+  read_groups(optimizer, kind, possible, found);
+  return found;
 }
 
 }  // namespace hfta::engine::configuration

@@ -17,6 +17,7 @@ bool is_validated(const TaskSpec& task) { return task.data.validation || !task.d
 // What will be recorded of every epoch: where a metric gives one number per class, that of the first.
 std::vector<std::string> recorded_metrics(const TaskSpec& task) {
   std::vector<std::string> names = {"train_loss"};
+  for (const fusion::Phase& phase : task.recipe.phases) names.push_back("train_" + phase.loss);
   if (!is_validated(task)) return names;
   names.emplace_back("val_loss");
   for (const fusion::MetricSpec& metric : task.recipe.metrics) {
@@ -84,7 +85,7 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   Reader data = root.section("data");
   task.data.where = place_of(text.file, *root.find("data"));
   Reader train = root.section("train");
-  read_data(data, text.folder, text.space, !is_loss_of_model(train.find("loss")), task);
+  read_data(data, text.folder, text.space, !has_loss_of_model(train), task);
   read_train(train, text, task);
   check_metric(text, task);
   return task;

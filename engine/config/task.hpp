@@ -44,11 +44,22 @@ void read_data(Reader& data, const std::filesystem::path& folder, const trials::
 void read_train(Reader& train, const TaskText& text, TaskSpec& task);
 /// train.loss
 void read_loss(Reader& train, const trials::Space& space, TaskSpec& task);
-/// Whether train.loss (null: it is absent) names an output of the model as the loss.
-[[nodiscard]] bool is_loss_of_model(const Node* loss);
+/// Whether the loss is one of the model: train.loss names an output of it, or train.phases do.
+[[nodiscard]] bool has_loss_of_model(const Reader& train);
 /// train.metrics; reads the loss first.
 void read_metrics(Reader& train, TaskSpec& task);
-void read_optimizer(Reader& optimizer, const trials::Space& space, TaskSpec& task);
+
+/// An optimizer with its groups of parameters.
+struct OptimizerRead {
+  fusion::OptimizerKind kind;
+  fusion::OptimizerHyper hyper;
+  std::vector<fusion::ParameterGroup> groups = {};
+  std::vector<fusion::OptimizerHyper> group_hypers = {};
+};
+/// train.optimizer, or a phase's.
+[[nodiscard]] OptimizerRead read_optimizer(Reader& optimizer, const trials::Space& space);
+/// train.phases, in place of the loss and the optimizer.
+void read_phases(Reader& train, const trials::Space& space, TaskSpec& task);
 void read_schedule(Reader& schedule, const trials::Space& space, TaskSpec& task);
 
 /// "digits.yaml:24", or "--set data.train".

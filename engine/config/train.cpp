@@ -37,6 +37,19 @@ void read_accumulation(Reader& train, TaskSpec& task) {
   if (task.recipe.accumulates) task.hyper.accumulate = train.integer("accumulate");
 }
 
+// A loss and an optimizer for all parameters.
+void read_single_phase(Reader& train, const trials::Space& space, TaskSpec& task) {
+  read_loss(train, space, task);
+  Reader section = train.section("optimizer");
+  OptimizerRead optimizer = read_optimizer(section, space);
+  task.recipe.optimizer = optimizer.kind;
+  task.recipe.groups = std::move(optimizer.groups);
+  task.hyper.optimizer = optimizer.hyper;
+  task.hyper.groups = std::move(optimizer.group_hypers);
+  task.hyper.clip_norm = train.optional_number("clip_norm");
+  read_accumulation(train, task);
+}
+
 }  // namespace
 
 void read_schedule(Reader& section, const trials::Space& space, TaskSpec& task) {
@@ -76,9 +89,11 @@ void check_warmup(const Reader& section, const TaskSpec& task) {
 }
 
 void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
-  read_loss(train, text.space, task);
-  Reader optimizer = train.section("optimizer");
-  read_optimizer(optimizer, text.space, task);
+  if (train.has("phases")) {
+    read_phases(train, text.space, task);
+  } else {
+    read_single_phase(train, text.space, task);
+  }
   Reader schedule = train.section("schedule");
   read_schedule(schedule, text.space, task);
   const Node* schedule_node = train.find("schedule");
@@ -91,13 +106,16 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
     train.record("epochs", text.default_epochs);
   }
   check_warmup(schedule, task);
-  task.hyper.clip_norm = train.optional_number("clip_norm");
-  read_accumulation(train, task);
   task.recipe.dtype = train.word("dtype") == "float64" ? fusion::DType::kFloat64 : fusion::DType::kFloat32;
   if (task.model_file) task.model_file->import.dtype = task.recipe.dtype;
   read_precision(train, task.recipe);
   if (const auto seed = train.optional_integer("seed")) task.seed = static_cast<std::uint64_t>(*seed);
   read_metrics(train, task);
+  for (std::size_t p = 1; p < task.recipe.phases.size(); ++p) {  // behind what metrics read
+    const fusion::Phase& phase = task.recipe.phases[p];
+    task.model_file->import.further.push_back(phase.loss);
+    if (phase.weighted) task.model_file->import.further.push_back(phase.weight);
+  }
 }
 
 }  // namespace hfta::engine::configuration

@@ -21,6 +21,7 @@
 #include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
 #include "fusion/parameter_groups.hpp"
+#include "fusion/phases.hpp"
 #include "fusion/runnable.hpp"
 
 namespace hfta::engine {
@@ -130,6 +131,9 @@ void find_classes(fusion::Recipe& recipe, const fusion::Graph& graph, const fusi
 std::string loss_text(const fusion::Recipe& recipe) {
   std::string text = name_of(recipe.loss);
   const fusion::LossOptions& options = recipe.loss_options;
+  for (const fusion::Phase& phase : recipe.phases) {
+    text += fmt::format(" {} of {} by {}", phase.loss, join(phase.params), name_of(phase.optimizer));
+  }
   if (options == fusion::LossOptions{}) return text;
   return fmt::format("{} ignore {} classes {} at {} positive {} log {} {} weighted {}", text, options.ignore_index,
                      options.class_weight.size(), options.class_dim, options.pos_weight.size(), options.log_input,
@@ -196,8 +200,11 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   if (asks_for_classes(task.spec.recipe, task.graph)) {
     find_classes(task.spec.recipe, task.graph, load(task.spec, task.input_types).host.train.target.shape);
   }
-  fusion::check_groups(task.spec.recipe.groups, task.spec.model_file ? models_.read(*task.spec.model_file).parameters()
-                                                                     : trained_names(task.graph));
+  const std::vector<std::string> names =
+      task.spec.model_file ? models_.read(*task.spec.model_file).parameters() : trained_names(task.graph);
+  fusion::check_groups(task.spec.recipe.groups, names);
+  fusion::check_phases(task.spec.recipe.phases, names);
+  task.graph = fusion::with_phases_trained(std::move(task.graph), task.spec.recipe);
   task.spec.hyper.graph.clear();
   for (const fusion::Hyper& hyper : task.graph.hypers) task.spec.hyper.graph.push_back(hyper.value);
   return task;

@@ -1,19 +1,28 @@
 #include "engine/fused/memory.hpp"
 
+#include <vector>
+
+#include "fusion/phases.hpp"
+
 namespace hfta::engine {
 
 MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe, const fusion::WayMemory& way,
                        std::int64_t data) {
-  // Weights, the optimizer's states, and sums of gradients.
-  const auto copies = static_cast<std::int64_t>(1 + fusion::info_of(recipe.optimizer).states.size() +
-                                                static_cast<std::size_t>(recipe.accumulates ? 1 : 0));
+  // By weight: itself, the optimizers' states, and sums of gradients.
+  std::vector<std::size_t> copies(graph.weights.size(), recipe.accumulates ? 2 : 1);
+  for (std::size_t p = 0; p < fusion::phase_count(recipe); ++p) {
+    const std::size_t states = fusion::info_of(fusion::recipe_of_phase(recipe, p).optimizer).states.size();
+    const std::vector<bool> trained = fusion::trained_in_phase(recipe, p, graph);
+    for (std::size_t i = 0; i < trained.size(); ++i) copies[i] += trained[i] ? states : 0;
+  }
   MemoryNeed need;
   need.slot = way.slot;
   need.activations = way.at_work;
   need.shared = data;
-  for (const fusion::Weight& weight : graph.weights) {
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const fusion::Weight& weight = graph.weights[i];
     const std::int64_t bytes = fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
-    (weight.trained ? need.slot : need.shared) += weight.trained ? copies * bytes : bytes;
+    (weight.trained ? need.slot : need.shared) += weight.trained ? static_cast<std::int64_t>(copies[i]) * bytes : bytes;
   }
   return need;
 }

@@ -142,10 +142,25 @@ bool needs_two_samples(const Graph& graph) {
   });
 }
 
+std::int64_t batches_of_epoch(const TaskSpec& spec, std::int64_t n) {
+  const std::int64_t batch = spec.recipe.batch_size;
+  return spec.drop_last ? n / batch : (n + batch - 1) / batch;
+}
+
+void check_turns(const TaskSpec& spec, std::int64_t n) {
+  const std::int64_t batches = batches_of_epoch(spec, n);
+  for (const fusion::Phase& phase : spec.recipe.phases) {
+    if (phase.every <= batches) continue;
+    fail(spec.data.where,
+         fmt::format("train.phases: found the phase of {} behind every {} batches, wanted at most the {} "
+                     "of an epoch, or it never has its turn",
+                     printable(phase.loss), phase.every, batches));
+  }
+}
+
 void check_warmup(const TaskSpec& spec, std::int64_t n) {
   const fusion::Schedule& schedule = spec.hyper.schedule;
-  const std::int64_t batch = spec.recipe.batch_size;
-  const std::int64_t batches = spec.drop_last ? n / batch : (n + batch - 1) / batch;
+  const std::int64_t batches = batches_of_epoch(spec, n);
   const std::int64_t steps = (batches + spec.hyper.accumulate - 1) / spec.hyper.accumulate;
   const auto all = static_cast<double>(spec.recipe.epochs) * static_cast<double>(steps);
   if (!schedule.per_step || schedule.warmup == 0 || schedule.warmup < all) return;
@@ -221,6 +236,7 @@ void check_task(const TaskSpec& spec, const Graph& graph, const fusion::Splits& 
   if (splits.validation) check_evaluated(*splits.validation, "validation");
   if (splits.test) check_evaluated(*splits.test, "test");
   check_batch(spec, graph, splits.train.size);
+  check_turns(spec, splits.train.size);
   check_warmup(spec, splits.train.size);
 }
 

@@ -113,9 +113,8 @@ std::string confusion_text(const ReportInput& input, const trials::Trial& trial)
   std::string text;
   for (const auto& [set, matrix] : all) {
     text += fmt::format("  confusion matrix ({}, epoch {})", printable(set), epoch == nullptr ? 0 : epoch->epoch);
-    text += matrix.size() > kMostShown
-                ? fmt::format(": {} classes; --format json has it\n", matrix.size())
-                : ", true classes in rows, predicted ones in columns:\n" + lines_of(matrix);
+    text += matrix.size() > kMostShown ? fmt::format(": {} classes; --format json has it\n", matrix.size())
+                                       : ", true classes in rows, predicted ones in columns:\n" + lines_of(matrix);
   }
   return text;
 }

@@ -23,8 +23,8 @@ struct SplitMetrics {
 /// among the numbers even if it is a cell.
 [[nodiscard]] SplitMetrics split(const std::map<std::string, double>& metrics, const std::string& kept);
 
-/// The epoch that a trial's value and kept weights are of: the last or, with metric.select best, the first of its value.
-/// nullptr: it was never trained.
+/// The epoch that a trial's value and kept weights are of: the last or, with metric.select best, the first of its
+/// value. nullptr: it was never trained.
 [[nodiscard]] const trials::EpochRecord* valued_epoch(const ReportInput& input, const trials::Trial& trial);
 
 /// A trial's matrices of that epoch.

@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "fusion/array/phase.hpp"
 #include "fusion/array/progress.hpp"
 #include "fusion/executors/executors.hpp"
-#include "fusion/parameter_groups.hpp"
-#include "fusion/passes/schema.hpp"
-#include "fusion/passes/sharing.hpp"
 #include "fusion/random/draws.hpp"
 #include "fusion/slots/slot_store.hpp"
 #include "fusion/task_graph.hpp"
@@ -28,44 +26,48 @@ struct Slot {
 
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 
+const SlotHyper nobody;
+
+// All numbers of `count` groups; those left out are the optimizer's.
+void complete(std::vector<OptimizerHyper>& groups, std::size_t count, const OptimizerHyper& optimizer) {
+  if (groups.size() > count) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("slot: found numbers of {} groups of parameters, wanted at most {}", groups.size(), count));
+  }
+  groups.resize(count, optimizer);
+}
+
 }  // namespace
 
 struct Array::Impl {
   Recipe recipe;
-  std::size_t model_hypers;  // of graph.hypers, those before the loss's
-  Graph graph;
+  std::size_t model_hypers;  // of the graph's hypers, those before the loss's
+  PhasesOfStep phases;
   Lowering lowering;
   int width;
   std::uint64_t study_seed;
-  SpecializedGraph alone, training, evaluation;
+  SpecializedGraph evaluation;
   std::vector<bool> owned;
-  std::vector<int> group_of;  // by weight
   SlotStore store;
-  ExecutorModel model;  // all of the above
-  std::unique_ptr<Executor> executor;
   std::vector<Slot> slots;
   std::vector<SlotRun> runs;    // by slot: memory for runs_of
-  std::vector<SlotStep> steps;  // [slots, groups]: the same
+  std::vector<SlotStep> steps;  // [slots, groups of all phases]: the same
   std::vector<double> default_hypers;
-  std::int64_t earlier_shared_runs = 0;  // of executors before this one
+  std::int64_t earlier_shared_runs = 0;  // of executors before these
   bool keep_gradients = false;
 
-  Impl(Graph g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
-       std::shared_ptr<StepGraphBackend> graphs)
+  Impl(const Graph& g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
+       const std::shared_ptr<StepGraphBackend>& graphs)
       : recipe(std::move(r)),
         model_hypers(g.hypers.size()),
-        graph(with_complete_arguments(with_loss(std::move(g), recipe))),
+        phases(phases_of(g, recipe)),
         lowering(std::move(l)),
         width(w),
         study_seed(seed),
-        alone(specialized(graph, Purpose::kTraining)),
-        training(specialized(graph, Purpose::kTrainingTogether)),
-        evaluation(specialized(graph, Purpose::kEvaluation)),
-        owned(owned_weights(alone)),
-        group_of(groups_of_weights(recipe.groups, graph)),
-        store(graph, owned, recipe, padded(w, lowering.chunk), device),
-        model{graph, recipe, alone, training, evaluation, owned, group_of, store, device, std::move(graphs)} {
-    for (const Hyper& hyper : graph.hypers) default_hypers.push_back(hyper.value);
+        evaluation(specialized(graph(), Purpose::kEvaluation)),
+        owned(owned_in(phases)),
+        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device) {
+    for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("precision: found {} with dtype float64, wanted float32", name_of(recipe.precision)));
@@ -76,14 +78,29 @@ struct Array::Impl {
       at::globalContext().setAllowTF32CuDNN(recipe.precision == Precision::kTf32);
       at::globalContext().setAllowTF32CuBLAS(recipe.precision == Precision::kTf32);
     }
+    for (std::size_t p = 0; p < phases.size(); ++p) {
+      PhaseOfStep& phase = *phases[p];
+      phase.training = specialized(phase.graph, Purpose::kTrainingTogether);
+      phase.model.emplace(ExecutorModel{phase.graph, phase.recipe, phase.alone, phase.training, evaluation, owned,
+                                        phase.group_of, store, device, graphs, p, !recipe.phases.empty()});
+    }
     lower(lowering);
   }
 
+  // The first phase's, whose weights, inputs and hypers are those of all.
+  [[nodiscard]] const Graph& graph() const { return phases.front()->graph; }
+
   void lower(const Lowering& wanted) {
-    std::unique_ptr<Executor> next = make_executor(model, wanted);
-    next->keep_gradients(keep_gradients);
-    if (executor != nullptr) earlier_shared_runs += std::as_const(*executor).shared_runs();
-    executor = std::move(next);
+    std::vector<std::unique_ptr<Executor>> next;
+    for (const auto& phase : phases) {
+      next.push_back(make_executor(*phase->model, wanted));
+      next.back()->keep_gradients(keep_gradients);
+    }
+    for (std::size_t p = 0; p < phases.size(); ++p) {
+      std::unique_ptr<Executor>& executor = phases[p]->executor;
+      if (executor != nullptr) earlier_shared_runs += std::as_const(*executor).shared_runs();
+      executor = std::move(next[p]);
+    }
     lowering = wanted;
     make_rows();
   }
@@ -93,15 +110,15 @@ struct Array::Impl {
     if (rows != store.slots()) store.resize(rows);
     slots.resize(static_cast<std::size_t>(rows));
     runs.resize(slots.size());
-    steps.resize(slots.size() * groups());
-    running().resize();
+    steps.resize(slots.size() * all_groups());
+    for (std::size_t p = 0; p < phases.size(); ++p) running(p).resize();
   } catch (...) {  // the store has rows of the old number and of the new
-    executor.reset();
+    for (const auto& phase : phases) phase->executor.reset();
     throw;
   }
 
-  Executor& running() const {
-    if (executor != nullptr) return *executor;
+  Executor& running(std::size_t phase = 0) const {
+    if (phases[phase]->executor != nullptr) return *phases[phase]->executor;
     throw Error(ErrorKind::kInternal, "array: lost, since an earlier change of its width or lowering failed");
   }
 
@@ -117,8 +134,14 @@ struct Array::Impl {
                                     static_cast<std::size_t>(lowering.chunk));
   }
 
-  // Of parameters, with that of parameters in no group.
-  [[nodiscard]] std::size_t groups() const { return recipe.groups.size() + 1; }
+  // Groups of parameters, with that of parameters in no group.
+  [[nodiscard]] std::size_t groups(std::size_t phase) const { return phases[phase]->recipe.groups.size() + 1; }
+  [[nodiscard]] std::size_t groups_before(std::size_t phase) const {
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < phase; ++p) count += groups(p);
+    return count;
+  }
+  [[nodiscard]] std::size_t all_groups() const { return groups_before(phases.size()); }
 
   // Whether this batch is the last of the slot's next optimizer step.
   [[nodiscard]] bool updates(const Slot& slot, bool last_batch) const {
@@ -126,16 +149,19 @@ struct Array::Impl {
     return !recipe.accumulates || last_batch || slot.progress.accumulated + 1 >= slot.init.hyper.accumulate;
   }
 
-  // `rates`: by group; none: 0. Writes to `own`, groups() of them.
-  [[nodiscard]] SlotRun run_of(const Slot& slot, std::span<const double> rates, bool last_batch,
+  // `rates`: by group of the phase; none: 0. Writes to `own`, groups() of them.
+  [[nodiscard]] SlotRun run_of(const Slot& slot, std::size_t phase, std::span<const double> rates, bool last_batch,
                                std::span<SlotStep> own) const {
+    const PhaseNumbers numbers = numbers_of_phase(slot.occupied ? slot.init.hyper : nobody, slot.occupied ? phase : 0);
+    const std::int64_t taken = phase == 0 || !slot.occupied ? slot.progress.step : slot.progress.later[phase - 1].step;
     for (std::size_t g = 0; g < own.size(); ++g) {
       const bool grouped = slot.occupied && g > 0;
       own[g].updates = updates(slot, last_batch);
-      own[g].hyper = grouped ? slot.init.hyper.groups[g - 1] : slot.init.hyper.optimizer;
+      own[g].hyper = grouped ? numbers.groups[g - 1] : numbers.optimizer;
       own[g].hyper.lr = slot.occupied && !rates.empty() ? rates[g] : 0;
-      own[g].step = slot.progress.step + 1;
-      own[g].clip_norm = slot.init.hyper.clip_norm;
+      own[g].step = taken + 1;
+      own[g].clip_norm = numbers.clip_norm;
+      own[g].clip_weights = numbers.clip_weights;
     }
     SlotRun run;
     run.occupied = slot.occupied;
@@ -146,8 +172,8 @@ struct Array::Impl {
     return run;
   }
 
-  void count_batch(Slot& slot, bool last_batch) const {
-    const bool stepped = updates(slot, last_batch);
+  void count_batch(Slot& slot, const Batch& batch) const {
+    const bool stepped = has_turn(recipe, 0, batch.place) && updates(slot, batch.last);
     slot.progress.step += stepped ? 1 : 0;
     slot.progress.batches += 1;
     slot.progress.accumulated = stepped ? 0 : slot.progress.accumulated + 1;
@@ -164,32 +190,48 @@ struct Array::Impl {
     };
     put(init.hyper.graph, 0);
     put(init.hyper.loss, model_hypers);
-    std::vector<OptimizerHyper>& groups = slot.init.hyper.groups;
-    if (groups.size() > recipe.groups.size()) {
-      throw Error(ErrorKind::kInternal, fmt::format("slot: found numbers of {} groups of parameters, wanted at most {}",
-                                                    groups.size(), recipe.groups.size()));
+    SlotHyper& hyper = slot.init.hyper;
+    if (hyper.phases.size() != recipe.phases.size()) {
+      throw Error(ErrorKind::kInternal, fmt::format("slot: found numbers of {} phases, wanted {}", hyper.phases.size(),
+                                                    recipe.phases.size()));
     }
-    groups.resize(recipe.groups.size(), init.hyper.optimizer);
+    if (hyper.phases.empty()) complete(hyper.groups, recipe.groups.size(), hyper.optimizer);
+    for (std::size_t p = 0; p < hyper.phases.size(); ++p) {
+      complete(hyper.phases[p].groups, recipe.phases[p].groups.size(), hyper.phases[p].optimizer);
+    }
+    slot.progress.later.resize(phases.size() - 1);
     return slot;
   }
 
   // By slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
-  std::span<const SlotRun> runs_of(int chunk, std::span<const double> rates, bool last_batch) {
+  std::span<const SlotRun> runs_of(int chunk, std::size_t phase, std::span<const double> rates, bool last_batch) {
     const std::span<const Slot> members = slots_of(chunk);
     const auto first = static_cast<std::size_t>(chunk * lowering.chunk);
     const std::span<SlotRun> of_chunk = std::span(runs).subspan(first, members.size());
+    const std::size_t all = all_groups(), before = groups_before(phase), own = groups(phase);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      of_chunk[i] = run_of(members[i], rates.empty() ? rates : rates.subspan(i * groups(), groups()), last_batch,
-                           std::span(steps).subspan((first + i) * groups(), groups()));
+      of_chunk[i] = run_of(members[i], phase, rates.empty() ? rates : rates.subspan(i * all + before, own), last_batch,
+                           std::span(steps).subspan((first + i) * all + before, own));
     }
     return of_chunk;
+  }
+
+  // One phase of a step. Layers that slots share were run for the first phase alone.
+  void step(int chunk, std::size_t phase, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
+    const std::span<const SlotRun> of_chunk = runs_of(chunk, phase, rates, batch.last);
+    if (phase == 0) return running().step(chunk, batch, of_chunk, losses);
+    Batch own = batch;
+    for (Samples& part : own.parts) part.shared = nullptr;
+    running(phase).step(chunk, own, of_chunk, losses);
+    for (Slot& s : slots_of(chunk)) {
+      if (s.occupied) s.progress.later[phase - 1].step += 1;
+    }
   }
 };
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
              const at::Device& device, std::shared_ptr<StepGraphBackend> graphs)
-    : impl_(std::make_unique<Impl>(std::move(graph), std::move(recipe), std::move(lowering), width, study_seed, device,
-                                   std::move(graphs))) {}
+    : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs)) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
@@ -197,7 +239,8 @@ const Lowering& Array::lowering() const { return impl_->lowering; }
 bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
 SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }
 const SlotInit& Array::init_of(int slot) const { return impl_->slot(slot).init; }
-int Array::rates_per_slot() const { return static_cast<int>(impl_->groups()); }
+int Array::rates_per_slot() const { return static_cast<int>(impl_->all_groups()); }
+int Array::phases() const { return static_cast<int>(impl_->phases.size()); }
 
 void Array::admit(int slot, const SlotInit& init) {
   Slot& s = impl_->slot(slot);
@@ -244,31 +287,45 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
   impl_->running().for_each(busy, work);
 }
 
-void Array::step(int chunk, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-  impl_->running().step(chunk, batch, impl_->runs_of(chunk, rates, batch.last), losses);
+void Array::step(int chunk, const Batch& batch, std::span<const double> rates, std::span<at::Tensor> losses) {
+  for (std::size_t p = 0; p < impl_->phases.size(); ++p) {
+    if (has_turn(impl_->recipe, p, batch.place)) impl_->step(chunk, p, batch, rates, losses[p]);
+  }
   for (Slot& s : impl_->slots_of(chunk)) {
-    if (s.occupied) impl_->count_batch(s, batch.last);
+    if (s.occupied) impl_->count_batch(s, batch);
   }
 }
 
-at::Tensor Array::fresh_losses(int chunk) { return impl_->running().fresh_losses(chunk); }
+std::vector<at::Tensor> Array::fresh_losses(int chunk) {
+  std::vector<at::Tensor> losses;
+  for (std::size_t p = 0; p < impl_->phases.size(); ++p) losses.push_back(impl_->running(p).fresh_losses(chunk));
+  return losses;
+}
 StepCounts Array::step_counts() const { return impl_->running().step_counts(); }
 
 at::Tensor Array::predict(int chunk, const Samples& samples) { return evaluate(chunk, samples).front(); }
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
-  return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, {}, false));
+  return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false));
 }
 
 bool Array::shares_layers() const { return impl_->running().shares_layers(); }
 void Array::prepare(Samples& samples, bool training) { impl_->running().prepare(samples, training); }
 
-void Array::pause_epoch(int slot, std::int64_t step, double loss, double weight) {
+void Array::pause_epoch(int slot, std::int64_t step, std::span<const double> sums) {
   Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("pause_epoch: slot {} is empty", slot));
+  if (sums.size() != 2 * impl_->phases.size()) {
+    throw Error(ErrorKind::kInternal,
+                fmt::format("pause_epoch: found {} sums, wanted {}", sums.size(), 2 * impl_->phases.size()));
+  }
   s.progress.epoch_step = step;
-  s.progress.epoch_loss = loss;
-  s.progress.epoch_weight = weight;
+  s.progress.epoch_loss = sums[0];
+  s.progress.epoch_weight = sums[1];
+  for (std::size_t p = 1; p < impl_->phases.size(); ++p) {
+    s.progress.later[p - 1].epoch_loss = sums[2 * p];
+    s.progress.later[p - 1].epoch_weight = sums[2 * p + 1];
+  }
 }
 
 void Array::finish_epoch(int chunk) {
@@ -278,18 +335,19 @@ void Array::finish_epoch(int chunk) {
     s.progress.step = before.step;
     s.progress.epoch = before.epoch + 1;
     s.progress.batches = before.batches;
+    for (const PhaseProgress& phase : before.later) s.progress.later.push_back({phase.step});
   }
 }
 
 void Array::keep_gradients(bool keep) {
   impl_->keep_gradients = keep;
-  impl_->running().keep_gradients(keep);
+  for (std::size_t p = 0; p < impl_->phases.size(); ++p) impl_->running(p).keep_gradients(keep);
 }
 
 std::vector<std::pair<std::string, at::Tensor>> Array::gradients(int chunk) const {
   std::vector<std::pair<std::string, at::Tensor>> out;
   for (const auto& [weight, gradient] : impl_->running().gradients(chunk)) {
-    out.emplace_back(impl_->graph.weights[weight].name, gradient);
+    out.emplace_back(impl_->graph().weights[weight].name, gradient);
   }
   return out;
 }
@@ -298,7 +356,9 @@ std::int64_t Array::bytes_per_slot() const { return impl_->store.bytes_per_slot(
 std::int64_t Array::shared_bytes() const { return impl_->store.shared_bytes(); }
 
 std::int64_t Array::held_bytes() const {
-  return impl_->store.slots() * bytes_per_slot() + shared_bytes() + impl_->running().workspace_bytes();
+  std::int64_t bytes = impl_->store.slots() * bytes_per_slot() + shared_bytes();
+  for (std::size_t p = 0; p < impl_->phases.size(); ++p) bytes += impl_->running(p).workspace_bytes();
+  return bytes;
 }
 
 std::int64_t Array::shared_runs() const {

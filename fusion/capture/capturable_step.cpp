@@ -122,13 +122,18 @@ void CapturableStep::step(const Batch& batch, const at::Tensor& losses, bool kee
   const std::int64_t samples = batch.parts.front().size();
   at::Tensor sums = losses;
   add_loss(sums, objective, samples);
-  if (!model_.recipe.accumulates) return kernels_.step(reached);
+  if (!model_.recipe.accumulates) return update(reached);
   // One graph for all batches: slots whose step is not due divide, too, and neither step nor begin anew.
   const at::Tensor& total = chunk_.gradient_weight;
   accumulate(reached, total, objective, samples);
   take_means(reached, total);
-  kernels_.step(reached);
+  update(reached);
   begin_anew(reached, total, numbers_.updated().ne(0));
+}
+
+void CapturableStep::update(const std::vector<ParameterSlots>& reached) const {
+  kernels_.step(reached);
+  if (model_.clips_weights) clamp_weights(reached, numbers_.weight_limits());
 }
 
 std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {

@@ -28,6 +28,7 @@ struct CapturableModel {
   int slots;   ///< c
   int hypers;  ///< Graph::hypers
   at::Device device;
+  bool clips_weights;                      ///< ExecutorModel's.
   std::string why_not;                     ///< Program::why_not_replayed
   std::atomic<std::int64_t>& shared_runs;  ///< Counts runs of Program::share.
 };
@@ -56,6 +57,7 @@ class CapturableStep {
   void bring_orders(const Batch& batch);
   [[nodiscard]] StepKey key_for(const Batch& batch, const at::Tensor& losses) const;
   void step(const Batch& batch, const at::Tensor& losses, bool keep);
+  void update(const std::vector<ParameterSlots>& reached) const;
   [[nodiscard]] std::vector<at::Tensor> forward(const Batch& batch);
   // The step's samples of a part: fn(all) is those of one of its inputs.
   [[nodiscard]] std::function<at::Tensor(const SampleArray&)> picker(const Batch& batch, std::size_t part) const;

@@ -18,6 +18,7 @@ CapturedExecutor::CapturedExecutor(const ExecutorModel& model, const Lowering& l
             lowering.chunk,
             static_cast<int>(model.graph.hypers.size()),
             model.device,
+            model.clips_weights,
             eager_.trainer().why_not_replayed(),
             eager_.shared_runs()} {}
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace hfta::fusion {
@@ -53,6 +54,7 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int g
   random_ = behind(end, count * sizeof(SlotRandom));
   hyper_ = behind(end, count * static_cast<std::size_t>(hypers) * sizeof(double));
   clip_ = behind(end, count * sizeof(double));
+  limit_ = behind(end, count * sizeof(double));
   updates_ = behind(end, count);
   numbers_ = behind(end, count * static_cast<std::size_t>(groups) * bytes_of_numbers_);
   bytes_ = at::zeros({static_cast<std::int64_t>(end)}, at::TensorOptions().dtype(at::kByte).device(device));
@@ -63,6 +65,7 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int g
   for (int h = 0; h < hypers; ++h) {
     hypers_.push_back(doubles(hyper_ + static_cast<std::size_t>(h) * count * sizeof(double)));
   }
+  limits_ = doubles(limit_);
 }
 
 void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
@@ -76,6 +79,8 @@ void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
     put(to + random_, b, slot.random);
     for (std::size_t h = 0; h < hypers_.size(); ++h) put(to + hyper_, h * slots.size() + b, slot.hypers[h]);
     put(to + clip_, b, slot.steps.front().clip_norm.value_or(-1));
+    const double none = std::numeric_limits<double>::infinity();
+    put(to + limit_, b, slot.steps.front().updates ? slot.steps.front().clip_weights.value_or(none) : none);
     put(to + updates_, b, static_cast<unsigned char>(slot.steps.front().updates ? 1 : 0));
     if (type_ == at::kDouble) {
       put_numbers<double>(to + numbers_, b, kind_, slot.steps);

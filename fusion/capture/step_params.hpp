@@ -30,6 +30,7 @@ class StepParams {
   [[nodiscard]] at::Tensor updated() const {  ///< [slots] uint8: SlotStep::updates.
     return bytes_.narrow(0, static_cast<std::int64_t>(updates_), slots_);
   }
+  [[nodiscard]] const at::Tensor& weight_limits() const { return limits_; }  ///< [slots]: of clamp_weights.
   [[nodiscard]] const at::Tensor& memory() const { return bytes_; }
   /// Addresses in it.
   [[nodiscard]] const std::int64_t* begin() const { return at<std::int64_t>(0); }
@@ -52,10 +53,11 @@ class StepParams {
   OptimizerKind kind_;
   at::ScalarType type_;
   int slots_, groups_;
-  std::size_t random_ = 0, hyper_ = 0, clip_ = 0, updates_ = 0, numbers_ = 0;  // offsets
+  std::size_t random_ = 0, hyper_ = 0, clip_ = 0, limit_ = 0, updates_ = 0, numbers_ = 0;  // offsets
   std::size_t bytes_of_numbers_;
   at::Tensor bytes_;
   std::vector<at::Tensor> hypers_;  // [slots] float64 each
+  at::Tensor limits_;
 };
 
 }  // namespace hfta::fusion

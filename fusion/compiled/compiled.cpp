@@ -13,9 +13,9 @@
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
+#include "fusion/phases.hpp"
 #include "fusion/simd/denormals.hpp"
 #include "fusion/slots/scalar_type.hpp"
-#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -86,6 +86,7 @@ CompiledModel::CompiledModel(const ExecutorModel& model)
       recipe_(model.recipe),
       store_(model.store),
       group_of_(model.group_of),
+      phase_(model.phase),
       states_(info_of(recipe_.optimizer).states.size()) {
   check_precision(recipe_);
   const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
@@ -163,7 +164,7 @@ void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace,
                     static_cast<std::size_t>(n),
                     static_cast<std::size_t>(group_of_[i])});
     for (std::size_t s = 0; s < states_; ++s) {
-      rows.back().states[s] = store_.state(i, s).template data_ptr<T>() + row * n;
+      rows.back().states[s] = store_.state(phase_, i, s).template data_ptr<T>() + row * n;
     }
   }
   step_slot(recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
@@ -242,12 +243,14 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
 std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
     check_precision(recipe);
-    const Graph complete = with_complete_arguments(with_loss(graph, recipe));
-    const SpecializedGraph training = specialized(complete, Purpose::kTraining),
-                           evaluation = specialized(complete, Purpose::kEvaluation);
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
-    static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n));
-    static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
+    for (std::size_t p = 0; p < phase_count(recipe); ++p) {
+      const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
+      const SpecializedGraph training = specialized(complete, Purpose::kTraining),
+                             evaluation = specialized(complete, Purpose::kEvaluation);
+      static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n));
+      if (p == 0) static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
+    }
     return "";
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;

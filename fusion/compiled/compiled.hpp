@@ -70,6 +70,7 @@ class CompiledModel {
   Recipe recipe_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
+  std::size_t phase_;                 ///< Of the store's states.
   std::size_t states_;                ///< Of the optimizer.
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;

@@ -22,7 +22,8 @@ Chunk::Chunk(const ExecutorModel& model, int first, int slots) {
       p.weight = rows;
       p.group = static_cast<std::size_t>(model.group_of[i]);
       if (model.recipe.accumulates) p.accumulated = model.store.gradient(i).narrow(0, first, slots);
-      for (std::size_t s = 0; s < states; ++s) p.states[s] = model.store.state(i, s).narrow(0, first, slots);
+      for (std::size_t s = 0; s < states; ++s)
+        p.states[s] = model.store.state(model.phase, i, s).narrow(0, first, slots);
       parameters.push_back(std::move(p));
     }
     leaves.push_back(std::move(leaf));

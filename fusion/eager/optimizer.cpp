@@ -1,8 +1,11 @@
 #include "fusion/eager/optimizer.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -95,7 +98,24 @@ void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, const
   }
 }
 
+// Infinite where nothing is clamped.
+double limit_of(const SlotStep& slot) {
+  return slot.updates ? slot.clip_weights.value_or(std::numeric_limits<double>::infinity())
+                      : std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
+
+void clamp_weights(std::span<const ParameterSlots> parameters, const at::Tensor& limits) {
+  const at::NoGradGuard no_gradients;
+  for (const ParameterSlots& p : parameters) {
+    std::vector<std::int64_t> shape(static_cast<std::size_t>(p.weight.dim()), 1);
+    shape.front() = limits.size(0);
+    const at::Tensor most = limits.to(p.weight.scalar_type()).view(shape);
+    // Other chunks' rows are of the same tensor: its version, which their backward looks at, stays as it is.
+    p.weight.variable_data().clamp_(-most, most);
+  }
+}
 
 void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {
   if (parameters.empty()) return;
@@ -111,6 +131,11 @@ void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, st
       update_forms<Rule>(p, gradient, numbers, std::make_integer_sequence<int, rules::Forms<Rule>::count>());
     });
   }
+  const GroupSteps numbers(slots, first, 0);
+  std::vector<double> limits;
+  for (std::size_t b = 0; b < numbers.size(); ++b) limits.push_back(limit_of(numbers[b]));
+  if (std::all_of(limits.begin(), limits.end(), [](double limit) { return std::isinf(limit); })) return;
+  clamp_weights(parameters, at::tensor(limits, at::kDouble).to(first.device()));
 }
 
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots) {

@@ -37,7 +37,10 @@ template <typename T>
 /// numbers that lie on the device.
 void step(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);
 
-/// The same in tensor operations, on any device: what the fast form is judged by.
+/// Clamps slot b's weights to [-limits[b], limits[b]]; `limits`: [c] float64 on the device, infinite for none.
+void clamp_weights(std::span<const ParameterSlots> parameters, const at::Tensor& limits);
+
+/// step() in tensor operations, on any device: what the fast form is judged by.
 void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, std::span<const SlotStep> slots);
 
 }  // namespace hfta::fusion

@@ -23,8 +23,8 @@
 
 namespace hfta::fusion {
 
-/// What executors run. Everything that it refers to must outlive the executor. Only the store's row count may change,
-/// followed by Executor::resize().
+/// What executors run: one phase of a step, and evaluation. Everything that it refers to must outlive the executor.
+/// Only the store's row count may change, followed by Executor::resize().
 struct ExecutorModel {
   const Graph& graph;
   const Recipe& recipe;
@@ -36,6 +36,8 @@ struct ExecutorModel {
   const SlotStore& store;
   at::Device device;
   std::shared_ptr<StepGraphBackend> graphs;  ///< Null where nothing is to be captured.
+  std::size_t phase = 0;                     ///< Of SlotStore::state.
+  bool clips_weights = false;                ///< Whether slots may have SlotStep::clip_weights.
 };
 
 /// One slot in one step or prediction.

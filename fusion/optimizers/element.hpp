@@ -26,6 +26,7 @@ struct SlotStep {
   OptimizerHyper hyper;   ///< `lr` as scheduled for this step.
   std::int64_t step = 1;  ///< 1-based: of this step, for bias correction.
   std::optional<double> clip_norm;
+  std::optional<double> clip_weights;  ///< Afterwards weights are clamped to [-c, c].
 };
 
 namespace rules {

@@ -39,6 +39,18 @@ void step_row(const SlotRow<T>& row, const typename Rule::template Numbers<T>& n
                      [&](auto form) { simd::multiversion([&] { update<Rule, form.value>(row, numbers, scale); }); });
 }
 
+template <typename T>
+void clamp_rows(std::span<const SlotRow<T>> rows, T limit) {
+  for (const SlotRow<T>& row : rows) {
+    simd::multiversion([&] {
+      for (std::size_t i = 0; i < row.n; ++i) {
+        const T below = row.weight[i] > limit ? limit : row.weight[i];  // a NaN stays
+        row.weight[i] = below < -limit ? -limit : below;
+      }
+    });
+  }
+}
+
 // Group by group, so that each group's numbers are computed once, and kept nowhere.
 template <typename T>
 void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<const SlotStep> slot) {
@@ -51,6 +63,7 @@ void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<c
         if (row.group == g) step_row<Rule>(row, numbers, scale);
       }
     }
+    if (slot.front().clip_weights) clamp_rows(rows, static_cast<T>(*slot.front().clip_weights));
   });
 }
 

@@ -22,7 +22,7 @@ struct SlotRow {
 };
 
 /// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped. `slot`: its
-/// numbers by group. Clipping is over the rows of all groups.
+/// numbers by group. Clipping is over the rows of all groups, and that of weights by the first group's limit.
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot);
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot);
 

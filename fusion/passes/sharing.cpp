@@ -31,7 +31,8 @@ std::vector<bool> owned_weights(const SpecializedGraph& training) {
   }
   std::vector<bool> owned;
   for (const Weight& weight : graph.weights) {
-    owned.push_back((weight.trained && reached.marked(weight.value)) || written.marked(weight.value));
+    owned.push_back(weight.per_slot || (weight.trained && reached.marked(weight.value)) ||
+                    written.marked(weight.value));
   }
   return owned;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "fusion/phases.hpp"
 #include "fusion/recipe/losses/rows.hpp"
 
 namespace hfta::fusion {
@@ -149,9 +150,10 @@ void add_built_in(Graph& graph, const Recipe& recipe) {
   graph.evaluation = std::make_shared<const Graph>(std::move(own));
 }
 
-void add_own(Graph& graph, const Recipe& recipe) {
+// `first`: of Graph::outputs, the loss.
+void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
   GraphWriter g(graph, recipe.dtype);
-  const ValueId loss = graph.outputs.at(0);
+  const ValueId loss = graph.outputs.at(first);
   const Shape shape = g.shape(loss);
   if (g.value(loss).dtype != recipe.dtype) refuse(g, loss, fmt::format("a loss of type {}", name_of(recipe.dtype)));
   const auto mean = [&] { return shape.empty() ? loss : reduced(g, loss, Reduction::kMean); };
@@ -159,7 +161,7 @@ void add_own(Graph& graph, const Recipe& recipe) {
     graph.objective = Objective{mean()};
     return;
   }
-  const ValueId given = graph.outputs.at(1);
+  const ValueId given = graph.outputs.at(first + 1);
   const ValueId weight =
       g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
   const ValueId total = reduced(g, weight, Reduction::kSum);
@@ -171,14 +173,34 @@ void add_own(Graph& graph, const Recipe& recipe) {
   graph.objective = Objective{by_element ? weighted_mean() : mean(), total};
 }
 
+// Evaluation gives the first `count` outputs; others were losses of phases.
+void give_only(Graph& graph, std::size_t count) {
+  if (graph.outputs.size() <= count) return;
+  graph.outputs.resize(count);
+  if (graph.evaluation == nullptr) return;
+  Graph own = *graph.evaluation;
+  own.outputs.resize(count);
+  graph.evaluation = std::make_shared<const Graph>(std::move(own));
+}
+
 }  // namespace
 
 bool counts_positions(Loss loss) { return info_of(loss).targets == Targets::kClasses; }
 
-Graph with_loss(Graph model, const Recipe& recipe) {
+Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase) {
   check_real(model, recipe);
   if (model.evaluation != nullptr) check_real(*model.evaluation, recipe);
-  recipe.loss == Loss::kModel ? add_own(model, recipe) : add_built_in(model, recipe);
+  if (recipe.loss != Loss::kModel) {
+    add_built_in(model, recipe);
+    return model;
+  }
+  const auto outputs_of = [](bool weighted) -> std::size_t { return weighted ? 2 : 1; };
+  const Recipe first = recipe_of_phase(recipe, 0);
+  const std::size_t evaluated = outputs_of(first.loss_options.weighted) + recipe.terms.size();
+  std::size_t place = phase == 0 ? 0 : evaluated;
+  for (std::size_t p = 1; p < phase; ++p) place += outputs_of(recipe.phases.at(p).weighted);
+  add_own(model, recipe_of_phase(recipe, phase), place);
+  give_only(model, evaluated);
   return model;
 }
 

@@ -36,34 +36,36 @@ void wait_for(const at::Device& device) {
 
 }  // namespace
 
-SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, const Recipe& recipe, int slots,
-                     const at::Device& device)
-    : graph_(graph), owned_(std::move(owned)), optimizer_(recipe.optimizer), slots_(slots), device_(device) {
+SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates,
+                     int slots, const at::Device& device)
+    : graph_(graph), owned_(std::move(owned)), trained_(std::move(trained)), slots_(slots), device_(device) {
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const Weight& weight = graph.weights[i];
     const auto options = at::TensorOptions().dtype(scalar_type(weight.dtype)).device(device);
     if (!owned_[i]) {
       weights_.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, i)).to(options));
-      states_.emplace_back();
       continue;
     }
     weights_.push_back(at::zeros(with_slots(weight.shape, slots), options));
-    std::vector<at::Tensor> states;
-    for (std::size_t s = 0; weight.trained && s < info_of(optimizer_).states.size(); ++s) {
-      states.push_back(at::zeros_like(weights_.back()));
-    }
-    states_.push_back(std::move(states));
   }
-  if (!recipe.accumulates) return;
-  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-    const bool trained = owned_[i] && graph.weights[i].trained;
-    gradients_.push_back(trained ? at::zeros_like(weights_[i]) : at::Tensor());
+  for (const Trained& phase : trained_) {
+    auto& of_phase = states_.emplace_back(weights_.size());
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const std::size_t count = owned_[i] && phase.weights[i] ? info_of(phase.optimizer).states.size() : 0;
+      for (std::size_t s = 0; s < count; ++s) of_phase[i].push_back(at::zeros_like(weights_[i]));
+    }
+  }
+  if (!accumulates) return;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const bool summed = owned_[i] && trained_.front().weights[i];
+    gradients_.push_back(summed ? at::zeros_like(weights_[i]) : at::Tensor());
   }
   gradient_weight_ = at::zeros({slots}, at::TensorOptions().dtype(at::kDouble).device(device));
 }
 
-at::Tensor SlotStore::state(std::size_t i, std::size_t s) const {
-  return s < states_[i].size() ? states_[i][s] : at::Tensor();
+at::Tensor SlotStore::state(std::size_t phase, std::size_t i, std::size_t s) const {
+  const std::vector<at::Tensor>& states = states_.at(phase)[i];
+  return s < states.size() ? states[s] : at::Tensor();
 }
 
 at::Tensor SlotStore::gradient(std::size_t i) const { return gradients_.empty() ? at::Tensor() : gradients_[i]; }
@@ -73,11 +75,14 @@ std::vector<SlotStore::Named> SlotStore::named(bool gradients) const {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (owned_[i]) out.push_back({graph_.weights[i].name, graph_.weights[i].dtype, weights_[i]});
   }
-  const std::vector<const char*>& names = info_of(optimizer_).states;
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
-    for (std::size_t s = 0; s < states_[i].size(); ++s) {
-      const Weight& weight = graph_.weights[i];
-      out.push_back({fmt::format("optimizer.{}.{}", names[s], weight.name), weight.dtype, states_[i][s]});
+  for (std::size_t p = 0; p < states_.size(); ++p) {
+    const std::vector<const char*>& names = info_of(trained_[p].optimizer).states;
+    const std::string prefix = p == 0 ? "optimizer" : fmt::format("optimizer.phase{}", p);
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      for (std::size_t s = 0; s < states_[p][i].size(); ++s) {
+        const Weight& weight = graph_.weights[i];
+        out.push_back({fmt::format("{}.{}.{}", prefix, names[s], weight.name), weight.dtype, states_[p][i][s]});
+      }
     }
   }
   if (!gradients || gradients_.empty()) return out;
@@ -94,7 +99,11 @@ void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t tri
     if (!owned_[i]) continue;
     weights_[i].select(0, slot).copy_(first_values(
         graph_.weights[i], CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i))));
-    for (const at::Tensor& state : states_[i]) state.select(0, slot).zero_();
+  }
+  for (const auto& phase : states_) {
+    for (const auto& states : phase) {
+      for (const at::Tensor& state : states) state.select(0, slot).zero_();
+    }
   }
   forget_gradients(slot);
 }
@@ -171,8 +180,10 @@ void SlotStore::resize(int slots) {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (owned_[i]) weights_[i] = resized(weights_[i]);
   }
-  for (auto& states : states_) {
-    for (at::Tensor& state : states) state = resized(state);
+  for (auto& phase : states_) {
+    for (auto& states : phase) {
+      for (at::Tensor& state : states) state = resized(state);
+    }
   }
   for (at::Tensor& sum : gradients_) {
     if (sum.defined()) sum = resized(sum);

@@ -17,23 +17,31 @@
 
 namespace hfta::fusion {
 
+/// What an optimizer trains.
+struct Trained {
+  OptimizerKind optimizer;
+  std::vector<bool> weights;  ///< By Graph::weights.
+};
+
 /// Row b of every tensor is slot b's. P is the number of slots with padding.
 class SlotStore {
  public:
-  /// `owned`: by Graph::weights.
-  SlotStore(const Graph& graph, std::vector<bool> owned, const Recipe& recipe, int slots, const at::Device& device);
+  /// `owned`: by Graph::weights. `trained`: by phase. `accumulates`: keeps sums of the first phase's gradients.
+  SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates, int slots,
+            const at::Device& device);
 
   [[nodiscard]] int slots() const { return slots_; }
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
   /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it.
   [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
-  /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i; undefined if it is not trained.
-  [[nodiscard]] at::Tensor state(std::size_t i, std::size_t s) const;
+  /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i for a phase's optimizer; undefined if that
+  /// does not train it.
+  [[nodiscard]] at::Tensor state(std::size_t phase, std::size_t i, std::size_t s) const;
 
   /// [P, shape...]: the sum of weight i's gradients since the slot's last step, each by its batch's weight. Undefined
-  /// if it is not trained, and without Recipe::accumulates.
+  /// if it is not trained, and where they are not accumulated.
   [[nodiscard]] at::Tensor gradient(std::size_t i) const;
-  /// [P] float64: the sum of those batches' weights; undefined without Recipe::accumulates.
+  /// [P] float64: the sum of those batches' weights; undefined where they are not.
   [[nodiscard]] const at::Tensor& gradient_weight() const { return gradient_weight_; }
 
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
@@ -63,12 +71,12 @@ class SlotStore {
 
   const Graph& graph_;
   std::vector<bool> owned_;
-  OptimizerKind optimizer_;
+  std::vector<Trained> trained_;
   int slots_;
   at::Device device_;
   std::vector<at::Tensor> weights_;
-  std::vector<std::vector<at::Tensor>> states_;  ///< [weight][state]
-  std::vector<at::Tensor> gradients_;            ///< [weight]; empty where they are not accumulated
+  std::vector<std::vector<std::vector<at::Tensor>>> states_;  ///< [phase][weight][state]
+  std::vector<at::Tensor> gradients_;                         ///< [weight]; empty where they are not accumulated
   at::Tensor gradient_weight_;
 };
 

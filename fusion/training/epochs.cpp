@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "fusion/phases.hpp"
 
 namespace hfta::fusion {
 Epochs::Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation)
@@ -20,7 +21,8 @@ std::int64_t Epochs::steps_per_epoch() const {
   return options_.drop_last || options_.fixed_batch > 0 ? train_.size / n : (train_.size + n - 1) / n;
 }
 
-std::int64_t Epochs::updates_per_epoch(const SlotHyper& hyper) const {
+std::int64_t Epochs::updates_per_epoch(const SlotHyper& hyper, std::size_t phase) const {
+  if (!recipe_.phases.empty()) return steps_per_epoch() / recipe_.phases.at(phase).every;
   const std::int64_t batches = recipe_.accumulates ? std::max<std::int64_t>(hyper.accumulate, 1) : 1;
   return (steps_per_epoch() + batches - 1) / batches;
 }
@@ -91,6 +93,7 @@ class Epochs::Run {
       batch_.parts[p].shared = shared_of(part_keys_[p]);
     }
     batch_.last = at_ + 1 == epochs_.steps_per_epoch();
+    batch_.place = at_;
     array_.step(chunk_, batch_, rates_, losses_);
     ++at_;
     if (!ahead_.empty()) meet();
@@ -98,18 +101,27 @@ class Epochs::Run {
 
   /// All slots are in the array again, and know how far they are.
   void pause() {
-    const at::Tensor sums = losses_.cpu();
-    for (const int b : occupied_) array_.pause_epoch(b, at_, sum_of(sums, 0, b), sum_of(sums, 1, b));
+    const std::vector<at::Tensor> sums = on_host();
+    for (const int b : occupied_) {
+      std::vector<double> own;
+      for (const at::Tensor& of_phase : sums) {
+        for (const std::int64_t row : {0, 1}) own.push_back(sum_of(of_phase, row, b));
+      }
+      array_.pause_epoch(b, at_, own);
+    }
     for (const Ahead& other : ahead_) array_.insert(other.slot, other.init, other.state);
     ahead_.clear();
   }
 
   std::vector<EpochResult> finish() {
     array_.finish_epoch(chunk_);
-    const at::Tensor sums = losses_.cpu();
+    const std::vector<at::Tensor> sums = on_host();
+    const auto mean = [&](std::size_t phase, int b) { return sum_of(sums[phase], 0, b) / sum_of(sums[phase], 1, b); };
     std::vector<EpochResult> results;
     for (const int b : occupied_) {
-      results.push_back({b, array_.progress(b).epoch, {{"train_loss", sum_of(sums, 0, b) / sum_of(sums, 1, b)}}});
+      results.push_back({b, array_.progress(b).epoch, {{"train_loss", mean(0, b)}}});
+      const std::vector<Phase>& phases = epochs_.recipe_.phases;
+      for (std::size_t p = 0; p < phases.size(); ++p) results.back().metrics["train_" + phases[p].loss] = mean(p, b);
     }
     return results;
   }
@@ -127,7 +139,13 @@ class Epochs::Run {
     return static_cast<double>(epochs_.range_of(step - 1).second);
   }
 
-  // `sums`: losses_ on the host.
+  [[nodiscard]] std::vector<at::Tensor> on_host() const {
+    std::vector<at::Tensor> sums;
+    for (const at::Tensor& losses : losses_) sums.push_back(losses.cpu());
+    return sums;
+  }
+
+  // `sums`: of a phase, on the host.
   [[nodiscard]] double sum_of(const at::Tensor& sums, std::int64_t row, int slot) const {
     return sums.const_data_ptr<double>()[row * sums.size(1) + slot - first_];
   }
@@ -149,13 +167,23 @@ class Epochs::Run {
     for (int b = first_; b < end; ++b) {
       if (!array_.occupied(b)) continue;
       occupied_.push_back(b);
-      if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) {
-        losses_.select(1, b - first_).select(0, 0).fill_(array_.progress(b).epoch_loss);
-        const double weight = array_.progress(b).epoch_weight;
-        losses_.select(1, b - first_).select(0, 1).fill_(std::isnan(weight) ? samples_before(at_) : weight);
-      }
+      if (at_ > 0 && std::find(before.begin(), before.end(), b) == before.end()) take_sums(b);
     }
     deal_samples();
+  }
+
+  // The sums that the slot was paused with.
+  void take_sums(int slot) {
+    const SlotProgress progress = array_.progress(slot);
+    const auto put = [&](std::size_t phase, double loss, double weight) {
+      losses_[phase].select(1, slot - first_).select(0, 0).fill_(loss);
+      losses_[phase].select(1, slot - first_).select(0, 1).fill_(weight);
+    };
+    const bool unknown = std::isnan(progress.epoch_weight);
+    put(0, progress.epoch_loss, unknown ? samples_before(at_) : progress.epoch_weight);
+    for (std::size_t p = 0; p < progress.later.size(); ++p) {
+      put(p + 1, progress.later[p].epoch_loss, progress.later[p].epoch_weight);
+    }
   }
 
   // Slots at one epoch share a part of the batch; empty ones look at what the first occupied one sees.
@@ -179,14 +207,18 @@ class Epochs::Run {
       const SlotHyper& hyper = array_.init_of(b).hyper;
       const bool per_step = hyper.schedule.per_step;
       const SlotProgress progress = array_.progress(b);
-      const auto steps = static_cast<double>(epochs_.updates_per_epoch(hyper));
-      const auto rate = [&](const OptimizerHyper& numbers) {
-        return learning_rate(hyper.schedule, numbers.lr, per_step ? static_cast<double>(progress.step) : progress.epoch,
-                             per_step ? duration * steps : duration);
-      };
       double* to = rates_.data() + static_cast<std::ptrdiff_t>(b - first_) * array_.rates_per_slot();
-      *to++ = rate(hyper.optimizer);
-      for (const OptimizerHyper& group : hyper.groups) *to++ = rate(group);
+      for (std::size_t p = 0; p < phase_count(epochs_.recipe_); ++p) {
+        const auto steps = static_cast<double>(epochs_.updates_per_epoch(hyper, p));
+        const auto taken = static_cast<double>(p == 0 ? progress.step : progress.later[p - 1].step);
+        const auto rate = [&](const OptimizerHyper& numbers) {
+          return learning_rate(hyper.schedule, numbers.lr, per_step ? taken : progress.epoch,
+                               per_step ? duration * steps : duration);
+        };
+        const PhaseNumbers numbers = numbers_of_phase(hyper, p);
+        *to++ = rate(numbers.optimizer);
+        for (const OptimizerHyper& group : numbers.groups) *to++ = rate(group);
+      }
     }
   }
 
@@ -200,7 +232,7 @@ class Epochs::Run {
   Batch batch_;
   std::vector<OrderKey> part_keys_;  // of batch_.parts
   std::vector<double> rates_;        // Array::step
-  at::Tensor losses_;                // sums over the epoch's batches so far, [2, c]: Array::step
+  std::vector<at::Tensor> losses_;   // by phase: sums over the epoch's batches so far, [2, c], as Array::step adds them
 };
 
 void Epochs::check_places(const Array& array) const {

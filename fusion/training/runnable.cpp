@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,9 @@ void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, c
   array.admit(0, {0, hyper});
   const DeviceData few = to_device(first_of(data, samples_wanted(graph, recipe, data)), graph, recipe, device);
   Samples samples{few.inputs, few.target, {}, 0, few.size};
-  const Batch batch{{samples}};
-  at::Tensor losses = array.fresh_losses(0);
+  Batch batch{{samples}};
+  for (const Phase& phase : recipe.phases) batch.place = std::lcm(batch.place + 1, phase.every) - 1;  // all have a turn
+  std::vector<at::Tensor> losses = array.fresh_losses(0);
   const at::Tensor output = array.predict(0, samples);
   if (recipe.loss != Loss::kModel) check_output(graph, output, few.size);
   array.step(0, batch, {}, losses);

@@ -79,6 +79,7 @@ class StepTimer {
     Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_, options_.graphs);
     SlotInit init;
     init.hyper.optimizer.lr = 0;
+    init.hyper.phases.resize(recipe_.phases.size());
     for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
     for (int b = 0; b < array.width(); ++b) array.admit(b, init);
     static_cast<void>(wave(array, 1));  // warms up: kernels are made and memory is touched
@@ -96,9 +97,9 @@ class StepTimer {
     Batch batch{{samples_}};
     if (array.shares_layers()) array.prepare(batch.parts[0], true);
     array.for_each_chunk([&](int k) {
-      at::Tensor losses = array.fresh_losses(k);
+      std::vector<at::Tensor> losses = array.fresh_losses(k);
       for (int s = 0; s < steps; ++s) array.step(k, batch, {}, losses);
-      static_cast<void>(losses.sum().item<double>());  // waits for the device
+      static_cast<void>(losses.back().sum().item<double>());  // waits for the device
     });
     return clock_.seconds() - begin;
   }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "fusion/cpu/ops.hpp"
+#include "fusion/cpu/strided.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -60,6 +61,15 @@ void permute(LoweringContext& site) { site.bind(site.tensor(0).permuted(site.int
 
 void same(LoweringContext& site) { site.bind(site.tensor(0)); }
 
+// A gradient belongs to a buffer: where one is wanted of the input, the output has a buffer of its own.
+void detach(LoweringContext& site) {
+  const Tensor x = site.tensor(0);
+  if (!site.b.wants_gradient(x)) return site.bind(x);
+  const Tensor copy = site.b.fresh(x.sizes, x.dtype);
+  site.b.emit({x, copy}, copy_kernel(x, copy, false));
+  site.bind(copy);
+}
+
 }  // namespace
 
 std::vector<NamedCompiler> shape_ops() {
@@ -72,6 +82,7 @@ std::vector<NamedCompiler> shape_ops() {
           {"aten::t", t},
           {"aten::permute", permute},
           {"aten::alias", same},
+          {"aten::detach", detach},
           {"aten::contiguous", same},  // whoever needs another order asks for it
           {"aten::view_as", reshape_as},
           {"aten::reshape_as", reshape_as}};

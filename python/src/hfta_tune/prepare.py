@@ -9,7 +9,7 @@ import re
 import tempfile
 import types
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import nn
@@ -40,14 +40,14 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     folder = store.with_name(store.name + ".inputs")
     variants = modules.variants(a.module, a.space or {})
     first = modules.make(a.module, variants[0], a.seed)
-    names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss))
+    names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss, a.phases))
     data_keys, arrays = _write_data(a.data, a.validation, a.test, names, folder)
     method, method_keys = _method(a.method)
     given = {
         "study": a.name, "storage": f"../{store.name}", "seed": a.seed, "method": method, **method_keys,
         "early_stopping": a.early_stopping, "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
         "model": {"file": _file_of(variants[0])}, "data": {**data_keys, "batch_size": a.batch_size},
-        "train": {"epochs": a.epochs, "loss": a.loss, "optimizer": a.optimizer},
+        "train": {"epochs": a.epochs, **_minimized(a.loss, a.optimizer, a.phases)},
         "array": {} if a.device is None else {"device": a.device},
     }
     tree = configs.build(a.space, given, a.more, a.config)
@@ -59,8 +59,18 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     return Prepared(path, store, tree["study"])
 
 
-def _computes_loss(loss: Spec) -> bool:
-    return isinstance(loss, Mapping) and "name" not in loss
+def _computes_loss(loss: Spec, phases: Optional[Sequence[Any]]) -> bool:
+    return phases is not None or (isinstance(loss, Mapping) and "name" not in loss)
+
+
+def _minimized(loss: Spec, optimizer: Spec, phases: Optional[Sequence[Any]]) -> Dict[str, Any]:
+    if phases is not None:
+        if loss is not None or optimizer is not None:
+            raise ConfigError("tune: found phases beside loss or optimizer, wanted one or the other: each phase has its own")
+        return {"phases": phases}
+    if loss is None:
+        raise ConfigError('tune: found no loss, wanted one: loss="cross_entropy", say, or phases')
+    return {"loss": loss, "optimizer": optimizer or "adam"}
 
 
 def _method(method: Spec) -> Tuple[Any, Dict[str, Any]]:

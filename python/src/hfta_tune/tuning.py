@@ -15,9 +15,9 @@ from .progress import Progress, listener
 from .run import run_study
 from .study import Study, load_study
 
-def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec,
+def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec = None,
          metric: Optional[str] = None, goal: Optional[str] = None, epochs: Optional[int] = 10, batch_size: Any = 32,
-         optimizer: Spec = "adam", method: Spec = None, trials: Optional[int] = None, early_stopping: Spec = None,
+         optimizer: Spec = None, phases: Optional[Sequence[Mapping[str, Any]]] = None, method: Spec = None, trials: Optional[int] = None, early_stopping: Spec = None,
          storage: Union[str, "os.PathLike[str]"] = "hfta-tune.db", name: Optional[str] = None,
          device: Union[None, str, Sequence[str]] = None, validation: Any = 0.2, test: Any = None, seed: int = 0,
          target: Optional[str] = None, features: Optional[Sequence[str]] = None, example: Optional[Example] = None,
@@ -36,6 +36,9 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
       their own places; any other is an option of the optimizer. Distributions may also stand where a value does:
       optimizer={"name": "adamw", "lr": log_uniform(1e-4, 1e-1)}.
     loss: the name of a loss or a map of its options; {"output": "loss"} for a loss that the module computes.
+    optimizer: a name, or a map of the name and numbers; adam unless told.
+    phases: in place of both, steps that each batch makes in turn (a GAN's): maps {"loss": "d_loss", "params": "netD",
+      "optimizer": {"name": "adam", "lr": 2e-4}, "every": 1} of outputs, which the module computes, and parameters.
     metric, goal: `val_loss` unless told (`train_loss` without validation); names that end in accuracy, r2 and the like
       are maximized unless told.
     method, early_stopping: a name, or a map of the name and options: {"name": "hyperband", "eta": 3}. The method is

@@ -136,7 +136,7 @@ TEST_CASE("rates by step follow optimizer steps, not batches") {
   for (int t = 0; t < 3; ++t) {
     const std::vector<double> rates = {learning_rate(init.hyper.schedule, init.hyper.optimizer.lr, t, 3)};
     for (const std::int64_t begin : {0, 6}) {
-      at::Tensor losses = by_hand.fresh_losses(0);
+      std::vector<at::Tensor> losses = by_hand.fresh_losses(0);
       by_hand.step(0, batch_of(s.train, begin, begin + 6), rates, losses);
     }
     by_hand.finish_epoch(0);

@@ -119,7 +119,7 @@ TEST_CASE("each group's rate follows the schedule from its own") {
       }
       const std::int64_t begin = t % 2 * 6;
       const Batch batch{{Samples{s.train.inputs, s.train.target, {}, begin, begin + 6}}};
-      at::Tensor losses = array.fresh_losses(0);
+      std::vector<at::Tensor> losses = array.fresh_losses(0);
       array.step(0, batch, rates, losses);
       if (t % 2 == 1) array.finish_epoch(0);
     }

@@ -10,6 +10,7 @@
 #include "base/random.hpp"
 #include "fusion/array.hpp"
 #include "fusion/layers.hpp"
+#include "fusion/phases.hpp"
 
 namespace hfta::fusion::testing {
 
@@ -115,6 +116,15 @@ inline SlotInit trial(const Model& model, int b) {
     if (g == 1) group.momentum = b % 2 == 0 ? 0.0 : 0.8;
     if (g == 1) group.nesterov = false;
   }
+  for (const Phase& phase : model.recipe.phases) {
+    PhaseHyper& own = init.hyper.phases.emplace_back();
+    own.optimizer = default_hyper(phase.optimizer);
+    own.optimizer.lr = 0.01 * (1 + b);
+    own.groups.assign(phase.groups.size(), own.optimizer);
+    for (OptimizerHyper& group : own.groups) group.lr *= 0.5;
+    if (phase.every == 1) own.clip_weights = 0.3 + 0.05 * b;
+    if (b % 2 == 1) own.clip_norm = 0.5;
+  }
   if (model.recipe.accumulates) init.hyper.accumulate = 1 + b % 3;
   if (!info_of(model.recipe.loss).numbers.empty()) init.hyper.loss = {0.05 * b};
   for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
@@ -128,10 +138,12 @@ inline std::vector<double> rates_of(const Array& array, int chunk) {
   for (int b = first; b < first + array.slots_per_chunk(); ++b) {
     const bool occupied = b < array.width() && array.occupied(b);
     const SlotHyper hyper = occupied ? array.init_of(b).hyper : SlotHyper();
-    rates.push_back(occupied ? hyper.optimizer.lr : 0.0);
-    for (int g = 1; g < array.rates_per_slot(); ++g) {
-      rates.push_back(occupied ? hyper.groups[static_cast<std::size_t>(g - 1)].lr : 0.0);
+    for (std::size_t p = 0; occupied && p < static_cast<std::size_t>(array.phases()); ++p) {
+      const PhaseNumbers numbers = numbers_of_phase(hyper, p);
+      rates.push_back(numbers.optimizer.lr);
+      for (const OptimizerHyper& group : numbers.groups) rates.push_back(group.lr);
     }
+    rates.resize(static_cast<std::size_t>((b - first + 1) * array.rates_per_slot()));
   }
   return rates;
 }

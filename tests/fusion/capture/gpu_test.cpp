@@ -50,9 +50,9 @@ void compare_steps(Array& host, Array& device, const Batch& batch, int steps, do
   for (int s = 0; s < steps; ++s) {
     const std::vector<double> expected = step_all(host, batch);
     for (int k = 0; k < device.chunks(); ++k) {
-      at::Tensor sums = device.fresh_losses(k);
+      at::Tensor sums = device.fresh_losses(k).front();
       device.step(k, there, rates_of(device, k), sums);
-      const at::Tensor loss = (sums / static_cast<double>(there.parts[0].size())).cpu();
+      const at::Tensor loss = (sums[0] / sums[1]).cpu();
       for (std::int64_t i = 0; i < loss.numel(); ++i) {
         const auto slot = static_cast<std::size_t>(device.first_slot(k) + i);
         CHECK(loss.data_ptr<double>()[i] == Approx(expected[slot]).epsilon(tolerance));

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "fusion/array/progress.hpp"
+#include "tests/fusion/array/adversarial.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
-#include "tests/fusion/array/setting.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -28,14 +28,15 @@ std::vector<LayerSpec> convolution_and_head() {
           layer("linear", {std::int64_t{144}, std::int64_t{5}})};
 }
 
-// Dropout, batch norm, momentum, parameter groups, a frozen backbone, and steps by several batches.
+// Dropout, batch norm, momentum, parameter groups, a frozen backbone, steps by several batches, and phases.
 std::vector<Setting> settings() {
   Model dropout = classifier("dropout, batch norm, sgd", convolution_and_head(), {1, 8, 8}, 5, DType::kFloat32);
   Model adam = mlp(DType::kFloat32, OptimizerKind::kAdamW);
   Model frozen = classifier("frozen backbone", convolution_and_head(), {1, 8, 8}, 5, DType::kFloat32);
   for (Weight& weight : frozen.graph.weights) weight.trained = weight.trained && weight.name.find("layers.5") == 0;
   return {setting(dropout, 5, {1, 8, 8}), setting(accumulating(dropout), 5, {1, 8, 8}),
-          setting(in_groups(std::move(adam)), 4, {3, 4}), setting(std::move(frozen), 5, {1, 8, 8})};
+          setting(in_groups(std::move(adam)), 4, {3, 4}), setting(std::move(frozen), 5, {1, 8, 8}),
+          adversarial_setting(DType::kFloat32, OptimizerKind::kRmsprop, {kSamples + 1, kEpochs, 31})};
 }
 
 SlotInit scheduled(const Model& model, int b) {
@@ -164,7 +165,11 @@ TEST_CASE("slots that were paused at different places share an array") {
       CHECK(source.progress(b).epoch_step == place);
       // States of earlier builds do not say what their batches weighed.
       const double unknown = std::numeric_limits<double>::quiet_NaN();
-      if (b % 2 == 0) source.pause_epoch(b, place, source.progress(b).epoch_loss, unknown);
+      std::vector<double> sums = {source.progress(b).epoch_loss, unknown};
+      for (const PhaseProgress& phase : source.progress(b).later) {
+        sums.insert(sums.end(), {phase.epoch_loss, phase.epoch_weight});
+      }
+      if (b % 2 == 0) source.pause_epoch(b, place, sums);
       array.insert(b, scheduled(s.model, b), source.extract(b));
     }
     Outcome outcome;
@@ -201,7 +206,7 @@ TEST_CASE("a slot behind the end of its epoch is refused, and nobody is lost") {
   Array array = array_of(s, 2);
   array.admit(0, scheduled(s.model, 0));
   array.admit(1, scheduled(s.model, 1));
-  array.pause_epoch(1, 5, 0, 0);
+  array.pause_epoch(1, 5, std::vector{0.0, 0.0});
   const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
   CHECK_THROWS_WITH(epochs.run(array), Catch::Contains("epoch_step': found 5, wanted at most 4"));
   CHECK(array.occupied(1));

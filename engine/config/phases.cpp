@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "engine/config/task.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+using nlohmann::json;
+
+// Keys of a training that has no phases.
+constexpr const char* kSingle[] = {"loss", "optimizer", "clip_norm", "accumulate"};
+
+void read_loss_of(Reader& section, fusion::Phase& phase) {
+  phase.loss = section.word("loss");
+  const std::optional<std::string> weight = section.optional_word("weight");
+  phase.weighted = weight.has_value();
+  phase.weight = weight.value_or("");
+}
+
+void read_params_of(Reader& section, const std::string& file, fusion::Phase& phase) {
+  const Node* node = section.find("params");
+  const Site site = section.site("params");
+  if (node == nullptr) section.fail("params", "found nothing, wanted " + wanted_text(site.key));
+  section.record("params", node->kind == Node::Kind::kList ? to_json(*node) : json::array({to_json(*node)}));
+  phase.params = site.words(*node);
+  phase.where = place_of(file, *node) + ": " + site.path;
+}
+
+void read_phase(Reader& section, const Site& list, const trials::Space& space, TaskSpec& task) {
+  fusion::Phase& phase = task.recipe.phases.emplace_back();
+  fusion::PhaseHyper& hyper = task.hyper.phases.emplace_back();
+  read_loss_of(section, phase);
+  read_params_of(section, list.file, phase);
+  Reader optimizer = section.section("optimizer");
+  OptimizerRead found = read_optimizer(optimizer, space);
+  phase.optimizer = found.kind;
+  phase.groups = std::move(found.groups);
+  hyper.optimizer = found.hyper;
+  hyper.groups = std::move(found.group_hypers);
+  phase.every = section.integer("every");
+  hyper.clip_norm = section.optional_number("clip_norm");
+  hyper.clip_weights = section.optional_number("clip_weights");
+  const auto same = std::count_if(task.recipe.phases.begin(), task.recipe.phases.end(),
+                                  [&](const fusion::Phase& other) { return other.loss == phase.loss; });
+  if (same > 1) section.fail("loss", "found '" + printable(phase.loss) + "', which is another phase's loss, too");
+}
+
+}  // namespace
+
+void read_phases(Reader& train, const trials::Space& space, TaskSpec& task) {
+  for (const char* key : kSingle) {
+    if (train.has(key)) train.fail(key, "found it beside phases, each of which has its own; wanted one or the other");
+  }
+  const Site site = train.site("phases");
+  const Node& list = *train.find("phases");
+  if (list.kind != Node::Kind::kList || list.items.empty()) site.mismatch(list);
+  if (!task.model_file)
+    site.fail(list, "found phases beside model.layers, wanted a model.file, whose outputs are their losses");
+  json& recorded = train.record("phases", json::array());
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    json record;
+    Reader section(site.file, list.items[i], join_path(site.path, std::to_string(i)), site.key.path + ".*", record);
+    read_phase(section, site, space, task);
+    recorded.push_back(std::move(record));
+  }
+  const fusion::Phase& first = task.recipe.phases.front();
+  task.recipe.loss = fusion::Loss::kModel;
+  task.recipe.optimizer = first.optimizer;
+  task.recipe.loss_options.weighted = first.weighted;
+  task.hyper.optimizer = task.hyper.phases.front().optimizer;
+  task.model_file->import.own_loss = true;
+  task.model_file->import.output = first.loss;
+  if (first.weighted) task.model_file->import.further.push_back(first.weight);
+}
+
+}  // namespace hfta::engine::configuration

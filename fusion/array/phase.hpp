@@ -1,0 +1,34 @@
+#pragma once
+/// What an array keeps for each phase of its steps (Recipe::phases), or for the one phase that they have.
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fusion/execution/executor.hpp"
+#include "fusion/phases.hpp"
+
+namespace hfta::fusion {
+
+/// One phase, and what runs it.
+struct PhaseOfStep {
+  Recipe recipe;  ///< Of the phase by itself.
+  Graph graph;    ///< With the phase's objective.
+  SpecializedGraph alone, training = {};
+  std::vector<int> group_of;                ///< By weight: groups_of_weights.
+  std::optional<ExecutorModel> model = {};  ///< Refers to the rest.
+  std::unique_ptr<Executor> executor = nullptr;
+};
+using PhasesOfStep = std::vector<std::unique_ptr<PhaseOfStep>>;
+
+/// Recipes, graphs and groups, without `training`, model and executor. `graph`: the model's.
+[[nodiscard]] PhasesOfStep phases_of(const Graph& graph, const Recipe& recipe);
+
+/// By weight: whether slots own it in any phase; it is theirs then in all of them, as Weight::per_slot says.
+[[nodiscard]] std::vector<bool> owned_in(const PhasesOfStep& phases);
+
+/// What SlotStore keeps optimizer states for.
+[[nodiscard]] std::vector<Trained> trained_in(const PhasesOfStep& phases);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,136 @@
+// Steps of several phases: each trains its own parameters with its own optimizer, whatever runs it.
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "adversarial.hpp"
+#include "base/error.hpp"
+#include "catch_after_torch.hpp"
+#include "fusion/data/safetensors.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+constexpr int kWidth = 3;
+
+Setting float64_setting() { return adversarial_setting(DType::kFloat64, OptimizerKind::kSgd, {16, 2, 5}); }
+
+// A weight of a state.
+std::vector<double> values_of(const StateBytes& state, const std::string& name) {
+  const SafetensorsFile file = parse_safetensors(state);
+  for (const TensorView& tensor : file.tensors) {
+    if (tensor.name != name) continue;
+    std::vector<double> values(tensor.bytes.size() / sizeof(double));
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    return values;
+  }
+  FAIL("no tensor " << name);
+  return {};
+}
+
+// The slot's state after that many batches, as the epoch has them.
+StateBytes after(const Setting& s, int chunk, int batches, const std::function<void(int, SlotInit&)>& change,
+                 int slot = 1, bool alone = false) {
+  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  for (int b = 0; b < kWidth; ++b) {
+    if (alone && b != slot) continue;
+    SlotInit init = trial(s.model, b);
+    change(b, init);
+    array.admit(b, init);
+  }
+  for (std::int64_t place = 0; place < batches; ++place) {
+    Batch batch{{Samples{s.train.inputs, {}, {}, place % 2 * 6, place % 2 * 6 + 6}}};
+    batch.place = place;
+    array.for_each_chunk([&](int k) {
+      std::vector<at::Tensor> losses = array.fresh_losses(k);
+      array.step(k, batch, rates_of(array, k), losses);
+    });
+  }
+  return array.extract(slot);
+}
+
+const std::function<void(int, SlotInit&)> kAsGiven = [](int, SlotInit&) {};
+
+}  // namespace
+
+TEST_CASE("a phase trains its own parameters, when it has its turn") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  const Setting s = float64_setting();
+  const auto moved = [&](const std::string& name, int before, int batches,
+                         const std::function<void(SlotHyper&)>& change) {
+    const auto each = [&](int, SlotInit& init) { change(init.hyper); };
+    return values_of(after(s, chunk, batches, each), name) != values_of(after(s, chunk, before, each), name);
+  };
+  const auto as_given = [](SlotHyper&) {};
+  const auto without = [](std::size_t phase) {
+    return [phase](SlotHyper& hyper) {
+      hyper.phases[phase].optimizer.lr = 0;
+      for (OptimizerHyper& group : hyper.phases[phase].groups) group.lr = 0;
+    };
+  };
+  CHECK(moved("critic.weight", 0, 1, as_given));
+  CHECK_FALSE(moved("generator.weight", 0, 1, as_given));  // it has every second turn
+  CHECK(moved("generator.weight", 1, 2, as_given));
+  CHECK(moved("generator.norm.weight", 1, 2, as_given));
+  CHECK_FALSE(moved("generator.weight", 1, 2, without(1)));
+  CHECK_FALSE(moved("critic.weight", 1, 2, without(0)));
+  CHECK(moved("generator.weight", 1, 2, without(0)));
+  CHECK(moved("generator.norm.running_mean", 0, 1, without(1)));  // the critic's loss runs the generator
+}
+
+TEST_CASE("weights are clamped behind a step of their phase, slot by slot") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  const Setting s = float64_setting();
+  const auto largest = [&](double limit) {
+    const auto state =
+        after(s, chunk, 1, [&](int b, SlotInit& init) { init.hyper.phases[0].clip_weights = b == 1 ? limit : 1e-3; });
+    double most = 0;
+    for (const double w : values_of(state, "critic.weight")) most = std::max(most, std::abs(w));
+    return most;
+  };
+  CHECK(largest(0.05) == 0.05);
+  CHECK(largest(0.2) == 0.2);
+  CHECK(largest(100) > 0.2);
+}
+
+TEST_CASE("a slot that trains in phases is bit for bit what it is alone, whatever its neighbours do") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  const Setting s = adversarial_setting(DType::kFloat32, OptimizerKind::kAdamW, {16, 2, 5});
+  for (int slot = 0; slot < kWidth; ++slot) {
+    const StateBytes alone = after(s, chunk, 5, kAsGiven, slot, true);
+    for (const double rate : {0.5, std::numeric_limits<double>::quiet_NaN()}) {
+      const auto change = [&](int b, SlotInit& init) {
+        if (b != slot) init.hyper.phases[0].optimizer.lr = rate;
+      };
+      CHECK(after(s, chunk, 5, change, slot) == alone);
+    }
+  }
+}
+
+TEST_CASE("each phase's loss is recorded, over the batches of its turns") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  const Setting s = float64_setting();
+  const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+  for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
+  for (const EpochResult& result : epochs.run(array)) {
+    CHECK(result.metrics.at("train_loss") == result.metrics.at("train_critic_loss"));
+    CHECK(std::isfinite(result.metrics.at("train_generator_loss")));
+    CHECK(std::isfinite(result.metrics.at("val_loss")));
+    const SlotProgress progress = array.progress(result.slot);
+    CHECK(progress.step == 3);
+    REQUIRE(progress.later.size() == 1);
+    CHECK(progress.later[0].step == 1);
+  }
+}
+
+TEST_CASE("a trial has numbers for every phase") {
+  const Setting s = float64_setting();
+  Array array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
+  SlotInit init = trial(s.model, 0);
+  init.hyper.phases.pop_back();
+  CHECK_THROWS_WITH(array.admit(0, init), Catch::Contains("found numbers of 1 phases, wanted 2"));
+}
+
+}  // namespace hfta::fusion::testing
