@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "fusion/modes.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -59,11 +60,14 @@ fusion::Graph ModelFiles::graph(const ModelFile& model) {
   return graph;
 }
 
-// The same file, or the same export by another name, is one graph.
+// The same file, or the same export by another name, is one graph, if that says what evaluation computes.
 fusion::Graph ModelFiles::graph_of(const ModelFile& model, const Entry& trained) {
   if (model.evaluation_name.empty()) return trained.model.graph(model.import);
   const fusion::ExportedModel& evaluation = read_evaluation(model);
-  if (evaluation.fingerprint() == trained.model.fingerprint()) return trained.model.graph(model.import);
+  if (evaluation.fingerprint() == trained.model.fingerprint()) {
+    fusion::Graph graph = trained.model.graph(model.import);
+    if (fusion::doubt_of_evaluation(graph).empty()) return graph;
+  }
   return trained.model.graph(model.import, evaluation);
 }
 
