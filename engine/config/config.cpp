@@ -46,7 +46,12 @@ Node read_tree(const std::string& text, const std::string& file, const std::vect
   }
   for (const Override& override : overrides) apply_override(root, override);
   expand_words(root, "");
-  if (Node* train = root.find("train")) expand_words(*train, "train.");
+  Node* train = root.find("train");
+  if (train == nullptr) return root;
+  expand_words(*train, "train.");
+  if (Node* phases = train->find("phases")) {
+    for (Node& phase : phases->items) expand_words(phase, "train.phases.*.");
+  }
   return root;
 }
 

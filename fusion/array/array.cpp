@@ -176,7 +176,7 @@ struct Array::Impl {
     const bool stepped = has_turn(recipe, 0, batch.place) && updates(slot, batch.last);
     slot.progress.step += stepped ? 1 : 0;
     slot.progress.batches += 1;
-    slot.progress.accumulated = stepped ? 0 : slot.progress.accumulated + 1;
+    slot.progress.accumulated = stepped || !recipe.accumulates ? 0 : slot.progress.accumulated + 1;
   }
 
   [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const {

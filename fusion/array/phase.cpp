@@ -1,13 +1,30 @@
 #include "fusion/array/phase.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "base/error.hpp"
+#include "base/text.hpp"
 #include "fusion/parameter_groups.hpp"
 #include "fusion/passes/phases.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
 
 namespace hfta::fusion {
+
+namespace {
+
+void check_reached(const Phase& phase, const PhaseOfStep& step) {
+  const std::vector<bool> owned = owned_weights(step.alone);
+  for (std::size_t i = 0; i < owned.size(); ++i) {
+    if (owned[i] && step.graph.weights[i].trained) return;
+  }
+  throw Error(ErrorKind::kConfig, fmt::format("{}found no trained parameter that '{}' depends on, wanted one",
+                                              phase.where.empty() ? "" : phase.where + ": ", printable(phase.loss)));
+}
+
+}  // namespace
 
 PhasesOfStep phases_of(const Graph& model, const Recipe& recipe) {
   PhasesOfStep phases;
@@ -17,6 +34,7 @@ PhasesOfStep phases_of(const Graph& model, const Recipe& recipe) {
     phase->graph = with_complete_arguments(graph_of_phase(model, recipe, p));
     if (phase_count(recipe) > 1) phase->graph = with_statistics_of_objective(std::move(phase->graph));
     phase->alone = specialized(phase->graph, Purpose::kTraining);
+    if (!recipe.phases.empty()) check_reached(recipe.phases[p], *phase);
     phase->group_of = groups_of_weights(phase->recipe.groups, phase->graph);
     phases.push_back(std::move(phase));
   }

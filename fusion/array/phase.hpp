@@ -22,7 +22,8 @@ struct PhaseOfStep {
 };
 using PhasesOfStep = std::vector<std::unique_ptr<PhaseOfStep>>;
 
-/// Recipes, graphs and groups, without `training`, model and executor. `graph`: the model's.
+/// Recipes, graphs and groups, without `training`, model and executor. `graph`: the model's. Throws
+/// Error{kConfig} that begins with Phase::where for a phase whose loss depends on none of its parameters.
 [[nodiscard]] PhasesOfStep phases_of(const Graph& graph, const Recipe& recipe);
 
 /// By weight: whether slots own it in any phase; it is theirs then in all of them, as Weight::per_slot says.

@@ -173,7 +173,7 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
   graph.objective = Objective{by_element ? weighted_mean() : mean(), total};
 }
 
-// Evaluation gives the first `count` outputs; others were losses of phases.
+// Evaluation gives the first `count` outputs; the others are losses of later phases.
 void give_only(Graph& graph, std::size_t count) {
   if (graph.outputs.size() <= count) return;
   graph.outputs.resize(count);
@@ -200,7 +200,7 @@ Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase) {
   std::size_t place = phase == 0 ? 0 : evaluated;
   for (std::size_t p = 1; p < phase; ++p) place += outputs_of(recipe.phases.at(p).weighted);
   add_own(model, recipe_of_phase(recipe, phase), place);
-  give_only(model, evaluated);
+  if (!recipe.phases.empty()) give_only(model, evaluated);
   return model;
 }
 

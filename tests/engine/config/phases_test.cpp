@@ -54,6 +54,15 @@ TEST_CASE("phases, typed") {
   CHECK(task.data.y.empty());
 }
 
+TEST_CASE("the optimizer of a phase may be a word") {
+  std::string phases = kPhases;
+  const std::string map = "{name: adam, groups: [{params: maker.1, lr: 0.5}]}";
+  phases.replace(phases.find(map), map.size(), "adagrad");
+  const TaskSpec task = parsed(text_with(phases)).task({{"lr", 0.1}, {"drop", 0.5}, {"hidden", std::int64_t{32}}});
+  CHECK(task.recipe.phases.at(1).optimizer == fusion::OptimizerKind::kAdagrad);
+  CHECK(task.hyper.phases.at(1).optimizer.lr == 0.01);
+}
+
 TEST_CASE("a phase's loss can be the study's metric") {
   CHECK(message_of(text_with(kPhases, "train_g")).empty());
   CHECK(message_of(text_with(kPhases, "val_fooled")).empty());

@@ -125,6 +125,16 @@ TEST_CASE("each phase's loss is recorded, over the batches of its turns") {
   }
 }
 
+TEST_CASE("a phase whose loss depends on none of its parameters is refused") {
+  Setting s = float64_setting();
+  s.model.recipe.phases[1].params = {"critic.bias", "generator.norm.running_mean"};
+  s.model.recipe.phases[1].where = "s.yaml:9: train.phases.1.params";
+  CHECK_THROWS_WITH(
+      Array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU),
+      "s.yaml:9: train.phases.1.params: found no trained parameter that 'generator_loss' depends on, wanted "
+      "one");
+}
+
 TEST_CASE("a trial has numbers for every phase") {
   const Setting s = float64_setting();
   Array array(s.model.graph, s.model.recipe, chunked(1), 1, 5, at::kCPU);
