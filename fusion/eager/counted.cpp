@@ -23,9 +23,9 @@ at::TensorOptions drawn(const at::TensorOptions& like) {
 template <typename Draw>
 at::Tensor in_type_of(const at::TensorOptions& like, std::vector<std::int64_t> sizes, Draw draw) {
   const at::ScalarType type = like.dtype().toScalarType();
-  if (!at::isComplexType(type)) return draw(std::move(sizes)).to(type);
+  if (!at::isComplexType(type)) return draw(sizes).to(type);
   sizes.push_back(2);
-  return at::view_as_complex(draw(std::move(sizes)));
+  return at::view_as_complex(draw(sizes));
 }
 
 std::uint32_t node_of(const OpCall& call) { return static_cast<std::uint32_t>(call.index()); }
@@ -40,14 +40,14 @@ at::Tensor counted_masks(const OpCall& call, std::vector<std::int64_t> sizes, co
 }
 
 at::Tensor counted_uniform(const OpCall& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
-  return in_type_of(like, with_slots(std::move(sizes), call), [&](std::vector<std::int64_t> all) {
-    return call.context().numbers.uniforms(std::move(all), node_of(call), drawn(like));
+  return in_type_of(like, with_slots(std::move(sizes), call), [&](at::IntArrayRef all) {
+    return call.context().numbers.uniforms(all, node_of(call), drawn(like));
   });
 }
 
 at::Tensor counted_normal(const OpCall& call, std::vector<std::int64_t> sizes, const at::TensorOptions& like) {
-  const at::Tensor normal = in_type_of(like, with_slots(std::move(sizes), call), [&](std::vector<std::int64_t> all) {
-    return call.context().numbers.normals(std::move(all), node_of(call), drawn(like));
+  const at::Tensor normal = in_type_of(like, with_slots(std::move(sizes), call), [&](at::IntArrayRef all) {
+    return call.context().numbers.normals(all, node_of(call), drawn(like));
   });
   return normal.is_complex() ? normal * std::numbers::sqrt2 / 2 : normal;
 }
