@@ -75,6 +75,8 @@ def pytorch(binary, folder, environment):
 RECIPES = {
     "A loss of your own": (-3, 0),
     "Augmentation inside the graph": (0.8, 1),
+    "Batches larger than memory": (0, 1.05),  # without learning 1
+    "Two networks against each other": (0.2, 1.4),
     "Seeds": (0.8, 1),
     "Folds": (0.75, 1),
     "Fine-tuning a Hugging Face model": (0, 0.75),
