@@ -72,7 +72,8 @@ class Epochs::Run {
       if (array.occupied(b) && array.progress(b).epoch_step > at_) take_out(b);
     }
     losses_ = array.fresh_losses(chunk);
-    rates_.resize(static_cast<std::size_t>(array.slots_per_chunk() * array.rates_per_slot()), 0.0);
+    rates_.resize(static_cast<std::size_t>(array.slots_per_chunk()) * static_cast<std::size_t>(array.rates_per_slot()),
+                  0.0);
     meet();
   }
 
