@@ -16,15 +16,24 @@ constexpr std::int64_t kChannels = 64;
 template <typename T>
 struct Wide {
   static constexpr std::int64_t kLanes = static_cast<std::int64_t>(64 / sizeof(T));
-  typedef T Values __attribute__((vector_size(64), aligned(sizeof(T))));           // NOLINT(modernize-use-using)
+  typedef T Values __attribute__((vector_size(64)));                               // NOLINT(modernize-use-using)
   using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // conversions are made by way of it
   typedef Integer Integers __attribute__((vector_size(64)));                       // NOLINT(modernize-use-using)
-  typedef std::uint16_t Places
-      __attribute__((vector_size(128 / sizeof(T)), aligned(2)));  // NOLINT(modernize-use-using)
-  static inline __attribute__((always_inline)) const Values& at(const T* p) {
-    return *reinterpret_cast<const Values*>(p);
+  typedef std::uint16_t Places __attribute__((vector_size(128 / sizeof(T))));      // NOLINT(modernize-use-using)
+  // Vectors lie anywhere. Of a typedef that says so Clang forgets it where the type depends on a template; of a packed
+  // struct it does not.
+  struct __attribute__((packed, may_alias)) Anywhere {
+    Values values;
+  };
+  static inline __attribute__((always_inline)) void load(Values& to, const T* from) {
+    to = reinterpret_cast<const Anywhere*>(from)->values;
   }
-  static inline __attribute__((always_inline)) Values& at(T* p) { return *reinterpret_cast<Values*>(p); }
+  static inline __attribute__((always_inline)) void store(T* to, const Values& from) {
+    reinterpret_cast<Anywhere*>(to)->values = from;
+  }
+  struct __attribute__((packed, may_alias)) PlacesAnywhere {
+    Places places;
+  };
 };
 
 // The same for a single channel.
@@ -33,8 +42,8 @@ struct Narrow {
   static constexpr std::int64_t kLanes = 1;
   using Values = T;
   using Places = std::uint16_t;
-  static inline __attribute__((always_inline)) const Values& at(const T* p) { return *p; }
-  static inline __attribute__((always_inline)) Values& at(T* p) { return *p; }
+  static inline __attribute__((always_inline)) void load(T& to, const T* from) { to = *from; }
+  static inline __attribute__((always_inline)) void store(T* to, const T& from) { *to = from; }
 };
 
 struct Site {
@@ -148,20 +157,24 @@ inline __attribute__((always_inline)) void scatter(const PoolShape& s, const T* 
       s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
         using L = decltype(lanes);
         using V = typename L::Values;
-        const V gradient = L::at(dy + out);
+        V gradient = {};
+        L::load(gradient, dy + out);
         V at = V{}, place = V{};
         if constexpr (L::kLanes == 1) {
           at = static_cast<T>(where[out]);
         } else {
           at = __builtin_convertvector(
-              __builtin_convertvector(*reinterpret_cast<const typename L::Places*>(where + out), typename L::Integers),
+              __builtin_convertvector(reinterpret_cast<const typename L::PlacesAnywhere*>(where + out)->places,
+                                      typename L::Integers),
               V);
         }
         for (std::int64_t h = 0; h < site.rows; ++h) {
           for (std::int64_t w = 0; w < site.columns; ++w) {
             T* const to = dx + in + h * site.row_step + w * site.column_step;
             const V part = place == at ? gradient : V{};
-            L::at(to) = kAdd ? L::at(to) + part : part;
+            V before = {};
+            if constexpr (kAdd) L::load(before, to);
+            L::store(to, kAdd ? before + part : part);
             place += T{1};
           }
         }
@@ -175,10 +188,13 @@ inline __attribute__((always_inline)) void means(const PoolShape& s, const T* x,
         using L = decltype(lanes);
         typename L::Values sum = {};
         for (std::int64_t h = 0; h < site.rows; ++h) {
-          for (std::int64_t w = 0; w < site.columns; ++w)
-            sum += L::at(x + in + h * site.row_step + w * site.column_step);
+          for (std::int64_t w = 0; w < site.columns; ++w) {
+            typename L::Values here = {};
+            L::load(here, x + in + h * site.row_step + w * site.column_step);
+            sum += here;
+          }
         }
-        L::at(y + out) = sum * share;
+        L::store(y + out, sum * share);
       });
 }
 
@@ -187,11 +203,16 @@ inline __attribute__((always_inline)) void spread(const PoolShape& s, const T* d
   for_each_window<T>(
       s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T share) __attribute__((always_inline)) {
         using L = decltype(lanes);
-        const typename L::Values part = L::at(dy + out) * share;
+        using V = typename L::Values;
+        V part = {};
+        L::load(part, dy + out);
+        part *= share;
         for (std::int64_t h = 0; h < site.rows; ++h) {
           for (std::int64_t w = 0; w < site.columns; ++w) {
             T* const to = dx + in + h * site.row_step + w * site.column_step;
-            L::at(to) = kAdd ? L::at(to) + part : part;
+            V before = {};
+            if constexpr (kAdd) L::load(before, to);
+            L::store(to, kAdd ? before + part : part);
           }
         }
       });

@@ -104,8 +104,9 @@ TEST_CASE("open: while another program makes Optuna's tables one after another, 
   const fs::path file = folder / "s.db";
   const std::string all = kOptunaTables;
   const auto statement = [&](std::size_t& from) {
-    const std::size_t end = all.find(";\n", from) + 2;
-    return all.substr(std::exchange(from, end), end - from);
+    const std::size_t begin = from;
+    from = all.find(";\n", begin) + 2;
+    return all.substr(begin, from - begin);
   };
   std::size_t at = 0;
   Connection(file, true, true).execute(statement(at).c_str());
