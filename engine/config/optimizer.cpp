@@ -75,14 +75,6 @@ class NumberReader {
   bool record_defaults_;
 };
 
-fusion::ParameterGroup params_of(Reader& group) {
-  const Node* node = group.find("params");
-  const Site site = group.site("params");
-  if (node == nullptr) group.fail("params", "found nothing, wanted " + wanted_text(site.key));
-  group.record("params", node->kind == Node::Kind::kList ? to_json(*node) : json::array({to_json(*node)}));
-  return {site.words(*node), fmt::format("{}: {}", place_of(site.file, *node), site.path)};
-}
-
 // Recorded only where there are groups: a study that was begun before there was the key still is what it was.
 void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std::vector<std::string>& possible,
                  OptimizerRead& found) {
@@ -95,7 +87,7 @@ void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std
     json record;
     Reader group(site.file, list->items[i], join_path(site.path, std::to_string(i)), site.key.path + ".*", record);
     group.restrict_to(kind.name, possible);
-    found.groups.push_back(params_of(group));
+    found.groups.push_back(read_params(group));
     fusion::OptimizerHyper hyper = found.hyper;
     NumberReader(group, false).read(kind, hyper);
     if (group.has("lr_scale")) {
@@ -108,6 +100,14 @@ void read_groups(Reader& optimizer, const fusion::OptimizerInfo& kind, const std
 }
 
 }  // namespace
+
+fusion::ParameterGroup read_params(Reader& section) {
+  const Node* node = section.find("params");
+  const Site site = section.site("params");
+  if (node == nullptr) section.fail("params", "found nothing, wanted " + wanted_text(site.key));
+  section.record("params", node->kind == Node::Kind::kList ? to_json(*node) : json::array({to_json(*node)}));
+  return {site.words(*node), fmt::format("{}: {}", place_of(site.file, *node), site.path)};
+}
 
 OptimizerRead read_optimizer(Reader& optimizer, const trials::Space& space) {
   const std::string name = optimizer.word("name");

@@ -19,20 +19,13 @@ void read_loss_of(Reader& section, fusion::Phase& phase) {
   phase.weight = weight.value_or("");
 }
 
-void read_params_of(Reader& section, const std::string& file, fusion::Phase& phase) {
-  const Node* node = section.find("params");
-  const Site site = section.site("params");
-  if (node == nullptr) section.fail("params", "found nothing, wanted " + wanted_text(site.key));
-  section.record("params", node->kind == Node::Kind::kList ? to_json(*node) : json::array({to_json(*node)}));
-  phase.params = site.words(*node);
-  phase.where = place_of(file, *node) + ": " + site.path;
-}
-
-void read_phase(Reader& section, const Site& list, const trials::Space& space, TaskSpec& task) {
+void read_phase(Reader& section, const trials::Space& space, TaskSpec& task) {
   fusion::Phase& phase = task.recipe.phases.emplace_back();
   fusion::PhaseHyper& hyper = task.hyper.phases.emplace_back();
   read_loss_of(section, phase);
-  read_params_of(section, list.file, phase);
+  fusion::ParameterGroup trained = read_params(section);
+  phase.params = std::move(trained.params);
+  phase.where = std::move(trained.where);
   Reader optimizer = section.section("optimizer");
   OptimizerRead found = read_optimizer(optimizer, space);
   phase.optimizer = found.kind;
@@ -62,7 +55,7 @@ void read_phases(Reader& train, const trials::Space& space, TaskSpec& task) {
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     json record;
     Reader section(site.file, list.items[i], join_path(site.path, std::to_string(i)), site.key.path + ".*", record);
-    read_phase(section, site, space, task);
+    read_phase(section, space, task);
     recorded.push_back(std::move(record));
   }
   const fusion::Phase& first = task.recipe.phases.front();

@@ -58,6 +58,8 @@ struct OptimizerRead {
 };
 /// train.optimizer, or a phase's.
 [[nodiscard]] OptimizerRead read_optimizer(Reader& optimizer, const trials::Space& space);
+/// The key `params` of a group or a phase: its parameters, and where that stands.
+[[nodiscard]] fusion::ParameterGroup read_params(Reader& section);
 /// train.phases, in place of the loss and the optimizer.
 void read_phases(Reader& train, const trials::Space& space, TaskSpec& task);
 void read_schedule(Reader& schedule, const trials::Space& space, TaskSpec& task);

@@ -12,13 +12,11 @@
 #include "fusion/passes/sharing.hpp"
 
 namespace hfta::fusion {
-
 namespace {
 
 void check_reached(const Phase& phase, const PhaseOfStep& step) {
-  const std::vector<bool> owned = owned_weights(step.alone);
-  for (std::size_t i = 0; i < owned.size(); ++i) {
-    if (owned[i] && step.graph.weights[i].trained) return;
+  for (std::size_t i = 0; i < step.owned.size(); ++i) {
+    if (step.owned[i] && step.graph.weights[i].trained) return;
   }
   throw Error(ErrorKind::kConfig, fmt::format("{}found no trained parameter that '{}' depends on, wanted one",
                                               phase.where.empty() ? "" : phase.where + ": ", printable(phase.loss)));
@@ -34,6 +32,7 @@ PhasesOfStep phases_of(const Graph& model, const Recipe& recipe) {
     phase->graph = with_complete_arguments(graph_of_phase(model, recipe, p));
     if (phase_count(recipe) > 1) phase->graph = with_statistics_of_objective(std::move(phase->graph));
     phase->alone = specialized(phase->graph, Purpose::kTraining);
+    phase->owned = owned_weights(phase->alone);
     if (!recipe.phases.empty()) check_reached(recipe.phases[p], *phase);
     phase->group_of = groups_of_weights(phase->recipe.groups, phase->graph);
     phases.push_back(std::move(phase));
@@ -42,10 +41,9 @@ PhasesOfStep phases_of(const Graph& model, const Recipe& recipe) {
 }
 
 std::vector<bool> owned_in(const PhasesOfStep& phases) {
-  std::vector<bool> owned = owned_weights(phases.front()->alone);
-  for (const auto& phase : std::span(phases).subspan(1)) {
-    const std::vector<bool> more = owned_weights(phase->alone);
-    for (std::size_t i = 0; i < owned.size(); ++i) owned[i] = owned[i] || more[i];
+  std::vector<bool> owned = phases.front()->owned;
+  for (const auto& phase : phases) {
+    for (std::size_t i = 0; i < owned.size(); ++i) owned[i] = owned[i] || phase->owned[i];
   }
   if (phases.size() == 1) return owned;
   for (const auto& phase : phases) {

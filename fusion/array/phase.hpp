@@ -16,7 +16,8 @@ struct PhaseOfStep {
   Recipe recipe;  ///< Of the phase by itself.
   Graph graph;    ///< With the phase's objective.
   SpecializedGraph alone, training = {};
-  std::vector<int> group_of;                ///< By weight: groups_of_weights.
+  std::vector<bool> owned = {};             ///< By weight: owned_weights of this phase alone.
+  std::vector<int> group_of = {};           ///< By weight: groups_of_weights.
   std::optional<ExecutorModel> model = {};  ///< Refers to the rest.
   std::unique_ptr<Executor> executor = nullptr;
 };

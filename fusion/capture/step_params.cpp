@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 namespace hfta::fusion {
@@ -79,8 +78,7 @@ void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
     put(to + random_, b, slot.random);
     for (std::size_t h = 0; h < hypers_.size(); ++h) put(to + hyper_, h * slots.size() + b, slot.hypers[h]);
     put(to + clip_, b, slot.steps.front().clip_norm.value_or(-1));
-    const double none = std::numeric_limits<double>::infinity();
-    put(to + limit_, b, slot.steps.front().updates ? slot.steps.front().clip_weights.value_or(none) : none);
+    put(to + limit_, b, weight_limit(slot.steps.front()));
     put(to + updates_, b, static_cast<unsigned char>(slot.steps.front().updates ? 1 : 0));
     if (type_ == at::kDouble) {
       put_numbers<double>(to + numbers_, b, kind_, slot.steps);

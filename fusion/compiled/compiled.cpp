@@ -90,7 +90,8 @@ CompiledModel::CompiledModel(const ExecutorModel& model)
       states_(info_of(recipe_.optimizer).states.size()) {
   check_precision(recipe_);
   const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
-  for (const bool trains : {true, false}) static_cast<void>(plan_for(trains, n));
+  static_cast<void>(plan_for(true, n));
+  if (phase_ == 0) static_cast<void>(plan_for(false, n));  // which evaluates for all of them
 }
 
 CompiledModel::~CompiledModel() = default;
@@ -246,10 +247,11 @@ std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
     for (std::size_t p = 0; p < phase_count(recipe); ++p) {
       const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
-      const SpecializedGraph training = specialized(complete, Purpose::kTraining),
-                             evaluation = specialized(complete, Purpose::kEvaluation);
+      const SpecializedGraph training = specialized(complete, Purpose::kTraining);
       static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n));
-      if (p == 0) static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
+      if (p > 0) continue;
+      const SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
+      static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
     }
     return "";
   } catch (const Error& error) {

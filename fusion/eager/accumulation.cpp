@@ -3,17 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <vector>
+#include "fusion/eager/slot_tensor.hpp"
 
 namespace hfta::fusion {
 namespace {
-
-// [c] as [c, 1, ...], to go with `like`.
-at::Tensor by_slot(const at::Tensor& numbers, const at::Tensor& like) {
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
-  shape.front() = numbers.size(0);
-  return numbers.view(shape);
-}
 
 at::Tensor by_slot_as(const at::Tensor& numbers, const at::Tensor& like) {
   return by_slot(numbers, like).to(like.scalar_type());

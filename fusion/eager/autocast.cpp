@@ -2,10 +2,6 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <string>
-
-#include "fusion/op_traits.hpp"
-
 namespace hfta::fusion {
 
 namespace autocast = at::autocast;
@@ -41,14 +37,6 @@ at::Tensor in_float32(const at::Tensor& t) { return t.scalar_type() == at::kBFlo
 
 namespace {
 
-// What makes complex numbers of real ones, for which there is no bfloat16.
-bool makes_complex(const c10::OperatorHandle& op) {
-  const std::string name = op.operator_name().name;
-  const OpTraits* traits = op_traits(name);
-  return name == "aten::complex" || name == "aten::polar" || name == "aten::view_as_complex" ||
-         (traits != nullptr && traits->kind == OpClass::kTransform);
-}
-
 void raise_to_float32(torch::jit::Stack& stack) {
   for (c10::IValue& value : stack) {
     if (value.isTensor() && value.toTensor().defined()) value = in_float32(value.toTensor());
@@ -57,9 +45,9 @@ void raise_to_float32(torch::jit::Stack& stack) {
 
 }  // namespace
 
-void call_boxed(const c10::OperatorHandle& op, at::DeviceType device, torch::jit::Stack& stack) {
+void call_boxed(const c10::OperatorHandle& op, at::DeviceType device, bool makes_complex, torch::jit::Stack& stack) {
   if (!autocast::is_autocast_enabled(device)) return op.callBoxed(stack);
-  if (makes_complex(op)) raise_to_float32(stack);
+  if (makes_complex) raise_to_float32(stack);
   const at::DispatchKey key = autocast::get_autocast_dispatch_key_from_device_type(device);
   if (!op.hasKernelForDispatchKey(key)) return op.callBoxed(stack);
   op.callBoxedForDispatchKey(key, stack);

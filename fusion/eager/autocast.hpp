@@ -34,8 +34,8 @@ class Autocast {
 [[nodiscard]] at::Tensor in_float32(const at::Tensor& t);
 
 /// op.callBoxed, for arguments on `device`; where an Autocast is on, the op's types are chosen before anything else is
-/// done. Under functorch's batching LibTorch would take some ops apart first (addmm: a product, and a sum), and choose
-/// for the parts.
-void call_boxed(const c10::OperatorHandle& op, at::DeviceType device, torch::jit::Stack& stack);
+/// done: float32 if it `makes_complex` numbers, for which there is no bfloat16. Under functorch's batching LibTorch
+/// would take some ops apart first (addmm: a product, and a sum), and choose for the parts.
+void call_boxed(const c10::OperatorHandle& op, at::DeviceType device, bool makes_complex, torch::jit::Stack& stack);
 
 }  // namespace hfta::fusion

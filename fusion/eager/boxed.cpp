@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 
 #include "fusion/eager/autocast.hpp"
 #include "fusion/passes/schema.hpp"
@@ -87,6 +88,14 @@ c10::IValue optional_list_of(const std::vector<ValueId>& ids, std::span<const c1
   return list;
 }
 
+// Of real ones.
+bool makes_complex(const Node& node) {
+  const std::string name = node.op.substr(0, node.op.find('.'));
+  const OpTraits* traits = op_traits(name);
+  return name == "aten::complex" || name == "aten::polar" || name == "aten::view_as_complex" ||
+         (traits != nullptr && traits->kind == OpClass::kTransform);
+}
+
 }  // namespace
 
 at::Tensor wrapped_number(const c10::IValue& number) {
@@ -112,7 +121,8 @@ std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<cons
   return out;
 }
 
-BoxedOp::BoxedOp(const Node& node, const at::Device& device) : op_(find_op(node)), device_(device.type()) {
+BoxedOp::BoxedOp(const Node& node, const at::Device& device)
+    : op_(find_op(node)), device_(device.type()), makes_complex_(makes_complex(node)) {
   const std::vector<c10::Argument>& schema = op_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const c10::TypePtr type = bare(schema[i].real_type());
@@ -159,7 +169,7 @@ ValueEnv BoxedOp::call(std::span<const c10::IValue> values, std::span<const doub
   for (const auto& [i, ids] : optional_tensors_) stack[i] = optional_list_of(ids, values, change);
   for (const auto& [i, sizes] : sizes_) stack[i] = resolve(sizes, values);
   for (const auto& [i, index] : hypers_) stack[i] = hypers[static_cast<std::size_t>(index)];
-  call_boxed(op_, device_, stack);
+  call_boxed(op_, device_, makes_complex_, stack);
   ValueEnv outputs;
   for (c10::IValue& value : stack) {
     if (!value.isTensorList()) {

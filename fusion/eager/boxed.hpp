@@ -40,6 +40,7 @@ class BoxedOp {
 
   c10::OperatorHandle op_;
   at::DeviceType device_;
+  bool makes_complex_;  ///< Of real numbers.
   torch::jit::Stack literals_;
   std::vector<Filled> values_;
   std::vector<std::pair<std::size_t, std::vector<ValueId>>> tensors_;           ///< Tensor[]

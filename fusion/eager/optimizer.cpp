@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -35,9 +34,7 @@ template <typename Get>
 at::Tensor over_slots(std::size_t slots, const at::Tensor& like, const Get& get) {
   const at::Tensor host = at::empty({static_cast<std::int64_t>(slots)}, at::kDouble);
   for (std::size_t b = 0; b < slots; ++b) host.data_ptr<double>()[b] = get(b);
-  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
-  shape[0] = like.size(0);
-  return host.to(like.options()).view(shape);
+  return by_slot(host.to(like.options()), like);
 }
 
 // Factor on each slot's gradient, 1 where it is not clipped.
@@ -98,20 +95,12 @@ void step_on_cpu(OptimizerKind kind, std::span<ParameterSlots> parameters, const
   }
 }
 
-// Infinite where nothing is clamped.
-double limit_of(const SlotStep& slot) {
-  return slot.updates ? slot.clip_weights.value_or(std::numeric_limits<double>::infinity())
-                      : std::numeric_limits<double>::infinity();
-}
-
 }  // namespace
 
 void clamp_weights(std::span<const ParameterSlots> parameters, const at::Tensor& limits) {
   const at::NoGradGuard no_gradients;
   for (const ParameterSlots& p : parameters) {
-    std::vector<std::int64_t> shape(static_cast<std::size_t>(p.weight.dim()), 1);
-    shape.front() = limits.size(0);
-    const at::Tensor most = limits.to(p.weight.scalar_type()).view(shape);
+    const at::Tensor most = by_slot(limits.to(p.weight.scalar_type()), p.weight);
     // Other chunks' rows are of the same tensor: its version, which their backward looks at, stays as it is.
     p.weight.variable_data().clamp_(-most, most);
   }
@@ -133,7 +122,7 @@ void step_reference(OptimizerKind kind, std::span<ParameterSlots> parameters, st
   }
   const GroupSteps numbers(slots, first, 0);
   std::vector<double> limits;
-  for (std::size_t b = 0; b < numbers.size(); ++b) limits.push_back(limit_of(numbers[b]));
+  for (std::size_t b = 0; b < numbers.size(); ++b) limits.push_back(weight_limit(numbers[b]));
   if (std::all_of(limits.begin(), limits.end(), [](double limit) { return std::isinf(limit); })) return;
   clamp_weights(parameters, at::tensor(limits, at::kDouble).to(first.device()));
 }

@@ -4,9 +4,18 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace hfta::fusion {
+
+/// `numbers`, [c], as [c, 1, ...], which broadcasts against `like`, [c, ...].
+inline at::Tensor by_slot(const at::Tensor& numbers, const at::Tensor& like) {
+  std::vector<std::int64_t> shape(static_cast<std::size_t>(like.dim()), 1);
+  shape.front() = numbers.size(0);
+  return numbers.view(shape);
+}
 
 struct SlotTensor {
   at::Tensor value;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <span>
 
 #include "fusion/optimizers/rules.hpp"
@@ -20,6 +21,12 @@ struct SlotRow {
   std::size_t n;
   std::size_t group = 0;  ///< The parameter's group: which of the slot's numbers hold.
 };
+
+/// What the slot's weights are clamped to after the step: SlotStep::clip_weights; infinite for none.
+[[nodiscard]] inline double weight_limit(const SlotStep& slot) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  return slot.updates ? slot.clip_weights.value_or(kNone) : kNone;
+}
 
 /// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped. `slot`: its
 /// numbers by group. Clipping is over the rows of all groups, and that of weights by the first group's limit.

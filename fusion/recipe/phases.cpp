@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "fusion/graph/names.hpp"
 #include "fusion/parameter_groups.hpp"
 #include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
+
 std::size_t phase_count(const Recipe& recipe) { return std::max<std::size_t>(recipe.phases.size(), 1); }
 
 Recipe recipe_of_phase(const Recipe& recipe, std::size_t phase) {

@@ -12,17 +12,17 @@
 namespace hfta::fusion {
 namespace {
 
-[[noreturn]] void refuse(const GraphWriter& graph, ValueId id, const std::string& wanted) {
-  throw Error(ErrorKind::kConfig, fmt::format("model: found output '{}' {}, wanted {}", graph.value(id).name,
-                                              to_text(graph.shape(id)), wanted));
+[[noreturn]] void refuse(const Value& output, const std::string& wanted) {
+  throw Error(ErrorKind::kConfig,
+              fmt::format("model: found output '{}' {}, wanted {}", output.name, to_text(output.shape), wanted));
 }
 
 // What losses and metrics take.
-void check_real(Graph model, const Recipe& recipe) {
-  const GraphWriter graph(model, recipe.dtype);
+void check_real(const Graph& model) {
   for (const ValueId id : model.outputs) {
-    if (is_complex(graph.value(id).dtype)) {
-      refuse(graph, id, "real numbers: its absolute values (.abs()), a part (.real), or pairs (torch.view_as_real)");
+    const Value& output = model.values[static_cast<std::size_t>(id)];
+    if (is_complex(output.dtype)) {
+      refuse(output, "real numbers: its absolute values (.abs()), a part (.real), or pairs (torch.view_as_real)");
     }
   }
 }
@@ -50,7 +50,7 @@ ValueId add_constant(Graph& graph, const std::string& name, const std::vector<do
 Shape target_shape(const GraphWriter& graph, ValueId output, Targets targets) {
   Shape shape = graph.shape(output);
   if (targets != Targets::kClasses) return shape;
-  if (shape.size() < 2) refuse(graph, output, "[N, classes]");
+  if (shape.size() < 2) refuse(graph.value(output), "[N, classes]");
   shape.erase(shape.begin() + 1);
   return shape;
 }
@@ -155,7 +155,8 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
   GraphWriter g(graph, recipe.dtype);
   const ValueId loss = graph.outputs.at(first);
   const Shape shape = g.shape(loss);
-  if (g.value(loss).dtype != recipe.dtype) refuse(g, loss, fmt::format("a loss of type {}", name_of(recipe.dtype)));
+  if (g.value(loss).dtype != recipe.dtype)
+    refuse(g.value(loss), fmt::format("a loss of type {}", name_of(recipe.dtype)));
   const auto mean = [&] { return shape.empty() ? loss : reduced(g, loss, Reduction::kMean); };
   if (!recipe.loss_options.weighted) {
     graph.objective = Objective{mean()};
@@ -188,8 +189,8 @@ void give_only(Graph& graph, std::size_t count) {
 bool counts_positions(Loss loss) { return info_of(loss).targets == Targets::kClasses; }
 
 Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase) {
-  check_real(model, recipe);
-  if (model.evaluation != nullptr) check_real(*model.evaluation, recipe);
+  check_real(model);
+  if (model.evaluation != nullptr) check_real(*model.evaluation);
   if (recipe.loss != Loss::kModel) {
     add_built_in(model, recipe);
     return model;

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
 
-from every_way import Steps, check_all, compare  # noqa: E402
+from every_way import Curve, Steps, check_all, compare, largest_difference  # noqa: E402
 from own_losses import draws, mlp, whole  # noqa: E402
 
 EPOCHS, TRAIN, VALIDATION, BATCH, RATE = 3, 27, 13, 8, 0.02
@@ -252,15 +252,15 @@ def check(case: Case, model_curve: str, folder: Path) -> tuple[float, str]:
                     validation=(data[2], data[3]), shuffle=False, dtype="float64", width=3, method="grid",
                     name="check", progress=False, storage=folder / "losses.db")
     curves = study.curves()
-    worst = 0.0
+    wanted: list[Curve] = []
+    found: list[Curve] = []
     for trial in study.trials:
         if case.number is None and trial.params["lr"] != RATE:
             continue  # a neighbour
         number = next(iter(trial.params.values())) if case.number else None
-        for wanted, epoch in zip(serial(case, number, data, state)[0], range(EPOCHS)):
-            for name, value in wanted.items():
-                found = curves[trial.number][name][epoch]
-                worst = max(worst, abs(found - value) / max(1.0, abs(value)))
+        wanted.append(serial(case, number, data, state)[0])
+        found.append([{name: curves[trial.number][name][epoch] for name in wanted[-1][epoch]} for epoch in range(EPOCHS)])
+    worst = largest_difference(wanted, found)
     if len(study.trials) < len(numbers):
         raise AssertionError(f"found {len(study.trials)} trials, wanted {len(numbers)}")
     options = {name: value for name, value in case.loss.items() if name != "name"}

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 Steps = list[float]  # losses
+Curve = list[dict[str, float]]  # figures by epoch
 MOST = 1e-9  # what figures may differ by
 WAYS = {"chunk 1": {"chunk": 1}, "chunk 3": {"chunk": 3}, "compiled": {"chunk": 1, "compiled": True}}
 
@@ -44,6 +45,17 @@ def compare(spec: dict[str, object], model_curve: str, folder: Path, inputs: lis
                 off = abs(value - wanted[slot][step]) / max(1.0, abs(wanted[slot][step]))
                 worst = max(worst, off) if off == off else float("nan")
     return worst, "".join(refused)
+
+
+def largest_difference(wanted: list[Curve], found: list[Curve]) -> float:
+    """Of every figure of every epoch, relative to figures above 1; NaN if one of them is."""
+    off = [0.0]
+    for curve, of_trial in zip(wanted, found, strict=True):
+        for figures, given in zip(curve, of_trial, strict=True):
+            if set(figures) != set(given):
+                raise AssertionError(f"found {sorted(given)}, wanted {sorted(figures)}")
+            off += [abs(given[name] - value) / max(1.0, abs(value)) for name, value in figures.items()]
+    return math.nan if any(map(math.isnan, off)) else max(off)
 
 
 class Named(Protocol):

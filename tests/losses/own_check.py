@@ -20,20 +20,14 @@ from torch import Tensor
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python" / "src"))
 
-from every_way import Steps, check_all, compare  # noqa: E402
-from own_losses import Data, Job, jobs  # noqa: E402
+from every_way import Curve, Steps, check_all, compare, largest_difference  # noqa: E402
+from own_losses import Data, Job, batches, jobs  # noqa: E402
 
 RATE = 0.01
 GRIDS: dict[str, list[float]] = {"lr": [0.003, RATE, 0.03], "accumulate": [1, 2, 4]}
 ACCUMULATED = {"vae", "ctc", "dice", "language"}  # means of samples, of labels, of a batch as a whole, of tokens
 EPOCHS, TRAIN, VALIDATION = 3, 27, 13  # the last batch of either is short
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-Curve = list[dict[str, float]]
-
-
-def batches(data: Data, size: int) -> list[Data]:
-    count = len(next(iter(data.values())))
-    return [{name: values[i:i + size] for name, values in data.items()} for i in range(0, count, size)]
 
 
 class Sums:
@@ -138,14 +132,8 @@ def check(job: Job, model_curve: str, folder: Path) -> tuple[float, str]:
     state = {name: value.clone() for name, value in module.state_dict().items()}
     train, validation = job.data(TRAIN, 100), job.data(VALIDATION, 200)
     found = fused(job, train, validation, module, folder)
-    worst = 0.0
     slots = [serial(job, {job.searched: value}, train, validation, state) for value in GRIDS[job.searched]]
-    for (wanted, _), curve in zip(slots, found):
-        for figures, given in zip(wanted, curve):
-            if set(figures) != set(given):
-                raise AssertionError(f"{job.name}: found {sorted(given)}, wanted {sorted(figures)}")
-            for name, value in figures.items():
-                worst = max(worst, abs(given[name] - value) / max(1.0, abs(value)))
+    worst = largest_difference([curve for curve, _ in slots], found)
     if job.searched != "lr":
         return worst, ""
     spec = {"model": str(next(folder.rglob("model.pt2"))), "loss": "model", "output": "loss", "batch": job.batch,

@@ -26,6 +26,11 @@ class Job:
     searched: str = "lr"  # what differs between the slots
 
 
+def batches(data: Data, size: int) -> list[Data]:
+    count = len(next(iter(data.values())))
+    return [{name: values[i:i + size] for name, values in data.items()} for i in range(0, count, size)]
+
+
 def draws(seed: int) -> Callable[..., Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return lambda *sizes: torch.randn(*sizes, generator=generator, dtype=torch.float64)
