@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "fusion/compiled/torch_library.hpp"
+#include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
 #include "fusion/optimizers/accumulate.hpp"
@@ -87,7 +89,8 @@ CompiledModel::CompiledModel(const ExecutorModel& model)
       store_(model.store),
       group_of_(model.group_of),
       phase_(model.phase),
-      states_(info_of(recipe_.optimizer).states.size()) {
+      states_(info_of(recipe_.optimizer).states.size()),
+      library_(torch_library()) {
   check_precision(recipe_);
   const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
   static_cast<void>(plan_for(true, n));
@@ -102,8 +105,8 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n)
-                 : cpu::compile_forward(reading.graph, reading.index, recipe_.dtype, n));
+        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get())
+                 : cpu::compile_forward(reading.graph, reading.index, recipe_.dtype, n, library_.get()));
   }
   return *plan;
 }
@@ -180,7 +183,7 @@ std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspa
     gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.array(i), plan.inputs[i]);
-  const cpu::Run all{buffers, slot.hypers, slot.random};
+  const cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept()};
   for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
   return buffers;
 }
@@ -199,12 +202,6 @@ Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, std::s
 }
 
 namespace {
-
-// The plan's output as a tensor over the workspace's memory.
-at::Tensor view_of(const cpu::Tensor& output, std::span<std::byte* const> buffers) {
-  auto* const begin = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
-  return at::from_blob(begin, output.sizes, output.strides, at::TensorOptions().dtype(scalar_type(output.dtype)));
-}
 
 // Of one element, of a floating-point type.
 double number_of(const cpu::Tensor& output, std::span<std::byte* const> buffers) {
@@ -244,14 +241,15 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
 std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
   try {
     check_precision(recipe);
+    const std::unique_ptr<const cpu::Library> library = torch_library();
     const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
     for (std::size_t p = 0; p < phase_count(recipe); ++p) {
       const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
       const SpecializedGraph training = specialized(complete, Purpose::kTraining);
-      static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n));
+      static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n, library.get()));
       if (p > 0) continue;
       const SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
-      static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n));
+      static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n, library.get()));
     }
     return "";
   } catch (const Error& error) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fusion/cpu/compiled_graph.hpp"
+#include "fusion/cpu/library.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/passes/specialize.hpp"
@@ -72,6 +73,7 @@ class CompiledModel {
   const std::vector<int>& group_of_;  ///< By weight.
   std::size_t phase_;                 ///< Of the store's states.
   std::size_t states_;                ///< Of the optimizer.
+  std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;

@@ -39,7 +39,8 @@ Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::i
       numbers_(graph.values.size()),
       readers_(graph.values.size()),
       fused_(graph.nodes.size(), false),
-      passes_on_(graph.nodes.size(), false) {
+      passes_on_(graph.nodes.size(), false),
+      apart_(graph.nodes.size(), false) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const ValueId id : inputs_of(graph.nodes[i])) readers_[static_cast<std::size_t>(id)].push_back(i);
   }
@@ -69,7 +70,8 @@ std::optional<std::size_t> Builder::only_reader(ValueId id) const {
   if (id == kNoValue) return std::nullopt;
   const auto& readers = readers_[static_cast<std::size_t>(id)];
   if (readers.size() != 1 || is_output(id)) return std::nullopt;
-  return readers.front();
+  const std::size_t reader = readers.front();
+  return apart_[reader] || graph_.nodes[reader].no_gradient ? std::nullopt : std::optional(reader);
 }
 
 Tensor Builder::fresh(Dims sizes, DType dtype) {
@@ -97,6 +99,17 @@ Tensor Builder::constant(Dims sizes, DType dtype, std::vector<std::byte> bytes) 
   buffer_of(tensor).outside = true;
   constants_.push_back({tensor.buffer, std::move(bytes)});
   return tensor;
+}
+
+const std::byte* Builder::constant_bytes(const Tensor& tensor) const {
+  const auto found = std::find_if(constants_.begin(), constants_.end(),
+                                  [&](const CompiledGraph::Constant& c) { return c.buffer == tensor.buffer; });
+  return found == constants_.end() ? nullptr : found->bytes.data();
+}
+
+std::size_t Builder::add_part(std::vector<std::string> ops) {
+  parts_.push_back(std::move(ops));
+  return parts_.size() - 1;
 }
 
 void Builder::touch(const Tensor& t) {
@@ -161,7 +174,7 @@ void Builder::want_gradient(const Tensor& t) { buffer_of(t).wanted = true; }
 
 bool Builder::differentiable(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                              std::function<void()> backward) {
-  if (!training_) return false;
+  if (!training_ || !recording_) return false;
   if (std::none_of(inputs.begin(), inputs.end(), [this](const Tensor& t) { return wants_gradient(t); })) return false;
   for (const Tensor& output : outputs) want_gradient(output);
   backward_.push_back(std::move(backward));
@@ -275,7 +288,12 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs) {
   }
   plan.weights = weights_;
   plan.inputs = inputs_;
+  std::erase_if(constants_, [&](const CompiledGraph::Constant& c) {  // the others are read by nobody
+    const Buffer& buffer = buffers_[static_cast<std::size_t>(c.buffer)];
+    return buffer.begin == buffer.end;
+  });
   plan.constants = std::move(constants_);
+  plan.parts = std::move(parts_);
   place(plan);
   plan.kernels = std::move(kernels_);
   return plan;

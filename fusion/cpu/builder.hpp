@@ -38,8 +38,11 @@ class Builder {
   }
   [[nodiscard]] const std::optional<Number>& number(ValueId id) const { return numbers_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] bool is_output(ValueId id) const;
-  /// The node that is the only one to read the value, which is no output and no view of another; nothing otherwise.
+  /// The node that is the only one to read the value, which is no output and no view of another; nothing otherwise, and
+  /// where the node runs without gradients or was kept apart.
   [[nodiscard]] std::optional<std::size_t> only_reader(ValueId id) const;
+  /// The node is not to be compiled along with another one.
+  void keep_apart(std::size_t node) { apart_[node] = true; }
   /// The node was compiled along with another one.
   void fuse(std::size_t node) { fused_[node] = true; }
   [[nodiscard]] bool fused(std::size_t node) const { return fused_[node]; }
@@ -54,6 +57,10 @@ class Builder {
   [[nodiscard]] Tensor fresh(Dims sizes) { return fresh(std::move(sizes), dtype_); }
   /// A tensor that is known beforehand: the plan holds it. `bytes`: row-major.
   [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
+  /// The bytes of the tensor's buffer if it is such a one; null otherwise.
+  [[nodiscard]] const std::byte* constant_bytes(const Tensor& tensor) const;
+  /// A further part that a library runs, of these ops; its place in Run::kept.
+  [[nodiscard]] std::size_t add_part(std::vector<std::string> ops);
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
@@ -70,6 +77,8 @@ class Builder {
   [[nodiscard]] bool wants_gradient(const Tensor& t) const;
   /// Says that it is: the tensor is computed from such ones. Ops call it through differentiable().
   void want_gradient(const Tensor& t);
+  /// Whether what is emitted from now on is differentiable: not under torch.no_grad().
+  void record(bool on) { recording_ = on; }
   /// Registers `backward` for an op's outputs, if any input wants a gradient; returns whether it did.
   bool differentiable(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                       std::function<void()> backward);
@@ -119,12 +128,14 @@ class Builder {
   std::vector<Tensor> values_;
   std::vector<std::optional<Number>> numbers_;
   std::vector<std::vector<std::size_t>> readers_;  ///< By value.
-  std::vector<bool> fused_, passes_on_;
+  std::vector<bool> fused_, passes_on_, apart_;
+  bool recording_ = true;
   std::vector<Buffer> buffers_;
   std::vector<Kernel> kernels_;
   std::vector<std::function<void()>> backward_;
   std::vector<Tensor> weights_, inputs_;
   std::vector<CompiledGraph::Constant> constants_;
+  std::vector<std::vector<std::string>> parts_;
 };
 
 /// f.template operator()<float>() or <double>(), by dtype.

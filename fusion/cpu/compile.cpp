@@ -7,8 +7,11 @@
 #include <variant>
 
 #include "base/error.hpp"
+#include "fusion/cpu/aliases.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/panels.hpp"
+#include "fusion/cpu/parts.hpp"
+#include "fusion/cpu/strided.hpp"
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 
@@ -41,12 +44,17 @@ template <typename Work>
 void at_node(const LoweringContext& site, Work work) {
   try {
     work();
+  } catch (const CallError&) {
+    throw;
   } catch (const ShapeError& error) {
     site.fail(error.what());
   } catch (const std::out_of_range&) {
     site.fail("it has fewer arguments or outputs than the op");
   } catch (const std::bad_variant_access&) {
     site.fail("an argument is of another kind than the op's");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    site.fail(error.what());
   }
 }
 
@@ -68,43 +76,58 @@ void refuse_empty(LoweringContext& site) {
   }
 }
 
-bool has_complex(const Graph& graph, const std::vector<ValueId>& values) {
-  return std::any_of(values.begin(), values.end(), [&](ValueId id) {
-    return id != kNoValue && is_complex(graph.values[static_cast<std::size_t>(id)].dtype);
-  });
+// num_batches_tracked += 1
+bool counts(const Node& node) { return node.no_gradient && node.op == "aten::add_.Tensor"; }
+
+// Under torch.no_grad(): a view of what gradients are wanted of has a buffer of its own.
+void keep_gradients_out(Builder& b, const std::vector<ValueId>& outputs) {
+  for (const ValueId id : outputs) {
+    if (id == kNoValue || !b.wants_gradient(b.value(id))) continue;
+    const Tensor& view = b.value(id);
+    const Tensor copy = b.fresh(view.sizes, view.dtype);
+    b.emit({view, copy}, copy_kernel(view, copy, false));
+    b.bind(id, copy);
+  }
 }
 
 void compile_op(LoweringContext& site) {
-  const Graph& graph = site.b.graph();
+  Builder& b = site.b;
   const Node& node = site.node();
-  const bool counts = node.no_gradient && node.op == "aten::add_.Tensor";  // num_batches_tracked
-  if (node.no_gradient && !counts) site.fail("it runs without gradients");
-  const std::string op = counts ? node.op : out_of_place(node.op);
-  const Compile compile = find_compiler(op);
-  if (compile == nullptr) site.fail("it has no compiler");
-  if (has_complex(graph, inputs_of(node)) || has_complex(graph, node.outputs)) site.fail("it has complex numbers");
-  if (!counts && overwrites(node.op) && seen_later(graph, site.position()))
-    site.fail("it writes what is read elsewhere");
+  const bool in_place = overwrites(node.op) && !counts(node);
+  const std::string op = in_place ? out_of_place(node.op) : node.op;
+  if (!has_compiler(b.graph(), node)) site.fail("it has no compiler");
+  if (in_place && seen_later(b.graph(), site.position())) site.fail("it writes what is read elsewhere");
   if (!only_moves(op)) refuse_empty(site);
-  compile(site);
-  if (counts || !overwrites(node.op) || site.output() == kNoValue) return;
+  b.record(!node.no_gradient);
+  find_compiler(op)(site);
+  b.record(true);
+  if (counts(node)) return;
+  if (node.no_gradient) keep_gradients_out(b, node.outputs);
+  if (!in_place || site.output() == kNoValue) return;
   const Tensor before = site.tensor(0);
-  const Tensor& after = site.b.value(site.output());
+  const Tensor& after = b.value(site.output());
   if (after.dtype != before.dtype) site.fail("it would change its dtype");
   if (after.defined() && after.sizes != before.sizes) site.fail("it would change its sizes");
 }
 
-void compile_nodes(Builder& b) {
+void compile_nodes(Builder& b, Parts& parts) {
   const Graph& graph = b.graph();
+  parts.begin(b);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (b.fused(i)) continue;
     LoweringContext site(b, i);
+    if (parts.takes(i)) {
+      at_node(site, [&] { parts.compile(b, i); });
+      continue;
+    }
+    parts.bind_known(b, i);
     if (b.passes_on(i)) {
       site.bind(site.tensor(0));
       continue;
     }
     at_node(site, [&] { is_number_op(site.node().op) ? compile_number(site) : compile_op(site); });
   }
+  parts.bind_known_outputs(b);
   for (const ValueId id : graph.outputs) {
     if (!b.bound(id)) throw Error(ErrorKind::kConfig, "model: its output cannot be compiled");
   }
@@ -112,7 +135,7 @@ void compile_nodes(Builder& b) {
 
 // Of what looks at several nodes, or at none: tiling, inputs, backward kernels.
 template <typename Work>
-CompiledGraph checked(Work work) {
+auto checked(Work work) -> decltype(work()) {
   try {
     return work();
   } catch (const ShapeError& error) {
@@ -124,23 +147,38 @@ CompiledGraph checked(Work work) {
   }
 }
 
+// `attempt`: of compiling the graph; begun anew with each call that turns out to be the library's.
+template <typename Attempt>
+CompiledGraph with_parts(const Graph& graph, const Library* library, Attempt attempt) {
+  Parts parts(graph, library);
+  for (;;) {
+    try {
+      return checked([&] { return attempt(parts); });
+    } catch (const CallError& error) {
+      if (!parts.hand_over(error.node())) throw;
+    }
+  }
+}
+
 }  // namespace
 
-CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n) {
-  return checked([&] {
-    std::vector<int> positions = index;
-    const Graph cut = in_panels(graph, positions, n);
+CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                               const Library* library) {
+  std::vector<int> positions = index;
+  const Graph cut = checked([&] { return in_panels(graph, positions, n); });
+  return with_parts(cut, library, [&](Parts& parts) {
     Builder b(cut, positions, dtype, n, true);
-    compile_nodes(b);
+    compile_nodes(b, parts);
     b.run_backward(b.value(cut.outputs.at(0)));
     return b.finish(cut.outputs);
   });
 }
 
-CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n) {
-  return checked([&] {
+CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                              const Library* library) {
+  return with_parts(graph, library, [&](Parts& parts) {
     Builder b(graph, index, dtype, n, false);
-    compile_nodes(b);
+    compile_nodes(b, parts);
     return b.finish(graph.outputs);
   });
 }

@@ -7,19 +7,21 @@
 /// beside whomever they run.
 
 #include "fusion/cpu/compiled_graph.hpp"
+#include "fusion/cpu/library.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion::cpu {
 
 /// `graph`: a training reading with complete arguments, whose first output is the loss, of one element; `index`: for
 /// counted randomness, each node's position in the model's graph. `n`: samples of a batch. Weights with `trained` get
-/// gradients. Throws Error{kConfig} naming an op that has no compiler, or not for such arguments. The graph may come
-/// from anywhere, as long as its values' ids lie within it: each op's compiler checks the tensors and numbers that it
-/// is given, and no kernel is emitted that would reach beyond a buffer.
+/// gradients. Calls of an op that has no compiler, or not for such arguments, are run by `library` (null: there is
+/// none), in parts of calls that follow one another. Throws Error{kConfig} naming an op that the library cannot run
+/// either. The graph may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the
+/// tensors and numbers that it is given, and no kernel is emitted that would reach beyond a buffer.
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                             std::int64_t n);
+                                             std::int64_t n, const Library* library = nullptr);
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                            std::int64_t n);
+                                            std::int64_t n, const Library* library = nullptr);
 
 }  // namespace hfta::fusion::cpu

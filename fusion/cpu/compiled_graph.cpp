@@ -14,6 +14,8 @@ void Arena::Free::operator()(std::byte* memory) const { ::operator delete[](memo
 
 std::span<std::byte*> Arena::bind(const CompiledGraph& plan) {
   if (bound_ == &plan) return buffers_;
+  kept_.clear();
+  kept_.resize(plan.parts.size());
   if (plan.arena_bytes > bytes_) {
     memory_.reset();  // not both at once
     bytes_ = 0;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fusion/cpu/tensor.hpp"
@@ -13,11 +14,22 @@
 
 namespace hfta::fusion::cpu {
 
+/// What a part that a library runs (library.hpp) keeps from its forward for its backward.
+class Kept {
+ public:
+  Kept() = default;
+  virtual ~Kept() = default;
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+};
+
 /// What one run of a plan reads and writes besides its buffers. One slot, one batch.
 struct Run {
   std::span<std::byte* const> buffers;  ///< By Tensor::buffer.
   std::span<const double> hypers;       ///< The slot's values of Graph::hypers.
   SlotRandom random;                    ///< The slot's.
+  /// By CompiledGraph::parts, the arena's; empty for a plan without parts.
+  std::span<std::unique_ptr<Kept>> kept = {};
 
   template <typename T>
   [[nodiscard]] T* at(const Tensor& t) const {
@@ -44,6 +56,8 @@ struct CompiledGraph {
   };
   std::vector<Constant> constants;
   std::vector<Tensor> outputs;  ///< Graph::outputs' order; of any strides.
+  /// By part that a library runs: its ops, in order, none twice. Everything else has a compiler here.
+  std::vector<std::vector<std::string>> parts;
 };
 
 /// Memory that one thread runs plans in. It grows to the largest plan's arena and is kept.
@@ -52,6 +66,8 @@ class Arena {
   /// Base addresses of the plan's buffers, those of weights null; valid until another plan is bound. The plan must
   /// outlive that: its constants stay where they are.
   [[nodiscard]] std::span<std::byte*> bind(const CompiledGraph& plan);
+  /// Of the plan bound last: Run::kept.
+  [[nodiscard]] std::span<std::unique_ptr<Kept>> kept() { return kept_; }
 
  private:
   struct Free {
@@ -61,6 +77,7 @@ class Arena {
   std::size_t bytes_ = 0;
   const CompiledGraph* bound_ = nullptr;
   std::vector<std::byte*> buffers_;
+  std::vector<std::unique_ptr<Kept>> kept_;
 };
 
 }  // namespace hfta::fusion::cpu

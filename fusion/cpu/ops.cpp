@@ -8,6 +8,8 @@
 
 #include "base/checked.hpp"
 #include "base/error.hpp"
+#include "fusion/graph/uses.hpp"
+#include "fusion/op_traits.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -41,6 +43,16 @@ Compile find_compiler(const std::string& op) {
   return found == table().end() ? nullptr : found->second;
 }
 
+bool has_compiler(const Graph& graph, const Node& node) {
+  const auto is_complex_value = [&](ValueId id) {
+    return id != kNoValue && is_complex(graph.values[static_cast<std::size_t>(id)].dtype);
+  };
+  const std::vector<ValueId> read = inputs_of(node);
+  if (std::any_of(read.begin(), read.end(), is_complex_value)) return false;
+  if (std::any_of(node.outputs.begin(), node.outputs.end(), is_complex_value)) return false;
+  return find_compiler(node.op) != nullptr || find_compiler(out_of_place(node.op)) != nullptr;
+}
+
 std::vector<std::string> compiled_ops() {
   std::vector<std::string> names;
   for (const auto& [name, compile] : table()) names.push_back(name);
@@ -49,8 +61,7 @@ std::vector<std::string> compiled_ops() {
 }
 
 void LoweringContext::fail(const std::string& what) const {
-  throw Error(ErrorKind::kConfig,
-              fmt::format("{}: {}: {}: cannot be compiled: {}", call_.where, call_.path, call_.op, what));
+  throw CallError(node_, fmt::format("{}: {}: {}: cannot be compiled: {}", call_.where, call_.path, call_.op, what));
 }
 
 Tensor LoweringContext::tensor(std::size_t i) const {

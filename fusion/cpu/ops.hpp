@@ -9,6 +9,16 @@
 
 namespace hfta::fusion::cpu {
 
+/// A call that cannot be compiled here. Kind kConfig.
+class CallError : public Error {
+ public:
+  CallError(std::size_t node, const std::string& what) : Error(ErrorKind::kConfig, what), node_(node) {}
+  [[nodiscard]] std::size_t node() const { return node_; }  ///< In the graph that was being compiled.
+
+ private:
+  std::size_t node_;
+};
+
 /// A node while it is compiled: its arguments, which are complete and stand as the op's schema has them.
 class LoweringContext {
  public:
@@ -44,7 +54,7 @@ class LoweringContext {
 
   [[nodiscard]] ValueId output(std::size_t o = 0) const { return call_.outputs.at(o); }
   void bind(Tensor tensor, std::size_t o = 0) const { b.bind(output(o), std::move(tensor)); }
-  /// Throws Error{kConfig}: this cannot be compiled.
+  /// Throws CallError: this cannot be compiled.
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
@@ -56,6 +66,8 @@ using Compile = void (*)(LoweringContext&);
 
 /// nullptr if there is none.
 [[nodiscard]] Compile find_compiler(const std::string& op);
+/// Whether the node's op has one that takes its types of elements.
+[[nodiscard]] bool has_compiler(const Graph& graph, const Node& node);
 /// Every op that has one.
 [[nodiscard]] std::vector<std::string> compiled_ops();
 
@@ -81,11 +93,5 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> choose_ops();
 [[nodiscard]] std::vector<NamedCompiler> constant_ops();
 [[nodiscard]] std::vector<NamedCompiler> loss_ops();
-
-/// Whether the op writes into its first argument: "aten::relu_", "aten::add_.Tensor".
-[[nodiscard]] bool overwrites(const std::string& op);
-/// Whether the memory that an overwriting node writes into is seen by anybody but through the node's output: it is read
-/// afterwards, or by way of a view, or belongs to a weight or an input.
-[[nodiscard]] bool seen_later(const Graph& graph, std::size_t node);
 
 }  // namespace hfta::fusion::cpu

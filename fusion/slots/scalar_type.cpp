@@ -36,4 +36,13 @@ at::ScalarType scalar_type(DType dtype) {
   throw Error(ErrorKind::kInternal, "unknown dtype");
 }
 
+std::optional<DType> dtype_of(at::ScalarType type) {
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat64, DType::kInt64, DType::kFloat16, DType::kBFloat16, DType::kInt32,
+        DType::kInt16, DType::kInt8, DType::kUInt8, DType::kBool, DType::kComplex64, DType::kComplex128}) {
+    if (scalar_type(dtype) == type) return dtype;
+  }
+  return std::nullopt;
+}
+
 }  // namespace hfta::fusion

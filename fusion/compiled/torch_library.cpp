@@ -1,0 +1,198 @@
+#include "fusion/compiled/torch_library.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <utility>
+
+#include "base/error.hpp"
+#include "fusion/compiled/known_values.hpp"
+#include "fusion/compiled/views.hpp"
+#include "fusion/eager/program.hpp"
+#include "fusion/eager/run_numbers.hpp"
+#include "fusion/execution/torch_error.hpp"
+#include "fusion/slots/scalar_type.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+// What autograd needs to go back.
+class Recorded final : public cpu::Kept {
+ public:
+  std::vector<at::Tensor> inputs, outputs;
+};
+
+at::Tensor detached(const at::Tensor& t) { return t.detach().resolve_conj().resolve_neg(); }
+
+// An input that a part is tried with: what is known of it, or numbers of no meaning. Indices and masks are all `index`.
+at::Tensor example_of(const cpu::Tensor& tensor, const std::byte* known, int index) {
+  if (known != nullptr) return view_of(tensor, const_cast<std::byte*>(known)).clone();
+  const at::ScalarType type = scalar_type(tensor.dtype);
+  const at::Tensor like = at::empty_strided(tensor.sizes, tensor.strides, type);
+  if (!like.is_floating_point() && !like.is_complex()) return like.fill_(index);
+  // The golden ratio's multiples: no two are alike, and none is zero.
+  const at::Tensor numbers = at::arange(1, tensor.numel() + 1, at::kDouble).mul(0.6180339887498949).frac().add(0.25);
+  return at::empty_like(like).copy_(numbers.view(tensor.sizes));
+}
+
+cpu::Part::Output description_of(const at::Tensor& result) {
+  const std::optional<DType> dtype = dtype_of(result.scalar_type());
+  if (!dtype) throw Error(ErrorKind::kConfig, "its result is of a type that graphs do not have");
+  const bool dense = result.is_non_overlapping_and_dense();
+  return {result.sizes().vec(), dense ? result.strides().vec() : cpu::row_major(result.sizes().vec()), *dtype, {}};
+}
+
+std::vector<double> hypers_of(const Graph& graph) {
+  std::vector<double> values;
+  for (const Hyper& hyper : graph.hypers) values.push_back(hyper.value);
+  return values;
+}
+
+Lowering of_one_slot() {
+  Lowering lowering;
+  lowering.chunk = 1;
+  return lowering;
+}
+
+class TorchPart final : public cpu::Part {
+ public:
+  TorchPart(const cpu::PartGraph& part, bool training)
+      : training_(training),
+        program_({part.graph, part.index}, std::vector<bool>(part.graph.weights.size(), true), of_one_slot(),
+                 at::kCPU) {
+    for (const Weight& weight : part.graph.weights) wanted_.push_back(training && weight.trained);
+    shared_ = program_.share({}, std::vector<at::Tensor>(wanted_.size()));
+    const std::vector<double> hypers = hypers_of(part.graph);
+    for (const int index : {0, 1}) {
+      std::vector<at::Tensor> inputs;
+      for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+        inputs.push_back(example_of(part.inputs[i], part.known[i], index));
+      }
+      try_with(std::move(inputs), hypers);
+    }
+  }
+
+  [[nodiscard]] const std::vector<Output>& outputs() const override { return outputs_; }
+
+  void forward(const cpu::Run& run, std::span<const cpu::Tensor> inputs, std::span<const cpu::Tensor> outputs,
+               std::unique_ptr<cpu::Kept>& kept) const override {
+    auto recorded = std::make_unique<Recorded>();
+    for (const cpu::Tensor& input : inputs) recorded->inputs.push_back(view_of(input, run.buffers));
+    recorded->outputs = results(recorded->inputs, run.random, run.hypers);
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const at::Tensor result = detached(recorded->outputs[o]);
+      if (result.sizes() != at::IntArrayRef(outputs[o].sizes)) {
+        throw Error(ErrorKind::kConfig,
+                    fmt::format("model: found a result of the sizes {}, wanted {} as when it was compiled: its sizes "
+                                "depend on the data",
+                                cpu::to_text(result.sizes()), cpu::to_text(outputs[o].sizes)));
+      }
+      view_of(outputs[o], run.buffers).copy_(result);
+    }
+    kept.reset();
+    if (training_) kept = std::move(recorded);
+  }
+
+  void backward(const cpu::Run& run, std::span<const Gradient> outputs, std::span<const Gradient> inputs,
+                std::unique_ptr<cpu::Kept>& kept) const override {
+    const std::unique_ptr<cpu::Kept> taken = std::move(kept);
+    const auto& recorded = static_cast<const Recorded&>(*taken);
+    std::vector<at::Tensor> reached, given, asked;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (!outputs[o].tensor.defined()) continue;
+      reached.push_back(recorded.outputs[o]);
+      given.push_back(view_of(outputs[o].tensor, run.buffers));
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].tensor.defined()) asked.push_back(recorded.inputs[i]);
+    }
+    const at::AutoGradMode record(true);
+    const std::vector<at::Tensor> gradients =
+        torch::autograd::grad(reached, asked, given, /*retain_graph=*/false, /*create_graph=*/false,
+                              /*allow_unused=*/true);
+    const at::NoGradGuard no_gradients;
+    std::size_t next = 0;
+    for (const Gradient& to : inputs) {
+      if (to.tensor.defined()) put(gradients[next++], view_of(to.tensor, run.buffers), to.add);
+    }
+  }
+
+ private:
+  static void put(const at::Tensor& gradient, at::Tensor to, bool add) {
+    if (!gradient.defined()) {
+      if (!add) to.zero_();
+    } else if (add) {
+      to.add_(gradient);
+    } else {
+      to.copy_(gradient);
+    }
+  }
+
+  std::vector<at::Tensor> results(std::vector<at::Tensor>& inputs, const SlotRandom& random,
+                                  std::span<const double> hypers) const {
+    const at::AutoGradMode record(training_);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (wanted_[i]) inputs[i].requires_grad_(true);
+    }
+    const std::vector<std::vector<double>> of_slot = {{hypers.begin(), hypers.end()}};
+    const HostNumbers numbers({&random, 1}, of_slot);
+    const ValueEnv* const shared = &shared_;
+    return program_.run({&shared, 1}, inputs, RunContext{0, numbers, at::kCPU});
+  }
+
+  // By input: whether autograd goes there from the result.
+  std::vector<bool> reached_from(const at::Tensor& result, const std::vector<at::Tensor>& inputs) const {
+    std::vector<bool> reached(inputs.size(), false);
+    if (!training_ || !result.requires_grad()) return reached;
+    std::vector<at::Tensor> asked;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (wanted_[i]) asked.push_back(inputs[i]);
+    }
+    const std::vector<at::Tensor> gradients = torch::autograd::grad(
+        {result}, asked, {at::ones_like(result)}, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) reached[i] = wanted_[i] && gradients[next++].defined();
+    return reached;
+  }
+
+  // Learns what the outputs are, or that they are what they were for other data.
+  void try_with(std::vector<at::Tensor> inputs, std::span<const double> hypers) {
+    std::vector<Output> outputs;
+    for (const at::Tensor& result : results(inputs, SlotRandom{}, hypers)) {
+      outputs.push_back(description_of(result));
+      outputs.back().reaches = reached_from(result, inputs);
+    }
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      if (outputs[o].sizes == outputs_[o].sizes) continue;
+      throw Error(ErrorKind::kConfig, "the sizes of its result depend on the data");
+    }
+    outputs_ = std::move(outputs);
+  }
+
+  bool training_;
+  Program program_;
+  ValueEnv shared_;
+  std::vector<bool> wanted_;  ///< By input: a gradient.
+  std::vector<Output> outputs_;
+};
+
+class TorchLibrary final : public cpu::Library {
+ public:
+  [[nodiscard]] std::unique_ptr<const cpu::Part> part(const cpu::PartGraph& part, bool training) const override {
+    try {
+      return std::make_unique<const TorchPart>(part, training);
+    } catch (const c10::Error& error) {
+      if (fault_of(error) != TorchFault::kCall) throw;
+      throw Error(ErrorKind::kConfig, first_line(error));
+    }
+  }
+  [[nodiscard]] std::unique_ptr<cpu::KnownValues> known_values() const override { return fusion::known_values(); }
+};
+
+}  // namespace
+
+std::unique_ptr<const cpu::Library> torch_library() { return std::make_unique<TorchLibrary>(); }
+
+}  // namespace hfta::fusion

@@ -1,0 +1,99 @@
+#include "fusion/cpu/known.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "fusion/cpu/aliases.hpp"
+#include "fusion/graph/uses.hpp"
+#include "fusion/op_traits.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+bool takes_hyper(const Node& node) {
+  return std::any_of(node.args.begin(), node.args.end(),
+                     [](const Arg& arg) { return std::holds_alternative<HyperRef>(arg); });
+}
+
+// Whether the op by itself gives the same for the same arguments, in the graph's tensors alone.
+bool is_function(const Node& node) {
+  const OpTraits* traits = op_traits(node.op);
+  return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !takes_hyper(node);
+}
+
+class Analysis {
+ public:
+  Analysis(const Graph& graph, const std::set<std::size_t>& excluded)
+      : graph_(graph), excluded_(excluded), known_(graph.values.size()), calls_(graph.nodes.size()) {}
+
+  std::vector<bool> run() {
+    do {
+      follow();
+    } while (withdraw_overwritten());
+    return calls_;
+  }
+
+ private:
+  [[nodiscard]] bool is_tensor(ValueId id) const { return !graph_.values[static_cast<std::size_t>(id)].number; }
+
+  [[nodiscard]] bool is_known(std::size_t i) const {
+    const Node& node = graph_.nodes[i];
+    if (excluded_.contains(i) || is_number_op(node.op) || !is_function(node)) return false;
+    const std::vector<ValueId> inputs = inputs_of(node);
+    const bool shape_only = reads_shape_only(node);
+    return std::all_of(inputs.begin() + (shape_only ? 1 : 0), inputs.end(),
+                       [&](ValueId id) { return !is_tensor(id) || known_[static_cast<std::size_t>(id)]; }) &&
+           std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId id) { return id == kNoValue || is_tensor(id); });
+  }
+
+  void follow() {
+    std::fill(known_.begin(), known_.end(), false);
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      calls_[i] = is_known(i);
+      for (const ValueId id : graph_.nodes[i].outputs) {
+        if (id != kNoValue) known_[static_cast<std::size_t>(id)] = calls_[i];
+      }
+    }
+  }
+
+  // The makers of what unknown calls write into are not known either. Returns whether there were such.
+  bool withdraw_overwritten() {
+    bool any = false;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (calls_[i] || !overwrites(node.op) || node.args.empty()) continue;
+      const auto* to = std::get_if<ValueId>(&node.args[0]);
+      if (to == nullptr) continue;
+      const std::set<ValueId> written = sharing_memory(graph_, *to, graph_.nodes.size());
+      for (std::size_t k = 0; k < graph_.nodes.size(); ++k) {
+        const std::vector<ValueId>& made = graph_.nodes[k].outputs;
+        if (!calls_[k] || std::none_of(made.begin(), made.end(), [&](ValueId id) { return written.contains(id); }))
+          continue;
+        excluded_.insert(k);
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  const Graph& graph_;
+  std::set<std::size_t> excluded_;
+  std::vector<bool> known_;  ///< By value.
+  std::vector<bool> calls_;
+};
+
+}  // namespace
+
+bool reads_shape_only(const Node& node) {
+  const OpTraits* traits = op_traits(node.op);
+  const std::string_view name = base_name(node.op);
+  return traits != nullptr && traits->kind == OpClass::kFactory && !node.args.empty() &&
+         std::holds_alternative<ValueId>(node.args[0]) && (name.ends_with("_like") || name.starts_with("new_"));
+}
+
+std::vector<bool> known_calls(const Graph& graph, const std::set<std::size_t>& excluded) {
+  return Analysis(graph, excluded).run();
+}
+
+}  // namespace hfta::fusion::cpu

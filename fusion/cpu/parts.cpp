@@ -1,0 +1,218 @@
+#include "fusion/cpu/parts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fusion/cpu/aliases.hpp"
+#include "fusion/cpu/known.hpp"
+#include "fusion/cpu/ops.hpp"
+#include "fusion/cpu/part_graph.hpp"
+#include "fusion/graph/uses.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+std::vector<std::string> ops_of(const Graph& graph, const std::vector<std::size_t>& nodes) {
+  std::vector<std::string> ops;
+  for (const std::size_t i : nodes) {
+    const std::string& op = graph.nodes[i].op;
+    if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+  }
+  return ops;
+}
+
+// Whether the loss depends on the input through the outputs that have a gradient.
+bool reached_from(const Part& part, const std::vector<Part::Gradient>& given, std::size_t input) {
+  for (std::size_t o = 0; o < given.size(); ++o) {
+    if (given[o].tensor.defined() && part.outputs()[o].reaches[input]) return true;
+  }
+  return false;
+}
+
+// Emits the part's forward and, where a gradient is wanted, its backward.
+void emit_kernels(Builder& b, std::shared_ptr<const Part> part, std::size_t place, const std::vector<Tensor>& inputs,
+                  const std::vector<Tensor>& outputs) {
+  std::vector<Tensor> touched = inputs, with_gradient;
+  touched.insert(touched.end(), outputs.begin(), outputs.end());
+  b.emit(touched, [=](const Run& run) { part->forward(run, inputs, outputs, run.kept[place]); });
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (part->outputs()[o].has_gradient()) with_gradient.push_back(outputs[o]);
+  }
+  b.differentiable(inputs, with_gradient, [=, &b] {
+    std::vector<Part::Gradient> given, wanted;
+    std::vector<Tensor> used = inputs;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      const bool has = part->outputs()[o].has_gradient();
+      given.push_back({has ? b.gradient(outputs[o]).value_or(Tensor{}) : Tensor{}});
+      used.push_back(given.back().tensor);
+    }
+    if (std::none_of(given.begin(), given.end(), [](const auto& g) { return g.tensor.defined(); })) return;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const bool reached = reached_from(*part, given, i);
+      const Builder::Part to = reached ? b.contribute_if_wanted(inputs[i]) : Builder::Part{};
+      wanted.push_back({to.tensor, to.add});
+      used.push_back(to.tensor);
+    }
+    b.emit(used, [=](const Run& run) { part->backward(run, given, wanted, run.kept[place]); });
+  });
+}
+
+}  // namespace
+
+Parts::Parts(const Graph& graph, const Library* library) : graph_(graph), library_(library) {
+  known_.resize(graph.nodes.size());
+  if (library_ != nullptr) classify();
+}
+
+void Parts::classify() {
+  known_ = known_calls(graph_, not_known_);
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    const bool compiled = known_[i] || is_number_op(node.op) || has_compiler(graph_, node);
+    if (!compiled && !by_library_.contains(i)) give(i);
+  }
+  find_runs();
+}
+
+// To the library, together with all that has to do with what it writes in place.
+void Parts::give(std::size_t node) {
+  const bool seen = overwrites(graph_.nodes[node].op) && seen_later(graph_, node);
+  const NodeRange range = seen ? range_of_writes(graph_, node) : NodeRange{node, node};
+  for (std::size_t i = range.first; i <= range.last; ++i) {
+    if (!is_number_op(graph_.nodes[i].op) && !known_[i]) by_library_.insert(i);
+  }
+}
+
+bool Parts::hand_over(std::size_t node) {
+  if (library_ == nullptr || by_library_.contains(node)) return false;
+  if (known_[node]) {
+    not_known_.insert(node);
+  } else {
+    give(node);
+  }
+  classify();
+  return true;
+}
+
+// Nodes follow one another in a part if what stands between them can run before: numbers of what is there already.
+void Parts::find_runs() {
+  runs_.clear();
+  std::vector<std::size_t> run;
+  std::set<ValueId> made;
+  const auto close = [&] {
+    if (!run.empty()) runs_[run.back()] = run;
+    run.clear();
+    made.clear();
+  };
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const Node& node = graph_.nodes[i];
+    if (by_library_.contains(i)) {
+      run.push_back(i);
+      made.insert(node.outputs.begin(), node.outputs.end());
+      continue;
+    }
+    const std::vector<ValueId> inputs = inputs_of(node);
+    const bool reads = std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) { return made.contains(id); });
+    const bool passes = (is_number_op(node.op) && !reads) || (known_[i] && !overwrites(node.op));
+    if (!passes) close();
+  }
+  close();
+}
+
+void Parts::begin(Builder& b) {
+  computed_.clear();
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (takes(i)) b.keep_apart(i);
+  }
+  values_ = library_ == nullptr ? nullptr : library_->known_values();
+}
+
+void Parts::compile(Builder& b, std::size_t node) {
+  if (!known_[node]) {
+    const auto run = runs_.find(node);
+    if (run == runs_.end()) return;
+    for (const std::size_t i : run->second) bind_known(b, i);
+    return emit(b, run->second);
+  }
+  const LoweringContext site(b, node);
+  std::vector<Tensor> shapes(graph_.values.size());
+  for (const ValueId id : inputs_of(graph_.nodes[node])) {
+    if (b.bound(id) && !computed_.contains(id)) shapes[static_cast<std::size_t>(id)] = b.value(id);
+  }
+  if (!values_->run(with_literals(site), shapes)) site.fail("it cannot be computed beforehand");
+  if (overwrites(graph_.nodes[node].op)) {
+    for (const ValueId id : computed_) b.bind(id, {});
+  }
+  for (const ValueId id : graph_.nodes[node].outputs) {
+    if (id != kNoValue) computed_.insert(id);
+  }
+}
+
+void Parts::bind_known(Builder& b, std::size_t node) {
+  for (const ValueId id : inputs_of(graph_.nodes[node])) {
+    if (!b.bound(id) && computed_.contains(id)) bind_known_value(b, id);
+  }
+}
+
+void Parts::bind_known_outputs(Builder& b) {
+  for (const ValueId id : graph_.outputs) {
+    if (!b.bound(id) && computed_.contains(id)) bind_known_value(b, id);
+  }
+}
+
+void Parts::bind_known_value(Builder& b, ValueId id) {
+  KnownValues::Snapshot snapshot = values_->snapshot(id);
+  Dims stored = snapshot.sizes;
+  for (std::size_t d = 0; d < stored.size(); ++d) {
+    if (snapshot.repeated[d]) stored[d] = 1;
+  }
+  b.bind(id, b.constant(stored, snapshot.dtype, std::move(snapshot.bytes)).expanded(snapshot.sizes));
+}
+
+std::vector<ValueId> Parts::read_by(const std::vector<std::size_t>& nodes) const {
+  std::vector<ValueId> read;
+  std::set<ValueId> seen;
+  for (const std::size_t i : nodes) {
+    for (const ValueId id : inputs_of(graph_.nodes[i])) {
+      if (!graph_.values[static_cast<std::size_t>(id)].number && seen.insert(id).second) read.push_back(id);
+    }
+    seen.insert(graph_.nodes[i].outputs.begin(), graph_.nodes[i].outputs.end());
+  }
+  return read;
+}
+
+std::vector<ValueId> Parts::given_by(const std::vector<std::size_t>& nodes) const {
+  std::set<ValueId> wanted(graph_.outputs.begin(), graph_.outputs.end());
+  for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+    if (i >= nodes.front() && i <= nodes.back() && std::binary_search(nodes.begin(), nodes.end(), i)) continue;
+    for (const ValueId id : inputs_of(graph_.nodes[i])) wanted.insert(id);
+  }
+  std::vector<ValueId> given;
+  for (const std::size_t i : nodes) {
+    for (const ValueId id : graph_.nodes[i].outputs) {
+      const bool fresh = std::find(given.begin(), given.end(), id) == given.end();
+      if (id != kNoValue && fresh && wanted.contains(id)) given.push_back(id);
+    }
+  }
+  return given;
+}
+
+void Parts::emit(Builder& b, const std::vector<std::size_t>& nodes) {
+  const std::vector<ValueId> read = read_by(nodes), given = given_by(nodes);
+  std::shared_ptr<const Part>& part = made_[nodes];
+  if (part == nullptr) {
+    part = library_->part(part_graph(b, nodes, read, given), b.training());
+  }
+  std::vector<Tensor> inputs, outputs;
+  for (const ValueId id : read) inputs.push_back(b.value(id));
+  for (std::size_t o = 0; o < given.size(); ++o) {
+    const Part::Output& output = part->outputs().at(o);
+    outputs.push_back(b.fresh(output.sizes, output.dtype));
+    outputs.back().strides = output.strides;
+    b.bind(given[o], outputs.back());
+  }
+  emit_kernels(b, part, b.add_part(ops_of(graph_, nodes)), inputs, outputs);
+}
+
+}  // namespace hfta::fusion::cpu
