@@ -54,7 +54,7 @@ class Entry:
 
 def prepared(race: Race) -> dict[str, Any]:
     """The workload's facts; its files are written where the code that makes them has changed."""
-    sources = b"".join((ROOT / "bench" / name).read_bytes() for name in ("models.py", "workloads.py"))
+    sources = b"".join((ROOT / "bench" / name).read_bytes() for name in ("models.py", "workloads.py", "model_zoo.py"))
     stamp = hashlib.sha256(sources).hexdigest()
     noted = race.folder / "stamp"
     if not noted.exists() or noted.read_text() != stamp:

@@ -19,6 +19,7 @@ from protocol import rates  # noqa: E402
 
 CONVOLUTIONS = {"W2", "W4", "dcgan-g", "dcgan-d", "mobilenet"}
 ATTENTION = {"W5", "transformer", "bert"}
+RACED = {"W1", "W2", "W3", "W4", "W5", "pointnet-seg", "dcgan-g", "dcgan-d", "mobilenet", "transformer", "bert"}
 JAX = {"W1", "W2", "W3", "W4", "W5", "pointnet-seg", "dcgan-g", "dcgan-d", "transformer", "bert"}
 SCRIPT_OF = {"torch": "torch_eager", "concurrent": "processes", "jax": "jax_peer", "hfta": "hfta_peer"}
 
@@ -63,8 +64,17 @@ class Race:
         return self.device.startswith("cuda")
 
 
+def of_the_zoo(race: Race) -> list[Contestant]:
+    """Against models that were not written for this race: PyTorch in all its ways."""
+    torch = ["fused", "fused+channels_last", "fused+compiled"]
+    beside = [Contestant("before")] if race.before else []
+    return [*(Contestant("torch", v) for v in torch), *beside, Contestant("ours")]
+
+
 def contestants(race: Race) -> list[Contestant]:
     name = race.workload
+    if name not in RACED:
+        return of_the_zoo(race)
     torch = ["", "fused", "fused+compiled"]
     vmap = ["", "compiled"] if race.cuda else ["", "slots", "compiled"]
     jax = ["serial", ""]

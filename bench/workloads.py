@@ -55,7 +55,17 @@ def images(n: int, g: Generator) -> tuple[Tensor, Tensor]:
     return torch.randn(n, 3, 64, 64, generator=g), torch.randint(2, (n,), generator=g).float()
 
 
-ALL: dict[str, Workload] = {
+class Workloads(dict[str, Workload]):
+    """The workloads below by name; any other name is one of model_zoo.py's, which is imported when it is asked for."""
+
+    def __missing__(self, name: str) -> Workload:
+        import model_zoo
+
+        title, model, data, batch, loss = model_zoo.ALL[name]
+        return Workload(title, model, data, batch, 2, loss)
+
+
+ALL = Workloads({
     "W1": Workload("MLP 64-128-64-10, batch 64", models.Mlp, normal(64, classes=10), 64),
     "W2": Workload("CNN on 28x28, batch 64", models.Cnn, normal(1, 28, 28, classes=10), 64),
     "W3": Workload("PointNet classifier, 8 x 256 points", models.PointNetClassifier, normal(256, 3, classes=16), 8, 4),
@@ -72,7 +82,7 @@ ALL: dict[str, Workload] = {
                             lambda: models.TransformerLm(10000, 200, 2, 200, 35), tokens(35, 10000), 20, 4),
     "bert": Workload("BERT encoder, 2 layers, d 128, 16 x 64 tokens",
                      lambda: models.Bert(1000, 128, 4, 64), tokens(64, 1000), 16, 4),
-}
+})
 
 
 def build(name: str) -> nn.Module:

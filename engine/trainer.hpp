@@ -128,6 +128,7 @@ struct MeasuredWay {
   double slot_step_seconds = 0;   ///< Time of a training step of an array of the planned width, divided by its slots.
   double samples_per_second = 0;  ///< Trial-samples.
   bool chosen = false;            ///< It is the fastest; arrays of that width will run this way.
+  std::string note = {};          ///< What of the model it runs otherwise than the rest, naming ops; "": nothing.
   std::string why_not = {};       ///< Why nothing was timed: `lowering` names what cannot run here; "" if it was timed.
 };
 

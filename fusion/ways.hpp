@@ -37,6 +37,9 @@ struct WayMemory {
 [[nodiscard]] std::vector<Lowering> ways_to_run(const WayQuestion& question);
 /// Executors that have none of these for a reason: name and reason, in the table's order. May compile the graph.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion& question);
+/// What of the question's graph the lowering runs otherwise than the rest, naming ops; "": nothing. May compile the
+/// graph.
+[[nodiscard]] std::string way_note(const WayQuestion& question, const Lowering& lowering);
 /// Whether some executor runs such lowerings on that device. The graph may still have an op that it cannot run.
 [[nodiscard]] bool is_runnable(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs);
 

@@ -96,6 +96,7 @@ std::string ways_table(const Plan& plan) {
     out += in_columns({"way to run", "ms/trial", "trial-samples/s", ""}, rows);
     for (const MeasuredWay& way : p.ways) {
       if (!way.why_not.empty()) out += fmt::format("not {}: {}\n", way.lowering, printable(way.why_not));
+      if (!way.note.empty()) out += fmt::format("{}: {}\n", way.lowering, printable(way.note));
     }
   }
   return out;
@@ -206,6 +207,7 @@ ordered_json partition_json(const Partition& p) {
                     {"slot_step_s", way.slot_step_seconds},
                     {"samples_per_s", way.samples_per_second},
                     {"chosen", way.chosen}});
+    if (!way.note.empty()) ways.back()["note"] = way.note;
   }
   ordered_json groups = ordered_json::array();
   for (const GroupPlan& group : p.plan.groups) {

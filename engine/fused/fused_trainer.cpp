@@ -356,9 +356,10 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
     const fusion::Measured& best = kept.choices.best_for(key.width);
     for (const fusion::Measured& way : kept.choices.candidates) {
       const double seconds = step_seconds(way, key.width) / key.width;
-      ways.push_back({way.lowering.to_text(), seconds, task.spec.recipe.batch_size / seconds, &way == &best});
+      ways.push_back({way.lowering.to_text(), seconds, task.spec.recipe.batch_size / seconds, &way == &best,
+                      fusion::way_note(question(task), way.lowering)});
     }
-    for (auto& [name, why] : fusion::ways_refused(question(task))) ways.push_back({name, 0, 0, false, why});
+    for (auto& [name, why] : fusion::ways_refused(question(task))) ways.push_back({.lowering = name, .why_not = why});
     return ways;
   });
 }

@@ -32,6 +32,14 @@ void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& w
   all.copy(ordered ? samples.order.const_data_ptr<std::int64_t>() + samples.begin : nullptr, samples.begin, n, out);
 }
 
+void add_ops(const cpu::CompiledGraph& plan, std::vector<std::string>& ops) {
+  for (const std::vector<std::string>& part : plan.parts) {
+    for (const std::string& op : part) {
+      if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+    }
+  }
+}
+
 void check_precision(const Recipe& recipe) {
   if (recipe.precision != Precision::kBfloat16) return;
   throw Error(ErrorKind::kConfig,
@@ -238,7 +246,8 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
   return outputs;
 }
 
-std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
+Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
+  Compilation found;
   try {
     check_precision(recipe);
     const std::unique_ptr<const cpu::Library> library = torch_library();
@@ -246,16 +255,16 @@ std::string why_not_compiled(const Graph& graph, const Recipe& recipe) {
     for (std::size_t p = 0; p < phase_count(recipe); ++p) {
       const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
       const SpecializedGraph training = specialized(complete, Purpose::kTraining);
-      static_cast<void>(cpu::compile_training(training.graph, training.index, recipe.dtype, n, library.get()));
+      add_ops(cpu::compile_training(training.graph, training.index, recipe.dtype, n, library.get()), found.by_torch);
       if (p > 0) continue;
       const SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
       static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n, library.get()));
     }
-    return "";
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
-    return error.what();
+    found.why_not = error.what();
   }
+  return found;
 }
 
 }  // namespace hfta::fusion

@@ -79,7 +79,12 @@ class CompiledModel {
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 
-/// Why arrays of the graph cannot be run so, naming an op and its place; "" if they can.
-[[nodiscard]] std::string why_not_compiled(const Graph& graph, const Recipe& recipe);
+/// How arrays of a graph are compiled.
+struct Compilation {
+  std::string why_not;                ///< Why they cannot be, naming an op and its place; "" if they can.
+  std::vector<std::string> by_torch;  ///< Ops that LibTorch runs in training, none twice, for want of a compiler.
+};
+/// Compiles the graph to see.
+[[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
 
 }  // namespace hfta::fusion

@@ -1,6 +1,8 @@
 #include "fusion/compiled/compiled_executor.hpp"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -54,7 +56,7 @@ ExecutorKind compiled_executor() {
               },
           .why_not = [](const WayQuestion& question) -> std::string {
             if (!question.device.is_cpu()) return "kernels are compiled for a CPU";
-            return why_not_compiled(question.graph, question.recipe);
+            return compilation_of(question.graph, question.recipe).why_not;
           },
           .make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<CompiledExecutor>(model, lowering);
@@ -68,6 +70,10 @@ ExecutorKind compiled_executor() {
           // Gradients are those of the slots at work: they lie in the arena of their thread.
           .memory = [](const WayQuestion& question) -> WayMemory {
             return {0, bytes_of_gradients(question.graph) + bytes_of_values(question)};
+          },
+          .note = [](const WayQuestion& question) -> std::string {
+            const std::vector<std::string> ops = compilation_of(question.graph, question.recipe).by_torch;
+            return ops.empty() ? "" : fmt::format("not compiled, but run by LibTorch: {}", fmt::join(ops, ", "));
           }};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <string_view>
 
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
@@ -46,9 +47,11 @@ bool overwrites(const std::string& op) {
 
 bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
-  // Noise of rate 0 is the identity.
-  return traits == nullptr || traits->in_place || traits->kind == OpClass::kView ||
-         traits->elements != Elements::kComputed || traits->draws == Draws::kNoise;
+  if (traits == nullptr || traits->in_place) return true;
+  const std::string_view name = base_name(op);
+  if (name == "clone" || name.ends_with("_copy")) return false;
+  const bool converts = traits->kind == OpClass::kPointwise && traits->elements == Elements::kMoved;
+  return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // of rate 0: the identity
 }
 
 std::set<ValueId> sharing_memory(const Graph& graph, ValueId id, std::size_t end) {

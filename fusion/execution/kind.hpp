@@ -37,7 +37,8 @@ struct ExecutorKind {
   std::vector<Lowering> (*candidates)(const WayQuestion& question);
   /// What it takes, without making it: an upper bound.
   WayMemory (*memory)(const WayQuestion& question);
-  /// ways.hpp: op_forms, op_notes.
+  /// ways.hpp: way_note, op_forms, op_notes.
+  std::string (*note)(const WayQuestion& question) = nullptr;
   std::vector<std::pair<std::string, std::vector<std::string>>> (*op_forms)(const Graph& graph,
                                                                             const Lowering& lowering) = nullptr;
   std::map<std::string, std::string> (*op_notes)(const Graph& graph) = nullptr;

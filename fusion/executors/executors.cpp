@@ -59,6 +59,11 @@ std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion&
   return refused;
 }
 
+std::string way_note(const WayQuestion& question, const Lowering& lowering) {
+  const ExecutorKind& kind = kind_of(lowering, question.device, question.graphs);
+  return kind.note == nullptr ? "" : kind.note(question);
+}
+
 bool is_runnable(const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
   return find_kind(lowering, device, graphs) != nullptr;
 }

@@ -158,10 +158,12 @@ class Curves {
   json run() const {
     const json& slots = spec_.at("slots");
     Lowering lowering;
+    Compilation compilation;
     lowering.chunk = spec_.at("chunk");
     if (spec_.value("compiled", false)) {
       lowering.executor = "compiled";
-      if (const std::string why = why_not_compiled(graph_, recipe_); !why.empty()) return {{"refused", why}};
+      compilation = compilation_of(graph_, recipe_);
+      if (!compilation.why_not.empty()) return {{"refused", compilation.why_not}};
     }
     lowering.channels_last = spec_.value("channels_last", false);
     const json families = spec_.value("families", json::object());
@@ -187,6 +189,7 @@ class Curves {
             {"seconds", seconds},
             {"predictions", predictions},
             {"choices", array.choices()},
+            {"by_torch", compilation.by_torch},
             {"shared_runs", array.shared_runs()},
             {"shared_bytes", array.shared_bytes()},
             {"bytes_per_slot", array.bytes_per_slot()}};

@@ -158,10 +158,12 @@ def check_form(model_curve: str, reference: Reference, form: str, folder: pathli
     for way, lowering in WAYS.items():
         found = run(model_curve, case, folder, "float64", case.steps, **lowering)
         if "refused" in found:
-            row["refused"] = found["refused"]
+            failures.append(f"{way}: refused: {found['refused']}")
             continue
         row[f"losses{way}"], row[f"answers{way}"], wrong = judged(reference.floors, found, way)
         failures += wrong
+        if way == "compiled":
+            row["by_torch"] = sorted(found["by_torch"])
         if way == str(SLOTS):
             row["by_slot"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "per_slot"})
             row["batched"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "batched"})
@@ -195,11 +197,6 @@ def label(name: str, form: str) -> str:
     return name if form == USUAL else f"{name} ({form})"
 
 
-def op_in(refusal: str) -> str:
-    """'file:1: path: aten::gru.input: cannot be compiled: ...' -> 'gru.input'."""
-    return refusal.split("aten::", 1)[1].split(":", 1)[0] if "aten::" in refusal else refusal
-
-
 def worst(rows: list[dict]) -> dict:
     """The rows of one model's forms as one: the largest difference of any form."""
     merged = dict(rows[0])
@@ -207,12 +204,8 @@ def worst(rows: list[dict]) -> dict:
         for key, value in row.items():
             if isinstance(value, float):
                 merged[key] = max(merged.get(key, 0.0), value)
-            elif key in ("by_slot", "batched"):
+            elif key in ("by_slot", "batched", "by_torch"):
                 merged[key] = sorted({*merged[key], *value})
-            elif key == "refused":
-                merged[key] = value
-    if "refused" in merged:
-        merged.pop("lossescompiled", None)
     return merged
 
 
@@ -225,16 +218,16 @@ def table(models: dict[str, list[dict]], forms: list[str]) -> str:
              "loss: in float64 with slots one by one,", "together and compiled, and in float32 at the first step; what "
              "rounding alone makes of a loss (PyTorch against PyTorch", "from weights and images one rounding beside, "
              "in float64), by which differences are judged (`tests/noise_floor.py`); and the ops", "that have no rule of "
-             "their own. A model that cannot be compiled says what it is that has no compiler.", "",
+             "their own: they run through LibTorch's batching or slot by slot, and in a compiled model LibTorch runs "
+             "those without a compiler.", "",
              f"Each was exported in {len(forms)} ways ({', '.join(forms)} sizes); the largest difference of any is shown." if len(forms) > 1
              else f"Exported with {forms[0]} sizes.", "",
              "Printed by `.venv/bin/python tests/models/models_check.py build/release/tests/models/model_curve --forms "
              f"{'all' if len(forms) == len(FORMS) else ' '.join(forms)} --write docs/model-coverage.md`.", "",
-             "| model | one by one | together | compiled | rounding alone | float32 | through batching | slot by slot |",
-             "|---|---|---|---|---|---|---|---|"]
-    compiled = lambda r: f"{r['lossescompiled']:.0e}" if "lossescompiled" in r else op_in(r["refused"])
-    lines += [f"| {r['name']} | {r['losses1']:.0e} | {r['losses3']:.0e} | {compiled(r)} | {r['noise']:.0e} | {r['float32']:.0e} | {shown(r['batched'])} | "
-              f"{shown(r['by_slot'])} |" for r in rows]
+             "| model | one by one | together | compiled | rounding alone | float32 | through batching | slot by slot | in parts |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    lines += [f"| {r['name']} | {r['losses1']:.0e} | {r['losses3']:.0e} | {r['lossescompiled']:.0e} | {r['noise']:.0e} | {r['float32']:.0e} | {shown(r['batched'])} | "
+              f"{shown(r['by_slot'])} | {shown(r['by_torch'])} |" for r in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -268,7 +261,7 @@ def show(row: dict) -> bool:
         print(f"FAILED {row['name']}: {row['error']}", flush=True)
         return False
     print(f"{'FAILED' if row['failures'] else 'ok    '} {row['name']}: losses {row['losses1']:.1e} {row['losses3']:.1e}, "
-          f"compiled {row.get('lossescompiled', row.get('refused'))}, answers {row['answers1']:.1e} "
+          f"compiled {row.get('lossescompiled', -1):.1e}, by LibTorch {row.get('by_torch')}, answers {row['answers1']:.1e} "
           f"{row['answers3']:.1e}, rounding alone {row['noise']:.1e}, float32 {row['float32']:.1e}, by slot "
           f"{row['by_slot']}, {row['seconds']:.0f} s", *row["failures"], sep="\n  ", flush=True)
     return not row["failures"]

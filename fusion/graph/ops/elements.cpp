@@ -7,7 +7,7 @@ namespace {
 constexpr OpFamily kFamilies[] = {
     // Copies, of another type or layout.
     {Forms::kFunctional,
-     "to type_as clone _to_copy contiguous lift_fresh_copy",
+     "to type_as clone _to_copy contiguous lift_fresh_copy positive _autocast_to_full_precision",
      {.kind = OpClass::kPointwise, .elements = Elements::kMoved}},
     // Multivariate gammas: p is a number of dimensions.
     {Forms::kBoth, "mvlgamma", {.kind = OpClass::kPointwise, .whole = "p"}},
@@ -26,9 +26,9 @@ constexpr OpFamily kFamilies[] = {
      "tril triu true_divide trunc xlogy zero gt __and__ __or__ __xor__ __lshift__ __rshift__",
      {.kind = OpClass::kPointwise}},
     {Forms::kFunctional,
-     "_autocast_to_full_precision _cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long "
+     "_cast_Byte _cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long "
      "_cast_Short bucketize frexp fmax fmin glu hardshrink isclose isfinite isin isinf isnan isneginf isposinf "
-     "isreal log_sigmoid log_sigmoid_forward logaddexp logaddexp2 maximum minimum positive prelu _prelu_kernel "
+     "isreal log_sigmoid log_sigmoid_forward logaddexp logaddexp2 maximum minimum prelu _prelu_kernel "
      "rsub signbit softplus softshrink special_airy_ai special_bessel_j0 special_bessel_j1 special_digamma "
      "special_entr special_erf special_erfc special_erfcx special_erfinv special_exp2 special_expit special_expm1 "
      "special_gammainc special_gammaincc special_gammaln special_i0 special_i0e special_i1 special_i1e "

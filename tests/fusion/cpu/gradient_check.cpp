@@ -54,7 +54,7 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
   auto* const target = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(wanted.buffer)]);
   for (std::int64_t i = 0; i < wanted.numel(); ++i) target[i] = static_cast<T>(std::sin(static_cast<double>(i)));
   Outcome out;
-  const Run run{buffers, hypers, kRandom};
+  const Run run{buffers, hypers, kRandom, arena.kept()};
   for (const Kernel& kernel : plan.kernels) kernel(run);
   const Tensor &loss = plan.outputs.at(0), &output = plan.outputs.at(1);
   out.loss = read<T>(loss, buffers[static_cast<std::size_t>(loss.buffer)]).at(0);
@@ -69,14 +69,14 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
 }
 
 CompiledGraph plan_of(const SmallGraph& small) {
-  const Graph graph = with_error(small.graph, DType::kFloat64);
-  return compile_training(graph, positions(graph), DType::kFloat64, 1);
+  const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
+  return compile_training(graph, positions(graph), DType::kFloat64, 1, small.library);
 }
 
 }  // namespace
 
-Graph with_error(Graph graph, DType dtype) {
-  const Dims sizes = compile_forward(graph, positions(graph), dtype, 1).outputs.at(0).sizes;
+Graph with_error(Graph graph, DType dtype, const Library* library) {
+  const Dims sizes = compile_forward(graph, positions(graph), dtype, 1, library).outputs.at(0).sizes;
   const auto value = [&](Shape shape) {
     graph.values.push_back({"error" + std::to_string(graph.values.size()), std::move(shape), dtype});
     return static_cast<ValueId>(graph.values.size()) - 1;

@@ -49,6 +49,7 @@ class SmallGraph {
   Graph graph;
   std::vector<std::vector<double>> weights;  ///< Values, by Graph::weights.
   std::vector<double> hypers;
+  const Library* library = nullptr;  ///< Of compile_training().
 
  private:
   ValueId value(Shape shape, DType dtype) {
@@ -66,7 +67,7 @@ struct Outcome {
 
 /// The graph with its output's mean squared error against an input of targets, as compile_training() takes it: the
 /// error, and behind it the output. Throws as compile_forward().
-[[nodiscard]] Graph with_error(Graph graph, DType dtype);
+[[nodiscard]] Graph with_error(Graph graph, DType dtype, const Library* library = nullptr);
 
 /// Mean squared error against a target of sines. Runs the plan twice in one arena, which must give equal bits:
 /// no kernel may read what it has not written.

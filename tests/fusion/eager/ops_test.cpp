@@ -22,7 +22,7 @@ void admit_all(Array& array, const Model& model) {
 // The case's ways to run: one for each candidate of its rule, and compiled.
 std::vector<Lowering> ways(const Model& model) {
   std::vector<Lowering> all = {chunked(kWidth)};
-  if (why_not_compiled(model.graph, model.recipe).empty()) all.push_back(chunked(kCompiled));
+  if (compilation_of(model.graph, model.recipe).why_not.empty()) all.push_back(chunked(kCompiled));
   for (const auto& [family, names] : choosable_families(model.graph)) {
     for (const std::string& name : names) all.push_back(chunked(kWidth, {{family, name}}));
   }
@@ -96,7 +96,7 @@ TEST_CASE("every op that has a rule and a compiler is tried compiled") {
   std::set<std::string> tried;
   for (const OpCase& op_case : op_cases()) {
     const Model model = model_of(op_case);
-    if (why_not_compiled(model.graph, model.recipe).empty()) tried.insert(op_case.op);
+    if (compilation_of(model.graph, model.recipe).why_not.empty()) tried.insert(op_case.op);
   }
   for (const std::string& op : cpu::compiled_ops()) {
     CAPTURE(op);

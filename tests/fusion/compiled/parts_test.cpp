@@ -1,0 +1,104 @@
+// Graphs that are compiled in parts: what LibTorch is given, what it computes beforehand, and what it refuses.
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include "fusion/compiled/compiled.hpp"
+#include "fusion/cpu/aliases.hpp"
+#include "fusion/op_traits.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
+#include "tests/fusion/array/models.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+using Ops = std::vector<std::string>;
+
+const Arg kNone = std::monostate{};
+
+/// The small MLP with calls between its first layer's output and whoever reads it.
+class Between {
+ public:
+  Between() : model_(mlp(DType::kFloat64, OptimizerKind::kSgd)) {
+    first_ = model_.graph.nodes.front().outputs.front();
+    last_ = first_;
+  }
+
+  [[nodiscard]] ValueId last() const { return last_; }
+  ValueId call(const std::string& op, std::vector<Arg> args) {
+    last_ = static_cast<ValueId>(model_.graph.values.size());
+    model_.graph.values.push_back(
+        {"between", model_.graph.values[static_cast<std::size_t>(first_)].shape, DType::kFloat64});
+    calls_.push_back({op, std::move(args), {last_}, "between", "net.py:7"});
+    return last_;
+  }
+
+  Model finish() {
+    std::vector<Node>& nodes = model_.graph.nodes;
+    for (std::size_t i = 1; i < nodes.size(); ++i) {
+      for (Arg& arg : nodes[i].args) {
+        if (auto* id = std::get_if<ValueId>(&arg); id != nullptr && *id == first_) *id = last_;
+      }
+    }
+    nodes.insert(nodes.begin() + 1, calls_.begin(), calls_.end());
+    return model_;
+  }
+
+ private:
+  Model model_;
+  ValueId first_, last_;
+  std::vector<Node> calls_;
+};
+
+}  // namespace
+
+TEST_CASE("an output that may be its input is known to be one without schemas, too") {
+  int views = 0;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    const std::string op = toString(name);
+    const auto handle = c10::Dispatcher::singleton().findSchema(name);
+    if (op_traits(op) == nullptr || !handle) continue;
+    for (const c10::Argument& result : handle->schema().returns()) {
+      if (result.alias_info() == nullptr) continue;
+      INFO(op);
+      CHECK(cpu::may_share(op));
+      ++views;
+    }
+  }
+  CHECK(views > 100);
+}
+
+TEST_CASE("a model with an op that has no compiler is compiled but for that") {
+  Between between;
+  between.call("aten::erfc", {between.last()});
+  const Model model = between.finish();
+  const Compilation found = compilation_of(model.graph, model.recipe);
+  CHECK(found.why_not.empty());
+  CHECK(found.by_torch == Ops{"aten::erfc"});
+}
+
+TEST_CASE("a mask is computed beforehand, also where it is written in place") {
+  Between between;
+  const ValueId x = between.last();
+  const ValueId mask = between.call("aten::zeros_like", {x, kNone, kNone, kNone, kNone, kNone});
+  const ValueId part =
+      between.call("aten::slice.Tensor", {mask, std::int64_t{1}, std::int64_t{0}, std::int64_t{2}, std::int64_t{1}});
+  between.call("aten::fill_.Scalar", {part, 0.5});
+  between.call("aten::add.Tensor", {x, mask, std::int64_t{1}});
+  const Model model = between.finish();
+  const Compilation found = compilation_of(model.graph, model.recipe);
+  CHECK(found.why_not.empty());
+  CHECK(found.by_torch.empty());
+}
+
+TEST_CASE("sizes that depend on the data are refused, naming the op and its place") {
+  Between between;
+  const ValueId x = between.last();
+  const ValueId positive = between.call("aten::gt.Scalar", {x, 0.0});
+  between.call("aten::masked_select", {x, positive});
+  const Model model = between.finish();
+  const std::string why = compilation_of(model.graph, model.recipe).why_not;
+  CHECK_THAT(why, Catch::Contains("net.py:7") && Catch::Contains("aten::masked_select") &&
+                      Catch::Contains("depend on the data"));
+}
+
+}  // namespace hfta::fusion::testing
