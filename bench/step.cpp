@@ -25,6 +25,7 @@
 #include "fusion/exported.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
+#include "fusion/ways.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -237,8 +238,10 @@ void run(const Setting& setting) {
   const double begin = clock.seconds();
   const Lowering lowering = lowering_for(setting, graph, recipe, data);
   const double measuring = clock.seconds() - begin;
+  const WayQuestion question{graph, recipe, at::Device(setting.device), static_cast<int>(setting.rates.size()),
+                             setting.threads};
   Trained trained(setting, graph, recipe, data, lowering);
-  Server(trained, {{"rss_start", start}, {"measuring_s", measuring}}).serve();
+  Server(trained, {{"rss_start", start}, {"measuring_s", measuring}, {"note", way_note(question, lowering)}}).serve();
 }
 
 Setting setting_of(int argc, char** argv) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -15,6 +16,16 @@ namespace {
 
 class TorchValues final : public cpu::KnownValues {
  public:
+  void give(const Weight& weight) override {
+    const StoredTensor& stored = *weight.stored;
+    const auto* bytes = stored.bytes.data();
+    const at::Tensor view = at::from_blob(const_cast<std::byte*>(bytes), stored.shape,
+                                          at::TensorOptions().dtype(scalar_type(stored.dtype)));
+    const auto id = static_cast<std::size_t>(weight.value);
+    values_.resize(std::max(values_.size(), id + 1));
+    values_[id] = view.to(scalar_type(weight.dtype), /*non_blocking=*/false, /*copy=*/true);
+  }
+
   bool run(const Node& node, std::span<const cpu::Tensor> shapes) override {
     values_.resize(shapes.size());
     ValueEnv values = values_;

@@ -21,10 +21,28 @@ bool is_function(const Node& node) {
   return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !takes_hyper(node);
 }
 
+// Values that some call writes: in place, or as statistics of batches.
+std::set<ValueId> written_values(const Graph& graph) {
+  std::set<ValueId> written;
+  for (const Node& node : graph.nodes) {
+    const OpTraits* traits = op_traits(node.op);
+    if (traits == nullptr) continue;
+    const std::vector<ValueId> read = inputs_of(node);
+    if (!traits->statistics.mean.empty()) written.insert(read.begin(), read.end());
+    const auto* to = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
+    if (traits->in_place && to != nullptr) written.merge(sharing_memory(graph, *to, graph.nodes.size()));
+  }
+  return written;
+}
+
 class Analysis {
  public:
   Analysis(const Graph& graph, const std::set<std::size_t>& excluded)
-      : graph_(graph), excluded_(excluded), known_(graph.values.size()), calls_(graph.nodes.size()) {}
+      : graph_(graph),
+        excluded_(excluded),
+        constant_(constant_weights(graph)),
+        known_(graph.values.size()),
+        calls_(graph.nodes.size()) {}
 
   std::vector<bool> run() {
     do {
@@ -49,6 +67,9 @@ class Analysis {
 
   void follow() {
     std::fill(known_.begin(), known_.end(), false);
+    for (std::size_t w = 0; w < constant_.size(); ++w) {
+      known_[static_cast<std::size_t>(graph_.weights[w].value)] = constant_[w];
+    }
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       calls_[i] = is_known(i);
       for (const ValueId id : graph_.nodes[i].outputs) {
@@ -79,7 +100,8 @@ class Analysis {
 
   const Graph& graph_;
   std::set<std::size_t> excluded_;
-  std::vector<bool> known_;  ///< By value.
+  std::vector<bool> constant_;  ///< By weight.
+  std::vector<bool> known_;     ///< By value.
   std::vector<bool> calls_;
 };
 
@@ -90,6 +112,17 @@ bool reads_shape_only(const Node& node) {
   const std::string_view name = base_name(node.op);
   return traits != nullptr && traits->kind == OpClass::kFactory && !node.args.empty() &&
          std::holds_alternative<ValueId>(node.args[0]) && (name.ends_with("_like") || name.starts_with("new_"));
+}
+
+std::vector<bool> constant_weights(const Graph& graph) {
+  const std::set<ValueId> written = written_values(graph);
+  std::vector<bool> constant;
+  for (const Weight& weight : graph.weights) {
+    const bool stored = weight.stored != nullptr && weight.init.kind == Init::Kind::kStored && !weight.pairs;
+    constant.push_back(stored && !weight.trained && !weight.per_slot && !written.contains(weight.value) &&
+                       static_cast<std::int64_t>(weight.stored->bytes.size()) <= kMostKnownBytes);
+  }
+  return constant;
 }
 
 std::vector<bool> known_calls(const Graph& graph, const std::set<std::size_t>& excluded) {

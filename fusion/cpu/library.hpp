@@ -72,11 +72,13 @@ class KnownValues {
   KnownValues(const KnownValues&) = delete;
   KnownValues& operator=(const KnownValues&) = delete;
 
+  /// A weight that is a constant (constant_weights), before a call reads it.
+  virtual void give(const Weight& weight) = 0;
   /// Runs a call without numbers that are computed from sizes. `shapes`: by value of the graph, the sizes and type of a
   /// tensor that is not known and whose elements the call does not read (new_zeros); undefined for others. Returns
   /// false, and knows nothing new, where the library cannot run it.
   [[nodiscard]] virtual bool run(const Node& node, std::span<const Tensor> shapes) = 0;
-  /// Of a value that a call gave, with what calls in place have made of it since.
+  /// Of a value that a call or give() gave, with what calls in place have made of it since.
   [[nodiscard]] virtual Snapshot snapshot(ValueId id) const = 0;
 };
 

@@ -22,6 +22,11 @@ std::vector<std::string> ops_of(const Graph& graph, const std::vector<std::size_
   return ops;
 }
 
+bool reads(const Node& node, ValueId id) {
+  const std::vector<ValueId> inputs = inputs_of(node);
+  return std::find(inputs.begin(), inputs.end(), id) != inputs.end();
+}
+
 // Whether the loss depends on the input through the outputs that have a gradient.
 bool reached_from(const Part& part, const std::vector<Part::Gradient>& given, std::size_t input) {
   for (std::size_t o = 0; o < given.size(); ++o) {
@@ -122,6 +127,7 @@ void Parts::find_runs() {
 
 void Parts::begin(Builder& b) {
   computed_.clear();
+  given_.clear();
   for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
     if (takes(i)) b.keep_apart(i);
   }
@@ -136,9 +142,13 @@ void Parts::compile(Builder& b, std::size_t node) {
     return emit(b, run->second);
   }
   const LoweringContext site(b, node);
+  for (const Weight& weight : graph_.weights) {
+    if (reads(graph_.nodes[node], weight.value) && given_.insert(weight.value).second) values_->give(weight);
+  }
   std::vector<Tensor> shapes(graph_.values.size());
   for (const ValueId id : inputs_of(graph_.nodes[node])) {
-    if (b.bound(id) && !computed_.contains(id)) shapes[static_cast<std::size_t>(id)] = b.value(id);
+    if (b.bound(id) && !computed_.contains(id) && !given_.contains(id))
+      shapes[static_cast<std::size_t>(id)] = b.value(id);
   }
   if (!values_->run(with_literals(site), shapes)) site.fail("it cannot be computed beforehand");
   if (overwrites(graph_.nodes[node].op)) {

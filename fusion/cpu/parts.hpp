@@ -50,7 +50,7 @@ class Parts {
   std::map<std::size_t, std::vector<std::size_t>> runs_;  ///< By last node.
   std::map<std::vector<std::size_t>, std::shared_ptr<const Part>> made_;
   std::unique_ptr<KnownValues> values_;
-  std::set<ValueId> computed_;
+  std::set<ValueId> computed_, given_;  ///< By values_; weights that it was given.
 };
 
 }  // namespace hfta::fusion::cpu

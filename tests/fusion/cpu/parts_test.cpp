@@ -55,6 +55,7 @@ class Tripling final : public Part {
 /// Knows one call beforehand: new_zeros, as sevens.
 class Sevens final : public KnownValues {
  public:
+  void give(const Weight& /*weight*/) override {}
   bool run(const Node& node, std::span<const Tensor> /*shapes*/) override {
     if (node.op != "aten::new_zeros") return false;
     sizes_ = std::get<Ints>(node.args.at(1));
@@ -191,6 +192,34 @@ TEST_CASE("which calls are known beforehand") {
                {"aten::neg", {V{1}}},
                {"aten::view", {V{1}, Ints{2, 2}}},
                {"aten::copy_", {V{3}, V{0}}}}) == Known{false, false, false, false});
+}
+
+TEST_CASE("which weights are constants") {
+  const auto constant = [](const std::function<void(Weight&)>& change,
+                           const std::vector<std::pair<std::string, std::vector<Arg>>>& calls = {}) {
+    Graph graph = graph_of(calls);
+    Weight& weight = graph.weights[0];
+    weight.trained = false;
+    weight.init.kind = Init::Kind::kStored;
+    weight.stored =
+        std::make_shared<const StoredTensor>(StoredTensor{{4}, DType::kFloat32, std::vector<std::byte>(16)});
+    change(weight);
+    return constant_weights(graph) == std::vector<bool>{true};
+  };
+  const auto as_it_is = [](Weight&) {};
+  CHECK(constant(as_it_is));
+  CHECK(constant(as_it_is, {{"aten::neg", {ValueId{0}}}}));
+  CHECK_FALSE(constant([](Weight& w) { w.trained = true; }));
+  CHECK_FALSE(constant([](Weight& w) { w.per_slot = true; }));
+  CHECK_FALSE(constant([](Weight& w) { w.stored = nullptr; }));
+  CHECK_FALSE(constant([](Weight& w) { w.init.kind = Init::Kind::kJittered; }));
+  CHECK_FALSE(constant([](Weight& w) {
+    w.stored = std::make_shared<const StoredTensor>(
+        StoredTensor{{1 << 19}, DType::kFloat32, std::vector<std::byte>(std::size_t{1} << 21)});
+  }));
+  CHECK_FALSE(constant(as_it_is, {{"aten::relu_", {ValueId{0}}}}));
+  CHECK_FALSE(constant(as_it_is, {{"aten::view", {ValueId{0}, Ints{2, 2}}}, {"aten::relu_", {ValueId{1}}}}));
+  CHECK_FALSE(constant(as_it_is, {{"aten::batch_norm", {ValueId{0}, kNone, kNone, ValueId{0}, ValueId{0}}}}));
 }
 
 TEST_CASE("which memory is written and seen again") {
