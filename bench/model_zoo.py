@@ -114,7 +114,8 @@ def of_transformers() -> dict[str, Entry]:
             config = getattr(transformers, f"{kind}Config")(
                 **NO_DROPOUT, vocab_size=VOCABULARY, num_labels=CLASSES, use_cache=False, pad_token_id=0, **options)
             model = getattr(transformers, f"{kind}{task}")(config)
-            return Answer(without_dropout(model), lambda answer: answer.logits)
+            by_class = (lambda logits: logits.transpose(1, 2)) if "LM" in task else (lambda logits: logits)
+            return Answer(without_dropout(model), lambda answer: by_class(answer.logits))
 
         return make
 
@@ -132,8 +133,7 @@ def of_transformers() -> dict[str, Entry]:
         entries[f"hf-{kind.lower()}"] = (f"transformers: {kind}", build(kind, "ForSequenceClassification", **options),
                                          texts, BATCH, "cross_entropy")
     for name, options in follow.items():
-        kind, task = (name[: name.index(t)] for t in ("LMHead", "ForCausal") if t in name), name
-        kind = next(kind)
+        kind = name.removesuffix("ForCausalLM").removesuffix("LMHeadModel")
         entries[f"hf-{kind.lower()}"] = (f"transformers: {kind}", build(kind, name[len(kind):], **options), continued,
                                          BATCH, "cross_entropy")
     return entries
