@@ -73,7 +73,7 @@ ExecutorKind compiled_executor() {
           },
           .note = [](const WayQuestion& question) -> std::string {
             const std::vector<std::string> ops = compilation_of(question.graph, question.recipe).by_torch;
-            return ops.empty() ? "" : fmt::format("not compiled, but run by LibTorch: {}", fmt::join(ops, ", "));
+            return ops.empty() ? "" : fmt::format("LibTorch runs {}, for want of a compiler", fmt::join(ops, ", "));
           }};
 }
 

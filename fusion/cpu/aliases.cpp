@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
-#include <string_view>
 
 #include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
@@ -48,8 +47,6 @@ bool overwrites(const std::string& op) {
 bool may_share(const std::string& op) {
   const OpTraits* traits = op_traits(op);
   if (traits == nullptr || traits->in_place) return true;
-  const std::string_view name = base_name(op);
-  if (name == "clone" || name.ends_with("_copy")) return false;
   const bool converts = traits->kind == OpClass::kPointwise && traits->elements == Elements::kMoved;
   return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // of rate 0: the identity
 }

@@ -19,7 +19,7 @@ const std::unordered_map<std::string, Compile>& table() {
     std::unordered_map<std::string, Compile> map;
     for (auto* family : {&linear_ops, &pointwise_ops, &shape_ops, &select_ops, &join_ops, &conv_ops, &pool_ops,
                          &batch_norm_ops, &norm_ops, &embedding_ops, &softmax_ops, &matmul_ops, &attention_ops,
-                         &reduce_ops, &cumsum_ops, &choose_ops, &constant_ops, &loss_ops}) {
+                         &reduce_ops, &cumsum_ops, &choose_ops, &recurrent_ops, &constant_ops, &loss_ops}) {
       for (const NamedCompiler& op : (*family)()) map.emplace(op.op, op.compile);
     }
     return map;

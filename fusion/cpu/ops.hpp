@@ -91,6 +91,7 @@ struct NamedCompiler {
 [[nodiscard]] std::vector<NamedCompiler> reduce_ops();
 [[nodiscard]] std::vector<NamedCompiler> cumsum_ops();
 [[nodiscard]] std::vector<NamedCompiler> choose_ops();
+[[nodiscard]] std::vector<NamedCompiler> recurrent_ops();
 [[nodiscard]] std::vector<NamedCompiler> constant_ops();
 [[nodiscard]] std::vector<NamedCompiler> loss_ops();
 

@@ -21,6 +21,13 @@ void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Ten
 /// computes the relu's result, and the relu passes it on.
 [[nodiscard]] bool fused_relu(LoweringContext& site);
 
+/// x [..., in] times weight [out, in] transposed, plus bias [out] (undefined: none): [..., out], without gaps. Sizes
+/// have to fit. In ops/linear.cpp.
+[[nodiscard]] Tensor linear_map(Builder& b, const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+/// The parts one behind another along a dimension. In ops/select.cpp.
+[[nodiscard]] Tensor joined(LoweringContext& site, const std::vector<Tensor>& parts, std::int64_t dim);
+
 /// x + factor y, which broadcast. In ops/pointwise.cpp.
 [[nodiscard]] Tensor added(LoweringContext& site, const Tensor& x, const Tensor& y, double factor);
 

@@ -65,14 +65,8 @@ void backward(Builder& b, const Linear& l) {
   }
 }
 
-// Schema: input, weight, bias.
-void linear(LoweringContext& site) {
-  Builder& b = site.b;
-  const Tensor x = site.floats(0), weight = site.floats(1);
-  if (weight.dim() != 2) site.fail("its weight is no matrix");
-  if (x.size(-1) != weight.size(1)) site.fail("its input has another number of features than its weight");
-  if (x.numel() == 0 || weight.numel() == 0) site.fail("its input or its weight is empty");
-  const Tensor bias = site.floats_or_none(2, {weight.size(0)});
+// `x`, `weight` and `bias` fit.
+Linear linear_of(Builder& b, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const bool in_rows = weight.strides[1] == 1 && weight.strides[0] >= weight.size(1);
   Linear l{b.contiguous(x), in_rows ? weight : b.contiguous(weight), b.contiguous_or_none(bias), {}};
   l.ldw = l.weight.strides[0];
@@ -82,14 +76,34 @@ void linear(LoweringContext& site) {
   Dims sizes = l.x.sizes;
   sizes.back() = l.out;
   l.y = b.fresh(sizes);
-  l.relu = fused_relu(site);
+  return l;
+}
+
+void emit(Builder& b, const Linear& l) {
   typed(b.dtype(), [&]<typename T>() { forward<T>(b, l); });
   b.differentiable({l.x, l.weight, l.bias}, {l.y},
                    [&b, l] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, l); }); });
+}
+
+// Schema: input, weight, bias.
+void linear(LoweringContext& site) {
+  const Tensor x = site.floats(0), weight = site.floats(1);
+  if (weight.dim() != 2) site.fail("its weight is no matrix");
+  if (x.size(-1) != weight.size(1)) site.fail("its input has another number of features than its weight");
+  if (x.numel() == 0 || weight.numel() == 0) site.fail("its input or its weight is empty");
+  Linear l = linear_of(site.b, x, weight, site.floats_or_none(2, {weight.size(0)}));
+  l.relu = fused_relu(site);
+  emit(site.b, l);
   site.bind(l.y);
 }
 
 }  // namespace
+
+Tensor linear_map(Builder& b, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  const Linear l = linear_of(b, x, weight, bias);
+  emit(b, l);
+  return l.y;
+}
 
 std::vector<NamedCompiler> linear_ops() { return {{"aten::linear", linear}}; }
 

@@ -169,9 +169,11 @@ void expand_as(LoweringContext& site) { site.bind(site.tensor(0).expanded(site.t
 
 void same(LoweringContext& site) { site.bind(site.tensor(0)); }
 
+}  // namespace
+
 // ---- Putting together ----
 
-void join(LoweringContext& site, const std::vector<Tensor>& parts, std::int64_t dim) {
+Tensor joined(LoweringContext& site, const std::vector<Tensor>& parts, std::int64_t dim) {
   Builder& b = site.b;
   Dims sizes = parts.front().sizes;
   const std::size_t at = parts.front().index(dim);
@@ -194,15 +196,17 @@ void join(LoweringContext& site, const std::vector<Tensor>& parts, std::int64_t 
       if (dy && parts[i].numel() > 0 && b.wants_gradient(parts[i])) b.contribute(parts[i], *dy);
     }
   });
-  site.bind(whole);
+  return whole;
 }
+
+namespace {
 
 // Schema: tensors, dim.
 void cat(LoweringContext& site) {
   std::vector<Tensor> parts = site.tensors(0);
   std::erase_if(parts, [](const Tensor& t) { return t.dim() == 1 && t.numel() == 0; });  // as torch leaves them out
   if (parts.empty()) site.fail("it has no inputs");
-  join(site, parts, site.integer(1));
+  site.bind(joined(site, parts, site.integer(1)));
 }
 
 // Schema: tensors, dim.
@@ -213,7 +217,7 @@ void stack(LoweringContext& site) {
     if (part.sizes != parts.front().sizes) site.fail("its inputs' sizes do not fit");
   }
   for (Tensor& part : parts) part.insert(site.integer(1));
-  join(site, parts, site.integer(1));
+  site.bind(joined(site, parts, site.integer(1)));
 }
 
 }  // namespace
