@@ -253,13 +253,39 @@ void recurrent(LoweringContext& site) {
   Layers(site, kCell).compile();
 }
 
+// One step of one layer. Schema: input, hx, w_ih, w_hh, b_ih, b_hh.
+template <Cell kCell>
+void cell(LoweringContext& site) {
+  Builder& b = site.b;
+  const bool lstm = kCell == Cell::kLstm;
+  const std::vector<Tensor> states = lstm ? site.tensors(1) : std::vector<Tensor>{site.tensor(1)};
+  Tensor x = site.floats(0);
+  const Tensor weight = site.floats(3);
+  if (x.dim() != 2 || weight.dim() != 2) site.fail("its input has no samples, or a weight of it is no matrix");
+  Direction d{.cell = kCell, .t = 1, .n = x.size(0), .h = weight.size(1)};
+  const Tensor input = site.floats(2), input_bias = site.floats_or_none(4, {d.width()});
+  const bool fits = weight.size(0) == d.width() && input.sizes == Dims{d.width(), x.size(1)};
+  if (!fits || states.size() != (lstm ? 2U : 1U)) site.fail("its input, states and weights do not fit");
+  for (const Tensor& state : states) {
+    if (state.sizes != Dims{d.n, d.h} || state.dtype != b.dtype())
+      site.fail("a state has other sizes or another dtype");
+  }
+  x.insert(0);
+  d.weight = b.contiguous(weight);
+  d.bias = b.contiguous_or_none(site.floats_or_none(5, {d.width()}));
+  d.gates = linear_map(b, x, b.contiguous(input), input_bias);
+  run(b, d, states[0], lstm ? states[1] : Tensor{});
+  site.bind(d.last(d.hs));
+  if (lstm) site.bind(d.last(d.cs), 1);
+}
+
 }  // namespace
 
 std::vector<NamedCompiler> recurrent_ops() {
-  return {{"aten::lstm.input", recurrent<Cell::kLstm>},
-          {"aten::gru.input", recurrent<Cell::kGru>},
-          {"aten::rnn_tanh.input", recurrent<Cell::kTanh>},
-          {"aten::rnn_relu.input", recurrent<Cell::kRelu>}};
+  return {{"aten::lstm.input", recurrent<Cell::kLstm>},     {"aten::gru.input", recurrent<Cell::kGru>},
+          {"aten::rnn_tanh.input", recurrent<Cell::kTanh>}, {"aten::rnn_relu.input", recurrent<Cell::kRelu>},
+          {"aten::lstm_cell", cell<Cell::kLstm>},           {"aten::gru_cell", cell<Cell::kGru>},
+          {"aten::rnn_tanh_cell", cell<Cell::kTanh>},       {"aten::rnn_relu_cell", cell<Cell::kRelu>}};
 }
 
 }  // namespace hfta::fusion::cpu

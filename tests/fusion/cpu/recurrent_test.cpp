@@ -142,6 +142,29 @@ TEST_CASE("recurrent layers have the gradients that differences have") {
   }
 }
 
+TEST_CASE("a cell is a layer of one step") {
+  for (const auto& [op, gates] : std::vector<std::pair<std::string, std::int64_t>>{
+           {"aten::lstm_cell", 4}, {"aten::gru_cell", 3}, {"aten::rnn_tanh_cell", 1}, {"aten::rnn_relu_cell", 1}}) {
+    for (const bool biases : {false, true}) {
+      CAPTURE(op, biases);
+      SmallGraph small;
+      const ValueId x = small.weight("x", {kSamples, kFeatures}), h = small.weight("h", {kSamples, kHidden});
+      std::vector<ValueId> states = {h};
+      if (gates == 4) states.push_back(small.weight("c", {kSamples, kHidden}));
+      std::vector<Arg> args = {x, gates == 4 ? Arg(states) : Arg(h)};
+      args.emplace_back(small.weight("w", {gates * kHidden, kFeatures}));
+      args.emplace_back(small.weight("w", {gates * kHidden, kHidden}));
+      for (int i = 0; i < 2; ++i) {
+        args.emplace_back(biases ? Arg(small.weight("b", {gates * kHidden})) : Arg(std::monostate{}));
+      }
+      const ValueId y = small.call(op, args, gates == 4 ? 2 : 1);
+      if (gates == 4) small.call("aten::mul.Tensor", {y, small.output(1)});
+      check_gradients(small);
+      check_float(small);
+    }
+  }
+}
+
 TEST_CASE("a recurrent layer of frozen weights passes gradients on") {
   for (const Case& c : kinds()) {
     CAPTURE(c.op);
