@@ -32,6 +32,13 @@ void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& w
   all.copy(ordered ? samples.order.const_data_ptr<std::int64_t>() + samples.begin : nullptr, samples.begin, n, out);
 }
 
+// What evaluation reads of slots' own weights is no constant, though its graph writes none of them.
+Graph with_owned(Graph graph, const std::vector<bool>& owned) {
+  for (std::size_t i = 0; i < graph.weights.size(); ++i)
+    graph.weights[i].per_slot = graph.weights[i].per_slot || owned[i];
+  return graph;
+}
+
 void add_ops(const cpu::CompiledGraph& plan, std::vector<std::string>& ops) {
   for (const std::vector<std::string>& part : plan.parts) {
     for (const std::string& op : part) {
@@ -93,6 +100,7 @@ class CompiledModel::Borrowed {
 CompiledModel::CompiledModel(const ExecutorModel& model)
     : training_(model.alone),
       evaluation_(model.evaluation),
+      owned_(model.owned),
       recipe_(model.recipe),
       store_(model.store),
       group_of_(model.group_of),
@@ -113,8 +121,9 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get())
-                 : cpu::compile_forward(reading.graph, reading.index, recipe_.dtype, n, library_.get()));
+        training
+            ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get())
+            : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n, library_.get()));
   }
   return *plan;
 }
@@ -258,7 +267,8 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
       add_ops(cpu::compile_training(training.graph, training.index, recipe.dtype, n, library.get()), found.by_torch);
       if (p > 0) continue;
       const SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
-      static_cast<void>(cpu::compile_forward(evaluation.graph, evaluation.index, recipe.dtype, n, library.get()));
+      static_cast<void>(cpu::compile_forward(with_owned(evaluation.graph, owned_weights(training)), evaluation.index,
+                                             recipe.dtype, n, library.get()));
     }
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;

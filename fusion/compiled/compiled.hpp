@@ -68,6 +68,7 @@ class CompiledModel {
 
   const SpecializedGraph& training_;
   const SpecializedGraph& evaluation_;
+  const std::vector<bool>& owned_;
   Recipe recipe_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
