@@ -98,6 +98,7 @@ void compile_nodes(Builder& b) {
   const Graph& graph = b.graph();
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (b.fused(i)) continue;
+    b.begin_node(i);
     LoweringContext site(b, i);
     if (b.passes_on(i)) {
       site.bind(site.tensor(0));
