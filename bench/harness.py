@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import isa
-from check import check
+from check import beyond, check
 from peers import ROOT, SHORT, Contestant, Failed, Race, Server, chosen, contestants, mps
 
 WORK = ROOT / "build" / "bench"
@@ -93,6 +93,9 @@ def started(contestant: Contestant, race: Race, width: int, limit: float, skippe
     try:
         server = server or launched(contestant, race, width)
         server.wait(limit)
+        if beyond(race.isa, runs := server.ready.get("runs", "")):
+            server.quit()
+            raise Failed(f"held to {race.isa}, it runs {runs}")
     except Failed as failure:
         say(f"  {contestant.name}: {failure}")
         skipped.append(why_not(race, width, str(failure), peer=contestant.name))

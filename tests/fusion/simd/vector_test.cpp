@@ -16,7 +16,8 @@ constexpr double kBeyond = 77;  // what lies behind a row, and stays
 template <typename T>
 std::vector<T> row_of(std::int64_t n) {
   std::vector<T> row(static_cast<std::size_t>(n) + kLanes, static_cast<T>(kBeyond));
-  for (std::int64_t i = 0; i < n; ++i) row[static_cast<std::size_t>(i)] = static_cast<T>(std::sin(3.0 * static_cast<double>(i)) - 1.5);
+  for (std::int64_t i = 0; i < n; ++i)
+    row[static_cast<std::size_t>(i)] = static_cast<T>(std::sin(3.0 * static_cast<double>(i)) - 1.5);
   return row;
 }
 
