@@ -37,34 +37,33 @@ double median(std::vector<double>& values) {
   return *middle;
 }
 
-// Operations a microsecond, of independent fused multiply-adds in registers.
-double most_operations() {
-  constexpr int kChains = 12, kRounds = 20000;
-  std::vector<double> rates;
-  float sink = 0;
-  for (int r = 0; r < 15; ++r) {
-    const auto begin = Clock::now();
-    simd::multiversion([&] {
-      // As wide as a register: a wider one would be two chains, and not all would fit.
-      typedef float Half __attribute__((vector_size(32)));   // NOLINT(modernize-use-using)
-      typedef float Whole __attribute__((vector_size(64)));  // NOLINT(modernize-use-using)
-      const auto chains = [&](auto zero) __attribute__((always_inline)) {
-        decltype(zero) sums[kChains];
-        for (int c = 0; c < kChains; ++c) sums[c] = zero + static_cast<float>(c);
-        const auto a = zero + 0.999F, b = zero + 0.001F;
-        for (int i = 0; i < kRounds; ++i) {
-#pragma GCC unroll 12
-          for (int c = 0; c < kChains; ++c) sums[c] = sums[c] * a + b;
-        }
-        for (int c = 0; c < kChains; ++c) sink += sums[c][0];
-      };
-      simd::instruction_set() == simd::InstructionSet::kV4 ? chains(Whole{}) : chains(Half{});
-    });
-    const int lanes = simd::instruction_set() == simd::InstructionSet::kV4 ? 16 : 8;
-    rates.push_back(2.0 * kChains * kRounds * lanes / microseconds(begin));
+// Independent sums of fused multiply-adds in registers; returns the operations.
+template <typename R>
+inline __attribute__((always_inline)) double multiply_and_add(R, float& sink) {
+  using Part = typename simd::Lanes<float, R::kBytes>::Part;
+  constexpr std::size_t kChains = 12;
+  constexpr int kRounds = 20000;
+  Part sums[kChains] = {};
+  const Part a = Part{} + 0.999F, b = Part{} + (0.001F + sink);
+  for (int i = 0; i < kRounds; ++i) {
+    simd::detail::for_each_part<kChains>([&](auto c) __attribute__((always_inline)) { sums[c] = sums[c] * a + b; });
   }
-  if (!std::isfinite(sink)) return 0;
-  return *std::max_element(rates.begin(), rates.end());
+  Part total = {};
+  simd::detail::for_each_part<kChains>([&](auto c) __attribute__((always_inline)) { total += sums[c]; });
+  sink = total[0] * 0.0F;
+  return 2.0 * kChains * kRounds * R::kBytes / sizeof(float);
+}
+
+// Operations a microsecond at most, of one core.
+double most_operations() {
+  double most = 0;
+  float sink = 0;
+  for (int r = 0; r < 200; ++r) {
+    const auto begin = Clock::now();
+    const double operations = simd::multiversion([&](auto registers) { return multiply_and_add(registers, sink); });
+    most = std::max(most, operations / microseconds(begin));
+  }
+  return most;
 }
 
 // Of a product's kernels; 0 of others.
