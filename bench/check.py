@@ -28,6 +28,20 @@ class Check:
         return asdict(self)
 
 
+# Words in what peers say that they run, narrowest set first: ATen's, LIBXSMM's and our loops' names.
+SAID = {"sse4": ("DEFAULT", "x86-64", "wsm"), "avx": ("snb",), "avx2": ("AVX2", "x86-64-v3", "hsw"),
+        "avx512": ("AVX512", "x86-64-v4", "skx", "clx", "cpx", "knl", "knm")}
+
+
+def beyond(isa: str, runs: str) -> bool:
+    """Whether a peer that is held to the set says that it runs a wider one."""
+    sets = list(SAID)
+    if isa not in sets:
+        return False
+    wider = {word for name in sets[sets.index(isa) + 1:] for word in SAID[name]}
+    return not wider.isdisjoint(runs.replace(",", " ").split())
+
+
 def looked_at(width: int) -> list[int]:
     return sorted({round(i * (width - 1) / (SLOTS - 1)) for i in range(SLOTS)})
 

@@ -2,7 +2,8 @@
 
     figures.py RESULTS.json... [--figures docs/figures]
 
-Prints Markdown tables and draws speedup-DEVICE-THREADS.svg and memory-DEVICE-THREADS.svg. A peer that did not train
+Prints Markdown tables and draws speedup-DEVICE-THREADS.svg and memory-DEVICE-THREADS.svg, with the instruction set in
+the name and in titles where everyone was held to one. A peer that did not train
 what it was asked to takes no part.
 """
 
@@ -19,7 +20,8 @@ import matplotlib
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from harness import OTHERS  # noqa: E402
+import isa  # noqa: E402
+from harness import OTHERS, isa_of  # noqa: E402
 
 Row = dict[str, Any]
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
@@ -186,12 +188,12 @@ def draw(panels: list[Panel], file: Path) -> None:
 
 
 def panels_of(by_workload: dict[str, list[Group]], value: Callable[[Group, Column], float | None],
-              label: str) -> list[Panel]:
+              label: str, held: str) -> list[Panel]:
     panels = []
     for workload, groups in by_workload.items():
         lines = [Line(column.title, points, column.style) for column in COLUMNS
                  if (points := [(g.width, v) for g in groups if (v := value(g, column)) is not None])]
-        panels.append(Panel(workload, "trials side by side, B", lines, [g.width for g in groups],
+        panels.append(Panel(f"{workload}{held}", "trials side by side, B", lines, [g.width for g in groups],
                             label if not panels else "", label.startswith("MiB")))
     return panels
 
@@ -209,17 +211,18 @@ def main() -> None:
     parser.add_argument("results", type=Path, nargs="+")
     parser.add_argument("--figures", type=Path, default=FIGURES)
     args = parser.parse_args()
-    settings: dict[tuple[str, int], list[Row]] = {}
+    settings: dict[tuple[str, int, str], list[Row]] = {}
     for file in args.results:
         for row in json.loads(file.read_text())["results"]:
-            settings.setdefault((row["device"], row["threads"]), []).append(row)
-    for (device, threads), rows in settings.items():
+            settings.setdefault((row["device"], row["threads"], isa_of(row)), []).append(row)
+    for (device, threads, level), rows in settings.items():
+        held = "" if level == isa.NATIVE else f", {level}"
         by_workload = grouped(rows)
-        name = f"{device}-{threads}"
+        name = f"{device}-{threads}" + held.replace(", ", "-")
         raced = {workload: groups for workload, groups in by_workload.items() if len(groups) > 1}
-        draw(panels_of(raced, Group.ratio, "speed-up over one by one"), args.figures / f"speedup-{name}.svg")
-        draw(panels_of(raced, Group.memory, "MiB for each trial"), args.figures / f"memory-{name}.svg")
-        print(f"\n## {device}, {threads} thread{'s' * (threads > 1)}: samples of all trials per second")
+        draw(panels_of(raced, Group.ratio, "speed-up over one by one", held), args.figures / f"speedup-{name}.svg")
+        draw(panels_of(raced, Group.memory, "MiB for each trial", held), args.figures / f"memory-{name}.svg")
+        print(f"\n## {device}, {threads} thread{'s' * (threads > 1)}{held}: samples of all trials per second")
         print("\n" + "\n".join(summary(by_workload)))
         for workload, groups in by_workload.items():
             print(f"\n### {workload}\n\n" + "\n".join(table(groups)))

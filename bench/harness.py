@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from check import check
+import isa
+from check import beyond, check
 from peers import ROOT, SHORT, Contestant, Failed, Race, Server, chosen, contestants, mps
 
 WORK = ROOT / "build" / "bench"
@@ -44,8 +45,8 @@ class Entry:
         rate = [self.server.width * batch * r["steps"] / r[clock] for r in self.rounds]
         return {
             "workload": race.workload, "width": width, "peer": contestant.name, "serial": contestant.serial,
-            "trials": self.server.width, "threads": race.threads, "device": race.device,
-            "samples_per_s": {"median": statistics.median(rate), "min": min(rate), "max": max(rate)},
+            "trials": self.server.width, "threads": race.threads, "device": race.device, "isa": race.isa,
+            "held_by": isa.held_by(race.isa), "samples_per_s": {"median": statistics.median(rate), "min": min(rate), "max": max(rate)},
             "ms_per_step": 1e3 * statistics.median(r[clock] / r["steps"] for r in self.rounds),
             "clock": clock, "others": statistics.median(r["others"] for r in self.rounds), "rounds": self.rounds,
             **self.facts,
@@ -76,6 +77,10 @@ def available_memory() -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
 
 
+def why_not(race: Race, width: int, why: str, **facts: str) -> dict[str, Any]:
+    return {"workload": race.workload, "width": width, "isa": race.isa, **facts, "why": why}
+
+
 def launched(contestant: Contestant, race: Race, width: int) -> Server:
     return Server(contestant, race, width, race.folder / f"{contestant.name.replace(':', '-')}.log")
 
@@ -88,9 +93,12 @@ def started(contestant: Contestant, race: Race, width: int, limit: float, skippe
     try:
         server = server or launched(contestant, race, width)
         server.wait(limit)
+        if beyond(race.isa, runs := server.ready.get("runs", "")):
+            server.quit()
+            raise Failed(f"held to {race.isa}, it runs {runs}")
     except Failed as failure:
         say(f"  {contestant.name}: {failure}")
-        skipped.append({"workload": race.workload, "width": width, "peer": contestant.name, "why": str(failure)})
+        skipped.append(why_not(race, width, str(failure), peer=contestant.name))
         yield None
         return
     facts = {k: v for k, v in server.ready.items() if k != "losses"}
@@ -163,7 +171,13 @@ def enter_all(stack: ExitStack, some: list[tuple[Contestant, int]], race: Race, 
 
 def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results: dict[str, Any]) -> None:
     facts = prepared(race)
-    everyone = chosen(contestants(race), args.peers)
+    everyone = []
+    for c in chosen(contestants(race), args.peers):
+        if c.family == "jax" and race.isa != isa.NATIVE and not isa.masks():
+            why = "XLA's libraries look at the CPU alone, and CPUID cannot be held here"
+            results["skipped"] += [why_not(race, width, why, peer=c.name) for width in widths]
+        else:
+            everyone.append(c)
     memory = Memory()
     with ExitStack() as for_all:
         for_all.enter_context(mps(race, any("mps" in c.variant.split("+") for c in everyone)))
@@ -172,7 +186,7 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
         for width in widths:
             if time.monotonic() > args.deadline:
                 say(f"{race.workload}, {width} wide: no time is left")
-                results["skipped"].append({"workload": race.workload, "width": width, "why": "no time was left"})
+                results["skipped"].append(why_not(race, width, "no time was left"))
                 continue
             say(f"{race.workload}, {width} wide:")
             with ExitStack() as here:
@@ -180,8 +194,7 @@ def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results
                 together = [c for c in everyone if not c.serial]
                 for c in (c for c in together if not memory.fits(c, width)):
                     say(f"  {c.name}: too little memory")
-                    results["skipped"].append({"workload": race.workload, "width": width, "peer": c.name,
-                                               "why": "too little memory"})
+                    results["skipped"].append(why_not(race, width, "too little memory", peer=c.name))
                 entries += enter_all(here, [(c, width) for c in together if memory.fits(c, width)], race, args, results)
                 in_turn(entries, args)
             for entry in entries:
@@ -198,7 +211,7 @@ def show(rows: list[dict[str, Any]]) -> None:
         rate = row["samples_per_s"]
         print(f"{row['workload']:9}{row['width']:>4} {row['peer']:34}{rate['median']:>12,.0f}{rate['min']:>12,.0f}"
               f"{rate['max']:>12,.0f}{row['ms_per_step']:>10.3f}{row['rss'] / 2**20:>9.0f}"
-              + f"  {row.get('lowering', '')}" + ("  WRONG" if row["check"]["wrong"] else "")
+              + f"  {row.get('runs', '')}  {row.get('lowering', '')}" + ("  WRONG" if row["check"]["wrong"] else "")
               + (f"  {row['others']:.0%} to others" if row["others"] > OTHERS else ""), flush=True)
 
 
@@ -241,6 +254,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
     parser.add_argument("--threads", type=int, default=1, help="cores; on a GPU chunks of ours that run side by side")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--isa", default=isa.NATIVE,
+                        help=f"the instruction set that everyone is held to: {', '.join(isa.names())}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--window", type=float, default=0.4, help="seconds that each is measured in a round")
     parser.add_argument("--tries", type=int, default=5, help="for a window in which others used the machine")
@@ -253,12 +268,17 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--add", action="store_true", help="keep what the output has of other workloads and widths")
     args = parser.parse_args()
+    try:
+        isa.check(args.isa)
+    except ValueError as error:
+        parser.error(f"--isa: {error}")
     args.deadline = time.monotonic() + args.seconds
     if args.short:
         args.peers = args.peers or SHORT
     if args.output is None:
         name = re.sub("[^a-z0-9]+", "-", gpu().get("gpu", "cuda").lower()) if args.device != "cpu" else "cpu"
-        args.output = ROOT / "bench" / "results" / f"{name}-{args.threads}.json"
+        held = "" if args.isa == isa.NATIVE else f"-{args.isa}"
+        args.output = ROOT / "bench" / "results" / f"{name}-{args.threads}{held}.json"
     return args
 
 
@@ -267,13 +287,20 @@ def settings(args: argparse.Namespace) -> dict[str, str]:
     return {k: str(v) for k, v in vars(args).items() if not isinstance(v, Path) and k != "deadline"}
 
 
+def isa_of(row: dict[str, Any]) -> str:
+    """That the row was measured under; rows from before there was a choice say nothing."""
+    return row.get("isa", isa.NATIVE)
+
+
 def before(args: argparse.Namespace, plan: dict[str, list[int]]) -> dict[str, Any]:
-    """What the output has of workloads and widths that are not raced now; nothing unless it is asked for."""
+    """What the output has of workloads and widths that are not raced now, or under another instruction set; nothing
+    unless it is asked for."""
     if not args.add or not args.output.exists():
         return {"runs": [], "results": [], "skipped": []}
     results = json.loads(args.output.read_text())
     for kind in ("results", "skipped"):
-        results[kind] = [row for row in results[kind] if row["width"] not in plan.get(row["workload"], [])]
+        results[kind] = [row for row in results[kind]
+                         if row["width"] not in plan.get(row["workload"], []) or isa_of(row) != args.isa]
     return results
 
 
@@ -289,7 +316,7 @@ def main() -> None:
         "began": time.strftime("%Y-%m-%d %H:%M:%S"), "settings": settings(args),
     })
     for workload, widths in plan.items():
-        race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary, args.before)
+        race = Race(workload, WORK / workload, args.threads, args.device, args.hfta, args.binary, args.before, args.isa)
         race_widths(race, widths, args, results)
         args.output.write_text(json.dumps(results, indent=1))  # also where there was no time for any
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import isa
+
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "bench" / "peers"
 sys.path.insert(0, str(SCRIPTS))
@@ -58,6 +60,7 @@ class Race:
     hfta: Path | None = None
     binary: Path = ROOT / "build/release/bin/hfta_bench_step"
     before: Path | None = None
+    isa: str = isa.NATIVE  # that everyone is held to
 
     @property
     def cuda(self) -> bool:
@@ -147,7 +150,7 @@ def environment(race: Race, contestant: Contestant) -> dict[str, str]:
         settings["JAX_PLATFORMS"] = "cpu"
         if race.threads == 1:
             settings["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    return {**os.environ, **settings}
+    return {**isa.without_limits(), **isa.held(race.isa, settings)}
 
 
 def mps_folder(race: Race) -> Path:

@@ -1,6 +1,7 @@
 // Training steps of an exported model as an array of B slots, as hfta-tune makes them: a peer of bench/run, whose
 // protocol is written down in bench/peers/protocol.py.
 //   hfta_bench_step --model model.pt2 --data data.npz --batch N --rates LR,LR,... [options]
+//   hfta_bench_step --model model.pt2 --data data.npz --batch N --profile
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -21,11 +22,14 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "fusion/array.hpp"
+#include "fusion/cpu/kernels/xsmm.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
+#include "fusion/simd/multiversion.hpp"
 #include "fusion/ways.hpp"
+#include "profile.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -38,7 +42,7 @@ constexpr double kPlenty = 1e9;            // slot steps that are said to follow
 
 struct Setting {
   std::string model, data, loss, lowering, device;
-  int batch = 1, threads = 1;
+  int batch = 1, threads = 1, profiled = 0;
   std::vector<double> rates;
 };
 
@@ -188,6 +192,8 @@ class Server {
     ready["lowering"] = trained_.lowering();
     ready["bytes_per_slot"] = trained_.bytes_per_slot();
     ready["rss"] = resident_bytes();
+    ready["runs"] = fmt::format("loops {}, LIBXSMM {}, ATen {}", simd::name_of(simd::instruction_set()),
+                                cpu::xsmm_target(), at::get_cpu_capability());
     tell(ready);
   }
 
@@ -235,6 +241,10 @@ void run(const Setting& setting) {
   const Recipe recipe = recipe_for(setting);
   const Graph graph = model.graph({});
   const DeviceData data = load(setting, model, graph, recipe);
+  if (setting.profiled > 0) {
+    std::cout << profile(graph, recipe, data, setting.batch, setting.profiled);
+    return;
+  }
   const double begin = clock.seconds();
   const Lowering lowering = lowering_for(setting, graph, recipe, data);
   const double measuring = clock.seconds() - begin;
@@ -253,11 +263,13 @@ Setting setting_of(int argc, char** argv) {
   add("model", po::value(&setting.model)->required(), "");
   add("data", po::value(&setting.data)->required(), "");
   add("batch", po::value(&setting.batch)->required(), "");
-  add("rates", po::value(&rates)->required(), "learning rates of the slots, with commas between");
+  add("rates", po::value(&rates)->default_value("0.001"), "learning rates of the slots, with commas between");
   add("loss", po::value(&setting.loss)->default_value("cross_entropy"), "");
   add("threads", po::value(&setting.threads)->default_value(1), "");
   add("lowering", po::value(&setting.lowering)->default_value("auto"), "auto, or serial: slot by slot");
   add("device", po::value(&setting.device)->default_value("cpu"), "");
+  add("profile", po::value(&setting.profiled)->default_value(0)->implicit_value(1001),
+      "prints where the time of so many steps of a compiled slot goes, and ends");
   po::variables_map values;
   po::store(po::parse_command_line(argc, argv, options), values);
   po::notify(values);

@@ -48,7 +48,7 @@ class Hfta(Peer):
         torch_setup.wait(self.device)
 
     def info(self) -> dict[str, Any]:
-        return torch_setup.memory_info(self.device)
+        return torch_setup.info(self.device)
 
 
 if __name__ == "__main__":

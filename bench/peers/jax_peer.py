@@ -3,6 +3,7 @@ im2col (convolutions as matrix products), serial (one trial: what JAX does witho
 
 import argparse
 import json
+import os
 from typing import Any
 
 import jax
@@ -89,6 +90,10 @@ class Jax(Peer):
             self.at += 1
             losses.append(value)
         return losses
+
+    def info(self) -> dict[str, Any]:
+        limits = [word.split("=")[1] for word in os.environ.get("XLA_FLAGS", "").split() if "max_isa=" in word]
+        return {"runs": f"XLA {limits[-1]} at most" if limits else "XLA"}
 
     def wait(self) -> None:
         jax.block_until_ready(self.carry)

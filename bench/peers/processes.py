@@ -35,7 +35,7 @@ def main() -> None:
     ready = answers(children)
     tell({"first_step_s": max(r["first_step_s"] for r in ready),
           "losses": [[step[0] for step in steps] for steps in zip(*(r["losses"] for r in ready))],
-          "rss_start": 0, "rss": sum(r["rss"] for r in ready)})
+          "rss_start": 0, "rss": sum(r["rss"] for r in ready), "runs": ready[0].get("runs", "")})
     for line in sys.stdin:
         if line.split()[0] == "quit":
             break

@@ -1,9 +1,9 @@
 """How the harness talks to whoever is raced. A peer is a process of its own that answers lines.
 
 Started, it takes ten training steps and writes one line of JSON: first_step_s (compiling included), losses [step][slot]
-before each step, rss_start (behind the imports) and rss, in bytes. `measure SECONDS` then trains for about that long and
-answers {steps, wall_s, cpu_s}, a step being one of all slots; `quit` answers {rss_peak} and ends. bench/step.cpp speaks
-the same.
+before each step, rss_start (behind the imports) and rss, in bytes, and, where it knows, runs: the instructions it uses.
+`measure SECONDS` then trains for about that long and answers {steps, wall_s, cpu_s}, a step being one of all slots;
+`quit` answers {rss_peak} and ends. bench/step.cpp speaks the same.
 """
 
 import argparse

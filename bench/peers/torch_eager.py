@@ -59,7 +59,7 @@ class Eager(Peer):
         torch_setup.wait(self.device)
 
     def info(self) -> dict[str, Any]:
-        return torch_setup.memory_info(self.device)
+        return torch_setup.info(self.device)
 
 
 class Replayed:

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,5 +40,7 @@ def wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def memory_info(device: str) -> dict[str, int]:
-    return {"device_bytes": torch.cuda.max_memory_allocated()} if device.startswith("cuda") else {}
+def info(device: str) -> dict[str, Any]:
+    if device.startswith("cuda"):
+        return {"device_bytes": torch.cuda.max_memory_allocated()}
+    return {"runs": f"ATen {torch.backends.cpu.get_cpu_capability()}"}

@@ -141,7 +141,18 @@ void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
     check_within(t);
     touch(t);
   }
+  infos_.push_back(info_of(touched));
   kernels_.push_back(std::move(kernel));
+}
+
+CompiledGraph::KernelInfo Builder::info_of(const std::vector<Tensor>& touched) const {
+  CompiledGraph::KernelInfo info{node_, node_ == kNoNode ? "" : graph_.nodes[node_].op, in_backward_, 0, {}};
+  for (const Tensor& t : touched) {
+    if (!t.defined()) continue;
+    info.bytes += t.numel() * size_of(t.dtype);
+    info.sizes.push_back(t.sizes);
+  }
+  return info;
 }
 
 Tensor Builder::contiguous(const Tensor& t) {
@@ -177,7 +188,7 @@ bool Builder::differentiable(const std::vector<Tensor>& inputs, const std::vecto
   if (!training_ || !recording_) return false;
   if (std::none_of(inputs.begin(), inputs.end(), [this](const Tensor& t) { return wants_gradient(t); })) return false;
   for (const Tensor& output : outputs) want_gradient(output);
-  backward_.push_back(std::move(backward));
+  backward_.push_back({node_, std::move(backward)});
   return true;
 }
 
@@ -233,7 +244,11 @@ void Builder::run_backward(const Tensor& loss) {
     emit({seed.tensor},
          [=](const Run& run) { *run.at<T>(seed.tensor) = seed.add ? *run.at<T>(seed.tensor) + 1 : T{1}; });
   });
-  for (std::size_t i = backward_.size(); i-- > 0;) backward_[i]();
+  in_backward_ = true;
+  for (std::size_t i = backward_.size(); i-- > 0;) {
+    begin_node(backward_[i].node);
+    backward_[i].emit();
+  }
   backward_.clear();
 }
 
@@ -296,6 +311,7 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs) {
   plan.parts = std::move(parts_);
   place(plan);
   plan.kernels = std::move(kernels_);
+  plan.infos = std::move(infos_);
   return plan;
 }
 

@@ -64,6 +64,8 @@ class Builder {
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
+  /// What is emitted from now on is the node's.
+  void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.
   [[nodiscard]] Tensor contiguous(const Tensor& t);
   [[nodiscard]] Tensor contiguous_or_none(const Tensor& t) { return t.defined() ? contiguous(t) : t; }
@@ -118,6 +120,7 @@ class Builder {
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
   void check_within(const Tensor& t) const;
   void touch(const Tensor& t);
+  [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;
   void place(CompiledGraph& plan) const;
 
   const Graph& graph_;
@@ -132,7 +135,15 @@ class Builder {
   bool recording_ = true;
   std::vector<Buffer> buffers_;
   std::vector<Kernel> kernels_;
-  std::vector<std::function<void()>> backward_;
+  std::vector<CompiledGraph::KernelInfo> infos_;
+  struct Backward {
+    std::size_t node = 0;
+    std::function<void()> emit;
+  };
+  std::vector<Backward> backward_;
+  static constexpr std::size_t kNoNode = static_cast<std::size_t>(-1);
+  std::size_t node_ = kNoNode;
+  bool in_backward_ = false;
   std::vector<Tensor> weights_, inputs_;
   std::vector<CompiledGraph::Constant> constants_;
   std::vector<std::vector<std::string>> parts_;

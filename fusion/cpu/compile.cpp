@@ -115,6 +115,7 @@ void compile_nodes(Builder& b, Parts& parts) {
   parts.begin(b);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     if (b.fused(i)) continue;
+    b.begin_node(i);
     LoweringContext site(b, i);
     if (parts.takes(i)) {
       at_node(site, [&] { parts.compile(b, i); });

@@ -43,7 +43,17 @@ using Kernel = std::function<void(const Run&)>;
 struct CompiledGraph {
   static constexpr std::size_t kOutside = static_cast<std::size_t>(-1);
 
+  /// For profiles: where a kernel comes from, and what it reads and writes.
+  struct KernelInfo {
+    std::size_t node = static_cast<std::size_t>(-1);  ///< Position in the graph; -1: of none.
+    std::string op;                                   ///< Of that node.
+    bool backward = false;
+    std::int64_t bytes = 0;
+    std::vector<Dims> sizes;  ///< Of the tensors.
+  };
+
   std::vector<Kernel> kernels;
+  std::vector<KernelInfo> infos;     ///< By kernel.
   std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights and constants.
   std::size_t arena_bytes = 0;
   std::vector<Tensor> weights;    ///< Graph::weights' order; their buffers are the caller's, row-major.

@@ -21,19 +21,29 @@ InstructionSet of_this_cpu() {
 }
 
 InstructionSet named(std::string_view name) {
-  if (name == "x86-64") return InstructionSet::kBaseline;
-  if (name == "x86-64-v3") return InstructionSet::kV3;
-  if (name == "x86-64-v4") return InstructionSet::kV4;
+  for (const InstructionSet level : {InstructionSet::kBaseline, InstructionSet::kV3, InstructionSet::kV4}) {
+    if (name == name_of(level)) return level;
+  }
   throw Error(ErrorKind::kConfig,
               fmt::format("HFTA_INSTRUCTION_SET: found '{}', wanted x86-64, x86-64-v3 or x86-64-v4", name));
 }
 
 }  // namespace
 
+const char* name_of(InstructionSet level) {
+  constexpr const char* kNames[] = {"x86-64", "x86-64-v3", "x86-64-v4"};
+  return kNames[static_cast<int>(level)];
+}
+
+std::optional<InstructionSet> instruction_set_limit() {
+  const char* limit = std::getenv("HFTA_INSTRUCTION_SET");
+  return limit == nullptr || *limit == 0 ? std::nullopt : std::optional(named(limit));
+}
+
 InstructionSet instruction_set() {
   static const InstructionSet chosen = [] {
-    const char* limit = std::getenv("HFTA_INSTRUCTION_SET");
-    return limit == nullptr || *limit == 0 ? of_this_cpu() : std::min(of_this_cpu(), named(limit));
+    const InstructionSet own = of_this_cpu();
+    return std::min(own, instruction_set_limit().value_or(own));
   }();
   return chosen;
 }

@@ -3,9 +3,11 @@
 /// slower, and the order in which sums are made must not depend on the machine. For kernels; everything is inlined into
 /// what they pass to multiversion(), and compiled with -Wno-psabi.
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "fusion/simd/exp.hpp"
 
@@ -13,133 +15,249 @@ namespace hfta::fusion::simd {
 
 inline constexpr std::int64_t kLanes = 16;
 
-template <typename T>
-struct VectorOf {
+namespace detail {
+
+/// visit(0), visit(1), ...: constants, so that arrays of registers stay in registers.
+template <std::size_t kCount, typename Visit>
+inline __attribute__((always_inline)) void for_each_part(Visit visit) {
+  [&]<std::size_t... p>(std::index_sequence<p...>) __attribute__((always_inline)) {
+    (visit(std::integral_constant<std::size_t, p>()), ...);
+  }
+  (std::make_index_sequence<kCount>());
+}
+
+}  // namespace detail
+
+/// 16 elements in registers of `kBytes`, those of the level that multiversion() runs: compilers take a vector that is
+/// wider than a register to pieces, and make scalars of its comparisons.
+template <typename T, std::size_t kBytes>
+struct Lanes {
+  using Element = T;
   using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   // NOLINTBEGIN(modernize-use-using): attributes
-  typedef T Type __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
-  typedef Whole Wholes __attribute__((vector_size(kLanes * sizeof(T))));
+  typedef T Part __attribute__((vector_size(kBytes)));
+  typedef Whole Wholes __attribute__((vector_size(kBytes)));
   // NOLINTEND(modernize-use-using)
-};
-template <typename T>
-using Lanes = typename VectorOf<T>::Type;
+  static constexpr std::size_t kWidth = kBytes / sizeof(T);  // of a part
+  static constexpr std::size_t kParts = kLanes / kWidth;
 
-/// Elements i to i + 15 of rows; of the last stretch only `count`, the other lanes are 0.
-template <typename T, bool kWhole>
+  Part part[kParts] = {};
+
+  Lanes() = default;
+  inline __attribute__((always_inline)) Lanes(T value) {  // NOLINT(google-explicit-constructor): as scalars in formulas
+    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) { part[p] = Part{} + value; });
+  }
+
+  [[nodiscard]] static inline __attribute__((always_inline)) Lanes load(const T* from) {
+    Lanes v;
+    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) {
+      __builtin_memcpy(&v.part[p], from + p * kWidth, kBytes);
+    });
+    return v;
+  }
+  inline __attribute__((always_inline)) void store(T* to) const {
+    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) {
+      __builtin_memcpy(to + p * kWidth, &part[p], kBytes);
+    });
+  }
+  /// f(part of a, part of b), part by part.
+  template <typename F>
+  [[nodiscard]] static inline __attribute__((always_inline)) Lanes of(const Lanes& a, const Lanes& b, F f) {
+    Lanes v;
+    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) { v.part[p] = f(a.part[p], b.part[p]); });
+    return v;
+  }
+  /// This one in lanes 0 to count - 1, `other` in those behind.
+  [[nodiscard]] inline __attribute__((always_inline)) Lanes first(std::int64_t count, T other) const {
+    Lanes v;
+    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) {
+      const Wholes below = Wholes{} + static_cast<Whole>(count - static_cast<std::int64_t>(p * kWidth));
+      v.part[p] = lane(std::make_index_sequence<kWidth>()) < below ? part[p] : Part{} + other;
+    });
+    return v;
+  }
+
+  friend inline __attribute__((always_inline)) Lanes operator+(const Lanes& a, const Lanes& b) {
+    return of(
+        a, b, [](const Part& x, const Part& y) __attribute__((always_inline)) { return x + y; });
+  }
+  friend inline __attribute__((always_inline)) Lanes operator-(const Lanes& a, const Lanes& b) {
+    return of(
+        a, b, [](const Part& x, const Part& y) __attribute__((always_inline)) { return x - y; });
+  }
+  friend inline __attribute__((always_inline)) Lanes operator*(const Lanes& a, const Lanes& b) {
+    return of(
+        a, b, [](const Part& x, const Part& y) __attribute__((always_inline)) { return x * y; });
+  }
+  inline __attribute__((always_inline)) Lanes& operator+=(const Lanes& other) { return *this = *this + other; }
+  inline __attribute__((always_inline)) Lanes& operator*=(const Lanes& other) { return *this = *this * other; }
+
+ private:
+  template <std::size_t... l>
+  [[nodiscard]] static inline __attribute__((always_inline)) Wholes lane(std::index_sequence<l...>) {
+    return Wholes{static_cast<Whole>(l)...};
+  }
+};
+
+/// Fewer than 16 elements, by two moves that overlap: element by element is slower than all that is done with them.
+template <std::int64_t kMove = kLanes / 2, typename T>
+inline __attribute__((always_inline)) void copy_some(const T* from, std::int64_t count, T* to) {
+  if (count >= kMove) {
+    T first[kMove], last[kMove];
+    __builtin_memcpy(first, from, sizeof first);
+    __builtin_memcpy(last, from + count - kMove, sizeof last);
+    __builtin_memcpy(to, first, sizeof first);
+    __builtin_memcpy(to + count - kMove, last, sizeof last);
+  } else if constexpr (kMove > 1) {
+    copy_some<kMove / 2>(from, count, to);
+  }
+}
+
+/// Elements i to i + 15 of rows; of the last stretch only `count`, the other lanes are 0. V: Lanes.
+template <typename V, bool kWhole>
 struct Stretch {
+  using T = typename V::Element;
   std::int64_t i = 0, count = kLanes;
 
-  [[nodiscard]] inline __attribute__((always_inline)) Lanes<T> operator()(const T* row) const {
-    if constexpr (kWhole) return *reinterpret_cast<const Lanes<T>*>(row + i);
+  [[nodiscard]] inline __attribute__((always_inline)) V operator()(const T* row) const {
+    if constexpr (kWhole) return V::load(row + i);
     T part[kLanes] = {};
-    for (std::int64_t l = 0; l < count; ++l) part[l] = row[i + l];
-    return *reinterpret_cast<const Lanes<T>*>(part);
+    copy_some(row + i, count, part);
+    return V::load(part);
   }
-  inline __attribute__((always_inline)) void store(T* row, const Lanes<T>& v) const {
-    if constexpr (kWhole) {
-      *reinterpret_cast<Lanes<T>*>(row + i) = v;
-    } else {
-      for (std::int64_t l = 0; l < count; ++l) row[i + l] = v[l];
-    }
+  inline __attribute__((always_inline)) void store(T* row, const V& v) const {
+    if constexpr (kWhole) return v.store(row + i);
+    T part[kLanes];
+    v.store(part);
+    copy_some(part, count, row + i);
   }
   /// v, with `other` in the lanes that are not there.
-  [[nodiscard]] inline __attribute__((always_inline)) Lanes<T> kept(const Lanes<T>& v, T other) const {
+  [[nodiscard]] inline __attribute__((always_inline)) V kept(const V& v, T other) const {
     if constexpr (kWhole) return v;
-    return lane() < static_cast<typename VectorOf<T>::Whole>(count) ? v : Lanes<T>{} + other;
-  }
-  [[nodiscard]] static inline __attribute__((always_inline)) typename VectorOf<T>::Wholes lane() {
-    return typename VectorOf<T>::Wholes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return v.first(count, other);
   }
 };
 
 /// Calls visit(stretch) for n elements.
-template <typename T, typename Visit>
+template <typename V, typename Visit>
 inline __attribute__((always_inline)) void for_each_stretch(std::int64_t n, Visit visit) {
   std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) visit(Stretch<T, true>{i});
-  if (i < n) visit(Stretch<T, false>{i, n - i});
+  for (; i + kLanes <= n; i += kLanes) visit(Stretch<V, true>{i});
+  if (i < n) visit(Stretch<V, false>{i, n - i});
 }
 
-/// Halves are brought together by combine(a, b) until one lane is left.
-template <typename T, typename Combine>
-inline __attribute__((always_inline)) T reduced(Lanes<T> v, Combine combine) {
-  v = combine(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  v = combine(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  v = combine(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  v = combine(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
-  return v[0];
+namespace detail {
+
+template <std::size_t kBy, typename V, std::size_t... l>
+inline __attribute__((always_inline)) typename V::Part swapped(const typename V::Part& v, std::index_sequence<l...>) {
+  return __builtin_shufflevector(v, v, (l ^ kBy)...);
 }
 
-template <typename T>
-inline __attribute__((always_inline)) T total_of(const Lanes<T>& v) {
-  return reduced<T>(
-      v, [](const Lanes<T>& a, const Lanes<T>& b) __attribute__((always_inline)) { return a + b; });
+template <std::size_t kBy, typename V, typename Combine>
+inline __attribute__((always_inline)) typename V::Part within(typename V::Part v, Combine combine) {
+  if constexpr (kBy == 0) {
+    return v;
+  } else {
+    const typename V::Part other = swapped<kBy, V>(v, std::make_index_sequence<V::kWidth>());
+    return within<kBy / 2, V>(combine(v, other), combine);
+  }
 }
 
-/// Sum of term(stretch), a vector, over n elements.
-template <typename T, typename Term>
-inline __attribute__((always_inline)) T sum_over(std::int64_t n, Term term) {
-  Lanes<T> sums = {};
-  for_each_stretch<T>(
-      n, [&](auto at) __attribute__((always_inline)) { sums += at.kept(term(at), T{0}); });
-  return total_of<T>(sums);
+}  // namespace detail
+
+/// Halves are brought together by combine(a, b), of parts, until one lane is left.
+template <typename V, typename Combine>
+inline __attribute__((always_inline)) typename V::Element reduced(V v, Combine combine) {
+  if constexpr (V::kParts >= 8) {
+    detail::for_each_part<4>([&](auto p)
+                                 __attribute__((always_inline)) { v.part[p] = combine(v.part[p], v.part[p + 4]); });
+  }
+  if constexpr (V::kParts >= 4) {
+    detail::for_each_part<2>([&](auto p)
+                                 __attribute__((always_inline)) { v.part[p] = combine(v.part[p], v.part[p + 2]); });
+  }
+  if constexpr (V::kParts >= 2) v.part[0] = combine(v.part[0], v.part[1]);
+  return detail::within<V::kWidth / 2, V>(v.part[0], combine)[0];
 }
 
-template <typename T>
-inline __attribute__((always_inline)) T sum_of(const T* row, std::int64_t n) {
-  return sum_over<T>(
+template <typename V>
+inline __attribute__((always_inline)) typename V::Element total_of(const V& v) {
+  using Part = typename V::Part;
+  return reduced(
+      v, [](const Part& a, const Part& b) __attribute__((always_inline)) { return a + b; });
+}
+
+/// Sum of term(stretch), Lanes, over n elements.
+template <typename V, typename Term>
+inline __attribute__((always_inline)) typename V::Element sum_over(std::int64_t n, Term term) {
+  V sums;
+  for_each_stretch<V>(
+      n, [&](auto at) __attribute__((always_inline)) { sums += at.kept(term(at), 0); });
+  return total_of(sums);
+}
+
+template <typename V>
+inline __attribute__((always_inline)) typename V::Element sum_of(const typename V::Element* row, std::int64_t n) {
+  return sum_over<V>(
       n, [row](auto at) __attribute__((always_inline)) { return at(row); });
 }
 
 /// Of n > 0 elements; a NaN need not be found.
-template <typename T>
-inline __attribute__((always_inline)) T largest_of(const T* row, std::int64_t n) {
-  Lanes<T> most = Lanes<T>{} + row[0];
-  for_each_stretch<T>(
-      n, [&](auto at) __attribute__((always_inline)) {
-        const Lanes<T> v = at.kept(at(row), row[0]);
-        most = v > most ? v : most;
-      });
-  return reduced<T>(
-      most, [](const Lanes<T>& a, const Lanes<T>& b) __attribute__((always_inline)) { return b > a ? b : a; });
+template <typename V>
+inline __attribute__((always_inline)) typename V::Element largest_of(const typename V::Element* row, std::int64_t n) {
+  using Part = typename V::Part;
+  const auto larger = [](const Part& a, const Part& b) __attribute__((always_inline))->Part { return b > a ? b : a; };
+  V most = row[0];
+  for_each_stretch<V>(
+      n, [&](auto at) __attribute__((always_inline)) { most = V::of(most, at.kept(at(row), row[0]), larger); });
+  return reduced(most, larger);
 }
 
 /// vector_exp() of each lane, to the same bits: Cephes' expf, as there.
-inline __attribute__((always_inline)) Lanes<float> exp_of(const Lanes<float>& x) {
-  using Wholes = VectorOf<float>::Wholes;
-  constexpr float kMagic = 12582912.0F;
-  const Lanes<float> zero = {};
-  const Lanes<float> low = x < -87.3F ? zero - 87.3F : x;
-  const Lanes<float> bounded = low > 88.7F ? zero + 88.7F : low;
-  const Lanes<float> shifted = bounded * 1.44269504F + kMagic;
-  const Lanes<float> n = shifted - kMagic;
-  const Lanes<float> r = (bounded - n * 0.693359375F) - n * -2.12194440e-4F;
-  Lanes<float> p = zero + 1.9875691500e-4F;
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1.0F;
-  const Wholes whole = std::bit_cast<Wholes>(shifted) - std::bit_cast<std::int32_t>(kMagic);
-  const Wholes half = whole >> 1;
-  const Lanes<float> first = std::bit_cast<Lanes<float>>((half + 127) << 23);
-  const Lanes<float> second = std::bit_cast<Lanes<float>>((whole - half + 127) << 23);
-  const Lanes<float> y = p * first * second;
-  return x < -87.3F ? zero : x > 88.72F ? zero + INFINITY : y;
+template <std::size_t kBytes>
+inline __attribute__((always_inline)) Lanes<float, kBytes> exp_of(const Lanes<float, kBytes>& lanes) {
+  using Part = typename Lanes<float, kBytes>::Part;
+  using Wholes = typename Lanes<float, kBytes>::Wholes;
+  return Lanes<float, kBytes>::of(
+      lanes, lanes, [](const Part& x, const Part&) __attribute__((always_inline))->Part {
+        constexpr float kMagic = 12582912.0F;
+        const Part zero = {};
+        const Part low = x < -87.3F ? zero - 87.3F : x;
+        const Part bounded = low > 88.7F ? zero + 88.7F : low;
+        const Part shifted = bounded * 1.44269504F + kMagic;
+        const Part n = shifted - kMagic;
+        const Part r = (bounded - n * 0.693359375F) - n * -2.12194440e-4F;
+        Part p = zero + 1.9875691500e-4F;
+        p = p * r + 1.3981999507e-3F;
+        p = p * r + 8.3334519073e-3F;
+        p = p * r + 4.1665795894e-2F;
+        p = p * r + 1.6666665459e-1F;
+        p = p * r + 5.0000001201e-1F;
+        p = p * r * r + r + 1.0F;
+        const Wholes whole = std::bit_cast<Wholes>(shifted) - std::bit_cast<std::int32_t>(kMagic);
+        const Wholes half = whole >> 1;
+        const Part first = std::bit_cast<Part>((half + 127) << 23);
+        const Part second = std::bit_cast<Part>((whole - half + 127) << 23);
+        const Part y = p * first * second;
+        return x < -87.3F ? zero : x > 88.72F ? zero + INFINITY : y;
+      });
 }
-inline __attribute__((always_inline)) Lanes<double> exp_of(const Lanes<double>& x) {
-  Lanes<double> y = {};
-  for (std::int64_t l = 0; l < kLanes; ++l) y[l] = std::exp(x[l]);
-  return y;
+template <std::size_t kBytes>
+inline __attribute__((always_inline)) Lanes<double, kBytes> exp_of(const Lanes<double, kBytes>& x) {
+  double each[kLanes];
+  x.store(each);
+  for (double& e : each) e = std::exp(e);
+  return Lanes<double, kBytes>::load(each);
 }
 
 /// exp(x - largest) into `out` (null: not kept; may be `row`), and their sum.
-template <typename T>
-inline __attribute__((always_inline)) T exponentials(const T* row, std::int64_t n, T largest, T* out) {
-  return sum_over<T>(
+template <typename V>
+inline __attribute__((always_inline)) typename V::Element exponentials(const typename V::Element* row, std::int64_t n,
+                                                                       typename V::Element largest,
+                                                                       typename V::Element* out) {
+  return sum_over<V>(
       n, [=](auto at) __attribute__((always_inline)) {
-        const Lanes<T> e = exp_of(at(row) - largest);
+        const V e = exp_of(at(row) - largest);
         if (out != nullptr) at.store(out, e);
         return e;
       });

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "fusion/cpu/kernels/xsmm.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -18,6 +19,7 @@ BatchReduceKernel<T> batch_reduce_kernel(const BatchReduce& p) {
              ldc = static_cast<libxsmm_blasint>(p.ldc);
   const int flags = p.b_transposed ? LIBXSMM_GEMM_FLAG_TRANS_B : LIBXSMM_GEMM_FLAG_NONE;
   const T alpha = 1, beta = p.add ? 1 : 0;
+  hold_xsmm();
   BatchReduceKernel<T> kernel = nullptr;
   if constexpr (std::is_same_v<T, float>) {
     kernel = libxsmm_smmdispatch_reducebatch_offs(m, n, k, &lda, &ldb, &ldc, &alpha, &beta, &flags, nullptr);

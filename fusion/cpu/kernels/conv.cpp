@@ -31,12 +31,28 @@ TapProduct<T>::TapProduct(const ConvShape& s, bool backward, bool add)
       at_once_(images_at_once(s)),
       backward_(backward),
       add_(add),
-      patches_(!backward && worth_patches(s)),
-      source_(g_, at_once_, inputs_ * groups_, groups_ == 1 ? block_ : inputs_ * groups_, patches_) {
-  make_kernels();
-  piece_size_ = elements_ * block_ * panel_;
+      few_(!backward && has_few_channels(s)),
+      source_(g_, at_once_, inputs_ * groups_, groups_ == 1 ? block_ : inputs_ * groups_) {
+  ld_ = few_ ? (panel_ + kFewOutputs - 1) / kFewOutputs * kFewOutputs : panel_;
+  few_ ? make_row() : make_kernels();
+  piece_size_ = elements_ * block_ * ld_;
   pieces_ = groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
   if (at_once_ >= n_) pieces_ = 1;  // each is used at once
+}
+
+template <typename T>
+void TapProduct<T>::make_row() {
+  const Phase& phase = g_.phases.front();
+  PhaseKernels kernels;
+  for (const Tap& tap : phase.taps) {
+    kernels.elements.push_back(tap.element);
+    for (std::int64_t c = 0; c < inputs_; ++c) row_.terms.push_back(source_.offset(tap) + c);
+  }
+  row_.pixels = phase.count[1];
+  row_.step = source_.strides().pixel * g_.source_step[1];
+  row_.width = ld_;
+  row_.ld = outputs_ * g_.result_step[1];
+  phases_.push_back(std::move(kernels));
 }
 
 template <typename T>
@@ -49,22 +65,21 @@ void TapProduct<T>::make_kernels() {
       const auto at = static_cast<unsigned long long>(taps++ - kernels.first_tap) *
                       static_cast<unsigned long long>(block_ * panel_) * sizeof(T);
       kernels.elements.push_back(tap.element);
-      if (patches_ && kernels.elements.size() > 1) continue;  // all taps are one product
       kernels.weights.push_back(at);
-      kernels.sources.push_back(patches_ ? 0 : static_cast<unsigned long long>(source_.offset(tap)) * sizeof(T));
+      kernels.sources.push_back(static_cast<unsigned long long>(source_.offset(tap)) * sizeof(T));
     }
     for (const bool narrow : {false, true}) {
       for (const bool shorter : {false, true}) {
         for (const bool adds : {false, true}) {
           const std::int64_t columns = narrow ? outputs_ % panel_ : panel_;
-          const std::int64_t depth = (shorter ? inputs_ % block_ : block_) * (patches_ ? elements_ : 1);
+          const std::int64_t depth = shorter ? inputs_ % block_ : block_;
           if (columns == 0 || depth == 0 || phase.taps.empty()) continue;
           kernels.micro[narrow][shorter][adds] =
               batch_reduce_kernel<T>({.rows = phase.count[1],
                                       .columns = columns,
                                       .depth = depth,
                                       .lda = panel_,
-                                      .ldb = source_.strides().pixel * (patches_ ? 1 : g_.source_step[1]),
+                                      .ldb = source_.strides().pixel * g_.source_step[1],
                                       .ldc = outputs_ * groups_ * g_.result_step[1],
                                       .add = adds});
         }
@@ -102,13 +117,14 @@ template <typename T>
 void TapProduct<T>::turn(const Piece& piece, const T* weight, T* to, T* scratch) const {
   Turning turning{.k = std::min(block_, inputs_ - piece.block),
                   .columns = std::min(panel_, outputs_ - piece.panel),
-                  .ld = panel_,
+                  .ld = ld_,
                   .stride = (backward_ ? outputs_ : inputs_) * elements_,
                   .elements = elements_,
-                  .tap_stride = block_ * panel_};
+                  .tap_stride = block_ * ld_};
   const T* const group = weight + piece.group * inputs_ * outputs_ * elements_;
   const T* const from = backward_ ? group + (piece.block * outputs_ + piece.panel) * elements_
                                   : group + (piece.panel * inputs_ + piece.block) * elements_;
+  if (few_) std::fill_n(to, piece_size_, T{0});
   for (const PhaseKernels& phase : phases_) {
     turn_weights(turning, !backward_, phase.elements.data(), static_cast<std::int64_t>(phase.elements.size()), from,
                  to + phase.first_tap * block_ * panel_, scratch);
@@ -136,9 +152,13 @@ void TapProduct<T>::apply(const Piece& piece, const Call& call, const T* source,
       for (std::int64_t h = 0; h < phase.count[0]; ++h) {
         T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * all;
         const std::int64_t ld = g_.result_step[1] * all;
+        const T* const from = block + i * strides.image + h * strides.row;
+        if (few_) {
+          few_forward(row_, from, weights, bias, call.relu, adds, width, row);
+          continue;
+        }
         if (count > 0) {
-          micro(panel, block + i * strides.image + h * strides.row, row, &count, kernels.weights.data(),
-                kernels.sources.data());
+          micro(panel, from, row, &count, kernels.weights.data(), kernels.sources.data());
         } else if (!adds) {
           for (std::int64_t w = 0; w < phase.count[1]; ++w) std::fill_n(row + w * ld, width, T{0});
         }

@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "fusion/cpu/kernels/batch_reduce.hpp"
+#include "fusion/cpu/kernels/conv_few.hpp"
 #include "fusion/cpu/kernels/conv_geometry.hpp"
 #include "fusion/cpu/kernels/conv_layout.hpp"
 
 namespace hfta::fusion::cpu {
 
-/// Source pixels, channels last, as kernels read them: where they lie, or copied with a border, or as patches.
+/// Source pixels, channels last, as kernels read them: where they lie, or copied with a border.
 class Source {
  public:
   /// Elements from one block of channels, image, row, pixel, tap to the next.
@@ -18,11 +19,11 @@ class Source {
   };
 
   /// `block`: channels that a kernel reads of a pixel, of all `channels`; blocks are kept apart where that helps.
-  Source(TapGeometry geometry, std::int64_t images, std::int64_t channels, std::int64_t block, bool patches);
+  Source(TapGeometry geometry, std::int64_t images, std::int64_t channels, std::int64_t block);
 
   [[nodiscard]] const Strides& strides() const { return strides_; }
-  [[nodiscard]] std::int64_t scratch() const { return copies_ + bordered_; }
-  /// Offset of a tap from the pixel's place; unless they are patches.
+  [[nodiscard]] std::int64_t scratch() const { return bordered_; }
+  /// Offset of a tap from the pixel's place.
   [[nodiscard]] std::int64_t offset(const Tap& tap) const { return tap.at[0] * row_ + tap.at[1] * strides_.pixel; }
   /// The first pixel that kernels read.
   template <typename T>
@@ -31,15 +32,14 @@ class Source {
  private:
   TapGeometry g_;
   std::int64_t images_, channels_, block_;
-  bool patches_, copied_;
-  std::vector<Stretch> stretches_;
+  bool copied_;
   Strides strides_;
-  std::int64_t row_ = 0;                    // of the bordered source
-  std::int64_t copies_ = 0, bordered_ = 0;  // elements of scratch
+  std::int64_t row_ = 0;       // of the bordered source
+  std::int64_t bordered_ = 0;  // elements of scratch
 };
 
-/// Few channels: a product with patches, whose depth is all taps' channels, beats one for each tap.
-[[nodiscard]] bool worth_patches(const ConvShape& shape);
+/// A sum of products with a depth of so few channels is slower than conv_few.hpp.
+[[nodiscard]] bool has_few_channels(const ConvShape& shape);
 
 /// y from x, or the gradient of x from that of y. T: float, double. Immutable; many threads may call one.
 template <typename T>
@@ -74,6 +74,7 @@ class TapProduct {
     std::int64_t group = 0, panel = 0, block = 0;
   };
   void make_kernels();
+  void make_row();
   void turn(const Piece& piece, const T* weight, T* to, T* scratch) const;
   void apply(const Piece& piece, const Call& call, const T* source, const T* weights) const;
 
@@ -81,9 +82,11 @@ class TapProduct {
   std::int64_t n_, groups_, elements_;
   std::int64_t inputs_, outputs_;  // of a group
   std::int64_t panel_, block_, at_once_;
-  bool backward_, add_, patches_;
+  std::int64_t ld_ = 0;  // of the turned weights
+  bool backward_, add_, few_;
   Source source_;
   std::vector<PhaseKernels> phases_;
+  FewPixels<T> row_;  // if few_
   std::int64_t piece_size_ = 0, pieces_ = 0;
 };
 

@@ -32,13 +32,14 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
       block_(block_of(inputs_)),
       at_once_(images_at_once(s)),
       add_(add),
-      patches_(worth_patches(s)),
+      few_(has_few_channels(s)),
       packed_(s.o > panel_),
-      source_(g_, at_once_, s.c, s.groups == 1 ? block_ : s.c, patches_) {
+      source_(g_, at_once_, s.c, s.groups == 1 ? block_ : s.c) {
   const Source::Strides& strides = source_.strides();
   dy_pixel_ = packed_ ? panel_ : s.o;
   rows_ = std::max<std::int64_t>(kPixels / s.out[1], 1);
-  piece_size_ = rounded(block_ * elements_ * panel_);
+  ld_ = few_ ? (panel_ + kFewOutputs - 1) / kFewOutputs * kFewOutputs : panel_;
+  piece_size_ = rounded(block_ * elements_ * ld_);
   pieces_ = at_once_ >= n_ ? 1 : groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
   for (std::int64_t i = 0; i < at_once_; ++i) {
     for (std::int64_t h = 0; h < s.out[0]; ++h) {
@@ -46,18 +47,36 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
       dy_.push_back(static_cast<unsigned long long>((i * s.out[0] + h) * s.out[1] * dy_pixel_) * sizeof(T));
     }
   }
+  few_ ? make_row(s) : make_kernels(s);
+}
+
+// What a row of dy sees of each tap's channels, in the order of the gradient's own elements.
+template <typename T>
+void WeightGradient<T>::make_row(const ConvShape& s) {
+  for (std::int64_t c = 0; c < inputs_; ++c) {
+    for (const Tap& tap : g_.phases.front().taps) row_.terms.push_back(source_.offset(tap) + c);
+  }
+  row_.pixels = s.out[1];
+  row_.step = source_.strides().pixel * s.stride[1];
+  row_.width = ld_;
+  row_.ld = dy_pixel_;
+}
+
+template <typename T>
+void WeightGradient<T>::make_kernels(const ConvShape& s) {
+  const Source::Strides& strides = source_.strides();
   for (const bool narrow : {false, true}) {
     for (const bool shorter : {false, true}) {
       for (const bool adds : {false, true}) {
         const std::int64_t columns = narrow ? outputs_ % panel_ : panel_;
-        const std::int64_t rows = (shorter ? inputs_ % block_ : block_) * (patches_ ? elements_ : 1);
+        const std::int64_t rows = shorter ? inputs_ % block_ : block_;
         if (columns == 0 || rows == 0) continue;
         micro_[narrow][shorter][adds] = batch_reduce_kernel<T>({.rows = rows,
                                                                 .columns = columns,
                                                                 .depth = s.out[1],
                                                                 .lda = dy_pixel_,
-                                                                .ldb = strides.pixel * (patches_ ? 1 : s.stride[1]),
-                                                                .ldc = panel_ * (patches_ ? 1 : elements_),
+                                                                .ldb = strides.pixel * s.stride[1],
+                                                                .ldc = panel_ * elements_,
                                                                 .b_transposed = true,
                                                                 .add = adds});
       }
@@ -68,14 +87,14 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
 template <typename T>
 std::int64_t WeightGradient<T>::scratch() const {
   const std::int64_t packed = packed_ ? at_once_ * g_.result[0] * g_.result[1] * panel_ : 0;
-  return (pieces_ + 2) * piece_size_ + packed + source_.scratch();
+  return (pieces_ + 1) * piece_size_ + packed + source_.scratch();
 }
 
 template <typename T>
 void WeightGradient<T>::operator()(const Call& call) const {
   const std::int64_t pixels = g_.result[0] * g_.result[1], all = outputs_ * groups_;
   T* const turning = call.scratch + pieces_ * piece_size_;
-  T* const packed = turning + 2 * piece_size_;
+  T* const packed = turning + piece_size_;
   T* const copies = packed + (packed_ ? at_once_ * pixels * panel_ : 0);
   const T* const x =
       source_.prepare(call.x + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_, call.images, copies);
@@ -106,34 +125,36 @@ void WeightGradient<T>::sum_up(const Piece& piece, const T* x, const T* dy, bool
   const T* const block =
       x + (groups_ == 1 ? piece.block / block_ * strides.block : piece.group * inputs_ + piece.block);
   const std::int64_t rows = images * g_.result[0];
+  if (few_) return sum_up_few(x, dy, add, images, std::min(panel_, outputs_ - piece.panel), sums);
   for (std::int64_t r = 0; r < rows; r += rows_) {
     const unsigned long long count = static_cast<unsigned long long>(std::min(rows_, rows - r));
     const BatchReduceKernel<T> micro = micro_[narrow][shorter][add || r > 0];
     for (const Tap& tap : g_.phases.front().taps) {
-      micro(dy, block + (patches_ ? 0 : source_.offset(tap)), sums + (patches_ ? 0 : tap.element * panel_), &count,
-            dy_.data() + r, x_.data() + r);
-      if (patches_) break;  // all taps are one product
+      micro(dy, block + source_.offset(tap), sums + tap.element * panel_, &count, dy_.data() + r, x_.data() + r);
     }
   }
 }
 
-// [inputs, elements, panel] to [panel, inputs, elements]; patches come with their elements first.
+template <typename T>
+void WeightGradient<T>::sum_up_few(const T* x, const T* dy, bool add, std::int64_t images, std::int64_t outputs,
+                                   T* sums) const {
+  if (!add) std::fill_n(sums, piece_size_, T{0});
+  const Source::Strides& strides = source_.strides();
+  for (std::int64_t i = 0; i < images; ++i) {
+    for (std::int64_t h = 0; h < g_.result[0]; ++h, dy += row_.pixels * dy_pixel_) {
+      few_gradient(row_, x + i * strides.image + h * strides.row, dy, outputs, sums);
+    }
+  }
+}
+
+// [inputs, elements, ld] to [panel, inputs, elements].
 template <typename T>
 void WeightGradient<T>::turn(const Piece& piece, const T* sums, T* dweight, T* scratch) const {
   const std::int64_t inputs = std::min(block_, inputs_ - piece.block), width = std::min(panel_, outputs_ - piece.panel);
   const std::int64_t rows = inputs * elements_, ld = inputs_ * elements_;
   T* const to = dweight + ((piece.group * outputs_ + piece.panel) * inputs_ + piece.block) * elements_;
-  if (patches_) {
-    T* const ordered = scratch + piece_size_;
-    for (std::int64_t e = 0; e < elements_; ++e) {
-      for (std::int64_t c = 0; c < inputs; ++c) {
-        std::copy_n(sums + (e * inputs + c) * panel_, width, ordered + (c * elements_ + e) * panel_);
-      }
-    }
-    sums = ordered;
-  }
-  if (!add_) return transpose(sums, panel_, rows, width, to, ld);
-  transpose(sums, panel_, rows, width, scratch, rows);
+  if (!add_) return transpose(sums, ld_, rows, width, to, ld);
+  transpose(sums, ld_, rows, width, scratch, rows);
   for (std::int64_t o = 0; o < width; ++o) {
     for (std::int64_t i = 0; i < rows; ++i) to[o * ld + i] += scratch[o * rows + i];
   }

@@ -29,6 +29,9 @@ class WeightGradient {
   struct Piece {  // of the weights: a group's panel of outputs times a block of inputs
     std::int64_t group = 0, panel = 0, block = 0;
   };
+  void make_kernels(const ConvShape& s);
+  void make_row(const ConvShape& s);
+  void sum_up_few(const T* x, const T* dy, bool add, std::int64_t images, std::int64_t outputs, T* sums) const;
   void sum_up(const Piece& piece, const T* x, const T* dy, bool add, std::int64_t images, T* sums) const;
   void turn(const Piece& piece, const T* sums, T* dweight, T* scratch) const;
 
@@ -36,9 +39,11 @@ class WeightGradient {
   std::int64_t n_, groups_, elements_;
   std::int64_t inputs_, outputs_;  // of a group
   std::int64_t panel_, block_, at_once_;
-  bool add_, patches_, packed_;
+  bool add_, few_, packed_;
   Source source_;
   std::int64_t rows_ = 1;      // of pixels that a call reduces
+  std::int64_t ld_ = 0;        // of sums
+  FewPixels<T> row_;           // if few_
   std::int64_t dy_pixel_ = 0;  // elements from one pixel of dy's panel to the next
   std::int64_t piece_size_ = 0, pieces_ = 0;
   BatchReduceKernel<T> micro_[2][2][2] = {};  // [narrow panel][short block][adds]

@@ -1,7 +1,6 @@
 #include "fusion/cpu/kernels/conv_layout.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "fusion/cpu/kernels/pack.hpp"
 #include "fusion/simd/multiversion.hpp"
@@ -52,34 +51,6 @@ void turn(const Turning& s, bool outputs_first, const std::int64_t* elements, st
   }
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void gather_patches(const TapGeometry& g, const std::vector<Stretch>& stretches,
-                                                          std::int64_t images, std::int64_t channels, const T* from,
-                                                          T* to) {
-  const Stretch* const first = stretches.data();
-  const auto count = static_cast<std::int64_t>(stretches.size());
-  const std::int64_t step = g.source_step[1] * channels;
-  const Phase& phase = g.phases.front();
-  const std::int64_t image = g.bordered[0] * g.bordered[1] * channels;
-  for (std::int64_t i = 0; i < images; ++i) {
-    for (std::int64_t h = 0; h < phase.count[0]; ++h) {
-      const T* pixel = from + i * image + h * g.source_step[0] * g.bordered[1] * channels;
-      // What one copy writes too much the next overwrites.
-      for (std::int64_t w = 0; w < phase.count[1]; ++w, pixel += step) {
-        for (std::int64_t s = 0; s < count; ++s) {
-          const Stretch stretch = first[s];
-          const T* const source = pixel + stretch.at;
-          std::memcpy(to, source, kSlack * sizeof(T));
-          for (std::int64_t c = kSlack; c < stretch.count; c += kSlack) {
-            std::memcpy(to + c, source + c, kSlack * sizeof(T));
-          }
-          to += stretch.count;
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 
 template <typename T>
@@ -101,26 +72,6 @@ void copy_bordered(const TapGeometry& g, std::int64_t channels, std::int64_t fir
     std::fill(inner + columns * block, row + width, T{0});
   }
   std::fill_n(to + (g.before[0] + rows) * width, (g.bordered[0] - g.before[0] - rows) * width, T{0});
-}
-
-std::vector<Stretch> patch_stretches(const TapGeometry& g, std::int64_t channels) {
-  std::vector<Stretch> stretches;
-  const std::vector<Tap>& taps = g.phases.front().taps;
-  for (std::size_t t = 0; t < taps.size(); ++t) {
-    const bool follows = t > 0 && taps[t].at[0] == taps[t - 1].at[0] && taps[t].at[1] == taps[t - 1].at[1] + 1;
-    if (!follows) stretches.push_back({(taps[t].at[0] * g.bordered[1] + taps[t].at[1]) * channels, 0});
-    stretches.back().count += channels;
-  }
-  return stretches;
-}
-
-void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                  std::int64_t channels, const float* from, float* to) {
-  simd::multiversion([&] { gather_patches(g, stretches, images, channels, from, to); });
-}
-void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                  std::int64_t channels, const double* from, double* to) {
-  simd::multiversion([&] { gather_patches(g, stretches, images, channels, from, to); });
 }
 
 std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns) { return kTurned * elements * columns; }

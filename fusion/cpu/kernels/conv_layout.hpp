@@ -5,25 +5,10 @@
 
 namespace hfta::fusion::cpu {
 
-/// Elements that may be read, and in copied patches written, past the last: copies go by whole vectors.
-constexpr std::int64_t kSlack = 8;
-
 /// `to` [bordered, block] = channels [first, first + block) of an image `from` [g.source, channels], zeros around it.
 template <typename T>
 void copy_bordered(const TapGeometry& g, std::int64_t channels, std::int64_t first, std::int64_t block, const T* from,
                    T* to);
-
-/// What a result pixel sees of the source, as stretches of memory: taps that are neighbours lie behind one another.
-struct Stretch {
-  std::int64_t at = 0, count = 0;  ///< Elements, from the pixel's place in the bordered source.
-};
-[[nodiscard]] std::vector<Stretch> patch_stretches(const TapGeometry& g, std::int64_t channels);
-/// `to` [images, result, taps, channels]: for each result pixel what the taps of the only phase see of `from` [images,
-/// g.bordered, channels].
-void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                  std::int64_t channels, const float* from, float* to);
-void copy_patches(const TapGeometry& g, const std::vector<Stretch>& stretches, std::int64_t images,
-                  std::int64_t channels, const double* from, double* to);
 
 /// `to` [taps, k, ld]: for tap t, row i, column j (of `columns` <= ld) the element taps[t].element of `from`'s
 /// [columns, k, elements] (`outputs_first`) or [k, columns, elements], whose leading dimension is `stride`. `scratch`:

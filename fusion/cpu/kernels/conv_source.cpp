@@ -4,43 +4,30 @@
 
 namespace hfta::fusion::cpu {
 
-bool worth_patches(const ConvShape& s) {
+bool has_few_channels(const ConvShape& s) {
   constexpr std::int64_t kFew = 8;
   return s.groups == 1 && s.taps() > 1 && s.c <= kFew;
 }
 
-Source::Source(TapGeometry geometry, std::int64_t images, std::int64_t channels, std::int64_t block, bool patches)
-    : g_(std::move(geometry)),
-      images_(images),
-      channels_(channels),
-      block_(block),
-      patches_(patches),
-      copied_(patches || g_.has_border()) {
+Source::Source(TapGeometry geometry, std::int64_t images, std::int64_t channels, std::int64_t block)
+    : g_(std::move(geometry)), images_(images), channels_(channels), block_(block), copied_(g_.has_border()) {
   const std::int64_t pixel = copied_ ? block_ : channels_;
   row_ = g_.bordered[1] * pixel;
   strides_ = {copied_ ? images * g_.bordered[0] * row_ : block, g_.bordered[0] * row_, g_.source_step[0] * row_, pixel};
-  if (copied_) bordered_ = (channels + block - 1) / block * strides_.block + kSlack;
-  if (!patches_) return;
-  stretches_ = patch_stretches(g_, channels);
-  const std::int64_t patch = static_cast<std::int64_t>(g_.phases.front().taps.size()) * channels;
-  strides_ = {0, g_.result[0] * g_.result[1] * patch, g_.result[1] * patch, patch};
-  copies_ = images * strides_.image + kSlack;
+  if (copied_) bordered_ = (channels + block - 1) / block * strides_.block;
 }
 
 template <typename T>
 const T* Source::prepare(const T* from, std::int64_t images, T* scratch) const {
   if (!copied_) return from;
-  T* const bordered = scratch + copies_;
   const TapGeometry& g = g_;
   const std::int64_t size = g.bordered[0] * g.bordered[1] * block_;
   for (std::int64_t c = 0; c < channels_; c += block_) {
     for (std::int64_t i = 0; i < images; ++i) {
       copy_bordered(g, channels_, c, block_, from + i * g.source[0] * g.source[1] * channels_,
-                    bordered + c / block_ * strides_.block + i * size);
+                    scratch + c / block_ * strides_.block + i * size);
     }
   }
-  if (!patches_) return bordered;
-  copy_patches(g, stretches_, images, channels_, bordered, scratch);
   return scratch;
 }
 

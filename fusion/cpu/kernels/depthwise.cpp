@@ -91,7 +91,7 @@ DepthwiseProduct<T>::DepthwiseProduct(const ConvShape& s, bool backward, bool ad
       channels_(s.c),
       elements_(s.taps()),
       add_(add),
-      source_(g_, images_at_once(s), s.c, s.c, false) {
+      source_(g_, images_at_once(s), s.c, s.c) {
   for (const Phase& phase : g_.phases) {
     sources_.emplace_back();
     weights_.emplace_back();
@@ -138,7 +138,7 @@ DepthwiseGradient<T>::DepthwiseGradient(const ConvShape& s, bool add)
       channels_(s.c),
       elements_(s.taps()),
       add_(add),
-      source_(g_, images_at_once(s), s.c, s.c, false) {}
+      source_(g_, images_at_once(s), s.c, s.c) {}
 
 template <typename T>
 std::int64_t DepthwiseGradient<T>::scratch() const {

@@ -36,14 +36,17 @@ class Gemm {
   using Micro = void (*)(const T* b, const T* a, T* c, ...);
   void run(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
   void run_transposed(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
+  [[nodiscard]] std::int64_t width(std::int64_t columns) const;
+  [[nodiscard]] bool aside(std::int64_t columns) const { return tiled_ || width(columns) != columns; }
   [[nodiscard]] const T* panel(const T* b, std::int64_t column, T* scratch) const;
 
   Product p_;
   bool packed_ = false;                              // B, in panels of columns_
   bool tiled_ = false;                               // C's blocks are made aside
   bool blocked_ = false;                             // A's blocks are copied
+  bool filled_ = false;                              // panels end with columns of zeros that fill a register
   std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
-  std::int64_t scratch_ = 0;
+  std::int64_t packed_size_ = 0, scratch_ = 0;
   Micro micro_[2][2][2][2] = {};  // [short rows][short columns][short depth][adds]
 };
 

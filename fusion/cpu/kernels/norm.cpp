@@ -11,19 +11,20 @@ namespace {
 
 constexpr std::int64_t kBlock = 64;  // rows of a group summed up by themselves, so that long sums keep their digits
 
-template <typename T>
-inline __attribute__((always_inline)) void normalize(const NormShape& shape, const T* x, const T* weight, const T* bias,
-                                                     double eps, T* y, T* mean, T* inverse) {
+template <typename R, typename T>
+inline __attribute__((always_inline)) void normalize(R, const NormShape& shape, const T* x, const T* weight,
+                                                     const T* bias, double eps, T* y, T* mean, T* inverse) {
+  using V = simd::Lanes<T, R::kBytes>;
   const std::int64_t n = shape.n;
   const T share = T{1} / static_cast<T>(n);
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     const T* const from = x + r * n;
     T* const to = y + r * n;
-    const T center = simd::sum_of(from, n) * share;
-    const T variance = simd::sum_over<T>(
+    const T center = simd::sum_of<V>(from, n) * share;
+    const T variance = simd::sum_over<V>(
                            n,
                            [=](auto at) __attribute__((always_inline)) {
-                             const simd::Lanes<T> d = at(from) - center;
+                             const V d = at(from) - center;
                              return d * d;
                            }) *
                        share;
@@ -31,9 +32,9 @@ inline __attribute__((always_inline)) void normalize(const NormShape& shape, con
     mean[r] = center;
     inverse[r] = scale;
     const std::int64_t table = shape.groups == 1 ? 0 : r % shape.groups * n;
-    simd::for_each_stretch<T>(
+    simd::for_each_stretch<V>(
         n, [=](auto at) __attribute__((always_inline)) {
-          simd::Lanes<T> v = (at(from) - center) * scale;
+          V v = (at(from) - center) * scale;
           if (weight != nullptr) v *= at(weight + table);
           if (bias != nullptr) v += at(bias + table);
           at.store(to, v);
@@ -42,7 +43,7 @@ inline __attribute__((always_inline)) void normalize(const NormShape& shape, con
 }
 
 // One row. dx is inverse (g - mean of g - xn mean of (g xn)), where g = dy weight and xn is the normalized x.
-template <typename T>
+template <typename V, typename T>
 inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T* dy, const T* x, const T* weight,
                                                         T center, T scale, const NormGradients<T>& to, T* dx, T* dw,
                                                         T* db) {
@@ -50,10 +51,10 @@ inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T*
     return weight == nullptr ? at(dy) : at(dy) * at(weight);
   };
   const auto normal = [=](auto at) __attribute__((always_inline)) { return (at(x) - center) * scale; };
-  simd::Lanes<T> plain_sums = {}, along_sums = {};
-  simd::for_each_stretch<T>(
+  V plain_sums, along_sums;
+  simd::for_each_stretch<V>(
       n, [&](auto at) __attribute__((always_inline)) {
-        const simd::Lanes<T> d = at(dy), xn = normal(at), given = g(at);
+        const V d = at(dy), xn = normal(at), given = g(at);
         plain_sums += given;
         along_sums += given * xn;  // given is 0 where no element is
         if (to.weight != nullptr) at.store(dw, at(dw) + d * xn);
@@ -61,10 +62,10 @@ inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T*
       });
   if (dx == nullptr) return;
   const T share = T{1} / static_cast<T>(n);
-  const T plain = simd::total_of<T>(plain_sums) * share, along = simd::total_of<T>(along_sums) * share;
-  simd::for_each_stretch<T>(
+  const T plain = simd::total_of(plain_sums) * share, along = simd::total_of(along_sums) * share;
+  simd::for_each_stretch<V>(
       n, [&](auto at) __attribute__((always_inline)) {
-        const simd::Lanes<T> d = scale * (g(at) - plain - normal(at) * along);
+        const V d = scale * (g(at) - plain - normal(at) * along);
         at.store(dx, to.add_x ? at(dx) + d : d);
       });
 }
@@ -75,8 +76,8 @@ inline __attribute__((always_inline)) void flush(T* part, std::int64_t n, T* sum
   std::fill_n(part, n, T{0});
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void backward(const NormShape& shape, const T* dy, const T* x, const T* weight,
+template <typename R, typename T>
+inline __attribute__((always_inline)) void backward(R, const NormShape& shape, const T* dy, const T* x, const T* weight,
                                                     const T* mean, const T* inverse, const NormGradients<T>& to) {
   const std::int64_t n = shape.n, table = shape.groups * n;
   T* const dw = to.scratch;
@@ -90,8 +91,9 @@ inline __attribute__((always_inline)) void backward(const NormShape& shape, cons
   };
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     const std::int64_t at = shape.groups == 1 ? 0 : r % shape.groups * n;
-    row_backward(n, dy + r * n, x + r * n, weight == nullptr ? nullptr : weight + at, mean[r], inverse[r], to,
-                 to.x == nullptr ? nullptr : to.x + r * n, dw + at, db + at);
+    row_backward<simd::Lanes<T, R::kBytes>>(n, dy + r * n, x + r * n, weight == nullptr ? nullptr : weight + at,
+                                            mean[r], inverse[r], to, to.x == nullptr ? nullptr : to.x + r * n, dw + at,
+                                            db + at);
     if ((r + 1) % (kBlock * shape.groups) == 0) empty();
   }
   empty();
@@ -101,19 +103,19 @@ inline __attribute__((always_inline)) void backward(const NormShape& shape, cons
 
 void normalize_rows(const NormShape& shape, const float* x, const float* weight, const float* bias, double eps,
                     float* y, float* mean, float* inverse) {
-  simd::multiversion([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
+  simd::multiversion([&](auto r) { normalize(r, shape, x, weight, bias, eps, y, mean, inverse); });
 }
 void normalize_rows(const NormShape& shape, const double* x, const double* weight, const double* bias, double eps,
                     double* y, double* mean, double* inverse) {
-  simd::multiversion([&] { normalize(shape, x, weight, bias, eps, y, mean, inverse); });
+  simd::multiversion([&](auto r) { normalize(r, shape, x, weight, bias, eps, y, mean, inverse); });
 }
 void normalize_rows_backward(const NormShape& shape, const float* dy, const float* x, const float* weight,
                              const float* mean, const float* inverse, const NormGradients<float>& to) {
-  simd::multiversion([&] { backward(shape, dy, x, weight, mean, inverse, to); });
+  simd::multiversion([&](auto r) { backward(r, shape, dy, x, weight, mean, inverse, to); });
 }
 void normalize_rows_backward(const NormShape& shape, const double* dy, const double* x, const double* weight,
                              const double* mean, const double* inverse, const NormGradients<double>& to) {
-  simd::multiversion([&] { backward(shape, dy, x, weight, mean, inverse, to); });
+  simd::multiversion([&](auto r) { backward(r, shape, dy, x, weight, mean, inverse, to); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -1,7 +1,6 @@
 #include "fusion/cpu/kernels/pool.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -12,66 +11,43 @@ namespace {
 
 constexpr std::int64_t kChannels = 64;
 
-// Channels of a pixel that are worked on at once, through a window, in registers.
-template <typename T>
-struct Wide {
-  static constexpr std::int64_t kLanes = static_cast<std::int64_t>(64 / sizeof(T));
-  typedef T Values __attribute__((vector_size(64)));                               // NOLINT(modernize-use-using)
-  using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // conversions are made by way of it
-  typedef Integer Integers __attribute__((vector_size(64)));                       // NOLINT(modernize-use-using)
-  typedef std::uint16_t Places __attribute__((vector_size(128 / sizeof(T))));      // NOLINT(modernize-use-using)
-  // Vectors lie anywhere. Of a typedef that says so Clang forgets it where the type depends on a template; of a packed
-  // struct it does not.
-  struct __attribute__((packed, may_alias)) Anywhere {
-    Values values;
-  };
-  static inline __attribute__((always_inline)) void load(Values& to, const T* from) {
-    to = reinterpret_cast<const Anywhere*>(from)->values;
-  }
-  static inline __attribute__((always_inline)) void store(T* to, const Values& from) {
-    reinterpret_cast<Anywhere*>(to)->values = from;
-  }
-  struct __attribute__((packed, may_alias)) PlacesAnywhere {
-    Places places;
-  };
-};
-
-// The same for a single channel.
-template <typename T>
-struct Narrow {
-  static constexpr std::int64_t kLanes = 1;
-  using Values = T;
-  using Places = std::uint16_t;
-  static inline __attribute__((always_inline)) void load(T& to, const T* from) { to = *from; }
-  static inline __attribute__((always_inline)) void store(T* to, const T& from) { *to = from; }
-};
-
 struct Site {
   std::int64_t rows, columns;          // of the window
   std::int64_t row_step, column_step;  // elements
 };
 
-// visit(lanes, window, offset of its first element in the input, offset in the output) for every few channels.
+// visit(width, window, offset of its first element in the input, offset in the output, share of a mean) for every few
+// channels.
 template <typename T, typename Visit>
 inline __attribute__((always_inline)) void for_each_window(const PoolShape& s, Visit visit) {
-  const std::int64_t c = s.channels, row = s.in[1] * c;
+  const std::int64_t channels = s.channels, row = s.in[1] * channels;
   std::int64_t out = 0;
   for (std::int64_t n = 0; n < s.n; ++n) {
     for (const Window& h : s.windows[0]) {
       for (const Window& w : s.windows[1]) {
-        const Site site{h.count, w.count, s.step[0] * row, s.step[1] * c};
+        const Site site{h.count, w.count, s.step[0] * row, s.step[1] * channels};
         const T share = static_cast<T>(1.0 / (s.divisor != 0 ? s.divisor : static_cast<double>(h.divisor * w.divisor)));
-        const std::int64_t in = (n * s.in[0] + h.first) * row + w.first * c;
-        std::int64_t i = 0;
-        for (; i + Wide<T>::kLanes <= c; i += Wide<T>::kLanes) visit(Wide<T>(), site, in + i, out + i, share);
-        for (; i < c; ++i) visit(Narrow<T>(), site, in + i, out + i, share);
-        out += c;
+        const std::int64_t in = (n * s.in[0] + h.first) * row + w.first * channels;
+        for (std::int64_t c = 0; c < channels; c += kChannels) {
+          // Known widths stay in registers.
+          const std::int64_t width = std::min(kChannels, channels - c);
+          if (width == kChannels) {
+            visit(std::integral_constant<std::int64_t, kChannels>(), site, in + c, out + c, share);
+          } else if (width == 32) {
+            visit(std::integral_constant<std::int64_t, 32>(), site, in + c, out + c, share);
+          } else if (width == 16) {
+            visit(std::integral_constant<std::int64_t, 16>(), site, in + c, out + c, share);
+          } else {
+            visit(width, site, in + c, out + c, share);
+          }
+        }
+        out += channels;
       }
     }
   }
 }
 
-// Plain loops: of comparisons joined by "or" GCC makes better vectors than of vector types.
+// Plain loops: of these GCC makes better vectors than of vector types, above all where a register holds half of one.
 template <typename T, bool kKept>
 inline __attribute__((always_inline)) void largest_of(const Site& site, std::int64_t width, const T* __restrict x,
                                                       T* __restrict y, std::uint16_t* __restrict where) {
@@ -98,31 +74,10 @@ inline __attribute__((always_inline)) void largest_of(const Site& site, std::int
 
 template <typename T, bool kKept>
 inline __attribute__((always_inline)) void largest(const PoolShape& s, const T* x, T* y, std::uint16_t* where) {
-  const std::int64_t channels = s.channels, row = s.in[1] * channels;
-  for (std::int64_t n = 0; n < s.n; ++n) {
-    for (const Window& h : s.windows[0]) {
-      for (const Window& w : s.windows[1]) {
-        const Site site{h.count, w.count, s.step[0] * row, s.step[1] * channels};
-        const T* const pixel = x + (n * s.in[0] + h.first) * row + w.first * channels;
-        for (std::int64_t c = 0; c < channels; c += kChannels) {
-          // Known widths stay in registers.
-          const std::int64_t width = std::min(kChannels, channels - c);
-          std::uint16_t* const places = kKept ? where + c : nullptr;
-          if (width == kChannels) {
-            largest_of<T, kKept>(site, kChannels, pixel + c, y + c, places);
-          } else if (width == 32) {
-            largest_of<T, kKept>(site, 32, pixel + c, y + c, places);
-          } else if (width == 16) {
-            largest_of<T, kKept>(site, 16, pixel + c, y + c, places);
-          } else {
-            largest_of<T, kKept>(site, width, pixel + c, y + c, places);
-          }
-        }
-        y += channels;
-        if constexpr (kKept) where += channels;
-      }
-    }
-  }
+  for_each_window<T>(
+      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
+        largest_of<T, kKept>(site, width, x + in, y + out, kKept ? where + out : nullptr);
+      });
 }
 
 // Whether no input belongs to two windows, and whether each belongs to one.
@@ -151,71 +106,74 @@ bool prepare(const PoolShape& s, T* dx, bool add) {
   return add || !cover.disjoint;
 }
 
+// write(to, place) for every element of a window, place by place.
+template <typename T, typename Write>
+inline __attribute__((always_inline)) void for_each_place(const Site& site, T* dx, Write write) {
+  std::int32_t place = 0;
+  for (std::int64_t h = 0; h < site.rows; ++h) {
+    for (std::int64_t w = 0; w < site.columns; ++w) write(dx + h * site.row_step + w * site.column_step, place++);
+  }
+}
+
+template <typename T, bool kAdd>
+inline __attribute__((always_inline)) void scatter_to(const Site& site, std::int64_t width, const T* __restrict dy,
+                                                      const std::uint16_t* __restrict where, T* dx) {
+  T at[kChannels];
+#pragma GCC unroll 1
+  for (std::int64_t c = 0; c < width; ++c) at[c] = static_cast<T>(static_cast<std::int32_t>(where[c]));
+  for_each_place(
+      site, dx, [&](T* __restrict to, std::int32_t place) __attribute__((always_inline)) {
+        const T here = static_cast<T>(place);
+#pragma GCC unroll 1
+        for (std::int64_t c = 0; c < width; ++c) {
+          const T part = at[c] == here ? dy[c] : T{0};
+          to[c] = kAdd ? to[c] + part : part;
+        }
+      });
+}
+
 template <typename T, bool kAdd>
 inline __attribute__((always_inline)) void scatter(const PoolShape& s, const T* dy, const std::uint16_t* where, T* dx) {
   for_each_window<T>(
-      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
-        using L = decltype(lanes);
-        using V = typename L::Values;
-        V gradient = {};
-        L::load(gradient, dy + out);
-        V at = V{}, place = V{};
-        if constexpr (L::kLanes == 1) {
-          at = static_cast<T>(where[out]);
-        } else {
-          at = __builtin_convertvector(
-              __builtin_convertvector(reinterpret_cast<const typename L::PlacesAnywhere*>(where + out)->places,
-                                      typename L::Integers),
-              V);
-        }
-        for (std::int64_t h = 0; h < site.rows; ++h) {
-          for (std::int64_t w = 0; w < site.columns; ++w) {
-            T* const to = dx + in + h * site.row_step + w * site.column_step;
-            const V part = place == at ? gradient : V{};
-            V before = {};
-            if constexpr (kAdd) L::load(before, to);
-            L::store(to, kAdd ? before + part : part);
-            place += T{1};
-          }
-        }
+      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T)
+             __attribute__((always_inline)) { scatter_to<T, kAdd>(site, width, dy + out, where + out, dx + in); });
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void mean_of(const Site& site, std::int64_t width, const T* x, T share,
+                                                   T* __restrict y) {
+  T sum[kChannels];
+  for (std::int64_t c = 0; c < width; ++c) sum[c] = T{0};
+  for_each_place(
+      site, x, [&](const T* __restrict from, std::int32_t) __attribute__((always_inline)) {
+#pragma GCC unroll 1
+        for (std::int64_t c = 0; c < width; ++c) sum[c] += from[c];
       });
+  for (std::int64_t c = 0; c < width; ++c) y[c] = sum[c] * share;
 }
 
 template <typename T>
 inline __attribute__((always_inline)) void means(const PoolShape& s, const T* x, T* y) {
   for_each_window<T>(
-      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T share) __attribute__((always_inline)) {
-        using L = decltype(lanes);
-        typename L::Values sum = {};
-        for (std::int64_t h = 0; h < site.rows; ++h) {
-          for (std::int64_t w = 0; w < site.columns; ++w) {
-            typename L::Values here = {};
-            L::load(here, x + in + h * site.row_step + w * site.column_step);
-            sum += here;
-          }
-        }
-        L::store(y + out, sum * share);
+      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T share)
+             __attribute__((always_inline)) { mean_of(site, width, x + in, share, y + out); });
+}
+
+template <typename T, bool kAdd>
+inline __attribute__((always_inline)) void spread_to(const Site& site, std::int64_t width, const T* __restrict dy,
+                                                     T share, T* dx) {
+  for_each_place(
+      site, dx, [&](T* __restrict to, std::int32_t) __attribute__((always_inline)) {
+#pragma GCC unroll 1
+        for (std::int64_t c = 0; c < width; ++c) to[c] = kAdd ? to[c] + dy[c] * share : dy[c] * share;
       });
 }
 
 template <typename T, bool kAdd>
 inline __attribute__((always_inline)) void spread(const PoolShape& s, const T* dy, T* dx) {
   for_each_window<T>(
-      s, [=](auto lanes, const Site& site, std::int64_t in, std::int64_t out, T share) __attribute__((always_inline)) {
-        using L = decltype(lanes);
-        using V = typename L::Values;
-        V part = {};
-        L::load(part, dy + out);
-        part *= share;
-        for (std::int64_t h = 0; h < site.rows; ++h) {
-          for (std::int64_t w = 0; w < site.columns; ++w) {
-            T* const to = dx + in + h * site.row_step + w * site.column_step;
-            V before = {};
-            if constexpr (kAdd) L::load(before, to);
-            L::store(to, kAdd ? before + part : part);
-          }
-        }
-      });
+      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T share)
+             __attribute__((always_inline)) { spread_to<T, kAdd>(site, width, dy + out, share, dx + in); });
 }
 
 }  // namespace

@@ -13,21 +13,21 @@ constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so tha
 constexpr std::int64_t kStretch = 4096;  // elements of a row likewise
 constexpr std::int64_t kColumns = 64;
 
-template <typename T>
+template <typename V, typename T>
 inline __attribute__((always_inline)) T sum_row(const T* x, std::int64_t n) {
   T total = 0;
-  for (std::int64_t i = 0; i < n; i += kStretch) total += simd::sum_of(x + i, std::min(kStretch, n - i));
+  for (std::int64_t i = 0; i < n; i += kStretch) total += simd::sum_of<V>(x + i, std::min(kStretch, n - i));
   return total;
 }
 
 // Columns of a matrix [n, inner].
-template <typename T>
+template <typename V, typename T>
 inline __attribute__((always_inline)) void sum_columns(const T* x, std::int64_t n, std::int64_t inner, T scale, T* y) {
-  simd::for_each_stretch<T>(
+  simd::for_each_stretch<V>(
       inner, [=](auto at) __attribute__((always_inline)) {
-        simd::Lanes<T> total = {};
+        V total;
         for (std::int64_t r0 = 0; r0 < n; r0 += kBlock) {
-          simd::Lanes<T> part = {};
+          V part;
           const std::int64_t end = std::min(r0 + kBlock, n);
           for (std::int64_t r = r0; r < end; ++r) part += at(x + r * inner);
           total += part;
@@ -36,19 +36,21 @@ inline __attribute__((always_inline)) void sum_columns(const T* x, std::int64_t 
       });
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void sum(const Fold& f, const T* x, double scale, T* y) {
+template <typename R, typename T>
+inline __attribute__((always_inline)) void sum(R, const Fold& f, const T* x, double scale, T* y) {
+  using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, y += f.inner) {
     if (f.inner == 1) {
-      *y = sum_row(x, f.n) * static_cast<T>(scale);
+      *y = sum_row<V>(x, f.n) * static_cast<T>(scale);
     } else {
-      sum_columns(x, f.n, f.inner, static_cast<T>(scale), y);
+      sum_columns<V>(x, f.n, f.inner, static_cast<T>(scale), y);
     }
   }
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, double scale, T* x, bool add) {
+template <typename R, typename T>
+inline __attribute__((always_inline)) void spread(R, const Fold& f, const T* y, double scale, T* x, bool add) {
+  using V = simd::Lanes<T, R::kBytes>;
   const T s = static_cast<T>(scale);
   for (std::int64_t o = 0; o < f.outer; ++o, y += f.inner) {
     if (f.inner == 1) {
@@ -58,7 +60,7 @@ inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, dou
       continue;
     }
     for (std::int64_t r = 0; r < f.n; ++r, x += f.inner) {
-      simd::for_each_stretch<T>(
+      simd::for_each_stretch<V>(
           f.inner, [=](auto at) __attribute__((always_inline)) { at.store(x, add ? at(x) + at(y) * s : at(y) * s); });
     }
   }
@@ -69,7 +71,7 @@ inline __attribute__((always_inline)) void spread(const Fold& f, const T* y, dou
 template <typename T>
 inline __attribute__((always_inline)) void max_columns(const T* x, std::int64_t n, std::int64_t step,
                                                        std::int64_t width, T* y, std::int64_t* at) {
-  using Whole = typename simd::VectorOf<T>::Whole;
+  using Whole = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   T most[kColumns];
   Whole place[kColumns] = {};
   std::copy_n(x, width, most);
@@ -124,16 +126,16 @@ inline __attribute__((always_inline)) void max_backward(const Fold& f, const T* 
 }  // namespace
 
 void sum_fold(const Fold& fold, const float* x, double scale, float* y) {
-  simd::multiversion([&] { sum(fold, x, scale, y); });
+  simd::multiversion([&](auto r) { sum(r, fold, x, scale, y); });
 }
 void sum_fold(const Fold& fold, const double* x, double scale, double* y) {
-  simd::multiversion([&] { sum(fold, x, scale, y); });
+  simd::multiversion([&](auto r) { sum(r, fold, x, scale, y); });
 }
 void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add) {
-  simd::multiversion([&] { spread(fold, y, scale, x, add); });
+  simd::multiversion([&](auto r) { spread(r, fold, y, scale, x, add); });
 }
 void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add) {
-  simd::multiversion([&] { spread(fold, y, scale, x, add); });
+  simd::multiversion([&](auto r) { spread(r, fold, y, scale, x, add); });
 }
 void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at) {
   simd::multiversion([&] { max(fold, x, y, at); });

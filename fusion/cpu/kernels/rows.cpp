@@ -113,13 +113,13 @@ inline __attribute__((always_inline)) double weighted_row(const CrossEntropy<T>&
   return loss;
 }
 
-template <typename T>
+template <typename V, typename T>
 inline __attribute__((always_inline)) double plain_row(const CrossEntropy<T>& task, const T* row, std::int64_t wanted,
                                                        double log_total, double total, const T* p, double share,
                                                        T* out) {
   const double each = task.smoothing / static_cast<double>(task.classes);
   double loss = log_total - (1 - task.smoothing) * static_cast<double>(row[wanted]);
-  if (task.smoothing != 0) loss -= each * static_cast<double>(simd::sum_of(row, task.classes));
+  if (task.smoothing != 0) loss -= each * static_cast<double>(simd::sum_of<V>(row, task.classes));
   if (out == nullptr) return loss;
   const T scale = static_cast<T>(share / total), less = static_cast<T>(each * share);
   for (std::int64_t c = 0; c < task.classes; ++c) out[c] = p[c] * scale - less;
@@ -127,10 +127,11 @@ inline __attribute__((always_inline)) double plain_row(const CrossEntropy<T>& ta
   return loss;
 }
 
-template <typename T>
-inline __attribute__((always_inline)) double cross_entropy_rows(const CrossEntropy<T>& task, const T* logits,
+template <typename R, typename T>
+inline __attribute__((always_inline)) double cross_entropy_rows(R, const CrossEntropy<T>& task, const T* logits,
                                                                 const std::int64_t* classes_of, T* losses, T* scratch,
                                                                 T* gradient) {
+  using V = simd::Lanes<T, R::kBytes>;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   double sum = 0;
   const std::int64_t classes = task.classes;
@@ -144,10 +145,10 @@ inline __attribute__((always_inline)) double cross_entropy_rows(const CrossEntro
       loss = wanted == task.ignored ? 0 : kNan;
       if (out != nullptr) std::fill_n(out, classes, static_cast<T>(loss));
     } else {
-      const T largest = simd::largest_of(row, classes);
-      const auto total = static_cast<double>(simd::exponentials(row, classes, largest, scratch));
+      const T largest = simd::largest_of<V>(row, classes);
+      const auto total = static_cast<double>(simd::exponentials<V>(row, classes, largest, scratch));
       const double log_total = std::log(total) + static_cast<double>(largest);
-      loss = task.weight == nullptr ? plain_row(task, row, wanted, log_total, total, scratch, share, out)
+      loss = task.weight == nullptr ? plain_row<V>(task, row, wanted, log_total, total, scratch, share, out)
                                     : weighted_row(task, row, wanted, log_total, total, scratch, share, out);
     }
     if (losses != nullptr) losses[r] = static_cast<T>(loss);
@@ -174,11 +175,13 @@ void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t row
 }
 double cross_entropy(const CrossEntropy<float>& task, const float* logits, const std::int64_t* classes_of, float* each,
                      float* scratch, float* gradient) {
-  return simd::multiversion([&] { return cross_entropy_rows(task, logits, classes_of, each, scratch, gradient); });
+  return simd::multiversion(
+      [&](auto r) { return cross_entropy_rows(r, task, logits, classes_of, each, scratch, gradient); });
 }
 double cross_entropy(const CrossEntropy<double>& task, const double* logits, const std::int64_t* classes_of,
                      double* each, double* scratch, double* gradient) {
-  return simd::multiversion([&] { return cross_entropy_rows(task, logits, classes_of, each, scratch, gradient); });
+  return simd::multiversion(
+      [&](auto r) { return cross_entropy_rows(r, task, logits, classes_of, each, scratch, gradient); });
 }
 
 }  // namespace hfta::fusion::cpu

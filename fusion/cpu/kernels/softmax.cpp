@@ -9,53 +9,52 @@ namespace hfta::fusion::cpu {
 namespace {
 
 // Infinities that leave no number (a row that sees nothing) give NaN, as torch's do.
-template <typename T>
+template <typename V, typename T>
 inline __attribute__((always_inline)) void softmax_row(const T* x, T* y, std::int64_t n) {
-  const T scale = T{1} / simd::exponentials(x, n, simd::largest_of(x, n), y);
-  simd::for_each_stretch<T>(
+  const T scale = T{1} / simd::exponentials<V>(x, n, simd::largest_of<V>(x, n), y);
+  simd::for_each_stretch<V>(
       n, [=](auto at) __attribute__((always_inline)) { at.store(y, at(y) * scale); });
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void forward(const T* x, T* y, std::int64_t rows, std::int64_t n, bool log) {
+template <typename R, typename T>
+inline __attribute__((always_inline)) void forward(R, const T* x, T* y, std::int64_t rows, std::int64_t n, bool log) {
+  using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
     if (!log) {
-      softmax_row(x, y, n);
+      softmax_row<V>(x, y, n);
       continue;
     }
-    const T largest = simd::largest_of(x, n);
-    const T log_total = std::log(simd::exponentials(x, n, largest, static_cast<T*>(nullptr)));
-    simd::for_each_stretch<T>(
+    const T largest = simd::largest_of<V>(x, n);
+    const T log_total = std::log(simd::exponentials<V>(x, n, largest, nullptr));
+    simd::for_each_stretch<V>(
         n, [=](auto at) __attribute__((always_inline)) { at.store(y, at(x) - largest - log_total); });
   }
 }
 
 // The gradient of a row: y (dy - sum of dy y), or of the logarithm dy - exp(y) sum of dy.
-template <typename T>
-inline __attribute__((always_inline)) void backward(const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n,
-                                                    bool log, bool add) {
+template <typename R, typename T>
+inline __attribute__((always_inline)) void backward(R, const T* dy, const T* y, T* dx, std::int64_t rows,
+                                                    std::int64_t n, bool log, bool add) {
+  using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-    const T total = log ? simd::sum_of(dy, n)
-                        : simd::sum_over<T>(
+    const T total = log ? simd::sum_of<V>(dy, n)
+                        : simd::sum_over<V>(
                               n, [=](auto at) __attribute__((always_inline)) { return at(dy) * at(y); });
-    simd::for_each_stretch<T>(
+    simd::for_each_stretch<V>(
         n, [=](auto at) __attribute__((always_inline)) {
-          const simd::Lanes<T> d = log ? at(dy) - simd::exp_of(at(y)) * total : at(y) * (at(dy) - total);
+          const V d = log ? at(dy) - simd::exp_of(at(y)) * total : at(y) * (at(dy) - total);
           at.store(dx, add ? at(dx) + d : d);
         });
   }
 }
 
 // Elements that are not seen become -infinity, so that every row is as long as the others: whole vectors.
-template <typename T>
+template <typename V, typename T>
 inline __attribute__((always_inline)) void mask_row(T* row, std::int64_t r, std::int64_t n, const ScoreMask<T>& mask) {
-  using Whole = typename simd::VectorOf<T>::Whole;
-  simd::for_each_stretch<T>(
+  simd::for_each_stretch<V>(
       n, [&](auto at) __attribute__((always_inline)) {
-        const simd::Lanes<T> scaled = at(row) * mask.scale, never = simd::Lanes<T>{} - T(INFINITY);
-        at.store(row, !mask.causal                                                   ? scaled
-                      : at.lane() + static_cast<Whole>(at.i) > static_cast<Whole>(r) ? never
-                                                                                     : scaled);
+        const V scaled = at(row) * mask.scale;
+        at.store(row, mask.causal ? scaled.first(r + 1 - at.i, T{-INFINITY}) : scaled);
       });
   if (mask.added != nullptr) {
     const T* const added = mask.added + r * mask.row_step;
@@ -67,25 +66,27 @@ inline __attribute__((always_inline)) void mask_row(T* row, std::int64_t r, std:
   }
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void weights(T* scores, std::int64_t rows, std::int64_t n,
+template <typename R, typename T>
+inline __attribute__((always_inline)) void weights(R, T* scores, std::int64_t rows, std::int64_t n,
                                                    const ScoreMask<T>& mask) {
+  using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t r = 0; r < rows; ++r) {
-    mask_row(scores + r * n, r, n, mask);
-    softmax_row(scores + r * n, scores + r * n, n);
+    mask_row<V>(scores + r * n, r, n, mask);
+    softmax_row<V>(scores + r * n, scores + r * n, n);
   }
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, const T* kept, T scale, std::int64_t rows,
-                                                            std::int64_t n) {
+template <typename R, typename T>
+inline __attribute__((always_inline)) void weights_backward(R, T* d, const T* w, const T* kept, T scale,
+                                                            std::int64_t rows, std::int64_t n) {
+  using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t r = 0; r < rows; ++r, d += n, w += n, kept += kept == nullptr ? 0 : n) {
     const auto given = [=](auto at) __attribute__((always_inline)) {
       return kept == nullptr ? at(d) : at(d) * at(kept);
     };
-    const T along = simd::sum_over<T>(
+    const T along = simd::sum_over<V>(
         n, [=](auto at) __attribute__((always_inline)) { return given(at) * at(w); });
-    simd::for_each_stretch<T>(
+    simd::for_each_stretch<V>(
         n, [=](auto at) __attribute__((always_inline)) { at.store(d, at(w) * (given(at) - along) * scale); });
   }
 }
@@ -93,32 +94,32 @@ inline __attribute__((always_inline)) void weights_backward(T* d, const T* w, co
 }  // namespace
 
 void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
-  simd::multiversion([&] { forward(x, y, rows, n, log); });
+  simd::multiversion([&](auto r) { forward(r, x, y, rows, n, log); });
 }
 void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
-  simd::multiversion([&] { forward(x, y, rows, n, log); });
+  simd::multiversion([&](auto r) { forward(r, x, y, rows, n, log); });
 }
 void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n, bool log,
                            bool add) {
-  simd::multiversion([&] { backward(dy, y, dx, rows, n, log, add); });
+  simd::multiversion([&](auto r) { backward(r, dy, y, dx, rows, n, log, add); });
 }
 void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n, bool log,
                            bool add) {
-  simd::multiversion([&] { backward(dy, y, dx, rows, n, log, add); });
+  simd::multiversion([&](auto r) { backward(r, dy, y, dx, rows, n, log, add); });
 }
 void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask) {
-  simd::multiversion([&] { weights(scores, rows, n, mask); });
+  simd::multiversion([&](auto r) { weights(r, scores, rows, n, mask); });
 }
 void attention_weights(double* scores, std::int64_t rows, std::int64_t n, const ScoreMask<double>& mask) {
-  simd::multiversion([&] { weights(scores, rows, n, mask); });
+  simd::multiversion([&](auto r) { weights(r, scores, rows, n, mask); });
 }
 void attention_weights_backward(float* d, const float* w, const float* kept, float scale, std::int64_t rows,
                                 std::int64_t n) {
-  simd::multiversion([&] { weights_backward(d, w, kept, scale, rows, n); });
+  simd::multiversion([&](auto r) { weights_backward(r, d, w, kept, scale, rows, n); });
 }
 void attention_weights_backward(double* d, const double* w, const double* kept, double scale, std::int64_t rows,
                                 std::int64_t n) {
-  simd::multiversion([&] { weights_backward(d, w, kept, scale, rows, n); });
+  simd::multiversion([&](auto r) { weights_backward(r, d, w, kept, scale, rows, n); });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -12,7 +12,7 @@ struct AdamRule {
   struct Numbers {
     V shrink, decay;
     V rest1, beta2, rest2;  // 1 - beta1, beta2, 1 - beta2
-    V eps, size, root;      // size: lr / (1 - beta1^t); root: sqrt(1 - beta2^t)
+    V eps, size, unroot;    // size: lr / (1 - beta1^t); unroot: 1 / sqrt(1 - beta2^t), as divisions are slow
   };
 
   template <typename V, typename Each>
@@ -24,7 +24,7 @@ struct AdamRule {
             each([](const SlotStep& s) { return 1 - s.hyper.beta2; }),
             each([](const SlotStep& s) { return s.hyper.eps; }),
             each([](const SlotStep& s) { return s.hyper.lr / bias_correction(s.hyper.beta1, s.step); }),
-            each([](const SlotStep& s) { return std::sqrt(bias_correction(s.hyper.beta2, s.step)); })};
+            each([](const SlotStep& s) { return 1 / std::sqrt(bias_correction(s.hyper.beta2, s.step)); })};
   }
 
   template <int, typename V>
@@ -32,7 +32,7 @@ struct AdamRule {
     const V d = fma(k.decay, weight, gradient);
     first = lerp(first, d, k.rest1);
     second = fma(k.rest2 * d, d, second * k.beta2);
-    weight = weight * k.shrink + -k.size * first / (sqrt(second) / k.root + k.eps);
+    weight = weight * k.shrink + -k.size * first / fma(sqrt(second), k.unroot, k.eps);
   }
 };
 

@@ -1,0 +1,126 @@
+// Kernels that cpu_test's graphs reach in few shapes: products of matrices and transpositions, in float and double.
+// instruction_sets.txt runs this program under each.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "fusion/cpu/kernels/gemm.hpp"
+#include "fusion/cpu/kernels/pack.hpp"
+#include "fusion/cpu/kernels/xsmm.hpp"
+
+namespace hfta::fusion::cpu {
+namespace {
+
+constexpr double kUntouched = 99;
+
+template <typename T>
+std::vector<T> waves(std::int64_t n, double step) {
+  std::vector<T> values(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(std::sin(step * static_cast<double>(i)));
+  return values;
+}
+
+Product product(std::int64_t m, std::int64_t n, std::int64_t k, bool a_transposed, bool b_transposed, bool add) {
+  constexpr std::int64_t kGap = 3;
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .lda = (a_transposed ? m : k) + kGap,
+          .ldb = (b_transposed ? k : n) + kGap,
+          .ldc = n + kGap,
+          .a_transposed = a_transposed,
+          .b_transposed = b_transposed,
+          .add = add};
+}
+
+// The largest error, of elements that are to be C plus one, which `done` adds; infinite where others were written to.
+template <typename T>
+double error_of(const Product& p) {
+  const auto a = waves<T>((p.a_transposed ? p.k : p.m) * p.lda, 0.7);
+  const auto b = waves<T>((p.b_transposed ? p.n : p.k) * p.ldb, 0.3);
+  std::vector<T> c(static_cast<std::size_t>(p.m * p.ldc), static_cast<T>(kUntouched));
+  const Gemm<T> gemm(p);
+  std::vector<T> scratch(static_cast<std::size_t>(gemm.scratch()) + 1, static_cast<T>(kUntouched));
+  gemm(a.data(), b.data(), c.data(), scratch.data(),
+       [&](T* corner, std::int64_t ld, std::int64_t, std::int64_t rows, std::int64_t columns) {
+         for (std::int64_t i = 0; i < rows; ++i) {
+           for (std::int64_t j = 0; j < columns; ++j) corner[i * ld + j] += 1;
+         }
+       });
+  double off = scratch.back() == static_cast<T>(kUntouched) ? 0 : INFINITY;
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.ldc; ++j) {
+      double wanted = kUntouched;
+      if (j < p.n) {
+        wanted = (p.add ? kUntouched : 0) + 1;
+        for (std::int64_t k = 0; k < p.k; ++k) {
+          wanted += static_cast<double>(a[static_cast<std::size_t>(p.a_transposed ? k * p.lda + i : i * p.lda + k)]) *
+                    static_cast<double>(b[static_cast<std::size_t>(p.b_transposed ? j * p.ldb + k : k * p.ldb + j)]);
+        }
+      }
+      off = std::max(off, std::abs(static_cast<double>(c[static_cast<std::size_t>(i * p.ldc + j)]) - wanted));
+    }
+  }
+  return off;
+}
+
+template <typename T>
+void check_transpose(std::int64_t rows, std::int64_t columns) {
+  const std::int64_t ld = columns + 2, ldt = rows + 5;
+  const auto from = waves<T>(rows * ld, 0.9);
+  std::vector<T> to(static_cast<std::size_t>(columns * ldt), static_cast<T>(kUntouched));
+  transpose(from.data(), ld, rows, columns, to.data(), ldt);
+  bool right = true;
+  for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t r = 0; r < ldt; ++r) {
+      const T wanted = r < rows ? from[static_cast<std::size_t>(r * ld + c)] : static_cast<T>(kUntouched);
+      right = right && to[static_cast<std::size_t>(c * ldt + r)] == wanted;
+    }
+  }
+  CAPTURE(rows, columns, sizeof(T));
+  CHECK(right);
+}
+
+}  // namespace
+
+TEST_CASE("products of matrices of all kinds of shapes") {
+  for (const std::int64_t m : {1, 10, 64, 70, 260}) {
+    for (const std::int64_t n : {1, 7, 8, 10, 64, 67, 130}) {
+      for (const std::int64_t k : {1, 9, 64, 500}) {
+        for (int kind = 0; kind < 8; ++kind) {
+          const Product p = product(m, n, k, (kind & 1) != 0, (kind & 2) != 0, (kind & 4) != 0);
+          CAPTURE(m, n, k, p.a_transposed, p.b_transposed, p.add);
+          const double most = kUntouched + static_cast<double>(k);  // that a sum may come to on its way
+          CHECK(error_of<float>(p) < 16 * most * std::numeric_limits<float>::epsilon());
+          CHECK(error_of<double>(p) < 16 * most * std::numeric_limits<double>::epsilon());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("transpositions") {
+  for (const std::int64_t rows : {1, 7, 8, 9, 16, 33}) {
+    for (const std::int64_t columns : {1, 7, 8, 15, 24, 40}) {
+      check_transpose<float>(rows, columns);
+      check_transpose<double>(rows, columns);
+    }
+  }
+}
+
+TEST_CASE("LIBXSMM makes kernels of no wider instructions than HFTA_INSTRUCTION_SET names") {
+  const char* const text = std::getenv("HFTA_INSTRUCTION_SET");
+  const std::string limit = text == nullptr ? "" : text, target = xsmm_target();
+  CAPTURE(limit, target);
+  CHECK_FALSE(target.empty());
+  const bool avx512 = target == "knl" || target == "knm" || target == "skx" || target == "clx" || target == "cpx";
+  if (limit == "x86-64" || limit == "x86-64-v3") CHECK_FALSE(avx512);
+  if (limit == "x86-64") CHECK(target != "hsw");
+  if (limit == "x86-64-v4" && avx512) CHECK(target == "skx");
+}
+
+}  // namespace hfta::fusion::cpu
