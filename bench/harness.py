@@ -20,7 +20,7 @@ from typing import Any
 
 import isa
 from check import beyond, check
-from peers import ROOT, SHORT, Contestant, Failed, Race, Server, chosen, contestants, mps
+from peers import RACED, ROOT, SHORT, Contestant, Failed, Race, Server, chosen, contestants, mps
 
 WORK = ROOT / "build" / "bench"
 DEFAULT_WIDTHS = {"W3": "1,4,8", "W4": "1,4,8"}
@@ -249,7 +249,7 @@ def commit() -> str:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
-    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="by name; bench/workloads.py has them")
+    parser.add_argument("--workloads", default="W1,W2,W3,W4,W5", help="by name; bench/workloads.py has them, and zoo those of bench/model_zoo.py")
     parser.add_argument("--peers", default="", help="families (torch, vmap, ours, ...) or full names (jax:scan)")
     parser.add_argument("--widths", default="", help="1,4,8,16,32 by default, 1,4,8 for W3 and W4")
     parser.add_argument("--threads", type=int, default=1, help="cores; on a GPU chunks of ours that run side by side")
@@ -282,6 +282,19 @@ def parsed() -> argparse.Namespace:
     return args
 
 
+def names_of(words: str) -> list[str]:
+    """Workloads by name, `zoo` being all of model_zoo.py."""
+    names: list[str] = []
+    for word in words.split(","):
+        if word == "zoo":
+            import model_zoo
+
+            names += model_zoo.ALL
+        else:
+            names.append(word)
+    return names
+
+
 def settings(args: argparse.Namespace) -> dict[str, str]:
     """As they were asked for, without where things lie on this machine."""
     return {k: str(v) for k, v in vars(args).items() if not isinstance(v, Path) and k != "deadline"}
@@ -308,8 +321,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # peers are told to quit
     args = parsed()
     args.output.parent.mkdir(parents=True, exist_ok=True)
-    plan = {workload: [int(w) for w in (args.widths or DEFAULT_WIDTHS.get(workload, "1,4,8,16,32")).split(",")]
-            for workload in args.workloads.split(",")}
+    plan = {workload: [int(w) for w in (args.widths or DEFAULT_WIDTHS.get(workload, "1,4,8,16,32" if workload in RACED else "4")).split(",")]
+            for workload in names_of(args.workloads)}
     results = before(args, plan)
     results["runs"].append({
         "machine": machine() | (gpu() if args.device != "cpu" else {}), "commit": commit(),
