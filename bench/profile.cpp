@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "fusion/compiled/torch_library.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
 #include "fusion/cpu/kernels/xsmm.hpp"
@@ -87,7 +88,9 @@ double operations(const Info& info) {
 class Step {
  public:
   Step(const SpecializedGraph& reading, const Recipe& recipe, const DeviceData& data, std::int64_t batch)
-      : plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch)), kind_(recipe.optimizer) {
+      : library_(torch_library()),
+        plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch, library_.get())),
+        kind_(recipe.optimizer) {
     const std::span<std::byte*> buffers = arena_.bind(plan_);
     for (std::size_t i = 0; i < plan_.weights.size(); ++i) {
       const cpu::Tensor& weight = plan_.weights[i];
@@ -116,7 +119,7 @@ class Step {
 
   /// Each kernel's time, and behind them the optimizer's.
   void run(std::vector<std::vector<double>>& times) {
-    const cpu::Run run{arena_.bind(plan_), hypers_, {}};
+    const cpu::Run run{arena_.bind(plan_), hypers_, {}, arena_.kept()};
     auto last = Clock::now();
     for (std::size_t k = 0; k <= plan_.kernels.size(); ++k) {
       if (k < plan_.kernels.size()) {
@@ -152,6 +155,7 @@ class Step {
     rows_.push_back(row);
   }
 
+  std::unique_ptr<const cpu::Library> library_;
   cpu::CompiledGraph plan_;
   OptimizerKind kind_;
   cpu::Arena arena_;

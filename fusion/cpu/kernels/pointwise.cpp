@@ -59,6 +59,8 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
       return visit([](T x) { return std::sqrt(x); });
     case Unary::kSquare:
       return visit([](T x) { return x * x; });
+    case Unary::kCube:
+      return visit([](T x) { return x * x * x; });
     case Unary::kLog:
       return visit([](T x) { return std::log(x); });
     case Unary::kAbs:
@@ -126,6 +128,8 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
       return visit([](T, T y) { return T(0.5) / y; });
     case Unary::kSquare:
       return visit([](T x, T) { return x + x; });
+    case Unary::kCube:
+      return visit([](T x, T) { return T{3} * x * x; });
     case Unary::kLog:
       return visit([](T x, T) { return T{1} / x; });
     case Unary::kAbs:

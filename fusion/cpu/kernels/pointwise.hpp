@@ -19,6 +19,7 @@ enum class Unary {
   kShift,
   kSqrt,
   kSquare,
+  kCube,
   kLog,
   kAbs,
   kReciprocal,

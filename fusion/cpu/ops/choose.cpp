@@ -140,16 +140,24 @@ void negate(LoweringContext& site) {
                          [](std::int64_t a, std::int64_t) -> std::int64_t { return a == 0 ? 1 : 0; }}));
 }
 
-// Schema: input, dtype, ...
-void to_dtype(LoweringContext& site) {
+void convert(LoweringContext& site, DType dtype) {
   const Tensor x = site.tensor(0);
-  const auto* dtype = std::get_if<DType>(&site.node().args.at(1));
-  if (dtype == nullptr || *dtype == x.dtype) return site.bind(x);
-  if (is_floating(*dtype) && *dtype != site.b.dtype()) site.fail("another dtype than the model's");
+  if (dtype == x.dtype) return site.bind(x);
+  if (is_floating(dtype) && dtype != site.b.dtype()) site.fail("another dtype than the model's");
   if (site.b.wants_gradient(x)) site.fail("it turns what has a gradient into something else");
-  site.bind(elementwise(site, *dtype, x, x,
+  site.bind(elementwise(site, dtype, x, x,
                         {[](double a, double) { return a; }, [](std::int64_t a, std::int64_t) { return a; }}));
 }
+
+// Schema: input, and at kAt the dtype, which may be None; a device besides is always the array's.
+template <std::size_t kAt>
+void to_dtype(LoweringContext& site) {
+  const auto* dtype = std::get_if<DType>(&site.node().args.at(kAt));
+  convert(site, dtype == nullptr ? site.tensor(0).dtype : *dtype);
+}
+
+// Schema: input, other, ...
+void to_other(LoweringContext& site) { convert(site, site.tensor(1).dtype); }
 
 }  // namespace
 
@@ -160,7 +168,11 @@ std::vector<NamedCompiler> choose_ops() {
                                     {"aten::triu", triangle<false>},
                                     {"aten::logical_not", negate},
                                     {"aten::bitwise_not", negate},
-                                    {"aten::to.dtype", to_dtype}};
+                                    {"aten::to.dtype", to_dtype<1>},
+                                    {"aten::to.dtype_layout", to_dtype<1>},
+                                    {"aten::to.device", to_dtype<2>},
+                                    {"aten::to.other", to_other},
+                                    {"aten::type_as", to_other}};
   const auto relation = [&](const std::string& name, Compile compile) {
     for (const char* overload : {".Scalar", ".Tensor"}) ops.push_back({"aten::" + name + overload, compile});
   };

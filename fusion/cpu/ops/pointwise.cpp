@@ -80,6 +80,9 @@ void negate(LoweringContext& site) {
 void power(LoweringContext& site) {
   const bool known = !site.hyper(1);
   if (known && site.number(1) == 2) return plain<Unary::kSquare>(site);
+  if (known && site.number(1) == 3) return plain<Unary::kCube>(site);
+  if (known && site.number(1) == -1) return plain<Unary::kReciprocal>(site);
+  if (known && site.number(1) == -0.5) return plain<Unary::kReciprocalSqrt>(site);
   if (known && site.number(1) == 0.5) return plain<Unary::kSqrt>(site);
   with_number<Unary::kPower>(site);
 }

@@ -32,6 +32,8 @@ const std::vector<UnaryCase>& unary_cases() {
       {"aten::reciprocal", {}, [](double x) { return 1 / x; }, true},
       {"aten::pow.Tensor_Scalar", {2.0}, [](double x) { return x * x; }},
       {"aten::pow.Tensor_Scalar", {whole(3)}, [](double x) { return x * x * x; }},
+      {"aten::pow.Tensor_Scalar", {-1.0}, [](double x) { return 1 / x; }, true},
+      {"aten::pow.Tensor_Scalar", {-0.5}, [](double x) { return 1 / std::sqrt(x); }, true},
       {"aten::pow.Tensor_Scalar", {1.5}, [](double x) { return std::pow(x, 1.5); }, true},
       {"aten::pow.Tensor_Scalar", {0.5}, [](double x) { return std::sqrt(x); }, true},
       {"aten::softplus", {2.0, 20.0}, [](double x) { return softplus(2 * x) / 2; }},

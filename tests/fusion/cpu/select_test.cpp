@@ -210,6 +210,35 @@ TEST_CASE("unbind and stack") {
   check_gradients(small);
 }
 
+TEST_CASE("a change of dtype, in all its forms, is none where the dtype stays, and counts become numbers") {
+  const Arg none = std::monostate{};
+  const Arg cpu = ArrayDevice{};
+  for (const auto& [op, rest] : std::vector<std::pair<std::string, std::vector<Arg>>>{
+           {"aten::to.dtype", {DType::kFloat64, false, false, none}},
+           {"aten::to.dtype", {none, false, false, none}},
+           {"aten::to.dtype_layout", {DType::kFloat64, none, cpu, none, false, false, none}},
+           {"aten::to.device", {cpu, DType::kFloat64, false, false, none}},
+           {"aten::to.other", {}},
+           {"aten::type_as", {}}}) {
+    CAPTURE(op);
+    const bool stays = !rest.empty() && std::holds_alternative<std::monostate>(rest[0]);
+    for (const bool counts : {false, true}) {
+      if (counts && stays) continue;
+      SmallGraph small;
+      const ValueId x = small.weight("x", {2, 3});
+      const ValueId from = counts ? small.constant("n", {2, 3}, DType::kInt64, {3, -1, 0, 7, 2, 5}) : x;
+      std::vector<Arg> args = {from};
+      args.insert(args.end(), rest.begin(), rest.end());
+      if (rest.empty()) args.emplace_back(x);
+      const ValueId y = small.call(op, args);
+      small.call("aten::mul.Tensor", {x, y});
+      const Outcome outcome = run_training(small);
+      CHECK(outcome.output[3] == Approx(small.weights[0][3] * (counts ? 7 : small.weights[0][3])));
+      check_gradients(small);
+    }
+  }
+}
+
 TEST_CASE("an op that overwrites what nobody else reads is as good as the plain one") {
   SmallGraph small;
   const ValueId x = small.weight("x", {3, 4});
