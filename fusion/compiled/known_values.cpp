@@ -44,7 +44,7 @@ class TorchValues final : public cpu::KnownValues {
       }
       return true;
     } catch (const c10::Error& error) {
-      if (fault_of(error) != TorchFault::kCall) throw;
+      if (fault_of(error) == TorchFault::kDevice) throw;
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kConfig) throw;
     }

@@ -44,6 +44,14 @@ cpu::Part::Output description_of(const at::Tensor& result) {
   return {result.sizes().vec(), dense ? result.strides().vec() : cpu::row_major(result.sizes().vec()), *dtype, {}};
 }
 
+std::vector<at::Tensor> examples_of(const cpu::PartGraph& part, int index) {
+  std::vector<at::Tensor> inputs;
+  for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+    inputs.push_back(example_of(part.inputs[i], part.known[i], index));
+  }
+  return inputs;
+}
+
 std::vector<double> hypers_of(const Graph& graph) {
   std::vector<double> values;
   for (const Hyper& hyper : graph.hypers) values.push_back(hyper.value);
@@ -59,19 +67,16 @@ Lowering of_one_slot() {
 class TorchPart final : public cpu::Part {
  public:
   TorchPart(const cpu::PartGraph& part, bool training)
-      : training_(training),
+      : records_(training),
         program_({part.graph, part.index}, std::vector<bool>(part.graph.weights.size(), true), of_one_slot(),
                  at::kCPU) {
     for (const Weight& weight : part.graph.weights) wanted_.push_back(training && weight.trained);
     shared_ = program_.share({}, std::vector<at::Tensor>(wanted_.size()));
     const std::vector<double> hypers = hypers_of(part.graph);
-    for (const int index : {0, 1}) {
-      std::vector<at::Tensor> inputs;
-      for (std::size_t i = 0; i < part.inputs.size(); ++i) {
-        inputs.push_back(example_of(part.inputs[i], part.known[i], index));
-      }
-      try_with(std::move(inputs), hypers);
-    }
+    outputs_ = outputs_for(examples_of(part, 0), hypers);
+    check_sizes(part, hypers);
+    records_ =
+        std::any_of(outputs_.begin(), outputs_.end(), [](const Output& output) { return output.has_gradient(); });
   }
 
   [[nodiscard]] const std::vector<Output>& outputs() const override { return outputs_; }
@@ -92,7 +97,7 @@ class TorchPart final : public cpu::Part {
       view_of(outputs[o], run.buffers).copy_(result);
     }
     kept.reset();
-    if (training_) kept = std::move(recorded);
+    if (records_) kept = std::move(recorded);
   }
 
   void backward(const cpu::Run& run, std::span<const Gradient> outputs, std::span<const Gradient> inputs,
@@ -132,7 +137,7 @@ class TorchPart final : public cpu::Part {
 
   std::vector<at::Tensor> results(std::vector<at::Tensor>& inputs, const SlotRandom& random,
                                   std::span<const double> hypers) const {
-    const at::AutoGradMode record(training_);
+    const at::AutoGradMode record(records_);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (wanted_[i]) inputs[i].requires_grad_(true);
     }
@@ -145,7 +150,7 @@ class TorchPart final : public cpu::Part {
   // By input: whether autograd goes there from the result.
   std::vector<bool> reached_from(const at::Tensor& result, const std::vector<at::Tensor>& inputs) const {
     std::vector<bool> reached(inputs.size(), false);
-    if (!training_ || !result.requires_grad()) return reached;
+    if (!records_ || !result.requires_grad()) return reached;
     std::vector<at::Tensor> asked;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (wanted_[i]) asked.push_back(inputs[i]);
@@ -157,21 +162,30 @@ class TorchPart final : public cpu::Part {
     return reached;
   }
 
-  // Learns what the outputs are, or that they are what they were for other data.
-  void try_with(std::vector<at::Tensor> inputs, std::span<const double> hypers) {
+  [[nodiscard]] std::vector<Output> outputs_for(std::vector<at::Tensor> inputs, std::span<const double> hypers) const {
     std::vector<Output> outputs;
     for (const at::Tensor& result : results(inputs, SlotRandom{}, hypers)) {
       outputs.push_back(description_of(result));
       outputs.back().reaches = reached_from(result, inputs);
     }
-    for (std::size_t o = 0; o < outputs_.size(); ++o) {
-      if (outputs[o].sizes == outputs_[o].sizes) continue;
-      throw Error(ErrorKind::kConfig, "the sizes of its result depend on the data");
-    }
-    outputs_ = std::move(outputs);
+    return outputs;
   }
 
-  bool training_;
+  // With other indices and masks; where there are no such, forward() will see.
+  void check_sizes(const cpu::PartGraph& part, std::span<const double> hypers) const {
+    std::vector<Output> others;
+    try {
+      others = outputs_for(examples_of(part, 1), hypers);
+    } catch (const Error&) {
+      return;
+    }
+    for (std::size_t o = 0; o < outputs_.size(); ++o) {
+      if (others[o].sizes == outputs_[o].sizes) continue;
+      throw Error(ErrorKind::kConfig, "the sizes of its result depend on the data");
+    }
+  }
+
+  bool records_;  ///< What backward() needs.
   Program program_;
   ValueEnv shared_;
   std::vector<bool> wanted_;  ///< By input: a gradient.
@@ -184,7 +198,7 @@ class TorchLibrary final : public cpu::Library {
     try {
       return std::make_unique<const TorchPart>(part, training);
     } catch (const c10::Error& error) {
-      if (fault_of(error) != TorchFault::kCall) throw;
+      if (fault_of(error) == TorchFault::kDevice) throw;
       throw Error(ErrorKind::kConfig, first_line(error));
     }
   }

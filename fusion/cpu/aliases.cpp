@@ -37,6 +37,19 @@ class Sets {
   std::vector<ValueId> leader_;
 };
 
+// What nodes before `end` do.
+Sets sets_of(const Graph& graph, std::size_t end) {
+  Sets sets(graph.values.size());
+  for (std::size_t i = 0; i < end; ++i) {
+    for (const ValueId from : sources_of(graph.nodes[i])) {
+      for (const ValueId output : graph.nodes[i].outputs) {
+        if (output != kNoValue) sets.join(from, output);
+      }
+    }
+  }
+  return sets;
+}
+
 }  // namespace
 
 bool overwrites(const std::string& op) {
@@ -51,15 +64,15 @@ bool may_share(const std::string& op) {
   return traits->kind == OpClass::kView || converts || traits->draws == Draws::kNoise;  // of rate 0: the identity
 }
 
+std::vector<ValueId> memory_of(const Graph& graph) {
+  const Sets sets = sets_of(graph, graph.nodes.size());
+  std::vector<ValueId> memory;
+  for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v) memory.push_back(sets.leader(v));
+  return memory;
+}
+
 std::set<ValueId> sharing_memory(const Graph& graph, ValueId id, std::size_t end) {
-  Sets sets(graph.values.size());
-  for (std::size_t i = 0; i < end; ++i) {
-    for (const ValueId from : sources_of(graph.nodes[i])) {
-      for (const ValueId output : graph.nodes[i].outputs) {
-        if (output != kNoValue) sets.join(from, output);
-      }
-    }
-  }
+  const Sets sets = sets_of(graph, end);
   std::set<ValueId> out;
   for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v) {
     if (sets.leader(v) == sets.leader(id)) out.insert(v);

@@ -16,6 +16,8 @@ namespace hfta::fusion::cpu {
 /// overwritten, its compiler takes the same memory.
 [[nodiscard]] bool may_share(const std::string& op);
 
+/// By value: one value of all those that may share memory with it, the same for each of them.
+[[nodiscard]] std::vector<ValueId> memory_of(const Graph& graph);
 /// The values that may share memory with `id` through the nodes before `end`.
 [[nodiscard]] std::set<ValueId> sharing_memory(const Graph& graph, ValueId id, std::size_t end);
 

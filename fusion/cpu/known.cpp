@@ -21,18 +21,10 @@ bool is_function(const Node& node) {
   return traits != nullptr && traits->draws == Draws::kNothing && traits->statistics.mean.empty() && !takes_hyper(node);
 }
 
-// Values that some call writes: in place, or as statistics of batches.
-std::set<ValueId> written_values(const Graph& graph) {
-  std::set<ValueId> written;
-  for (const Node& node : graph.nodes) {
-    const OpTraits* traits = op_traits(node.op);
-    if (traits == nullptr) continue;
-    const std::vector<ValueId> read = inputs_of(node);
-    if (!traits->statistics.mean.empty()) written.insert(read.begin(), read.end());
-    const auto* to = node.args.empty() ? nullptr : std::get_if<ValueId>(&node.args[0]);
-    if (traits->in_place && to != nullptr) written.merge(sharing_memory(graph, *to, graph.nodes.size()));
-  }
-  return written;
+// What a call writes in place; kNoValue: nothing.
+ValueId overwritten_by(const Node& node) {
+  const auto* to = overwrites(node.op) && !node.args.empty() ? std::get_if<ValueId>(&node.args[0]) : nullptr;
+  return to == nullptr ? kNoValue : *to;
 }
 
 class Analysis {
@@ -40,6 +32,7 @@ class Analysis {
   Analysis(const Graph& graph, const std::set<std::size_t>& excluded)
       : graph_(graph),
         excluded_(excluded),
+        memory_(memory_of(graph)),
         constant_(constant_weights(graph)),
         known_(graph.values.size()),
         calls_(graph.nodes.size()) {}
@@ -80,28 +73,26 @@ class Analysis {
 
   // The makers of what unknown calls write into are not known either. Returns whether there were such.
   bool withdraw_overwritten() {
-    bool any = false;
+    std::set<ValueId> written;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const Node& node = graph_.nodes[i];
-      if (calls_[i] || !overwrites(node.op) || node.args.empty()) continue;
-      const auto* to = std::get_if<ValueId>(&node.args[0]);
-      if (to == nullptr) continue;
-      const std::set<ValueId> written = sharing_memory(graph_, *to, graph_.nodes.size());
-      for (std::size_t k = 0; k < graph_.nodes.size(); ++k) {
-        const std::vector<ValueId>& made = graph_.nodes[k].outputs;
-        if (!calls_[k] || std::none_of(made.begin(), made.end(), [&](ValueId id) { return written.contains(id); }))
-          continue;
-        excluded_.insert(k);
-        any = true;
+      const ValueId to = calls_[i] ? kNoValue : overwritten_by(graph_.nodes[i]);
+      if (to != kNoValue) written.insert(memory_[static_cast<std::size_t>(to)]);
+    }
+    const std::size_t before = excluded_.size();
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      for (const ValueId id : graph_.nodes[i].outputs) {
+        const bool lost = calls_[i] && id != kNoValue && written.contains(memory_[static_cast<std::size_t>(id)]);
+        if (lost) excluded_.insert(i);
       }
     }
-    return any;
+    return excluded_.size() > before;
   }
 
   const Graph& graph_;
   std::set<std::size_t> excluded_;
-  std::vector<bool> constant_;  ///< By weight.
-  std::vector<bool> known_;     ///< By value.
+  std::vector<ValueId> memory_;  ///< By value.
+  std::vector<bool> constant_;   ///< By weight.
+  std::vector<bool> known_;      ///< By value.
   std::vector<bool> calls_;
 };
 
@@ -115,11 +106,20 @@ bool reads_shape_only(const Node& node) {
 }
 
 std::vector<bool> constant_weights(const Graph& graph) {
-  const std::set<ValueId> written = written_values(graph);
+  const std::vector<ValueId> memory = memory_of(graph);
+  std::set<ValueId> written;  // memory: in place, or as statistics of batches
+  for (const Node& node : graph.nodes) {
+    const ValueId to = overwritten_by(node);
+    if (to != kNoValue) written.insert(memory[static_cast<std::size_t>(to)]);
+    const OpTraits* traits = op_traits(node.op);
+    if (traits == nullptr || traits->statistics.mean.empty()) continue;
+    for (const ValueId id : inputs_of(node)) written.insert(memory[static_cast<std::size_t>(id)]);
+  }
   std::vector<bool> constant;
   for (const Weight& weight : graph.weights) {
     const bool stored = weight.stored != nullptr && weight.init.kind == Init::Kind::kStored && !weight.pairs;
-    constant.push_back(stored && !weight.trained && !weight.per_slot && !written.contains(weight.value) &&
+    constant.push_back(stored && !weight.trained && !weight.per_slot &&
+                       !written.contains(memory[static_cast<std::size_t>(weight.value)]) &&
                        static_cast<std::int64_t>(weight.stored->bytes.size()) <= kMostKnownBytes);
   }
   return constant;

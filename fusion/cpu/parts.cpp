@@ -36,8 +36,8 @@ bool reached_from(const Part& part, const std::vector<Part::Gradient>& given, st
 }
 
 // Emits the part's forward and, where a gradient is wanted, its backward.
-void emit_kernels(Builder& b, std::shared_ptr<const Part> part, std::size_t place, const std::vector<Tensor>& inputs,
-                  const std::vector<Tensor>& outputs) {
+void emit_kernels(Builder& b, const std::shared_ptr<const Part>& part, std::size_t place,
+                  const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
   std::vector<Tensor> touched = inputs, with_gradient;
   touched.insert(touched.end(), outputs.begin(), outputs.end());
   b.emit(touched, [=](const Run& run) { part->forward(run, inputs, outputs, run.kept[place]); });

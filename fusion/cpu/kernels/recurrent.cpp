@@ -65,12 +65,13 @@ inline __attribute__((always_inline)) void step_typed(Cell cell, const CellStep<
   }
 }
 
-// One row of each.
+// One row of each that the cell has.
 template <typename T>
 struct Row {
-  std::int64_t h;
-  const T *gates, *hidden, *h_before, *h_after, *c_before, *c_after, *dh, *dc;
-  T *dgates, *dhidden, *dh_before, *dc_before;
+  std::int64_t h = 0;
+  const T *gates = nullptr, *hidden = nullptr, *h_before = nullptr, *c_before = nullptr, *c_after = nullptr;
+  const T *dh = nullptr, *dc = nullptr;
+  T *dgates = nullptr, *dhidden = nullptr, *dh_before = nullptr, *dc_before = nullptr;
 };
 
 template <typename T>
@@ -114,32 +115,35 @@ inline __attribute__((always_inline)) void back_typed(Cell cell, const CellGradi
   const CellStep<T>& s = g.step;
   const std::int64_t h = s.h, width = gates_of(cell) * h;
   for (std::int64_t r = 0; r < s.n; ++r) {
-    const auto of = [](auto* rows, std::int64_t at) { return rows == nullptr ? rows : rows + at; };
-    const Row<T> row{h,
-                     s.gates + r * width,
-                     of(s.hidden, r * width),
-                     s.h_before + r * h,
-                     s.h_after + r * h,
-                     of(s.c_before, r * h),
-                     of(s.c_after, r * h),
-                     g.dh + r * h,
-                     of(g.dc, r * h),
-                     g.dgates + r * width,
-                     of(g.dhidden, r * width),
-                     of(g.dh_before, r * h),
-                     of(g.dc_before, r * h)};
+    const std::int64_t state = r * h, sums = r * width;
+    const T *const dh = g.dh + state, *const h_after = s.h_after + state;
+    T* const dgates = g.dgates + sums;
     switch (cell) {
       case Cell::kLstm:
-        lstm_row_back(row);
+        lstm_row_back(Row<T>{.h = h,
+                             .gates = s.gates + sums,
+                             .c_before = s.c_before + state,
+                             .c_after = s.c_after + state,
+                             .dh = dh,
+                             .dc = g.dc + state,
+                             .dgates = dgates,
+                             .dc_before = g.dc_before + state});
         break;
       case Cell::kGru:
-        gru_row_back(row);
+        gru_row_back(Row<T>{.h = h,
+                            .gates = s.gates + sums,
+                            .hidden = s.hidden + sums,
+                            .h_before = s.h_before + state,
+                            .dh = dh,
+                            .dgates = dgates,
+                            .dhidden = g.dhidden + sums,
+                            .dh_before = g.dh_before + state});
         break;
       case Cell::kTanh:
-        for (std::int64_t j = 0; j < h; ++j) row.dgates[j] = row.dh[j] * (T{1} - row.h_after[j] * row.h_after[j]);
+        for (std::int64_t j = 0; j < h; ++j) dgates[j] = dh[j] * (T{1} - h_after[j] * h_after[j]);
         break;
       case Cell::kRelu:
-        for (std::int64_t j = 0; j < h; ++j) row.dgates[j] = row.h_after[j] > T{0} ? row.dh[j] : T{0};
+        for (std::int64_t j = 0; j < h; ++j) dgates[j] = h_after[j] > T{0} ? dh[j] : T{0};
         break;
     }
   }

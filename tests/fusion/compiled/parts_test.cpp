@@ -90,6 +90,21 @@ TEST_CASE("a mask is computed beforehand, also where it is written in place") {
   CHECK(found.by_torch.empty());
 }
 
+TEST_CASE("an index that can only be 0 is no obstacle") {
+  Between between;
+  const ValueId x = between.last();
+  const auto whole = [](std::int64_t i) { return Arg(i); };
+  const ValueId column = between.call("aten::slice.Tensor", {x, whole(1), whole(0), whole(1), whole(1)});
+  const ValueId first = between.call("aten::argmax", {column, whole(1), true});
+  const ValueId index = between.call("aten::view", {first, Ints{-1, 1}});  // between two parts
+  const ValueId picked = between.call("aten::gather", {column, whole(1), index, false});
+  between.call("aten::add.Tensor", {x, picked, whole(1)});
+  const Model model = between.finish();
+  const Compilation found = compilation_of(model.graph, model.recipe);
+  CHECK(found.why_not.empty());
+  CHECK(found.by_torch == Ops{"aten::argmax", "aten::gather"});
+}
+
 TEST_CASE("sizes that depend on the data are refused, naming the op and its place") {
   Between between;
   const ValueId x = between.last();
