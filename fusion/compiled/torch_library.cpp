@@ -125,7 +125,7 @@ class TorchPart final : public cpu::Part {
   }
 
  private:
-  static void put(const at::Tensor& gradient, at::Tensor to, bool add) {
+  static void put(const at::Tensor& gradient, const at::Tensor& to, bool add) {
     if (!gradient.defined()) {
       if (!add) to.zero_();
     } else if (add) {

@@ -66,8 +66,8 @@ bool may_share(const std::string& op) {
 
 std::vector<ValueId> memory_of(const Graph& graph) {
   const Sets sets = sets_of(graph, graph.nodes.size());
-  std::vector<ValueId> memory;
-  for (ValueId v = 0; v < static_cast<ValueId>(graph.values.size()); ++v) memory.push_back(sets.leader(v));
+  std::vector<ValueId> memory(graph.values.size());
+  for (std::size_t v = 0; v < memory.size(); ++v) memory[v] = sets.leader(static_cast<ValueId>(v));
   return memory;
 }
 

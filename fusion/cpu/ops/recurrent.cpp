@@ -84,7 +84,7 @@ Kernel zero_kernel(const Tensor& t) {
 // The gradient of states, which the steps add to; zeros where the loss does not depend on them by itself.
 Tensor gradient_of_states(Builder& b, const Tensor& states) {
   if (const auto given = b.gradient(states)) return *given;
-  const Tensor zeros = b.fresh(states.sizes);
+  Tensor zeros = b.fresh(states.sizes);
   b.emit({zeros}, zero_kernel(zeros));
   return zeros;
 }
