@@ -563,10 +563,12 @@ TEST_CASE("plan --measure shows every way to run and what it takes") {
   const Finished table = place.run({"plan", "digits.yaml", "--measure"});
   CHECK(table.code == 0);
   CHECK_THAT(table.out, Catch::Contains("fake") && Catch::Contains("chosen") && Catch::Contains("2.0000") &&
-                            Catch::Contains("not other: no fake"));
+                            Catch::Contains("not other: no fake") && Catch::Contains("fake: LibTorch runs aten::fake"));
   const json plan = json::parse(place.run({"plan", "digits.yaml", "--measure", "--format", "json"}).out);
   CHECK(plan["partitions"][0]["measured"][0]["samples_per_s"] == 16000);
   CHECK(plan["partitions"][0]["measured"].size() == 2);
+  CHECK(plan["partitions"][0]["measured"][0]["note"] == "LibTorch runs aten::fake");
+  CHECK_FALSE(plan["partitions"][0]["measured"][1].contains("note"));
   CHECK(plan["partitions"][0]["not_measured"] == json{{"other", "no fake"}});
 }
 

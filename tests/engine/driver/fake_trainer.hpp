@@ -53,7 +53,9 @@ class FakeTrainer final : public Trainer {
   [[nodiscard]] std::string partition(const trials::Params& params) const;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override {
-    return {{"fake", 0.001, 16000, true}, {"slower", 0.002, 8000, false}, {"other", 0, 0, false, "no fake"}};
+    return {{"fake", 0.001, 16000, true, "LibTorch runs aten::fake", ""},
+            {"slower", 0.002, 8000, false, "", ""},
+            {"other", 0, 0, false, "", "no fake"}};
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
