@@ -217,9 +217,9 @@ def table(models: dict[str, list[dict]], forms: list[str]) -> str:
              "momentum per slot,", "and followed by three PyTorch runs. Shown is the largest relative difference of a "
              "loss: in float64 with slots one by one,", "together and compiled, and in float32 at the first step; what "
              "rounding alone makes of a loss (PyTorch against PyTorch", "from weights and images one rounding beside, "
-             "in float64), by which differences are judged (`tests/noise_floor.py`); and the ops", "that have no rule of "
-             "their own: they run through LibTorch's batching or slot by slot, and in a compiled model LibTorch runs "
-             "those without a compiler.", "",
+             "in float64), by which differences are judged (`tests/noise_floor.py`); and",
+             "the ops without a rule of their own, which run through LibTorch's batching or slot by slot, and those "
+             "without a", "compiler, which LibTorch runs in a compiled model (\"in parts\").", "",
              f"Each was exported in {len(forms)} ways ({', '.join(forms)} sizes); the largest difference of any is shown." if len(forms) > 1
              else f"Exported with {forms[0]} sizes.", "",
              "Printed by `.venv/bin/python tests/models/models_check.py build/release/tests/models/model_curve --forms "
