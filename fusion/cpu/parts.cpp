@@ -90,7 +90,7 @@ void Parts::give(std::size_t node) {
 }
 
 bool Parts::hand_over(std::size_t node) {
-  if (library_ == nullptr || by_library_.contains(node)) return false;
+  if (library_ == nullptr || by_library_.contains(node) || is_number_op(graph_.nodes[node].op)) return false;
   if (known_[node]) {
     not_known_.insert(node);
   } else {

@@ -139,6 +139,17 @@ TEST_CASE("a call whose arguments have no compiler is given to the library too")
   CHECK_THROWS_WITH(run_training(small), Catch::Contains("the test's library knows no aten::elu"));
 }
 
+TEST_CASE("a number that cannot be computed is no library's") {
+  SmallGraph small = with_library();
+  const ValueId x = small.weight("x", {3, 4});
+  const ValueId zero = small.call("number::sub", {std::int64_t{1}, std::int64_t{1}});
+  small.graph.values[static_cast<std::size_t>(zero)].number = true;
+  const ValueId size = small.call("number::floordiv", {std::int64_t{1}, zero});
+  small.graph.values[static_cast<std::size_t>(size)].number = true;
+  small.call("aten::mul.Scalar", {x, size});
+  CHECK_THROWS_WITH(run_training(small), Catch::Contains("number::floordiv"));
+}
+
 TEST_CASE("what is known beforehand is a constant, of which repeated elements are held once") {
   SmallGraph small = with_library();
   const ValueId x = small.weight("x", {3, 4});
