@@ -1,5 +1,5 @@
 """Prints the table of docs/performance.md over models that this program was not tuned on (model_zoo.py), from results of
-`bench/run --workloads zoo`: .venv-bench/bin/python bench/zoo.py bench/results/zoo-1.json
+`bench/run --workloads zoo`: .venv-bench/bin/python bench/zoo_table.py bench/results/zoo-1.json
 """
 
 import json
