@@ -26,12 +26,16 @@ def main(files: list[str]) -> None:
     for file in files:
         for row in json.loads(Path(file).read_text())["results"]:
             by_model.setdefault(row["workload"], {})[row["peer"]] = row
-    rows = [row_of(name, rows) for name, rows in by_model.items() if "ours" in rows and len(rows) > 1]
+    raced = {name: rows for name, rows in by_model.items() if "ours" in rows and len(rows) > 1}
+    doubtful = [name for name, rows in raced.items() if rows["ours"]["check"]["wrong"]]
+    rows = [row_of(name, rows) for name, rows in raced.items() if name not in doubtful]
     print("| model | best of PyTorch | hfta-tune | times | way | LibTorch runs |\n|---|---|---|---|---|---|")
     print("\n".join(line for _, line in rows))
     ratios = [ratio for ratio, _ in rows]
     print(f"\n{len(rows)} models: median {statistics.median(ratios):.2f}, least {min(ratios):.2f}; "
           f"{sum(ratio >= 1 for ratio in ratios)} at least as fast.")
+    if doubtful:
+        print(f"Left out, because their losses could not be compared: {', '.join(doubtful)}.")
 
 
 if __name__ == "__main__":
