@@ -74,6 +74,13 @@ struct StudyConfig {
   [[nodiscard]] std::string partition(const trials::Params& params) const;
 };
 
+/// "cpu:3" -> 3, the threads of that device; nullopt for any other word.
+[[nodiscard]] std::optional<int> cpu_threads(const std::string& device);
+
+/// The CPU threads of each of a study's devices. "cpu:3" has 3; the `cpu` without a number divide what these leave of
+/// `all`, and have at least one each; a GPU may use them all.
+[[nodiscard]] std::vector<int> threads_of(const std::vector<std::string>& devices, int all);
+
 /// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.
 struct Override {
   std::string key_path, value;

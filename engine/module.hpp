@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/config.hpp"
 #include "engine/trainer.hpp"
@@ -16,17 +18,18 @@ struct TrainerOptions {
   StudyConfig config;
   std::string device;               ///< "cpu", "cuda:0"
   std::string label;                ///< Names it among the study's trainers: "cuda:0", or "cpu:1" of several.
-  int sharers = 1;                  ///< Number of trainers on that CPU, which divide its threads and memory.
+  int sharers = 1;                  ///< Number of trainers on that CPU, which divide its memory.
   std::filesystem::path data_root;  ///< Folder of the built-in data.
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
+  std::optional<int> threads = {};  ///< Of the CPU; unset: the config's, or all, divided by `sharers`.
 };
 
 /// What the module exports under the C name `hfta_torch_module`.
 struct TorchModule {
   std::string torch_version;
-  /// Resolves each of "auto", "cpu", "cuda", "cuda:1", "all" to devices, in that order; "cpu" may occur any number of
-  /// times. Throws Error{kDevice} if this build or this machine lacks CUDA, saying which and what to do, or if a GPU is
-  /// named twice.
+  /// Resolves each of "auto", "cpu", "cpu:3", "cuda", "cuda:1", "all" to devices, in that order; those of the CPU may
+  /// occur any number of times. Throws Error{kDevice} if this build or this machine lacks CUDA, saying which and what
+  /// to do, or if a GPU is named twice.
   std::vector<std::string> (*devices)(const std::vector<std::string>& wanted);
   /// Loads the data and makes a trainer. Throws Error{kConfig} for data or labels that do not fit the model.
   std::unique_ptr<Trainer> (*make_trainer)(const TrainerOptions& options);

@@ -149,6 +149,11 @@ class Trainer {
   /// Makes arrays of a partition run as in an earlier run of the study (its ArrayInfo::choices_json), instead of
   /// measuring. Returns "", or one line for the user if that is impossible: another machine, another LibTorch.
   [[nodiscard]] virtual std::string recall(const std::string& partition, const std::string& choices_json) = 0;
+  /// The predicted time of a training step of an array of that many slots, from what was measured when an array of the
+  /// partition was opened here; nullopt: nothing was.
+  [[nodiscard]] virtual std::optional<double> step_seconds(const std::string& /*partition*/, int /*slots*/) const {
+    return std::nullopt;
+  }
   /// An array for that partition with `width` slots. `expected_epochs`: the trial-epochs that the array is expected to
   /// train; they limit the time spent on measuring lowerings. Measuring also ends early when `pause` returns true.
   /// Throws Error{kMemory} if there is not enough memory for that many slots.

@@ -65,6 +65,9 @@ class WatchedTrainer final : public Trainer {
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
     return trainer_.recall(partition, choices_json);
   }
+  [[nodiscard]] std::optional<double> step_seconds(const std::string& partition, int slots) const override {
+    return trainer_.step_seconds(partition, slots);
+  }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
                                                    const Pause& pause) override {
     const Doing doing(activity_, "measuring how to run");

@@ -2,17 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/faults.hpp"
 #include "base/memory_files.hpp"
 #include "base/temporary_folder.hpp"
+#include "base/text.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/signals.hpp"
@@ -38,19 +42,49 @@ Usage simulate_usage() {
       "Shows what a strategy would find and how busy the devices would be, in seconds. Needs neither data nor torch.\n";
   usage.options.add_options()("curves", po::value<std::string>()->value_name("FILE"),
                               "CSV with columns trial, epoch and metrics; invented curves unless given")(
-      "devices", po::value<int>()->value_name("N"), "simulated devices, 1 unless told")(
+      "devices", po::value<std::string>()->value_name("N|S,S,..."),
+      "simulated devices, 1 unless told; or the speed of each: 1,1,0.3")(
       "keep", po::value<std::string>()->value_name("FILE"), "keeps the store, as a new file");
   add_override_options(usage.options);
   usage.positional = {"CONFIG.yaml"};
   return usage;
 }
 
-int devices_from(const Arguments& arguments) {
-  const int devices = arguments.get<int>("devices").value_or(1);
-  if (devices < 1 || devices > 1024) {
-    throw Error(ErrorKind::kConfig, fmt::format("--devices: found {}, wanted 1 to 1024", devices));
+Error wrong_devices(const std::string& text) {
+  return {ErrorKind::kConfig,
+          fmt::format("--devices: found {}, wanted 1 to 1024, or the speeds of 2 to 1024 devices, each "
+                      "from 0.001 to 1000",
+                      excerpt(text))};
+}
+
+template <typename Number>
+Number number_in(const std::string& word, Number least, Number most, const std::string& text) {
+  Number number = 0;
+  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || rest != word.data() + word.size() || !(number >= least && number <= most)) {
+    throw wrong_devices(text);
   }
-  return devices;
+  return number;
+}
+
+// "3"; "1,1,0.3": their speeds.
+SimulationOptions devices_from(const std::string& text) {
+  constexpr int kMost = 1024;
+  SimulationOptions options;
+  if (text.find(',') == std::string::npos) {
+    options.devices = number_in(text, 1, kMost, text);
+    return options;
+  }
+  std::vector<double> speeds;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    speeds.push_back(number_in(text.substr(begin, end - begin), 1e-3, 1e3, text));
+    begin = end + 1;
+  }
+  if (speeds.size() > kMost) throw wrong_devices(text);
+  options.devices = static_cast<int>(speeds.size());
+  options.speed = [speeds](int device, double) { return speeds[static_cast<std::size_t>(device)]; };
+  return options;
 }
 
 void check_is_new(const fs::path& wanted) {
@@ -102,7 +136,7 @@ int simulate_command(const Words& words) {
   const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
   const std::unique_ptr<Curves> curves = recorded ? read_curves(*recorded, config) : make_invented_curves(config);
-  const SimulationOptions options{devices_from(arguments)};
+  const SimulationOptions options = devices_from(arguments.get<std::string>("devices").value_or("1"));
   const Faults faults;
   MemoryFiles files(faults);
   SimulatedStore store(kept);

@@ -137,8 +137,10 @@ std::vector<Key> array_keys() {
       {.path = "array.device",
        .type = KeyType::kOther,
        .fallback = "auto",
-       .wanted = "auto, cpu, cuda, cuda:N, all, or a list of devices",
-       .sentence = "Where arrays run: `[cuda:0, cuda:1]` trains on both. Several `cpu` divide the threads."},
+       .wanted = "auto, cpu, cpu:N, cuda, cuda:N, all, or a list of devices",
+       .sentence =
+           "Where arrays run: `[cuda:0, cuda:1]` trains on both. `cpu:3` is three threads of the CPU; several `cpu` "
+           "divide the other threads."},
       {.path = "array.threads",
        .type = KeyType::kOther,
        .fallback = "auto",

@@ -151,6 +151,7 @@ void check_lists(Reader& root, const std::string& file, const StudyConfig& confi
 
 bool is_device(const std::string& word) {
   if (word == "auto" || word == "cpu" || word == "cuda" || word == "all") return true;
+  if (word.starts_with("cpu:")) return cpu_threads(word).has_value();
   const std::string number = word.starts_with("cuda:") ? word.substr(5) : "";
   return !number.empty() && number.size() <= 3 && number.find_first_not_of("0123456789") == std::string::npos;
 }

@@ -19,10 +19,14 @@ constexpr int kAhead = 16;  // widths per device that draws run ahead, so that r
 constexpr int kDrawChunk = 256;
 constexpr int kWidest = 1 << 20;
 
-int some_draw(const OpenArray& array) {
-  int slot = 0;
-  while (array.draw_in(slot) == OpenArray::kEmpty) ++slot;
-  return array.draw_in(slot);
+std::vector<EpochTimes::Device> timed_devices(const std::vector<Trainer*>& trainers) {
+  std::vector<EpochTimes::Device> devices;
+  for (const Trainer* trainer : trainers) {
+    devices.push_back({trainer->device_facts().speed, [trainer](const std::string& partition, int slots) {
+                         return trainer->step_seconds(partition, slots);
+                       }});
+  }
+  return devices;
 }
 
 }  // namespace
@@ -31,6 +35,9 @@ ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& op
                                TrialTable& ledger, ReadyQueue& queue, CheckpointManager& keeper, const Clock& clock,
                                Calls calls)
     : trainers_(std::move(trainers)),
+      times_(timed_devices(trainers_)),
+      paused_seconds_(trainers_.size()),
+      opening_seconds_(trainers_.size()),
       arrays_(trainers_.size()),
       options_(options),
       next_array_(first_array),
@@ -73,7 +80,7 @@ void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
   std::unique_ptr<OpenArray>& array = arrays_[device];
   draw_for(device);
   try {
-    if (array && options_.refill) fill(*array, page);
+    if (array && options_.refill) fill(device, page);
     if (array && array->occupied() == 0) array.reset();
     // Not for trials that cannot come in because the store is locked.
     if (array && options_.refill && worth_leaving(*array) && calls_.enter(queue_.front(choose_partition(device)))) {
@@ -124,13 +131,18 @@ void ArrayScheduler::plan_ahead() {
   }
 }
 
-void ArrayScheduler::fill(OpenArray& array, WriteBatch& page) {
-  const int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
+void ArrayScheduler::fill(std::size_t device, WriteBatch& page) {
+  OpenArray& array = *arrays_[device];
+  int coming = std::min(array.width() - array.occupied(), queue_.ready(array.partition()));
+  if (coming <= 0) return;
+  if (const auto share = share_of(device, array.partition(), queue_.front(array.partition()))) {
+    coming = std::min(coming, *share - array.occupied());
+  }
   if (coming <= 0) return;
   // Where the store is locked, those that it knows already come in.
   (void)calls_.enter(queue_.last_of(array.partition(), coming));
-  for (int slot = array.free_slot(); slot != OpenArray::kEmpty && queue_.ready(array.partition()) > 0;
-       slot = array.free_slot()) {
+  for (; coming > 0; --coming) {
+    const int slot = array.free_slot();
     const int draw = queue_.front(array.partition());
     if (draw >= ledger_.entered()) return;
     trials::Trial& trial = ledger_.trial(draw);
@@ -185,9 +197,23 @@ int ArrayScheduler::parts_for(const std::string& partition) const {
 
 // Where the store is locked, a partition of which it knows a trial; nullopt: not now.
 std::optional<std::string> ArrayScheduler::partition_to_open(std::size_t device) {
+  constexpr std::size_t kOthers = 8;
   std::string partition = choose_partition(device);
-  if (calls_.enter(queue_.front(partition))) return partition;
-  return queue_.first_entered();
+  if (!calls_.enter(queue_.front(partition))) return queue_.first_entered();
+  if (takes_part(device, partition)) return partition;
+  for (std::string& other : queue_.richest(kOthers)) {
+    if (takes_part(device, other) && calls_.enter(queue_.front(other))) return std::move(other);
+  }
+  return std::nullopt;
+}
+
+// The slots of a new array.
+int ArrayScheduler::width_to_open(std::size_t device, const std::string& partition, int most) {
+  const int waiting = queue_.ready(partition);
+  if (ledger_.can_draw()) return std::min(most, waiting);
+  const std::optional<int> share = share_of(device, partition, queue_.front(partition));
+  if (share && *share > 0) return std::min(*share, waiting);
+  return even_width(waiting, most, parts_for(partition));
 }
 
 // False: not now.
@@ -195,20 +221,19 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
   const std::optional<std::string> chosen = partition_to_open(device);
   if (!chosen) return false;
   const std::string& partition = *chosen;
-  const int most = limit(device, partition, queue_.front(partition));
-  const int parts = parts_for(partition);
-  const int waiting = queue_.ready(partition);
-  const int width = ledger_.can_draw() ? std::min(most, waiting) : even_width(waiting, most, parts);
   const int first = queue_.front(partition);
+  const int width = width_to_open(device, partition, limit(device, partition, first));
+  const double began = clock_.seconds();
   try {
     arrays_[device] = std::make_unique<OpenArray>(
         next_array_, partition, width,
         trainers_[device]->open(ledger_.params(first), width, expected_epochs(partition), calls_.pause));
-    fill(*arrays_[device], page);
+    fill(device, page);
     if (arrays_[device]->occupied() == 0) {
       arrays_[device].reset();
       return false;
     }
+    opening_seconds_[device] = clock_.seconds() - began;
     ++next_array_;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kMemory) throw;
@@ -220,14 +245,17 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
 
 void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
   OpenArray& array = *arrays_[device];
-  const int wanted = array.occupied() + queue_.ready(array.partition());
-  const std::optional<int> width =
-      better_width(array.width(), wanted, limit(device, array.partition(), some_draw(array)));
+  const int draw = array.some_draw();
+  const std::optional<int> share = share_of(device, array.partition(), draw);
+  int wanted = array.occupied() + queue_.ready(array.partition());
+  if (share) wanted = std::clamp(*share, array.occupied(), wanted);
+  std::optional<int> width = better_width(array.width(), wanted, limit(device, array.partition(), draw));
+  if (share && wanted > array.width()) width = wanted;  // a slot less here is one more where it takes longer
   if (!width) return;
   const int coming = std::min(*width - array.occupied(), queue_.ready(array.partition()));
   if (coming > 0 && !calls_.enter(queue_.last_of(array.partition(), coming))) return;  // it would stay empty
   array.resize(*width, ledger_);
-  fill(array, page);
+  fill(device, page);
 }
 
 // A device leaves an array that cannot be filled for a clearly fuller one if more trials of the array's partition will
@@ -244,16 +272,22 @@ bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
 void ArrayScheduler::leave(std::size_t device) {
   OpenArray& array = *arrays_[device];
   for (int slot = 0; slot < array.width(); ++slot) {
-    const int draw = array.draw_in(slot);
-    if (draw == OpenArray::kEmpty) continue;
-    ledger_.rest(draw, Phase::kReady, array.extract(slot));
-    array.clear(slot);
-    queue_.push(draw);
+    if (array.draw_in(slot) != OpenArray::kEmpty) put_back(array, slot);
   }
   arrays_[device].reset();
+  paused_seconds_[device] = 0;
+}
+
+// A slot's trial waits for another one.
+void ArrayScheduler::put_back(OpenArray& array, int slot) {
+  const int draw = array.draw_in(slot);
+  ledger_.rest(draw, Phase::kReady, array.extract(slot));
+  array.clear(slot);
+  queue_.push(draw);
 }
 
 void ArrayScheduler::lose(std::size_t device) {
+  paused_seconds_[device] = 0;
   const std::unique_ptr<OpenArray> array = std::move(arrays_[device]);
   for (int slot = 0; array && slot < array->width(); ++slot) {
     const int draw = array->draw_in(slot);
@@ -270,7 +304,7 @@ void ArrayScheduler::retire(std::size_t device) {
 
 void ArrayScheduler::run_out_of_memory(std::size_t device, const std::string& what) {
   const OpenArray& array = *arrays_[device];
-  const int draw = array.occupied() > 0 ? some_draw(array) : queue_.front(array.partition());
+  const int draw = array.occupied() > 0 ? array.some_draw() : queue_.front(array.partition());
   const int width = array.width();
   lose(device);
   halve(device, draw, width, what);

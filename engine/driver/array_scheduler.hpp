@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "engine/driver/checkpoint_manager.hpp"
+#include "engine/driver/epoch_times.hpp"
 #include "engine/driver/open_array.hpp"
 #include "engine/driver/queue.hpp"
 #include "engine/driver/trial_table.hpp"
@@ -50,6 +51,12 @@ class ArrayScheduler {
   void reopen(std::size_t device, int id, const std::string& partition, int width,
               const std::vector<std::pair<int, int>>& trials);
 
+  /// The device's array has trained that long; `ended`: to the end of the epoch, not only up to a pause.
+  void timed(std::size_t device, double seconds, bool ended);
+  /// Between rounds of the device: if the devices of its array's partition would be done clearly sooner with the trials
+  /// divided otherwise, the device gives up those that it has too many; prepare() of the other devices takes them.
+  /// Nothing happens while trials wait for slots, or while more are to be drawn.
+  void share(std::size_t device);
   /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
   /// of this for the store are added to `changes`. Throws Error{kDevice} if the device fails; see lose().
   void prepare(std::size_t device, WriteBatch& page);
@@ -64,12 +71,28 @@ class ArrayScheduler {
   [[nodiscard]] const std::vector<std::unique_ptr<OpenArray>>& arrays() const { return arrays_; }
 
  private:
-  void fill(OpenArray& array, WriteBatch& page);
+  /// A partition's trials as they are divided among the devices that may train them.
+  struct Sharing {
+    std::vector<std::size_t> devices;
+    std::vector<int> rooms;     ///< The most slots that each may have.
+    std::vector<int> occupied;  ///< The slots that each has now.
+    std::vector<SlotTimes> times;
+    std::vector<int> division;  ///< The slots that each is to have.
+  };
+  [[nodiscard]] std::optional<Sharing> sharing(std::size_t device, const std::string& partition, int draw);
+  [[nodiscard]] std::vector<std::size_t> devices_for(std::size_t device, const std::string& partition) const;
+  [[nodiscard]] std::optional<int> share_of(std::size_t device, const std::string& partition, int draw);
+  [[nodiscard]] bool takes_part(std::size_t device, const std::string& partition);
+  [[nodiscard]] bool worth_moving(const Sharing& all, const OpenArray& array);
+  void give_up(std::size_t device, int count);
+  void fill(std::size_t device, WriteBatch& page);
   void seat(OpenArray& array, int slot, int draw);
   [[nodiscard]] std::optional<std::string> partition_to_open(std::size_t device);
+  [[nodiscard]] int width_to_open(std::size_t device, const std::string& partition, int most);
   [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& page);
   void fit(std::size_t device, WriteBatch& page);
   void leave(std::size_t device);
+  void put_back(OpenArray& array, int slot);
   void halve(std::size_t device, int draw, int width, const std::string& what);
   void draw_for(std::size_t device);
   void plan_ahead();
@@ -81,6 +104,9 @@ class ArrayScheduler {
 
   std::vector<Trainer*> trainers_;
   std::vector<DeviceFacts> facts_;
+  EpochTimes times_;
+  std::vector<double> paused_seconds_;   ///< Of the epoch at hand, up to its last pause; by device.
+  std::vector<double> opening_seconds_;  ///< That opening an array took last; by device.
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;
   std::set<int> alone_;  ///< Draws that ran out of memory once with no other trial beside them.

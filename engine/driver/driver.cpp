@@ -219,18 +219,27 @@ bool Driver::Impl::any_busy() const {
 // and devices that had nothing to do may have now.
 void Driver::Impl::launch() {
   for (bool again = true; again;) {
-    again = false;
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      if (devices[i].failed || seams.workers.busy(i)) continue;
-      try {
-        packer.prepare(i, page);
-        if (packer.arrays()[i]) start(i);
-      } catch (const Error&) {
-        recover(i, std::current_exception());
-        again = true;
-      }
+    again = !with_idle_devices([this](std::size_t device) { packer.share(device); });
+    again |= !with_idle_devices([this](std::size_t device) {
+      packer.prepare(device, page);
+      if (packer.arrays()[device]) start(device);
+    });
+  }
+}
+
+// False: a device failed, or its memory did not suffice.
+bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device)>& act) {
+  bool all = true;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].failed || seams.workers.busy(i)) continue;
+    try {
+      act(i);
+    } catch (const Error&) {
+      recover(i, std::current_exception());
+      all = false;
     }
   }
+  return all;
 }
 
 void Driver::Impl::start(std::size_t device) {
@@ -255,6 +264,7 @@ void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   for (int slot = 0; slot < array.width(); ++slot) {
     if (array.draw_in(slot) != OpenArray::kEmpty) ledger.entry(array.draw_in(slot)).changed = true;
   }
+  packer.timed(ended.worker, ended.seconds, devices[ended.worker].reports.has_value());
   if (devices[ended.worker].reports) end_round(ended.worker, ended.seconds);
   save_if_due(ended.worker);
   spill();

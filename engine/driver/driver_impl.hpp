@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -51,6 +52,7 @@ struct Driver::Impl {
   void take_enqueued();
   bool take(const storage::EnqueuedTrial& asked);
   void launch();
+  bool with_idle_devices(const std::function<void(std::size_t device)>& act);
   void start(std::size_t device);
   /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
   [[nodiscard]] bool is_whole(int draw) { return ledger.trial(draw).params.size() == config.space.size(); }

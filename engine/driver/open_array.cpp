@@ -15,6 +15,10 @@ int OpenArray::occupied() const {
   return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [](int draw) { return draw != kEmpty; }));
 }
 
+int OpenArray::some_draw() const {
+  return *std::find_if(slots_.begin(), slots_.end(), [](int draw) { return draw != kEmpty; });
+}
+
 int OpenArray::free_slot() const {
   const auto found = std::find(slots_.begin(), slots_.end(), kEmpty);
   return found == slots_.end() ? kEmpty : static_cast<int>(found - slots_.begin());

@@ -36,10 +36,19 @@ int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 // More threads than a few per core only wait for one another; thousands take minutes to start.
 void check_threads(const StudyConfig& config) {
   constexpr int kMostPerCore = 8;
-  if (!config.threads || *config.threads <= kMostPerCore * cores()) return;
+  const int most = kMostPerCore * cores();
+  if (config.threads && *config.threads > most) {
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
+                    *config.threads, most, kMostPerCore, cores()));
+  }
+  int named = 0;
+  for (const std::string& device : config.devices) named += cpu_threads(device).value_or(0);
+  if (named <= most) return;
   throw Error(ErrorKind::kConfig,
-              fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
-                          *config.threads, kMostPerCore * cores(), kMostPerCore, cores()));
+              fmt::format("array.device: found {} threads, wanted at most {}, {} for each of this machine's {} cores",
+                          named, most, kMostPerCore, cores()));
 }
 
 // What slots own whatever they do: weights, gradients and optimizer state.
@@ -159,6 +168,7 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
       cache_(files, options.cache) {}
 
 int FusedTrainer::threads() const {
+  if (options_.threads) return *options_.threads;
   const int all = options_.config.threads.value_or(cores());
   return std::max(1, all / options_.sharers);
 }
@@ -262,7 +272,25 @@ void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& 
                            task.graph.fixed_batch, left, data.size));
 }
 
-DeviceFacts FusedTrainer::device_facts() const { return {options_.label, fusion::device_memory(device()), 1}; }
+// A guess, used until devices have trained: a GPU is taken for that many threads of a CPU.
+DeviceFacts FusedTrainer::device_facts() const {
+  constexpr int kThreadsOfGpu = 64;
+  return {options_.label, fusion::device_memory(device()), device().is_cpu() ? 1.0 * threads() : kThreadsOfGpu};
+}
+
+std::optional<double> FusedTrainer::step_seconds(const std::string& partition, int slots) const {
+  const auto earlier = recalled_.find(partition);
+  const auto graph = graphs_.find(partition);
+  const auto known = graph == graphs_.end() ? choices_.end() : choices_.find(graph->second);
+  const bool recalled =
+      earlier != recalled_.end() && (graph == graphs_.end() || earlier->second.key.graph == graph->second);
+  if (!recalled && known == choices_.end()) return std::nullopt;
+  const KeptChoices& kept = recalled ? earlier->second : known->second;
+  // On a CPU one way to run serves all widths: see open().
+  const fusion::Measured& way = kept.choices.best_for(device().is_cpu() ? kept.key.width : slots);
+  const double seconds = fusion::step_seconds(way, slots);
+  return seconds > 0 ? std::optional(seconds) : std::nullopt;
+}
 
 int FusedTrainer::planned_width(const PreparedTask& task) {
   const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
@@ -355,7 +383,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
     std::vector<MeasuredWay> ways;
     const fusion::Measured& best = kept.choices.best_for(key.width);
     for (const fusion::Measured& way : kept.choices.candidates) {
-      const double seconds = step_seconds(way, key.width) / key.width;
+      const double seconds = fusion::step_seconds(way, key.width) / key.width;
       ways.push_back({way.lowering.to_text(), seconds, task.spec.recipe.batch_size / seconds, &way == &best,
                       fusion::way_note(question(task), way.lowering)});
     }
@@ -367,6 +395,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
 const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
                                              double expected_epochs, const Pause& pause) {
   const std::string graph = graph_key(task);
+  graphs_.try_emplace(partition, graph);
   const auto earlier = recalled_.find(partition);
   if (earlier != recalled_.end() && earlier->second.key.graph == graph) return earlier->second;
   const auto known = choices_.find(graph);

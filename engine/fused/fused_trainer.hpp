@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -42,6 +43,7 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
+  [[nodiscard]] std::optional<double> step_seconds(const std::string& partition, int slots) const override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
                                                    const Pause& pause) override;
 
@@ -89,7 +91,7 @@ class FusedTrainer : public Trainer {
   std::map<std::string, LoadedData> data_;       ///< By source, dtypes and kind of target.
   std::map<std::string, KeptChoices> choices_;   ///< By ChoiceKey::graph.
   std::map<std::string, KeptChoices> recalled_;  ///< By partition.
-  std::map<std::string, std::string> graphs_;    ///< Partition -> ChoiceKey::graph, of those that were checked.
+  std::map<std::string, std::string> graphs_;    ///< Partition -> ChoiceKey::graph, of those checked or opened.
 };
 
 }  // namespace hfta::engine

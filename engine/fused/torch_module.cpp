@@ -20,7 +20,7 @@ std::vector<std::string> cuda_names(int count) {
 
 // What one word stands for. The machine is asked for GPUs only where it matters.
 std::vector<std::string> resolved(const std::string& wanted) {
-  if (wanted == "cpu") return {"cpu"};
+  if (wanted == "cpu" || cpu_threads(wanted)) return {wanted};
   const std::vector<std::string> found = cuda_names(fusion::cuda_devices());
   if (wanted == "auto") return {found.empty() ? "cpu" : found.front()};
   if (found.empty()) {
@@ -40,7 +40,7 @@ std::vector<std::string> devices(const std::vector<std::string>& wanted) {
   std::vector<std::string> all;
   for (const std::string& word : wanted) {
     for (const std::string& device : resolved(word)) {
-      if (device != "cpu" && std::find(all.begin(), all.end(), device) != all.end()) {
+      if (!device.starts_with("cpu") && std::find(all.begin(), all.end(), device) != all.end()) {
         throw Error(ErrorKind::kDevice, fmt::format("array.device: found {} twice, wanted each GPU once", device));
       }
       all.push_back(device);

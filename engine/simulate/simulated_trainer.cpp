@@ -26,13 +26,19 @@ double cost_of(const std::string& partition) {
   return 0.5 + 1.5 * CountedRandom(hash.value(), Stream::kSimulation, 0).uniform();
 }
 
+// At speed 1, without jitter.
+double epoch_seconds(const std::string& partition, int slots, double fixed) {
+  return cost_of(partition) * (fixed + (1 - fixed) * slots / kWidth);
+}
+
 class SimulatedArray final : public TrainerArray {
  public:
-  SimulatedArray(const Curves& curves, SimulatedTime& time, std::string device, const std::string& partition, int width)
+  SimulatedArray(const Curves& curves, SimulatedTime& time, const SimulatedDevice& device, std::string partition,
+                 int width)
       : curves_(curves),
         time_(time),
-        device_(std::move(device)),
-        cost_(cost_of(partition)),
+        device_(device),
+        partition_(std::move(partition)),
         slots_(static_cast<std::size_t>(width)) {}
 
   void admit(int slot, int number, const trials::Params& params) override { put(slot, {{number, 0}, params}); }
@@ -41,7 +47,7 @@ class SimulatedArray final : public TrainerArray {
     Progress progress;
     if (state.size() != sizeof progress) {
       throw Error(ErrorKind::kStorage, fmt::format("{}: found a state of {} bytes, wanted {}, as a simulation writes",
-                                                   device_, state.size(), sizeof progress));
+                                                   device_.name, state.size(), sizeof progress));
     }
     std::memcpy(&progress, state.data(), sizeof progress);
     progress.number = number;  // of a copy, it was another's
@@ -72,14 +78,15 @@ class SimulatedArray final : public TrainerArray {
     }
     CountedRandom random(0, Stream::kSimulation, 3, static_cast<std::uint64_t>(epochs_++));
     const double jitter = 0.9 + 0.2 * random.uniform();
-    time_.spend(cost_ * jitter * (0.5 + 0.5 * static_cast<double>(slots_.size()) / kWidth));
+    const double seconds = epoch_seconds(partition_, static_cast<int>(slots_.size()), device_.fixed);
+    time_.spend(seconds * jitter / device_.speed());
     return reports;
   }
 
   [[nodiscard]] std::map<std::string, double> test(int /*slot*/) override { return {}; }
 
   [[nodiscard]] ArrayInfo info() const override {
-    return {static_cast<int>(slots_.size()), static_cast<int>(slots_.size()), 1, device_, "{}"};
+    return {static_cast<int>(slots_.size()), static_cast<int>(slots_.size()), 1, device_.name, "{}"};
   }
 
  private:
@@ -90,20 +97,20 @@ class SimulatedArray final : public TrainerArray {
 
   void put(int slot, Held held) {
     std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
-    if (place) throw Error(ErrorKind::kInternal, fmt::format("{}: slot {} is taken", device_, slot));
+    if (place) throw Error(ErrorKind::kInternal, fmt::format("{}: slot {} is taken", device_.name, slot));
     place = std::move(held);
   }
 
   Held& held(int slot) {
     std::optional<Held>& place = slots_.at(static_cast<std::size_t>(slot));
-    if (!place) throw Error(ErrorKind::kInternal, fmt::format("{}: slot {} is empty", device_, slot));
+    if (!place) throw Error(ErrorKind::kInternal, fmt::format("{}: slot {} is empty", device_.name, slot));
     return *place;
   }
 
   const Curves& curves_;
   SimulatedTime& time_;
-  std::string device_;
-  double cost_;
+  const SimulatedDevice& device_;
+  std::string partition_;
   std::vector<std::optional<Held>> slots_;
   int epochs_ = 0;
 };
@@ -111,7 +118,7 @@ class SimulatedArray final : public TrainerArray {
 }  // namespace
 
 SimulatedTrainer::SimulatedTrainer(const StudyConfig& config, const Curves& curves, SimulatedTime& time,
-                                   std::string device)
+                                   SimulatedDevice device)
     : config_(config), curves_(curves), time_(time), device_(std::move(device)) {}
 
 PartitionPlan SimulatedTrainer::plan(const trials::Params& /*params*/) {
@@ -120,9 +127,16 @@ PartitionPlan SimulatedTrainer::plan(const trials::Params& /*params*/) {
   return plan;
 }
 
+std::optional<double> SimulatedTrainer::step_seconds(const std::string& partition, int slots) const {
+  if (!opened_.contains(partition)) return std::nullopt;
+  return epoch_seconds(partition, slots, device_.fixed);
+}
+
 std::unique_ptr<TrainerArray> SimulatedTrainer::open(const trials::Params& params, int width, double /*expected*/,
                                                      const Pause& /*pause*/) {
-  return std::make_unique<SimulatedArray>(curves_, time_, device_, config_.partition(params), width);
+  const std::string partition = config_.partition(params);
+  opened_.insert(partition);
+  return std::make_unique<SimulatedArray>(curves_, time_, device_, partition, width);
 }
 
 }  // namespace hfta::engine

@@ -36,7 +36,11 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
   std::vector<std::unique_ptr<SimulatedTrainer>> owned;
   std::vector<Trainer*> trainers;
   for (int i = 0; i < options.devices; ++i) {
-    owned.push_back(std::make_unique<SimulatedTrainer>(config, curves, time, fmt::format("simulated:{}", i)));
+    const std::function<double()> speed = [&options, &time, i] {
+      return options.speed ? options.speed(i, time.seconds()) : 1.0;
+    };
+    owned.push_back(std::make_unique<SimulatedTrainer>(
+        config, curves, time, SimulatedDevice{fmt::format("simulated:{}", i), speed, options.fixed}));
     trainers.push_back(owned.back().get());
   }
   DriverDependencies seams{store, trainers, time, time, states, silence, stop, faults};

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 
 #include "base/faults.hpp"
 #include "base/files.hpp"
@@ -13,6 +14,11 @@ namespace hfta::engine {
 
 struct SimulationOptions {
   int devices = 1;
+  /// The speed of a device at a simulated time, in seconds; unset: 1, always. Above 0.
+  std::function<double(int device, double seconds)> speed = {};
+  /// The part of the time of an epoch of 32 slots that is there however few slots there are. In 0..1; 0, as on a CPU
+  /// that runs slot by slot.
+  double fixed = 0.5;
 };
 
 /// Runs the study of `config` in `store`, begun there if it is not there yet; training states go to `files`, where the

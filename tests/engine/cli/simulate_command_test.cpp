@@ -61,6 +61,7 @@ TEST_CASE("what a simulation cannot use is one line, exit 2") {
   const Case cases[] = {{{"--curves", "absent.csv"}, "absent.csv: cannot be read"},
                         {{"--curves", "digits.yaml"}, "found no column 'trial'"},
                         {{"--devices", "0"}, "--devices: found 0, wanted 1 to 1024"},
+                        {{"--devices", "1,x"}, "--devices: found 1,x, wanted 1 to 1024, or the speeds"},
                         {{"--device", "cpu"}, ""}};
   for (const Case& c : cases) {
     const Workplace place;

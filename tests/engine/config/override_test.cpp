@@ -11,8 +11,35 @@ TEST_CASE("devices are a word or a list of words") {
   const std::pair<const char*, std::vector<std::string>> cases[] = {{"cpu", {"cpu"}},
                                                                     {"[all]", {"all"}},
                                                                     {"[cuda:0,cuda:1]", {"cuda:0", "cuda:1"}},
-                                                                    {"[cpu, cpu, cuda:12]", {"cpu", "cpu", "cuda:12"}}};
+                                                                    {"[cpu, cpu, cuda:12]", {"cpu", "cpu", "cuda:12"}},
+                                                                    {"cpu:3", {"cpu:3"}},
+                                                                    {"[cpu:1,cpu:3]", {"cpu:1", "cpu:3"}}};
   for (const auto& [text, devices] : cases) CHECK(parsed(kSample, {{"array.device", text}}).devices == devices);
+}
+
+TEST_CASE("CPU devices have the threads that they name, and divide the others") {
+  struct Case {
+    std::vector<std::string> devices;
+    int all;
+    std::vector<int> wanted;
+  };
+  const std::vector<Case> cases = {{{"cpu"}, 8, {8}},
+                                   {{"cpu", "cpu"}, 8, {4, 4}},
+                                   {{"cpu", "cpu", "cpu"}, 8, {2, 2, 2}},
+                                   {{"cpu:1", "cpu:3"}, 8, {1, 3}},
+                                   {{"cpu:3", "cpu", "cpu"}, 8, {3, 2, 2}},
+                                   {{"cpu:8", "cpu"}, 4, {8, 1}},
+                                   {{"cuda:0", "cpu"}, 6, {6, 6}},
+                                   {{}, 6, {}}};
+  for (const Case& c : cases) {
+    CAPTURE(c.devices);
+    CHECK(threads_of(c.devices, c.all) == c.wanted);
+  }
+  for (const char* word :
+       {"cpu", "cpu:", "cpu:0", "cpu:-1", "cpu:01", "cpu:1 ", "cpu:x", "cpu:4097", "cuda:1", "cpu:99999999999"}) {
+    CHECK_FALSE(cpu_threads(word));
+  }
+  CHECK(cpu_threads("cpu:4096") == 4096);
 }
 
 TEST_CASE("--set replaces and adds") {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
+#include <numeric>
 
 #include "base/memory_files.hpp"
 #include "engine/report/report.hpp"
@@ -87,4 +90,92 @@ TEST_CASE("more devices take as much less time") {
       CHECK(alone / together >= 0.9 * devices);
     }
   }
+}
+
+namespace {
+
+/// Trials of one partition that all fit in the devices' slots, with nothing to decide before their last epoch.
+Outcome shared(int trials, const SimulationOptions& options, storage::MemoryStudies& studies) {
+  const StudyConfig config = parse_config(
+      fmt::format("study: s\nseed: 1\nmethod: random\nrun_cap: {}\nmetric: {{name: val_loss, goal: minimize}}\n"
+                  "parameters: {{lr: {{distribution: log_uniform_values, min: 1.0e-4, max: 1.0}}}}\n"
+                  "model: {{layers: [flatten, {{linear: [64, 10]}}]}}\n"
+                  "data: {{name: digits, batch_size: 64, validation: 0.2}}\n"
+                  "train: {{epochs: 81, loss: cross_entropy, optimizer: {{name: sgd, lr: \"${{lr}}\"}}}}\n",
+                  trials),
+      "/simulated/s.yaml", {});
+  const std::unique_ptr<Curves> curves = make_invented_curves(config);
+  const Faults faults;
+  MemoryFiles files(faults);
+  const std::atomic<int> stop{0};
+  storage::MemoryStore store(studies);
+  return simulate(config, *curves, options, store, files, faults, stop);
+}
+
+double seconds_of(int trials, const SimulationOptions& options) {
+  storage::MemoryStudies studies;
+  return shared(trials, options, studies).seconds;
+}
+
+/// Slots one by one, as on a CPU: only then do speeds say all.
+SimulationOptions one_by_one(int devices, std::function<double(int, double)> speed) {
+  return {devices, std::move(speed), 0};
+}
+
+}  // namespace
+
+TEST_CASE("unequal devices are within a tenth of what they can do together, and far from an even division") {
+  struct Case {
+    std::vector<double> speeds;
+    int trials;
+  };
+  const std::vector<Case> cases = {{{1, 1.0 / 3}, 16}, {{1.0 / 3, 1}, 16}, {{1, 1.0 / 3}, 32},    {{1, 0.5, 0.25}, 28},
+                                   {{1, 0.1}, 11},     {{1, 1, 1}, 24},    {{1, 0.3, 0.3, 1}, 26}};
+  for (const Case& c : cases) {
+    const auto devices = static_cast<int>(c.speeds.size());
+    const auto speed = [&c](int device, double) { return c.speeds[static_cast<std::size_t>(device)]; };
+    const double together = std::accumulate(c.speeds.begin(), c.speeds.end(), 0.0);
+    const double alone = seconds_of(c.trials, one_by_one(1, nullptr));
+    const double shared_time = seconds_of(c.trials, one_by_one(devices, speed));
+    CAPTURE(c.speeds, c.trials, alone, shared_time);
+    CHECK(alone / shared_time >= 0.9 * together);
+    // An even division takes as long as the slowest device takes for its part.
+    const double slowest = *std::min_element(c.speeds.begin(), c.speeds.end());
+    const double even = alone / devices / slowest;
+    if (slowest <= 1.0 / 3) CHECK(even / shared_time >= 1.4);
+  }
+}
+
+TEST_CASE("trials are divided anew when a device becomes slower, and when it recovers") {
+  const double alone = seconds_of(16, one_by_one(1, nullptr));
+  // Half of the time of two full devices; then one is a third as fast for as long; then it is as before.
+  const auto speed = [alone](int device, double seconds) {
+    const bool slow = device == 1 && seconds >= alone / 8 && seconds < alone * 3 / 8;
+    return slow ? 1.0 / 3 : 1.0;
+  };
+  const double found = seconds_of(16, one_by_one(2, speed));
+  const double ideal = alone / 8 + alone / 4 + (alone - alone / 4 - alone / 3) / 2;
+  CAPTURE(alone, found, ideal);
+  CHECK(found <= ideal / 0.9);
+}
+
+TEST_CASE("a device that would only be waited for gets nothing, and one that has nothing to do gets its part") {
+  // 1 : 0.01, so that even a single slot takes longer there than all of them here.
+  storage::MemoryStudies studies;
+  const Outcome outcome = shared(
+      8, one_by_one(2, [](int device, double seconds) { return device == 1 && seconds > 0 ? 0.01 : 1.0; }), studies);
+  const double alone = seconds_of(8, one_by_one(1, nullptr));
+  CHECK(outcome.seconds <= 1.15 * alone + alone / 81 / 2 * 100);  // its first epoch showed how slow it is
+}
+
+TEST_CASE("where an epoch of few slots takes as long as one of many, slots stay together") {
+  // All of an epoch is there however few slots there are: two devices can do no better than one.
+  storage::MemoryStudies studies;
+  (void)shared(16, {2, nullptr, 1.0}, studies);
+  storage::MemoryStore store(studies);
+  std::map<int, int> widest;  // by array, after the first rounds, which had to show it
+  for (const storage::RoundRecord& round : store.rounds("s")) {
+    if (round.round >= 4) widest[round.array] = std::max(widest[round.array], round.occupied);
+  }
+  CHECK(widest == std::map<int, int>{{0, 16}});
 }

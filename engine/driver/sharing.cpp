@@ -1,0 +1,124 @@
+// ArrayScheduler: the trials of one partition on several, maybe unequal, devices.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/driver/array_scheduler.hpp"
+#include "engine/driver/placement.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr double kWorth = 11.0 / 12;      // of the time before: what a division must at least come to
+constexpr std::size_t kMostDevices = 16;  // that a division is planned over
+
+}  // namespace
+
+void ArrayScheduler::timed(std::size_t device, double seconds, bool ended) {
+  paused_seconds_[device] += seconds;
+  if (!ended) return;
+  const OpenArray& array = *arrays_[device];
+  times_.add(device, array.partition(), array.occupied(), std::exchange(paused_seconds_[device], 0));
+}
+
+// Those that have an array of it, the device itself, and the partition's part of the idle ones.
+std::vector<std::size_t> ArrayScheduler::devices_for(std::size_t device, const std::string& partition) const {
+  std::vector<std::size_t> those = {device}, idle;
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    if (i == device || trainers_[i] == nullptr) continue;
+    if (arrays_[i] == nullptr) {
+      idle.push_back(i);
+    } else if (arrays_[i]->partition() == partition && arrays_[i]->occupied() > 0) {
+      those.push_back(i);
+    }
+  }
+  std::size_t taken = idle.size();
+  if (queue_.ready() > 0) {
+    const int parts = queue_.ready(partition) > 0 ? parts_for(partition) : 0;
+    taken = std::min(taken, static_cast<std::size_t>(std::max(0, arrays_[device] == nullptr ? parts - 1 : parts)));
+  }
+  those.insert(those.end(), idle.begin(), idle.begin() + static_cast<std::ptrdiff_t>(taken));
+  those.resize(std::min(those.size(), kMostDevices));
+  std::sort(those.begin(), those.end());
+  return those;
+}
+
+// nullopt: there is nothing to divide, as no other device takes part, or as there are trials for all slots.
+std::optional<ArrayScheduler::Sharing> ArrayScheduler::sharing(std::size_t device, const std::string& partition,
+                                                               int draw) {
+  if (ledger_.can_draw()) return std::nullopt;
+  Sharing all;
+  all.devices = devices_for(device, partition);
+  if (all.devices.size() < 2) return std::nullopt;
+  int slots = queue_.ready(partition);
+  std::int64_t room = 0;
+  for (const std::size_t i : all.devices) {
+    all.rooms.push_back(limit(i, partition, draw));
+    all.occupied.push_back(arrays_[i] ? arrays_[i]->occupied() : 0);
+    slots += all.occupied.back();
+    room += all.rooms.back();
+  }
+  if (slots >= room) return std::nullopt;
+  all.times = times_.tables(partition, all.devices, all.rooms);
+  std::optional<std::vector<int>> division = split_slots(slots, all.times);
+  if (!division) return std::nullopt;
+  all.division = std::move(*division);
+  return all;
+}
+
+std::optional<int> ArrayScheduler::share_of(std::size_t device, const std::string& partition, int draw) {
+  const std::optional<Sharing> all = sharing(device, partition, draw);
+  if (!all) return std::nullopt;
+  const auto place = std::find(all->devices.begin(), all->devices.end(), device);
+  return all->division[static_cast<std::size_t>(place - all->devices.begin())];
+}
+
+// A device that would only be waited for takes no part, unless nobody else does anything.
+bool ArrayScheduler::takes_part(std::size_t device, const std::string& partition) {
+  const bool alone = std::all_of(arrays_.begin(), arrays_.end(), [](const auto& array) { return array == nullptr; });
+  return alone || share_of(device, partition, queue_.front(partition)).value_or(1) > 0;
+}
+
+void ArrayScheduler::share(std::size_t device) {
+  const std::unique_ptr<OpenArray>& array = arrays_[device];
+  if (!array || array->occupied() == 0 || !options_.refill || queue_.ready(array->partition()) > 0) return;
+  const std::optional<Sharing> all = sharing(device, array->partition(), array->some_draw());
+  if (!all || !worth_moving(*all, *array)) return;
+  const auto place = std::find(all->devices.begin(), all->devices.end(), device);
+  const int kept = all->division[static_cast<std::size_t>(place - all->devices.begin())];
+  if (kept < array->occupied()) give_up(device, array->occupied() - kept);
+}
+
+// What is gained until the trials' next decisions has to be more than what arrays that are opened for it cost.
+bool ArrayScheduler::worth_moving(const Sharing& all, const OpenArray& array) {
+  const double before = longest(all.occupied, all.times), after = longest(all.division, all.times);
+  if (after > kWorth * before) return false;
+  double cost = 0;
+  for (std::size_t i = 0; i < all.devices.size(); ++i) {
+    if (all.occupied[i] == 0 && all.division[i] > 0) cost = std::max(cost, opening_seconds_[all.devices[i]]);
+  }
+  int epochs = 0;
+  for (int slot = 0; slot < array.width(); ++slot) {
+    if (array.draw_in(slot) != OpenArray::kEmpty) {
+      epochs = std::max(epochs, ledger_.epochs_to_target(array.draw_in(slot)));
+    }
+  }
+  return (before - after) * epochs >= cost;
+}
+
+// Those that have most to do, as they gain most; of equals, the latest.
+void ArrayScheduler::give_up(std::size_t device, int count) {
+  OpenArray& array = *arrays_[device];
+  if (count == array.occupied()) return leave(device);
+  std::vector<std::pair<int, int>> trials;  // (epochs to do, draw)
+  for (int slot = 0; slot < array.width(); ++slot) {
+    const int draw = array.draw_in(slot);
+    if (draw != OpenArray::kEmpty) trials.emplace_back(ledger_.epochs_to_target(draw), draw);
+  }
+  std::sort(trials.rbegin(), trials.rend());
+  trials.resize(static_cast<std::size_t>(count));
+  for (const auto& [epochs, draw] : trials) put_back(array, array.slot_of(draw));
+  array.resize(array.occupied(), ledger_);
+}
+
+}  // namespace hfta::engine
