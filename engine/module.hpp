@@ -22,6 +22,7 @@ struct TrainerOptions {
   std::filesystem::path data_root;  ///< Folder of the built-in data.
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
   std::optional<int> threads = {};  ///< Of the CPU; unset: the config's, or all, divided by `sharers`.
+  std::vector<int> cpus = {};       ///< That its threads keep to: those of a NUMA node; empty: any.
 };
 
 /// What the module exports under the C name `hfta_torch_module`.

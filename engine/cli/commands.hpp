@@ -11,6 +11,7 @@
 #include "engine/config.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/module.hpp"
+#include "engine/topology/topology.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::engine {
@@ -28,6 +29,7 @@ int report_command(const Words& words);
 int plan_command(const Words& words);
 int studies_command(const Words& words);
 int simulate_command(const Words& words);
+int topo_command(const Words& words);
 int export_command(const Words& words);
 int backup_command(const Words& words);
 int doctor_command(const Words& words);
@@ -54,6 +56,14 @@ struct StoredConfig {
 };
 [[nodiscard]] StoredConfig stored_config(storage::Store& store, const std::string& study, const std::string& url,
                                          const std::vector<Override>& overrides);
+
+/// --topology and --machine, and the machine that they name; without either, this one.
+void add_topology_options(boost::program_options::options_description& options);
+[[nodiscard]] Topology topology_from(const Arguments& arguments);
+
+/// `simulate --allocation`: queues of arrays on a machine's accelerators, under each policy.
+void add_allocation_options(boost::program_options::options_description& options);
+int simulate_allocation(const Arguments& arguments);
 
 /// For tests: HFTA_FAULTS="state-saved=kill" and its like, see base/faults.hpp.
 [[nodiscard]] Faults faults_from_environment();

@@ -30,6 +30,8 @@ constexpr const char* kHelp =
     "  report [STUDY] --storage URL  what a study has found: table, JSON or CSV\n"
     "  plan CONFIG.yaml              what would run; trains nothing\n"
     "  simulate CONFIG.yaml          the whole study in simulated time, in seconds\n"
+    "  simulate --allocation         which accelerators arrays would get, policy by policy\n"
+    "  topo                          how this machine's accelerators are connected\n"
     "  export [STUDY] --storage URL  a trial's weights under the model's own names\n"
     "  studies --storage URL         the studies in a store\n"
     "  backup COPY --storage URL     a copy of a store and its states, while it is used\n"
@@ -46,10 +48,11 @@ struct Command {
 };
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {
-      {"run", run_command},           {"resume", resume_command}, {"report", report_command},
-      {"plan", plan_command},         {"export", export_command}, {"studies", studies_command},
-      {"simulate", simulate_command}, {"backup", backup_command}, {"doctor", doctor_command}};
+  static const std::vector<Command> all = {{"run", run_command},           {"resume", resume_command},
+                                           {"report", report_command},     {"plan", plan_command},
+                                           {"export", export_command},     {"studies", studies_command},
+                                           {"simulate", simulate_command}, {"backup", backup_command},
+                                           {"doctor", doctor_command},     {"topo", topo_command}};
   return all;
 }
 

@@ -36,7 +36,7 @@ constexpr int kTopTrials = 10;
 
 Usage simulate_usage() {
   Usage usage;
-  usage.synopsis = "hfta-tune simulate CONFIG.yaml [options]";
+  usage.synopsis = "hfta-tune simulate CONFIG.yaml|--allocation [options]";
   usage.about =
       "Runs the whole study in simulated time: the real search, packing and store, with curves in place of training.\n"
       "Shows what a strategy would find and how busy the devices would be, in seconds. Needs neither data nor torch.\n";
@@ -46,6 +46,7 @@ Usage simulate_usage() {
       "simulated devices, 1 unless told; or the speed of each: 1,1,0.3")(
       "keep", po::value<std::string>()->value_name("FILE"), "keeps the store, as a new file");
   add_override_options(usage.options);
+  add_allocation_options(usage.options);
   usage.positional = {"CONFIG.yaml"};
   return usage;
 }
@@ -129,6 +130,7 @@ int simulate_command(const Words& words) {
   const Usage usage = simulate_usage();
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
+  if (arguments.has("allocation")) return simulate_allocation(arguments);
   const std::atomic<int>& stop = catch_stop_signals();
   const std::optional<std::string> kept = arguments.get<std::string>("keep");
   const std::optional<std::string> recorded = arguments.get<std::string>("curves");

@@ -1,5 +1,5 @@
 #pragma once
-/// A config's text as a tree: what the typed readers see. Internal to engine/config.
+/// A YAML file's text as a tree: what the typed readers see. Internal to engine/config and engine/topology.
 
 #include <string>
 #include <string_view>

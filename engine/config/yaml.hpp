@@ -1,5 +1,6 @@
 #pragma once
-/// From a config's bytes to its tree. Internal to engine/config.
+/// From the bytes of a YAML file, a config or a machine's topology, to its tree. Internal to engine/config and
+/// engine/topology.
 
 #include <cstddef>
 #include <string>

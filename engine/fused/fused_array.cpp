@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/fused/translated.hpp"
+#include "engine/topology/numa.hpp"
 
 namespace hfta::engine {
 
@@ -57,6 +58,7 @@ void FusedArray::resize(int width) {
 }
 
 std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause) {
+  const KeepTo kept(trainer_.options().cpus);
   return translated(label_, [&]() -> std::optional<std::vector<SlotReport>> {
     std::optional<std::vector<fusion::EpochResult>> results = epochs_.run(array_, pause);
     if (!results) return std::nullopt;

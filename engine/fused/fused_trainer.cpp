@@ -16,6 +16,7 @@
 #include "engine/fused/memory.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
+#include "engine/topology/numa.hpp"
 #include "fusion/array.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
@@ -429,6 +430,7 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs,
                                                  const Pause& pause) {
   const PreparedTask task = prepare(params);
+  const KeepTo kept_to(options_.cpus);
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
     const int decided = device().is_cpu() ? kept.key.width : width;

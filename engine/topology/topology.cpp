@@ -1,0 +1,110 @@
+#include "engine/topology/topology.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/text.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr std::pair<const char*, PathKind> kPaths[] = {{"PIX", PathKind::kPix}, {"PXB", PathKind::kPxb},
+                                                       {"PHB", PathKind::kPhb}, {"NODE", PathKind::kNode},
+                                                       {"SYS", PathKind::kSys}, {"SOC", PathKind::kSys}};
+
+}  // namespace
+
+std::string to_text(const Link& link) {
+  if (link.kind == PathKind::kNvlink) return fmt::format("NV{}", link.lanes);
+  const auto* const found =
+      std::find_if(std::begin(kPaths), std::end(kPaths), [&](const auto& path) { return path.second == link.kind; });
+  return found->first;
+}
+
+std::optional<Link> read_link(std::string_view word) {
+  for (const auto& [name, kind] : kPaths) {
+    if (word == name) return Link{kind, 0};
+  }
+  if (!word.starts_with("NV")) return std::nullopt;
+  int lanes = 0;
+  const char* const end = word.data() + word.size();
+  const auto [rest, error] = std::from_chars(word.data() + 2, end, lanes);
+  if (error != std::errc() || rest != end || lanes < 1 || lanes > Topology::kMostLanes) return std::nullopt;
+  return Link{PathKind::kNvlink, lanes};
+}
+
+DeviceSet lowest(DeviceSet set, int count) {
+  DeviceSet those = 0;
+  for (; count > 0; --count) {
+    those |= set & (~set + 1);
+    set &= set - 1;
+  }
+  return those;
+}
+
+std::string to_text(DeviceSet set) {
+  std::vector<std::string> words;
+  for (int i = 0; i < Topology::kMostDevices; ++i) {
+    if (has(set, i)) words.push_back(std::to_string(i));
+  }
+  return join(words, " ");
+}
+
+Topology::Topology(std::string name, std::vector<Accelerator> devices)
+    : name_(std::move(name)), devices_(std::move(devices)) {
+  for (int a = 0; a < size(); ++a) {
+    for (int b = 0; b < a; ++b) {
+      connect(a, b, {device(a).node == device(b).node ? PathKind::kPhb : PathKind::kSys, 0});
+    }
+  }
+}
+
+void Topology::connect(int a, int b, const Link& link) {
+  const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+  links_.at(i).at(j) = links_.at(j).at(i) = link;
+}
+
+std::string to_table(const Topology& topology) {
+  std::string text = fmt::format("{:8}", "");
+  for (int i = 0; i < topology.size(); ++i) text += fmt::format("{:>6}", i);
+  text += "  node\n";
+  for (int a = 0; a < topology.size(); ++a) {
+    text += fmt::format("{:<2} {:<5}", a, printable(topology.device(a).name));
+    for (int b = 0; b < topology.size(); ++b) text += fmt::format("{:>6}", a == b ? "X" : to_text(topology.link(a, b)));
+    const int node = topology.device(a).node;
+    text += fmt::format("  {:>4}\n", node < 0 ? "-" : std::to_string(node));
+  }
+  return text;
+}
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string word = "'";
+  for (const char c : printable(text)) word += c == '\'' ? "''" : std::string(1, c);
+  return word + "'";
+}
+
+}  // namespace
+
+std::string to_yaml(const Topology& topology) {
+  std::vector<std::string> names, nodes;
+  for (int i = 0; i < topology.size(); ++i) {
+    names.push_back(quoted(topology.device(i).name));
+    nodes.push_back(std::to_string(topology.device(i).node));
+  }
+  std::string text =
+      fmt::format("name: {}\ndevices: [{}]\nnodes: [{}]\nnvlink: {}\npcie: {}\nlinks:\n", quoted(topology.name()),
+                  join(names), join(nodes), shortest(topology.nvlink), shortest(topology.pcie));
+  for (int a = 0; a < topology.size(); ++a) {
+    for (int b = a + 1; b < topology.size(); ++b) {
+      text += fmt::format("  - [{}, {}, {}]\n", a, b, to_text(topology.link(a, b)));
+    }
+  }
+  return text;
+}
+
+}  // namespace hfta::engine
