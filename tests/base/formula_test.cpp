@@ -1,5 +1,5 @@
 // Formulas: values as Python computes them, IEEE 754 where Python throws, and what is refused.
-#include "fusion/formula.hpp"
+#include "base/formula.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "base/error.hpp"
 
-namespace hfta::fusion {
+namespace hfta {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -220,4 +220,4 @@ TEST_CASE("depth is limited, length is not", "[formula]") {
   CHECK(value_of("0" + repeated("+(1)", kMany)) == kMany);
 }
 
-}  // namespace hfta::fusion
+}  // namespace hfta

@@ -1,4 +1,4 @@
-#include "fusion/formula.hpp"
+#include "base/formula.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 
-namespace hfta::fusion {
+namespace hfta {
 namespace {
 
 constexpr int kDeepest = 50;
@@ -251,4 +251,4 @@ double Formula::value(const std::function<double(const Term&)>& of) const {
   return stack.back();
 }
 
-}  // namespace hfta::fusion
+}  // namespace hfta

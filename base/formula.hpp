@@ -1,12 +1,13 @@
 #pragma once
-/// Arithmetic over sums: metrics that a config writes as "2*tp / (2*tp + fp + fn)". Without torch.
+/// Arithmetic that a config writes: over sums, as a metric, "2*tp / (2*tp + fp + fn)"; over parameters, as in a
+/// constraint.
 
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
-namespace hfta::fusion {
+namespace hfta {
 
 /// Numbers, names, + - * / **, parentheses, exp, log, sqrt, abs, min, max and mean(name), with Python's precedence, on
 /// doubles: a division by zero gives what IEEE 754 says. A value type; immutable.
@@ -44,4 +45,4 @@ class Formula {
   std::vector<Term> terms_;
 };
 
-}  // namespace hfta::fusion
+}  // namespace hfta
