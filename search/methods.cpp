@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "search/sampler/begun.hpp"
+#include "search/sampler/restricted.hpp"
+
 namespace hfta::search {
 namespace {
 
@@ -36,6 +39,27 @@ std::unique_ptr<Sampler> tpe(const MethodOptions& options, const SearchTask& tas
   return make_tpe(task.space, task.seed, task.goal, options.tpe);
 }
 
+std::unique_ptr<Sampler> of_another(const MethodOptions& options, const SearchTask& task) {
+  return method(options.sampler).sampler(options, task);
+}
+
+std::unique_ptr<Sampler> bohb(const MethodOptions& options, const SearchTask& task) {
+  std::vector<int> budgets;
+  const std::vector<std::vector<Rung>> brackets = hyperband_brackets(options.hyperband);
+  for (const Rung& rung : brackets.front()) budgets.push_back(rung.epochs);
+  return make_bohb(task.space, task.seed, task.goal, options.bohb, std::move(budgets));
+}
+
+std::unique_ptr<Sampler> dehb(const MethodOptions& options, const SearchTask& task) {
+  return make_dehb(task.space, task.seed, task.goal, options.dehb, options.hyperband,
+                   static_cast<int>(task.prior.size()));
+}
+
+std::unique_ptr<Scheduler> dehb_brackets(const MethodOptions& options, const SearchTask& task,
+                                         const std::vector<int>& run_caps) {
+  return make_dehb_scheduler(options.hyperband, task.goal, run_caps);
+}
+
 std::unique_ptr<Scheduler> hyperband(const MethodOptions& options, const SearchTask& task,
                                      const std::vector<int>& run_caps) {
   return make_hyperband(options.hyperband, task.goal, run_caps);
@@ -55,6 +79,29 @@ std::vector<MethodField> hyperband_fields() {
            "Epochs a trial gets at most; not more than `train.epochs`."},
           {"eta", [](MethodOptions& all) -> int& { return all.hyperband.eta; }, 2, 1000, nullptr,
            "One in `eta` trials goes on to the next rung, with `eta` times the epochs."}};
+}
+
+std::vector<MethodField> bohb_fields() {
+  std::vector<MethodField> fields = hyperband_fields();
+  fields.push_back({"min_points", [](MethodOptions& all) -> int& { return all.bohb.min_points; }, 0, 1'000'000, nullptr,
+                    "A model is made of the largest number of epochs that so many trials, and two more, have reached; "
+                    "0: one more than there are parameters."});
+  fields.push_back({"top_percent", [](MethodOptions& all) -> int& { return all.bohb.top_percent; }, 1, 99, nullptr,
+                    "Percent of these trials that count as good."});
+  fields.push_back({"candidates", [](MethodOptions& all) -> int& { return all.bohb.candidates; }, 1, 100'000, nullptr,
+                    "How many configurations are weighed for each draw."});
+  fields.push_back({"random_percent", [](MethodOptions& all) -> int& { return all.bohb.random_percent; }, 0, 100,
+                    nullptr, "Percent of the draws that are random."});
+  return fields;
+}
+
+std::vector<MethodField> dehb_fields() {
+  std::vector<MethodField> fields = hyperband_fields();
+  fields.push_back({"mutation_percent", [](MethodOptions& all) -> int& { return all.dehb.mutation_percent; }, 0, 200,
+                    nullptr, "Percent of the difference of two parents that is added to the third."});
+  fields.push_back({"crossover_percent", [](MethodOptions& all) -> int& { return all.dehb.crossover_percent; }, 0, 100,
+                    nullptr, "Percent: how likely a parameter is the mutant's, rather than its target's."});
+  return fields;
 }
 
 std::vector<MethodField> pbt_fields() {
@@ -100,14 +147,34 @@ const std::vector<Method>& methods() {
        .max_epochs = nullptr,
        .plan_text = nullptr},
       {.name = "hyperband",
-       .sentence = "as random, with successive halving in Hyperband's brackets",
+       .sentence = "successive halving in Hyperband's brackets, of draws by its `sampler`",
        .fields = hyperband_fields(),
        .has_end = true,
        .needs_list = false,
-       .sampler = random,
+       .sampler = of_another,
+       .scheduler = hyperband,
+       .max_epochs = hyperband_epochs,
+       .plan_text = brackets_text,
+       .takes_sampler = true},
+      {.name = "bohb",
+       .sentence = "Hyperband's brackets, of draws by a model of the trials that came furthest",
+       .fields = bohb_fields(),
+       .has_end = true,
+       .needs_list = false,
+       .sampler = bohb,
        .scheduler = hyperband,
        .max_epochs = hyperband_epochs,
        .plan_text = brackets_text},
+      {.name = "dehb",
+       .sentence = "Hyperband's brackets, in which configurations evolve from one another by differential evolution",
+       .fields = dehb_fields(),
+       .has_end = true,
+       .needs_list = false,
+       .sampler = dehb,
+       .scheduler = dehb_brackets,
+       .max_epochs = hyperband_epochs,
+       .plan_text = brackets_text,
+       .takes_conditions = true},
       {.name = "tpe",
        .sentence = "learns from the trials so far, by the tree-structured Parzen estimator as in Optuna",
        .fields = tpe_fields(),
@@ -126,9 +193,24 @@ const std::vector<Method>& methods() {
        .sampler = random,
        .scheduler = pbt,
        .max_epochs = pbt_epochs,
-       .plan_text = population_text},
+       .plan_text = population_text,
+       .changes_parameters = true},
   };
   return all;
+}
+
+std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
+  const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior](
+                        const trials::Space& space, std::uint64_t seed) {
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior});
+  };
+  const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
+  std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);
+  return make_pointed(task.space, task.seed, task.constraints, task.points, make_warm(task.prior, std::move(sampler)));
+}
+
+bool lends_sampler(const Method& method) {
+  return method.scheduler == nullptr && !method.has_end && !method.takes_sampler;
 }
 
 const Method* find_method(std::string_view name) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search/history.hpp"
+#include "search/scheduler.hpp"
 #include "trials/space.hpp"
 #include "trials/trial.hpp"
 
@@ -49,5 +50,36 @@ struct TpeOptions {
 /// configurations, none is drawn twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                 const TpeOptions& options);
+
+struct BohbOptions {
+  int min_points = 0;       ///< Trials of a budget before a model is made of it, less 2; 0: parameters + 1.
+  int top_percent = 15;     ///< Of these trials count as good.
+  int candidates = 64;      ///< Weighed for each draw.
+  int random_percent = 33;  ///< Of the draws are random.
+};
+
+/// BOHB's sampler (Falkner et al., "BOHB", ICML 2018, section 3.2 and Algorithm 2), for Hyperband's brackets: a density
+/// of the good and one of the bad trials, after the largest of `budgets` (epochs) that at least min_points + 2 trials
+/// have reached. The good ones are the best top_percent of these, but at least min_points; the bad ones all others, but
+/// at least min_points. Of `candidates` draws from the first density the one with the highest ratio of both. The
+/// densities' kernels are TPE's, not the paper's. A trial that has failed is among the bad ones. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_bohb(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                 const BohbOptions& options, std::vector<int> budgets);
+
+struct DehbOptions {
+  int mutation_percent = 50;   ///< F of differential evolution, times 100.
+  int crossover_percent = 50;  ///< Cr, times 100.
+};
+
+/// DEHB's sampler (Awad, Mallik and Hutter, IJCAI 2021, section 4), for the draws of DehbLayout. The first bracket is
+/// random. Every later draw is an offspring: of a target, whose turn it is in the subpopulation of its number of
+/// epochs, and of a mutant of three parents (rand/1), by binomial crossover. In a bracket's first rung the parents are
+/// of that subpopulation, above of the best of the rung below. Once its value is known it takes its target's place,
+/// unless it is worse. A draw whose value is not known yet has no part. Conditions are the sampler's own: a parameter
+/// that does not apply is in the middle of its range. `prior`: how many trials of an earlier study histories begin
+/// with. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_dehb(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                 const DehbOptions& options, const HyperbandOptions& brackets,
+                                                 int prior = 0);
 
 }  // namespace hfta::search

@@ -16,6 +16,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/signals.hpp"
+#include "engine/cli/warm_start.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
 #include "engine/simulate/simulation.hpp"
@@ -102,7 +103,7 @@ int simulate_command(const Words& words) {
   const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
   const std::unique_ptr<Curves> curves = recorded ? read_curves(*recorded, config) : make_invented_curves(config);
-  const SimulationOptions options{devices_from(arguments)};
+  const SimulationOptions options{devices_from(arguments), read_prior(config)};
   const Faults faults;
   MemoryFiles files(faults);
   SimulatedStore store(kept);
@@ -114,7 +115,7 @@ int simulate_command(const Words& words) {
   print(fmt::format("simulated: {} on {} device{}; computed in {}\n", duration_text(outcome.seconds), options.devices,
                     options.devices == 1 ? "" : "s", duration_text(clock.seconds() - start)));
   store.keep();
-  return outcome.any_complete ? 0 : 1;
+  return outcome.any_complete || !outcome.ended_by.empty() ? 0 : 1;
 }
 
 }  // namespace hfta::engine

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,17 +23,23 @@ using namespace configuration;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
+void expand_word(Node& node, int line) {
+  if (node.kind != Node::Kind::kScalar || node.is_null()) return;
+  Node map;
+  map.kind = Node::Kind::kMap;
+  map.line = node.line;
+  map.origin = node.origin;
+  map.entries.push_back({"name", line, std::move(node)});
+  node = std::move(map);
+}
+
 // `loss: mse` is short for `loss: {name: mse}`. `path`: where the map stands, "" or "train.".
 void expand_words(Node& in, const std::string& path) {
   for (Entry& entry : in.entries) {
-    if (!is_named_section(path + entry.key) || entry.value.kind != Node::Kind::kScalar || entry.value.is_null())
-      continue;
-    Node map;
-    map.kind = Node::Kind::kMap;
-    map.line = entry.value.line;
-    map.origin = entry.value.origin;
-    map.entries.push_back({"name", entry.line, std::move(entry.value)});
-    entry.value = std::move(map);
+    if (!is_named_section(path + entry.key)) continue;
+    expand_word(entry.value, entry.line);
+    if (path + entry.key != "early_stopping") continue;
+    for (Node& item : entry.value.items) expand_word(item, item.line);
   }
 }
 
@@ -88,14 +95,31 @@ void check_goal(const Node& root, const std::string& file, const TaskSpec& task,
                                         *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
 }
 
+// A study that was begun before there was a key still is what it was.
+void drop_default_stopping(json& record) {
+  json& stopping = record.at("early_stopping");
+  const auto drop_mode = [](json& rule) {
+    if (rule.value("mode", "") == "promote") rule.erase("mode");
+  };
+  if (stopping.is_array()) {
+    std::for_each(stopping.begin(), stopping.end(), drop_mode);
+  } else {
+    drop_mode(stopping);
+  }
+  if (stopping.empty() || (stopping.is_object() && stopping.at("name") == "none")) record.erase("early_stopping");
+}
+
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
-  for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
+  for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
+  record.at("metric").erase("target");
+  const search::Method& chosen = search::method(record.at("method").get<std::string>());
+  const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";
   for (const search::Method& method : search::methods()) {
-    if (record.at("method") != method.name) record.erase(method.name);
+    if (chosen.name != std::string_view(method.name) && lender != method.name) record.erase(method.name);
   }
-  // A study that was begun before there was the key still is what it was.
-  if (record.at("early_stopping").at("name") == "none") record.erase("early_stopping");
+  if (lender == search::MethodOptions().sampler) record.at(chosen.name).erase("sampler");
+  drop_default_stopping(record);
 }
 
 }  // namespace
@@ -111,6 +135,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   json record = json::object();
   Reader reader(shown, root, "", "", record);
   config.space = read_space(reader, shown, record);
+  read_dependences(reader, shown, record, config);
   const Uses uses = find_references(shown, root, config.space);
   config.shape_changing = uses.shape_changing;
   read_study(reader, shown, config);
@@ -120,6 +145,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   task->folder = config.folder;
   task->tree = task_part(root);
   task->space = config.space;
+  task->otherwise = config.otherwise;
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
   task->metric = config.metric;
@@ -129,7 +155,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
     return read_task(*task, params, unused);
   };
   check_space(config, uses.used);
-  check_goal(root, shown, read_task(*task, base_params(config.space), record), config);
+  check_goal(root, shown, read_task(*task, trials::applying(config.space, base_params(config.space)), record), config);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);

@@ -29,7 +29,7 @@ std::string range_text(const Key& key) {
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto part : {top_keys, stopping_keys, parameter_keys, model_and_data_keys, train_keys, loss_keys,
+    for (auto part : {top_keys, stopping_keys, budget_keys, parameter_keys, model_and_data_keys, train_keys, loss_keys,
                       optimizer_keys, phase_keys, schedule_keys, array_keys}) {
       for (Key& key : part()) all.push_back(std::move(key));
     }
@@ -68,7 +68,8 @@ std::string wanted_text(const Key& key) {
   switch (key.type) {
     case KeyType::kSection: {
       const Key* name = is_named_section(key.path) ? find_key(key.path + ".name") : nullptr;
-      return name == nullptr ? "a map" : wanted_text(*name) + ", or a map";
+      if (name == nullptr) return "a map";
+      return wanted_text(*name) + (key.path == "early_stopping" ? ", or a map, or a list of them" : ", or a map");
     }
     case KeyType::kChoice:
       return (key.choices.size() > 1 ? "one of " : "") + join(key.choices);

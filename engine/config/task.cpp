@@ -38,6 +38,17 @@ const fusion::MetricSpec* metric_behind(const TaskSpec& task, std::string_view n
   return nullptr;
 }
 
+// The parameters that do not apply to a trial, and what stands for them.
+Absent absent_from(const TaskText& text, const trials::Params& params) {
+  Absent absent;
+  for (const trials::Parameter& parameter : text.space) {
+    if (parameter.when.empty() || trials::find_value(params, parameter.name) != nullptr) continue;
+    const auto found = text.otherwise.find(parameter.name);
+    absent[parameter.name] = found == text.otherwise.end() ? std::nullopt : std::optional(found->second);
+  }
+  return absent;
+}
+
 void check_metric(const TaskText& text, const TaskSpec& task) {
   const std::vector<std::string> names = recorded_metrics(task);
   if (text.metric.empty() || std::count(names.begin(), names.end(), text.metric) > 0) return;
@@ -77,7 +88,7 @@ std::vector<std::string> possible_words(const Node* node, const trials::Space& s
 }
 
 TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann::json& record) {
-  const Node tree = substitute(text.file, text.tree, "", params);
+  const Node tree = substitute(text.file, text.tree, "", {params, absent_from(text, params)});
   Reader root(text.file, tree, "", "", record);
   TaskSpec task;
   Reader model = root.section("model");

@@ -2,6 +2,7 @@
 /// The part of a config that each trial reads with its own values: model, data, train. Internal to engine/config.
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -20,8 +21,9 @@ struct TaskText {
   std::filesystem::path folder;  ///< Paths of models and data are relative to it.
   Node tree;                     ///< A map of model, data and train, ${name} unreplaced.
   trials::Space space;
-  int default_epochs = 0;  ///< Where train.epochs is left out; 0: it may not be.
-  std::string metric;      ///< The study's; "" leaves it unchecked.
+  std::map<std::string, trials::ParamValue> otherwise;  ///< StudyConfig::otherwise
+  int default_epochs = 0;                               ///< Where train.epochs is left out; 0: it may not be.
+  std::string metric;                                   ///< The study's; "" leaves it unchecked.
   Node metric_node;
 };
 

@@ -83,7 +83,8 @@ void Driver::Impl::take_enqueued() {
 
 // False: another program locks the store, and the trial waits until another round.
 bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
-  search::Completion completion = search::complete(config.space, asked.params, config.seed, asked.number);
+  search::Completion completion =
+      search::complete(config.space, asked.params, config.seed, asked.number, config.constraints);
   const std::optional<bool> ours =
       recorder.claim(asked.number, completion.params, seams.clock.utc(), completion.problem);
   ask_store_at = ours ? 0 : seams.clock.seconds() + kBetweenTries;

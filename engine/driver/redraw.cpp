@@ -9,6 +9,7 @@
 #include "engine/driver/draw_history.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/strategy.hpp"
+#include "engine/driver/study.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -49,7 +50,7 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
 std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
   const std::optional<storage::StudyRecord> study = store.find(config.study);
   if (!study) return {};
-  const Strategy strategy = make_strategy(config, study->run_caps);
+  const Strategy strategy = make_strategy(config, study->run_caps, prior_of(*study));
   if (!strategy.sampler->learns()) return {};
   std::map<int, trials::Trial> by_number;
   for (trials::Trial& trial : store.trials(config.study)) by_number[trial.number] = std::move(trial);

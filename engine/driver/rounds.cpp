@@ -28,6 +28,7 @@ void Driver::Impl::end_round(std::size_t device, double seconds) {
   act_on(ledger.take_verdicts(), &array);
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
+  page.changes.progress = storage::Progress{spent(), ""};
   ++round;
   rate.add(seams.clock.seconds(), ledger.epochs());
 }
@@ -128,7 +129,7 @@ Status Driver::Impl::status() {
   s.study = config.study;
   s.metric = config.metric;
   s.round = round;
-  s.planned = ledger.cap();
+  if (ledger.cap() != kEndless) s.planned = ledger.cap();
   s.complete = ledger.count(State::kComplete);
   s.pruned = ledger.count(State::kPruned);
   s.failed = ledger.count(State::kFail);

@@ -17,14 +17,19 @@ int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   return config.task(first.empty() ? trials::Params{} : first.front()).recipe.epochs;
 }
 
+// A target of the study completes the trial that reaches it.
+std::vector<search::Stopping> rules_of(const StudyConfig& config) {
+  std::vector<search::Stopping> rules = config.early_stopping;
+  if (config.target) rules.push_back({"target", {.value = *config.target}});
+  return rules;
+}
+
 std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, search::Sampler& sampler,
                                                  std::vector<int> run_caps) {
-  search::StoppingOptions options = config.stopping_options;
-  options.max_epochs = full_epochs(config, sampler);
   if (const auto size = sampler.size(); run_caps.empty() && size) {  // a grid has an end of its own
     run_caps.push_back(static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max())));
   }
-  return search::stopping_rule(config.early_stopping).make(options, config.goal, run_caps);
+  return search::make_stopping(rules_of(config), full_epochs(config, sampler), config.goal, run_caps);
 }
 
 void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
@@ -41,13 +46,16 @@ std::optional<int> Strategy::trials(int enqueued) const {
   return all;
 }
 
-Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
+Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior) {
   Strategy strategy;
   const search::Method& method = search::method(config.method);
-  const search::SearchTask task{config.space, config.goal, config.seed, config.shape_changing};
-  strategy.sampler = method.sampler(config.method_options, task);
-  strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, task, run_caps)
-                                                   : make_stopping(config, *strategy.sampler, run_caps);
+  const search::SearchTask task{config.space,       config.goal,   config.seed, config.shape_changing,
+                                config.constraints, config.points, prior};
+  strategy.sampler = search::make_sampler(method, config.method_options, task);
+  strategy.scheduler = method.scheduler != nullptr
+                           ? search::make_stopping_beside(method.scheduler(config.method_options, task, run_caps),
+                                                          rules_of(config), config.goal)
+                           : make_stopping(config, *strategy.sampler, run_caps);
   if (!run_caps.empty()) strategy.cap = run_caps.back();
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;

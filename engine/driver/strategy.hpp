@@ -22,7 +22,9 @@ struct Strategy {
 };
 
 /// `run_caps`: every cap the study ever had, ascending; empty if it never had one.
-[[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps);
+/// `prior`: see prior_of().
+[[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps,
+                                     const search::History& prior = {});
 
 /// The caps of a study that has had `stored` and is now run with `config`'s run_cap. A config without one leaves the
 /// caps as they are. Throws Error{kConfig} if the cap has become smaller.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "engine/driver/budget.hpp"
 #include "engine/driver/measure.hpp"
 
 namespace hfta::engine {
@@ -18,8 +19,10 @@ constexpr int kUnnumbered = -1;
 
 }  // namespace
 
-TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps)
-    : config_(config), strategy_(make_strategy(config, run_caps)), learns_(strategy_.sampler->learns()) {}
+TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior)
+    : config_(config),
+      strategy_(make_strategy(config, run_caps, prior)),
+      learns_(strategy_.sampler->learns() || ends_early(config)) {}
 
 bool TrialTable::can_draw() const {
   const std::optional<int> most = cap();
@@ -246,8 +249,10 @@ std::optional<std::int64_t> TrialTable::epochs_left() const {
   const std::optional<int> most = cap();
   if (!most) return std::nullopt;
   if (finished()) return 0;
+  const std::optional<std::int64_t> budget = config_.budget.epochs;
+  if (*most == kEndless && !budget) return std::nullopt;
   const std::int64_t all = strategy_.scheduler->planned_epochs(0, *most);
-  return std::max<std::int64_t>(0, all - epochs_);
+  return std::max<std::int64_t>(0, std::min(all, budget.value_or(all)) - epochs_);
 }
 
 int TrialTable::epochs_to_target(int draw) {

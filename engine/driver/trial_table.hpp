@@ -57,7 +57,8 @@ struct ReportResult {
 /// Trials are identified by their draw (0-based). Not thread-safe.
 class TrialTable {
  public:
-  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps);
+  /// `prior`: see prior_of(); draws need it.
+  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior = {});
 
   /// Restores a stored study: adds every trial that we drew with its epochs, and reports them to the scheduler in
   /// (epoch, trial) order, which restores its state. `numbers`: draw -> number. Trials in `stored` that we did not draw
@@ -74,7 +75,8 @@ class TrialTable {
   [[nodiscard]] int begun() const { return begun_; }
   /// Epochs that a trial gets on average if none fails.
   [[nodiscard]] double mean_epochs() const;
-  /// Whether draws depend on the results of earlier trials.
+  /// Whether trials are drawn only when slots are free: draws depend on the results of earlier trials, or the study may
+  /// end before all trials are done, which must not depend on what was planned.
   [[nodiscard]] bool learns() const { return learns_; }
   /// Plans at most `k` further trials, which have no number yet; returns how many. 0: there are no more, and can_draw()
   /// is false. `rounds`: the study's rounds that are over.

@@ -172,6 +172,7 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
                {"counts", ordered_json(count_states(input.trials))},
                {"best", std::move(best)},
                {"runner", to_json(input.runner)},
+               {"ended_by", input.ended_by.empty() ? ordered_json(nullptr) : ordered_json(input.ended_by)},
                {"occupancy", to_json(input.occupancy)},
                {"trials", std::move(list)}});
 }

@@ -51,6 +51,7 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
   ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal,
                     store.trials(study, storage::Store::Damage::kMark)};
   input.select_best = selects_best(record->config_json);
+  input.ended_by = record->progress.ended_by;
   for (const trials::Trial& trial : input.trials) {
     if (storage::Store::is_marked(trial))
       input.damage.push_back(fmt::format("trial {}: {}", trial.number, trial.reason));

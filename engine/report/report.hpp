@@ -31,6 +31,7 @@ struct ReportInput {
   std::optional<Occupancy> occupancy = {};            ///< Absent without rounds.
   std::optional<Runner> runner = {};  ///< The process that ran the study last; unset if none has, or if not requested.
   std::vector<std::string> damage = {};  ///< What is not as it was written, a line each; see Store::Damage.
+  std::string ended_by = {};             ///< Its budget or target, where that ended it; "" else.
   bool select_best = false;              ///< metric.select: a trial's value is its best epoch's, not its last one's.
 };
 

@@ -101,6 +101,14 @@ std::string best_so_far_text(const ReportInput& input) {
                      params_text(latest_params(*found)));
 }
 
+std::string ending_text(const ReportInput& input) {
+  if (input.ended_by.empty()) return "";
+  const auto running = std::count_if(input.trials.begin(), input.trials.end(),
+                                     [](const Trial& trial) { return trial.state == trials::State::kRunning; });
+  return fmt::format("ended by {}; {} trial{} not done\n", printable(input.ended_by), running,
+                     running == 1 ? " is" : "s are");
+}
+
 std::string runner_text(const ReportInput& input) {
   if (!input.runner) return "";
   const Runner& runner = *input.runner;
@@ -132,7 +140,8 @@ std::string report_table(const ReportInput& input, int top) {
       fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
                      counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input)));
-  out += runner_text(input) + failures_text(input.trials) + best_text(input) + best_so_far_text(input);
+  out += ending_text(input) + runner_text(input) + failures_text(input.trials) + best_text(input) +
+         best_so_far_text(input);
   std::vector<const Trial*> rows = ranked(input.trials, input.goal, input.metric);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
   if (rows.empty()) return out + occupancy_text(input.occupancy);

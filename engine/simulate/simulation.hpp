@@ -8,11 +8,13 @@
 #include "base/files.hpp"
 #include "engine/driver/driver.hpp"
 #include "engine/simulate/curves.hpp"
+#include "search/history.hpp"
 
 namespace hfta::engine {
 
 struct SimulationOptions {
   int devices = 1;
+  search::History prior = {};  ///< See new_record(); of a study that is in the store already it decides nothing.
 };
 
 /// Runs the study of `config` in `store`, begun there if it is not there yet; training states go to `files`, where the

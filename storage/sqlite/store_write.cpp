@@ -408,6 +408,12 @@ void SqliteStore::commit(const std::string& study, const Changes& changes) {
   }
   write_round_digests(connection, known.id, changes);
   for (const auto& [number, metrics] : changes.test_metrics) write_tests(connection, id_of(number), metrics);
+  if (changes.progress) {
+    connection
+        .query("INSERT OR REPLACE INTO study_system_attributes (study_id, \"key\", value_json) VALUES (?1, ?2, ?3)")
+        .bind(known.id, kProgressKey, progress_to_json(*changes.progress))
+        .run();
+  }
   if (impl_->faults != nullptr) impl_->faults->reach("in-transaction");
   transaction.commit();
 }

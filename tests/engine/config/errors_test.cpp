@@ -72,9 +72,25 @@ TEST_CASE("keys") {
       {{{"  lr: {distribution: log_uniform_values,", "  lr: {distributon: log_uniform_values,"}},
        "s.yaml:8: parameters.lr.distributon: found an unknown key, wanted one of this section's; did you mean "
        "'distribution'?"},
-      {{{"seed: 1", "early_terminate: {type: hyperband, min_iter: 3}"}},
-       "s.yaml:3: early_terminate: found this key, which is not available in this version; wanted `method: hyperband` "
-       "or `early_stopping: asha`"},
+      {{{"seed: 1", "early_terminate: {type: envelope, min_iter: 3}"}},
+       "s.yaml:3: early_terminate.type: found 'envelope', wanted hyperband"},
+      {{{"seed: 1", "early_terminate: {type: hyperband}"}},
+       "s.yaml:3: early_terminate: found min_iter and max_iter both or neither, wanted one"},
+      {{{"seed: 1", "early_terminate: {type: hyperband, max_iter: 27}"}},
+       "s.yaml:3: early_terminate.max_iter: found max_iter without s, or s without max_iter, wanted both"},
+      {{{"method: random", "method: hyperband\nearly_terminate: {type: hyperband, min_iter: 3}"}},
+       "s.yaml:5: early_terminate: found it beside method: hyperband, which stops trials itself; wanted one of them"},
+      {{{"method: random", "method: hyperband\nearly_stopping: [{name: threshold, upper: 9}, median]"}},
+       "s.yaml:5: early_stopping.1.name: found median beside method: hyperband, which stops trials itself; wanted one "
+       "of them"},
+      {{{"method: random", "method: random\nearly_stopping: [{name: asha, mode: halt}]"}},
+       "s.yaml:5: early_stopping.0.mode: found 'halt', wanted one of promote, stop"},
+      {{{"method: random", "method: random\nearly_stopping: threshold"}},
+       "s.yaml:5: early_stopping: found neither lower nor upper, wanted one of them"},
+      {{{"method: random", "method: random\nearly_stopping: {name: threshold, lower: 2, upper: 2}"}},
+       "s.yaml:5: early_stopping.lower: found 2, wanted a number below upper = 2"},
+      {{{"method: random", "method: random\nearly_stopping: target"}},
+       "s.yaml:5: early_stopping.value: found nothing, wanted a number"},
       {{{"method: random", "method: asha"}},
        "s.yaml:4: method: found 'asha', which stops trials rather than chooses them; wanted `early_stopping: asha` "
        "beside "
@@ -85,13 +101,20 @@ TEST_CASE("keys") {
       {{{"method: random", "method: random\nearly_stopping: {name: asha, min_epochs: 5}"}},
        "s.yaml:5: early_stopping.min_epochs: found 5, wanted at most train.epochs = 4"},
       {{{"method: random", "method: random\nearly_stopping: {name: median, eta: 5}"}},
-       "s.yaml:5: early_stopping.eta: found a key of asha, wanted a key of median: name, min_epochs, min_trials"},
+       "s.yaml:5: early_stopping.eta: found a key of asha, sha, bands, wanted a key of median: name, min_epochs, "
+       "min_trials"},
       {{{"method: random", "method: random\nearly_stopping: meridian"}},
-       "s.yaml:5: early_stopping.name: found 'meridian', wanted one of none, median, asha; did you mean 'median'?"},
+       "s.yaml:5: early_stopping.name: found 'meridian', wanted one of none, median, percentile, asha, sha, threshold, "
+       "patience, target, bands; did you mean 'median'?"},
       {{{"seed: 1", "program: train.py"}},
        "s.yaml:3: program: found this key, which has no meaning here, wanted the search part..."},
-      {{{"goal: maximize", "goal: maximize, target: 0.9"}},
-       "s.yaml:6: metric.target: found this key, which is not available..."},
+      {{{"goal: maximize", "goal: maximize, target: high"}}, "s.yaml:6: metric.target: found 'high', wanted a number"},
+      {{{"run_cap: 8", "budget: {hours: 0}"}}, "s.yaml:5: budget.hours: found 0, wanted a number above 0"},
+      {{{"run_cap: 8", "budget: {}"}}, "s.yaml:5: budget: found no budget, wanted hours, minutes, trials or epochs"},
+      {{{"run_cap: 8", "run_cap: 8\nbudget: {trials: 8}"}},
+       "s.yaml:6: budget.trials: found it beside run_cap, which means the same; wanted one of them"},
+      {{{"run_cap: 8", "budget: {epochs: 8}\nearly_stopping: sha"}},
+       "s.yaml:1: run_cap: found nothing, wanted the number of trials, which early_stopping: sha halves"},
       {{{"  layers:", "  zoo: resnet18\n  layers:"}},
        "s.yaml:12: model.zoo: found this key, which is not available in this version; wanted model.layers or..."},
       {{{kHidden, "{parameters: {a: {value: 1}}}"}},
@@ -120,10 +143,12 @@ TEST_CASE("types and ranges") {
       {{{"seed: 1", "seed: [1]"}}, "s.yaml:3: seed: found a list, wanted an integer from 0 to 2^53"},
       {{{"seed: 1", "seed:"}}, "s.yaml:3: seed: found nothing, wanted an integer from 0 to 2^53"},
       {{{"method: random", "method: randon"}},
-       "s.yaml:4: method: found 'randon', wanted one of grid, random, hyperband, tpe, pbt; did you mean 'random'?"},
-      {{{"method: random", "method: bohb"}},
-       "s.yaml:4: method: found 'bohb', which is not available in this version; wanted one of grid, random, hyperband, "
-       "tpe, pbt"},
+       "s.yaml:4: method: found 'randon', wanted one of grid, random, hyperband, bohb, dehb, tpe, pbt; did you mean "
+       "'random'?"},
+      {{{"method: random", "method: bayes"}},
+       "s.yaml:4: method: found 'bayes', which is not available in this version; wanted one of grid, random, "
+       "hyperband, "
+       "bohb, dehb, tpe, pbt"},
       {{{"run_cap: 8", "run_cap: 0"}}, "s.yaml:5: run_cap: found 0, wanted an integer from 1 to 1000000000"},
       {{{"goal: maximize", "goal: max"}}, "s.yaml:6: metric.goal: found 'max', wanted one of minimize, maximize"},
       {{{kOptimizer, "{name: adamw, lr: 1e}"}},

@@ -22,7 +22,7 @@ StudyConfig learning_config(int run_cap, const std::string& stopping = "none") {
   StudyConfig config = random_config(run_cap);
   config.method = "tpe";
   config.method_options.tpe.startup_trials = 4;
-  config.early_stopping = stopping;
+  config.early_stopping = {{stopping}};
   return config;
 }
 

@@ -1,3 +1,5 @@
+#include "search/scheduler/in_order.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "search/scheduler/verdicts.hpp"
-#include "search/stopping.hpp"
 
 namespace hfta::search {
 namespace {
@@ -20,34 +21,37 @@ struct Record {
   std::vector<double> values;  // by epoch; NaN: not reported
   int failed_at = kNever;      // the epoch that it did not survive
   int stopped_at = kNever;
-  int waits_at = 0;  // the epoch that it was told to pause after; 0: none
+  int waits_at = 0;  // the latest epoch that it was told to pause after; 0: none
   // Up to the latest epoch that it was judged after:
   int judged = 0;
   double sum = 0, best = 0;
+
+  [[nodiscard]] double number(Number which) const {
+    if (which == Number::kBest) return best;
+    return which == Number::kMean ? sum / judged : values[static_cast<std::size_t>(judged - 1)];
+  }
 };
 
-// After an epoch, trials are judged in the order of their draws, each as soon as all before it have been judged there
-// or have ended sooner.
-class Median final : public Scheduler {
+class InOrder final : public Scheduler {
  public:
-  Median(const StoppingOptions& options, trials::Goal goal) : options_(options), goal_(goal) {
-    if (options.max_epochs < 1) {
-      throw Error(ErrorKind::kConfig, fmt::format("epochs: found {}, wanted at least 1", options.max_epochs));
+  InOrder(InOrderRule rule, trials::Goal goal) : rule_(std::move(rule)), goal_(goal) {
+    if (rule_.max_epochs < 1) {
+      throw Error(ErrorKind::kConfig, fmt::format("epochs: found {}, wanted at least 1", rule_.max_epochs));
     }
-    queues_.resize(static_cast<std::size_t>(std::max(0, options.max_epochs - options.min_epochs)));
+    queues_.resize(rule_.epochs.size());
   }
 
   [[nodiscard]] std::optional<int> capacity() const override { return std::nullopt; }
-  [[nodiscard]] int target(int) const override { return options_.max_epochs; }
-  [[nodiscard]] int max_epochs() const override { return options_.max_epochs; }
+  [[nodiscard]] int target(int) const override { return rule_.max_epochs; }
+  [[nodiscard]] int max_epochs() const override { return rule_.max_epochs; }
   [[nodiscard]] std::int64_t planned_epochs(int, int trials) const override {
-    return std::int64_t{options_.max_epochs} * trials;
+    return std::int64_t{rule_.max_epochs} * trials;
   }
 
   Decision report(int trial, int epoch, double value) override {
-    if (epoch < 1 || epoch > options_.max_epochs) {
-      throw Error(ErrorKind::kInternal, fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial,
-                                                    epoch, options_.max_epochs));
+    if (epoch < 1 || epoch > rule_.max_epochs) {
+      throw Error(ErrorKind::kInternal,
+                  fmt::format("trial {}: found a report of epoch {}, wanted 1 to {}", trial, epoch, rule_.max_epochs));
     }
     Record& record = records_[trial];
     const auto place = static_cast<std::size_t>(epoch - 1);
@@ -66,7 +70,7 @@ class Median final : public Scheduler {
   void fail(int trial) override {
     Record& record = records_[trial];
     const int seen = static_cast<int>(record.values.size());
-    if (record.stopped_at != kNever || seen == options_.max_epochs) return;
+    if (record.stopped_at != kNever || seen == rule_.max_epochs) return;
     record.failed_at = std::min(record.failed_at, seen + 1);
     settle();
   }
@@ -77,27 +81,28 @@ class Median final : public Scheduler {
 
  private:
   struct Queue {
-    int next = 0;               // the trial to be judged next
-    std::vector<double> means;  // of those judged, ascending
+    int next = 0;                // the trial to be judged next
+    std::vector<double> others;  // of those judged, ascending
   };
-
-  [[nodiscard]] Queue& queue(int epoch) { return queues_[static_cast<std::size_t>(epoch - options_.min_epochs)]; }
 
   Decision answer(int trial, int epoch, Record& record) {
     if (record.stopped_at != kNever || record.failed_at != kNever) return Decision::kStop;
-    if (epoch == options_.max_epochs) return Decision::kComplete;
-    if (epoch < options_.min_epochs || queue(epoch).next > trial) return Decision::kContinue;
-    record.waits_at = epoch;
+    if (epoch == rule_.max_epochs) return Decision::kComplete;
+    const auto judged_at = std::lower_bound(rule_.epochs.begin(), rule_.epochs.end(), epoch);
+    if (judged_at == rule_.epochs.end() || *judged_at != epoch) return Decision::kContinue;
+    if (queues_[static_cast<std::size_t>(judged_at - rule_.epochs.begin())].next > trial) return Decision::kContinue;
+    record.waits_at = std::max(record.waits_at, epoch);  // reports may come in any order
     return Decision::kPause;
   }
 
   // Judges whoever can be judged. Epochs ascend: later ones have to know who was stopped.
   void settle() {
-    for (int epoch = options_.min_epochs; epoch < options_.max_epochs; ++epoch) {
-      Queue& line = queue(epoch);
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      const int epoch = rule_.epochs[i];
+      Queue& line = queues_[i];
       for (auto at = records_.find(line.next); at != records_.end() && at->first == line.next; ++at, ++line.next) {
         Record& record = at->second;
-        if (epoch > options_.min_epochs && queue(epoch - 1).next <= at->first) break;
+        if (i > 0 && queues_[i - 1].next <= at->first) break;
         if (record.stopped_at < epoch || record.failed_at <= epoch) continue;
         if (!take_in(record, epoch)) break;
         judge(at->first, record, epoch, line);
@@ -118,30 +123,25 @@ class Median final : public Scheduler {
   }
 
   void judge(int trial, Record& record, int epoch, Queue& line) {
-    std::vector<double>& means = line.means;
-    if (means.size() >= static_cast<std::size_t>(options_.min_trials)) {
-      const std::size_t half = means.size() / 2;
-      const double median = means.size() % 2 == 1 ? means[half] : (means[half - 1] + means[half]) / 2;
-      if (trials::better(median, record.best, goal_)) record.stopped_at = epoch;
-    }
-    const double mean = record.sum / epoch;
-    means.insert(std::upper_bound(means.begin(), means.end(), mean), mean);
+    if (rule_.stops(record.number(rule_.own), line.others)) record.stopped_at = epoch;
+    const double number = record.number(rule_.others);
+    line.others.insert(std::upper_bound(line.others.begin(), line.others.end(), number), number);
     if (record.waits_at != epoch) return;
     record.waits_at = 0;
     verdicts_.push_back({trial, record.stopped_at == epoch ? Decision::kStop : Decision::kContinue});
   }
 
-  StoppingOptions options_;
+  InOrderRule rule_;
   trials::Goal goal_;
   std::map<int, Record> records_;  // by trial
-  std::vector<Queue> queues_;      // of epochs min_epochs ... max_epochs - 1
+  std::vector<Queue> queues_;      // of rule_.epochs
   std::vector<Verdict> verdicts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Scheduler> make_median(const StoppingOptions& options, trials::Goal goal, const std::vector<int>&) {
-  return std::make_unique<Median>(options, goal);
+std::unique_ptr<Scheduler> make_in_order(InOrderRule rule, trials::Goal goal) {
+  return std::make_unique<InOrder>(std::move(rule), goal);
 }
 
 }  // namespace hfta::search
