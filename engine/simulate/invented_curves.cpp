@@ -72,8 +72,10 @@ class InventedCurves final : public Curves {
  private:
   [[nodiscard]] double distance_of(const trials::Params& params) const {
     double sum = 0;
-    for (std::size_t i = 0; i < params.size() && i < space_.size(); ++i) {
-      const double away = place_of(space_[i].distribution, params[i].second) - optimum_[i];
+    for (std::size_t i = 0; i < space_.size(); ++i) {
+      const trials::ParamValue* value = trials::find_value(params, space_[i].name);
+      if (value == nullptr) continue;  // it does not apply
+      const double away = place_of(space_[i].distribution, *value) - optimum_[i];
       sum += away * away;
     }
     return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, params.size())));

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "engine/driver/draw_history.hpp"
 #include "engine/driver/redraw.hpp"
+#include "engine/driver/study.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;
@@ -125,4 +127,42 @@ TEST_CASE("on several devices every draw can be made again from the store") {
     CHECK(study.run(devices).stopped_by == 0);
   }
   check_redraws(study, 40);
+}
+
+TEST_CASE("trials of an earlier study are kept with the study, and every draw sees them") {
+  StudyFixture earlier(learning_config(12), Kept::kInMemory);
+  CHECK(earlier.run().stopped_by == 0);
+  search::History prior;
+  for (const Trial& trial : earlier.trials()) {
+    prior.push_back({trial.params, {}, trial.value, trial.state});
+    for (const trials::EpochRecord& record : trial.epochs)
+      prior.back().values.push_back(record.metrics.at("val_accuracy"));
+  }
+  prior.push_back({prior.front().params, {std::nan("")}, std::nullopt, State::kFail});
+  StudyConfig config = learning_config(20, "median");
+  config.width = 4;
+  config.seed = 2;
+  StudyFixture undisturbed(config, Kept::kInFile), stopped(config, Kept::kInFile), without(config);
+  undisturbed.prior = stopped.prior = prior;
+  CHECK(undisturbed.run().stopped_by == 0);
+  CHECK(stopped.run_in_pieces(5, 1, true) > 1);
+  CHECK(without.run().stopped_by == 0);
+  const auto drawn = [](StudyFixture& study) {  // the files lie elsewhere; all else is the same
+    std::vector<trials::Params> all;
+    for (const Trial& trial : study.trials()) all.push_back(trial.params);
+    return all;
+  };
+  CHECK(drawn(stopped) == drawn(undisturbed));
+  CHECK(stopped.table() == undisturbed.table());
+  CHECK(drawn(undisturbed) != drawn(without));
+  check_redraws(stopped, 20);
+  const search::History kept = prior_of(*stopped.open()->find(config.study));
+  REQUIRE(kept.size() == prior.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    CHECK(kept[i].params == prior[i].params);
+    CHECK(kept[i].value == prior[i].value);
+    CHECK(kept[i].ended == prior[i].ended);
+    CHECK(kept[i].values.size() == prior[i].values.size());
+  }
+  CHECK(std::isnan(kept.back().values.at(0)));
 }
