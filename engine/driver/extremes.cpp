@@ -44,7 +44,9 @@ void check_extremes(const StudyConfig& config, Trainer& trainer) {
   std::vector<Axis> shapes, others;
   for (std::size_t i = 0; i < config.space.size(); ++i) {
     const bool shape = config.shape_changing.contains(config.space[i].name);
-    (shape ? shapes : others).push_back({i, search::extremes(config.space[i].distribution)});
+    Axis axis{i, search::extremes(config.space[i].distribution)};
+    if (!shape || !config.space[i].when.empty()) others.push_back(axis);  // where a corner has it or not
+    if (shape) shapes.push_back(std::move(axis));
   }
   const trials::Params low = corner(config, false);
   const trials::Params high = corner(config, true);
