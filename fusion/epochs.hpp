@@ -79,6 +79,7 @@ class Epochs {
  private:
   using OrderKey = std::pair<int, std::uint64_t>;                   ///< epoch, trial key
   using Orders = std::map<OrderKey, at::Tensor>;                    ///< Indices on the device.
+  using Prepared = std::map<OrderKey, Samples>;                     ///< Of one step.
   using ChunkMetrics = std::vector<std::map<std::string, double>>;  ///< By slot of the chunk.
   class Run;
   using Runs = std::vector<std::unique_ptr<Run>>;

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/graph/reads.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/slots/first_values.hpp"
 #include "fusion/slots/scalar_type.hpp"
@@ -39,9 +40,14 @@ void wait_for(const at::Device& device) {
 SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates,
                      int slots, const at::Device& device)
     : graph_(graph), owned_(std::move(owned)), trained_(std::move(trained)), slots_(slots), device_(device) {
+  const std::vector<bool> read = weights_read(graph);
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const Weight& weight = graph.weights[i];
     const auto options = at::TensorOptions().dtype(scalar_type(weight.dtype)).device(device);
+    if (!read[i] && !owned_[i] && trained_.size() == 1) {  // another phase's graph may read it
+      weights_.push_back(at::empty({0}, options));
+      continue;
+    }
     if (!owned_[i]) {
       weights_.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, i)).to(options));
       continue;

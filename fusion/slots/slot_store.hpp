@@ -32,7 +32,8 @@ class SlotStore {
 
   [[nodiscard]] int slots() const { return slots_; }
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
-  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it.
+  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it; [0] if nothing reads
+  /// it (the frozen part of a model that was split).
   [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
   /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i for a phase's optimizer; undefined if that
   /// does not train it.

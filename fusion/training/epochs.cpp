@@ -83,15 +83,17 @@ class Epochs::Run {
     return std::find(part_keys_.begin(), part_keys_.end(), key) != part_keys_.end();
   }
 
-  /// `shared_of(key)`: what slots compute alike of this step's samples, if that was prepared.
-  template <typename SharedOf>
-  void step(SharedOf shared_of) {
+  /// `prepared`: the step's samples by order, if they were prepared for all slots.
+  void step(const Prepared* prepared) {
     set_rates();
     const auto [begin, end] = epochs_.range_of(at_);
     for (std::size_t p = 0; p < batch_.parts.size(); ++p) {
+      if (prepared != nullptr) {
+        batch_.parts[p] = prepared->at(part_keys_[p]);
+        continue;
+      }
       batch_.parts[p].begin = begin;
       batch_.parts[p].end = end;
-      batch_.parts[p].shared = shared_of(part_keys_[p]);
     }
     batch_.last = at_ + 1 == epochs_.steps_per_epoch();
     batch_.place = at_;
@@ -260,12 +262,12 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
   Runs runs(static_cast<std::size_t>(array.chunks()));
   array.for_each_chunk(
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
-  if (array.shares_layers()) {
+  if (array.shares_layers() || !samples_in({}).at_hand()) {
     train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      while (run.at() < steps_per_epoch() && !asked()) run.step([](const OrderKey&) { return nullptr; });
+      while (run.at() < steps_per_epoch() && !asked()) run.step(nullptr);
     });
   }
   // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.
@@ -307,18 +309,19 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
     if (std::none_of(runs.begin(), runs.end(), [&](const auto& run) { return here(run, s); })) continue;
     if (asked()) return;
     const auto [begin, end] = range_of(s);
-    std::map<OrderKey, Samples> samples;
+    Prepared samples;
     for (const auto& [key, order] : orders) {
       const auto uses = [&, &k = key](const auto& run) { return here(run, s) && run->uses(k); };
       if (std::none_of(runs.begin(), runs.end(), uses)) continue;
       Samples& here_now = samples.emplace(key, samples_in(order)).first->second;
       here_now.begin = begin;
       here_now.end = end;
-      array.prepare(here_now, true);
+      if (!here_now.at_hand()) here_now = here_now.taken();
+      if (array.shares_layers()) array.prepare(here_now, true);
     }
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      if (run.at() == s) run.step([&](const OrderKey& key) { return samples.at(key).shared; });
+      if (run.at() == s) run.step(&samples);
     });
   }
 }

@@ -59,12 +59,13 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
     sums[static_cast<std::size_t>(chunk)].add(array.evaluate(chunk, batch.samples), target, batch.end - batch.begin,
                                               batch.samples.size());
   };
-  std::vector<EvaluationBatch> all = evaluation_batches(data);
-  if (array.shares_layers()) {
-    for (EvaluationBatch& batch : all) {
-      array.prepare(batch.samples, false);
-      array.for_each_chunk([&](int k) { add(k, batch); });
-      batch.samples.shared.reset();
+  const std::vector<EvaluationBatch> all = evaluation_batches(data);
+  const bool at_hand = all.empty() || all.front().samples.at_hand();
+  if (array.shares_layers() || !at_hand) {
+    for (const EvaluationBatch& batch : all) {
+      EvaluationBatch ready{at_hand ? batch.samples : batch.samples.taken(), batch.begin, batch.end};
+      if (array.shares_layers()) array.prepare(ready.samples, false);
+      array.for_each_chunk([&](int k) { add(k, ready); });
     }
   } else {
     array.for_each_chunk([&](int k) {
