@@ -265,19 +265,19 @@ void Driver::Impl::see_whether_it_ends() {
 // Of the epochs that the budget leaves, the earliest draws train one each. False: there is none for this array.
 bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
   if (!config.budget.epochs || catching_up()) return true;
-  std::int64_t left = *config.budget.epochs - ledger.epochs();
+  std::int64_t unspent = *config.budget.epochs - ledger.epochs();
   const auto is_new = [this](int draw) {
     return draw != OpenArray::kEmpty && ledger.entry(draw).trained >= ledger.entry(draw).recorded;
   };
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (i == device || !seams.workers.busy(i)) continue;
-    for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) left -= is_new(packer.arrays()[i]->draw_in(slot));
+    for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) unspent -= is_new(packer.arrays()[i]->draw_in(slot));
   }
   std::map<int, int> slots;  // by draw
   for (int slot = 0; slot < array.width(); ++slot) {
     if (is_new(array.draw_in(slot))) slots.emplace(array.draw_in(slot), slot);
   }
-  for (; static_cast<std::int64_t>(slots.size()) > std::max<std::int64_t>(left, 0);
+  for (; static_cast<std::int64_t>(slots.size()) > std::max<std::int64_t>(unspent, 0);
        slots.erase(std::prev(slots.end()))) {
     const auto [draw, slot] = *slots.rbegin();
     ledger.rest(draw, Phase::kReady, array.extract(slot));

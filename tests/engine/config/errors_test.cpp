@@ -250,7 +250,7 @@ TEST_CASE("search space") {
        "s.yaml:10: parameters.hidden.probabilities: found 1 of them, wanted one for each of the 2 values"},
       {{{kHidden, "{value: 32, values: [32]}"}},
        "s.yaml:10: parameters.hidden.values: found a key of categorical, wanted a key of constant: distribution, "
-       "value"},
+       "when, otherwise, value"},
       {{{"  lr: ", "  \"l{r\": "}},
        "s.yaml:8: parameters: found the name 'l{r', wanted 1 to 512 printable characters without braces"},
       {{{"method: random", "method: grid"}},
@@ -376,7 +376,8 @@ TEST_CASE("hyperband") {
       {{{"method: random", "hyperband: {eta: 1}\nmethod: random"}},
        "s.yaml:4: hyperband.eta: found 1, wanted an integer from 2 to 1000"},
       {{{"method: random", "method: simulated_annealing"}},
-       "s.yaml:4: method: found 'simulated_annealing', wanted one of grid, random, hyperband, tpe, pbt"},
+       "s.yaml:4: method: found 'simulated_annealing', wanted one of grid, random, hyperband, bohb, dehb, tpe, "
+       "pbt"},
       {{{"method: random", "hyperband: {max_epochs: 9}\nmethod: hyperband"}},
        "s.yaml:4: hyperband.max_epochs: found 9, wanted at most train.epochs = 4"},
       {{{"method: random", "hyperband: {min_epochs: 5}\nmethod: hyperband"}},
