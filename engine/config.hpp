@@ -16,6 +16,7 @@
 #include "fusion/recipe.hpp"
 #include "search/methods.hpp"
 #include "search/stopping.hpp"
+#include "trials/repetition.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine {
@@ -53,11 +54,12 @@ struct StudyConfig {
   search::MethodOptions method_options;
   std::string early_stopping = "none";       ///< A name of search::stopping_rules(); "none" where the method stops.
   search::StoppingOptions stopping_options;  ///< Of that rule; max_epochs is the task's.
-  std::optional<int> run_cap;
+  std::optional<int> run_cap;                ///< Configurations.
+  trials::Repetitions repetitions;
   std::string metric;  ///< "val_accuracy"
   trials::Goal goal = trials::Goal::kMinimize;
-  bool select_best = false;  ///< metric: {select: best}
-  trials::Space space;
+  bool select_best = false;              ///< metric: {select: best}
+  trials::Space space;                   ///< What a trial has: the parameters searched, then `repetitions`' axes.
   std::set<std::string> shape_changing;  ///< Parameters that split trials into partitions.
   int keep = 10;
   std::optional<int> width;                     ///< array.width; unset: auto
@@ -72,6 +74,8 @@ struct StudyConfig {
   std::function<TaskSpec(const trials::Params&)> task;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
+  /// `space` without the repetitions' axes: what a sampler draws from.
+  [[nodiscard]] trials::Space searched() const;
 };
 
 /// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.

@@ -126,7 +126,8 @@ const std::vector<Method>& methods() {
        .sampler = random,
        .scheduler = pbt,
        .max_epochs = pbt_epochs,
-       .plan_text = population_text},
+       .plan_text = population_text,
+       .copies_trials = true},
   };
   return all;
 }

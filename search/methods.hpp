@@ -53,6 +53,7 @@ struct Method {
   int& (*max_epochs)(MethodOptions& options);
   /// One line about the options for `plan`; nullptr: none. Set if `scheduler` is.
   std::string (*plan_text)(const MethodOptions& options);
+  bool copies_trials = false;  ///< A trial may continue from a copy of another.
 };
 
 /// In the order of the reference page.

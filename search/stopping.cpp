@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "search/repetition.hpp"
+
 namespace hfta::search {
 
 const std::vector<StoppingField>& stopping_fields() {
@@ -9,6 +11,8 @@ const std::vector<StoppingField>& stopping_fields() {
       {"min_epochs", &StoppingOptions::min_epochs, 1, "Epochs that every trial gets before it is judged."},
       {"min_trials", &StoppingOptions::min_trials, 1, "Trials drawn earlier that have to have come as far."},
       {"eta", &StoppingOptions::eta, 2, "One in `eta` trials goes on to the next rung, with `eta` times the epochs."},
+      {"confidence", &StoppingOptions::confidence, 50,
+       "Percent: how certain it has to be that a configuration is worse than the best one.", 99},
   };
   return fields;
 }
@@ -29,6 +33,15 @@ const std::vector<StoppingRule>& stopping_rules() {
        {"min_epochs", "eta"},
        "asynchronous successive halving: at each rung one in eta trials goes on, the others wait",
        make_asha},
+      {"racing",
+       {"min_epochs", "confidence"},
+       "with `repeat` or `folds`: a configuration is stopped where its repetitions are worse than those of the best "
+       "one "
+       "before it, by a signed-rank test of the pairs",
+       [](const StoppingOptions& options, trials::Goal goal, const std::vector<int>&) {
+         return make_racing({options.max_epochs, options.min_epochs, options.confidence}, options.repetitions, goal);
+       },
+       /*compares_repetitions=*/true},
   };
   return rules;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "search/scheduler.hpp"
+#include "trials/repetition.hpp"
 
 namespace hfta::search {
 
@@ -19,6 +20,8 @@ struct StoppingOptions {
   int min_epochs = 1;
   int min_trials = 5;
   int eta = 3;
+  int confidence = 95;                   ///< Percent.
+  trials::Repetitions repetitions = {};  ///< Of the study.
 };
 
 /// One field of StoppingOptions that a config may set. Its default is StoppingOptions'.
@@ -27,6 +30,7 @@ struct StoppingField {
   int StoppingOptions::*field;
   int least;
   const char* sentence;
+  int most = 1'000'000;
 };
 [[nodiscard]] const std::vector<StoppingField>& stopping_fields();
 
@@ -38,6 +42,9 @@ struct StoppingRule {
   /// for impossible options.
   std::unique_ptr<Scheduler> (*make)(const StoppingOptions& options, trials::Goal goal,
                                      const std::vector<int>& run_caps);
+  /// It compares repetitions of configurations: make() gives a scheduler of trials. Other rules judge configurations by
+  /// their value, and know nothing of repetitions.
+  bool compares_repetitions = false;
 };
 
 /// The first is "none".

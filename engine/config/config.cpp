@@ -11,6 +11,7 @@
 #include "engine/config/check.hpp"
 #include "engine/config/override.hpp"
 #include "engine/config/references.hpp"
+#include "engine/config/repetition.hpp"
 #include "engine/config/study.hpp"
 #include "engine/config/task.hpp"
 #include "engine/config/yaml.hpp"
@@ -25,13 +26,13 @@ namespace fs = std::filesystem;
 // `loss: mse` is short for `loss: {name: mse}`. `path`: where the map stands, "" or "train.".
 void expand_words(Node& in, const std::string& path) {
   for (Entry& entry : in.entries) {
-    if (!is_named_section(path + entry.key) || entry.value.kind != Node::Kind::kScalar || entry.value.is_null())
-      continue;
+    const std::string_view inner = short_for(path + entry.key);
+    if (inner.empty() || entry.value.kind != Node::Kind::kScalar || entry.value.is_null()) continue;
     Node map;
     map.kind = Node::Kind::kMap;
     map.line = entry.value.line;
     map.origin = entry.value.origin;
-    map.entries.push_back({"name", entry.line, std::move(entry.value)});
+    map.entries.push_back({std::string(inner), entry.line, std::move(entry.value)});
     entry.value = std::move(map);
   }
 }
@@ -96,6 +97,10 @@ void drop_what_decides_nothing(json& record) {
   }
   // A study that was begun before there was the key still is what it was.
   if (record.at("early_stopping").at("name") == "none") record.erase("early_stopping");
+  const bool repeats = record.at("repeat") != 1, folds = record.at("folds").at("count") != 1;
+  if (!repeats) record.erase("repeat");
+  if (!folds) record.erase("folds");
+  if (!repeats && !folds) record.erase("rank");
 }
 
 }  // namespace
@@ -111,15 +116,20 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   json record = json::object();
   Reader reader(shown, root, "", "", record);
   config.space = read_space(reader, shown, record);
+  const FoldKeys folds = read_repetitions(reader, shown, config);
   const Uses uses = find_references(shown, root, config.space);
   config.shape_changing = uses.shape_changing;
+  const trials::Space searched = config.space;
   read_study(reader, shown, config);
+  add_axes(folds, config);
 
   auto task = std::make_shared<TaskText>();
   task->file = shown;
   task->folder = config.folder;
   task->tree = task_part(root);
-  task->space = config.space;
+  task->space = searched;
+  task->repetitions = config.repetitions;
+  task->folds = folds;
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
   task->metric = config.metric;

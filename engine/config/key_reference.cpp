@@ -74,7 +74,7 @@ std::string key_reference() {
     if (!method.fields.empty()) out += section_table(method.name);
   }
   for (const char* section :
-       {"early_stopping", "metric", "parameters.*", "model", "data", "train", "train.loss", "train.optimizer",
+       {"early_stopping", "folds", "metric", "parameters.*", "model", "data", "train", "train.loss", "train.optimizer",
         "train.optimizer.groups.*", "train.phases.*", "train.schedule", "array"}) {
     out += section_table(section);
   }

@@ -31,7 +31,7 @@ std::vector<Key> stopping_keys() {
                     .type = KeyType::kInteger,
                     .fallback = std::to_string(search::StoppingOptions().*field.field),
                     .least = static_cast<double>(field.least),
-                    .most = 1e6,
+                    .most = static_cast<double>(field.most),
                     .only = rules_that_read(field.name),
                     .sentence = field.sentence});
   }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/config/repetition.hpp"
 #include "search/choices.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -189,6 +190,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   const search::Method& method = search::method(config.method);
   read_stopping(root, file, config);
   if (const auto cap = root.optional_integer("run_cap")) config.run_cap = static_cast<int>(*cap);
+  check_repetitions(root, config);
   if (!method.has_end && !config.run_cap) {
     root.fail("run_cap", fmt::format("found nothing, wanted the number of trials: {} search has no end of its own",
                                      config.method));

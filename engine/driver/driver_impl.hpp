@@ -50,10 +50,16 @@ struct Driver::Impl {
   void give_up(int draw, const std::string& reason);
   void take_enqueued();
   bool take(const storage::EnqueuedTrial& asked);
+  bool end_configuration();
   void launch();
   void start(std::size_t device);
   /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
   [[nodiscard]] bool is_whole(int draw) { return ledger.trial(draw).params.size() == config.space.size(); }
+  /// It is a repetition of a configuration that another program asked for and that cannot be tried.
+  [[nodiscard]] bool is_hopeless(int draw) {
+    const trials::Trial& first = ledger.trial(ledger.repetitions().first_of(draw));
+    return first.enqueued && first.state == trials::State::kFail && first.epochs.empty();
+  }
   [[nodiscard]] bool any_busy() const;
   [[nodiscard]] bool can_train() const;
   void take(const DeviceWorkers::Ended& ended);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "base/error.hpp"
+#include "search/repetition.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -14,17 +16,30 @@ namespace {
 // A trial that nobody stops trains for all of the task's epochs.
 int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   const std::vector<trials::Params> first = sampler.ask(0, 1, {});
-  return config.task(first.empty() ? trials::Params{} : first.front()).recipe.epochs;
+  return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
 }
 
 std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, search::Sampler& sampler,
                                                  std::vector<int> run_caps) {
   search::StoppingOptions options = config.stopping_options;
   options.max_epochs = full_epochs(config, sampler);
+  options.repetitions = config.repetitions;
   if (const auto size = sampler.size(); run_caps.empty() && size) {  // a grid has an end of its own
     run_caps.push_back(static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max())));
   }
   return search::stopping_rule(config.early_stopping).make(options, config.goal, run_caps);
+}
+
+// Where nobody is stopped, repetitions need not wait for each other.
+bool judges_by_value(const StudyConfig& config) {
+  if (!config.repetitions.any()) return false;
+  if (search::method(config.method).scheduler != nullptr) return true;
+  return config.early_stopping != "none" && !search::stopping_rule(config.early_stopping).compares_repetitions;
+}
+
+std::optional<std::int64_t> times(std::optional<std::int64_t> configurations, int count) {
+  if (!configurations) return std::nullopt;
+  return *configurations > std::numeric_limits<int>::max() ? *configurations : *configurations * count;
 }
 
 void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
@@ -37,18 +52,23 @@ void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
 
 std::optional<int> Strategy::trials(int enqueued) const {
   std::optional<int> all = cap;
-  if (const auto size = sampler->size()) lower(all, *size + enqueued);
+  if (const auto size = sampler->size()) lower(all, times(*size + enqueued, repetitions.count()));
   return all;
 }
 
 Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
   Strategy strategy;
   const search::Method& method = search::method(config.method);
-  const search::SearchTask task{config.space, config.goal, config.seed, config.shape_changing};
+  const trials::Space searched = config.searched();
+  const search::SearchTask task{searched, config.goal, config.seed, config.shape_changing};
+  strategy.repetitions = config.repetitions;
   strategy.sampler = method.sampler(config.method_options, task);
   strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, task, run_caps)
                                                    : make_stopping(config, *strategy.sampler, run_caps);
-  if (!run_caps.empty()) strategy.cap = run_caps.back();
+  if (judges_by_value(config)) {
+    strategy.scheduler = search::make_repeated(std::move(strategy.scheduler), config.repetitions, config.goal);
+  }
+  if (!run_caps.empty()) lower(strategy.cap, times(run_caps.back(), config.repetitions.count()));
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;
 }

@@ -57,7 +57,7 @@ double place_of(const Distribution& distribution, const trials::ParamValue& valu
 class InventedCurves final : public Curves {
  public:
   explicit InventedCurves(const StudyConfig& config)
-      : space_(config.space), metric_(config.metric), goal_(config.goal), seed_(config.seed) {
+      : space_(config.searched()), metric_(config.metric), goal_(config.goal), seed_(config.seed) {
     for (std::size_t i = 0; i < space_.size(); ++i) {
       optimum_.push_back(CountedRandom(seed_, Stream::kSimulation, 0, i).uniform());
     }
@@ -86,7 +86,7 @@ class InventedCurves final : public Curves {
       const double away = place_of(space_[i].distribution, params[i].second) - optimum_[i];
       sum += away * away;
     }
-    return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, params.size())));
+    return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, std::min(params.size(), space_.size()))));
   }
 
   trials::Space space_;

@@ -46,6 +46,19 @@ class WildCurves final : public Curves {
   double share_;
 };
 
+std::string repetitions_of(CountedRandom& random) {
+  static const std::vector<std::string> ranks = {"mean", "lower", "median"};
+  const std::string rank = "rank: " + ranks[random.below(ranks.size())] + "\n";
+  switch (random.below(3)) {
+    case 0:
+      return rank + fmt::format("repeat: {}\n", 2 + random.below(3));
+    case 1:
+      return rank + fmt::format("folds: {}\n", 2 + random.below(3));
+    default:
+      return rank + "repeat: 2\nfolds: 2\n";
+  }
+}
+
 std::string lines_of(CountedRandom& random, bool learns) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
   const double kind = random.uniform();
@@ -61,9 +74,13 @@ std::string lines_of(CountedRandom& random, bool learns) {
                          1 + random.below(2), 20 + random.below(31));
   }
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
-  static const std::vector<std::string> rules = {"none", "median", "asha"};
+  const bool repeated = !pbt && random.uniform() < 0.4;
+  if (repeated) lines += repetitions_of(random);
+  std::vector<std::string> rules = {"none", "median", "asha"};
+  if (repeated) rules.emplace_back("{name: racing, confidence: 75}");
   if (!hyperband && !pbt) lines += fmt::format("early_stopping: {}\n", rules[random.below(rules.size())]);
-  lines += fmt::format("run_cap: {}\narray: {{width: {}}}\n", 3 + random.below(25), 1 + random.below(9));
+  lines += fmt::format("run_cap: {}\narray: {{width: {}}}\n", repeated ? 2 + random.below(8) : 3 + random.below(25),
+                       1 + random.below(9));
   lines += fmt::format("train: {{epochs: {}, loss: cross_entropy, ", most);
   return lines + "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
 }
@@ -117,6 +134,7 @@ void check_study(int number) {
   // What a method that learns draws follows from how many slots are trained at once: on one device, as wide throughout.
   const bool learns = random.uniform() < 0.25;
   const std::string lines = lines_of(random, learns);
+  INFO(lines);
   const int devices = learns ? 1 : static_cast<int>(1 + random.below(3));
   const double wild = random.uniform() < 0.3 ? 0.4 : 0.05;
   const std::atomic<int> stop{0};
