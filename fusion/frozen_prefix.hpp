@@ -22,7 +22,7 @@ struct SplitModel {
   std::vector<std::size_t> rest_inputs;  ///< By Graph::inputs of `rest` behind the features: the model's input.
   /// Samples that the prefix runs with at a time: the fewest that the model was exported for.
   std::int64_t block = 1;
-  std::int64_t bytes_per_sample = 0;    ///< Of features.
+  std::int64_t bytes_per_sample = 0;       ///< Of features.
   std::int64_t multiplies_per_sample = 0;  ///< Multiplications of the prefix, about.
   /// Equal for two prefixes exactly if they compute the same of the same samples.
   std::string key;
@@ -31,8 +31,8 @@ struct SplitModel {
 /// What of a model is frozen.
 struct FrozenPrefix {
   std::shared_ptr<const SplitModel> split;  ///< Null: there is none, or keeping its results would not pay.
-  /// Why frozen layers are not part of it, or there is none though layers are frozen; what to write instead. "": nothing
-  /// prevents it.
+  /// Why frozen layers are not part of it, or there is none though layers are frozen; what to write instead. "":
+  /// nothing prevents it.
   std::string prevented;
 };
 

@@ -194,7 +194,7 @@ const std::vector<Method>& methods() {
        .scheduler = pbt,
        .max_epochs = pbt_epochs,
        .plan_text = population_text,
-       .changes_parameters = true},
+       .copies_trials = true},
   };
   return all;
 }

@@ -174,6 +174,14 @@ ordered_json stopping_json(const StudyConfig& config) {
   return names;
 }
 
+std::string repetitions_text(const StudyConfig& config, const Plan& plan) {
+  if (!config.repetitions.any()) return "";
+  const std::string all = plan.trials ? fmt::format("{}, ", *plan.trials / config.repetitions.count()) : "";
+  return fmt::format("configurations: {}each with {} trials (repeat {}, folds {}), ranked by {}\n", all,
+                     config.repetitions.count(), config.repetitions.seeds, config.repetitions.folds,
+                     trials::name_of(config.repetitions.rank));
+}
+
 // Model files that the partitions train and evaluate, each once.
 std::vector<const ModelFacts*> models_of(const Plan& plan) {
   std::vector<const ModelFacts*> models;
@@ -288,7 +296,7 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
              ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
                            plan.epochs.value_or(0), plan.max_epochs)
              : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
-  out += budget_text(config.budget) + rungs_text(config) + models_text(plan) +
+  out += budget_text(config.budget) + repetitions_text(config, plan) + rungs_text(config) + models_text(plan) +
          fmt::format("devices: {}\n\n", join(plan.devices));
   out += space_table(config) + "\n" + partition_table(plan);
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
@@ -303,6 +311,8 @@ std::string plan_json(const StudyConfig& config, const Plan& plan) {
                        {"early_stopping", stopping_json(config)},
                        {"metric", config.metric},
                        {"direction", name_of(config.goal)},
+                       {"repeat", config.repetitions.seeds},
+                       {"folds", config.repetitions.folds},
                        {"trials", plan.trials ? ordered_json(*plan.trials) : ordered_json(nullptr)},
                        {"trial_epochs", plan.epochs ? ordered_json(*plan.epochs) : ordered_json(nullptr)},
                        {"max_epochs", plan.max_epochs},

@@ -73,9 +73,9 @@ std::string key_reference() {
   for (const search::Method& method : search::methods()) {
     if (!method.fields.empty()) out += section_table(method.name);
   }
-  for (const char* section :
-       {"early_stopping", "early_terminate", "budget", "warm_start", "metric", "parameters.*", "model", "data", "train",
-        "train.loss", "train.optimizer", "train.optimizer.groups.*", "train.phases.*", "train.schedule", "array"}) {
+  for (const char* section : {"early_stopping", "early_terminate", "budget", "warm_start", "folds", "metric",
+                              "parameters.*", "model", "data", "train", "train.loss", "train.optimizer",
+                              "train.optimizer.groups.*", "train.phases.*", "train.schedule", "array"}) {
     out += section_table(section);
   }
   return out;

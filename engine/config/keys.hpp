@@ -56,8 +56,9 @@ struct Key {
 /// Names of the keys of a section: "train" -> epochs, loss, ...; "" -> the top level.
 [[nodiscard]] std::vector<std::string> keys_of(std::string_view section);
 
-/// Sections that may be a word, which stands for {name: word}.
-[[nodiscard]] bool is_named_section(std::string_view path);
+/// The key that a section's value stands for where it is no map: "name" (`loss: mse`) or "count" (`folds: 5`); "" for
+/// all other sections.
+[[nodiscard]] std::string_view short_for(std::string_view path);
 
 /// "a number of at least 0", "one of adam, adamw, sgd".
 [[nodiscard]] std::string wanted_text(const Key& key);

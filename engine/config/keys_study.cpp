@@ -24,6 +24,7 @@ std::vector<Key> top_keys() {
        .sentence = "Seed of the study: of its draws, its split of the data, its order of samples, its weights."},
   };
   for (Key& key : method_keys()) keys.push_back(std::move(key));
+  for (Key& key : repetition_keys()) keys.push_back(std::move(key));
   const std::vector<Key> others = {
       {.path = "early_stopping",
        .type = KeyType::kSection,
@@ -40,7 +41,8 @@ std::vector<Key> top_keys() {
        .fallback = "grid: all of it; hyperband: one pass; random: required, unless there is a budget",
        .least = 1,
        .most = kMostCount,
-       .sentence = "How many trials there are in all. May be raised later: the study goes on."},
+       .sentence = "How many configurations there are in all: trials, unless `repeat` or `folds` gives each of them "
+                   "several. May be raised later: the study goes on."},
       {.path = "budget",
        .type = KeyType::kSection,
        .fallback = "none",

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/config/repetition.hpp"
 #include "search/choices.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -175,6 +176,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   check_dependences(root, config);
   read_beginnings(root, config);
   read_metric(root, config);
+  check_repetitions(root, config);
   read_array(root, config);
   config.keep = static_cast<int>(root.integer("keep"));
 }

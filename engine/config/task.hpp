@@ -15,15 +15,23 @@
 
 namespace hfta::engine::configuration {
 
+/// How the training data are cut into folds.
+struct FoldKeys {
+  bool stratified = false;
+  std::string groups;  ///< "": none
+};
+
 /// What a trial's task is read from. Shared by all trials of a study, never changed.
 struct TaskText {
   std::string file;
-  std::filesystem::path folder;  ///< Paths of models and data are relative to it.
-  Node tree;                     ///< A map of model, data and train, ${name} unreplaced.
-  trials::Space space;
+  std::filesystem::path folder;                         ///< Paths of models and data are relative to it.
+  Node tree;                                            ///< A map of model, data and train, ${name} unreplaced.
+  trials::Space space;                                  ///< The parameters searched.
   std::map<std::string, trials::ParamValue> otherwise;  ///< StudyConfig::otherwise
-  int default_epochs = 0;                               ///< Where train.epochs is left out; 0: it may not be.
-  std::string metric;                                   ///< The study's; "" leaves it unchecked.
+  trials::Repetitions repetitions;
+  FoldKeys folds;
+  int default_epochs = 0;  ///< Where train.epochs is left out; 0: it may not be.
+  std::string metric;      ///< The study's; "" leaves it unchecked.
   Node metric_node;
 };
 

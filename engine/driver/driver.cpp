@@ -109,7 +109,7 @@ Outcome Driver::Impl::run() {
   Outcome outcome;
   outcome.stopped_by = ledger.finished() || has_ended ? 0 : seams.stop.load();
   outcome.ended_by = ended_by;
-  outcome.any_complete = trials::best_of(ledger.trials(), config.goal) != nullptr;
+  outcome.any_complete = ledger.best_trial() != nullptr;
   outcome.rounds = round - first_round;
   outcome.seconds = seams.clock.seconds() - began;
   return outcome;
@@ -162,7 +162,9 @@ void Driver::Impl::reopen_arrays() {
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     const TrialRecord& entry = ledger.entry(draw);
     if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
-    if (entry.decision == Decision::kContinue) {
+    if (is_hopeless(draw)) {
+      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+    } else if (entry.decision == Decision::kContinue) {
       queue.push(draw);
     } else {
       finish(draw, entry.decision == Decision::kComplete ? State::kComplete : State::kPruned, "");
@@ -207,6 +209,10 @@ bool Driver::Impl::draw(int most) {
   const int first = ledger.drawn();
   if (ledger.plan(most, round) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
+    if (is_hopeless(draw)) {
+      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+      continue;
+    }
     ledger.assign(draw, config.partition(ledger.trial(draw).params));
     queue.push(draw);
   }
@@ -325,7 +331,7 @@ Trainer& Driver::Impl::any_trainer() const {
 // Search never sees these numbers: they are taken once, when everything is decided, in an array of one slot so that
 // they do not depend on widths.
 void Driver::Impl::test_best() {
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
   if (best == nullptr || !best->test_metrics.empty()) return;
   const std::optional<SlotState> state = keeper.finished_state(best->number);
   if (!state) {

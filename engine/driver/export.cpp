@@ -45,10 +45,10 @@ std::string kept_text(storage::Checkpoints& finished, const std::vector<trials::
   return numbers.empty() ? "none is kept" : "kept are " + join(numbers);
 }
 
-const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const StudyConfig& config,
+const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const StudyConfig& config, storage::Store& store,
                             std::optional<int> number) {
   if (!number) {
-    const trials::Trial* best = trials::best_of(trials, config.goal);
+    const trials::Trial* best = best_trial(config, store, trials);
     if (best != nullptr) return *best;
     throw Error(ErrorKind::kConfig,
                 fmt::format("study '{}': found no trial that is COMPLETE, wanted one to export", config.study));
@@ -182,7 +182,7 @@ State state_of(const fusion::ExportedModel& model, const fusion::ImportOptions& 
 std::vector<std::byte> export_weights(const StudyConfig& config, storage::Store& store, storage::Checkpoints& finished,
                                       std::optional<int> number) {
   const std::vector<trials::Trial> trials = store.trials(config.study);
-  const trials::Trial& trial = chosen(trials, config, number);
+  const trials::Trial& trial = chosen(trials, config, store, number);
   const storage::Checkpoint state = kept_state(trial, config, finished, trials);
   Tensors tensors = fusion::parse_safetensors(state.bytes).tensors;
   drop_optimizer_state(tensors);

@@ -11,7 +11,8 @@
 
 namespace hfta::engine {
 
-/// Weights and buffers of trial `number` (nullopt: the best COMPLETE one) after the epoch that its value was measured
+/// Weights and buffers of trial `number` (nullopt: the best COMPLETE one; with repetitions, the best repetition of the
+/// best configuration) after the epoch that its value was measured
 /// at, as safetensors: names and shapes of the model's state dict, nothing of the optimizer. What a trial trains has
 /// the dtype it was trained in; of a model file, everything else the state dict has (frozen and unused parameters,
 /// further names of tied ones) is taken from the file, floats in that dtype, too. `finished`: the study's kept states.

@@ -28,6 +28,8 @@ class FusedArray final : public TrainerArray {
 
  private:
   [[nodiscard]] fusion::SlotInit init_for(int number, const trials::Params& params);
+  /// The number that epochs_ has for the data of the task's fold.
+  [[nodiscard]] int set_of(const PreparedTask& task);
 
   FusedTrainer& trainer_;
   const LoadedData& data_;
@@ -37,6 +39,7 @@ class FusedArray final : public TrainerArray {
   bool cpu_;
   fusion::Array array_;
   fusion::Epochs epochs_;
+  std::map<int, int> sets_;  // by fold
 };
 
 }  // namespace hfta::engine

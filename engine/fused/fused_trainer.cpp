@@ -284,8 +284,10 @@ std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
   const auto bytes_of = [&](const fusion::Dataset& part) {
     return fusion::device_bytes(part, task.graph, task.spec.recipe, device());
   };
-  return bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
-         (splits.test ? bytes_of(*splits.test) : 0);
+  const std::int64_t bytes = bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
+                             (splits.test ? bytes_of(*splits.test) : 0);
+  const fusion::FoldSource& folds = task.spec.data.folds;
+  return fusion::has_equal_parts(folds) ? folds.count * bytes : bytes;  // an array has trials of every fold
 }
 
 MemoryNeed FusedTrainer::memory_need(const PreparedTask& task) {

@@ -53,6 +53,8 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
+  /// The task's data, moved there if they are not there yet. They stay as long as the trainer.
+  [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
   /// For arrays on device(); null where steps are not captured.
   [[nodiscard]] const std::shared_ptr<fusion::StepGraphBackend>& graphs() const { return cuda_graphs_.backend; }
 
@@ -62,7 +64,6 @@ class FusedTrainer : public Trainer {
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
-  [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
   [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,
                                                double expected_epochs, const Pause& pause);
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,

@@ -45,11 +45,12 @@ std::vector<at::Tensor> FeatureModel::Impl::run(const Samples& samples) const {
     std::vector<std::int64_t> wanted(declared.shape.begin(), declared.shape.end());
     wanted.front() = split->block;
     if (features[f].sizes() != at::IntArrayRef(wanted) || features[f].scalar_type() != scalar_type(declared.dtype)) {
-      throw Error(ErrorKind::kConfig,
-                  fmt::format("model: found a frozen layer's result of {} {} for {} samples, wanted {} {} as the model's "
-                              "file says",
-                              c10::toString(features[f].scalar_type()), to_text(features[f].sizes().vec()), split->block,
-                              name_of(declared.dtype), to_text(wanted)));
+      throw Error(
+          ErrorKind::kConfig,
+          fmt::format("model: found a frozen layer's result of {} {} for {} samples, wanted {} {} as the model's "
+                      "file says",
+                      c10::toString(features[f].scalar_type()), to_text(features[f].sizes().vec()), split->block,
+                      name_of(declared.dtype), to_text(wanted)));
     }
     features[f] = features[f].contiguous();
   }

@@ -106,7 +106,8 @@ class FeatureSet::Impl {
         continue;
       }
       for (std::size_t f = 0; f < columns_.size(); ++f) {
-        auto* const to = static_cast<std::byte*>(columns_[f].data_ptr()) + static_cast<std::size_t>(first) * row_bytes(f);
+        auto* const to =
+            static_cast<std::byte*>(columns_[f].data_ptr()) + static_cast<std::size_t>(first) * row_bytes(f);
         std::memcpy(to, results[i][f].const_data_ptr(), static_cast<std::size_t>(count) * row_bytes(f));
       }
       done_[static_cast<std::size_t>(blocks[i])] = true;
@@ -123,7 +124,8 @@ class FeatureSet::Impl {
     return samples;
   }
 
-  void copy(std::size_t column, const std::int64_t* which, std::int64_t n, const Blocks& passing, std::byte* out) const {
+  void copy(std::size_t column, const std::int64_t* which, std::int64_t n, const Blocks& passing,
+            std::byte* out) const {
     const std::size_t bytes = row_bytes(column);
     const std::int64_t block = model_->split().block;
     for (std::int64_t i = 0; i < n; ++i, out += bytes) {

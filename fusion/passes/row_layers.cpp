@@ -78,8 +78,8 @@ Found attention(const RowsCall& call, std::size_t /*o*/) {
     if (!other.of_sample() || other.samples() != query.samples() || other.rank() != query.rank()) return std::nullopt;
   }
   if (const auto mask = call.tensor("attn_mask")) {
-    const bool aligned = mask->of_sample() && mask->from_right() == query.from_right() &&
-                         mask->samples().parts == query.samples().parts;
+    const bool aligned =
+        mask->of_sample() && mask->from_right() == query.from_right() && mask->samples().parts == query.samples().parts;
     if (!aligned && !(mask->of_nothing() && size_from_right(*mask, query.from_right()) == 1)) return std::nullopt;
   }
   return query.samples();

@@ -48,7 +48,8 @@ bool takes_all(const RowsCall& call) {
   if (base_name(call.node().op) != "slice") return false;
   const Arg &start = argument_of(call.node(), "start"), &end = argument_of(call.node(), "end");
   const bool from_first = std::holds_alternative<std::monostate>(start) || start == Arg(std::int64_t{0});
-  const bool to_last = std::holds_alternative<std::monostate>(end) || end == Arg(std::numeric_limits<std::int64_t>::max());
+  const bool to_last =
+      std::holds_alternative<std::monostate>(end) || end == Arg(std::numeric_limits<std::int64_t>::max());
   return from_first && to_last && argument_of(call.node(), "step") == Arg(std::int64_t{1});
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Which values of a graph are functions of one sample alone: an analysis that proves it call by call, from the table of
-/// ops (fusion/op_rows.hpp). What it cannot prove may depend on the whole batch.
+/// Which values of a graph are functions of one sample alone: an analysis that proves it call by call, from the table
+/// of ops (fusion/op_rows.hpp). What it cannot prove may depend on the whole batch.
 
 #include <optional>
 #include <vector>

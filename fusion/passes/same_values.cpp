@@ -24,7 +24,8 @@ class Numbering {
  public:
   [[nodiscard]] std::vector<int> of(const Graph& graph) {
     std::vector<int> numbers(graph.values.size(), kLikeNone);
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) at(numbers, graph.inputs[i]) = number(fmt::format("input {}", i));
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+      at(numbers, graph.inputs[i]) = number(fmt::format("input {}", i));
     for (std::size_t i = 0; i < graph.weights.size(); ++i) {
       at(numbers, graph.weights[i].value) = number(fmt::format("weight {}", first_like(graph.weights, i)));
     }

@@ -14,7 +14,7 @@ std::int64_t Epochs::evaluation_batch() const {
   if (options_.fixed_batch > 0) return options_.fixed_batch;
   if (recipe_.loss == Loss::kModel) return recipe_.batch_size;  // it may look at a batch as a whole
   constexpr std::int64_t kElements = std::int64_t{1} << 20;
-  const std::int64_t per_sample = std::max<std::int64_t>(1, train_.inputs.front().stride());
+  const std::int64_t per_sample = std::max<std::int64_t>(1, train().inputs.front().stride());
   const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
   const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
   const std::int64_t allowed = options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;

@@ -179,7 +179,7 @@ def _fill_in(tree: Tree, gridded: bool) -> None:
         tree["run_cap"] = DEFAULT_TRIALS
     metric = tree.setdefault("metric", {})
     if metric.get("name") is None:
-        metric["name"] = "train_loss" if tree["data"].get("validation") is None else "val_loss"
+        metric["name"] = "val_loss" if tree["data"].get("validation") is not None or tree.get("folds") is not None else "train_loss"
     formulas = tree["train"].get("metrics")
     known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
     if metric.get("goal") is None and known:

@@ -33,10 +33,26 @@ class Trial:
     confusion: Dict[str, List[List[Optional[float]]]] = field(repr=False, default_factory=dict)  # Study.confusion_matrix
 
 
+@dataclass(frozen=True)
+class Configuration:
+    """What the trials of one configuration have come to, in a study with `repeat` or `folds`."""
+
+    index: int                  # from 0, in the order of draws
+    value: Optional[float]      # by the study's `rank`; None unless all trials have ended and none was stopped
+    mean: Optional[float]       # of the COMPLETE trials, as all that follow
+    deviation: Optional[float]  # the standard deviation
+    low: Optional[float]        # the ends of the mean's 95 % confidence interval
+    high: Optional[float]
+    median: Optional[float]
+    params: Dict[str, Any]
+    trials: List[int] = field(repr=False)  # their numbers
+
+
 class Study:
     """A study in a store, as it was when this object was made or `refresh` was called last.
 
-    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`), `module` (or None) can be read.
+    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`), `module` (or None) can be read, and
+    `configurations`, best first, where `repeat` or `folds` was given.
     """
 
     def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
@@ -55,6 +71,7 @@ class Study:
         best = report["best"]
         self._best = None if best is None else _trial(best)
         self.trials: List[Trial] = [_trial(entry) for entry in report["trials"]]
+        self.configurations: List[Configuration] = [_configuration(entry) for entry in report.get("configurations", [])]
 
     def _here(self, name: Optional[str]) -> List[str]:
         return [*([] if name is None else [name]), "--storage", self.storage]
@@ -159,6 +176,11 @@ def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = No
     StorageError and ConfigError.
     """
     return Study(storage, name, module)
+
+
+def _configuration(entry: Dict[str, Any]) -> Configuration:
+    numbers = {key: entry[key] for key in ("value", "mean", "deviation", "low", "high", "median", "params", "trials")}
+    return Configuration(entry["configuration"], **numbers)
 
 
 def _trial(entry: Dict[str, Any]) -> Trial:

@@ -57,7 +57,8 @@ std::string config_for(const Key& key) {
   if (key.path.starts_with("hyperband")) changes.push_back({"method: random", "method: hyperband"});
   const std::string only = key.only.empty() ? "" : key.only.front();
   if (key.path.starts_with("early_stopping.") && !only.empty()) {
-    changes.push_back({"method: random", "method: random\nearly_stopping: " + only});
+    const std::string repeated = only == "racing" ? "\nrepeat: 5" : "";  // it compares the repetitions
+    changes.push_back({"method: random", "method: random\nearly_stopping: " + only + repeated});
   }
   if (key.path.starts_with("dehb")) changes.push_back({"method: random", "method: dehb"});
   if (key.path.starts_with("bohb")) changes.push_back({"method: random", "method: bohb"});

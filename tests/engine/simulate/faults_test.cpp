@@ -46,9 +46,22 @@ class WildCurves final : public Curves {
   double share_;
 };
 
-std::string rest_of_lines(CountedRandom& random, int most) {
+std::string repetitions_of(CountedRandom& random) {
+  static const std::vector<std::string> ranks = {"mean", "lower", "median"};
+  const std::string rank = "rank: " + ranks[random.below(ranks.size())] + "\n";
+  switch (random.below(3)) {
+    case 0:
+      return rank + fmt::format("repeat: {}\n", 2 + random.below(3));
+    case 1:
+      return rank + fmt::format("folds: {}\n", 2 + random.below(3));
+    default:
+      return rank + "repeat: 2\nfolds: 2\n";
+  }
+}
+
+std::string rest_of_lines(CountedRandom& random, int most, bool repeated) {
   return fmt::format("run_cap: {}\narray: {{width: {}}}\ntrain: {{epochs: {}, loss: cross_entropy, ",
-                     3 + random.below(25), 1 + random.below(9), most) +
+                     repeated ? 2 + random.below(8) : 3 + random.below(25), 1 + random.below(9), most) +
          "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
 }
 
@@ -61,7 +74,7 @@ std::string bracket_lines_of(CountedRandom& random, int most, int eta) {
                      method == "hyperband" ? ", sampler: tpe"
                      : method == "bohb"    ? ", min_points: 2"
                                            : "") +
-         (method == "hyperband" ? "tpe: {startup_trials: 3}\n" : "") + rest_of_lines(random, most);
+         (method == "hyperband" ? "tpe: {startup_trials: 3}\n" : "") + rest_of_lines(random, most, false);
 }
 
 std::string lines_of(CountedRandom& random, bool learns, bool depends) {
@@ -92,9 +105,19 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
                                                  "[{name: patience, patience: 2}, median]",
                                                  "[median, asha, {name: target, value: 0.3}]"};
   static const std::vector<std::string> own = {"none", "{name: threshold, upper: 2}", "{name: patience, patience: 2}"};
-  const std::vector<std::string>& those = hyperband || pbt ? own : rules;
+  // Of a configuration's repetitions none is completed before the others.
+  static const std::vector<std::string> of_repetitions = {"none",
+                                                          "median",
+                                                          "asha",
+                                                          "sha",
+                                                          "{name: asha, mode: stop}",
+                                                          "[{name: threshold, upper: 2.2}, asha]",
+                                                          "{name: racing, confidence: 75}"};
+  const bool repeated = !pbt && random.uniform() < 0.4;
+  if (repeated) lines += repetitions_of(random);
+  const std::vector<std::string>& those = repeated && !hyperband ? of_repetitions : hyperband || pbt ? own : rules;
   lines += fmt::format("early_stopping: {}\n", those[random.below(those.size())]);
-  return lines + rest_of_lines(random, most);
+  return lines + rest_of_lines(random, most, repeated);
 }
 
 // What befalls one life: nothing, or one thing at some time.
@@ -149,6 +172,7 @@ void check_study(int number) {
   std::string lines = lines_of(random, learns, depends);
   if (depends) lines += "constraints: [\"dropout * 100 < hidden\"]\npoints: [{lr: 0.1}, {hidden: 32, dropout: 0.1}]\n";
   const std::string parameters = depends ? "  smooth: {min: 0.0, max: 0.3, when: {hidden: [64, 128]}}\n" : "";
+  INFO(lines);
   const int devices = learns ? 1 : static_cast<int>(1 + random.below(3));
   const double wild = random.uniform() < 0.3 ? 0.4 : 0.05;
   const std::atomic<int> stop{0};
