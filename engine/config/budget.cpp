@@ -30,7 +30,7 @@ void read_budget(Reader& root, StudyConfig& config) {
     root.fail("run_cap", "found nothing, wanted the number of trials, which early_stopping: sha halves");
   }
   const search::Method& method = search::method(config.method);
-  if (limited && !method.needs_list && !method.changes_parameters) config.run_cap = kEndless;
+  if (limited && !method.needs_list && !method.copies_trials) config.run_cap = kEndless;
 }
 
 }  // namespace hfta::engine::configuration
