@@ -59,6 +59,7 @@ struct StudyConfig {
   bool select_best = false;  ///< metric: {select: best}
   trials::Space space;
   std::set<std::string> shape_changing;  ///< Parameters that split trials into partitions.
+  std::set<std::string> padded;  ///< Parameters that say how much of its tensors a trial uses (an adapter's rank).
   int keep = 10;
   std::optional<int> width;                     ///< array.width; unset: auto
   std::vector<std::string> devices = {"auto"};  ///< array.device

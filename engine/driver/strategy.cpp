@@ -44,7 +44,9 @@ std::optional<int> Strategy::trials(int enqueued) const {
 Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
   Strategy strategy;
   const search::Method& method = search::method(config.method);
-  const search::SearchTask task{config.space, config.goal, config.seed, config.shape_changing};
+  std::set<std::string> fixed = config.shape_changing;
+  fixed.insert(config.padded.begin(), config.padded.end());
+  const search::SearchTask task{config.space, config.goal, config.seed, fixed};
   strategy.sampler = method.sampler(config.method_options, task);
   strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, task, run_caps)
                                                    : make_stopping(config, *strategy.sampler, run_caps);

@@ -301,7 +301,7 @@ bool unprojected(const Node& node) {
 template <Kind kKind>
 BatchingRule recurrent(const char* op) {
   return {op, "recurrent",  {{"batched_steps", together<kKind>, unprojected}, {"per_slot", per_slot<kKind>, nullptr}},
-          {}, alone<kKind>, true};
+          {}, alone<kKind>, nullptr, true};
 }
 
 }  // namespace
