@@ -80,7 +80,8 @@ struct StudyConfig {
   std::vector<search::Constraint> constraints;          ///< That every drawn configuration meets.
   std::map<std::string, trials::ParamValue> otherwise;  ///< What ${name} is where that parameter does not apply.
   std::set<std::string> shape_changing;                 ///< Parameters that split trials into partitions.
-  std::vector<trials::Params> points;                   ///< Tried first.
+  std::set<std::string> padded;  ///< Parameters that say how much of its tensors a trial uses (an adapter's rank).
+  std::vector<trials::Params> points;  ///< Tried first.
   std::optional<WarmStart> warm_start;
   int keep = 10;
   std::optional<int> width;                     ///< array.width; unset: auto

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "engine/config/auto_adapters.hpp"
 #include "engine/config/check.hpp"
 #include "engine/config/override.hpp"
 #include "engine/config/references.hpp"
@@ -58,6 +59,8 @@ Node read_tree(const std::string& text, const std::string& file, const std::vect
   Node* train = root.find("train");
   if (train == nullptr) return root;
   expand_words(*train, "train.");
+  expand_auto_lora(root);
+  train = root.find("train");
   if (Node* phases = train->find("phases")) {
     for (Node& phase : phases->items) expand_words(phase, "train.phases.*.");
   }
@@ -146,6 +149,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   const Uses uses = find_references(shown, root, config.space);
   config.shape_changing = uses.shape_changing;
   const trials::Space searched = config.space;
+  config.padded = uses.padded;
   read_study(reader, shown, config);
   add_axes(folds, config);
 

@@ -24,6 +24,7 @@ enum class KeyType {
 enum class Searched {
   kNo,
   kPerSlot,  ///< Reaches only per-slot numbers: trials with different values share an array.
+  kPadded,   ///< The same, but it says how much of a trial's tensors is used: a copy of a trial keeps it.
   kShape,    ///< Changes what is computed: trials are packed by its value.
 };
 

@@ -46,7 +46,11 @@ struct TaskText {
 
 // The sections.
 void read_model(Reader& model, const TaskText& text, nlohmann::json& record, TaskSpec& task);
-[[nodiscard]] ModelFile read_model_file(Reader& model, const std::string& file, const std::filesystem::path& folder);
+[[nodiscard]] ModelFile read_model_file(Reader& model, const TaskText& text);
+/// model.adapters
+[[nodiscard]] fusion::Lora read_adapters(Reader& adapters, const std::string& file, const trials::Space& space);
+/// Throws where an optimizer does not leave zeros alone that adapters are padded with. Behind the optimizers.
+void check_padding(const Reader& train, const TaskSpec& task);
 /// `labelled`: whether the loss compares outputs with targets.
 void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, bool labelled,
                TaskSpec& task);

@@ -84,8 +84,9 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
   Strategy strategy;
   const search::Method& method = search::method(config.method);
   const trials::Space searched = config.searched();
-  const search::SearchTask task{searched,           config.goal,   config.seed, config.shape_changing,
-                                config.constraints, config.points, prior};
+  std::set<std::string> fixed = config.shape_changing;
+  fixed.insert(config.padded.begin(), config.padded.end());
+  const search::SearchTask task{searched, config.goal, config.seed, fixed, config.constraints, config.points, prior};
   strategy.repetitions = config.repetitions;
   strategy.sampler = search::make_sampler(method, config.method_options, task);
   strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);

@@ -200,8 +200,11 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   if (asks_for_classes(task.spec.recipe, task.graph)) {
     find_classes(task.spec.recipe, task.graph, load(task.spec, task.input_types).host.train.target.shape);
   }
-  const std::vector<std::string> names =
-      task.spec.model_file ? models_.read(*task.spec.model_file).parameters() : trained_names(task.graph);
+  std::vector<std::string> names = trained_names(task.graph);  // adapters are among them
+  if (task.spec.model_file) {
+    const std::vector<std::string>& own = models_.read(*task.spec.model_file).parameters();
+    names.insert(names.begin(), own.begin(), own.end());
+  }
   fusion::check_groups(task.spec.recipe.groups, names);
   fusion::check_phases(task.spec.recipe.phases, names);
   task.graph = fusion::with_phases_trained(std::move(task.graph), task.spec.recipe);

@@ -46,7 +46,8 @@ class SlotStore {
   [[nodiscard]] const at::Tensor& gradient_weight() const { return gradient_weight_; }
 
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
-  void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed);
+  /// `hypers`: Graph::hypers of the slot, which padded weights are cut by.
+  void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed, std::span<const double> hypers);
   /// Row b as safetensors, with `counters` as metadata. `between_steps`: sums of gradients are zero, and left out.
   [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters,
                                             bool between_steps) const;

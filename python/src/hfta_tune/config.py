@@ -17,7 +17,7 @@ Place = Tuple[Any, ...]  # keys of maps, and positions in lists
 _ARGUMENTS: Dict[str, Place] = {
     **{key: (key,) for key in ("keep",)},
     **{key: ("metric", key) for key in ("select",)},
-    **{key: ("model", key) for key in ("freeze", "bind", "init")},
+    **{key: ("model", key) for key in ("freeze", "bind", "init", "adapters")},
     **{key: ("data", key) for key in ("shuffle", "order", "drop_last")},
     **{key: ("train", key) for key in ("schedule", "clip_norm", "accumulate", "dtype", "precision", "metrics")},
     **{key: ("array", key) for key in ("width", "threads", "refill")},

@@ -101,12 +101,21 @@ class Study:
         return module.eval()
 
     def weights(self, number: Optional[int] = None) -> Dict[str, torch.Tensor]:
-        """The state dict of the best trial, or of trial `number`."""
+        """The state dict of the best trial, or of trial `number`; with `adapters=` these are merged into it."""
         which = [] if number is None else ["--trial", str(number)]
         with tempfile.TemporaryDirectory(prefix="hfta-tune-") as folder:
             file = os.path.join(folder, "weights.safetensors")
             call(["export", *self._here(self.name), "--output", file, *which])
             return load_file(file)
+
+    def save_adapter(self, folder: Union[str, "os.PathLike[str]"], number: Optional[int] = None) -> str:
+        """Writes the adapter of the best trial, or of trial `number`, as a folder that `PeftModel.from_pretrained` takes.
+
+        Returns the folder's path. Throws ConfigError if the study trained no adapters, or if they are not kept (`keep=`).
+        """
+        which = [] if number is None else ["--trial", str(number)]
+        call(["export", *self._here(self.name), "--format", "peft", "--output", os.fspath(folder), *which])
+        return os.fspath(folder)
 
     def curves(self) -> Dict[int, Dict[str, List[float]]]:
         """Of each trial by number, each metric's values, one per epoch, from the first. NaN where a value is not finite."""
