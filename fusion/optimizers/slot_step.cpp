@@ -107,11 +107,11 @@ void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const void*
 
 }  // namespace
 
-void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot, Team* team) {
-  step_rows(kind, rows, slot, team);
+void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
+  step_rows(kind, rows, slot, nullptr);
 }
-void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot, Team* team) {
-  step_rows(kind, rows, slot, team);
+void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot) {
+  step_rows(kind, rows, slot, nullptr);
 }
 void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
   step_rows(kind, rows, slot, team);
