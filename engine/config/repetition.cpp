@@ -87,10 +87,6 @@ void check_repetitions(const Reader& root, const StudyConfig& config) {
   const trials::Repetitions& repetitions = config.repetitions;
   check_rules(root, config);
   if (!repetitions.any()) return;
-  if (config.target) {
-    root.fail("metric", fmt::format("found a target beside {}, wanted no target: it completes trials one by one",
-                                    key_of(repetitions)));
-  }
   if (search::method(config.method).copies_trials) {
     root.fail(key_of(repetitions),
               fmt::format("found {} beside method: {}, whose trials go on from copies of others; wanted another method",

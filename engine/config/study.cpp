@@ -172,11 +172,11 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   const search::Method& method = search::method(config.method);
   read_early_stopping(root, file, config);
   read_budget(root, config);
+  check_repetitions(root, config);
   if (method.needs_list) check_lists(root, file, config);
   check_dependences(root, config);
   read_beginnings(root, config);
   read_metric(root, config);
-  check_repetitions(root, config);
   read_array(root, config);
   config.keep = static_cast<int>(root.integer("keep"));
 }

@@ -263,7 +263,7 @@ void Driver::Impl::start(std::size_t device) {
 
 void Driver::Impl::see_whether_it_ends() {
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
   ended_by = end_of(config, {spent(), ledger.epochs(), best != nullptr ? best->value : std::nullopt});
   has_ended = !ended_by.empty();
 }

@@ -19,10 +19,10 @@ int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
 }
 
-// A target of the study completes the trial that reaches it.
+// A target of the study completes the trial that reaches it; repetitions end together.
 std::vector<search::Stopping> rules_of(const StudyConfig& config) {
   std::vector<search::Stopping> rules = config.early_stopping;
-  if (config.target) rules.push_back({"target", {.value = *config.target}});
+  if (config.target && !config.repetitions.any()) rules.push_back({"target", {.value = *config.target}});
   return rules;
 }
 

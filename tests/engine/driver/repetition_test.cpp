@@ -42,11 +42,13 @@ struct Case {
 StudyConfig config_of(const Case& c, int run_cap) {
   StudyConfig config = random_config(run_cap);
   config.method = c.method;
-  config.early_stopping = c.stopping;
+  if (c.stopping != std::string("none")) {
+    config.early_stopping = {{c.stopping}};
+    config.early_stopping.front().options.min_trials = 2;
+    config.early_stopping.front().options.confidence = 80;
+  }
   config.method_options.tpe.startup_trials = 4;
   config.method_options.hyperband = {1, 9, 3};
-  config.stopping_options.min_trials = 2;
-  config.stopping_options.confidence = 80;
   return repeated(config, c.repetitions);
 }
 

@@ -59,7 +59,7 @@ std::string repetitions_of(CountedRandom& random) {
   }
 }
 
-std::string rest_of_lines(CountedRandom& random, int most, bool repeated) {
+std::string rest_of_lines(CountedRandom& random, int most, bool repeated = false) {
   return fmt::format("run_cap: {}\narray: {{width: {}}}\ntrain: {{epochs: {}, loss: cross_entropy, ",
                      repeated ? 2 + random.below(8) : 3 + random.below(25), 1 + random.below(9), most) +
          "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
@@ -74,7 +74,7 @@ std::string bracket_lines_of(CountedRandom& random, int most, int eta) {
                      method == "hyperband" ? ", sampler: tpe"
                      : method == "bohb"    ? ", min_points: 2"
                                            : "") +
-         (method == "hyperband" ? "tpe: {startup_trials: 3}\n" : "") + rest_of_lines(random, most, false);
+         (method == "hyperband" ? "tpe: {startup_trials: 3}\n" : "") + rest_of_lines(random, most);
 }
 
 std::string lines_of(CountedRandom& random, bool learns, bool depends) {
@@ -94,6 +94,7 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
                          1 + random.below(2), 20 + random.below(31));
   }
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
+  const bool repeated = !pbt && random.uniform() < 0.4;
   static const std::vector<std::string> rules = {"none",
                                                  "median",
                                                  "asha",
@@ -105,17 +106,17 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
                                                  "[{name: patience, patience: 2}, median]",
                                                  "[median, asha, {name: target, value: 0.3}]"};
   static const std::vector<std::string> own = {"none", "{name: threshold, upper: 2}", "{name: patience, patience: 2}"};
-  // Of a configuration's repetitions none is completed before the others.
   static const std::vector<std::string> of_repetitions = {"none",
                                                           "median",
                                                           "asha",
                                                           "sha",
-                                                          "{name: asha, mode: stop}",
-                                                          "[{name: threshold, upper: 2.2}, asha]",
-                                                          "{name: racing, confidence: 75}"};
-  const bool repeated = !pbt && random.uniform() < 0.4;
+                                                          "{name: percentile, percentile: 40, min_trials: 2}",
+                                                          "{name: racing, confidence: 75}",
+                                                          "[{name: threshold, upper: 2.2}, asha]"};
+  static const std::vector<std::string> brackets_of_repetitions = {"none", "{name: threshold, upper: 2}"};
   if (repeated) lines += repetitions_of(random);
-  const std::vector<std::string>& those = repeated && !hyperband ? of_repetitions : hyperband || pbt ? own : rules;
+  const std::vector<std::string>& those =
+      repeated ? (hyperband ? brackets_of_repetitions : of_repetitions) : (hyperband || pbt ? own : rules);
   lines += fmt::format("early_stopping: {}\n", those[random.below(those.size())]);
   return lines + rest_of_lines(random, most, repeated);
 }
