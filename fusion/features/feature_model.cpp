@@ -26,8 +26,8 @@ FeatureModel::Impl::Impl(std::shared_ptr<const SplitModel> model, int threads)
     : split(std::move(model)),
       program_(reading_of(split->prefix), std::vector<bool>(split->prefix.weights.size(), false), {}, at::kCPU),
       threads_(threads, 1) {
-  for (const Weight& weight : split->prefix.weights) {  // stored, zeros or ones: nothing is drawn
-    weights.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, 0)).to(scalar_type(weight.dtype)));
+  for (const Weight& weight : split->prefix.weights) {  // stored, zeros or ones: nothing is drawn, nothing padded
+    weights.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, 0), {}).to(scalar_type(weight.dtype)));
   }
 }
 
