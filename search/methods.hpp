@@ -17,6 +17,9 @@ namespace hfta::search {
 struct MethodOptions {
   HyperbandOptions hyperband;
   TpeOptions tpe;
+  GpOptions gp;
+  CmaesOptions cmaes;
+  EvolutionOptions evolution;
   PbtOptions pbt;
 };
 

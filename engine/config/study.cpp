@@ -46,7 +46,7 @@ std::string storage_url(Reader& root, const StudyConfig& config) {
 }
 
 std::string method_name(Reader& root) {
-  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "sobol"};
+  static const std::vector<std::string> later = {"bohb", "dehb"};
   const Node* node = root.find("method");
   const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
   if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
@@ -60,6 +60,10 @@ std::string method_name(Reader& root) {
               fmt::format("found {}, which stops trials rather than chooses them; wanted `early_stopping: {}` "
                           "beside method: random",
                           found_text(*node), *word));
+  }
+  if (word != nullptr && *word == "bayes") {  // what W&B calls it
+    root.record("method", "gp");
+    return "gp";
   }
   return root.word("method");
 }
