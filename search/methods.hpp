@@ -18,6 +18,9 @@ namespace hfta::search {
 struct MethodOptions {
   HyperbandOptions hyperband;
   TpeOptions tpe;
+  GpOptions gp;
+  CmaesOptions cmaes;
+  EvolutionOptions evolution;
   PbtOptions pbt;
   BohbOptions bohb;
   DehbOptions dehb;

@@ -9,12 +9,12 @@
 namespace hfta::search {
 namespace {
 
-constexpr std::size_t kRecent = 25;  // observations of full weight
+constexpr std::size_t kFull = 25;  // observations of full weight
 
-// Older observations count less, once there are many. The whole space counts as one more.
+// The first ones count less, once there are many. The whole space counts as one more.
 std::vector<double> weights_of(std::size_t observed) {
   std::vector<double> weights(observed + 1, 1.0);
-  const std::size_t old = observed > kRecent ? observed - kRecent : 0;
+  const std::size_t old = observed > kFull ? observed - kFull : 0;
   const double least = observed > 0 ? 1.0 / static_cast<double>(observed) : 1.0;
   for (std::size_t i = 0; i < old; ++i) {
     weights[i] = old == 1 ? least : std::lerp(least, 1.0, static_cast<double>(i) / static_cast<double>(old - 1));

@@ -1,37 +1,20 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "search/choices.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/parzen.hpp"
+#include "search/sampler/rank.hpp"
 #include "search/sampler/untried.hpp"
 
 namespace hfta::search {
 namespace {
 
 using trials::Params;
-using trials::State;
 
 constexpr std::size_t kMostGood = 25;
-
-// Best first: COMPLETE ones by value, then PRUNED ones, those that came further first, then those that have failed.
-struct Rank {
-  int group = 0;
-  double epochs = 0, value = 0;
-  [[nodiscard]] bool operator<(const Rank& other) const {
-    return std::tie(group, epochs, value) < std::tie(other.group, other.epochs, other.value);
-  }
-};
-
-Rank rank_of(const SeenTrial& trial, trials::Goal goal) {
-  if (trial.ended == State::kFail || !trial.value) return {2, 0, 0};
-  const double value = goal == trials::Goal::kMinimize ? *trial.value : -*trial.value;
-  if (trial.ended == State::kComplete) return {0, 0, value};
-  return {1, -static_cast<double>(trial.values.size()), value};
-}
 
 trials::Distribution constant(const trials::ParamValue& value) {
   trials::Distribution distribution;
@@ -70,7 +53,7 @@ class Tpe final : public Sampler {
   }
 
  private:
-  // Configurations in the order of their draws.
+  // Those that count least first (search/sampler/parzen.hpp): what ended from best to worst, then what runs.
   struct Split {
     std::vector<Points> good, others;
   };
@@ -103,7 +86,7 @@ class Tpe final : public Sampler {
     const auto tenth = static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(ranked.size())));
     Split split;
     for (std::size_t i = 0; i < ranked.size(); ++i) {
-      const bool good = i < std::min(tenth, kMostGood) && ranked[i].first.group < 2;
+      const bool good = i < std::min(tenth, kMostGood) && !ranked[i].first.has_failed();
       (good ? split.good : split.others).push_back(points_of(history[ranked[i].second].params));
     }
     for (const SeenTrial& trial : history) {

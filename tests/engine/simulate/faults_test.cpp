@@ -81,14 +81,16 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
   const double kind = random.uniform();
   const bool hyperband = !learns && kind < 0.3, pbt = !learns && !hyperband && kind < 0.6 && !depends;
-  const bool brackets = learns && kind < 0.5;
+  const bool brackets = learns && kind < 0.3;
   if (brackets) return bracket_lines_of(random, most, eta);
-  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000),
-                                  learns      ? "tpe"
-                                  : hyperband ? "hyperband"
-                                  : pbt       ? "pbt"
-                                              : "random");
-  if (learns) lines += "tpe: {startup_trials: 3}\n";
+  static const std::vector<std::string> learning = {"tpe", "gp", "cmaes", "evolution"};
+  const std::string method = learns      ? learning[random.below(learning.size())]
+                             : hyperband ? "hyperband"
+                             : pbt       ? "pbt"
+                                         : "random";
+  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000), method);
+  if (method == "tpe" || method == "gp") lines += fmt::format("{}: {{startup_trials: 3}}\n", method);
+  if (method == "cmaes" || method == "evolution") lines += fmt::format("{}: {{population: 4}}\n", method);
   if (pbt) {
     lines += fmt::format("pbt: {{population: {}, interval: {}, truncation: {}}}\n", 2 + random.below(12),
                          1 + random.below(2), 20 + random.below(31));
