@@ -71,11 +71,11 @@ struct CmaesOptions {
   int population = 0;  ///< Trials of a generation; 0: 4 + floor(3 ln(parameters)).
 };
 
-/// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772) on the unit scale, with
-/// the margin of Hamano et al. (GECCO 2022) for steps. Categories are drawn from shares of their own, which move to those of
-/// each generation's better half. Trials that ended, in the order of their draws, are the generations, so that trials may
-/// end in any order; they rank as in TPE. If there are finitely many configurations, none is drawn twice as long as another
-/// is found. This sampler learns.
+/// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772) on the unit scale,
+/// with the margin of Hamano et al. (GECCO 2022) for steps. Categories are drawn from shares of their own, which move
+/// to those of each generation's better half. Trials that ended, in the order of their draws, are the generations, so
+/// that trials may end in any order; they rank as in TPE. If there are finitely many configurations, none is drawn
+/// twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                   const CmaesOptions& options);
 
@@ -84,10 +84,11 @@ struct EvolutionOptions {
   int tournament = 5;   ///< Of these, chance picks so many for each draw.
 };
 
-/// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of some
-/// trials of the population, the best one is the parent, and one parameter of it is changed: a category is drawn anew, a
-/// number is moved, or now and then drawn anew. Until a population has ended, Sobol points. Trials rank as in TPE. If there are
-/// finitely many configurations, none is drawn twice as long as another is found. This sampler learns.
+/// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of
+/// some trials of the population, the best one is the parent, and one parameter of it is changed: a category is drawn
+/// anew, a number is moved, or now and then drawn anew. Until a population has ended, Sobol points. Trials rank as in
+/// TPE. If there are finitely many configurations, none is drawn twice as long as another is found. This sampler
+/// learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                       const EvolutionOptions& options);
 

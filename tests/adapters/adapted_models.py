@@ -91,6 +91,6 @@ CASES = [
     Case("gpt2", _gpt2, ["c_attn", "c_fc"], kind="words", task="CAUSAL_LM"),
     Case("llama", _llama, ["q_proj", "v_proj", "embed_tokens"], kind="words", task="CAUSAL_LM"),
     Case("opt", _opt, ["q_proj", "v_proj", "fc1"], kind="words", task="CAUSAL_LM"),
-    Case("vit", _vit, ["query", "value", "projection"], ["classifier"], kind="images", task=None),
+    Case("vit", _vit, ["q_proj", "v_proj", "projection"], ["classifier"], kind="images", task=None),
     Case("qwen2", _qwen2, ["q_proj", "k_proj", "down_proj"], kind="words", task="CAUSAL_LM"),
 ]

@@ -14,6 +14,7 @@ In float64 to 1e-9 of PEFT and 1e-12 of each other; the first loss in float32 to
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -112,20 +113,36 @@ def put(model: torch.nn.Module, state: dict, rank: int) -> None:
                 parameter.copy_(value.narrow(dim, 0, rank) if "lora_" in name else value)
 
 
-def follow(case: Case, inputs: dict, state: dict, slot: int, alpha: float, rank: int, dtype=torch.float64,
-           steps: int = STEPS) -> dict:
+@contextlib.contextmanager
+def float64_throughout():
+    """Where a model of float64 goes down to float32 (norms, rotations, the loss), it stays as it is.
+
+    hfta-tune widens a graph of float32 as a whole.
+    """
+    to, narrow = torch.Tensor.to, torch.Tensor.float
+    widened = lambda dtype: torch.float64 if dtype is torch.float32 else dtype
+    torch.Tensor.to = lambda self, *args, **kwargs: to(self, *map(widened, args), **{k: widened(v) for k, v in kwargs.items()})
+    torch.Tensor.float = lambda self: self.double()
+    try:
+        yield
+    finally:
+        torch.Tensor.to, torch.Tensor.float = to, narrow
+
+
+def follow(case: Case, inputs: dict, state: dict, slot: int, alpha: float, rank: int) -> dict:
     """Losses of each step, and trained parameters after them."""
-    model = wrapped(case, rank, alpha).to(dtype)
+    model = wrapped(case, rank, alpha).double()
     put(model, state, rank)
-    inputs = {name: x.to(dtype) if x.is_floating_point() else x for name, x in inputs.items()}
+    inputs = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     undecayed = [p for name, p in trained if plain(name).endswith("bias") or "norm" in plain(name).lower()]
     decayed = [p for name, p in trained if all(p is not other for other in undecayed)]
     optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": DECAY}, {"params": undecayed, "weight_decay": 0.0}],
                                   lr=rate(slot))
     losses = []
-    for step in range(steps):
-        loss = model(**{name: x[step * BATCH:(step + 1) * BATCH] for name, x in inputs.items()}).loss
+    for step in range(STEPS):
+        with float64_throughout():
+            loss = model(**{name: x[step * BATCH:(step + 1) * BATCH] for name, x in inputs.items()}).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_([p for _, p in trained], CLIP)
@@ -231,7 +248,8 @@ def check_same(case: Case, run: Runner, verdicts: Verdicts) -> None:
     model = wrapped(case, rank, alpha).double()
     put(model, first, rank)
     inputs = {name: x.double() if x.is_floating_point() else x for name, x in run.inputs.items()}
-    export(model if case.task else model.base_model.model, inputs, run.folder / "same.pt2")
+    with float64_throughout():
+        export(model if case.task else model.base_model.model, inputs, run.folder / "same.pt2")
     own = run("base.pt2", [slot_of(0, [rank, alpha / rank])], lora=lora, gradients=True)
     theirs = run("same.pt2", [slot_of(0, [])], gradients=True)
     verdicts.within("same: losses", off(own["losses"], theirs["losses"]), 1e-12)
