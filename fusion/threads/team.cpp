@@ -12,9 +12,12 @@ namespace {
 constexpr std::uint32_t kMost = std::numeric_limits<std::uint16_t>::max();  // stretches at a time
 constexpr std::uint32_t kEnded = kMost << 16;                               // first above last
 
-// Looks before a thread sleeps. A pause takes 15 to 60 ns, so that is 15 to 60 us: longer than most kernels that one
-// thread runs alone, shorter than what it costs to be woken too often.
-constexpr int kLooks = 1000;
+// Looks before a thread sleeps. A pause takes 15 to 60 ns, so that is 150 to 600 us: longer than what one thread does
+// alone between two kernels that are shared. A thread that sleeps is woken on its waker's core where the others are
+// busy, and then gets no share of the work for milliseconds. A step of a Transformer (W5 of bench/README.md, by
+// `hfta_bench_step --profile --threads 2` on two cores with 28 other processes) took 6.1 ms with 1,000 looks, 5.5 ms
+// with 4,000, and 3.8 ms with 10,000.
+constexpr int kLooks = 10000;
 
 std::uint32_t first_of(std::uint32_t left) { return left >> 16; }
 std::uint32_t last_of(std::uint32_t left) { return left & kMost; }
