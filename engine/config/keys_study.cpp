@@ -155,7 +155,8 @@ std::vector<Key> parameter_keys() {
        .fallback = "null",
        .wanted = "null, true, false, a number or a word",
        .sentence =
-           "What `${name}` is in a trial to which the parameter does not apply; null is a key that is left out."},
+           "What `${name}` is in a trial to which the parameter does not apply; null is refused by keys that "
+                   "need a value."},
       {.path = "parameters.*.value",
        .type = KeyType::kOther,
        .only = {"constant"},
