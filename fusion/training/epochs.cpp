@@ -271,9 +271,8 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
   Runs runs(static_cast<std::size_t>(array.chunks()));
   array.for_each_chunk(
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
-  const bool at_hand = std::all_of(orders.begin(), orders.end(), [&](const auto& entry) {
-    return samples_in(entry.first, entry.second).at_hand();
-  });
+  const bool at_hand = std::all_of(orders.begin(), orders.end(),
+                                   [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
   if (array.shares_layers() || !at_hand) {
     train_in_step(array, runs, orders, asked);
   } else {

@@ -117,7 +117,8 @@ train: {epochs: 2, loss: cross_entropy, optimizer: adamw}
 )";
   const StudyConfig config = parsed(text);
   CHECK(config.warnings.empty());
-  CHECK(config.early_stopping == "median");
+  REQUIRE(config.early_stopping.size() == 1);
+  CHECK(config.early_stopping.front().rule == "median");
   std::vector<std::string> names;
   for (const trials::Parameter& parameter : config.space) names.push_back(parameter.name);
   CHECK(names == std::vector<std::string>{"lora_rank", "lora_alpha", "lora_dropout", "lora_lr"});
