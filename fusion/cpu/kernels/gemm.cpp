@@ -17,10 +17,14 @@ namespace {
 
 // A block's part of B, 64 columns of float by 256, is 64 KiB: it stays in the second cache while A streams by.
 constexpr std::int64_t kRows = 64, kColumns = 64, kDepth = 256;
-// Blocks of A that are used for so many panels of B are worth a copy.
-constexpr std::int64_t kPanelsOfCopy = 4;
-
 std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+// Panels of B for which a block of A is used at once, where A is transposed: a copy of the block has to pay, and a team
+// needs several stretches.
+std::int64_t panels_at_once(std::int64_t panels, std::int64_t blocks, bool copied) {
+  constexpr std::int64_t kMost = 4, kStretches = 4;
+  return copied ? std::clamp<std::int64_t>(panels * blocks / kStretches, 1, std::min(kMost, panels)) : 1;
+}
 
 // Rows of a block: fewer where C has so few blocks that a team could not share them.
 std::int64_t rows_of_block(const Product& p) {
@@ -89,7 +93,7 @@ void Gemm<T>::choose_blocks() {
   own_ = parts(own_, kLine) * kLine;
   const std::int64_t panels = parts(p_.n, columns_), blocks = parts(p_.m, rows_);
   panels_ = stretches_of(panels, columns_ * p_.k);
-  const std::int64_t at_once = p_.a_transposed ? std::min(kPanelsOfCopy, panels) : 1;
+  const std::int64_t at_once = p_.a_transposed ? panels_at_once(panels, blocks, blocked_) : 1;
   tiles_ = stretches_of(blocks * parts(panels, at_once), rows_ * columns_ * p_.k * at_once, 1, kStretchProducts);
 }
 
@@ -146,7 +150,7 @@ void Gemm<T>::run(const Call& call, Team* team) const {
     });
   }
   if (p_.a_transposed) {
-    const std::int64_t panels = parts(p_.n, columns_), at_once = std::min(kPanelsOfCopy, panels);
+    const std::int64_t panels = parts(p_.n, columns_), at_once = panels_at_once(panels, blocks, blocked_);
     share(team, tiles_, [&](std::int64_t begin, std::int64_t size, int thread) {
       for (std::int64_t t = begin; t < begin + size; ++t) {
         const std::int64_t first = t / blocks * at_once;
@@ -156,12 +160,14 @@ void Gemm<T>::run(const Call& call, Team* team) const {
     return;
   }
   share(alone ? nullptr : team, tiles_, [&](std::int64_t begin, std::int64_t size, int thread) {
+    const std::int64_t panels = parts(p_.n, columns_);
     for (std::int64_t t = begin; t < begin + size; ++t) {
-      const std::int64_t column = t / blocks * columns_;
-      // Who works alone packs a panel when its first tile comes: it is still in the cache then.
-      if (packed_ && alone && t % blocks == 0) pack(call, column);
-      run_tile(call, column, t % blocks * rows_, packed_ ? call.scratch + column * p_.k : call.b + column,
-               own + thread * own_);
+      // Who works alone goes panel by panel, and packs each when its first tile comes: it is still in the cache then.
+      // A team goes row by row, as kernels that are not products do: mostly each thread keeps to the same samples.
+      const std::int64_t column = (alone ? t / blocks : t % panels) * columns_;
+      const std::int64_t row = (alone ? t % blocks : t / panels) * rows_;
+      if (packed_ && alone && row == 0) pack(call, column);
+      run_tile(call, column, row, packed_ ? call.scratch + column * p_.k : call.b + column, own + thread * own_);
     }
   });
 }
