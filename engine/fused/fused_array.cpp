@@ -8,19 +8,19 @@
 
 namespace hfta::engine {
 
-FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, const KeptChoices& kept,
+FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
                        int decided, int width)
     : trainer_(trainer),
       data_(data),
       kept_(kept),
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
-      array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
-             trainer.device(), trainer.graphs()),
+      array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
+             trainer.config().seed, trainer.device(), trainer.graphs()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch, task.graph.limits},
-              *data.train, data.validation ? &*data.validation : nullptr) {
+              data.train, data.validation ? &*data.validation : nullptr) {
   for (const fusion::Measured& way : kept.choices.candidates) {
     needs_.try_emplace(way.lowering.executor, trainer.memory_need(task, way.lowering));
   }

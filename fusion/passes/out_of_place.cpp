@@ -47,7 +47,8 @@ class OutOfPlace {
   static std::size_t at(ValueId id) { return static_cast<std::size_t>(id); }
 
   [[nodiscard]] bool is_replaceable(const Node& node, int position) const {
-    if (is_number_op(node.op) || !traits_of(node).in_place || node.outputs.size() != 1 || node.args.empty()) return false;
+    if (is_number_op(node.op) || !traits_of(node).in_place || node.outputs.size() != 1 || node.args.empty())
+      return false;
     const auto* self = std::get_if<ValueId>(&node.args[0]);
     const std::string plain = out_of_place(node.op);
     if (self == nullptr || node.outputs[0] == *self || node.outputs[0] == kNoValue || plain == node.op) return false;
@@ -62,8 +63,8 @@ class OutOfPlace {
 
   // A tensor that is overwritten keeps its type; a new one has the type of all that it is made of, or is boolean.
   [[nodiscard]] bool keeps_type(const Node& node, ValueId self) const {
-    constexpr std::array<std::string_view, 10> kComparisons = {"eq", "ne", "not_equal", "ge", "greater_equal",
-                                                               "gt", "greater", "le", "lt", "less"};
+    constexpr std::array<std::string_view, 10> kComparisons = {"eq", "ne",      "not_equal", "ge", "greater_equal",
+                                                               "gt", "greater", "le",        "lt", "less"};
     const std::string_view name = base_name(node.op);
     if (name.starts_with("logical") || name == "less_equal" || name.starts_with("__")) return false;
     if (std::find(kComparisons.begin(), kComparisons.end(), name) != kComparisons.end()) return false;
@@ -85,10 +86,11 @@ class OutOfPlace {
     Node other = node;
     other.op = plain;
     const auto handle = c10::Dispatcher::singleton().findSchema(
-        {plain.substr(0, plain.find('.')), plain.find('.') == std::string::npos ? "" : plain.substr(plain.find('.') + 1)});
+        {plain.substr(0, plain.find('.')),
+         plain.find('.') == std::string::npos ? "" : plain.substr(plain.find('.') + 1)});
     if (!handle) return false;
     const auto &a = handle->schema().arguments(), &b = find_op(node).schema().arguments();
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+    return std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end(),  // of dropout the first is `input`, not `self`
                       [](const c10::Argument& x, const c10::Argument& y) { return x.name() == y.name(); });
   }
 

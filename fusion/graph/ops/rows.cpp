@@ -19,7 +19,8 @@ constexpr RowsFamily kFamilies[] = {
      "arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh bitwise_and bitwise_not "
      "bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip copysign cos cosh deg2rad div divide elu eq erf "
      "erfc erfinv exp exp2 expm1 float_power floor floor_divide fmax fmin fmod frac ge gelu greater greater_equal gt "
-     "hardshrink hardsigmoid hardswish hardtanh heaviside hypot isfinite isinf isnan le leaky_relu lerp less less_equal "
+     "hardshrink hardsigmoid hardswish hardtanh heaviside hypot isfinite isinf isnan le leaky_relu lerp less "
+     "less_equal "
      "log log10 log1p log2 log_sigmoid logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit lt "
      "masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative not_equal pow rad2deg reciprocal relu "
      "relu6 remainder round rsqrt rsub selu sgn sigmoid sign silu sin sinc sinh softplus softshrink special_erf "
@@ -27,7 +28,7 @@ constexpr RowsFamily kFamilies[] = {
      "__or__ __xor__ dropout alpha_dropout feature_dropout feature_alpha_dropout"},
     {Rows::kAlong,
      "_log_softmax _safe_softmax _softmax all amax amin any argmax argmin argsort cat chunk concat concatenate "
-     "count_nonzero cummax cummin cumprod cumsum flip gather glu index_select linalg_vector_norm log_softmax "
+     "count_nonzero cummax cummin cumprod cumsum diff flip gather glu index_select linalg_vector_norm log_softmax "
      "logcumsumexp logsumexp max mean median min nansum narrow norm prod repeat_interleave roll select slice softmax "
      "sort split split_with_sizes squeeze stack std std_mean sum take_along_dim tensor_split topk unbind unsafe_chunk "
      "unsafe_split unsafe_split_with_sizes var var_mean"},
@@ -41,7 +42,8 @@ constexpr RowsFamily kFamilies[] = {
     {Rows::kLinear, "linear"},
     {Rows::kConvolved, "conv1d conv2d conv3d convolution conv_transpose1d conv_transpose2d conv_transpose3d"},
     {Rows::kAttention, "scaled_dot_product_attention"},
-    {Rows::kInner1, "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d upsample_linear1d upsample_nearest1d"},
+    {Rows::kInner1,
+     "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d upsample_linear1d upsample_nearest1d"},
     {Rows::kInner2,
      "_adaptive_avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d avg_pool2d max_pool2d max_pool2d_with_indices "
      "upsample_bicubic2d upsample_bilinear2d upsample_nearest2d tril triu"},
