@@ -87,6 +87,7 @@ struct StudyConfig {
   std::optional<int> width;                     ///< array.width; unset: auto
   std::vector<std::string> devices = {"auto"};  ///< array.device
   std::optional<int> threads;                   ///< array.threads; unset: auto
+  std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.

@@ -217,6 +217,13 @@ std::vector<Key> array_keys() {
        .most = 4096,
        .wanted = "auto or an integer from 1 to 4096",
        .sentence = "CPU threads of an array."},
+      {.path = "array.cache",
+       .type = KeyType::kOther,
+       .fallback = "auto",
+       .least = 0,
+       .wanted = "auto, off or a number of bytes",
+       .sentence = "Memory for what frozen layers make of samples, for all arrays: each sample goes through them once. "
+                   "`auto`: a quarter of the machine's. The results' bits do not depend on it."},
       {.path = "array.refill",
        .type = KeyType::kFlag,
        .fallback = "true",

@@ -153,10 +153,20 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
+// Bytes; nothing: auto.
+std::optional<std::int64_t> read_cache(Reader& array) {
+  const Node* node = array.find("cache");
+  const auto* word =
+      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  if (word != nullptr && *word == "off") return 0;
+  return array.integer_or_auto("cache");
+}
+
 void read_array(Reader& root, StudyConfig& config) {
   Reader array = root.section("array");
   if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
   if (const auto threads = array.integer_or_auto("threads")) config.threads = static_cast<int>(*threads);
+  config.cache = read_cache(array);
   config.devices = read_devices(array);
   config.refill = array.flag("refill");
 }

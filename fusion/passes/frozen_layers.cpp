@@ -67,7 +67,10 @@ std::vector<bool> made_of_frozen(const Graph& graph, const std::vector<bool>& fr
 class Barriers {
  public:
   Barriers(const Graph& graph, const std::vector<bool>& frozen, const std::vector<DependsOn>& depends_on)
-      : graph_(graph), depends_on_(depends_on), made_(made_of_frozen(graph, frozen)) {
+      : graph_(graph), depends_on_(depends_on), made_(made_of_frozen(graph, frozen)), written_(graph) {
+    for (const Node& node : graph.nodes) {
+      for (const ValueId id : written_by(node)) written_.mark(id);
+    }
     std::vector<bool> leads(graph.values.size(), false);  // to a frozen layer that is not of one sample
     for (std::size_t i = graph.nodes.size(); i-- > 0;) {
       const Node& node = graph.nodes[i];
@@ -87,6 +90,10 @@ class Barriers {
     const bool noise = draws(first), statistics = !noise && by_batch_statistics(first);
     if (!noise && !statistics && has_hyper(first)) {
       return fmt::format("{} in front of frozen layers takes a number that is each trial's own", place_of(first));
+    }
+    if (!noise && !statistics && written_.any(first.outputs)) {
+      return fmt::format("{} in front of frozen layers is overwritten later: they run for every batch anew",
+                         place_of(first));
     }
     if (!noise && !statistics) {
       return fmt::format("{} in front of frozen layers may mix the samples of a batch: they run for every batch anew",
@@ -125,6 +132,7 @@ class Barriers {
   const Graph& graph_;
   const std::vector<DependsOn>& depends_on_;
   std::vector<bool> made_;
+  MemorySets written_;
   std::vector<const Node*> found_;  // in order
   std::vector<const Node*> modes_;  // those that evaluation turns off
 };

@@ -56,7 +56,7 @@ bool can_be_kept(const Value& value) {
   const bool whole = value.dtype == DType::kBool || value.dtype == DType::kUInt8 || value.dtype == DType::kInt8 ||
                      value.dtype == DType::kInt16 || value.dtype == DType::kInt32 || value.dtype == DType::kInt64;
   const bool number = value.dtype == DType::kFloat32 || value.dtype == DType::kFloat64;
-  return (whole || number) && sample_dim(value) == SampleDim{0, 1};
+  return (whole || number) && sample_dim(value) == SampleDim{};
 }
 
 std::int64_t bytes_per_sample(const Value& value) { return elements_of(value.shape, 1) * size_of(value.dtype); }

@@ -90,7 +90,7 @@ class OutOfPlace {
          plain.find('.') == std::string::npos ? "" : plain.substr(plain.find('.') + 1)});
     if (!handle) return false;
     const auto &a = handle->schema().arguments(), &b = find_op(node).schema().arguments();
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+    return std::equal(a.begin() + 1, a.end(), b.begin() + 1, b.end(),  // of dropout the first is `input`, not `self`
                       [](const c10::Argument& x, const c10::Argument& y) { return x.name() == y.name(); });
   }
 

@@ -27,8 +27,7 @@ std::size_t product(const RowsInput& a, const RowsInput& b) {
   if (a.rank() < 2 || b.rank() < 2) return 0;
   constexpr std::size_t kRows = 2, kColumns = 1;
   if (a.of_sample() && b.of_sample()) {
-    const bool same = a.from_right() == b.from_right() && a.samples().parts == b.samples().parts;
-    return same && a.from_right() > kRows ? a.from_right() : 0;
+    return a.is_aligned_with(b) && a.from_right() > kRows ? a.from_right() : 0;
   }
   const RowsInput &of_sample = a.of_sample() ? a : b, &known = a.of_sample() ? b : a;
   if (!known.of_nothing()) return 0;
@@ -48,13 +47,15 @@ Found matrices(const RowsCall& call, std::size_t o) {
   if (vector && a.from_right() > 1) from_right = a.from_right() - 1;  // the last dimension is summed over
   const std::size_t rank = call.output(o).shape.size();
   if (from_right == 0 || from_right > rank) return std::nullopt;
-  const std::int64_t parts = (a.of_sample() ? a : b).samples().parts;
+  SampleDim at = (a.of_sample() ? a : b).at;
   if (added) {
     const RowsInput& sum = inputs[0];
-    const bool aligned = sum.of_sample() && sum.from_right() == from_right && sum.samples().parts == parts;
+    const bool aligned =
+        sum.of_sample() && sum.from_right() == from_right && sum.at.parts == at.parts && sum.at.outer == at.outer;
     if (!aligned && !(sum.of_nothing() && size_from_right(sum, from_right) == 1)) return std::nullopt;
   }
-  return SampleDim{rank - from_right, parts};
+  at.dim = rank - from_right;
+  return at;
 }
 
 Found linear(const RowsCall& call, std::size_t /*o*/) {
@@ -78,8 +79,7 @@ Found attention(const RowsCall& call, std::size_t /*o*/) {
     if (!other.of_sample() || other.samples() != query.samples() || other.rank() != query.rank()) return std::nullopt;
   }
   if (const auto mask = call.tensor("attn_mask")) {
-    const bool aligned =
-        mask->of_sample() && mask->from_right() == query.from_right() && mask->samples().parts == query.samples().parts;
+    const bool aligned = mask->of_sample() && mask->is_aligned_with(query);
     if (!aligned && !(mask->of_nothing() && size_from_right(*mask, query.from_right()) == 1)) return std::nullopt;
   }
   return query.samples();
@@ -119,7 +119,7 @@ Found recurrent(const RowsCall& call, std::size_t o) {
   const std::vector<RowsInput> inputs = call.tensors();
   const Arg* batch_first = find_argument(call.node(), "batch_first");
   if (batch_first == nullptr || inputs.empty()) return std::nullopt;
-  const SampleDim states{1, 1}, sequence{*batch_first == Arg(true) ? std::size_t{0} : std::size_t{1}, 1};
+  const SampleDim states{1}, sequence{*batch_first == Arg(true) ? std::size_t{0} : std::size_t{1}};
   if (!inputs[0].of_sample() || inputs[0].rank() != 3 || inputs[0].samples() != sequence) return std::nullopt;
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     const bool state = inputs[i].of_sample() && inputs[i].rank() == 3 && inputs[i].samples() == states;
@@ -153,13 +153,14 @@ std::optional<Indices> indices_of(const RowsCall& call) {
   std::optional<std::size_t> from_right;
   for (const auto& index : all.by_dim) {
     if (!index || index->of_nothing()) continue;
-    if (index->samples().parts != 1 || (from_right && *from_right != index->from_right())) return std::nullopt;
+    if (index->at.parts * index->at.outer != 1 || (from_right && *from_right != index->from_right()))
+      return std::nullopt;
     from_right = index->from_right();
   }
   for (const auto& index : all.by_dim) {
     if (index && index->of_nothing() && from_right && size_from_right(*index, *from_right) != 1) return std::nullopt;
   }
-  if (from_right) all.samples = SampleDim{all.rank - *from_right, 1};
+  if (from_right) all.samples = SampleDim{all.rank - *from_right};
   return all.count == 0 ? std::nullopt : std::optional(all);
 }
 
@@ -171,18 +172,19 @@ Found indexed(const RowsCall& call, std::size_t /*o*/) {
   const bool any_places = std::any_of(indices->by_dim.begin(), indices->by_dim.end(), places);
   if (self.of_nothing()) {  // rows of a table
     if (any_places || !indices->samples) return std::nullopt;
-    return SampleDim{indices->first + indices->samples->dim, 1};
+    return SampleDim{indices->first + indices->samples->dim};
   }
   const SampleDim at = self.samples();
   const bool by_place = at.dim < indices->by_dim.size() && places(indices->by_dim[at.dim]);
   if (by_place) {  // each sample looks into itself
     const auto count = std::count_if(indices->by_dim.begin(), indices->by_dim.end(), places);
-    if (count != 1 || at.parts != 1) return std::nullopt;
-    return SampleDim{indices->first + indices->samples->dim, 1};
+    if (count != 1 || at.parts * at.outer != 1) return std::nullopt;
+    return SampleDim{indices->first + indices->samples->dim};
   }
   const bool own_dim = at.dim < indices->by_dim.size() && indices->by_dim[at.dim];
   if (own_dim || indices->samples) return std::nullopt;
-  return SampleDim{at.dim < indices->first ? at.dim : at.dim - indices->count + indices->rank, at.parts};
+  const std::size_t dim = at.dim < indices->first ? at.dim : at.dim - indices->count + indices->rank;
+  return SampleDim{dim, at.parts, at.outer};
 }
 
 }  // namespace

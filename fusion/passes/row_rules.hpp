@@ -15,23 +15,30 @@ namespace hfta::fusion {
 struct RowsInput {
   const Value* value = nullptr;
   DependsOn depends_on = DependsOn::kMore;
+  SampleDim at = {};  ///< Of samples or places.
   [[nodiscard]] std::size_t rank() const { return value->shape.size(); }
   [[nodiscard]] bool of_sample() const { return depends_on == DependsOn::kSample; }
   [[nodiscard]] bool of_nothing() const { return depends_on == DependsOn::kNothing; }
-  [[nodiscard]] SampleDim samples() const { return *sample_dim(*value); }
+  [[nodiscard]] SampleDim samples() const { return at; }
   /// Dimensions from the samples' one to the last: 1 is the last.
-  [[nodiscard]] std::size_t from_right() const { return rank() - samples().dim; }
+  [[nodiscard]] std::size_t from_right() const { return rank() - at.dim; }
+  /// Whether samples lie alike in both, dimensions being counted from the last.
+  [[nodiscard]] bool is_aligned_with(const RowsInput& other) const {
+    return from_right() == other.from_right() && at.parts == other.at.parts && at.outer == other.at.outer;
+  }
 };
 
 /// A call whose tensors depend on samples, on their places or on nothing, and at least one on samples or places.
 class RowsCall {
  public:
-  RowsCall(const Graph& graph, const Node& node, const std::vector<DependsOn>& depends_on)
-      : graph_(graph), node_(node), depends_on_(depends_on) {}
+  RowsCall(const Graph& graph, const Node& node, const std::vector<DependsOn>& depends_on,
+           const std::vector<SampleDim>& at)
+      : graph_(graph), node_(node), depends_on_(depends_on), at_(at) {}
 
   [[nodiscard]] const Node& node() const { return node_; }
   [[nodiscard]] RowsInput input(ValueId id) const {
-    return {&graph_.values[static_cast<std::size_t>(id)], depends_on_[static_cast<std::size_t>(id)]};
+    const auto i = static_cast<std::size_t>(id);
+    return {&graph_.values[i], depends_on_[i], at_[i]};
   }
   /// The tensor that is the argument of that name; nullopt: there is none.
   [[nodiscard]] std::optional<RowsInput> tensor(std::string_view name) const;
@@ -47,6 +54,7 @@ class RowsCall {
   const Graph& graph_;
   const Node& node_;
   const std::vector<DependsOn>& depends_on_;
+  const std::vector<SampleDim>& at_;
 };
 
 /// Where samples lie in output `o`, if each one's part is a function of that sample alone (where the call reads places:

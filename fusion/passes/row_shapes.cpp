@@ -20,20 +20,18 @@ std::optional<std::size_t> nonnegative(std::int64_t dim, std::size_t rank) {
 // there that the samples could be paired with.
 Found elements(const RowsCall& call, std::size_t o) {
   const std::size_t rank = call.output(o).shape.size();
-  std::optional<std::size_t> from_right;
-  std::int64_t parts = 1;
+  std::optional<RowsInput> first;
   for (const RowsInput& input : call.tensors()) {
     if (!input.of_sample()) continue;
-    if (from_right && (*from_right != input.from_right() || parts != input.samples().parts)) return std::nullopt;
-    from_right = input.from_right();
-    parts = input.samples().parts;
+    if (first && !input.is_aligned_with(*first)) return std::nullopt;
+    if (!first) first = input;
   }
-  if (!from_right || *from_right > rank) return std::nullopt;
+  if (!first || first->from_right() > rank) return std::nullopt;
   for (const RowsInput& input : call.tensors()) {
-    if (input.of_sample() || input.rank() < *from_right) continue;
-    if (!input.of_nothing() || input.value->shape[input.rank() - *from_right] != 1) return std::nullopt;
+    if (input.of_sample() || input.rank() < first->from_right()) continue;
+    if (!input.of_nothing() || input.value->shape[input.rank() - first->from_right()] != 1) return std::nullopt;
   }
-  return SampleDim{rank - *from_right, parts};
+  return SampleDim{rank - first->from_right(), first->at.parts, first->at.outer};
 }
 
 std::optional<std::vector<std::int64_t>> dims_of(const RowsCall& call) {
@@ -73,18 +71,9 @@ Found along(const RowsCall& call, std::size_t o) {
     before += *dim < at->dim || (given > rank && *dim == at->dim) ? 1 : 0;
   }
   if (given == rank) return at;
-  if (given + dims->size() == rank) return SampleDim{at->dim - before, at->parts};  // reduced
-  if (given == rank + dims->size()) return SampleDim{at->dim + before, at->parts};  // stacked
+  if (given + dims->size() == rank) return SampleDim{at->dim - before, at->parts, at->outer};  // reduced
+  if (given == rank + dims->size()) return SampleDim{at->dim + before, at->parts, at->outer};  // stacked
   return std::nullopt;
-}
-
-// Elements in front of the samples' dimension; nullopt: the shape has not that one alone.
-std::optional<std::int64_t> outer_of(const Value& value) {
-  const auto at = sample_dim(value);
-  if (!at) return std::nullopt;
-  std::int64_t outer = 1;
-  for (std::size_t d = 0; d < at->dim; ++d) outer *= value.shape[d];
-  return outer;
 }
 
 std::int64_t per_sample(const Value& value) {
@@ -93,13 +82,24 @@ std::int64_t per_sample(const Value& value) {
   return elements;
 }
 
-// In the order of elements each sample's are one run of every `outer` part, before and after.
+std::int64_t elements_before(const Value& value, std::size_t dim) {
+  std::int64_t elements = 1;
+  for (std::size_t d = 0; d < dim; ++d) elements *= value.shape[d];
+  return elements;
+}
+
+// In the order of elements all samples stand one behind another, so many times: before and after.
 Found reshaped(const RowsCall& call, std::size_t o) {
   const RowsInput input = call.tensors().front();
   const Value& output = call.output(o);
-  const auto before = outer_of(*input.value), after = outer_of(output);
-  if (!before || !after || *before != *after || per_sample(*input.value) != per_sample(output)) return std::nullopt;
-  return sample_dim(output);
+  const Found to = sample_dim(output);
+  if (!to || per_sample(*input.value) != per_sample(output)) return std::nullopt;
+  const std::int64_t times = elements_before(*input.value, input.at.dim) * input.at.outer;
+  const std::int64_t before = elements_before(output, to->dim);
+  if (before == 0 || times % before != 0) return std::nullopt;
+  const std::int64_t outer = times / before;
+  if (outer == 0 || to->parts % outer != 0) return std::nullopt;
+  return SampleDim{to->dim, to->parts / outer, outer};
 }
 
 // Aligned at the last dimension. Of a tensor of no sample every copy is alike.
@@ -109,8 +109,8 @@ Found expanded(const RowsCall& call, std::size_t o) {
   const auto at = sample_dim(output);
   if (!at || output.shape.size() < input.rank() || input.of_nothing()) return at;
   const std::size_t from_right = output.shape.size() - at->dim;
-  if (input.from_right() != from_right || input.samples().parts != at->parts) return std::nullopt;
-  return at;
+  if (input.from_right() != from_right || input.at.parts * input.at.outer != at->parts) return std::nullopt;
+  return SampleDim{at->dim, input.at.parts, input.at.outer};
 }
 
 Found permuted(const RowsCall& call, std::size_t o) {
@@ -142,7 +142,7 @@ Found permuted(const RowsCall& call, std::size_t o) {
   const SampleDim at = input.samples();
   const auto to = std::find(from.begin(), from.end(), at.dim);
   if (to == from.end()) return std::nullopt;
-  return SampleDim{static_cast<std::size_t>(to - from.begin()), at.parts};
+  return SampleDim{static_cast<std::size_t>(to - from.begin()), at.parts, at.outer};
 }
 
 // Whatever gave its sizes.

@@ -28,7 +28,11 @@ bool depends_on_size(const Value& value) {
 class Proof {
  public:
   Proof(const Graph& graph, const std::vector<bool>& known, bool in_evaluation)
-      : graph_(graph), in_evaluation_(in_evaluation), of_(graph.values.size(), DependsOn::kMore), written_(graph) {
+      : graph_(graph),
+        in_evaluation_(in_evaluation),
+        of_(graph.values.size(), DependsOn::kMore),
+        at_(graph.values.size()),
+        written_(graph) {
     for (const Node& node : graph.nodes) {
       for (const ValueId id : written_by(node)) {
         if (!ignored_write(node)) written_.mark(id);
@@ -38,7 +42,7 @@ class Proof {
       if (known[i]) set(graph.weights[i].value, DependsOn::kNothing);
     }
     for (const ValueId id : graph.inputs) {
-      if (sample_dim(value(id)) == SampleDim{0, 1}) set(id, DependsOn::kSample);
+      if (sample_dim(value(id)) == SampleDim{}) set(id, DependsOn::kSample);
     }
   }
 
@@ -89,7 +93,9 @@ class Proof {
     return size < 0 ? DependsOn::kPlaces : DependsOn::kNothing;
   }
 
-  [[nodiscard]] DependsOn result_of(const Node& node, std::size_t o) const {
+  // As it is declared, where nothing tells better.
+  [[nodiscard]] DependsOn result_of(const Node& node, std::size_t o) {
+    if (const auto at = sample_dim(value(node.outputs[o]))) at_[static_cast<std::size_t>(node.outputs[o])] = *at;
     if (is_number_op(node.op)) return number_of(node);
     if (value(node.outputs[o]).number || has_hyper(node)) return DependsOn::kMore;
     Node still = node;  // as evaluation runs it
@@ -121,11 +127,11 @@ class Proof {
       const Arg* arg = find_argument(node, name);
       return arg == nullptr || *arg == Arg(wanted);
     };
-    const bool from_zero = is("start", 0) && is("step", 1) && sample_dim(output) == SampleDim{0, 1};
+    const bool from_zero = is("start", 0) && is("step", 1) && sample_dim(output) == SampleDim{};
     return from_zero && output.shape.size() == 1 ? DependsOn::kPlaces : DependsOn::kMore;
   }
 
-  [[nodiscard]] DependsOn by_rule(const Node& node, std::size_t o, RowRule rule) const {
+  [[nodiscard]] DependsOn by_rule(const Node& node, std::size_t o, RowRule rule) {
     bool samples = false, places = false;
     std::size_t tensors = 0;
     for (const ValueId id : inputs_of(node)) {
@@ -149,14 +155,19 @@ class Proof {
       moved = of_;
       std::replace(moved.begin(), moved.end(), DependsOn::kPlaces, DependsOn::kSample);
     }
-    const std::optional<SampleDim> found = rule(RowsCall(graph_, node, moves_places ? moved : of_), o);
-    if (!found || found != sample_dim(output)) return DependsOn::kMore;
+    const std::optional<SampleDim> found = rule(RowsCall(graph_, node, moves_places ? moved : of_, at_), o);
+    const std::optional<SampleDim> declared = sample_dim(output);
+    const bool fits =
+        found && declared && found->dim == declared->dim && found->parts * found->outer == declared->parts;
+    if (!fits) return DependsOn::kMore;
+    at_[static_cast<std::size_t>(node.outputs[o])] = *found;
     return moves_places ? DependsOn::kPlaces : DependsOn::kSample;
   }
 
   const Graph& graph_;
   bool in_evaluation_;
   std::vector<DependsOn> of_;
+  std::vector<SampleDim> at_;  // by value that depends on samples or places
   MemorySets written_;
 };
 
@@ -167,7 +178,7 @@ std::optional<SampleDim> sample_dim(const Value& value) {
   for (std::size_t d = 0; d < value.shape.size(); ++d) {
     if (value.shape[d] >= 0) continue;
     if (found) return std::nullopt;
-    found = SampleDim{d, -value.shape[d]};
+    found = SampleDim{d, -value.shape[d], 1};
   }
   return found;
 }

@@ -16,14 +16,16 @@ enum class DependsOn {
   kMore,     ///< Perhaps all samples, their number, chance, a weight that is not known, or a number that a trial sets.
 };
 
-/// Where samples lie in a tensor: each has `parts` consecutive places of dimension `dim`.
+/// Where samples lie in a tensor: in dimension `dim`, whose places are `outer` times those of all samples one behind
+/// another, `parts` consecutive ones of each. [T * N, F] of T times N samples has `outer` T, [N * T, F] has `parts` T.
 struct SampleDim {
   std::size_t dim = 0;
   std::int64_t parts = 1;
+  std::int64_t outer = 1;
   bool operator==(const SampleDim&) const = default;
 };
 
-/// As the value is declared; nullopt: no dimension, or more than one, depends on the number of samples.
+/// As the value is declared, with `outer` 1; nullopt: no dimension, or more than one, depends on the number of samples.
 [[nodiscard]] std::optional<SampleDim> sample_dim(const Value& value);
 
 /// By value of a graph of with_complete_arguments. `known`: by weight, whether it has the same values whoever trains.

@@ -28,7 +28,7 @@ constexpr RowsFamily kFamilies[] = {
      "__or__ __xor__ dropout alpha_dropout feature_dropout feature_alpha_dropout"},
     {Rows::kAlong,
      "_log_softmax _safe_softmax _softmax all amax amin any argmax argmin argsort cat chunk concat concatenate "
-     "count_nonzero cummax cummin cumprod cumsum flip gather glu index_select linalg_vector_norm log_softmax "
+     "count_nonzero cummax cummin cumprod cumsum diff flip gather glu index_select linalg_vector_norm log_softmax "
      "logcumsumexp logsumexp max mean median min nansum narrow norm prod repeat_interleave roll select slice softmax "
      "sort split split_with_sizes squeeze stack std std_mean sum take_along_dim tensor_split topk unbind unsafe_chunk "
      "unsafe_split unsafe_split_with_sizes var var_mean"},

@@ -260,6 +260,21 @@ TEST_CASE("products of a batch with itself mix its samples") {
   CHECK(last_of(each) == DependsOn::kSample);
 }
 
+TEST_CASE("samples that a sequence-first attention lays between times are found again") {
+  Graph graph = graph_of({kBatch, 3, 4});
+  const ValueId turned = add_call(graph, "aten::permute", {ValueId{0}, Ints{1, 0, 2}}, {3, kBatch, 4});
+  const ValueId rows = add_call(graph, "aten::reshape", {turned, Ints{-1, 4}}, {-3, 4});
+  CHECK(last_of(graph) == DependsOn::kSample);
+  Graph mixed = graph, summed = graph;
+  add_call(graph, "aten::reshape", {rows, Ints{3, -1, 4}}, {3, kBatch, 4});
+  CHECK(last_of(graph) == DependsOn::kSample);
+  add_call(mixed, "aten::reshape", {rows, Ints{-1, 3, 4}}, {kBatch, 3, 4});  // not what it was
+  CHECK(last_of(mixed) == DependsOn::kMore);
+  const ValueId own = add_call(summed, "aten::reshape", {ValueId{0}, Ints{-1, 4}}, {-3, 4});
+  add_call(summed, "aten::add.Tensor", {own, rows}, {-3, 4});  // another sample's
+  CHECK(last_of(summed) == DependsOn::kMore);
+}
+
 TEST_CASE("the number of samples may be a size, and nothing else") {
   Graph graph = graph_of({kBatch, 4});
   const ValueId n = add_call(graph, "number::size", {ValueId{0}, std::int64_t{0}}, {}, true);
