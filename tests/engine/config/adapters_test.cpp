@@ -145,7 +145,7 @@ data: {train: x.npz, batch_size: 8}
 train: {epochs: 2, loss: cross_entropy, optimizer: {name: adamw, lr: 0.01}}
 )";
   const StudyConfig config = parsed(text);
-  CHECK(config.early_stopping == "none");
+  CHECK(config.early_stopping.empty());
   REQUIRE(config.space.size() == 3);
   CHECK(config.space[0].distribution.values.size() == 2);
   CHECK(
