@@ -92,7 +92,7 @@ void check_repetitions(const Reader& root, const StudyConfig& config) {
               fmt::format("found {} beside method: {}, whose trials go on from copies of others; wanted another method",
                           repetitions.count(), config.method));
   }
-  if (config.run_cap && *config.run_cap != kEndless &&
+  if (config.run_cap && root.has("run_cap") &&
       static_cast<double>(*config.run_cap) * repetitions.count() > kMostCount) {
     root.fail("run_cap", fmt::format("found {} configurations of {} trials, wanted at most {:.0f} trials",
                                      *config.run_cap, repetitions.count(), kMostCount));

@@ -151,7 +151,7 @@ TEST_CASE("Hyperband takes the sampler of another method, with its settings") {
         parsed(changed({{"method: random", "method: hyperband\nhyperband: {sampler: random}"}})).normalized);
   CHECK(config.normalized.find("startup_trials") != std::string::npos);
   CHECK(message_of(changed({{"method: random", "method: hyperband\nhyperband: {sampler: grid}"}}))
-            .starts_with("s.yaml:5: hyperband.sampler: found 'grid', wanted one of random, tpe"));
+            .starts_with("s.yaml:5: hyperband.sampler: found 'grid', wanted one of random, sobol, tpe, gp"));
 }
 
 }  // namespace

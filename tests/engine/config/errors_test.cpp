@@ -105,7 +105,7 @@ TEST_CASE("keys") {
        "min_trials"},
       {{{"method: random", "method: random\nearly_stopping: meridian"}},
        "s.yaml:5: early_stopping.name: found 'meridian', wanted one of none, median, percentile, asha, sha, threshold, "
-       "patience, target, bands; did you mean 'median'?"},
+       "patience, target, bands, racing; did you mean 'median'?"},
       {{{"seed: 1", "program: train.py"}},
        "s.yaml:3: program: found this key, which has no meaning here, wanted the search part..."},
       {{{"goal: maximize", "goal: maximize, target: high"}}, "s.yaml:6: metric.target: found 'high', wanted a number"},

@@ -80,6 +80,9 @@ std::string config_for(const Key& key) {
     changes.push_back({"lr: \"${lr}\"}", "lr: \"${lr}\", groups: [{params: \"*.bias\"}]}"});
   }
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
+  if (key.path.starts_with("model.adapters")) {
+    return changed({{"  file: m.pt2\n", "  file: m.pt2\n  adapters: {lora: {targets: all-linear}}\n"}}, kExported);
+  }
   if (only == "file" || key.path == "train.loss.output") return kExported;
   const Change by_loss = {"val_accuracy", "val_loss"};
   if (only == "model") return changed({by_loss, {"loss: cross_entropy", "loss: {output: loss}"}}, kExported);
