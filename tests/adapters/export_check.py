@@ -43,7 +43,7 @@ train:
   epochs: 2
   loss: {{output: loss}}
   clip_norm: 1.0
-  optimizer: {{name: adamw, lr: 0.02, weight_decay: 0.01, groups: [{{params: ["*bias", "*norm*"], weight_decay: 0}}]}}
+  optimizer: {{name: adamw, lr: 0.02, weight_decay: 0.01, groups: [{{params: "*lora_B*", weight_decay: 0}}]}}
 """
 
 
