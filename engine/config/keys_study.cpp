@@ -152,8 +152,7 @@ std::vector<Key> parameter_keys() {
        .type = KeyType::kOther,
        .fallback = "null",
        .wanted = "null, true, false, a number or a word",
-       .sentence =
-           "What `${name}` is in a trial to which the parameter does not apply; null is refused by keys that "
+       .sentence = "What `${name}` is in a trial to which the parameter does not apply; null is refused by keys that "
                    "need a value."},
       {.path = "parameters.*.value",
        .type = KeyType::kOther,
