@@ -99,8 +99,8 @@ std::string features_text(const FeaturePlan& features) {
     out = fmt::format("run for all trials alike; results {} bytes per sample, {} MiB for {} samples, ",
                       features.bytes_per_sample, bytes_text(static_cast<double>(all)), features.samples);
     out += features.kept_bytes < all
-               ? fmt::format("of which {} MiB are kept (array.cache): the others are computed in every epoch\n",
-                             bytes_text(static_cast<double>(features.kept_bytes)))
+               ? fmt::format("of which {:.1f} MiB are kept (array.cache): the others are computed in every epoch\n",
+                             static_cast<double>(features.kept_bytes) / (1 << 20))
                : fmt::format("kept (array.cache: at most {} MiB): each sample is computed once\n",
                              bytes_text(static_cast<double>(features.budget)));
   }
