@@ -17,6 +17,7 @@
 #include "search/constraints.hpp"
 #include "search/methods.hpp"
 #include "search/stopping.hpp"
+#include "trials/repetition.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine {
@@ -68,22 +69,25 @@ struct StudyConfig {
   std::string method = "random";  ///< A name of search::methods().
   search::MethodOptions method_options;
   std::vector<search::Stopping> early_stopping;  ///< Rules that hold together; max_epochs is the task's.
-  std::optional<int> run_cap;
+  std::optional<int> run_cap;                    ///< Configurations.
+  trials::Repetitions repetitions;
   Budget budget;
   std::optional<double> target;  ///< The metric's value with which the study ends.
   std::string metric;            ///< "val_accuracy"
   trials::Goal goal = trials::Goal::kMinimize;
   bool select_best = false;  ///< metric: {select: best}
-  trials::Space space;
+  trials::Space space;       ///< What a trial has: the parameters searched, then `repetitions`' axes.
   std::vector<search::Constraint> constraints;          ///< That every drawn configuration meets.
   std::map<std::string, trials::ParamValue> otherwise;  ///< What ${name} is where that parameter does not apply.
   std::set<std::string> shape_changing;                 ///< Parameters that split trials into partitions.
-  std::vector<trials::Params> points;                   ///< Tried first.
+  std::set<std::string> padded;  ///< Parameters that say how much of its tensors a trial uses (an adapter's rank).
+  std::vector<trials::Params> points;  ///< Tried first.
   std::optional<WarmStart> warm_start;
   int keep = 10;
   std::optional<int> width;                     ///< array.width; unset: auto
   std::vector<std::string> devices = {"auto"};  ///< array.device
   std::optional<int> threads;                   ///< array.threads; unset: auto
+  std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
@@ -93,6 +97,8 @@ struct StudyConfig {
   std::function<TaskSpec(const trials::Params&)> task;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
+  /// `space` without the repetitions' axes: what a sampler draws from.
+  [[nodiscard]] trials::Space searched() const;
 };
 
 /// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.

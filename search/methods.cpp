@@ -35,6 +35,22 @@ std::unique_ptr<Sampler> random(const MethodOptions&, const SearchTask& task) {
   return make_random(task.space, task.seed);
 }
 
+std::unique_ptr<Sampler> sobol(const MethodOptions&, const SearchTask& task) {
+  return make_sobol(task.space, task.seed);
+}
+
+std::unique_ptr<Sampler> gp(const MethodOptions& options, const SearchTask& task) {
+  return make_gp(task.space, task.seed, task.goal, options.gp);
+}
+
+std::unique_ptr<Sampler> cmaes(const MethodOptions& options, const SearchTask& task) {
+  return make_cmaes(task.space, task.seed, task.goal, options.cmaes);
+}
+
+std::unique_ptr<Sampler> evolution(const MethodOptions& options, const SearchTask& task) {
+  return make_evolution(task.space, task.seed, task.goal, options.evolution);
+}
+
 std::unique_ptr<Sampler> tpe(const MethodOptions& options, const SearchTask& task) {
   return make_tpe(task.space, task.seed, task.goal, options.tpe);
 }
@@ -124,6 +140,23 @@ std::vector<MethodField> tpe_fields() {
            "How many configurations are weighed for each draw."}};
 }
 
+std::vector<MethodField> gp_fields() {
+  return {{"startup_trials", [](MethodOptions& all) -> int& { return all.gp.startup_trials; }, 1, 1'000'000, nullptr,
+           "Sobol points until so many trials have ended."}};
+}
+
+std::vector<MethodField> cmaes_fields() {
+  return {{"population", [](MethodOptions& all) -> int& { return all.cmaes.population; }, 0, 1'000'000, nullptr,
+           "Trials of a generation, at least 4; 0: 4 + 3 times the logarithm of the number of parameters."}};
+}
+
+std::vector<MethodField> evolution_fields() {
+  return {{"population", [](MethodOptions& all) -> int& { return all.evolution.population; }, 1, 1'000'000, nullptr,
+           "The latest trials that ended, which may be parents; Sobol points until there are so many."},
+          {"tournament", [](MethodOptions& all) -> int& { return all.evolution.tournament; }, 1, 1'000'000, nullptr,
+           "The best of so many of them, picked at random, is the parent."}};
+}
+
 }  // namespace
 
 const std::vector<Method>& methods() {
@@ -143,6 +176,15 @@ const std::vector<Method>& methods() {
        .has_end = false,
        .needs_list = false,
        .sampler = random,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
+      {.name = "sobol",
+       .sentence = "scrambled Sobol points, which fill the space more evenly than random draws",
+       .fields = {},
+       .has_end = false,
+       .needs_list = false,
+       .sampler = sobol,
        .scheduler = nullptr,
        .max_epochs = nullptr,
        .plan_text = nullptr},
@@ -184,6 +226,34 @@ const std::vector<Method>& methods() {
        .scheduler = nullptr,
        .max_epochs = nullptr,
        .plan_text = nullptr},
+      {.name = "gp",
+       .sentence = "learns from the trials so far, by a Gaussian process and the expected improvement; W&B's `bayes`",
+       .fields = gp_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = gp,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
+      {.name = "cmaes",
+       .sentence =
+           "learns from the trials so far, by adapting a normal distribution to the better half of each generation",
+       .fields = cmaes_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = cmaes,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
+      {.name = "evolution",
+       .sentence = "learns from the trials so far: a good one of the latest with one parameter changed",
+       .fields = evolution_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = evolution,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
       {.name = "pbt",
        .sentence =
            "as random, and the worst of a population go on from copies of the best, with parameters near theirs",
@@ -194,7 +264,7 @@ const std::vector<Method>& methods() {
        .scheduler = pbt,
        .max_epochs = pbt_epochs,
        .plan_text = population_text,
-       .changes_parameters = true},
+       .copies_trials = true},
   };
   return all;
 }

@@ -18,6 +18,9 @@ namespace hfta::search {
 struct MethodOptions {
   HyperbandOptions hyperband;
   TpeOptions tpe;
+  GpOptions gp;
+  CmaesOptions cmaes;
+  EvolutionOptions evolution;
   PbtOptions pbt;
   BohbOptions bohb;
   DehbOptions dehb;
@@ -60,9 +63,10 @@ struct Method {
   int& (*max_epochs)(MethodOptions& options);
   /// One line about the options for `plan`; nullptr: none. Set if `scheduler` is.
   std::string (*plan_text)(const MethodOptions& options);
-  bool changes_parameters = false;  ///< While a trial trains: it can search no space with conditions or constraints.
-  bool takes_conditions = false;    ///< Its sampler knows of conditions; others are made for each group of parameters.
-  bool takes_sampler = false;       ///< MethodOptions::sampler chooses its configurations.
+  bool copies_trials = false;     ///< A trial may continue from a copy of another, with other parameters: no space with
+                                  ///< conditions or constraints, and no repetitions.
+  bool takes_conditions = false;  ///< Its sampler knows of conditions; others are made for each group of parameters.
+  bool takes_sampler = false;     ///< MethodOptions::sampler chooses its configurations.
 };
 
 /// The method's sampler, within the space's conditions and the task's constraints (make_restricted()), behind the

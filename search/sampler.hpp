@@ -38,6 +38,10 @@ class Sampler {
 /// every draw is kept in memory. size() is nullopt: a further pass can always follow.
 [[nodiscard]] std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed);
 
+/// Scrambled Sobol points, which fill a space more evenly than random draws (search/sampler/sobol_points.hpp), each a
+/// function of (seed, draw). Of a finite space no configuration is repeated until all were tried. size() is nullopt.
+[[nodiscard]] std::unique_ptr<Sampler> make_sobol(trials::Space space, std::uint64_t seed);
+
 struct TpeOptions {
   int startup_trials = 10;  ///< Random draws until so many trials have ended.
   int candidates = 24;
@@ -50,6 +54,43 @@ struct TpeOptions {
 /// configurations, none is drawn twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                 const TpeOptions& options);
+
+struct GpOptions {
+  int startup_trials = 10;  ///< Sobol points until so many trials have ended.
+};
+
+/// Bayesian optimization with a Gaussian process (search/sampler/gp/): the configuration of the largest expected
+/// improvement over the trials that ended, given all that are running. A pruned trial counts with its value so far, but
+/// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values. Of
+/// thousands of trials the model sees some hundreds (gp/observations.hpp). If there are finitely many configurations,
+/// none is drawn twice as long as another is found. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                               const GpOptions& options);
+
+struct CmaesOptions {
+  int population = 0;  ///< Trials of a generation; 0: 4 + floor(3 ln(parameters)).
+};
+
+/// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772) on the unit scale,
+/// with the margin of Hamano et al. (GECCO 2022) for steps. Categories are drawn from shares of their own, which move
+/// to those of each generation's better half. Trials that ended, in the order of their draws, are the generations, so
+/// that trials may end in any order; they rank as in TPE. If there are finitely many configurations, none is drawn
+/// twice as long as another is found. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                  const CmaesOptions& options);
+
+struct EvolutionOptions {
+  int population = 20;  ///< Trials that may be parents, the latest that ended.
+  int tournament = 5;   ///< Of these, chance picks so many for each draw.
+};
+
+/// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of
+/// some trials of the population, the best one is the parent, and one parameter of it is changed: a category is drawn
+/// anew, a number is moved, or now and then drawn anew. Until a population has ended, Sobol points. Trials rank as in
+/// TPE. If there are finitely many configurations, none is drawn twice as long as another is found. This sampler
+/// learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                      const EvolutionOptions& options);
 
 struct BohbOptions {
   int min_points = 0;       ///< Trials of a budget before a model is made of it, less 2; 0: parameters + 1.

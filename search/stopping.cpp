@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "search/repetition.hpp"
 
 namespace hfta::search {
 namespace {
@@ -61,6 +62,8 @@ const std::vector<StoppingField>& stopping_fields() {
        "Bands at `max_iter` / `eta`, again divided by `eta`, and so on, `s` of them; 0: at "
        "`min_epochs`, and `eta` times as many each time."},
       {"s", &Options::s, 0, 100, "How many bands there are below `max_iter`."},
+      {"confidence", &Options::confidence, 50, 99,
+       "Percent: how certain it has to be that a configuration is worse than the best one."},
   };
   return fields;
 }
@@ -104,13 +107,24 @@ const std::vector<StoppingRule>& stopping_rules() {
        {"min_epochs", "patience", "min_delta"},
        "a trial is complete that has not become better for some epochs",
        nullptr,
-       without_progress},
-      {"target", {"value"}, "a trial is complete that has reached a value", nullptr, at_target},
+       without_progress,
+       /*completes=*/true},
+      {"target", {"value"}, "a trial is complete that has reached a value", nullptr, at_target, /*completes=*/true},
       {"bands",
        {"min_epochs", "eta", "max_iter", "s"},
        "what W&B calls early_terminate: after some epochs a trial is stopped whose best value is not among the best of "
        "earlier trials'",
        make_bands},
+      {"racing",
+       {"min_epochs", "confidence"},
+       "with `repeat` or `folds`: a configuration is stopped where its repetitions are worse than those of the best "
+       "one before it, by a signed-rank test of the pairs",
+       nullptr,
+       nullptr,
+       /*completes=*/false,
+       [](const StoppingOptions& options, const trials::Repetitions& repetitions, trials::Goal goal) {
+         return make_racing({options.max_epochs, options.min_epochs, options.confidence}, repetitions, goal);
+       }},
   };
   return rules;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "search/scheduler.hpp"
+#include "trials/repetition.hpp"
 
 namespace hfta::search {
 
@@ -30,6 +31,7 @@ struct StoppingOptions {
   double upper = std::numeric_limits<double>::infinity();
   double value = std::numeric_limits<double>::quiet_NaN();  ///< Of target.
   int max_iter = 0, s = 0;  ///< Of bands, as W&B names them; 0: bands from min_epochs on.
+  int confidence = 95;      ///< Percent; of racing.
 };
 
 /// One field of StoppingOptions that a config may set. Its default is StoppingOptions'.
@@ -63,6 +65,12 @@ struct StoppingRule {
   /// Of a rule that judges a trial by its own values: kContinue, kStop or kComplete. kStop may depend on epoch and
   /// value alone.
   Decision (*judge)(const OwnValues& trial, const StoppingOptions& options, trials::Goal goal) = nullptr;
+  bool completes = false;  ///< `judge` may say kComplete.
+  /// Of a rule that compares the repetitions of configurations: a scheduler of trials. Other rules judge a
+  /// configuration by its value (make_repeated), and know nothing of repetitions. Throws Error{kConfig} for impossible
+  /// options.
+  std::unique_ptr<Scheduler> (*compare)(const StoppingOptions& options, const trials::Repetitions& repetitions,
+                                        trials::Goal goal) = nullptr;
 };
 
 /// The first is "none".

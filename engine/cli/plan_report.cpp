@@ -91,6 +91,37 @@ std::string partition_table(const Plan& plan) {
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
 
+// "every trial, frozen layers: run once for each of 5000 samples; 3072 bytes of each are kept, ..."
+std::string features_text(const FeaturePlan& features) {
+  std::string out;
+  if (features.shared) {
+    const std::int64_t all = features.samples * features.bytes_per_sample;
+    out = fmt::format("run for all trials alike; results {} bytes per sample, {} MiB for {} samples, ",
+                      features.bytes_per_sample, bytes_text(static_cast<double>(all)), features.samples);
+    out += features.kept_bytes < all
+               ? fmt::format("of which {:.1f} MiB are kept (array.cache): the others are computed in every epoch\n",
+                             static_cast<double>(features.kept_bytes) / (1 << 20))
+               : fmt::format("kept (array.cache: at most {} MiB): each sample is computed once\n",
+                             bytes_text(static_cast<double>(features.budget)));
+  }
+  if (!features.prevented.empty()) out += printable(features.prevented) + "\n";
+  return out;
+}
+
+// Partitions mostly agree: each text once, with the partitions named where they differ.
+std::string frozen_text(const Plan& plan) {
+  std::map<std::string, std::vector<std::string>> by_text;
+  for (const Partition& p : plan.partitions) {
+    if (p.plan.features) by_text[features_text(*p.plan.features)].push_back(printable(p.name));
+  }
+  std::string out;
+  for (const auto& [text, names] : by_text) {
+    const bool all = names.size() == plan.partitions.size();
+    out += fmt::format("\nfrozen layers{}: {}", all ? "" : " of " + join(names, "; "), text);
+  }
+  return out;
+}
+
 std::string groups_table(const Plan& plan) {
   std::string out;
   for (const Partition& p : plan.partitions) {
@@ -174,6 +205,14 @@ ordered_json stopping_json(const StudyConfig& config) {
   return names;
 }
 
+std::string repetitions_text(const StudyConfig& config, const Plan& plan) {
+  if (!config.repetitions.any()) return "";
+  const std::string all = plan.trials ? fmt::format("{}, ", *plan.trials / config.repetitions.count()) : "";
+  return fmt::format("configurations: {}each with {} trials (repeat {}, folds {}), ranked by {}\n", all,
+                     config.repetitions.count(), config.repetitions.seeds, config.repetitions.folds,
+                     trials::name_of(config.repetitions.rank));
+}
+
 // Model files that the partitions train and evaluate, each once.
 std::vector<const ModelFacts*> models_of(const Plan& plan) {
   std::vector<const ModelFacts*> models;
@@ -254,6 +293,15 @@ ordered_json partition_json(const Partition& p) {
   for (const GroupPlan& group : p.plan.groups) {
     groups.push_back({{"params", group.params}, {"parameters", group.parameters}});
   }
+  ordered_json features = nullptr;
+  if (p.plan.features) {
+    features = {{"shared", p.plan.features->shared},
+                {"samples", p.plan.features->samples},
+                {"bytes_per_sample", p.plan.features->bytes_per_sample},
+                {"budget", p.plan.features->budget},
+                {"kept_bytes", p.plan.features->kept_bytes},
+                {"prevented", p.plan.features->prevented}};
+  }
   return {{"partition", p.name},
           {"trials", p.trials},
           {"width", p.plan.width},
@@ -261,6 +309,7 @@ ordered_json partition_json(const Partition& p) {
           {"parameters", p.plan.parameters},
           {"frozen", p.plan.frozen},
           {"groups", std::move(groups)},
+          {"features", std::move(features)},
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
           {"bytes_per_slot",
            bytes ? ordered_json(p.plan.memory->slot + p.plan.memory->activations) : ordered_json(nullptr)},
@@ -288,13 +337,13 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
              ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
                            plan.epochs.value_or(0), plan.max_epochs)
              : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
-  out += budget_text(config.budget) + rungs_text(config) + models_text(plan) +
+  out += budget_text(config.budget) + repetitions_text(config, plan) + rungs_text(config) + models_text(plan) +
          fmt::format("devices: {}\n\n", join(plan.devices));
   out += space_table(config) + "\n" + partition_table(plan);
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
     out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
   }
-  return out + groups_table(plan) + lowering_table(plan) + ways_table(plan);
+  return out + groups_table(plan) + frozen_text(plan) + lowering_table(plan) + ways_table(plan);
 }
 
 std::string plan_json(const StudyConfig& config, const Plan& plan) {
@@ -303,6 +352,8 @@ std::string plan_json(const StudyConfig& config, const Plan& plan) {
                        {"early_stopping", stopping_json(config)},
                        {"metric", config.metric},
                        {"direction", name_of(config.goal)},
+                       {"repeat", config.repetitions.seeds},
+                       {"folds", config.repetitions.folds},
                        {"trials", plan.trials ? ordered_json(*plan.trials) : ordered_json(nullptr)},
                        {"trial_epochs", plan.epochs ? ordered_json(*plan.epochs) : ordered_json(nullptr)},
                        {"max_epochs", plan.max_epochs},

@@ -78,7 +78,8 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
 }
 
 RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
-  return {finished, best_complete(store.trials(config.study), config.goal)};
+  const std::vector<trials::Trial> trials = store.trials(config.study);
+  return {finished, best_complete(best_trial(config, store, trials))};
 }
 
 int finish(Store& store, const StudyConfig& config, bool any_complete, Speech speech) {

@@ -79,7 +79,7 @@ search::History read_prior(const StudyConfig& config) {
   const std::size_t first = trials.size() > kMostTrials ? trials.size() - kMostTrials : 0;
   search::History prior;
   for (std::size_t i = first; i < trials.size(); ++i) {
-    auto params = matching(config.space, trials::latest_params(trials[i]));
+    auto params = matching(config.searched(), trials::latest_params(trials[i]));
     if (params) prior.push_back(seen(trials[i], std::move(*params), named ? record->metric : "value"));
   }
   tell(fmt::format("warm start: {} of {} ended trials of study '{}' are of this space", prior.size(), trials.size(),

@@ -29,7 +29,8 @@ void read_budget(Reader& root, StudyConfig& config) {
   if (std::any_of(config.early_stopping.begin(), config.early_stopping.end(), halves) && limited) {
     root.fail("run_cap", "found nothing, wanted the number of trials, which early_stopping: sha halves");
   }
-  if (limited && !search::method(config.method).needs_list) config.run_cap = kEndless;
+  const search::Method& method = search::method(config.method);
+  if (limited && !method.needs_list && !method.copies_trials) config.run_cap = kEndless;
 }
 
 }  // namespace hfta::engine::configuration

@@ -150,7 +150,7 @@ void read_dependences(Reader& root, const std::string& file, json& record, Study
 void check_dependences(const Reader& root, const StudyConfig& config) {
   const search::Method& method = search::method(config.method);
   const bool depends = trials::is_conditional(config.space) || !config.constraints.empty();
-  if (!depends || !method.changes_parameters) return;
+  if (!depends || !method.copies_trials) return;
   root.fail("method",
             fmt::format("found {}, which changes parameters of trials, beside `when` or `constraints`; wanted "
                         "another method",

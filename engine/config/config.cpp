@@ -9,9 +9,11 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "engine/config/auto_adapters.hpp"
 #include "engine/config/check.hpp"
 #include "engine/config/override.hpp"
 #include "engine/config/references.hpp"
+#include "engine/config/repetition.hpp"
 #include "engine/config/study.hpp"
 #include "engine/config/task.hpp"
 #include "engine/config/yaml.hpp"
@@ -23,23 +25,24 @@ using namespace configuration;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-void expand_word(Node& node, int line) {
+void expand_short(Node& node, std::string_view inner, int line) {
   if (node.kind != Node::Kind::kScalar || node.is_null()) return;
   Node map;
   map.kind = Node::Kind::kMap;
   map.line = node.line;
   map.origin = node.origin;
-  map.entries.push_back({"name", line, std::move(node)});
+  map.entries.push_back({std::string(inner), line, std::move(node)});
   node = std::move(map);
 }
 
 // `loss: mse` is short for `loss: {name: mse}`. `path`: where the map stands, "" or "train.".
 void expand_words(Node& in, const std::string& path) {
   for (Entry& entry : in.entries) {
-    if (!is_named_section(path + entry.key)) continue;
-    expand_word(entry.value, entry.line);
+    const std::string_view inner = short_for(path + entry.key);
+    if (inner.empty()) continue;
+    expand_short(entry.value, inner, entry.line);
     if (path + entry.key != "early_stopping") continue;
-    for (Node& item : entry.value.items) expand_word(item, item.line);
+    for (Node& item : entry.value.items) expand_short(item, inner, item.line);
   }
 }
 
@@ -56,6 +59,8 @@ Node read_tree(const std::string& text, const std::string& file, const std::vect
   Node* train = root.find("train");
   if (train == nullptr) return root;
   expand_words(*train, "train.");
+  expand_auto_lora(root);
+  train = root.find("train");
   if (Node* phases = train->find("phases")) {
     for (Node& phase : phases->items) expand_words(phase, "train.phases.*.");
   }
@@ -120,6 +125,10 @@ void drop_what_decides_nothing(json& record) {
   }
   if (lender == search::MethodOptions().sampler) record.at(chosen.name).erase("sampler");
   drop_default_stopping(record);
+  const bool repeats = record.at("repeat") != 1, folds = record.at("folds").at("count") != 1;
+  if (!repeats) record.erase("repeat");
+  if (!folds) record.erase("folds");
+  if (!repeats && !folds) record.erase("rank");
 }
 
 }  // namespace
@@ -136,16 +145,22 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   Reader reader(shown, root, "", "", record);
   config.space = read_space(reader, shown, record);
   read_dependences(reader, shown, record, config);
+  const FoldKeys folds = read_repetitions(reader, shown, config);
   const Uses uses = find_references(shown, root, config.space);
   config.shape_changing = uses.shape_changing;
+  const trials::Space searched = config.space;
+  config.padded = uses.padded;
   read_study(reader, shown, config);
+  add_axes(folds, config);
 
   auto task = std::make_shared<TaskText>();
   task->file = shown;
   task->folder = config.folder;
   task->tree = task_part(root);
-  task->space = config.space;
   task->otherwise = config.otherwise;
+  task->space = searched;
+  task->repetitions = config.repetitions;
+  task->folds = folds;
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
   task->metric = config.metric;

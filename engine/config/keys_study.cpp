@@ -24,6 +24,7 @@ std::vector<Key> top_keys() {
        .sentence = "Seed of the study: of its draws, its split of the data, its order of samples, its weights."},
   };
   for (Key& key : method_keys()) keys.push_back(std::move(key));
+  for (Key& key : repetition_keys()) keys.push_back(std::move(key));
   const std::vector<Key> others = {
       {.path = "early_stopping",
        .type = KeyType::kSection,
@@ -40,7 +41,8 @@ std::vector<Key> top_keys() {
        .fallback = "grid: all of it; hyperband: one pass; random: required, unless there is a budget",
        .least = 1,
        .most = kMostCount,
-       .sentence = "How many trials there are in all. May be raised later: the study goes on."},
+       .sentence = "How many configurations there are in all: trials, unless `repeat` or `folds` gives each of them "
+                   "several. May be raised later: the study goes on."},
       {.path = "budget",
        .type = KeyType::kSection,
        .fallback = "none",
@@ -152,8 +154,8 @@ std::vector<Key> parameter_keys() {
        .type = KeyType::kOther,
        .fallback = "null",
        .wanted = "null, true, false, a number or a word",
-       .sentence =
-           "What `${name}` is in a trial to which the parameter does not apply; null is a key that is left out."},
+       .sentence = "What `${name}` is in a trial to which the parameter does not apply; null is refused by keys that "
+                   "need a value."},
       {.path = "parameters.*.value",
        .type = KeyType::kOther,
        .only = {"constant"},
@@ -215,6 +217,13 @@ std::vector<Key> array_keys() {
        .most = 4096,
        .wanted = "auto or an integer from 1 to 4096",
        .sentence = "CPU threads of an array."},
+      {.path = "array.cache",
+       .type = KeyType::kOther,
+       .fallback = "auto",
+       .least = 0,
+       .wanted = "auto, off or a number of bytes",
+       .sentence = "Memory for what frozen layers make of samples, for all arrays: each sample goes through them once. "
+                   "`auto`: a quarter of the machine's. The results' bits do not depend on it."},
       {.path = "array.refill",
        .type = KeyType::kFlag,
        .fallback = "true",

@@ -94,7 +94,11 @@ class Finder {
                                                    : "${name} can stand under model, data and train";
       fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", printable(node.text), wanted, why));
     }
-    use(node, path, row->searched == Searched::kPerSlot);
+    use(node, path, row->searched != Searched::kShape);
+    if (row->searched != Searched::kPadded) return;
+    for (const Piece& piece : pieces_of(file_, node, path)) {
+      if (piece.reference) uses_.padded.insert(piece.text);
+    }
   }
 
   // Keys are the model's own names, not the table's.

@@ -15,6 +15,7 @@ namespace hfta::engine::configuration {
 struct Uses {
   std::set<std::string> used;
   std::set<std::string> shape_changing;  ///< Used where a value changes more than per-slot numbers.
+  std::set<std::string> padded;          ///< Used where it says how much of a trial's tensors is used.
 };
 
 /// Every ${name} of a whole config. Throws Error{kConfig}, with the place, for names that are no parameters (nearest

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/config/repetition.hpp"
 #include "search/choices.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -46,13 +47,8 @@ std::string storage_url(Reader& root, const StudyConfig& config) {
 }
 
 std::string method_name(Reader& root) {
-  static const std::vector<std::string> later = {"bayes", "cmaes", "gp", "sobol"};
   const Node* node = root.find("method");
   const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
-  if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
-    root.fail("method", fmt::format("found {}, which is not available in this version; wanted {}", found_text(*node),
-                                    wanted_text(root.site("method").key)));
-  }
   const std::vector<search::StoppingRule>& rules = search::stopping_rules();
   if (word != nullptr &&
       std::any_of(rules.begin() + 1, rules.end(), [&](const auto& rule) { return rule.name == *word; })) {
@@ -60,6 +56,10 @@ std::string method_name(Reader& root) {
               fmt::format("found {}, which stops trials rather than chooses them; wanted `early_stopping: {}` "
                           "beside method: random",
                           found_text(*node), *word));
+  }
+  if (word != nullptr && *word == "bayes") {  // what W&B calls it
+    root.record("method", "gp");
+    return "gp";
   }
   return root.word("method");
 }
@@ -153,10 +153,20 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
+// Bytes; nothing: auto.
+std::optional<std::int64_t> read_cache(Reader& array) {
+  const Node* node = array.find("cache");
+  const auto* word =
+      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  if (word != nullptr && *word == "off") return 0;
+  return array.integer_or_auto("cache");
+}
+
 void read_array(Reader& root, StudyConfig& config) {
   Reader array = root.section("array");
   if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
   if (const auto threads = array.integer_or_auto("threads")) config.threads = static_cast<int>(*threads);
+  config.cache = read_cache(array);
   config.devices = read_devices(array);
   config.refill = array.flag("refill");
 }
@@ -171,6 +181,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   const search::Method& method = search::method(config.method);
   read_early_stopping(root, file, config);
   read_budget(root, config);
+  check_repetitions(root, config);
   if (method.needs_list) check_lists(root, file, config);
   check_dependences(root, config);
   read_beginnings(root, config);

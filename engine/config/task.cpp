@@ -7,12 +7,15 @@
 
 #include "base/text.hpp"
 #include "engine/config/references.hpp"
+#include "engine/config/repetition.hpp"
 #include "search/space.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
 
-bool is_validated(const TaskSpec& task) { return task.data.validation || !task.data.validation_file.empty(); }
+bool is_validated(const TaskSpec& task) {
+  return task.data.validation || !task.data.validation_file.empty() || task.data.folds.count > 1;
+}
 
 // What will be recorded of every epoch: where a metric gives one number per class, that of the first.
 std::vector<std::string> recorded_metrics(const TaskSpec& task) {
@@ -98,6 +101,7 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   Reader train = root.section("train");
   read_data(data, text.folder, text.space, !has_loss_of_model(train), task);
   read_train(train, text, task);
+  repeat_task(text, params, data, task);
   check_metric(text, task);
   return task;
 }

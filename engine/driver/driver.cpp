@@ -109,7 +109,7 @@ Outcome Driver::Impl::run() {
   Outcome outcome;
   outcome.stopped_by = ledger.finished() || has_ended ? 0 : seams.stop.load();
   outcome.ended_by = ended_by;
-  outcome.any_complete = trials::best_of(ledger.trials(), config.goal) != nullptr;
+  outcome.any_complete = ledger.best_trial() != nullptr;
   outcome.rounds = round - first_round;
   outcome.seconds = seams.clock.seconds() - began;
   return outcome;
@@ -162,7 +162,9 @@ void Driver::Impl::reopen_arrays() {
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     const TrialRecord& entry = ledger.entry(draw);
     if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
-    if (entry.decision == Decision::kContinue) {
+    if (is_hopeless(draw)) {
+      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+    } else if (entry.decision == Decision::kContinue) {
       queue.push(draw);
     } else {
       finish(draw, entry.decision == Decision::kComplete ? State::kComplete : State::kPruned, "");
@@ -207,6 +209,10 @@ bool Driver::Impl::draw(int most) {
   const int first = ledger.drawn();
   if (ledger.plan(most, round) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
+    if (is_hopeless(draw)) {
+      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+      continue;
+    }
     ledger.assign(draw, config.partition(ledger.trial(draw).params));
     queue.push(draw);
   }
@@ -257,7 +263,7 @@ void Driver::Impl::start(std::size_t device) {
 
 void Driver::Impl::see_whether_it_ends() {
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
   ended_by = end_of(config, {spent(), ledger.epochs(), best != nullptr ? best->value : std::nullopt});
   has_ended = !ended_by.empty();
 }
@@ -265,19 +271,19 @@ void Driver::Impl::see_whether_it_ends() {
 // Of the epochs that the budget leaves, the earliest draws train one each. False: there is none for this array.
 bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
   if (!config.budget.epochs || catching_up()) return true;
-  std::int64_t left = *config.budget.epochs - ledger.epochs();
+  std::int64_t unspent = *config.budget.epochs - ledger.epochs();
   const auto is_new = [this](int draw) {
     return draw != OpenArray::kEmpty && ledger.entry(draw).trained >= ledger.entry(draw).recorded;
   };
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (i == device || !seams.workers.busy(i)) continue;
-    for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) left -= is_new(packer.arrays()[i]->draw_in(slot));
+    for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) unspent -= is_new(packer.arrays()[i]->draw_in(slot));
   }
   std::map<int, int> slots;  // by draw
   for (int slot = 0; slot < array.width(); ++slot) {
     if (is_new(array.draw_in(slot))) slots.emplace(array.draw_in(slot), slot);
   }
-  for (; static_cast<std::int64_t>(slots.size()) > std::max<std::int64_t>(left, 0);
+  for (; static_cast<std::int64_t>(slots.size()) > std::max<std::int64_t>(unspent, 0);
        slots.erase(std::prev(slots.end()))) {
     const auto [draw, slot] = *slots.rbegin();
     ledger.rest(draw, Phase::kReady, array.extract(slot));
@@ -325,7 +331,7 @@ Trainer& Driver::Impl::any_trainer() const {
 // Search never sees these numbers: they are taken once, when everything is decided, in an array of one slot so that
 // they do not depend on widths.
 void Driver::Impl::test_best() {
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
   if (best == nullptr || !best->test_metrics.empty()) return;
   const std::optional<SlotState> state = keeper.finished_state(best->number);
   if (!state) {

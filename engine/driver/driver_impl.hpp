@@ -51,6 +51,7 @@ struct Driver::Impl {
   void give_up(int draw, const std::string& reason);
   void take_enqueued();
   bool take(const storage::EnqueuedTrial& asked);
+  bool end_configuration();
   void launch();
   void start(std::size_t device);
   /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
@@ -60,6 +61,11 @@ struct Driver::Impl {
   void see_whether_it_ends();
   [[nodiscard]] double spent() const { return spent_before + seams.clock.seconds() - began; }
   bool trim_to_budget(OpenArray& array, std::size_t device);
+  /// It is a repetition of a configuration that another program asked for and that cannot be tried.
+  [[nodiscard]] bool is_hopeless(int draw) {
+    const trials::Trial& first = ledger.trial(ledger.repetitions().first_of(draw));
+    return first.enqueued && first.state == trials::State::kFail && first.epochs.empty();
+  }
   [[nodiscard]] bool any_busy() const;
   [[nodiscard]] bool can_train() const;
   void take(const DeviceWorkers::Ended& ended);

@@ -84,7 +84,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
       finish(draw, State::kPruned, "");
       break;
     case Decision::kComplete:
-      keeper.keep(ledger.trial(draw).number, *entry.value, entry.value_epoch,
+      keeper.keep(draw, ledger.trial(draw).number, *entry.value, entry.value_epoch,
                   config.select_best ? entry.best_state : array.extract(slot), page);
       finish(draw, State::kComplete, "");
       break;
@@ -113,6 +113,7 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   ledger.finish(draw, state, reason, round);
   laggards.erase(draw);
   const trials::Trial& trial = ledger.trial(draw);
+  if (state != State::kComplete) keeper.give_up(draw, trial.number, state, page);
   keeper.forget(trial.number, page);
   page.changes.states.push_back({trial.number, state, trial.value, reason, seams.clock.utc(), trial.ended_round});
   page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason});

@@ -135,12 +135,18 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
   TrialTable ledger(config, record.run_caps);
   ledger.restore(store.trials(config.study), store.draws(config.study));
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
   const Used used{record.progress.seconds, ledger.epochs(), best != nullptr ? best->value : std::nullopt};
   if (end_of(config, used).empty()) {
     if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
   }
   return best == nullptr || !best->test_metrics.empty() || !has_test_data(config, best->params);
+}
+
+const trials::Trial* best_trial(const StudyConfig& config, storage::Store& store,
+                                const std::vector<trials::Trial>& trials) {
+  if (!config.repetitions.any()) return trials::best_of(trials, config.goal);
+  return trials::best_of(trials::in_order(trials, store.draws(config.study)), config.repetitions, config.goal);
 }
 
 std::string fresh_name(storage::Store& store, const std::string& study) {

@@ -48,6 +48,11 @@ struct ConfigOrigin {
 /// tested where there are test data.
 [[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);
 
+/// The best COMPLETE trial of `trials`, which are the store's; with repetitions, the best repetition of the best
+/// configuration. nullptr if there is none.
+[[nodiscard]] const trials::Trial* best_trial(const StudyConfig& config, storage::Store& store,
+                                              const std::vector<trials::Trial>& trials);
+
 /// `<study>-2`, or the next higher number whose name is not taken.
 [[nodiscard]] std::string fresh_name(storage::Store& store, const std::string& study);
 

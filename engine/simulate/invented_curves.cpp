@@ -47,7 +47,7 @@ double place_of(const Distribution& distribution, const trials::ParamValue& valu
 class InventedCurves final : public Curves {
  public:
   explicit InventedCurves(const StudyConfig& config)
-      : space_(config.space), metric_(config.metric), goal_(config.goal), seed_(config.seed) {
+      : space_(config.searched()), metric_(config.metric), goal_(config.goal), seed_(config.seed) {
     for (std::size_t i = 0; i < space_.size(); ++i) {
       optimum_.push_back(CountedRandom(seed_, Stream::kSimulation, 0, i).uniform());
     }
@@ -71,14 +71,15 @@ class InventedCurves final : public Curves {
 
  private:
   [[nodiscard]] double distance_of(const trials::Params& params) const {
-    double sum = 0;
+    double sum = 0, count = 0;
     for (std::size_t i = 0; i < space_.size(); ++i) {
       const trials::ParamValue* value = trials::find_value(params, space_[i].name);
       if (value == nullptr) continue;  // it does not apply
       const double away = place_of(space_[i].distribution, *value) - optimum_[i];
       sum += away * away;
+      ++count;
     }
-    return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, params.size())));
+    return std::sqrt(sum / std::max(1.0, count));
   }
 
   trials::Space space_;

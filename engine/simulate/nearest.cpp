@@ -76,7 +76,8 @@ double NearestConfiguration::squared_distance(const Point& a, const Point& b) co
 std::size_t NearestConfiguration::to(const trials::Params& params) const {
   Point wanted;
   for (const Axis& axis : axes_) {
-    const auto found = std::find_if(params.begin(), params.end(), [&](const auto& one) { return one.first == axis.name; });
+    const auto found =
+        std::find_if(params.begin(), params.end(), [&](const auto& one) { return one.first == axis.name; });
     wanted.push_back(found == params.end() ? kAbsent : place_of(axis, found->second));
   }
   std::size_t nearest = 0;

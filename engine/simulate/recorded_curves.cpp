@@ -101,13 +101,14 @@ void check_parameters(const Columns& columns, const trials::Space& space, const 
   for (const trials::Parameter& parameter : space) wanted.push_back(parameter.name);
   for (const std::string& name : wanted) {
     if (std::find(found.begin(), found.end(), name) != found.end()) continue;
-    throw Error(ErrorKind::kConfig, fmt::format("{}: found no column '{}{}', wanted one for each parameter of the study",
-                                                place, kParameter, printable(name)));
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: found no column '{}{}', wanted one for each parameter of the study", place, kParameter,
+                            printable(name)));
   }
   for (const std::string& name : found) {
     if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) continue;
-    throw Error(ErrorKind::kConfig, fmt::format("{}: found a column '{}{}', wanted parameters of the study only{}", place,
-                                                kParameter, printable(name), suggestion(name, wanted)));
+    throw Error(ErrorKind::kConfig, fmt::format("{}: found a column '{}{}', wanted parameters of the study only{}",
+                                                place, kParameter, printable(name), suggestion(name, wanted)));
   }
 }
 
@@ -120,7 +121,7 @@ Columns columns_of(const std::vector<std::string>& header, const StudyConfig& co
     (parameter ? columns.parameters : columns.metrics)
         .emplace_back(i, parameter ? header[i].substr(kParameter.size()) : header[i]);
   }
-  check_parameters(columns, config.space, place);
+  check_parameters(columns, config.searched(), place);
   return columns;
 }
 
@@ -139,8 +140,8 @@ void add_row(const std::vector<std::string>& fields, const Columns& columns, con
     const auto [known, first] = trial.parameters.try_emplace(name, fields[index]);
     if (first || fields[index].empty() || fields[index] == known->second) continue;
     throw Error(ErrorKind::kConfig,
-                fmt::format("{}: {}{}: found '{}', wanted '{}', as in the trial's first row, or nothing", place, kParameter,
-                            printable(name), printable(fields[index]), printable(known->second)));
+                fmt::format("{}: {}{}: found '{}', wanted '{}', as in the trial's first row, or nothing", place,
+                            kParameter, printable(name), printable(fields[index]), printable(known->second)));
   }
   std::map<std::string, double>& metrics = trial.curve.emplace_back();
   for (const auto& [index, name] : columns.metrics) metrics[name] = parse_number(fields[index], place);
@@ -167,7 +168,7 @@ std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const Stu
   }
   if (by_trial.empty()) throw Error(ErrorKind::kConfig, name + ": found no rows below the header");
   std::vector<Curve> curves;
-  NearestConfiguration nearest(config.space);
+  NearestConfiguration nearest(config.searched());
   for (auto& [number, trial] : by_trial) {
     curves.push_back(std::move(trial.curve));
     if (!columns.parameters.empty()) nearest.add(trial.parameters);

@@ -52,9 +52,15 @@ class Bohb final : public Sampler {
     Parzen good, bad;
   };
 
+  struct Ranked {
+    std::vector<Points> points;  // best first
+    std::size_t reached = 0;     // how many of them have not failed
+  };
+
   // Who is finite at a budget ranks there; who has failed by then is worse than all others.
-  [[nodiscard]] std::vector<Points> ranked_at(int budget, const History& history) const {
+  [[nodiscard]] Ranked ranked_at(int budget, const History& history) const {
     std::vector<std::pair<double, std::size_t>> ranked;
+    Ranked result;
     for (std::size_t i = 0; i < history.size(); ++i) {
       const SeenTrial& trial = history[i];
       if (trial.params.size() != space_.size()) continue;
@@ -64,11 +70,11 @@ class Bohb final : public Sampler {
       const double value = failed ? std::nan("") : trial.values[last - 1];
       const double loss = goal_ == trials::Goal::kMinimize ? value : -value;
       ranked.emplace_back(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity(), i);
+      result.reached += std::isfinite(loss) ? 1 : 0;
     }
     std::sort(ranked.begin(), ranked.end());  // ties to the earlier draw
-    std::vector<Points> points;
-    for (const auto& [loss, i] : ranked) points.push_back(points_of(history[i].params));
-    return points;
+    for (const auto& [loss, i] : ranked) result.points.push_back(points_of(history[i].params));
+    return result;
   }
 
   // Of the largest budget that has enough trials: min_points + 2, of which min_points are good and as many bad at
@@ -77,13 +83,13 @@ class Bohb final : public Sampler {
     const std::size_t least =
         options_.min_points > 0 ? static_cast<std::size_t>(options_.min_points) : axes_.size() + 1;
     for (auto budget = budgets_.rbegin(); budget != budgets_.rend(); ++budget) {
-      const std::vector<Points> ranked = ranked_at(*budget, history);
+      const auto [ranked, reached] = ranked_at(*budget, history);
       const std::size_t n = ranked.size();
-      if (n < least + 2) continue;
+      if (reached < least + 2) continue;
       const std::size_t good = std::max(least, n * static_cast<std::size_t>(options_.top_percent) / 100);
       const std::size_t bad =
           std::max(least, n - std::min(n, n * static_cast<std::size_t>(options_.top_percent) / 100));
-      const auto at = [&](std::size_t i) { return ranked.begin() + static_cast<std::ptrdiff_t>(i); };
+      const auto at = [&points = ranked](std::size_t i) { return points.begin() + static_cast<std::ptrdiff_t>(i); };
       return Densities{Parzen(axes_, {ranked.begin(), at(std::min(good, n))}),
                        Parzen(axes_, {at(n - std::min(bad, n)), ranked.end()})};
     }

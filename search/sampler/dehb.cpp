@@ -147,8 +147,8 @@ class Dehb final : public Sampler {
       for (const Member& member : population.members) everyone.push_back(member.genome);
     }
     while (parents.size() < kParents) {
-      parents.push_back(everyone.empty() ? anywhere(random)
-                                         : everyone[static_cast<std::size_t>(random.below(everyone.size()))]);
+      parents.push_back(everyone.size() < kParents ? anywhere(random)
+                                                   : everyone[static_cast<std::size_t>(random.below(everyone.size()))]);
     }
   }
 

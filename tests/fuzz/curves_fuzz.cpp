@@ -34,12 +34,12 @@ class MemoryFile {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   hfta::engine::StudyConfig config;
   config.metric = "val_loss";
-  hfta::trials::Distribution word, number;
+  hfta::trials::Distribution word, rate;
   word.kind = hfta::trials::DistributionKind::kCategorical;
   word.values = {std::string("sgd"), std::int64_t{1}, true};
-  number.kind = hfta::trials::DistributionKind::kLogUniformValues;
-  number.min = 1e-3;
-  config.space = {{"word", word}, {"number", number}};
+  rate.kind = hfta::trials::DistributionKind::kLogUniformValues;
+  rate.min = 1e-3;
+  config.space = {{"word", word}, {"number", rate}};
   const hfta::trials::Params params = {{"word", std::string("sgd")}, {"number", 0.1}};
   const MemoryFile file(data, size);
   try {

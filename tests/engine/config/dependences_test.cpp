@@ -46,10 +46,23 @@ TEST_CASE("what stands for a parameter that does not apply") {
   };
   const StudyConfig config = parsed(with(", otherwise: 0.05"));
   const Params small = {{"lr", 0.1}, {"drop", 0.5}, {"hidden", std::int64_t{32}}};
-  CHECK(config.task(small).hyper.label_smoothing == 0.05);
+  CHECK(config.task(small).hyper.loss == std::vector<double>{0.05});
   CHECK(config.otherwise.at("smooth") == ParamValue(0.05));
   CHECK(parsed(with(", otherwise: 0.05")).normalized != parsed(with(", otherwise: 0.06")).normalized);
-  CHECK(message_of(with("")).find("label_smoothing: found nothing (from ${smooth})") != std::string::npos);
+  CHECK(message_of(with("")).find("label_smoothing: found null (from ${smooth})") != std::string::npos);
+}
+
+TEST_CASE("what may not be left out is wanted of every trial") {
+  const auto with = [](const std::string& parameter, const Change& use) {
+    return message_of(changed({{kHidden, kHidden + "\n  " + parameter}, use}));
+  };
+  CHECK_THAT(with("batch: {values: [8, 16], when: {hidden: 64}}", {"batch_size: 64", "batch_size: \"${batch}\""}),
+             Catch::Contains("data.batch_size: found") && Catch::Contains("(from ${batch})"));
+  CHECK(with("end: {values: [ine], when: {hidden: 64}}", {"{name: cosine}", "{name: \"cos${end}\"}"})
+            .find("train.schedule.name: found ${end} in trials to which end does not apply, wanted "
+                  "parameters.end.otherwise") != std::string::npos);
+  CHECK(with("end: {values: [ine], when: {hidden: 64}, otherwise: ine}", {"{name: cosine}", "{name: \"cos${end}\"}"}) ==
+        "");
 }
 
 TEST_CASE("constraints are read, decide draws, and spare the check what they forbid") {
@@ -92,14 +105,11 @@ TEST_CASE("mistakes in conditions and constraints are refused with the place") {
       {when("when: {momentum: 0.5}"),
        "s.yaml:12: parameters.momentum.when: found conditions in a circle, of momentum; "
        "wanted none that depends on itself"},
-      {momentum("when: {optimizer: sgd}", R"(momentum: "0${momentum}")"),
-       "s.yaml:24: train.optimizer.momentum: found ${momentum} in trials to which momentum does not apply, wanted "
-       "parameters.momentum.otherwise"},
       {constraint("lr <"), "s.yaml:4: constraints: 'lr <': found the end, wanted a number, a name or ("},
       {constraint("lr"), "s.yaml:4: constraints: 'lr': found no comparison, wanted one of <=, >=, ==, !=, <, >"},
       {constraint("1 < 2"), "s.yaml:4: constraints: '1 < 2': found no parameter in it, wanted one or more"},
       {constraint("rl < 2"),
-       "s.yaml:4: constraints: 'rl < 2': found 'rl', wanted the name of a parameter; did you mean 'lr'?"},
+       "s.yaml:4: constraints: 'rl < 2': found 'rl', wanted the name of a parameter; valid: lr, drop, hidden"},
       {{{"seed: 1", "seed: 1\nconstraints: lr < 2"}},
        "s.yaml:4: constraints: found 'lr < 2', wanted a list of comparisons: [\"hidden2 <= hidden1\"]"},
       {{{"method: random", "method: pbt\nconstraints: [lr < 2]"}},
@@ -141,7 +151,7 @@ TEST_CASE("Hyperband takes the sampler of another method, with its settings") {
         parsed(changed({{"method: random", "method: hyperband\nhyperband: {sampler: random}"}})).normalized);
   CHECK(config.normalized.find("startup_trials") != std::string::npos);
   CHECK(message_of(changed({{"method: random", "method: hyperband\nhyperband: {sampler: grid}"}}))
-            .starts_with("s.yaml:5: hyperband.sampler: found 'grid', wanted one of random, tpe"));
+            .starts_with("s.yaml:5: hyperband.sampler: found 'grid', wanted one of random, sobol, tpe, gp"));
 }
 
 }  // namespace

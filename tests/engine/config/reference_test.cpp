@@ -57,7 +57,8 @@ std::string config_for(const Key& key) {
   if (key.path.starts_with("hyperband")) changes.push_back({"method: random", "method: hyperband"});
   const std::string only = key.only.empty() ? "" : key.only.front();
   if (key.path.starts_with("early_stopping.") && !only.empty()) {
-    changes.push_back({"method: random", "method: random\nearly_stopping: " + only});
+    const std::string repeated = only == "racing" ? "\nrepeat: 5" : "";  // it compares the repetitions
+    changes.push_back({"method: random", "method: random\nearly_stopping: " + only + repeated});
   }
   if (key.path.starts_with("dehb")) changes.push_back({"method: random", "method: dehb"});
   if (key.path.starts_with("bohb")) changes.push_back({"method: random", "method: bohb"});
@@ -79,6 +80,9 @@ std::string config_for(const Key& key) {
     changes.push_back({"lr: \"${lr}\"}", "lr: \"${lr}\", groups: [{params: \"*.bias\"}]}"});
   }
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
+  if (key.path.starts_with("model.adapters")) {
+    return changed({{"  file: m.pt2\n", "  file: m.pt2\n  adapters: {lora: {targets: all-linear}}\n"}}, kExported);
+  }
   if (only == "file" || key.path == "train.loss.output") return kExported;
   const Change by_loss = {"val_accuracy", "val_loss"};
   if (only == "model") return changed({by_loss, {"loss: cross_entropy", "loss: {output: loss}"}}, kExported);

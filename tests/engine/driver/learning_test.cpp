@@ -20,10 +20,13 @@ using trials::Trial;
 
 namespace {
 
-StudyConfig learning_config(int run_cap, const std::string& stopping = "none") {
+StudyConfig learning_config(int run_cap, const std::string& stopping = "none", const std::string& method = "tpe") {
   StudyConfig config = random_config(run_cap);
-  config.method = "tpe";
+  config.method = method;
   config.method_options.tpe.startup_trials = 4;
+  config.method_options.gp.startup_trials = 4;
+  config.method_options.cmaes.population = 4;
+  config.method_options.evolution.population = 5;
   config.early_stopping = {{stopping}};
   return config;
 }
@@ -115,10 +118,24 @@ TEST_CASE("a study that learns, stopped again and again on one device, asks what
   check_redraws(stopped, 26);
 }
 
+TEST_CASE("a study of any method that learns, stopped a hundred times, asks what an undisturbed one asks") {
+  const std::string method = GENERATE(values<std::string>({"tpe", "gp", "cmaes", "evolution"}));
+  INFO(method);
+  StudyConfig config = learning_config(110, "asha", method);
+  config.width = 1;  // so that a round trains one epoch of one trial, and each run is stopped after one round
+  StudyFixture undisturbed(config), stopped(config);
+  CHECK(undisturbed.run().stopped_by == 0);
+  CHECK(stopped.run_in_pieces(1, 1, true) >= 100);
+  CHECK(stopped.table() == undisturbed.table());
+  check_redraws(stopped, 110);
+}
+
 TEST_CASE("on several devices every draw can be made again from the store") {
   const int devices = GENERATE(2, 3);
   const bool disturbed = GENERATE(false, true);
-  StudyConfig config = learning_config(40, "asha");
+  const std::string method = GENERATE(values<std::string>({"tpe", "gp", "cmaes", "evolution"}));
+  INFO(method << " on " << devices << " devices" << (disturbed ? ", disturbed" : ""));
+  StudyConfig config = learning_config(40, "asha", method);
   config.width = 3;
   StudyFixture study(config);
   if (disturbed) {

@@ -46,9 +46,22 @@ class WildCurves final : public Curves {
   double share_;
 };
 
-std::string rest_of_lines(CountedRandom& random, int most) {
+std::string repetitions_of(CountedRandom& random) {
+  static const std::vector<std::string> ranks = {"mean", "lower", "median"};
+  const std::string rank = "rank: " + ranks[random.below(ranks.size())] + "\n";
+  switch (random.below(3)) {
+    case 0:
+      return rank + fmt::format("repeat: {}\n", 2 + random.below(3));
+    case 1:
+      return rank + fmt::format("folds: {}\n", 2 + random.below(3));
+    default:
+      return rank + "repeat: 2\nfolds: 2\n";
+  }
+}
+
+std::string rest_of_lines(CountedRandom& random, int most, bool repeated = false) {
   return fmt::format("run_cap: {}\narray: {{width: {}}}\ntrain: {{epochs: {}, loss: cross_entropy, ",
-                     3 + random.below(25), 1 + random.below(9), most) +
+                     repeated ? 2 + random.below(8) : 3 + random.below(25), 1 + random.below(9), most) +
          "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
 }
 
@@ -68,19 +81,22 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
   const double kind = random.uniform();
   const bool hyperband = !learns && kind < 0.3, pbt = !learns && !hyperband && kind < 0.6 && !depends;
-  const bool brackets = learns && kind < 0.5;
+  const bool brackets = learns && kind < 0.3;
   if (brackets) return bracket_lines_of(random, most, eta);
-  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000),
-                                  learns      ? "tpe"
-                                  : hyperband ? "hyperband"
-                                  : pbt       ? "pbt"
-                                              : "random");
-  if (learns) lines += "tpe: {startup_trials: 3}\n";
+  static const std::vector<std::string> learning = {"tpe", "gp", "cmaes", "evolution"};
+  const std::string method = learns      ? learning[random.below(learning.size())]
+                             : hyperband ? "hyperband"
+                             : pbt       ? "pbt"
+                                         : "random";
+  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000), method);
+  if (method == "tpe" || method == "gp") lines += fmt::format("{}: {{startup_trials: 3}}\n", method);
+  if (method == "cmaes" || method == "evolution") lines += fmt::format("{}: {{population: 4}}\n", method);
   if (pbt) {
     lines += fmt::format("pbt: {{population: {}, interval: {}, truncation: {}}}\n", 2 + random.below(12),
                          1 + random.below(2), 20 + random.below(31));
   }
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
+  const bool repeated = !pbt && random.uniform() < 0.4;
   static const std::vector<std::string> rules = {"none",
                                                  "median",
                                                  "asha",
@@ -92,9 +108,19 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
                                                  "[{name: patience, patience: 2}, median]",
                                                  "[median, asha, {name: target, value: 0.3}]"};
   static const std::vector<std::string> own = {"none", "{name: threshold, upper: 2}", "{name: patience, patience: 2}"};
-  const std::vector<std::string>& those = hyperband || pbt ? own : rules;
+  static const std::vector<std::string> of_repetitions = {"none",
+                                                          "median",
+                                                          "asha",
+                                                          "sha",
+                                                          "{name: percentile, percentile: 40, min_trials: 2}",
+                                                          "{name: racing, confidence: 75}",
+                                                          "[{name: threshold, upper: 2.2}, asha]"};
+  static const std::vector<std::string> brackets_of_repetitions = {"none", "{name: threshold, upper: 2}"};
+  if (repeated) lines += repetitions_of(random);
+  const std::vector<std::string>& those =
+      repeated ? (hyperband ? brackets_of_repetitions : of_repetitions) : (hyperband || pbt ? own : rules);
   lines += fmt::format("early_stopping: {}\n", those[random.below(those.size())]);
-  return lines + rest_of_lines(random, most);
+  return lines + rest_of_lines(random, most, repeated);
 }
 
 // What befalls one life: nothing, or one thing at some time.
@@ -149,6 +175,7 @@ void check_study(int number) {
   std::string lines = lines_of(random, learns, depends);
   if (depends) lines += "constraints: [\"dropout * 100 < hidden\"]\npoints: [{lr: 0.1}, {hidden: 32, dropout: 0.1}]\n";
   const std::string parameters = depends ? "  smooth: {min: 0.0, max: 0.3, when: {hidden: [64, 128]}}\n" : "";
+  INFO(lines);
   const int devices = learns ? 1 : static_cast<int>(1 + random.below(3));
   const double wild = random.uniform() < 0.3 ? 0.4 : 0.05;
   const std::atomic<int> stop{0};

@@ -25,9 +25,10 @@ parameters:
     - relu
     - {dropout: "${dropout}"}
     - {linear: ["${hidden}", 10]}
-data: {name: digits, batch_size: 64, validation: 0.2}
-)";
-  return parse_config(lines + kBegin + parameters + kRest, "/simulated/s.yaml", {});
+data: {name: digits, batch_size: 64)";
+  const bool folds = lines.find("folds:") != std::string::npos;
+  return parse_config(lines + kBegin + parameters + kRest + (folds ? "}\n" : ", validation: 0.2}\n"),
+                      "/simulated/s.yaml", {});
 }
 
 std::string table_of(storage::Store& store, const StudyConfig& config) {
