@@ -69,6 +69,13 @@ at::Tensor used(const std::string& name, const at::Tensor& tensor, std::int64_t 
   return name.find("lora_B") != std::string::npos ? tensor.narrow(1, 0, rank) : tensor;
 }
 
+// The rest of it.
+at::Tensor padding(const std::string& name, const at::Tensor& tensor, std::int64_t rank) {
+  if (name.find("lora_A") != std::string::npos) return tensor.narrow(0, rank, tensor.size(0) - rank);
+  if (name.find("lora_B") != std::string::npos) return tensor.narrow(1, rank, tensor.size(1) - rank);
+  return tensor.new_empty({0});
+}
+
 }  // namespace
 
 TEST_CASE("slots of several ranks train as they do alone, and padding stays zero", "[numeric][adapters]") {
@@ -87,7 +94,7 @@ TEST_CASE("slots of several ranks train as they do alone, and padding stays zero
         INFO(name << " of slot " << b);
         CHECK(relative_difference(used(name, tensor, rank), alone.at(name)) <= 1e-12);
         if (name.find("optimizer.") == 0) continue;  // rprop keeps the steps of elements that do not move
-        CHECK(tensor.abs().sum().item<double>() == used(name, tensor, rank).abs().sum().item<double>());
+        CHECK(padding(name, tensor, rank).count_nonzero().item<std::int64_t>() == 0);
       }
     }
   }
