@@ -66,7 +66,7 @@ parameters:
   lr: {distribution: log_uniform_values, min: 1.0e-3, max: 1.0e-1}
   width: {values: [8, 16]}
 model: {file: "text-${width}.pt2", evaluation: "text-${width}.eval.pt2"}
-data: {train: train.npz, validation: validation.npz, test: test.npz, x: [ids, mask], batch_size: 16, order: trial}
+data: {train: train.npz, validation: validation.npz, test: test.npz, x: [ids, mask], batch_size: 16, order: per_trial}
 train:
   epochs: 3
   loss: cross_entropy
