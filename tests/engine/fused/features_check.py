@@ -147,7 +147,7 @@ def check_bits(runs):
         runs.run(folder, "text.yaml", *(word for setting in words for word in ("--set", setting)))
         found[words] = results(runs, folder)
     expected = found["array.cache=auto",]
-    assert len(expected[0][1]) == 6 * 3 * 2 and len(expected[0][2]) == 1, expected
+    assert len(expected[0][1]) == 6 * 3 * 3 and len(expected[0][2]) == 2, expected
     for words, result in found.items():
         assert result == expected, f"{words}: found {result}, wanted {expected}"
 
@@ -189,7 +189,7 @@ def check_plan(runs):
     assert off["features"]["kept_bytes"] == 0 and "computed in every epoch" in table, table
     assert partition["bytes"] - off["bytes"] == 256 * 206, (partition["bytes"], off["bytes"])
     noisy, table = plan(runs, "model.file=noisy.pt2", "model.evaluation=noisy.eval.pt2", "parameters.width={values: [16]}")
-    assert "model.backbone.eval() before the export" in table and "draws random numbers" in table, table
+    assert "backbone.body.2.eval() before the export" in table and "draws random numbers" in table, table
     fixed, table = plan(runs, "model.file=fixed.pt2", "model.evaluation=fixed.eval.pt2", "parameters.width={values: [16]}",
                         "data.batch_size=4")
     assert not fixed["features"]["shared"] and "exactly 4" in fixed["features"]["prevented"], fixed
