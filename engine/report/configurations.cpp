@@ -94,8 +94,9 @@ std::string configurations_text(const ReportInput& input, int top) {
       line.push_back(number_text(number));
     }
     const trials::Params params = input.repetitions.configuration_of(row.configuration.trials.front()->params);
-    for (const auto& [name, unused] : names) {
-      const auto found = std::find_if(params.begin(), params.end(), [&](const auto& one) { return one.first == name; });
+    for (const auto& wanted : names) {
+      const auto found =
+          std::find_if(params.begin(), params.end(), [&](const auto& one) { return one.first == wanted.first; });
       line.push_back(found == params.end() ? "-" : param_text(found->second));
     }
     cells.push_back(std::move(line));
