@@ -122,10 +122,11 @@ std::vector<TrainedAdapters::Impl::Saved> TrainedAdapters::Impl::saved_modules()
       if (name.part == PeftName::Part::kSaved) saved.push_back({name.name, name.module, &one});
     }
   }
-  std::set<std::string> modules;
+  std::set<std::string> modules, written;
+  for (const Saved& one : saved) written.insert(one.tensor->name);
+  for (const Adapter& adapter : adapters) written.insert({adapter.a, adapter.b, adapter.magnitude});
   for (const TensorView& one : slot) {
-    const PeftName name = fusion::peft_name(one.name);
-    if (name.part == PeftName::Part::kAdapter || name.part == PeftName::Part::kSaved) continue;
+    if (written.contains(one.name)) continue;
     const std::vector<std::string>& parameters = model.parameters();
     if (std::count(parameters.begin(), parameters.end(), one.name) == 0) {
       fail(

@@ -103,12 +103,21 @@ def plain(name: str) -> str:
     return name.removeprefix("base_model.model.").replace(".modules_to_save.default", "").replace(".default", "")
 
 
+def find(state: dict, name: str) -> torch.Tensor:
+    """A parameter of a model that PEFT wrapped, in the state of a trial: of the wrapper's, of what it wraps, or of the
+    plain model's with adapters of the config."""
+    for candidate in (name, name.removeprefix("base_model.model."), plain(name)):
+        if candidate in state:
+            return state[candidate]
+    raise KeyError(f"found no '{name}' among {sorted(state)}")
+
+
 def put(model: torch.nn.Module, state: dict, rank: int) -> None:
     """The state's adapters, cut to their rank, and what else is trained."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
-                value = state.get(name, state.get(plain(name)))
+                value = find(state, name)
                 dim = 0 if "_A" in name else 1
                 parameter.copy_(value.narrow(dim, 0, rank) if "lora_" in name else value)
 
@@ -174,7 +183,7 @@ def off_weights(case: Case, state: dict, reference: dict, rank: int) -> float:
     """Of all that is trained, the largest difference, relative to its norm, or to 1 where that is less."""
     worst = 0.0
     for name, wanted in reference["weights"].items():
-        found = state.get(name, state.get(plain(name)))
+        found = find(state, name)
         if "lora_" in name:
             found = found.narrow(0 if "_A" in name else 1, 0, rank)
         worst = max(worst, ((found.double() - wanted.double()).norm() / wanted.double().norm().clamp_min(1)).item())
