@@ -19,7 +19,11 @@ enum class Stream : std::uint32_t {
   kSimulation = 6,
   kEnqueued = 7,
   kTpe = 8,
-  kPbt = 9
+  kPbt = 9,
+  kSobol = 10,
+  kGp = 11,
+  kCmaes = 12,
+  kEvolution = 13
 };
 
 /// One block of Philox4x32-10: 128 bits that depend on every bit of counter and key.

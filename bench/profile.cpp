@@ -14,7 +14,7 @@
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
 #include "fusion/cpu/kernels/xsmm.hpp"
-#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/optimizers/shared_step.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/specialize.hpp"
 #include "fusion/phases.hpp"
@@ -87,9 +87,10 @@ double operations(const Info& info) {
 // The plan with memory of its own: random weights, the first batch's samples.
 class Step {
  public:
-  Step(const SpecializedGraph& reading, const Recipe& recipe, const DeviceData& data, std::int64_t batch)
+  Step(const SpecializedGraph& reading, const Recipe& recipe, const DeviceData& data, std::int64_t batch, int threads)
       : library_(torch_library()),
-        plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch, library_.get())),
+        plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch, library_.get(), threads)),
+        team_(threads),
         kind_(recipe.optimizer) {
     const std::span<std::byte*> buffers = arena_.bind(plan_);
     for (std::size_t i = 0; i < plan_.weights.size(); ++i) {
@@ -119,13 +120,13 @@ class Step {
 
   /// Each kernel's time, and behind them the optimizer's.
   void run(std::vector<std::vector<double>>& times) {
-    const cpu::Run run{arena_.bind(plan_), hypers_, {}, arena_.kept()};
+    const cpu::Run run{arena_.bind(plan_), hypers_, {}, arena_.kept(), &team_};
     auto last = Clock::now();
     for (std::size_t k = 0; k <= plan_.kernels.size(); ++k) {
       if (k < plan_.kernels.size()) {
         plan_.kernels[k](run);
       } else {
-        step_slot(kind_, std::span<const SlotRow<float>>(rows_), std::span(&slot_, 1));
+        share_step(&team_, kind_, std::span<const SlotRow<float>>(rows_), std::span(&slot_, 1));
         ++slot_.step;
       }
       const auto now = Clock::now();
@@ -157,6 +158,7 @@ class Step {
 
   std::unique_ptr<const cpu::Library> library_;
   cpu::CompiledGraph plan_;
+  Team team_;
   OptimizerKind kind_;
   cpu::Arena arena_;
   std::vector<std::vector<std::byte>> memory_;
@@ -174,10 +176,11 @@ std::string shapes(const Info& info) {
 
 }  // namespace
 
-std::string profile(const Graph& graph, const Recipe& recipe, const DeviceData& data, std::int64_t batch, int repeats) {
+std::string profile(const Graph& graph, const Recipe& recipe, const DeviceData& data, std::int64_t batch, int threads,
+                    int repeats) {
   const simd::FlushDenormals flush;
   const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, 0));
-  Step step(specialized(complete, Purpose::kTraining), recipe, data, batch);
+  Step step(specialized(complete, Purpose::kTraining), recipe, data, batch, threads);
   std::vector<std::vector<double>> times(step.kernels().size() + 1);
   for (int r = 0; r < repeats; ++r) step.run(times);
   std::vector<double> medians;

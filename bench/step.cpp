@@ -242,7 +242,7 @@ void run(const Setting& setting) {
   const Graph graph = model.graph({});
   const DeviceData data = load(setting, model, graph, recipe);
   if (setting.profiled > 0) {
-    std::cout << profile(graph, recipe, data, setting.batch, setting.profiled);
+    std::cout << profile(graph, recipe, data, setting.batch, setting.threads, setting.profiled);
     return;
   }
   const double begin = clock.seconds();

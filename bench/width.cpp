@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -91,7 +92,7 @@ int main(int argc, char** argv) {
     if (argc > 3) setting.epochs = std::atoi(argv[3]);
     if (argc > 5) setting.device = argv[5];
     hfta::engine::run(setting, argc > 4 ? std::atoi(argv[4]) : 5);
-  } catch (const hfta::Error& e) {
+  } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return EXIT_FAILURE;
   }

@@ -35,6 +35,8 @@ find_package(SQLite3 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(ZLIB REQUIRED)  # .csv.gz, also in tests
 find_package(Boost REQUIRED COMPONENTS program_options)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_path(HFTA_LBFGSPP_INCLUDE LBFGSB.h REQUIRED)  # headers alone; Debian's package has no CMake file
 if(HFTA_STATIC_PACKAGES)
   find_library(HFTA_YAML_CPP_ARCHIVE NAMES libyaml-cpp.a REQUIRED)  # Debian's package file names only the shared one
   set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION_NONE "${HFTA_YAML_CPP_ARCHIVE}")

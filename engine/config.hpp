@@ -14,8 +14,10 @@
 #include "fusion/exported.hpp"
 #include "fusion/layers.hpp"
 #include "fusion/recipe.hpp"
+#include "search/constraints.hpp"
 #include "search/methods.hpp"
 #include "search/stopping.hpp"
+#include "trials/repetition.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine {
@@ -43,6 +45,21 @@ struct TaskSpec {
   std::optional<std::uint64_t> seed;  ///< train.seed; unset: the trial's number.
 };
 
+/// A run_cap that no study comes to: of one that only its budget ends.
+inline constexpr int kEndless = 1'000'000'000;
+
+/// What a study may use, over all of its runs; what is unset has no limit.
+struct Budget {
+  std::optional<double> seconds;
+  std::optional<std::int64_t> epochs;  ///< Trial-epochs.
+};
+
+/// An earlier study whose trials a method that learns begins with.
+struct WarmStart {
+  std::string study;
+  std::string storage;  ///< As StudyConfig::storage.
+};
+
 /// A checked config. Copyable.
 struct StudyConfig {
   std::string study;
@@ -51,18 +68,26 @@ struct StudyConfig {
   std::uint64_t seed = 0;
   std::string method = "random";  ///< A name of search::methods().
   search::MethodOptions method_options;
-  std::string early_stopping = "none";       ///< A name of search::stopping_rules(); "none" where the method stops.
-  search::StoppingOptions stopping_options;  ///< Of that rule; max_epochs is the task's.
-  std::optional<int> run_cap;
-  std::string metric;  ///< "val_accuracy"
+  std::vector<search::Stopping> early_stopping;  ///< Rules that hold together; max_epochs is the task's.
+  std::optional<int> run_cap;                    ///< Configurations.
+  trials::Repetitions repetitions;
+  Budget budget;
+  std::optional<double> target;  ///< The metric's value with which the study ends.
+  std::string metric;            ///< "val_accuracy"
   trials::Goal goal = trials::Goal::kMinimize;
   bool select_best = false;  ///< metric: {select: best}
-  trials::Space space;
-  std::set<std::string> shape_changing;  ///< Parameters that split trials into partitions.
+  trials::Space space;       ///< What a trial has: the parameters searched, then `repetitions`' axes.
+  std::vector<search::Constraint> constraints;          ///< That every drawn configuration meets.
+  std::map<std::string, trials::ParamValue> otherwise;  ///< What ${name} is where that parameter does not apply.
+  std::set<std::string> shape_changing;                 ///< Parameters that split trials into partitions.
+  std::set<std::string> padded;  ///< Parameters that say how much of its tensors a trial uses (an adapter's rank).
+  std::vector<trials::Params> points;  ///< Tried first.
+  std::optional<WarmStart> warm_start;
   int keep = 10;
   std::optional<int> width;                     ///< array.width; unset: auto
   std::vector<std::string> devices = {"auto"};  ///< array.device
   std::optional<int> threads;                   ///< array.threads; unset: auto
+  std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
@@ -72,6 +97,8 @@ struct StudyConfig {
   std::function<TaskSpec(const trials::Params&)> task;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
+  /// `space` without the repetitions' axes: what a sampler draws from.
+  [[nodiscard]] trials::Space searched() const;
 };
 
 /// "cpu:3" -> 3, the threads of that device; nullopt for any other word.

@@ -76,7 +76,7 @@ struct ModelFacts {
 struct MemoryNeed {
   std::int64_t slot = 0;         ///< Per slot: trained weights, gradients and optimizer state.
   std::int64_t activations = 0;  ///< Per working slot, besides: a batch's values, once forward and once backward.
-  std::int64_t shared = 0;       ///< Held once for all slots: weights and, on a GPU, the data.
+  std::int64_t shared = 0;       ///< Held once for all slots: weights, kept features and, on a GPU, the data.
 
   /// The need of `width` slots, `working` of which work at a time.
   [[nodiscard]] std::int64_t total(int width, int working) const {
@@ -104,6 +104,17 @@ struct GroupPlan {
   std::int64_t parameters = 0;      ///< Trained ones.
 };
 
+/// What becomes of layers whose weights are frozen.
+struct FeaturePlan {
+  bool shared = false;                ///< They run once for each sample, for all trials; their results are kept.
+  std::int64_t samples = 0;           ///< Of all sets.
+  std::int64_t bytes_per_sample = 0;  ///< Of the results.
+  std::int64_t budget = 0;            ///< Bytes that may be kept,
+  std::int64_t kept_bytes = 0;        ///< and will be.
+  std::int64_t weight_bytes = 0;      ///< Of the frozen weights, held once for all arrays.
+  std::string prevented;              ///< What keeps frozen layers from it, and what to do about it; "": nothing does.
+};
+
 /// The array that a partition would get.
 struct PartitionPlan {
   int width = 0;                                  ///< Recommended number of slots for many waiting trials.
@@ -115,6 +126,7 @@ struct PartitionPlan {
   std::optional<MemoryNeed> memory;               ///< Unset: unknown.
   int working = std::numeric_limits<int>::max();  ///< The most slots that work at a time: few on a CPU.
   std::map<std::string, std::string> lowerings;   ///< Op path -> lowering, where known without training.
+  std::optional<FeaturePlan> features;  ///< Unset: no layers are frozen, or keeping their results would not pay.
 
   /// The predicted need of an array of that many slots; nullopt: unknown.
   [[nodiscard]] std::optional<std::int64_t> bytes(int slots) const {

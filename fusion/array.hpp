@@ -26,6 +26,7 @@ namespace hfta::fusion {
 struct SlotInit {
   std::uint64_t seed = 0;  ///< Keys initial weights and dropout, together with the array's study seed.
   SlotHyper hyper;
+  int data = 0;  ///< Which of the sets that Epochs has it trains on.
 };
 
 /// A slot's state as bytes: a safetensors file of weights and buffers under the model's own names, optimizer state as

@@ -70,6 +70,18 @@ struct Splits {
   std::optional<Dataset> validation, test;
 };
 
+/// Cross-validation: the training data in `count` parts, of which one is the validation set.
+struct FoldSource {
+  int count = 1;  ///< 1: none.
+  int fold = 0;   ///< The part that validates, below `count`.
+  bool stratified = false;
+  std::string groups;  ///< The array or column that says which samples stay together; "": none.
+};
+
+/// Whether all folds have equally many samples, so that trials of different folds can share an array: groups are of any
+/// size.
+[[nodiscard]] inline bool has_equal_parts(const FoldSource& source) { return source.groups.empty(); }
+
 /// `data:` of the config, without batch_size.
 struct DataSource {
   std::string name;             ///< A built-in set ("digits"), or "" for files.
@@ -84,7 +96,8 @@ struct DataSource {
   std::int64_t window = 0;            ///< Tokens of a sample of a file of raw tokens; 0: no such file
   std::int64_t stride = 0;            ///< Tokens from a sample's first to the next one's; 0: window
   std::string dtype;                  ///< Of raw tokens, one of token_types(); "": "uint16"
-  std::string where;                  ///< "digits.yaml:24", for messages
+  FoldSource folds = {};
+  std::string where;  ///< "digits.yaml:24", for messages
 };
 
 /// Reads and splits. `root` is the folder built-in data lie in. Numbers keep the type of their file. The type

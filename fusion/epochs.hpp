@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -55,11 +56,17 @@ struct EpochOptions {
   BatchLimits limits = {};
 };
 
-/// Runs whole epochs. Each slot is at its own epoch: slots at the same epoch share their batches, others gather their
-/// own. The data must outlive this object.
+/// Runs whole epochs. Each slot is at its own epoch: slots at the same epoch of the same data share their batches,
+/// others gather their own. The data must outlive this object.
 class Epochs {
  public:
   Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation);
+
+  /// Further data that slots may be trained and validated on, as the folds of a cross-validation are; returns their
+  /// number for SlotInit::data (those of the constructor have 0). Slots of one chunk on several sets are evaluated once
+  /// on each of these sets. REQUIRES equally many training samples of equal shapes, and validation data where the
+  /// others have some.
+  int add(const DeviceData& train, const DeviceData* validation);
 
   /// Batches, each of which is an optimizer step unless gradients are accumulated.
   [[nodiscard]] std::int64_t steps_per_epoch() const;
@@ -77,8 +84,20 @@ class Epochs {
                                                        const std::string& prefix) const;
 
  private:
-  using OrderKey = std::pair<int, std::uint64_t>;                   ///< epoch, trial key
+  /// Training and validation data; the latter may be null.
+  struct Set {
+    const DeviceData* train;
+    const DeviceData* validation;
+  };
+  /// Slots with equal keys take equal batches.
+  struct OrderKey {
+    int epoch = 0;
+    std::uint64_t trial = 0;
+    int data = 0;
+    auto operator<=>(const OrderKey&) const = default;
+  };
   using Orders = std::map<OrderKey, at::Tensor>;                    ///< Indices on the device.
+  using Prepared = std::map<OrderKey, Samples>;                     ///< Of one step.
   using ChunkMetrics = std::vector<std::map<std::string, double>>;  ///< By slot of the chunk.
   class Run;
   using Runs = std::vector<std::unique_ptr<Run>>;
@@ -88,7 +107,9 @@ class Epochs {
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;
   [[nodiscard]] OrderKey order_key(const Array& array, int slot) const;
   [[nodiscard]] Orders orders_for(const Array& array) const;
-  [[nodiscard]] Samples samples_in(const at::Tensor& order) const;
+  [[nodiscard]] Samples samples_in(const OrderKey& key, const at::Tensor& order) const;
+  [[nodiscard]] const DeviceData& train() const { return *sets_.front().train; }
+  [[nodiscard]] bool validates() const { return sets_.front().validation != nullptr; }
   [[nodiscard]] std::int64_t evaluation_batch() const;
   [[nodiscard]] std::int64_t filled_up(std::int64_t n) const;
   /// Samples as the graph takes them; without the padding, they are [begin, end) of the data.
@@ -102,8 +123,7 @@ class Epochs {
 
   Recipe recipe_;
   EpochOptions options_;
-  const DeviceData& train_;
-  const DeviceData* validation_;
+  std::vector<Set> sets_;
 };
 
 }  // namespace hfta::fusion

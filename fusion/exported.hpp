@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "fusion/adapters.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion {
@@ -41,6 +42,8 @@ struct ImportOptions {
   /// Names of parameters that are not trained; `*` matches anything, and a module's path all that is below it.
   std::vector<std::string> freeze;
   std::vector<Binding> bind;
+  /// Adapters that are trained in place of the model's parameters, which are frozen.
+  std::optional<Lora> lora = {};
   /// Trained parameters are drawn anew from the distribution that their exported values were drawn from, as recognised
   /// from these values, and norms start without statistics. Values that are the same in every draw (zeros, ones,
   /// constants) stay.
@@ -54,6 +57,9 @@ struct ImportOptions {
   std::vector<std::string> further;  ///< Names of the outputs that follow it in Graph::outputs.
   std::string where;                 ///< "digits.yaml:20", for messages.
 };
+
+/// Graph::hypers' values, in order, of a graph that is imported with these options.
+[[nodiscard]] std::vector<double> hypers_of(const ImportOptions& options);
 
 /// An entry of the model's state dict.
 struct StateEntry {

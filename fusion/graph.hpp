@@ -107,6 +107,15 @@ struct Init {
   int zero_row = -1;  ///< Row that is zero whatever the kind (an embedding's padding_idx); -1: none.
 };
 
+/// A dimension of which each slot uses only the first elements, as many as its number Graph::hypers[used] says. The
+/// rest are zero, and a training that keeps zeros (fusion/adapters.hpp) leaves them so: slots of one array have tensors
+/// of one shape, though their own are smaller.
+struct Padding {
+  std::size_t dim = 0;
+  HyperRef used;
+  bool operator==(const Padding&) const = default;
+};
+
 /// A tensor as a file holds it: row-major, little endian.
 struct StoredTensor {
   Shape shape;
@@ -128,6 +137,7 @@ struct Weight {
   /// A complex tensor of the model, held as torch.optim sees it: pairs of a real and an imaginary part along one more
   /// dimension, the last. `stored` has the complex numbers.
   bool pairs = false;
+  std::optional<Padding> padding = {};  ///< First values are drawn for what the slot uses, as if it were alone.
   bool per_slot = false;  ///< Slots have their own though this graph does not train it: another phase does.
 
   /// As the model has it.

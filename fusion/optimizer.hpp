@@ -99,6 +99,11 @@ struct OptimizerInfo {
 [[nodiscard]] const OptimizerInfo& info_of(OptimizerKind kind);
 [[nodiscard]] inline const char* name_of(OptimizerKind kind) { return info_of(kind).name; }
 
+/// Whether a weight that is zero, with gradients that are all zero, stays zero, to the bit: then the rest of a padded
+/// weight (Padding) takes part in nothing. Each optimizer here updates an element by that element's gradient and state
+/// alone; one that reads others (rows, means, norms of a tensor) would have to answer false.
+[[nodiscard]] bool keeps_zeros(OptimizerKind kind, const OptimizerHyper& hyper);
+
 /// torch.optim's defaults for that kind (lion's: its paper's).
 [[nodiscard]] OptimizerHyper default_hyper(OptimizerKind kind);
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "fusion/formula.hpp"
+#include "base/formula.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/loss.hpp"
 #include "fusion/metric.hpp"

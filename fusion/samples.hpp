@@ -15,6 +15,24 @@
 
 namespace hfta::fusion {
 
+/// Arrays of samples that are computed when they are first taken. Thread-safe.
+class SampleSource {
+ public:
+  SampleSource() = default;
+  virtual ~SampleSource() = default;
+  SampleSource(const SampleSource&) = delete;
+  SampleSource& operator=(const SampleSource&) = delete;
+
+  [[nodiscard]] virtual std::int64_t size() const = 0;
+  /// Of a column, one of its arrays: elements of a sample, and their type.
+  [[nodiscard]] virtual std::int64_t stride(std::size_t column) const = 0;
+  [[nodiscard]] virtual at::ScalarType type(std::size_t column) const = 0;
+  /// The samples at `index` (int64, on the host), [n, ...] of every column, in memory of their own.
+  [[nodiscard]] virtual std::vector<at::Tensor> rows(const at::Tensor& index) const = 0;
+  /// [N, ...]; undefined as long as some of them would have to be computed.
+  [[nodiscard]] virtual at::Tensor all(std::size_t column) const = 0;
+};
+
 /// All samples of one array, in the type that they are stored in. Batches taken from it have the type that the model or
 /// the loss takes. A value type; copies share the numbers.
 class SampleArray {
@@ -26,6 +44,8 @@ class SampleArray {
   SampleArray(const at::Tensor& stored, at::ScalarType type);
   /// `size` samples on the host, in memory or in a file.
   SampleArray(Field field, std::int64_t size, at::ScalarType type);
+  /// Those of a source, on the host.
+  SampleArray(std::shared_ptr<const SampleSource> source, std::size_t column);
 
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Elements of one sample.
@@ -35,6 +55,11 @@ class SampleArray {
   [[nodiscard]] at::Device device() const { return tensor_.defined() ? tensor_.device() : at::Device(at::kCPU); }
   /// The samples as stored; undefined: they are on the host, and only a Field knows their layout.
   [[nodiscard]] const at::Tensor& stored() const { return tensor_; }
+  /// Whether no sample has to be computed any more.
+  [[nodiscard]] bool at_hand() const { return source_ == nullptr || source_->all(column_).defined(); }
+  /// Whose column the array is; null: nobody computes it.
+  [[nodiscard]] const SampleSource* source() const { return source_.get(); }
+  [[nodiscard]] std::size_t column() const { return column_; }
   /// The samples at `index`, int64 on the array's device. Throws Error{kConfig} for a file that was changed.
   [[nodiscard]] at::Tensor at(const at::Tensor& index) const;
   /// The samples [begin, end): a view, if the stored type is the type taken.
@@ -48,9 +73,12 @@ class SampleArray {
   [[nodiscard]] DType gathered_type() const;
   void gather(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const;
   [[nodiscard]] at::Tensor gathered(const std::int64_t* order, std::int64_t begin, std::int64_t n) const;
+  [[nodiscard]] at::Tensor computed(const at::Tensor& index) const;
 
   at::Tensor tensor_;
-  Field field_;  // where there is no tensor
+  std::shared_ptr<const SampleSource> source_;  // where there is no tensor,
+  std::size_t column_ = 0;
+  Field field_;  // nor a source
   std::int64_t size_ = 0;
   at::ScalarType type_ = at::kFloat;
 };
@@ -67,6 +95,11 @@ struct Samples {
 
   /// N.
   [[nodiscard]] std::int64_t size() const;
+  /// Whether no sample of any array has to be computed any more.
+  [[nodiscard]] bool at_hand() const;
+  /// The same samples, in memory, each computed once however many slots take them. The bits of a batch are those that
+  /// taking it slot by slot would give.
+  [[nodiscard]] Samples taken() const;
   /// The samples of an input of a task's graph: the targets are its last.
   [[nodiscard]] const SampleArray& array(std::size_t input) const {
     return input < inputs.size() ? inputs[input] : target;

@@ -16,7 +16,11 @@ namespace {
 
 using trials::Distribution;
 using trials::DistributionKind;
+using trials::Params;
 using trials::ParamValue;
+using trials::Space;
+
+constexpr std::uint64_t kMostAttempts = 10'000;
 
 constexpr double kSlack = 1e-9;  // of a bound or of q: what writing a number down and reading it back may cost
 
@@ -62,6 +66,51 @@ std::optional<ParamValue> admit_multiple(const Distribution& d, double x) {
   return multiple(d, k);
 }
 
+// The values of `fixed` as the space has them; `problem` says what is wrong with others.
+Params admitted(const Space& space, const Params& fixed, std::string& problem) {
+  Params given;
+  std::vector<std::string> names;
+  for (const auto& [name, distribution, when] : space) {
+    names.push_back(name);
+    const ParamValue* asked = trials::find_value(fixed, name);
+    if (asked == nullptr) continue;
+    if (auto value = admit(distribution, *asked)) {
+      given.emplace_back(name, std::move(*value));
+    } else {
+      problem = fmt::format("enqueued with {} = {}, wanted a value that its distribution ({}) can give",
+                            printable(name), printable(trials::to_text(*asked)), trials::name_of(distribution.kind));
+    }
+  }
+  for (const auto& [name, value] : fixed) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    problem =
+        fmt::format("enqueued with {}, which is no parameter of the study{}", printable(name), suggestion(name, names));
+  }
+  return given;
+}
+
+// The given values, and a draw of each other parameter.
+Params drawn(const Space& space, const Params& given, std::uint64_t seed, int number, std::uint64_t attempt) {
+  Params all;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    const ParamValue* value = trials::find_value(given, space[i].name);
+    CountedRandom random(seed, Stream::kEnqueued, static_cast<std::uint64_t>(number), (attempt << 32) + i);
+    all.emplace_back(space[i].name, value != nullptr ? *value : sample(space[i].distribution, random));
+  }
+  return trials::applying(space, all);
+}
+
+// Less what was asked for and is not valid.
+Params valid_ones(const Params& params, const Params& fixed, const Params& given) {
+  Params valid;
+  for (const auto& one : params) {
+    const bool refused =
+        trials::find_value(fixed, one.first) != nullptr && trials::find_value(given, one.first) == nullptr;
+    if (!refused) valid.push_back(one);
+  }
+  return valid;
+}
+
 }  // namespace
 
 std::optional<ParamValue> admit(const Distribution& d, const ParamValue& value) {
@@ -85,29 +134,25 @@ std::optional<ParamValue> admit(const Distribution& d, const ParamValue& value) 
   return *x;
 }
 
-Completion complete(const trials::Space& space, const trials::Params& fixed, std::uint64_t seed, int number) {
-  Completion completion;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < space.size(); ++i) {
-    const auto& [name, distribution] = space[i];
-    names.push_back(name);
-    const auto asked =
-        std::find_if(fixed.begin(), fixed.end(), [&name = name](const auto& p) { return p.first == name; });
-    if (asked == fixed.end()) {
-      CountedRandom random(seed, Stream::kEnqueued, static_cast<std::uint64_t>(number), i);
-      completion.params.emplace_back(name, sample(distribution, random));
-    } else if (auto value = admit(distribution, asked->second)) {
-      completion.params.emplace_back(name, std::move(*value));
-    } else {
-      completion.problem =
-          fmt::format("enqueued with {} = {}, wanted a value that its distribution ({}) can give", printable(name),
-                      printable(trials::to_text(asked->second)), trials::name_of(distribution.kind));
-    }
+Completion complete(const Space& space, const Params& fixed, std::uint64_t seed, int number,
+                    const std::vector<Constraint>& constraints) {
+  std::string problem;
+  const Params given = admitted(space, fixed, problem);
+  Completion completion{drawn(space, given, seed, number, 0), problem};
+  for (std::uint64_t attempt = 1; attempt < kMostAttempts && broken(constraints, completion.params); ++attempt) {
+    completion.params = drawn(space, given, seed, number, attempt);
   }
-  for (const auto& [name, value] : fixed) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+  if (!problem.empty()) {
+    completion.params = valid_ones(completion.params, fixed, given);
+    return completion;
+  }
+  for (const auto& [name, value] : given) {
+    if (trials::find_value(completion.params, name) != nullptr) continue;
     completion.problem =
-        fmt::format("enqueued with {}, which is no parameter of the study{}", printable(name), suggestion(name, names));
+        fmt::format("enqueued with {}, which does not apply beside its other parameters", printable(name));
+  }
+  if (const Constraint* one = broken(constraints, completion.params); one != nullptr && completion.problem.empty()) {
+    completion.problem = fmt::format("enqueued against the constraint '{}'", printable(one->text()));
   }
   return completion;
 }

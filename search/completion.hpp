@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "search/constraints.hpp"
 #include "trials/space.hpp"
 #include "trials/trial.hpp"
 
@@ -12,14 +14,15 @@ namespace hfta::search {
 
 /// A configuration of the space.
 struct Completion {
-  trials::Params params;  ///< Every parameter, in the order of the space; if there is a problem, the valid ones.
+  trials::Params params;  ///< All that apply, in the order of the space; if there is a problem, the valid ones.
   std::string problem;    ///< Why it cannot be tried, one line; empty if it can.
 };
 
-/// Takes the values of `fixed` that the space can give, and draws the rest as random search does; a function of (seed,
-/// number) alone, which shares no random numbers with a sampler's draws.
+/// Takes the values of `fixed` that the space can give, and draws the rest as random search does, again until the
+/// constraints are met, at most 10'000 times; a function of (seed, number) alone, which shares no random numbers with a
+/// sampler's draws.
 [[nodiscard]] Completion complete(const trials::Space& space, const trials::Params& fixed, std::uint64_t seed,
-                                  int number);
+                                  int number, const std::vector<Constraint>& constraints = {});
 
 /// `value` as the distribution itself gives it: 1 becomes 1.0 if the type is a float, 64.0 becomes the integer 64, and
 /// a value that a rounding puts outside a bound or beside a multiple of q is moved to the bound or multiple. nullopt if

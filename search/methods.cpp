@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "search/sampler/begun.hpp"
+#include "search/sampler/restricted.hpp"
+
 namespace hfta::search {
 namespace {
 
@@ -32,8 +35,45 @@ std::unique_ptr<Sampler> random(const MethodOptions&, const SearchTask& task) {
   return make_random(task.space, task.seed);
 }
 
+std::unique_ptr<Sampler> sobol(const MethodOptions&, const SearchTask& task) {
+  return make_sobol(task.space, task.seed);
+}
+
+std::unique_ptr<Sampler> gp(const MethodOptions& options, const SearchTask& task) {
+  return make_gp(task.space, task.seed, task.goal, options.gp);
+}
+
+std::unique_ptr<Sampler> cmaes(const MethodOptions& options, const SearchTask& task) {
+  return make_cmaes(task.space, task.seed, task.goal, options.cmaes);
+}
+
+std::unique_ptr<Sampler> evolution(const MethodOptions& options, const SearchTask& task) {
+  return make_evolution(task.space, task.seed, task.goal, options.evolution);
+}
+
 std::unique_ptr<Sampler> tpe(const MethodOptions& options, const SearchTask& task) {
   return make_tpe(task.space, task.seed, task.goal, options.tpe);
+}
+
+std::unique_ptr<Sampler> of_another(const MethodOptions& options, const SearchTask& task) {
+  return method(options.sampler).sampler(options, task);
+}
+
+std::unique_ptr<Sampler> bohb(const MethodOptions& options, const SearchTask& task) {
+  std::vector<int> budgets;
+  const std::vector<std::vector<Rung>> brackets = hyperband_brackets(options.hyperband);
+  for (const Rung& rung : brackets.front()) budgets.push_back(rung.epochs);
+  return make_bohb(task.space, task.seed, task.goal, options.bohb, std::move(budgets));
+}
+
+std::unique_ptr<Sampler> dehb(const MethodOptions& options, const SearchTask& task) {
+  return make_dehb(task.space, task.seed, task.goal, options.dehb, options.hyperband,
+                   static_cast<int>(task.prior.size()));
+}
+
+std::unique_ptr<Scheduler> dehb_brackets(const MethodOptions& options, const SearchTask& task,
+                                         const std::vector<int>& run_caps) {
+  return make_dehb_scheduler(options.hyperband, task.goal, run_caps);
 }
 
 std::unique_ptr<Scheduler> hyperband(const MethodOptions& options, const SearchTask& task,
@@ -57,6 +97,29 @@ std::vector<MethodField> hyperband_fields() {
            "One in `eta` trials goes on to the next rung, with `eta` times the epochs."}};
 }
 
+std::vector<MethodField> bohb_fields() {
+  std::vector<MethodField> fields = hyperband_fields();
+  fields.push_back({"min_points", [](MethodOptions& all) -> int& { return all.bohb.min_points; }, 0, 1'000'000, nullptr,
+                    "A model is made of the largest number of epochs that so many trials, and two more, have reached; "
+                    "0: one more than there are parameters."});
+  fields.push_back({"top_percent", [](MethodOptions& all) -> int& { return all.bohb.top_percent; }, 1, 99, nullptr,
+                    "Percent of these trials that count as good."});
+  fields.push_back({"candidates", [](MethodOptions& all) -> int& { return all.bohb.candidates; }, 1, 100'000, nullptr,
+                    "How many configurations are weighed for each draw."});
+  fields.push_back({"random_percent", [](MethodOptions& all) -> int& { return all.bohb.random_percent; }, 0, 100,
+                    nullptr, "Percent of the draws that are random."});
+  return fields;
+}
+
+std::vector<MethodField> dehb_fields() {
+  std::vector<MethodField> fields = hyperband_fields();
+  fields.push_back({"mutation_percent", [](MethodOptions& all) -> int& { return all.dehb.mutation_percent; }, 0, 200,
+                    nullptr, "Percent of the difference of two parents that is added to the third."});
+  fields.push_back({"crossover_percent", [](MethodOptions& all) -> int& { return all.dehb.crossover_percent; }, 0, 100,
+                    nullptr, "Percent: how likely a parameter is the mutant's, rather than its target's."});
+  return fields;
+}
+
 std::vector<MethodField> pbt_fields() {
   return {
       {"population", [](MethodOptions& all) -> int& { return all.pbt.population; }, 1, 1'000'000, nullptr,
@@ -75,6 +138,23 @@ std::vector<MethodField> tpe_fields() {
            "Random draws until so many trials have ended."},
           {"candidates", [](MethodOptions& all) -> int& { return all.tpe.candidates; }, 1, 100'000, nullptr,
            "How many configurations are weighed for each draw."}};
+}
+
+std::vector<MethodField> gp_fields() {
+  return {{"startup_trials", [](MethodOptions& all) -> int& { return all.gp.startup_trials; }, 1, 1'000'000, nullptr,
+           "Sobol points until so many trials have ended."}};
+}
+
+std::vector<MethodField> cmaes_fields() {
+  return {{"population", [](MethodOptions& all) -> int& { return all.cmaes.population; }, 0, 1'000'000, nullptr,
+           "Trials of a generation, at least 4; 0: 4 + 3 times the logarithm of the number of parameters."}};
+}
+
+std::vector<MethodField> evolution_fields() {
+  return {{"population", [](MethodOptions& all) -> int& { return all.evolution.population; }, 1, 1'000'000, nullptr,
+           "The latest trials that ended, which may be parents; Sobol points until there are so many."},
+          {"tournament", [](MethodOptions& all) -> int& { return all.evolution.tournament; }, 1, 1'000'000, nullptr,
+           "The best of so many of them, picked at random, is the parent."}};
 }
 
 }  // namespace
@@ -99,21 +179,78 @@ const std::vector<Method>& methods() {
        .scheduler = nullptr,
        .max_epochs = nullptr,
        .plan_text = nullptr},
+      {.name = "sobol",
+       .sentence = "scrambled Sobol points, which fill the space more evenly than random draws",
+       .fields = {},
+       .has_end = false,
+       .needs_list = false,
+       .sampler = sobol,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
       {.name = "hyperband",
-       .sentence = "as random, with successive halving in Hyperband's brackets",
+       .sentence = "successive halving in Hyperband's brackets, of draws by its `sampler`",
        .fields = hyperband_fields(),
        .has_end = true,
        .needs_list = false,
-       .sampler = random,
+       .sampler = of_another,
+       .scheduler = hyperband,
+       .max_epochs = hyperband_epochs,
+       .plan_text = brackets_text,
+       .takes_sampler = true},
+      {.name = "bohb",
+       .sentence = "Hyperband's brackets, of draws by a model of the trials that came furthest",
+       .fields = bohb_fields(),
+       .has_end = true,
+       .needs_list = false,
+       .sampler = bohb,
        .scheduler = hyperband,
        .max_epochs = hyperband_epochs,
        .plan_text = brackets_text},
+      {.name = "dehb",
+       .sentence = "Hyperband's brackets, in which configurations evolve from one another by differential evolution",
+       .fields = dehb_fields(),
+       .has_end = true,
+       .needs_list = false,
+       .sampler = dehb,
+       .scheduler = dehb_brackets,
+       .max_epochs = hyperband_epochs,
+       .plan_text = brackets_text,
+       .takes_conditions = true},
       {.name = "tpe",
        .sentence = "learns from the trials so far, by the tree-structured Parzen estimator as in Optuna",
        .fields = tpe_fields(),
        .has_end = false,
        .needs_list = false,
        .sampler = tpe,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
+      {.name = "gp",
+       .sentence = "learns from the trials so far, by a Gaussian process and the expected improvement; W&B's `bayes`",
+       .fields = gp_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = gp,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
+      {.name = "cmaes",
+       .sentence =
+           "learns from the trials so far, by adapting a normal distribution to the better half of each generation",
+       .fields = cmaes_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = cmaes,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr},
+      {.name = "evolution",
+       .sentence = "learns from the trials so far: a good one of the latest with one parameter changed",
+       .fields = evolution_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = evolution,
        .scheduler = nullptr,
        .max_epochs = nullptr,
        .plan_text = nullptr},
@@ -126,9 +263,24 @@ const std::vector<Method>& methods() {
        .sampler = random,
        .scheduler = pbt,
        .max_epochs = pbt_epochs,
-       .plan_text = population_text},
+       .plan_text = population_text,
+       .copies_trials = true},
   };
   return all;
+}
+
+std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
+  const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior](
+                        const trials::Space& space, std::uint64_t seed) {
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior});
+  };
+  const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
+  std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);
+  return make_pointed(task.space, task.seed, task.constraints, task.points, make_warm(task.prior, std::move(sampler)));
+}
+
+bool lends_sampler(const Method& method) {
+  return method.scheduler == nullptr && !method.has_end && !method.takes_sampler;
 }
 
 const Method* find_method(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "search/constraints.hpp"
 #include "search/sampler.hpp"
 #include "search/scheduler.hpp"
 
@@ -17,7 +18,13 @@ namespace hfta::search {
 struct MethodOptions {
   HyperbandOptions hyperband;
   TpeOptions tpe;
+  GpOptions gp;
+  CmaesOptions cmaes;
+  EvolutionOptions evolution;
   PbtOptions pbt;
+  BohbOptions bohb;
+  DehbOptions dehb;
+  std::string sampler = "random";  ///< Of a method that takes another's sampler (Method::takes_sampler): its name.
 };
 
 /// The study that a method is made for.
@@ -26,6 +33,9 @@ struct SearchTask {
   trials::Goal goal = trials::Goal::kMinimize;
   std::uint64_t seed = 0;
   const std::set<std::string>& fixed;  ///< Parameters that a trial cannot change while it trains.
+  std::vector<Constraint> constraints = {};
+  std::vector<trials::Params> points = {};  ///< Drawn first; what a point lacks is drawn at random.
+  History prior = {};                       ///< Trials of an earlier study, which draws of a method that learns see.
 };
 
 /// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.
@@ -53,10 +63,21 @@ struct Method {
   int& (*max_epochs)(MethodOptions& options);
   /// One line about the options for `plan`; nullptr: none. Set if `scheduler` is.
   std::string (*plan_text)(const MethodOptions& options);
+  bool copies_trials = false;     ///< A trial may continue from a copy of another, with other parameters: no space with
+                                  ///< conditions or constraints, and no repetitions.
+  bool takes_conditions = false;  ///< Its sampler knows of conditions; others are made for each group of parameters.
+  bool takes_sampler = false;     ///< MethodOptions::sampler chooses its configurations.
 };
+
+/// The method's sampler, within the space's conditions and the task's constraints (make_restricted()), behind the
+/// task's points, and after its prior.
+[[nodiscard]] std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options,
+                                                    const SearchTask& task);
 
 /// In the order of the reference page.
 [[nodiscard]] const std::vector<Method>& methods();
+/// Whether a method that takes a sampler can take this one's: it has no end, and no scheduler of its own.
+[[nodiscard]] bool lends_sampler(const Method& method);
 /// nullptr: there is none of that name.
 [[nodiscard]] const Method* find_method(std::string_view name);
 /// REQUIRES that there is one of that name.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "search/history.hpp"
+#include "search/scheduler.hpp"
 #include "trials/space.hpp"
 #include "trials/trial.hpp"
 
@@ -37,17 +38,91 @@ class Sampler {
 /// every draw is kept in memory. size() is nullopt: a further pass can always follow.
 [[nodiscard]] std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed);
 
+/// Scrambled Sobol points, which fill a space more evenly than random draws (search/sampler/sobol_points.hpp), each a
+/// function of (seed, draw). Of a finite space no configuration is repeated until all were tried. size() is nullopt.
+[[nodiscard]] std::unique_ptr<Sampler> make_sobol(trials::Space space, std::uint64_t seed);
+
 struct TpeOptions {
   int startup_trials = 10;  ///< Random draws until so many trials have ended.
   int candidates = 24;
 };
 
 /// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with running trials counted as bad
-/// (constant liar), as in Optuna 5: of `candidates` draws from a density of the best tenth of the trials, at most 25,
-/// the one with the highest ratio of this density to a density of all other trials. COMPLETE trials rank before PRUNED
-/// ones; of PRUNED trials, those that trained longer rank higher; a failed trial ranks last. If there are finitely many
-/// configurations, none is drawn twice as long as another is found. This sampler learns.
+/// (constant liar), as in Optuna 5 but for weights that follow ranks, not ages: of `candidates` draws from a density of
+/// the best tenth of the trials, at most 25, the one with the highest ratio of this density to a density of all other
+/// trials. COMPLETE trials rank before PRUNED ones; of PRUNED trials, those that trained longer rank higher; a failed
+/// trial ranks last. If there are finitely many configurations, none is drawn twice as long as another is found. This
+/// sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                 const TpeOptions& options);
+
+struct GpOptions {
+  int startup_trials = 10;  ///< Sobol points until so many trials have ended.
+};
+
+/// Bayesian optimization with a Gaussian process (search/sampler/gp/): the configuration of the largest expected
+/// improvement over the trials that ended, given all that are running. A pruned trial counts with its value so far, but
+/// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values, which
+/// does not keep draws away from there well enough yet (gp_test.cpp). Of thousands of trials the model sees some
+/// hundreds (gp/observations.hpp). If there are finitely many configurations, none is drawn twice as long as another is
+/// found. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                               const GpOptions& options);
+
+struct CmaesOptions {
+  int population = 0;  ///< Trials of a generation; 0: 4 + floor(3 ln(parameters)).
+};
+
+/// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772) on the unit scale,
+/// with the margin of Hamano et al. (GECCO 2022) for steps. Categories are drawn from shares of their own, which move
+/// to those of each generation's better half. Trials that ended, in the order of their draws, are the generations, so
+/// that trials may end in any order; they rank as in TPE. If there are finitely many configurations, none is drawn
+/// twice as long as another is found. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                  const CmaesOptions& options);
+
+struct EvolutionOptions {
+  int population = 20;  ///< Trials that may be parents, the latest that ended.
+  int tournament = 5;   ///< Of these, chance picks so many for each draw.
+};
+
+/// Regularised evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019): of
+/// some trials of the population, the best one is the parent, and one parameter of it is changed: a category is drawn
+/// anew, a number is moved, or now and then drawn anew. Until a population has ended, Sobol points. Trials rank as in
+/// TPE. If there are finitely many configurations, none is drawn twice as long as another is found. This sampler
+/// learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                      const EvolutionOptions& options);
+
+struct BohbOptions {
+  int min_points = 0;       ///< Trials of a budget before a model is made of it, less 2; 0: parameters + 1.
+  int top_percent = 15;     ///< Of these trials count as good.
+  int candidates = 64;      ///< Weighed for each draw.
+  int random_percent = 33;  ///< Of the draws are random.
+};
+
+/// BOHB's sampler (Falkner et al., "BOHB", ICML 2018, section 3.2 and Algorithm 2), for Hyperband's brackets: a density
+/// of the good and one of the bad trials, after the largest of `budgets` (epochs) that at least min_points + 2 trials
+/// have reached. The good ones are the best top_percent of these, but at least min_points; the bad ones all others, but
+/// at least min_points. Of `candidates` draws from the first density the one with the highest ratio of both. The
+/// densities' kernels are TPE's, not the paper's. A trial that has failed is among the bad ones. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_bohb(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                 const BohbOptions& options, std::vector<int> budgets);
+
+struct DehbOptions {
+  int mutation_percent = 50;   ///< F of differential evolution, times 100.
+  int crossover_percent = 50;  ///< Cr, times 100.
+};
+
+/// DEHB's sampler (Awad, Mallik and Hutter, IJCAI 2021, section 4), for the draws of DehbLayout. The first bracket is
+/// random. Every later draw is an offspring: of a target, whose turn it is in the subpopulation of its number of
+/// epochs, and of a mutant of three parents (rand/1), by binomial crossover. In a bracket's first rung the parents are
+/// of that subpopulation, above of the best of the rung below. Once its value is known it takes its target's place,
+/// unless it is worse. A draw whose value is not known yet has no part. Conditions are the sampler's own: a parameter
+/// that does not apply is in the middle of its range. `prior`: how many trials of an earlier study histories begin
+/// with. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_dehb(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                                 const DehbOptions& options, const HyperbandOptions& brackets,
+                                                 int prior = 0);
 
 }  // namespace hfta::search

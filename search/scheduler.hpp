@@ -107,6 +107,12 @@ struct PbtOptions {
 [[nodiscard]] std::unique_ptr<Scheduler> make_hyperband(const HyperbandOptions& options, trials::Goal goal,
                                                         std::vector<int> run_caps);
 
+/// DEHB's budgets (search/dehb_layout.hpp): the first pass is Hyperband's; every later trial ends after the epochs of
+/// its rung, PRUNED unless these are max_epochs, and waits for nobody. `run_caps` as for make_hyperband(); empty: one
+/// pass.
+[[nodiscard]] std::unique_ptr<Scheduler> make_dehb_scheduler(const HyperbandOptions& options, trials::Goal goal,
+                                                             const std::vector<int>& run_caps);
+
 /// Population based training (Jaderberg et al., arXiv 1711.09846), by truncation. Every `interval` epochs a population
 /// waits until all of its trials have reached that epoch. n of them have not failed; the worst floor(n * truncation /
 /// 100) of these, ties to the lower trial, each continue from a copy of one of as many best trials, chosen at random,

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
 #include <cmath>
+#include <limits>
+#include <numbers>
 #include <numeric>
 #include <string>
 #include <variant>
@@ -126,9 +129,9 @@ void validate_q(const Distribution& d) {
   require(reach + d.q < kExact, "q", d.q, "integers below 2^53");
 }
 
-ParamValue sample_categorical(const Distribution& d, CountedRandom& random) {
-  if (d.probabilities.empty()) return d.values[random.below(d.values.size())];
-  const double u = random.uniform() * std::accumulate(d.probabilities.begin(), d.probabilities.end(), 0.0);
+// u: from 0 to 1.
+ParamValue weighted(const Distribution& d, double u) {
+  u *= std::accumulate(d.probabilities.begin(), d.probabilities.end(), 0.0);
   double below = 0;
   std::size_t chosen = 0;
   for (std::size_t i = 0; i < d.values.size(); ++i) {
@@ -138,6 +141,10 @@ ParamValue sample_categorical(const Distribution& d, CountedRandom& random) {
     if (u < below) break;
   }
   return d.values[chosen];
+}
+
+std::int64_t of_equal_shares(double u, std::int64_t count) {
+  return std::min(static_cast<std::int64_t>(u * static_cast<double>(count)), count - 1);
 }
 
 }  // namespace
@@ -161,7 +168,8 @@ ParamValue sample(const Distribution& d, CountedRandom& random) {
     case DistributionKind::kConstant:
       return d.values.front();
     case DistributionKind::kCategorical:
-      return sample_categorical(d, random);
+      if (d.probabilities.empty()) return d.values[random.below(d.values.size())];
+      return weighted(d, random.uniform());
     case DistributionKind::kIntUniform: {
       const auto low = static_cast<std::int64_t>(d.min), high = static_cast<std::int64_t>(d.max);
       return low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1));
@@ -172,6 +180,28 @@ ParamValue sample(const Distribution& d, CountedRandom& random) {
   const auto interval = interval_of(d);
   const double x = interval ? interval->at(random.uniform()) : normal_value(d, random.normal());
   return on_grid(d, interval, x);
+}
+
+ParamValue quantile(const Distribution& d, double u) {
+  u = std::clamp(u, 0.0, 1.0);
+  switch (d.kind) {
+    case DistributionKind::kConstant:
+      return d.values.front();
+    case DistributionKind::kCategorical:
+      if (!d.probabilities.empty()) return weighted(d, u);
+      return d.values[static_cast<std::size_t>(of_equal_shares(u, static_cast<std::int64_t>(d.values.size())))];
+    case DistributionKind::kIntUniform: {
+      const auto low = static_cast<std::int64_t>(d.min);
+      return low + of_equal_shares(u, static_cast<std::int64_t>(d.max) - low + 1);
+    }
+    default:
+      break;
+  }
+  const auto interval = interval_of(d);
+  if (interval) return on_grid(d, interval, interval->at(u));
+  const double least = std::numeric_limits<double>::epsilon() / 4;
+  const double z = std::numbers::sqrt2 * boost::math::erf_inv(2 * std::clamp(u, least, 1 - 2 * least) - 1);
+  return on_grid(d, interval, normal_value(d, std::clamp(z, -kNormalReach, kNormalReach)));
 }
 
 std::optional<std::vector<ParamValue>> enumerate(const Distribution& d) {

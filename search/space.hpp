@@ -17,6 +17,10 @@ void validate(const trials::Distribution& distribution);
 /// with `integer`, give integers. The distribution must be valid, here and below.
 [[nodiscard]] trials::ParamValue sample(const trials::Distribution& distribution, CountedRandom& random);
 
+/// The value that has a share `u` (0 to 1) of the probability below it, in the order of enumerate(): a uniform `u`
+/// gives what `sample` gives.
+[[nodiscard]] trials::ParamValue quantile(const trials::Distribution& distribution, double u);
+
 /// Every value that `sample` can give, in order, if they are finitely many (constant, categorical, int_uniform,
 /// q_uniform, q_log_uniform*, any range of one point): what grid search walks, categorical values of probability 0
 /// included. nullopt otherwise, and above 1'000'000 values.

@@ -52,7 +52,8 @@ double UnitScale::fraction(double value) const {
   double at = 0;
   if (const auto interval = interval_of(d)) {
     const double x = std::clamp(value, interval->low, interval->high);
-    at = ((interval->log ? std::log(x) : x) - interval->a) / (interval->b - interval->a);
+    // Of halves, whose differences cannot overflow.
+    at = ((interval->log ? std::log(x) : x) / 2 - interval->a / 2) / (interval->b / 2 - interval->a / 2);
   } else {
     const double exponent = is_log_normal(d.kind) ? (value > 0 ? std::log(value) : -HUGE_VAL) : value;
     at = ((exponent - d.mu) / d.sigma / kDeviations + 1) / 2;

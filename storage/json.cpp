@@ -193,6 +193,21 @@ trials::Space space_from_json(std::string_view text) {
 
 std::string ints_to_json(const std::vector<int>& numbers) { return json(numbers).dump(); }
 
+std::string progress_to_json(const Progress& progress) {
+  return dump({{"seconds", param_to_json(ParamValue(progress.seconds))}, {"ended_by", progress.ended_by}});
+}
+
+Progress progress_from_json(std::string_view text) {
+  return reading(text, "progress of the study", [](const json& object) {
+    Progress progress{number_from(object.at("seconds")), object.at("ended_by").get<std::string>()};
+    if (!(progress.seconds >= 0)) {
+      throw Error(ErrorKind::kStorage,
+                  fmt::format("progress of the study: found {} seconds, wanted at least 0", progress.seconds));
+    }
+    return progress;
+  });
+}
+
 std::vector<int> ints_from_json(std::string_view text) {
   return reading(text, "run_caps of the study", [](const json& list) {
     std::vector<int> numbers;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/records.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::storage {
@@ -25,5 +26,10 @@ namespace hfta::storage {
 
 [[nodiscard]] std::string ints_to_json(const std::vector<int>& numbers);
 [[nodiscard]] std::vector<int> ints_from_json(std::string_view text);
+
+/// {"seconds": 3.5, "ended_by": "its target"}
+[[nodiscard]] std::string progress_to_json(const Progress& progress);
+/// Throws Error{kStorage} for another form, and for seconds below 0.
+[[nodiscard]] Progress progress_from_json(std::string_view text);
 
 }  // namespace hfta::storage

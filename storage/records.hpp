@@ -13,6 +13,12 @@
 
 namespace hfta::storage {
 
+/// How far a study's runs have come.
+struct Progress {
+  double seconds = 0;    ///< That its runs took, all together, as far as they wrote it.
+  std::string ended_by;  ///< What ended it before all of its trials were done: "its budget of 100 trial-epochs".
+};
+
 /// A study as a whole.
 struct StudyRecord {
   std::string name;
@@ -22,6 +28,7 @@ struct StudyRecord {
   std::string config;       ///< Snapshot of the config's text, as it was read.
   std::string config_json;  ///< The same, normalised; an edited config is compared with it.
   std::vector<int> run_caps;
+  Progress progress = {};  ///< Written by Store::commit() alone.
 };
 
 /// A line of `hfta-tune studies`.
@@ -95,6 +102,7 @@ struct Changes {
   std::vector<OccupancyRecord> occupancy;
   std::vector<RoundRecord> rounds;
   std::map<int, std::map<std::string, double>> test_metrics;  ///< By trial number.
+  std::optional<Progress> progress;                           ///< Replaces the study's.
   [[nodiscard]] bool empty() const;
 };
 

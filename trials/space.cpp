@@ -1,6 +1,7 @@
 #include "trials/space.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace hfta::trials {
 
@@ -31,6 +32,81 @@ std::optional<DistributionKind> distribution_from(const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) return std::nullopt;
   return static_cast<DistributionKind>(found - names.begin());
+}
+
+const ParamValue* find_value(const Params& params, const std::string& name) {
+  const auto found = std::find_if(params.begin(), params.end(), [&](const auto& one) { return one.first == name; });
+  return found == params.end() ? nullptr : &found->second;
+}
+
+bool is_conditional(const Space& space) {
+  return std::any_of(space.begin(), space.end(), [](const Parameter& p) { return !p.when.empty(); });
+}
+
+namespace {
+
+bool holds(const Condition& condition, const Space& space, const std::vector<bool>& active, const Params& all) {
+  const ParamValue* value = find_value(all, condition.parameter);
+  if (value == nullptr) return false;
+  if (std::find(condition.values.begin(), condition.values.end(), *value) == condition.values.end()) return false;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    if (space[i].name == condition.parameter) return active[i];
+  }
+  return false;
+}
+
+// From those without conditions on, round after round, until no other is found to apply.
+std::vector<bool> active_ones(const Space& space, const Params& all) {
+  std::vector<bool> active(space.size(), false);
+  for (bool any = true; std::exchange(any, false);) {
+    for (std::size_t i = 0; i < space.size(); ++i) {
+      const std::vector<Condition>& when = space[i].when;
+      if (active[i] || !std::all_of(when.begin(), when.end(),
+                                    [&](const Condition& one) { return holds(one, space, active, all); })) {
+        continue;
+      }
+      any = active[i] = true;
+    }
+  }
+  return active;
+}
+
+}  // namespace
+
+Params applying(const Space& space, const Params& all) {
+  const std::vector<bool> active = active_ones(space, all);
+  Params params;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    const ParamValue* value = find_value(all, space[i].name);
+    if (active[i] && value != nullptr) params.emplace_back(space[i].name, *value);
+  }
+  return params;
+}
+
+void make_apply(const Space& space, const std::string& name, Params& all) {
+  std::vector<std::string> names = {name};
+  for (std::size_t at = 0; at < names.size(); ++at) {
+    const auto parameter =
+        std::find_if(space.begin(), space.end(), [&](const Parameter& one) { return one.name == names[at]; });
+    for (const Condition& condition : parameter->when) {
+      if (std::find(names.begin(), names.end(), condition.parameter) != names.end()) continue;
+      names.push_back(condition.parameter);
+      for (auto& [other, value] : all) {
+        if (other == condition.parameter) value = condition.values.front();
+      }
+    }
+  }
+}
+
+bool is_whole(const Space& space, const Params& params) {
+  const std::vector<bool> active = active_ones(space, params);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    if (!active[i]) continue;
+    if (next == params.size() || params[next].first != space[i].name) return false;
+    ++next;
+  }
+  return next == params.size();
 }
 
 }  // namespace hfta::trials

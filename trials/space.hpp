@@ -48,11 +48,32 @@ struct Distribution {
   bool integer = false;  ///< q_* with whole min and q: values are given as integers.
 };
 
+/// Holds where another parameter applies and has one of these values.
+struct Condition {
+  std::string parameter;
+  std::vector<ParamValue> values;
+  bool operator==(const Condition&) const = default;
+};
+
 struct Parameter {
   std::string name;
   Distribution distribution;
+  std::vector<Condition> when =
+      {};  ///< It applies where all of them hold; a trial lacks a parameter that does not apply.
 };
 
+/// Conditions name parameters of the space, and none of them depends on itself, directly or by others.
 using Space = std::vector<Parameter>;
+
+/// Those of a configuration that apply, in the order of the space. `all` may have more, and lack what does not apply.
+[[nodiscard]] Params applying(const Space& space, const Params& all);
+/// Whether a configuration has exactly the parameters that apply to it, in the order of the space.
+[[nodiscard]] bool is_whole(const Space& space, const Params& params);
+/// Gives other parameters values with which this one applies. `all`: of every parameter of the space.
+void make_apply(const Space& space, const std::string& name, Params& all);
+/// Whether any parameter has conditions.
+[[nodiscard]] bool is_conditional(const Space& space);
+/// The value of a parameter; nullptr: there is none.
+[[nodiscard]] const ParamValue* find_value(const Params& params, const std::string& name);
 
 }  // namespace hfta::trials

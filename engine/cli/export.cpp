@@ -18,15 +18,42 @@ namespace po = boost::program_options;
 
 Usage export_usage() {
   Usage usage;
-  usage.synopsis = "hfta-tune export [STUDY] --storage URL --output FILE [--trial N]";
+  usage.synopsis = "hfta-tune export [STUDY] --storage URL --output FILE [--trial N] [--format F]";
   usage.about =
       "A trial's weights as safetensors, under the model's own names: what load_state_dict takes. They are those that\n"
-      "the trial's value was measured on, and are kept of the best trials (config: keep).\n";
+      "the trial's value was measured on, and are kept of the best trials (config: keep). Adapters of the config are\n"
+      "merged into them; --format peft writes the adapters alone, a folder that PeftModel.from_pretrained takes.\n";
   add_storage_option(usage.options);
   usage.options.add_options()("trial", po::value<int>()->value_name("N"), "the best COMPLETE trial unless told")(
-      "output", po::value<std::string>()->value_name("FILE"), "where to; written atomically");
+      "output", po::value<std::string>()->value_name("FILE"), "where to; written atomically")(
+      "format", po::value<std::string>()->value_name("F")->default_value("weights"),
+      "weights; merged (of a model that PEFT wrapped: that of the model without); peft (--output is a folder)");
   usage.positional = {"STUDY"};
   return usage;
+}
+
+ExportFormat format_of(const Arguments& arguments) {
+  const std::string word = arguments.required("format");
+  if (const std::optional<ExportFormat> format = export_format(word)) return *format;
+  throw Error(ErrorKind::kConfig, fmt::format("--format: found '{}', wanted weights, merged or peft", printable(word)));
+}
+
+// A folder for several files; else a file.
+void check_output(const fs::path& output, bool folder) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(output, ignored);
+  if (!output.empty() && (folder ? is_folder || !fs::exists(output, ignored) : !is_folder)) return;
+  const std::string found =
+      output.empty() ? "nothing" : (is_folder ? "the folder " : "the file ") + printable(output.string());
+  throw Error(ErrorKind::kConfig, fmt::format("--output: found {}, wanted a {}", found, folder ? "folder" : "file"));
+}
+
+void write(const fs::path& output, const std::vector<ExportedFile>& files) {
+  for (const ExportedFile& file : files) {
+    if (!file.name.empty()) fs::create_directories(output);
+    print_to(file.name.empty() ? output : output / file.name,
+             {reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()});
+  }
 }
 
 }  // namespace
@@ -36,12 +63,8 @@ int export_command(const Words& words) {
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
   const fs::path output = arguments.required("output");
-  std::error_code ignored;
-  if (output.empty() || fs::is_directory(output, ignored)) {
-    throw Error(ErrorKind::kConfig,
-                fmt::format("--output: found {}, wanted a file",
-                            output.empty() ? "nothing" : "the folder " + printable(output.string())));
-  }
+  const ExportFormat format = format_of(arguments);
+  check_output(output, format == ExportFormat::kPeft);
   const std::unique_ptr<storage::Store> store = open_store(arguments);
   const std::string study = study_or_only(arguments, *store);
   const StudyConfig config = stored_config(*store, study, arguments.required("storage"), {}).config;
@@ -49,9 +72,8 @@ int export_command(const Words& words) {
   const storage::StatesPlace place = store->states(study);
   SystemFiles files(faults, place.root);
   storage::StudyStates states(files, place.folder);
-  const std::vector<std::byte> bytes =
-      export_weights(config, *store, states.of(storage::StateKind::kFinished), arguments.get<int>("trial"));
-  print_to(output, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  write(output,
+        export_trial(config, *store, states.of(storage::StateKind::kFinished), arguments.get<int>("trial"), format));
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
@@ -31,6 +32,15 @@ Usage plan_usage() {
   return usage;
 }
 
+void count_in(const StudyConfig& config, trials::Params params, Plan& plan) {
+  const std::string name = config.partition(params);
+  ++plan.drawn;
+  auto found =
+      std::find_if(plan.partitions.begin(), plan.partitions.end(), [&](const auto& p) { return p.name == name; });
+  if (found == plan.partitions.end()) found = plan.partitions.insert(found, {name, 0, std::move(params), {}});
+  ++found->trials;
+}
+
 Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   const Strategy strategy = make_strategy(config, next_caps({}, config));
   Plan plan;
@@ -38,14 +48,10 @@ Plan make_plan(const StudyConfig& config, const Fleet& fleet) {
   plan.max_epochs = strategy.scheduler->max_epochs();
   plan.devices = fleet.devices;
   if (plan.trials) plan.epochs = strategy.scheduler->planned_epochs(0, *plan.trials);
-  for (trials::Params& params :
-       strategy.sampler->ask(0, std::min(plan.trials.value_or(kWithoutLimit), kMostDrawn), {})) {
-    const std::string name = config.partition(params);
-    ++plan.drawn;
-    auto found =
-        std::find_if(plan.partitions.begin(), plan.partitions.end(), [&](const auto& p) { return p.name == name; });
-    if (found == plan.partitions.end()) found = plan.partitions.insert(found, {name, 0, std::move(params), {}});
-    ++found->trials;
+  const int most = std::min(plan.trials.value_or(kWithoutLimit), kMostDrawn);
+  const int count = config.repetitions.count();
+  for (const trials::Params& drawn : strategy.sampler->ask(0, std::max(1, most / count), {})) {
+    for (int i = 0; i < count; ++i) count_in(config, config.repetitions.params_of(drawn, i), plan);
   }
   std::sort(plan.partitions.begin(), plan.partitions.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

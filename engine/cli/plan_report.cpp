@@ -38,13 +38,39 @@ std::string bytes_text(double bytes) {
   return bytes < 1e9 ? fmt::format("{:.1f}", bytes / (1 << 20)) : fmt::format("{:.0f}", bytes / (1 << 20));
 }
 
+// "optimizer = sgd, rmsprop; hidden = 64"
+std::string conditions_text(const trials::Parameter& parameter) {
+  std::vector<std::string> texts;
+  for (const trials::Condition& condition : parameter.when) {
+    std::vector<std::string> values;
+    for (const trials::ParamValue& value : condition.values) values.push_back(printable(trials::to_text(value)));
+    texts.push_back(fmt::format("{} = {}", printable(condition.parameter), join(values)));
+  }
+  return join(texts, "; ");
+}
+
 std::string space_table(const StudyConfig& config) {
+  const bool conditional = trials::is_conditional(config.space);
   std::vector<std::vector<std::string>> rows;
   for (const trials::Parameter& p : config.space) {
     rows.push_back({printable(p.name), trials::name_of(p.distribution.kind), values_text(p.distribution),
                     config.shape_changing.contains(p.name) ? "shapes: splits trials into arrays" : "slots: fused"});
+    if (conditional) rows.back().push_back(conditions_text(p));
   }
-  return in_columns({"parameter", "distribution", "values", "changes"}, rows);
+  std::vector<std::string> header = {"parameter", "distribution", "values", "changes"};
+  if (conditional) header.emplace_back("when");
+  std::string text = in_columns(header, rows);
+  for (const search::Constraint& constraint : config.constraints) {
+    text += fmt::format("constraint: {}\n", printable(constraint.text()));
+  }
+  return text;
+}
+
+std::string budget_text(const Budget& budget) {
+  std::vector<std::string> limits;
+  if (budget.seconds) limits.push_back(fmt::format("{:.6g} hours", *budget.seconds / 3600));
+  if (budget.epochs) limits.push_back(fmt::format("{} trial-epochs", *budget.epochs));
+  return limits.empty() ? "" : fmt::format("budget: {}\n", join(limits));
 }
 
 // One number, or one of each device where they differ.
@@ -63,6 +89,37 @@ std::string partition_table(const Plan& plan) {
                     bytes_text(static_cast<double>(p.plan.bytes(p.plan.width).value_or(0)))});
   }
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
+}
+
+// "every trial, frozen layers: run once for each of 5000 samples; 3072 bytes of each are kept, ..."
+std::string features_text(const FeaturePlan& features) {
+  std::string out;
+  if (features.shared) {
+    const std::int64_t all = features.samples * features.bytes_per_sample;
+    out = fmt::format("run for all trials alike; results {} bytes per sample, {} MiB for {} samples, ",
+                      features.bytes_per_sample, bytes_text(static_cast<double>(all)), features.samples);
+    out += features.kept_bytes < all
+               ? fmt::format("of which {:.1f} MiB are kept (array.cache): the others are computed in every epoch\n",
+                             static_cast<double>(features.kept_bytes) / (1 << 20))
+               : fmt::format("kept (array.cache: at most {} MiB): each sample is computed once\n",
+                             bytes_text(static_cast<double>(features.budget)));
+  }
+  if (!features.prevented.empty()) out += printable(features.prevented) + "\n";
+  return out;
+}
+
+// Partitions mostly agree: each text once, with the partitions named where they differ.
+std::string frozen_text(const Plan& plan) {
+  std::map<std::string, std::vector<std::string>> by_text;
+  for (const Partition& p : plan.partitions) {
+    if (p.plan.features) by_text[features_text(*p.plan.features)].push_back(printable(p.name));
+  }
+  std::string out;
+  for (const auto& [text, names] : by_text) {
+    const bool all = names.size() == plan.partitions.size();
+    out += fmt::format("\nfrozen layers{}: {}", all ? "" : " of " + join(names, "; "), text);
+  }
+  return out;
 }
 
 std::string groups_table(const Plan& plan) {
@@ -118,23 +175,42 @@ std::string lowering_table(const Plan& plan) {
 }
 
 // "asha (min_epochs 1, eta 3)"
-std::string stopping_text(const StudyConfig& config) {
-  const std::vector<std::string_view>& reads = search::stopping_rule(config.early_stopping).reads;
+std::string stopping_text(const search::Stopping& stopping) {
+  const std::vector<std::string_view>& reads = search::stopping_rule(stopping.rule).reads;
   std::vector<std::string> words;
   for (const search::StoppingField& field : search::stopping_fields()) {
-    if (std::count(reads.begin(), reads.end(), field.name) == 0) continue;
-    words.push_back(fmt::format("{} {}", field.name, config.stopping_options.*field.field));
+    const std::string value = text_of(field, stopping.options);
+    if (std::count(reads.begin(), reads.end(), field.name) == 0 || value.empty()) continue;
+    words.push_back(fmt::format("{} {}", field.name, value));
   }
-  return fmt::format("{} ({})", config.early_stopping, join(words));
+  return fmt::format("{} ({})", stopping.rule, join(words));
 }
 
 std::string rungs_text(const StudyConfig& config) {
-  if (config.early_stopping != "none") {
-    return fmt::format("early stopping: {}; {}\n", stopping_text(config),
-                       search::stopping_rule(config.early_stopping).sentence);
-  }
   const search::Method& method = search::method(config.method);
-  return method.plan_text == nullptr ? "" : method.plan_text(config.method_options) + "\n";
+  std::string text = method.plan_text == nullptr ? "" : method.plan_text(config.method_options) + "\n";
+  for (const search::Stopping& stopping : config.early_stopping) {
+    text +=
+        fmt::format("early stopping: {}; {}\n", stopping_text(stopping), search::stopping_rule(stopping.rule).sentence);
+  }
+  return text;
+}
+
+// The rules' names: one word as a word, as it always was.
+ordered_json stopping_json(const StudyConfig& config) {
+  if (config.early_stopping.empty()) return "none";
+  if (config.early_stopping.size() == 1) return config.early_stopping.front().rule;
+  ordered_json names = ordered_json::array();
+  for (const search::Stopping& stopping : config.early_stopping) names.push_back(stopping.rule);
+  return names;
+}
+
+std::string repetitions_text(const StudyConfig& config, const Plan& plan) {
+  if (!config.repetitions.any()) return "";
+  const std::string all = plan.trials ? fmt::format("{}, ", *plan.trials / config.repetitions.count()) : "";
+  return fmt::format("configurations: {}each with {} trials (repeat {}, folds {}), ranked by {}\n", all,
+                     config.repetitions.count(), config.repetitions.seeds, config.repetitions.folds,
+                     trials::name_of(config.repetitions.rank));
 }
 
 // Model files that the partitions train and evaluate, each once.
@@ -190,6 +266,10 @@ ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& 
     json["sigma"] = d.sigma;
   }
   json["fusible"] = !config.shape_changing.contains(p.name);
+  for (const trials::Condition& condition : p.when) {
+    for (const trials::ParamValue& value : condition.values)
+      json["when"][condition.parameter].push_back(to_json(value));
+  }
   return json;
 }
 
@@ -213,6 +293,15 @@ ordered_json partition_json(const Partition& p) {
   for (const GroupPlan& group : p.plan.groups) {
     groups.push_back({{"params", group.params}, {"parameters", group.parameters}});
   }
+  ordered_json features = nullptr;
+  if (p.plan.features) {
+    features = {{"shared", p.plan.features->shared},
+                {"samples", p.plan.features->samples},
+                {"bytes_per_sample", p.plan.features->bytes_per_sample},
+                {"budget", p.plan.features->budget},
+                {"kept_bytes", p.plan.features->kept_bytes},
+                {"prevented", p.plan.features->prevented}};
+  }
   return {{"partition", p.name},
           {"trials", p.trials},
           {"width", p.plan.width},
@@ -220,6 +309,7 @@ ordered_json partition_json(const Partition& p) {
           {"parameters", p.plan.parameters},
           {"frozen", p.plan.frozen},
           {"groups", std::move(groups)},
+          {"features", std::move(features)},
           {"model", p.plan.model ? ordered_json(p.plan.model->file) : ordered_json(nullptr)},
           {"bytes_per_slot",
            bytes ? ordered_json(p.plan.memory->slot + p.plan.memory->activations) : ordered_json(nullptr)},
@@ -243,23 +333,27 @@ ordered_json model_json(const ModelFacts& model) {
 std::string plan_table(const StudyConfig& config, const Plan& plan) {
   std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), config.method, name_of(config.goal),
                                 printable(config.metric));
-  out += plan.trials ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
-                                   plan.epochs.value_or(0), plan.max_epochs)
-                     : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
-  out += rungs_text(config) + models_text(plan) + fmt::format("devices: {}\n\n", join(plan.devices));
+  out += plan.trials && *plan.trials != kEndless
+             ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
+                           plan.epochs.value_or(0), plan.max_epochs)
+             : fmt::format("trials: no limit (run_cap), {} epochs each\n", plan.max_epochs);
+  out += budget_text(config.budget) + repetitions_text(config, plan) + rungs_text(config) + models_text(plan) +
+         fmt::format("devices: {}\n\n", join(plan.devices));
   out += space_table(config) + "\n" + partition_table(plan);
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
     out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
   }
-  return out + groups_table(plan) + lowering_table(plan) + ways_table(plan);
+  return out + groups_table(plan) + frozen_text(plan) + lowering_table(plan) + ways_table(plan);
 }
 
 std::string plan_json(const StudyConfig& config, const Plan& plan) {
   ordered_json json = {{"study", config.study},
                        {"method", config.method},
-                       {"early_stopping", config.early_stopping},
+                       {"early_stopping", stopping_json(config)},
                        {"metric", config.metric},
                        {"direction", name_of(config.goal)},
+                       {"repeat", config.repetitions.seeds},
+                       {"folds", config.repetitions.folds},
                        {"trials", plan.trials ? ordered_json(*plan.trials) : ordered_json(nullptr)},
                        {"trial_epochs", plan.epochs ? ordered_json(*plan.epochs) : ordered_json(nullptr)},
                        {"max_epochs", plan.max_epochs},

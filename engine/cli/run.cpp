@@ -22,6 +22,7 @@
 #include "engine/cli/places.hpp"
 #include "engine/cli/progress_view.hpp"
 #include "engine/cli/signals.hpp"
+#include "engine/cli/warm_start.hpp"
 #include "engine/driver/driver.hpp"
 #include "engine/driver/lease.hpp"
 #include "engine/driver/leftovers.hpp"
@@ -77,7 +78,8 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
 }
 
 RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
-  return {finished, best_complete(store.trials(config.study), config.goal)};
+  const std::vector<trials::Trial> trials = store.trials(config.study);
+  return {finished, best_complete(best_trial(config, store, trials))};
 }
 
 int finish(Store& store, const StudyConfig& config, bool any_complete, Speech speech) {
@@ -91,6 +93,9 @@ int finish(Store& store, const StudyConfig& config, bool any_complete, Speech sp
                                      [](const auto& t) { return t.state == trials::State::kWaiting; });
   if (waiting > 0) tell(fmt::format("{} enqueued, for which run_cap has no room; --trials raises it", waiting));
   if (any_complete) return 0;
+  // Of a study that its budget ended before a trial was COMPLETE, the report has the best so far.
+  const auto has_value = [&](const trials::Trial& t) { return latest_value(t, input.metric).has_value(); };
+  if (!input.ended_by.empty() && std::any_of(input.trials.begin(), input.trials.end(), has_value)) return 0;
   const auto failed =
       std::find_if(input.trials.begin(), input.trials.end(), [](const auto& t) { return !t.reason.empty(); });
   tell(fmt::format("study '{}' has ended and no trial is COMPLETE{}", config.study,
@@ -177,7 +182,7 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   if (stored) {
     store->update(continued(*stored, config, origin, models));
   } else {
-    store->create(new_record(config, origin, models));
+    store->create(new_record(config, origin, models, read_prior(config)));
   }
   tell_notes(models);
   tell_start(config, fleet, !stored);

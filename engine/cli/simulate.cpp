@@ -20,6 +20,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/cli/signals.hpp"
+#include "engine/cli/warm_start.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
 #include "engine/simulate/simulation.hpp"
@@ -138,7 +139,8 @@ int simulate_command(const Words& words) {
   const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
   const std::unique_ptr<Curves> curves = recorded ? read_curves(*recorded, config) : make_invented_curves(config);
-  const SimulationOptions options = devices_from(arguments.get<std::string>("devices").value_or("1"));
+  SimulationOptions options = devices_from(arguments.get<std::string>("devices").value_or("1"));
+  options.prior = read_prior(config);
   const Faults faults;
   MemoryFiles files(faults);
   SimulatedStore store(kept);
@@ -150,7 +152,7 @@ int simulate_command(const Words& words) {
   print(fmt::format("simulated: {} on {} device{}; computed in {}\n", duration_text(outcome.seconds), options.devices,
                     options.devices == 1 ? "" : "s", duration_text(clock.seconds() - start)));
   store.keep();
-  return outcome.any_complete ? 0 : 1;
+  return outcome.any_complete || !outcome.ended_by.empty() ? 0 : 1;
 }
 
 }  // namespace hfta::engine

@@ -59,7 +59,10 @@ std::string context_of(const StudyConfig& config, const Params& params, const st
   return parts.empty() ? "" : " (with " + join(parts) + ")";
 }
 
-void try_out(const StudyConfig& config, const Params& params, const std::string& tried = "") {
+// `all` may have parameters that do not apply.
+void try_out(const StudyConfig& config, const Params& all, const std::string& tried = "") {
+  const Params params = trials::applying(config.space, all);
+  if (search::broken(config.constraints, params) != nullptr) return;
   const TaskSpec task = config.task(params);
   const auto known = known_data(task.data);
   if (!known || task.model_file) return;
@@ -112,6 +115,13 @@ void try_shapes(const StudyConfig& config, const Params& base, const std::vector
   }
 }
 
+bool is_condition(const trials::Space& space, const std::string& name) {
+  return std::any_of(space.begin(), space.end(), [&](const trials::Parameter& parameter) {
+    return std::any_of(parameter.when.begin(), parameter.when.end(),
+                       [&](const trials::Condition& condition) { return condition.parameter == name; });
+  });
+}
+
 }  // namespace
 
 Params base_params(const trials::Space& space) {
@@ -126,7 +136,8 @@ void check_space(const StudyConfig& config, const std::set<std::string>& used) {
   const Params base = base_params(config.space);
   std::vector<Axis> shapes;
   for (std::size_t i = 0; i < config.space.size(); ++i) {
-    if (!config.shape_changing.contains(config.space[i].name)) continue;
+    if (!config.shape_changing.contains(config.space[i].name) && !is_condition(config.space, config.space[i].name))
+      continue;
     shapes.push_back({i, values_to_try(config.space[i].distribution)});
   }
   try_shapes(config, base, shapes);
@@ -135,6 +146,7 @@ void check_space(const StudyConfig& config, const std::set<std::string>& used) {
     if (config.shape_changing.contains(name) || !used.contains(name)) continue;
     for (const ParamValue& value : search::extremes(config.space[i].distribution)) {
       Params params = base;
+      trials::make_apply(config.space, config.space[i].name, params);
       params[i].second = value;
       try_out(config, params, name);
     }

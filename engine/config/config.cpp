@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "engine/config/auto_adapters.hpp"
 #include "engine/config/check.hpp"
 #include "engine/config/override.hpp"
 #include "engine/config/references.hpp"
+#include "engine/config/repetition.hpp"
 #include "engine/config/study.hpp"
 #include "engine/config/task.hpp"
 #include "engine/config/yaml.hpp"
@@ -22,17 +25,24 @@ using namespace configuration;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
+void expand_short(Node& node, std::string_view inner, int line) {
+  if (node.kind != Node::Kind::kScalar || node.is_null()) return;
+  Node map;
+  map.kind = Node::Kind::kMap;
+  map.line = node.line;
+  map.origin = node.origin;
+  map.entries.push_back({std::string(inner), line, std::move(node)});
+  node = std::move(map);
+}
+
 // `loss: mse` is short for `loss: {name: mse}`. `path`: where the map stands, "" or "train.".
 void expand_words(Node& in, const std::string& path) {
   for (Entry& entry : in.entries) {
-    if (!is_named_section(path + entry.key) || entry.value.kind != Node::Kind::kScalar || entry.value.is_null())
-      continue;
-    Node map;
-    map.kind = Node::Kind::kMap;
-    map.line = entry.value.line;
-    map.origin = entry.value.origin;
-    map.entries.push_back({"name", entry.line, std::move(entry.value)});
-    entry.value = std::move(map);
+    const std::string_view inner = short_for(path + entry.key);
+    if (inner.empty()) continue;
+    expand_short(entry.value, inner, entry.line);
+    if (path + entry.key != "early_stopping") continue;
+    for (Node& item : entry.value.items) expand_short(item, inner, item.line);
   }
 }
 
@@ -49,6 +59,8 @@ Node read_tree(const std::string& text, const std::string& file, const std::vect
   Node* train = root.find("train");
   if (train == nullptr) return root;
   expand_words(*train, "train.");
+  expand_auto_lora(root);
+  train = root.find("train");
   if (Node* phases = train->find("phases")) {
     for (Node& phase : phases->items) expand_words(phase, "train.phases.*.");
   }
@@ -88,14 +100,35 @@ void check_goal(const Node& root, const std::string& file, const TaskSpec& task,
                                         *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
 }
 
+// A study that was begun before there was a key still is what it was.
+void drop_default_stopping(json& record) {
+  json& stopping = record.at("early_stopping");
+  const auto drop_mode = [](json& rule) {
+    if (rule.value("mode", "") == "promote") rule.erase("mode");
+  };
+  if (stopping.is_array()) {
+    std::for_each(stopping.begin(), stopping.end(), drop_mode);
+  } else {
+    drop_mode(stopping);
+  }
+  if (stopping.empty() || (stopping.is_object() && stopping.at("name") == "none")) record.erase("early_stopping");
+}
+
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
-  for (const char* key : {"study", "storage", "run_cap", "array"}) record.erase(key);
+  for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
+  record.at("metric").erase("target");
+  const search::Method& chosen = search::method(record.at("method").get<std::string>());
+  const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";
   for (const search::Method& method : search::methods()) {
-    if (record.at("method") != method.name) record.erase(method.name);
+    if (chosen.name != std::string_view(method.name) && lender != method.name) record.erase(method.name);
   }
-  // A study that was begun before there was the key still is what it was.
-  if (record.at("early_stopping").at("name") == "none") record.erase("early_stopping");
+  if (lender == search::MethodOptions().sampler) record.at(chosen.name).erase("sampler");
+  drop_default_stopping(record);
+  const bool repeats = record.at("repeat") != 1, folds = record.at("folds").at("count") != 1;
+  if (!repeats) record.erase("repeat");
+  if (!folds) record.erase("folds");
+  if (!repeats && !folds) record.erase("rank");
 }
 
 }  // namespace
@@ -111,15 +144,23 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   json record = json::object();
   Reader reader(shown, root, "", "", record);
   config.space = read_space(reader, shown, record);
+  read_dependences(reader, shown, record, config);
+  const FoldKeys folds = read_repetitions(reader, shown, config);
   const Uses uses = find_references(shown, root, config.space);
   config.shape_changing = uses.shape_changing;
+  const trials::Space searched = config.space;
+  config.padded = uses.padded;
   read_study(reader, shown, config);
+  add_axes(folds, config);
 
   auto task = std::make_shared<TaskText>();
   task->file = shown;
   task->folder = config.folder;
   task->tree = task_part(root);
-  task->space = config.space;
+  task->otherwise = config.otherwise;
+  task->space = searched;
+  task->repetitions = config.repetitions;
+  task->folds = folds;
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
   task->metric = config.metric;
@@ -129,7 +170,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
     return read_task(*task, params, unused);
   };
   check_space(config, uses.used);
-  check_goal(root, shown, read_task(*task, base_params(config.space), record), config);
+  check_goal(root, shown, read_task(*task, trials::applying(config.space, base_params(config.space)), record), config);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);

@@ -10,7 +10,6 @@ std::string foreign_key_message(std::string_view path) {
       "which has no meaning here, wanted the search part of a W&B sweep alone (method, metric, "
       "parameters, run_cap), beside model, data and train";
   static const std::map<std::string, std::string, std::less<>> messages = {
-      {"early_terminate", later + "wanted `method: hyperband` or `early_stopping: asha`"},
       {"program", wandb},
       {"command", wandb},
       {"entity", wandb},
@@ -18,7 +17,6 @@ std::string foreign_key_message(std::string_view path) {
       {"controller", wandb},
       {"name", wandb + " (the study's name is `study`)"},
       {"description", wandb + " (a comment can hold it)"},
-      {"metric.target", later + "wanted name, goal, select"},
       {"model.zoo", later + "wanted model.layers or model.file"},
       {"parameters.*.parameters", later + "nested parameters can be written side by side, with names of their own"},
   };

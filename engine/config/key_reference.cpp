@@ -26,6 +26,7 @@ std::string searched_cell(const Key& key) {
     case Searched::kNo:
       return "no";
     case Searched::kPerSlot:
+    case Searched::kPadded:
       return "per slot";
     case Searched::kShape:
       return "splits arrays";
@@ -74,7 +75,8 @@ std::string key_reference() {
     if (!method.fields.empty()) out += section_table(method.name);
   }
   for (const char* section :
-       {"early_stopping", "metric", "parameters.*", "model", "data", "train", "train.loss", "train.optimizer",
+       {"early_stopping", "early_terminate", "budget", "warm_start", "folds", "metric", "parameters.*", "model",
+        "model.adapters", "model.adapters.lora", "data", "train", "train.loss", "train.optimizer",
         "train.optimizer.groups.*", "train.phases.*", "train.schedule", "array"}) {
     out += section_table(section);
   }

@@ -15,8 +15,13 @@ inline constexpr double kMostCount = 1e9;
 /// `method`, and a section for each method that has keys of its own. Among top_keys().
 [[nodiscard]] std::vector<Key> method_keys();
 [[nodiscard]] std::vector<Key> stopping_keys();
+[[nodiscard]] std::vector<Key> budget_keys();
+/// `repeat`, `folds` and `rank`. Among top_keys().
+[[nodiscard]] std::vector<Key> repetition_keys();
+[[nodiscard]] std::vector<Key> fold_keys();
 [[nodiscard]] std::vector<Key> parameter_keys();
 [[nodiscard]] std::vector<Key> model_and_data_keys();
+[[nodiscard]] std::vector<Key> adapter_keys();
 [[nodiscard]] std::vector<Key> train_keys();
 [[nodiscard]] std::vector<Key> loss_keys();
 [[nodiscard]] std::vector<Key> optimizer_keys();

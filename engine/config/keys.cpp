@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "engine/config/key_tables.hpp"
+#include "engine/config/node.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -29,8 +30,8 @@ std::string range_text(const Key& key) {
 const std::vector<Key>& all_keys() {
   static const std::vector<Key> keys = [] {
     std::vector<Key> all;
-    for (auto part : {top_keys, stopping_keys, parameter_keys, model_and_data_keys, train_keys, loss_keys,
-                      optimizer_keys, phase_keys, schedule_keys, array_keys}) {
+    for (auto part : {top_keys, stopping_keys, budget_keys, fold_keys, parameter_keys, model_and_data_keys,
+                      adapter_keys, train_keys, loss_keys, optimizer_keys, phase_keys, schedule_keys, array_keys}) {
       for (Key& key : part()) all.push_back(std::move(key));
     }
     return all;
@@ -59,16 +60,21 @@ std::vector<std::string> keys_of(std::string_view section) {
   return names;
 }
 
-bool is_named_section(std::string_view path) {
-  return path == "train.loss" || path.ends_with(".optimizer") || path == "train.schedule" || path == "early_stopping";
+std::string_view short_for(std::string_view path) {
+  if (path == "folds") return "count";
+  const bool named =
+      path == "train.loss" || path.ends_with(".optimizer") || path == "train.schedule" || path == "early_stopping";
+  return named ? "name" : "";
 }
 
 std::string wanted_text(const Key& key) {
   if (key.wanted != nullptr) return key.wanted;
   switch (key.type) {
     case KeyType::kSection: {
-      const Key* name = is_named_section(key.path) ? find_key(key.path + ".name") : nullptr;
-      return name == nullptr ? "a map" : wanted_text(*name) + ", or a map";
+      const std::string_view inner = short_for(key.path);
+      if (inner.empty()) return "a map";
+      return wanted_text(*find_key(join_path(key.path, inner))) +
+             (key.path == "early_stopping" ? ", or a map, or a list of them" : ", or a map");
     }
     case KeyType::kChoice:
       return (key.choices.size() > 1 ? "one of " : "") + join(key.choices);

@@ -24,6 +24,7 @@ enum class KeyType {
 enum class Searched {
   kNo,
   kPerSlot,  ///< Reaches only per-slot numbers: trials with different values share an array.
+  kPadded,   ///< The same, but it says how much of a trial's tensors is used: a copy of a trial keeps it.
   kShape,    ///< Changes what is computed: trials are packed by its value.
 };
 
@@ -56,8 +57,9 @@ struct Key {
 /// Names of the keys of a section: "train" -> epochs, loss, ...; "" -> the top level.
 [[nodiscard]] std::vector<std::string> keys_of(std::string_view section);
 
-/// Sections that may be a word, which stands for {name: word}.
-[[nodiscard]] bool is_named_section(std::string_view path);
+/// The key that a section's value stands for where it is no map: "name" (`loss: mse`) or "count" (`folds: 5`); "" for
+/// all other sections.
+[[nodiscard]] std::string_view short_for(std::string_view path);
 
 /// "a number of at least 0", "one of adam, adamw, sgd".
 [[nodiscard]] std::string wanted_text(const Key& key);

@@ -7,6 +7,21 @@
 
 namespace hfta::engine::configuration {
 
+namespace {
+
+Key sampler_key(const search::Method& method) {
+  Key key{.path = fmt::format("{}.sampler", method.name),
+          .type = KeyType::kChoice,
+          .fallback = search::MethodOptions().sampler,
+          .sentence = "The method that chooses configurations; its settings stand in a section of their own."};
+  for (const search::Method& other : search::methods()) {
+    if (lends_sampler(other)) key.choices.emplace_back(other.name);
+  }
+  return key;
+}
+
+}  // namespace
+
 std::vector<Key> method_keys() {
   std::vector<Key> keys = {{.path = "method", .type = KeyType::kChoice, .fallback = "random"}};
   for (const search::Method& method : search::methods()) {
@@ -20,6 +35,7 @@ std::vector<Key> method_keys() {
                     .type = KeyType::kSection,
                     .fallback = "",
                     .sentence = fmt::format("Settings of `method: {}`.", method.name)});
+    if (method.takes_sampler) keys.push_back(sampler_key(method));
     search::MethodOptions defaults;
     for (const search::MethodField& field : method.fields) {
       keys.push_back({.path = fmt::format("{}.{}", method.name, field.name),

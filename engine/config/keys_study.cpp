@@ -24,21 +24,49 @@ std::vector<Key> top_keys() {
        .sentence = "Seed of the study: of its draws, its split of the data, its order of samples, its weights."},
   };
   for (Key& key : method_keys()) keys.push_back(std::move(key));
+  for (Key& key : repetition_keys()) keys.push_back(std::move(key));
   const std::vector<Key> others = {
       {.path = "early_stopping",
        .type = KeyType::kSection,
        .fallback = "none",
-       .sentence = "When trials are stopped early. A word, or a map of the keys below."},
+       .sentence =
+           "When trials are stopped early. A word, or a map of the keys below, or a list of such words and maps: "
+           "a trial ends when any of them says so."},
+      {.path = "early_terminate",
+       .type = KeyType::kSection,
+       .fallback = "none",
+       .sentence = "The same in the words of a W&B sweep."},
       {.path = "run_cap",
        .type = KeyType::kInteger,
-       .fallback = "grid: all of it; hyperband: one pass; random: required",
+       .fallback = "grid: all of it; hyperband: one pass; random: required, unless there is a budget",
        .least = 1,
        .most = kMostCount,
-       .sentence = "How many trials there are in all. May be raised later: the study goes on."},
+       .sentence = "How many configurations there are in all: trials, unless `repeat` or `folds` gives each of them "
+                   "several. May be raised later: the study goes on."},
+      {.path = "budget",
+       .type = KeyType::kSection,
+       .fallback = "none",
+       .sentence = "What the study may use, over all of its runs. It then ends with the best there is; a larger budget "
+                   "goes on."},
       {.path = "metric", .type = KeyType::kSection, .sentence = "What is optimised."},
       {.path = "parameters",
        .type = KeyType::kSection,
        .sentence = "The search space: a map of names, each with its distribution (keys below)."},
+      {.path = "constraints",
+       .type = KeyType::kOther,
+       .fallback = "none",
+       .wanted = "a list of comparisons: [\"hidden2 <= hidden1\"]",
+       .sentence = "What every configuration meets: arithmetic over parameters that are numbers, as in "
+                   "[formulas](metrics.md#formulas), and one of <=, >=, <, >, ==, != between two of them."},
+      {.path = "points",
+       .type = KeyType::kOther,
+       .fallback = "none",
+       .wanted = "a list of maps of parameters to values: [{lr: 0.1}]",
+       .sentence = "Configurations that are tried first; what one leaves out is drawn."},
+      {.path = "warm_start",
+       .type = KeyType::kSection,
+       .fallback = "none",
+       .sentence = "An earlier study, ours or Optuna's, from whose trials a method that learns begins."},
       {.path = "model", .type = KeyType::kSection, .sentence = "What is trained."},
       {.path = "data", .type = KeyType::kSection, .sentence = "What it is trained on."},
       {.path = "train", .type = KeyType::kSection, .sentence = "How it is trained."},
@@ -65,9 +93,39 @@ std::vector<Key> top_keys() {
        .fallback = "last",
        .choices = {"last", "best"},
        .sentence = "Which epoch's value a trial gets; `best` also keeps that epoch's weights."},
+      {.path = "metric.target",
+       .fallback = "none",
+       .sentence = "The study ends when a trial has reached this value, which makes the trial complete."},
   };
   keys.insert(keys.end(), others.begin(), others.end());
   return keys;
+}
+
+std::vector<Key> budget_keys() {
+  return {
+      {.path = "budget.hours", .fallback = "none", .least = 0, .above = true, .sentence = "Time that runs take."},
+      {.path = "budget.minutes",
+       .fallback = "none",
+       .least = 0,
+       .above = true,
+       .sentence = "The same; both are added."},
+      {.path = "budget.trials",
+       .type = KeyType::kInteger,
+       .fallback = "none",
+       .least = 1,
+       .most = kMostCount,
+       .sentence = "Another word for `run_cap`."},
+      {.path = "budget.epochs",
+       .type = KeyType::kInteger,
+       .fallback = "none",
+       .least = 1,
+       .most = kMostInteger,
+       .sentence = "Epochs of all trials together; not one more is trained."},
+      {.path = "warm_start.study", .type = KeyType::kWord, .sentence = "Its name."},
+      {.path = "warm_start.storage",
+       .type = KeyType::kWord,
+       .sentence = "The store that it is in, as `storage`. It is read when the study begins, and not again."},
+  };
 }
 
 std::vector<Key> parameter_keys() {
@@ -85,6 +143,19 @@ std::vector<Key> parameter_keys() {
        .sentence =
            "As in a W&B sweep. By default: constant for `value`, categorical for `values`, int_uniform for whole "
            "`min` and `max`, else uniform."},
+      {.path = "parameters.*.when",
+       .type = KeyType::kOther,
+       .fallback = "always",
+       .wanted = "a map of parameters to a value or a list of values: {optimizer: sgd}",
+       .sentence =
+           "The parameter applies to trials in which all of these parameters apply and have one of these values; "
+           "other trials do not have it."},
+      {.path = "parameters.*.otherwise",
+       .type = KeyType::kOther,
+       .fallback = "null",
+       .wanted = "null, true, false, a number or a word",
+       .sentence = "What `${name}` is in a trial to which the parameter does not apply; null is refused by keys that "
+                   "need a value."},
       {.path = "parameters.*.value",
        .type = KeyType::kOther,
        .only = {"constant"},
@@ -148,6 +219,13 @@ std::vector<Key> array_keys() {
        .most = 4096,
        .wanted = "auto or an integer from 1 to 4096",
        .sentence = "CPU threads of an array."},
+      {.path = "array.cache",
+       .type = KeyType::kOther,
+       .fallback = "auto",
+       .least = 0,
+       .wanted = "auto, off or a number of bytes",
+       .sentence = "Memory for what frozen layers make of samples, for all arrays: each sample goes through them once. "
+                   "`auto`: a quarter of the machine's. The results' bits do not depend on it."},
       {.path = "array.refill",
        .type = KeyType::kFlag,
        .fallback = "true",

@@ -90,8 +90,8 @@ bool is_name(const std::string& text) {
 }
 
 // The outputs that formulas read, each once.
-void add_terms(const fusion::Formula& formula, TaskSpec& task) {
-  for (const fusion::Formula::Term& term : formula.terms()) {
+void add_terms(const Formula& formula, TaskSpec& task) {
+  for (const Formula::Term& term : formula.terms()) {
     std::vector<std::string>& terms = task.recipe.terms;
     const bool given = !term.mean && (term.name == "loss" || term.name == "samples");
     if (!given && std::count(terms.begin(), terms.end(), term.name) == 0) terms.push_back(term.name);
@@ -114,7 +114,7 @@ void read_formulas(Reader& train, const Node& map, TaskSpec& task) {
     if (entry.value.kind != Node::Kind::kScalar)
       place.fail(entry.value, "found no formula, wanted one: \"hits / tokens\"");
     try {
-      task.recipe.formulas.push_back({entry.key, fusion::Formula::parse(trials::to_text(entry.value.value))});
+      task.recipe.formulas.push_back({entry.key, Formula::parse(trials::to_text(entry.value.value))});
     } catch (const Error& error) {
       place.fail(entry.value, error.what());
     }

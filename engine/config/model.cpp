@@ -147,7 +147,7 @@ void read_model(Reader& model, const TaskText& text, json& record, TaskSpec& tas
   const std::string kind = exported ? "file" : "layers";
   model.restrict_to(kind, {kind});
   if (exported) {
-    task.model_file = read_model_file(model, text.file, text.folder);
+    task.model_file = read_model_file(model, text);
   } else {
     task.layers = read_layers(model, text.file, record);
   }

@@ -69,7 +69,9 @@ void read_evaluation(Reader& model, const std::filesystem::path& folder, ModelFi
 
 }  // namespace
 
-ModelFile read_model_file(Reader& model, const std::string& file, const std::filesystem::path& folder) {
+ModelFile read_model_file(Reader& model, const TaskText& text) {
+  const std::string& file = text.file;
+  const std::filesystem::path& folder = text.folder;
   ModelFile found;
   const std::filesystem::path path = path_of(model.word("file"));
   found.name = path.string();
@@ -78,6 +80,11 @@ ModelFile read_model_file(Reader& model, const std::string& file, const std::fil
   found.import.freeze = read_freeze(model);
   found.import.bind = read_bind(model, file);
   read_init(model, file, found.import);
+  // Recorded only where it is: a study that was begun before there was the key still is what it was.
+  if (const Node* node = model.find("adapters"); node != nullptr && !node->is_null()) {
+    Reader adapters = model.section("adapters");
+    found.import.lora = read_adapters(adapters, file, text.space);
+  }
   read_evaluation(model, folder, found);
   return found;
 }

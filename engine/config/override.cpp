@@ -75,7 +75,7 @@ Node& step(Node& node, const std::string& path, const std::string& key, const st
   if (key.empty()) refuse(origin, "found an empty key, wanted key.path=value");
   if (node.kind == Node::Kind::kList) return list_item(node, key, origin);
   if (node.kind == Node::Kind::kScalar) {
-    if (!node.is_null() && !is_named_section(path)) {
+    if (!node.is_null() && short_for(path).empty()) {
       refuse(origin, fmt::format("found {} at {}, wanted a map or a list to set '{}' in", found_text(node),
                                  printable(path), printable(key)));
     }
@@ -83,7 +83,7 @@ Node& step(Node& node, const std::string& path, const std::string& key, const st
     map.kind = Node::Kind::kMap;
     map.line = node.line;
     map.origin = node.origin;
-    if (!node.is_null()) map.entries.push_back({"name", node.line, node});
+    if (!node.is_null()) map.entries.push_back({std::string(short_for(path)), node.line, node});
     node = std::move(map);
   }
   return map_value(node, key, origin);

@@ -1,4 +1,5 @@
 // In a file of its own: libhfta_torch.so needs it, and nothing else of what reads YAML.
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,7 @@ std::string StudyConfig::partition(const trials::Params& params) const {
   }
   return join(parts);
 }
+
+trials::Space StudyConfig::searched() const { return {space.begin(), space.end() - std::ssize(repetitions.axes())}; }
 
 }  // namespace hfta::engine

@@ -94,7 +94,11 @@ class Finder {
                                                    : "${name} can stand under model, data and train";
       fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", printable(node.text), wanted, why));
     }
-    use(node, path, row->searched == Searched::kPerSlot);
+    use(node, path, row->searched != Searched::kShape);
+    if (row->searched != Searched::kPadded) return;
+    for (const Piece& piece : pieces_of(file_, node, path)) {
+      if (piece.reference) uses_.padded.insert(piece.text);
+    }
   }
 
   // Keys are the model's own names, not the table's.
@@ -159,14 +163,33 @@ Uses find_references(const std::string& file, const Node& root, const trials::Sp
   return finder.take();
 }
 
-Node substitute(const std::string& file, const Node& node, const std::string& path, const trials::Params& params) {
+namespace {
+
+trials::ParamValue value_of(const std::string& file, const Node& node, const std::string& path, const Piece& piece,
+                            bool alone, const Substitutes& trial) {
+  if (const trials::ParamValue* value = trials::find_value(trial.params, piece.text)) return *value;
+  const auto absent = trial.absent.find(piece.text);
+  if (absent == trial.absent.end()) {
+    fail_at(file, node, path,
+            fmt::format("found ${{{}}}, wanted a trial that has this parameter", printable(piece.text)));
+  }
+  if (absent->second) return *absent->second;
+  if (alone) return {};
+  fail_at(file, node, path,
+          fmt::format("found ${{{0}}} in trials to which {0} does not apply, wanted parameters.{0}.otherwise",
+                      printable(piece.text)));
+}
+
+}  // namespace
+
+Node substitute(const std::string& file, const Node& node, const std::string& path, const Substitutes& trial) {
   Node out = node;
   for (std::size_t i = 0; i < out.items.size(); ++i) {
-    out.items[i] = substitute(file, node.items[i], join_path(path, std::to_string(i)), params);
+    out.items[i] = substitute(file, node.items[i], join_path(path, std::to_string(i)), trial);
   }
   for (std::size_t i = 0; i < out.entries.size(); ++i) {
     const Entry& entry = node.entries[i];
-    out.entries[i].value = substitute(file, entry.value, join_path(path, entry.key), params);
+    out.entries[i].value = substitute(file, entry.value, join_path(path, entry.key), trial);
   }
   if (node.kind != Node::Kind::kScalar || node.text.find("${") == std::string::npos) return out;
   const std::vector<Piece> pieces = pieces_of(file, node, path);
@@ -176,14 +199,9 @@ Node substitute(const std::string& file, const Node& node, const std::string& pa
       word += piece.text;
       continue;
     }
-    const auto param = std::find_if(params.begin(), params.end(), [&](const auto& p) { return p.first == piece.text; });
-    if (param == params.end()) {
-      fail_at(file, node, path,
-              fmt::format("found ${{{}}}, wanted a trial that has this parameter", printable(piece.text)));
-    }
     if (out.from.empty()) out.from = piece.text;
-    out.value = param->second;
-    word += trials::to_text(param->second);
+    out.value = value_of(file, node, path, piece, pieces.size() == 1, trial);
+    word += trials::to_text(out.value);
   }
   if (pieces.size() > 1) out.value = word;
   return out;

@@ -1,6 +1,8 @@
 #pragma once
 /// ${name}: where parameters stand in a config, and what a trial's values make of it. Internal to engine/config.
 
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -13,15 +15,26 @@ namespace hfta::engine::configuration {
 struct Uses {
   std::set<std::string> used;
   std::set<std::string> shape_changing;  ///< Used where a value changes more than per-slot numbers.
+  std::set<std::string> padded;          ///< Used where it says how much of a trial's tensors is used.
 };
 
 /// Every ${name} of a whole config. Throws Error{kConfig}, with the place, for names that are no parameters (nearest
 /// named), for places where none may stand, and for a ${ that is not closed.
 [[nodiscard]] Uses find_references(const std::string& file, const Node& root, const trials::Space& space);
 
-/// The tree with every ${name} replaced. A scalar that is nothing but ${name} becomes the value with its type; within a
-/// longer word the value's text is put in. Throws Error{kConfig} for a parameter that the trial lacks.
+/// Parameters that do not apply to a trial: what stands for them, if the config says it.
+using Absent = std::map<std::string, std::optional<trials::ParamValue>>;
+
+/// A trial as ${name} sees it.
+struct Substitutes {
+  const trials::Params& params;
+  Absent absent;
+};
+
+/// The tree with every ${name} replaced. A scalar that is nothing but ${name} becomes the value with its type, or null
+/// if the parameter does not apply and nothing stands for it; within a longer word the value's text is put in. Throws
+/// Error{kConfig} for a parameter that the trial lacks, and within a longer word for one that does not apply.
 [[nodiscard]] Node substitute(const std::string& file, const Node& node, const std::string& path,
-                              const trials::Params& params);
+                              const Substitutes& trial);
 
 }  // namespace hfta::engine::configuration

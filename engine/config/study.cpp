@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/config/repetition.hpp"
 #include "search/choices.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -46,13 +47,8 @@ std::string storage_url(Reader& root, const StudyConfig& config) {
 }
 
 std::string method_name(Reader& root) {
-  static const std::vector<std::string> later = {"bayes", "bohb", "cmaes", "dehb", "gp", "sobol"};
   const Node* node = root.find("method");
   const auto* word = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
-  if (word != nullptr && std::count(later.begin(), later.end(), *word) > 0) {
-    root.fail("method", fmt::format("found {}, which is not available in this version; wanted {}", found_text(*node),
-                                    wanted_text(root.site("method").key)));
-  }
   const std::vector<search::StoppingRule>& rules = search::stopping_rules();
   if (word != nullptr &&
       std::any_of(rules.begin() + 1, rules.end(), [&](const auto& rule) { return rule.name == *word; })) {
@@ -60,6 +56,10 @@ std::string method_name(Reader& root) {
               fmt::format("found {}, which stops trials rather than chooses them; wanted `early_stopping: {}` "
                           "beside method: random",
                           found_text(*node), *word));
+  }
+  if (word != nullptr && *word == "bayes") {  // what W&B calls it
+    root.record("method", "gp");
+    return "gp";
   }
   return root.word("method");
 }
@@ -84,18 +84,22 @@ void read_epochs(Reader& root, Reader& section, const std::string& file, int& mo
 // Sections of other methods are checked too: the method may be what was mistyped.
 void read_method(Reader& root, const std::string& file, StudyConfig& config) {
   config.method = method_name(root);
+  search::MethodOptions options;
+  if (search::method(config.method).takes_sampler) options.sampler = root.section(config.method).word("sampler");
   for (const search::Method& method : search::methods()) {
     const bool chosen = config.method == method.name;
-    if (method.fields.empty() || (!chosen && !root.has(method.name))) continue;
+    const bool lends = search::method(config.method).takes_sampler && options.sampler == method.name;
+    if (method.fields.empty() || (!chosen && !lends && !root.has(method.name))) continue;
     Reader section = root.section(method.name);
-    if (!chosen) {
+    if (!chosen && !lends) {
       config.warnings.push_back(fmt::format("{}:{}: {}: found it beside method: {}, which does not use it", file,
                                             root.find(method.name)->line, method.name, config.method));
     }
-    search::MethodOptions options;
+    search::MethodOptions unused;
+    search::MethodOptions& those = chosen || lends ? options : unused;
     for (const search::MethodField& field : method.fields) {
-      field.of(options) = static_cast<int>(
-          field.fallback == nullptr ? section.integer(field.name) : section.optional_integer(field.name).value_or(0));
+      field.of(those) = static_cast<int>(field.fallback == nullptr ? section.integer(field.name)
+                                                                   : section.optional_integer(field.name).value_or(0));
     }
     if (!chosen) continue;
     if (method.max_epochs != nullptr) read_epochs(root, section, file, method.max_epochs(options));
@@ -104,31 +108,8 @@ void read_method(Reader& root, const std::string& file, StudyConfig& config) {
       section.fail(field.name, fmt::format("found {}, wanted at most max_epochs = {}", field.of(options),
                                            method.max_epochs(options)));
     }
-    config.method_options = options;
   }
-}
-
-void read_stopping(Reader& root, const std::string& file, StudyConfig& config) {
-  Reader section = root.section("early_stopping");
-  config.early_stopping = section.word("name");
-  section.restrict_to(config.early_stopping, {config.early_stopping});
-  if (config.early_stopping != "none" && search::method(config.method).scheduler != nullptr) {
-    section.fail("name", fmt::format("found {} beside method: {}, which stops trials itself; wanted one of them",
-                                     config.early_stopping, config.method));
-  }
-  const std::vector<std::string_view>& reads = search::stopping_rule(config.early_stopping).reads;
-  for (const search::StoppingField& field : search::stopping_fields()) {
-    if (std::count(reads.begin(), reads.end(), field.name) == 0) continue;
-    config.stopping_options.*field.field = static_cast<int>(section.integer(field.name));
-  }
-  const Node* train = root.find("train");
-  const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
-  if (config.early_stopping == "none" || epochs == nullptr) return;
-  const auto all = Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs);
-  if (config.stopping_options.min_epochs > all) {
-    section.fail("min_epochs",
-                 fmt::format("found {}, wanted at most train.epochs = {}", config.stopping_options.min_epochs, all));
-  }
+  config.method_options = options;
 }
 
 void read_metric(Reader& root, StudyConfig& config) {
@@ -136,6 +117,7 @@ void read_metric(Reader& root, StudyConfig& config) {
   config.metric = metric.word("name");
   config.goal = metric.word("goal") == "maximize" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
   config.select_best = metric.word("select") == "best";
+  config.target = metric.optional_number("target");
 }
 
 void check_lists(Reader& root, const std::string& file, const StudyConfig& config) {
@@ -172,10 +154,20 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
+// Bytes; nothing: auto.
+std::optional<std::int64_t> read_cache(Reader& array) {
+  const Node* node = array.find("cache");
+  const auto* word =
+      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  if (word != nullptr && *word == "off") return 0;
+  return array.integer_or_auto("cache");
+}
+
 void read_array(Reader& root, StudyConfig& config) {
   Reader array = root.section("array");
   if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
   if (const auto threads = array.integer_or_auto("threads")) config.threads = static_cast<int>(*threads);
+  config.cache = read_cache(array);
   config.devices = read_devices(array);
   config.refill = array.flag("refill");
 }
@@ -188,13 +180,12 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   config.seed = static_cast<std::uint64_t>(root.integer("seed"));
   read_method(root, file, config);
   const search::Method& method = search::method(config.method);
-  read_stopping(root, file, config);
-  if (const auto cap = root.optional_integer("run_cap")) config.run_cap = static_cast<int>(*cap);
-  if (!method.has_end && !config.run_cap) {
-    root.fail("run_cap", fmt::format("found nothing, wanted the number of trials: {} search has no end of its own",
-                                     config.method));
-  }
+  read_early_stopping(root, file, config);
+  read_budget(root, config);
+  check_repetitions(root, config);
   if (method.needs_list) check_lists(root, file, config);
+  check_dependences(root, config);
+  read_beginnings(root, config);
   read_metric(root, config);
   read_array(root, config);
   config.keep = static_cast<int>(root.integer("keep"));

@@ -12,6 +12,20 @@ namespace hfta::engine::configuration {
 /// The map `parameters`. Throws Error{kConfig} with the place of what no distribution can be made of.
 [[nodiscard]] trials::Space read_space(Reader& root, const std::string& file, nlohmann::json& record);
 
+/// `when` and `otherwise` of the parameters, and constraints. Reads the space first.
+void read_dependences(Reader& root, const std::string& file, nlohmann::json& record, StudyConfig& config);
+/// Throws if the method cannot search a space whose parameters depend on each other so.
+void check_dependences(const Reader& root, const StudyConfig& config);
+
+/// early_stopping, and W&B's early_terminate. Reads the method first.
+void read_early_stopping(Reader& root, const std::string& file, StudyConfig& config);
+
+/// points and warm_start. Reads the space, the method and the constraints first.
+void read_beginnings(Reader& root, StudyConfig& config);
+
+/// run_cap and budget. Reads the method and early stopping first.
+void read_budget(Reader& root, StudyConfig& config);
+
 /// Everything else but the task. `config.folder`, `config.file` and `config.space` are set already.
 void read_study(Reader& root, const std::string& file, StudyConfig& config);
 

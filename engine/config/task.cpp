@@ -7,12 +7,15 @@
 
 #include "base/text.hpp"
 #include "engine/config/references.hpp"
+#include "engine/config/repetition.hpp"
 #include "search/space.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
 
-bool is_validated(const TaskSpec& task) { return task.data.validation || !task.data.validation_file.empty(); }
+bool is_validated(const TaskSpec& task) {
+  return task.data.validation || !task.data.validation_file.empty() || task.data.folds.count > 1;
+}
 
 // What will be recorded of every epoch: where a metric gives one number per class, that of the first.
 std::vector<std::string> recorded_metrics(const TaskSpec& task) {
@@ -36,6 +39,17 @@ const fusion::MetricSpec* metric_behind(const TaskSpec& task, std::string_view n
     if (fusion::gives(metric, name)) return &metric;
   }
   return nullptr;
+}
+
+// The parameters that do not apply to a trial, and what stands for them.
+Absent absent_from(const TaskText& text, const trials::Params& params) {
+  Absent absent;
+  for (const trials::Parameter& parameter : text.space) {
+    if (parameter.when.empty() || trials::find_value(params, parameter.name) != nullptr) continue;
+    const auto found = text.otherwise.find(parameter.name);
+    absent[parameter.name] = found == text.otherwise.end() ? std::nullopt : std::optional(found->second);
+  }
+  return absent;
 }
 
 void check_metric(const TaskText& text, const TaskSpec& task) {
@@ -77,7 +91,7 @@ std::vector<std::string> possible_words(const Node* node, const trials::Space& s
 }
 
 TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann::json& record) {
-  const Node tree = substitute(text.file, text.tree, "", params);
+  const Node tree = substitute(text.file, text.tree, "", {params, absent_from(text, params)});
   Reader root(text.file, tree, "", "", record);
   TaskSpec task;
   Reader model = root.section("model");
@@ -87,6 +101,7 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   Reader train = root.section("train");
   read_data(data, text.folder, text.space, !has_loss_of_model(train), task);
   read_train(train, text, task);
+  repeat_task(text, params, data, task);
   check_metric(text, task);
   return task;
 }

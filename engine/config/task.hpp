@@ -2,6 +2,7 @@
 /// The part of a config that each trial reads with its own values: model, data, train. Internal to engine/config.
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -14,12 +15,21 @@
 
 namespace hfta::engine::configuration {
 
+/// How the training data are cut into folds.
+struct FoldKeys {
+  bool stratified = false;
+  std::string groups;  ///< "": none
+};
+
 /// What a trial's task is read from. Shared by all trials of a study, never changed.
 struct TaskText {
   std::string file;
-  std::filesystem::path folder;  ///< Paths of models and data are relative to it.
-  Node tree;                     ///< A map of model, data and train, ${name} unreplaced.
-  trials::Space space;
+  std::filesystem::path folder;                         ///< Paths of models and data are relative to it.
+  Node tree;                                            ///< A map of model, data and train, ${name} unreplaced.
+  trials::Space space;                                  ///< The parameters searched.
+  std::map<std::string, trials::ParamValue> otherwise;  ///< StudyConfig::otherwise
+  trials::Repetitions repetitions;
+  FoldKeys folds;
   int default_epochs = 0;  ///< Where train.epochs is left out; 0: it may not be.
   std::string metric;      ///< The study's; "" leaves it unchecked.
   Node metric_node;
@@ -36,7 +46,11 @@ struct TaskText {
 
 // The sections.
 void read_model(Reader& model, const TaskText& text, nlohmann::json& record, TaskSpec& task);
-[[nodiscard]] ModelFile read_model_file(Reader& model, const std::string& file, const std::filesystem::path& folder);
+[[nodiscard]] ModelFile read_model_file(Reader& model, const TaskText& text);
+/// model.adapters
+[[nodiscard]] fusion::Lora read_adapters(Reader& adapters, const std::string& file, const trials::Space& space);
+/// Throws where an optimizer does not leave zeros alone that adapters are padded with. Behind the optimizers.
+void check_padding(const Reader& train, const TaskSpec& task);
 /// `labelled`: whether the loss compares outputs with targets.
 void read_data(Reader& data, const std::filesystem::path& folder, const trials::Space& space, bool labelled,
                TaskSpec& task);

@@ -94,6 +94,7 @@ void read_train(Reader& train, const TaskText& text, TaskSpec& task) {
   } else {
     read_single_phase(train, text.space, task);
   }
+  check_padding(train, task);
   Reader schedule = train.section("schedule");
   read_schedule(schedule, text.space, task);
   const Node* schedule_node = train.find("schedule");

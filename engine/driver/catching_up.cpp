@@ -32,7 +32,7 @@ bool Driver::Impl::begin_catching_up() {
 
 void Driver::Impl::end_catching_up() {
   catches_up = false;
-  if (seams.stop.load() == 0) reopen_arrays();
+  if (!halted()) reopen_arrays();
 }
 
 // Takes a trial that has caught up out of its slot; false: it is no such trial.

@@ -33,7 +33,11 @@ std::vector<int> BestTrials::numbers() const {
 
 CheckpointManager::CheckpointManager(storage::StudyStates& states, const StudyConfig& config,
                                      std::function<void()> settle)
-    : states_(states), settle_(std::move(settle)), select_best_(config.select_best), best_(config.keep, config.goal) {}
+    : states_(states),
+      settle_(std::move(settle)),
+      select_best_(config.select_best),
+      best_(config.keep, config.goal),
+      repetitions_(config.repetitions, config.goal) {}
 
 void CheckpointManager::begin(TrialTable& ledger) {
   for (const StateKind kind : storage::kStateKinds) of(kind).sweep();
@@ -45,6 +49,7 @@ void CheckpointManager::begin(TrialTable& ledger) {
       if (load_up_to(StateKind::kCopied, t.number, ledger.entry(draw).copied)) copies.insert(t.number);
     }
     if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, *t.value);
+    if (ledger.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value);
   }
   for (const int number : of(StateKind::kRunning).trials()) {
     unfinished.contains(number) ? (void)on_disk_.insert(number) : of(StateKind::kRunning).remove(number);
@@ -57,9 +62,10 @@ void CheckpointManager::begin(TrialTable& ledger) {
     of(StateKind::kFinished).remove(number);
     on_disk_.erase(number);
   }
+  (void)repetitions_.take_released();
   // A run that was killed may have left weights of a trial that was about to be COMPLETE, which now may end otherwise.
   for (const int number : of(StateKind::kFinished).trials()) {
-    if (best_.contains(number)) continue;
+    if (is_kept(number)) continue;
     select_best_&& unfinished.contains(number) ? (void)best_on_disk_.insert(number)
                                                : of(StateKind::kFinished).remove(number);
   }
@@ -133,17 +139,32 @@ void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldSta
   best_on_disk_.erase(number);
 }
 
-void CheckpointManager::keep(int number, double value, int epoch, const HeldState& state, WriteBatch& page) {
+void CheckpointManager::keep(int draw, int number, double value, int epoch, const HeldState& state, WriteBatch& page) {
   const std::optional<int> surpassed = best_.add(number, value);
-  if (surpassed == number) return;
-  page.kept.push_back({StateKind::kFinished, number, epoch, state});
-  if (surpassed) page.needless.emplace_back(StateKind::kFinished, *surpassed);
+  repetitions_.end(draw, number, trials::State::kComplete, value);
+  if (is_kept(number)) page.kept.push_back({StateKind::kFinished, number, epoch, state});
+  if (surpassed && surpassed != number && !is_kept(*surpassed)) {
+    page.needless.emplace_back(StateKind::kFinished, *surpassed);
+  }
+  remove_released(number, page);
+}
+
+void CheckpointManager::give_up(int draw, int number, trials::State state, WriteBatch& page) {
+  repetitions_.end(draw, number, state, std::nullopt);
+  remove_released(number, page);
+}
+
+// `but` was never written.
+void CheckpointManager::remove_released(int but, WriteBatch& page) {
+  for (const int number : repetitions_.take_released()) {
+    if (number != but && !is_kept(number)) page.needless.emplace_back(StateKind::kFinished, number);
+  }
 }
 
 void CheckpointManager::forget(int number, WriteBatch& page) {
   if (on_disk_.erase(number) > 0) page.needless.emplace_back(StateKind::kRunning, number);
   if (copied_.erase(number) > 0) page.needless.emplace_back(StateKind::kCopied, number);
-  if (best_on_disk_.erase(number) > 0 && !best_.contains(number)) {
+  if (best_on_disk_.erase(number) > 0 && !is_kept(number)) {
     page.needless.emplace_back(StateKind::kFinished, number);
   }
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "engine/driver/best_repetitions.hpp"
 #include "engine/driver/study_writer.hpp"
 #include "engine/driver/trial_table.hpp"
 #include "engine/trainer.hpp"
@@ -38,7 +39,8 @@ class BestTrials {
 };
 
 /// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
-/// of the best `keep` COMPLETE trials and, with metric.select best, of trials that still run. A copied state is the one
+/// of the best `keep` COMPLETE trials, of those that BestRepetitions names and, with metric.select best, of trials that
+/// still run. A copied state is the one
 /// that its trial continues from until the trial has a running state of its own: while a copied state exists, running
 /// states are from before the copy. Files to write and to remove are added to write batches; only begin(), restore()
 /// and finished_state() access the disk.
@@ -64,7 +66,9 @@ class CheckpointManager {
   /// trained again, from the start. The trial's earlier states are removed when the batch is written.
   void copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
   /// A trial is COMPLETE: keeps `state` on disk if it is among the best.
-  void keep(int number, double value, int epoch, const HeldState& state, WriteBatch& page);
+  void keep(int draw, int number, double value, int epoch, const HeldState& state, WriteBatch& page);
+  /// A trial is done, and not COMPLETE.
+  void give_up(int draw, int number, trials::State state, WriteBatch& page);
   /// A trial is done (after keep(), if it is COMPLETE).
   void forget(int number, WriteBatch& page);
 
@@ -73,6 +77,9 @@ class CheckpointManager {
 
  private:
   [[nodiscard]] storage::Checkpoints& of(storage::StateKind kind) { return states_.of(kind); }
+  /// Whether the finished state of that COMPLETE trial is kept.
+  [[nodiscard]] bool is_kept(int number) const { return best_.contains(number) || repetitions_.contains(number); }
+  void remove_released(int but, WriteBatch& page);
   /// What an unfinished trial goes on from; nullopt if it has nothing on disk.
   [[nodiscard]] std::optional<storage::StateKind> kind_on_disk(int number) const;
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
@@ -84,6 +91,7 @@ class CheckpointManager {
   std::function<void()> settle_;
   bool select_best_;
   BestTrials best_;
+  BestRepetitions repetitions_;
   std::set<int> on_disk_;       ///< Numbers with files under `running`, or on their way there.
   std::set<int> best_on_disk_;  ///< Unfinished trials with files under `finished`, or queued to be written there.
   std::set<int> copied_;        ///< The same under `copied`.

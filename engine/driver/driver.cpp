@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/error.hpp"
 #include "engine/driver/driver_impl.hpp"
 #include "engine/driver/left_arrays.hpp"
+#include "engine/driver/study.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -63,7 +65,7 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
       clock(all.clock),
       seams(with_clock(all, clock)),
       recorder({all.store, all.states, all.events, clock, all.faults, all.stop, all.record_beside}, config.study),
-      ledger(config, find_study(all.store, config.study).run_caps),
+      ledger(config, find_study(all.store, config.study).run_caps, prior_of(find_study(all.store, config.study))),
       queue(ledger),
       keeper(all.states, config,
              [this] {
@@ -74,13 +76,13 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
              clock,
              {[this](int most) { return draw(most); }, [this](int draw) { return enter(draw); },
               [this](int draw, const std::string& reason) { give_up(draw, reason); },
-              [this](const std::string& line) { page.events.emplace_back(Note{line}); },
-              [this] { return seams.stop.load() != 0; }}),
+              [this](const std::string& line) { page.events.emplace_back(Note{line}); }, [this] { return halted(); }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
       round(first_round),
       told_round(first_round),
-      began(all.clock.seconds()) {}
+      began(all.clock.seconds()),
+      spent_before(find_study(all.store, config.study).progress.seconds) {}
 
 // Busy devices use objects that are about to be destroyed.
 Driver::Impl::~Impl() {
@@ -93,7 +95,8 @@ Outcome Driver::Impl::run() {
   rate.add(seams.clock.seconds(), ledger.epochs());
   for (;;) {
     if (catching_up() && laggards.empty()) end_catching_up();
-    if (seams.stop.load() == 0) {
+    if (!catching_up()) see_whether_it_ends();
+    if (!halted()) {
       if (!catching_up()) take_enqueued();
       launch();
       enter_ahead();
@@ -104,8 +107,9 @@ Outcome Driver::Impl::run() {
   }
   end();
   Outcome outcome;
-  outcome.stopped_by = ledger.finished() ? 0 : seams.stop.load();
-  outcome.any_complete = trials::best_of(ledger.trials(), config.goal) != nullptr;
+  outcome.stopped_by = ledger.finished() || has_ended ? 0 : seams.stop.load();
+  outcome.ended_by = ended_by;
+  outcome.any_complete = ledger.best_trial() != nullptr;
   outcome.rounds = round - first_round;
   outcome.seconds = seams.clock.seconds() - began;
   return outcome;
@@ -114,13 +118,15 @@ Outcome Driver::Impl::run() {
 void Driver::Impl::end() {
   if (ledger.finished()) {
     test_best();
-  } else if (seams.stop.load() == 0) {
+  } else if (!halted()) {
     throw Error(ErrorKind::kInternal, "driver: the scheduler made no decision for trials that are not finished");
   } else {
     std::vector<std::size_t> all(devices.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
     save(all);
+    if (has_ended) test_best();
   }
+  if (has_ended) page.changes.progress = storage::Progress{spent(), ended_by};
   recorder.add(std::exchange(page, {}));
   recorder.flush();
 }
@@ -156,14 +162,16 @@ void Driver::Impl::reopen_arrays() {
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     const TrialRecord& entry = ledger.entry(draw);
     if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
-    if (entry.decision == Decision::kContinue) {
+    if (is_hopeless(draw)) {
+      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+    } else if (entry.decision == Decision::kContinue) {
       queue.push(draw);
     } else {
       finish(draw, entry.decision == Decision::kComplete ? State::kComplete : State::kPruned, "");
     }
   }
   const std::vector<LeftArray> arrays = std::exchange(left, {});
-  if (seams.stop.load() != 0) return;
+  if (halted()) return;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     try {
       packer.reopen(i, arrays[i].id, arrays[i].partition, arrays[i].width, arrays[i].trials);
@@ -201,6 +209,10 @@ bool Driver::Impl::draw(int most) {
   const int first = ledger.drawn();
   if (ledger.plan(most, round) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
+    if (is_hopeless(draw)) {
+      give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);
+      continue;
+    }
     ledger.assign(draw, config.partition(ledger.trial(draw).params));
     queue.push(draw);
   }
@@ -222,7 +234,7 @@ void Driver::Impl::launch() {
     again = !with_idle_devices([this](std::size_t device) { packer.share(device); });
     again |= !with_idle_devices([this](std::size_t device) {
       packer.prepare(device, page);
-      if (packer.arrays()[device]) start(device);
+      if (packer.arrays()[device] && trim_to_budget(*packer.arrays()[device], device)) start(device);
     });
   }
 }
@@ -248,13 +260,46 @@ void Driver::Impl::start(std::size_t device) {
   d.reports.reset();
   d.pause_at = seams.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
   const Pause pause = [this, &d] {
-    return seams.stop.load() != 0 || aborting || recorder.failed() || seams.clock.seconds() >= d.pause_at;
+    const bool over = config.budget.seconds && spent() >= *config.budget.seconds;
+    return over || halted() || aborting || recorder.failed() || seams.clock.seconds() >= d.pause_at;
   };
   const std::string place = "epoch-" + array->device();
   seams.workers.start(device, [this, &d, array, pause, place] {
     seams.faults.reach(place);
     d.reports = array->run_epoch(pause);
   });
+}
+
+void Driver::Impl::see_whether_it_ends() {
+  if (has_ended || ledger.finished() || !ends_early(config)) return;
+  const trials::Trial* best = ledger.best_trial();
+  ended_by = end_of(config, {spent(), ledger.epochs(), best != nullptr ? best->value : std::nullopt});
+  has_ended = !ended_by.empty();
+}
+
+// Of the epochs that the budget leaves, the earliest draws train one each. False: there is none for this array.
+bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
+  if (!config.budget.epochs || catching_up()) return true;
+  std::int64_t unspent = *config.budget.epochs - ledger.epochs();
+  const auto is_new = [this](int draw) {
+    return draw != OpenArray::kEmpty && ledger.entry(draw).trained >= ledger.entry(draw).recorded;
+  };
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (i == device || !seams.workers.busy(i)) continue;
+    for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) unspent -= is_new(packer.arrays()[i]->draw_in(slot));
+  }
+  std::map<int, int> slots;  // by draw
+  for (int slot = 0; slot < array.width(); ++slot) {
+    if (is_new(array.draw_in(slot))) slots.emplace(array.draw_in(slot), slot);
+  }
+  for (; static_cast<std::int64_t>(slots.size()) > std::max<std::int64_t>(unspent, 0);
+       slots.erase(std::prev(slots.end()))) {
+    const auto [draw, slot] = *slots.rbegin();
+    ledger.rest(draw, Phase::kReady, array.extract(slot));
+    array.clear(slot);
+    queue.push(draw);
+  }
+  return array.occupied() > 0;
 }
 
 void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
@@ -296,7 +341,7 @@ Trainer& Driver::Impl::any_trainer() const {
 // Search never sees these numbers: they are taken once, when everything is decided, in an array of one slot so that
 // they do not depend on widths.
 void Driver::Impl::test_best() {
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
   if (best == nullptr || !best->test_metrics.empty()) return;
   const std::optional<SlotState> state = keeper.finished_state(best->number);
   if (!state) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -35,8 +36,9 @@ struct DriverDependencies {
 
 /// How a run ended.
 struct Outcome {
-  int stopped_by = 0;         ///< The signal; 0: the study is finished.
+  int stopped_by = 0;         ///< The signal; 0: the study is finished, or has come to its budget or target.
   bool any_complete = false;  ///< Some trial of the study is COMPLETE.
+  std::string ended_by;       ///< What ended the study before all its trials were done (Progress::ended_by).
   int rounds = 0;             ///< Rounds of this run.
   double seconds = 0;         ///< Of this run.
 };
@@ -50,11 +52,11 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  /// Trains until the study is finished or a stop is asked for. A round is one epoch of every trial in one device's
-  /// array; devices run their rounds in parallel, each at its own pace. If a device fails, the other devices train its
-  /// trials. To be called once.
-  /// Throws whatever the seams throw, and Error{kDevice} when no device is left; what was committed stays, and another
-  /// run goes on from there.
+  /// Trains until the study is finished, has come to its budget or target, or a stop is asked for. What is left keeps
+  /// its states, and can be gone on with. A round is one epoch of every trial in one device's array; devices run their
+  /// rounds in parallel, each at its own pace. If a device fails, the other devices train its trials. To be called
+  /// once. Throws whatever the seams throw, and Error{kDevice} when no device is left; what was committed stays, and
+  /// another run goes on from there.
   [[nodiscard]] Outcome run();
 
  private:

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/driver/array_scheduler.hpp"
+#include "engine/driver/budget.hpp"
 #include "engine/driver/checkpoint_manager.hpp"
 #include "engine/driver/driver.hpp"
 #include "engine/driver/left_arrays.hpp"
@@ -51,11 +52,22 @@ struct Driver::Impl {
   void give_up(int draw, const std::string& reason);
   void take_enqueued();
   bool take(const storage::EnqueuedTrial& asked);
+  bool end_configuration();
   void launch();
   bool with_idle_devices(const std::function<void(std::size_t device)>& act);
   void start(std::size_t device);
   /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
-  [[nodiscard]] bool is_whole(int draw) { return ledger.trial(draw).params.size() == config.space.size(); }
+  [[nodiscard]] bool is_whole(int draw) { return trials::is_whole(config.space, ledger.trial(draw).params); }
+  /// Nothing more is to be started.
+  [[nodiscard]] bool halted() const { return seams.stop.load() != 0 || has_ended.load(); }
+  void see_whether_it_ends();
+  [[nodiscard]] double spent() const { return spent_before + seams.clock.seconds() - began; }
+  bool trim_to_budget(OpenArray& array, std::size_t device);
+  /// It is a repetition of a configuration that another program asked for and that cannot be tried.
+  [[nodiscard]] bool is_hopeless(int draw) {
+    const trials::Trial& first = ledger.trial(ledger.repetitions().first_of(draw));
+    return first.enqueued && first.state == trials::State::kFail && first.epochs.empty();
+  }
   [[nodiscard]] bool any_busy() const;
   [[nodiscard]] bool can_train() const;
   void take(const DeviceWorkers::Ended& ended);
@@ -111,6 +123,9 @@ struct Driver::Impl {
   double ask_store_at = 0;  ///< When a store that was locked is asked for trials' numbers again
   double take_seconds = 0;  ///< That taking the states out last took
   std::atomic<bool> aborting{false};
+  double spent_before;                 ///< Seconds of earlier runs
+  std::string ended_by;                ///< Its budget or target
+  std::atomic<bool> has_ended{false};  ///< `ended_by` is set, or is about to be
 };
 
 }  // namespace hfta::engine

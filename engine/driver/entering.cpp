@@ -81,9 +81,22 @@ void Driver::Impl::take_enqueued() {
   while (!enqueued.empty() && ledger.has_room() && take(enqueued.front())) enqueued.erase(enqueued.begin());
 }
 
-// False: another program locks the store, and the trial waits until another round.
+// The latest configuration gets all of its repetitions, since those of another are to follow. False: another program
+// locks the store.
+bool Driver::Impl::end_configuration() {
+  const int end = ledger.repetitions().rounded_up(ledger.entered());
+  if (ledger.drawn() < end) (void)draw(end - ledger.drawn());
+  return try_to_enter(end - 1);
+}
+
+// False: another program locks the store, and the trial waits until another round. With repetitions, the trial is the
+// first one of its configuration; the others are drawn at once.
 bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
-  search::Completion completion = search::complete(config.space, asked.params, config.seed, asked.number);
+  if (!end_configuration()) return false;
+  const trials::Repetitions& repetitions = ledger.repetitions();
+  search::Completion completion = search::complete(config.searched(), repetitions.configuration_of(asked.params),
+                                                   config.seed, asked.number, config.constraints);
+  completion.params = repetitions.params_of(completion.params, 0);
   const std::optional<bool> ours =
       recorder.claim(asked.number, completion.params, seams.clock.utc(), completion.problem);
   ask_store_at = ours ? 0 : seams.clock.seconds() + kBetweenTries;
@@ -96,12 +109,13 @@ bool Driver::Impl::take(const storage::EnqueuedTrial& asked) {
     page.events.emplace_back(Note{fmt::format("trial {} cannot be tried: {}", asked.number, completion.problem)});
     page.events.emplace_back(TrialEnded{asked.number, trials::State::kFail, std::nullopt, completion.problem});
     ledger.finish(draw, trials::State::kFail, completion.problem, std::nullopt);
+    keeper.give_up(draw, asked.number, trials::State::kFail, page);
     act_on(ledger.take_verdicts(), nullptr);
-    return true;
+  } else {
+    ledger.assign(draw, config.partition(ledger.trial(draw).params));
+    queue.push(draw);
   }
-  ledger.assign(draw, config.partition(ledger.trial(draw).params));
-  queue.push(draw);
-  return true;
+  return end_configuration();
 }
 
 }  // namespace hfta::engine

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/config.hpp"
@@ -11,13 +12,29 @@
 
 namespace hfta::engine {
 
-/// Weights and buffers of trial `number` (nullopt: the best COMPLETE one) after the epoch that its value was measured
+enum class ExportFormat {
+  kWeights,  ///< The model's state dict; where the config put adapters in, with these merged.
+  kMerged,   ///< The same; of a model that PEFT wrapped, the state dict of the one without.
+  kPeft,     ///< The adapters alone, as a folder that PeftModel.from_pretrained takes.
+};
+
+[[nodiscard]] std::optional<ExportFormat> export_format(const std::string& word);  ///< "weights", "merged", "peft"
+
+struct ExportedFile {
+  std::string name;  ///< In a folder; "": the only one.
+  std::vector<std::byte> bytes;
+};
+
+/// Weights and buffers of trial `number` (nullopt: the best COMPLETE one; with repetitions, the best repetition of the
+/// best configuration) after the epoch that its value was measured
 /// at, as safetensors: names and shapes of the model's state dict, nothing of the optimizer. What a trial trains has
 /// the dtype it was trained in; of a model file, everything else the state dict has (frozen and unused parameters,
 /// further names of tied ones) is taken from the file, floats in that dtype, too. `finished`: the study's kept states.
 /// Throws Error{kConfig}: no such trial, none that is COMPLETE, one that is not kept (those that are named), a model
-/// file that is absent or another than the study trained; Error{kStorage}: a state that is damaged.
-[[nodiscard]] std::vector<std::byte> export_weights(const StudyConfig& config, storage::Store& store,
-                                                    storage::Checkpoints& finished, std::optional<int> number);
+/// file that is absent or another than the study trained, a format that the model does not have; Error{kStorage}: a
+/// state that is damaged.
+[[nodiscard]] std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store& store,
+                                                     storage::Checkpoints& finished, std::optional<int> number,
+                                                     ExportFormat format);
 
 }  // namespace hfta::engine

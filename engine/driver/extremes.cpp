@@ -32,13 +32,21 @@ bool advance(std::vector<std::size_t>& digits, const std::vector<Axis>& axes) {
   return false;
 }
 
+// `all` may have parameters that do not apply.
+void check(const StudyConfig& config, Trainer& trainer, const trials::Params& all) {
+  const trials::Params params = trials::applying(config.space, all);
+  if (search::broken(config.constraints, params) == nullptr) trainer.check(params);
+}
+
 }  // namespace
 
 void check_extremes(const StudyConfig& config, Trainer& trainer) {
   std::vector<Axis> shapes, others;
   for (std::size_t i = 0; i < config.space.size(); ++i) {
     const bool shape = config.shape_changing.contains(config.space[i].name);
-    (shape ? shapes : others).push_back({i, search::extremes(config.space[i].distribution)});
+    Axis axis{i, search::extremes(config.space[i].distribution)};
+    if (!shape || !config.space[i].when.empty()) others.push_back(axis);  // where a corner has it or not
+    if (shape) shapes.push_back(std::move(axis));
   }
   const trials::Params low = corner(config, false);
   const trials::Params high = corner(config, true);
@@ -46,15 +54,16 @@ void check_extremes(const StudyConfig& config, Trainer& trainer) {
   for (std::size_t done = 0; done < kMostCombinations; ++done) {
     for (trials::Params params : {low, high}) {
       for (std::size_t i = 0; i < shapes.size(); ++i) params[shapes[i].at].second = shapes[i].values[digits[i]];
-      trainer.check(params);
+      check(config, trainer, params);
     }
     if (!advance(digits, shapes)) break;
   }
   for (const Axis& axis : others) {
     for (const trials::ParamValue& value : axis.values) {
       trials::Params params = low;
+      trials::make_apply(config.space, config.space[axis.at].name, params);
       params[axis.at].second = value;
-      trainer.check(params);
+      check(config, trainer, params);
     }
   }
 }

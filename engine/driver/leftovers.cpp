@@ -20,7 +20,7 @@ void remove_leftovers(storage::Store& store, const StudyConfig& config, const st
     const auto kept_of = [&](storage::StateKind kind) { return states.of(kind).trials().size(); };
     const std::optional<storage::Lease> last = store.lease(config.study);
     const bool killed = last && store.life_sign(config.study, *last, clock).has_value();
-    const auto kept = static_cast<std::size_t>(std::max(config.keep, 1));
+    const auto kept = static_cast<std::size_t>(std::max(config.keep, 1) + (config.repetitions.any() ? 1 : 0));
     if (!killed && kept_of(StateKind::kRunning) + kept_of(StateKind::kCopied) == 0 &&
         kept_of(StateKind::kFinished) <= kept) {
       return;

@@ -9,6 +9,8 @@
 #include "engine/driver/draw_history.hpp"
 #include "engine/driver/measure.hpp"
 #include "engine/driver/strategy.hpp"
+#include "engine/driver/study.hpp"
+#include "search/repetition.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -49,7 +51,7 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
 std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
   const std::optional<storage::StudyRecord> study = store.find(config.study);
   if (!study) return {};
-  const Strategy strategy = make_strategy(config, study->run_caps);
+  const Strategy strategy = make_strategy(config, study->run_caps, prior_of(*study));
   if (!strategy.sampler->learns()) return {};
   std::map<int, trials::Trial> by_number;
   for (trials::Trial& trial : store.trials(config.study)) by_number[trial.number] = std::move(trial);
@@ -57,17 +59,20 @@ std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
   const RoundOf rounds = rounds_of(store, config.study);
   std::vector<Redraw> all;
   int first = 0;
+  const trials::Repetitions& repetitions = config.repetitions;
   for (int draw = 0; draw < static_cast<int>(numbers.size()); ++draw) {
     const trials::Trial& trial = by_number.at(numbers[static_cast<std::size_t>(draw)]);
-    if (trial.enqueued) continue;
+    if (trial.enqueued || repetitions.index_of(draw) != 0) continue;
     if (trial.seen_rounds) {
       DrawHistory history;
       for (int earlier = 0; earlier < draw; ++earlier) {
         tell(config, by_number.at(numbers[static_cast<std::size_t>(earlier)]), earlier, *trial.seen_rounds, rounds,
              history);
       }
+      const search::History seen =
+          search::by_configuration(history.after(*trial.seen_rounds), repetitions, config.goal);
       all.push_back(
-          {trial.number, trial.params, strategy.sampler->ask(first, 1, history.after(*trial.seen_rounds)).at(0)});
+          {trial.number, trial.params, repetitions.params_of(strategy.sampler->ask(first, 1, seen).at(0), 0)});
     }
     ++first;
   }

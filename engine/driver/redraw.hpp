@@ -17,8 +17,9 @@ struct Redraw {
   trials::Params stored, drawn;
 };
 
-/// Every trial of the study that a method drew from results it had seen, in the order of draws; empty for methods that
-/// do not learn. The repeated draws may differ if another program has changed trials since. Throws as the store does.
+/// Every configuration of the study that a method drew from results it had seen, by its first trial, in the order of
+/// draws; empty for methods that do not learn. The repeated draws may differ if another program has changed trials
+/// since. Throws as the store does.
 [[nodiscard]] std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store);
 
 }  // namespace hfta::engine

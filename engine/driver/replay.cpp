@@ -35,9 +35,11 @@ void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::ve
   entered_ = drawn();
   // A study that had no cap may be given one that its trials have passed already.
   if (strategy_.cap && drawn() > *strategy_.cap) {
-    throw Error(ErrorKind::kConfig, fmt::format("{}: run_cap: found {}, wanted at least {}, the trials that study '{}' "
-                                                "has; --fresh starts a new one beside it",
-                                                config_.file.string(), *strategy_.cap, drawn(), config_.study));
+    throw Error(ErrorKind::kConfig,
+                fmt::format("{}: run_cap: found {}, wanted at least {}, what study '{}' "
+                            "has; --fresh starts a new one beside it",
+                            config_.file.string(), *strategy_.cap / repetitions().count(),
+                            repetitions().rounded_up(drawn()) / repetitions().count(), config_.study));
   }
   replay();
   for (int draw = 0; draw < drawn(); ++draw) {

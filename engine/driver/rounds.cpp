@@ -28,6 +28,7 @@ void Driver::Impl::end_round(std::size_t device, double seconds) {
   act_on(ledger.take_verdicts(), &array);
   for (const SlotReport& report : reports) act(array, report.slot);
   failures.clear();
+  page.changes.progress = storage::Progress{spent(), ""};
   ++round;
   rate.add(seams.clock.seconds(), ledger.epochs());
 }
@@ -83,7 +84,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
       finish(draw, State::kPruned, "");
       break;
     case Decision::kComplete:
-      keeper.keep(ledger.trial(draw).number, *entry.value, entry.value_epoch,
+      keeper.keep(draw, ledger.trial(draw).number, *entry.value, entry.value_epoch,
                   config.select_best ? entry.best_state : array.extract(slot), page);
       finish(draw, State::kComplete, "");
       break;
@@ -112,6 +113,7 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   ledger.finish(draw, state, reason, round);
   laggards.erase(draw);
   const trials::Trial& trial = ledger.trial(draw);
+  if (state != State::kComplete) keeper.give_up(draw, trial.number, state, page);
   keeper.forget(trial.number, page);
   page.changes.states.push_back({trial.number, state, trial.value, reason, seams.clock.utc(), trial.ended_round});
   page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason});
@@ -128,7 +130,7 @@ Status Driver::Impl::status() {
   s.study = config.study;
   s.metric = config.metric;
   s.round = round;
-  s.planned = ledger.cap();
+  if (ledger.cap() != kEndless) s.planned = ledger.cap();
   s.complete = ledger.count(State::kComplete);
   s.pruned = ledger.count(State::kPruned);
   s.failed = ledger.count(State::kFail);

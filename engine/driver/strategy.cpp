@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "base/error.hpp"
+#include "search/repetition.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -14,17 +16,54 @@ namespace {
 // A trial that nobody stops trains for all of the task's epochs.
 int full_epochs(const StudyConfig& config, search::Sampler& sampler) {
   const std::vector<trials::Params> first = sampler.ask(0, 1, {});
-  return config.task(first.empty() ? trials::Params{} : first.front()).recipe.epochs;
+  return config.task(config.repetitions.params_of(first.empty() ? trials::Params{} : first.front(), 0)).recipe.epochs;
+}
+
+// A target of the study completes the trial that reaches it; repetitions end together.
+std::vector<search::Stopping> rules_of(const StudyConfig& config) {
+  std::vector<search::Stopping> rules = config.early_stopping;
+  if (config.target && !config.repetitions.any()) rules.push_back({"target", {.value = *config.target}});
+  return rules;
 }
 
 std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, search::Sampler& sampler,
                                                  std::vector<int> run_caps) {
-  search::StoppingOptions options = config.stopping_options;
-  options.max_epochs = full_epochs(config, sampler);
   if (const auto size = sampler.size(); run_caps.empty() && size) {  // a grid has an end of its own
     run_caps.push_back(static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max())));
   }
-  return search::stopping_rule(config.early_stopping).make(options, config.goal, run_caps);
+  return search::make_stopping(rules_of(config), full_epochs(config, sampler), config.goal, run_caps);
+}
+
+// A rule that compares repetitions stands alone.
+const search::StoppingRule* comparing_rule(const StudyConfig& config) {
+  if (config.early_stopping.empty()) return nullptr;
+  const search::StoppingRule& rule = search::stopping_rule(config.early_stopping.front().rule);
+  return rule.compare != nullptr ? &rule : nullptr;
+}
+
+// Rules and methods see configurations by their value, except for a rule that compares repetitions.
+std::unique_ptr<search::Scheduler> make_scheduler(const StudyConfig& config, const search::SearchTask& task,
+                                                  search::Sampler& sampler, const std::vector<int>& run_caps) {
+  if (const search::StoppingRule* rule = comparing_rule(config)) {
+    search::StoppingOptions options = config.early_stopping.front().options;
+    options.max_epochs = full_epochs(config, sampler);
+    return rule->compare(options, config.repetitions, config.goal);
+  }
+  const search::Method& method = search::method(config.method);
+  std::unique_ptr<search::Scheduler> judge =
+      method.scheduler != nullptr
+          ? search::make_stopping_beside(method.scheduler(config.method_options, task, run_caps), rules_of(config),
+                                         config.goal)
+          : make_stopping(config, sampler, run_caps);
+  // Where nobody is stopped, repetitions need not wait for each other.
+  const bool stops = method.scheduler != nullptr || !config.early_stopping.empty();
+  if (!config.repetitions.any() || !stops) return judge;
+  return search::make_repeated(std::move(judge), config.repetitions, config.goal);
+}
+
+std::optional<std::int64_t> times(std::optional<std::int64_t> configurations, int count) {
+  if (!configurations) return std::nullopt;
+  return *configurations > std::numeric_limits<int>::max() ? *configurations : *configurations * count;
 }
 
 void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
@@ -37,18 +76,21 @@ void lower(std::optional<int>& cap, std::optional<std::int64_t> limit) {
 
 std::optional<int> Strategy::trials(int enqueued) const {
   std::optional<int> all = cap;
-  if (const auto size = sampler->size()) lower(all, *size + enqueued);
+  if (const auto size = sampler->size()) lower(all, times(*size + enqueued, repetitions.count()));
   return all;
 }
 
-Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps) {
+Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior) {
   Strategy strategy;
   const search::Method& method = search::method(config.method);
-  const search::SearchTask task{config.space, config.goal, config.seed, config.shape_changing};
-  strategy.sampler = method.sampler(config.method_options, task);
-  strategy.scheduler = method.scheduler != nullptr ? method.scheduler(config.method_options, task, run_caps)
-                                                   : make_stopping(config, *strategy.sampler, run_caps);
-  if (!run_caps.empty()) strategy.cap = run_caps.back();
+  const trials::Space searched = config.searched();
+  std::set<std::string> fixed = config.shape_changing;
+  fixed.insert(config.padded.begin(), config.padded.end());
+  const search::SearchTask task{searched, config.goal, config.seed, fixed, config.constraints, config.points, prior};
+  strategy.repetitions = config.repetitions;
+  strategy.sampler = search::make_sampler(method, config.method_options, task);
+  strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);
+  if (!run_caps.empty()) lower(strategy.cap, times(run_caps.back(), config.repetitions.count()));
   lower(strategy.cap, strategy.scheduler->capacity());
   return strategy;
 }

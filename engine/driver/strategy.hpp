@@ -8,21 +8,25 @@
 #include "engine/config.hpp"
 #include "search/sampler.hpp"
 #include "search/scheduler.hpp"
+#include "trials/repetition.hpp"
 
 namespace hfta::engine {
 
 struct Strategy {
-  std::unique_ptr<search::Sampler> sampler;
-  std::unique_ptr<search::Scheduler> scheduler;
-  std::optional<int> cap;  ///< By run_cap and the scheduler; unset: no limit.
+  std::unique_ptr<search::Sampler> sampler;      ///< Draws configurations.
+  std::unique_ptr<search::Scheduler> scheduler;  ///< Of trials: of repetitions, where there are any.
+  std::optional<int> cap;                        ///< Of trials, by run_cap and the scheduler; unset: no limit.
+  trials::Repetitions repetitions;
 
-  /// The number of all trials if `enqueued` of them were not drawn by the sampler: a grid is tried completely besides
-  /// them. Unset: no limit.
+  /// The number of all trials if `enqueued` configurations were not drawn by the sampler: a grid is tried completely
+  /// besides them. Unset: no limit.
   [[nodiscard]] std::optional<int> trials(int enqueued = 0) const;
 };
 
-/// `run_caps`: every cap the study ever had, ascending; empty if it never had one.
-[[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps);
+/// `run_caps`: every cap the study ever had, in configurations, ascending; empty if it never had one.
+/// `prior`: see prior_of().
+[[nodiscard]] Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_caps,
+                                     const search::History& prior = {});
 
 /// The caps of a study that has had `stored` and is now run with `config`'s run_cap. A config without one leaves the
 /// caps as they are. Throws Error{kConfig} if the cap has become smaller.

@@ -8,6 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/driver/budget.hpp"
+#include "engine/driver/history_json.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/trial_table.hpp"
 
@@ -26,11 +28,12 @@ Error not_ours(const storage::StudyRecord& stored) {
 using Fingerprints = std::map<std::string, std::string>;  // by ModelFacts::file
 
 // The store's JSON of a config: what decides results, and what the config was read from.
-std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Fingerprints& models) {
+std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Fingerprints& models, json prior) {
   json set = json::array();
   for (const Override& o : origin.overrides) set.push_back({o.key_path, o.value});
   json packed = {{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}};
   if (!models.empty()) packed["models"] = models;
+  if (!prior.empty()) packed["prior"] = std::move(prior);
   return packed.dump();
 }
 
@@ -64,14 +67,14 @@ bool has_test_data(const StudyConfig& config, const trials::Params& params) {
 }  // namespace
 
 storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
-                                const std::vector<ModelFacts>& models) {
+                                const std::vector<ModelFacts>& models, const search::History& prior) {
   storage::StudyRecord record;
   record.name = config.study;
   record.metric = config.metric;
   record.goal = config.goal;
   record.space = config.space;
   record.config = config.text;
-  record.config_json = pack(config, origin, with_models({}, models, config));
+  record.config_json = pack(config, origin, with_models({}, models, config), history_json(prior));
   record.run_caps = next_caps({}, config);
   return record;
 }
@@ -101,6 +104,17 @@ std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord
   }
 }
 
+search::History prior_of(const storage::StudyRecord& stored) {
+  if (stored.config_json.empty()) return {};
+  const json packed = json::parse(stored.config_json, nullptr, /*allow_exceptions=*/false);
+  if (!packed.is_object() || !packed.contains("prior")) return {};
+  try {
+    return history_from(packed.at("prior"));
+  } catch (const json::exception&) {
+    throw not_ours(stored);
+  }
+}
+
 storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
                                const ConfigOrigin& origin, const std::vector<ModelFacts>& models) {
   const std::vector<std::string> differences =
@@ -112,7 +126,8 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
   }
   storage::StudyRecord record = stored;
   record.config = config.text;
-  record.config_json = pack(config, origin, with_models(model_fingerprints(stored), models, config));
+  record.config_json = pack(config, origin, with_models(model_fingerprints(stored), models, config),
+                            unpack(stored).value("prior", json::array()));
   record.run_caps = next_caps(stored.run_caps, config);
   return record;
 }
@@ -120,9 +135,18 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
   TrialTable ledger(config, record.run_caps);
   ledger.restore(store.trials(config.study), store.draws(config.study));
-  if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
-  const trials::Trial* best = trials::best_of(ledger.trials(), config.goal);
+  const trials::Trial* best = ledger.best_trial();
+  const Used used{record.progress.seconds, ledger.epochs(), best != nullptr ? best->value : std::nullopt};
+  if (end_of(config, used).empty()) {
+    if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
+  }
   return best == nullptr || !best->test_metrics.empty() || !has_test_data(config, best->params);
+}
+
+const trials::Trial* best_trial(const StudyConfig& config, storage::Store& store,
+                                const std::vector<trials::Trial>& trials) {
+  if (!config.repetitions.any()) return trials::best_of(trials, config.goal);
+  return trials::best_of(trials::in_order(trials, store.draws(config.study)), config.repetitions, config.goal);
 }
 
 std::string fresh_name(storage::Store& store, const std::string& study) {

@@ -8,6 +8,7 @@
 
 #include "engine/config.hpp"
 #include "engine/trainer.hpp"
+#include "search/history.hpp"
 #include "storage/store.hpp"
 
 namespace hfta::engine {
@@ -21,8 +22,10 @@ struct ConfigOrigin {
 };
 
 /// The record that a new study of this config gets. `models`: the files it trains, whose content it is held to.
+/// `prior`: trials of an earlier study that its draws see.
 [[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
-                                              const std::vector<ModelFacts>& models = {});
+                                              const std::vector<ModelFacts>& models = {},
+                                              const search::History& prior = {});
 
 /// Where the config of a stored study came from. Throws Error{kConfig} if the study was not made by us.
 [[nodiscard]] ConfigOrigin origin_of(const storage::StudyRecord& stored);
@@ -37,8 +40,18 @@ struct ConfigOrigin {
 [[nodiscard]] storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
                                              const ConfigOrigin& origin, const std::vector<ModelFacts>& models = {});
 
-/// Whether nothing is left to do: every trial drawn and done, and the best one tested where there are test data.
+/// The trials of an earlier study that draws of this one see, as they were found when it was begun; empty if there are
+/// none. Throws as origin_of.
+[[nodiscard]] search::History prior_of(const storage::StudyRecord& stored);
+
+/// Whether nothing is left to do: every trial drawn and done, or the study at its budget or target; and the best one
+/// tested where there are test data.
 [[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);
+
+/// The best COMPLETE trial of `trials`, which are the store's; with repetitions, the best repetition of the best
+/// configuration. nullptr if there is none.
+[[nodiscard]] const trials::Trial* best_trial(const StudyConfig& config, storage::Store& store,
+                                              const std::vector<trials::Trial>& trials);
 
 /// `<study>-2`, or the next higher number whose name is not taken.
 [[nodiscard]] std::string fresh_name(storage::Store& store, const std::string& study);

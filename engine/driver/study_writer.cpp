@@ -42,6 +42,7 @@ void append(storage::Changes& to, storage::Changes& from) {
   append(to.occupancy, from.occupancy);
   append(to.rounds, from.rounds);
   to.test_metrics.merge(from.test_metrics);
+  if (from.progress) to.progress = std::move(from.progress);
 }
 
 // A state that a later one follows, or whose trial has ended since, need not be written.

@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "engine/driver/budget.hpp"
 #include "engine/driver/measure.hpp"
+#include "search/repetition.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -18,24 +20,55 @@ constexpr int kUnnumbered = -1;
 
 }  // namespace
 
-TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps)
-    : config_(config), strategy_(make_strategy(config, run_caps)), learns_(strategy_.sampler->learns()) {}
+TrialTable::TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior)
+    : config_(config),
+      strategy_(make_strategy(config, run_caps, prior)),
+      learns_(strategy_.sampler->learns() || ends_early(config)) {}
 
-bool TrialTable::can_draw() const {
+bool TrialTable::can_draw() const { return missing_repetitions() > 0 || can_ask(); }
+
+bool TrialTable::can_ask() const {
   const std::optional<int> most = cap();
   return !exhausted_ && (!most || drawn() < *most);
 }
 
 int TrialTable::plan(int k, int rounds) {
+  const int first = drawn();
+  k -= push_repetitions(k);
   if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
-  if (k <= 0 || exhausted_) return 0;
-  std::vector<trials::Params> params = strategy_.sampler->ask(drawn() - enqueued_, k, history_.after(rounds));
-  exhausted_ = static_cast<int>(params.size()) < k;
-  for (trials::Params& one : params) {
-    push(kUnnumbered, std::move(one));
+  if (k <= 0 || exhausted_) return drawn() - first;
+  const int count = repetitions().count();
+  const int asked = repetitions().rounded_up(k) / count;
+  const int first_asked = drawn() / count - enqueued_;
+  const search::History& seen = history_.after(rounds);
+  const std::vector<trials::Params> params =
+      repetitions().any()
+          ? strategy_.sampler->ask(first_asked, asked, search::by_configuration(seen, repetitions(), config_.goal))
+          : strategy_.sampler->ask(first_asked, asked, seen);
+  exhausted_ = static_cast<int>(params.size()) < asked;
+  for (const trials::Params& one : params) {
+    push(kUnnumbered, repetitions().params_of(one, 0));
     if (learns_) trials_.back().seen_rounds = rounds;
+    k -= 1 + push_repetitions(k - 1);
   }
-  return static_cast<int>(params.size());
+  return drawn() - first;
+}
+
+// The repetitions that the latest configuration lacks, at most `k` of them; returns how many.
+int TrialTable::push_repetitions(int k) {
+  k = std::min(k, missing_repetitions());
+  for (int i = 0; i < k; ++i) {
+    const trials::Params first = trial(repetitions().first_of(drawn())).params;
+    push(kUnnumbered, repetitions().params_of(repetitions().configuration_of(first), repetitions().index_of(drawn())));
+  }
+  return std::max(k, 0);
+}
+
+const trials::Trial* TrialTable::best_trial() const {
+  if (!repetitions().any()) return trials::best_of(trials_, config_.goal);
+  std::vector<const trials::Trial*> drawn;
+  for (const trials::Trial& trial : trials_) drawn.push_back(&trial);
+  return trials::best_of(drawn, repetitions(), config_.goal);
 }
 
 void TrialTable::enter(const std::vector<int>& numbers) {
@@ -246,8 +279,10 @@ std::optional<std::int64_t> TrialTable::epochs_left() const {
   const std::optional<int> most = cap();
   if (!most) return std::nullopt;
   if (finished()) return 0;
+  const std::optional<std::int64_t> budget = config_.budget.epochs;
+  if (*most == kEndless && !budget) return std::nullopt;
   const std::int64_t all = strategy_.scheduler->planned_epochs(0, *most);
-  return std::max<std::int64_t>(0, all - epochs_);
+  return std::max<std::int64_t>(0, std::min(all, budget.value_or(all)) - epochs_);
 }
 
 int TrialTable::epochs_to_target(int draw) {

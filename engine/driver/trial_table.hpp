@@ -57,7 +57,8 @@ struct ReportResult {
 /// Trials are identified by their draw (0-based). Not thread-safe.
 class TrialTable {
  public:
-  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps);
+  /// `prior`: see prior_of(); draws need it.
+  TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior = {});
 
   /// Restores a stored study: adds every trial that we drew with its epochs, and reports them to the scheduler in
   /// (epoch, trial) order, which restores its state. `numbers`: draw -> number. Trials in `stored` that we did not draw
@@ -74,10 +75,11 @@ class TrialTable {
   [[nodiscard]] int begun() const { return begun_; }
   /// Epochs that a trial gets on average if none fails.
   [[nodiscard]] double mean_epochs() const;
-  /// Whether draws depend on the results of earlier trials.
+  /// Whether trials are drawn only when slots are free: draws depend on the results of earlier trials, or the study may
+  /// end before all trials are done, which must not depend on what was planned.
   [[nodiscard]] bool learns() const { return learns_; }
-  /// Plans at most `k` further trials, which have no number yet; returns how many. 0: there are no more, and can_draw()
-  /// is false. `rounds`: the study's rounds that are over.
+  /// Plans at most `k` further trials, which have no number yet; returns how many. A configuration's repetitions follow
+  /// one another. 0: there are no more, and can_draw() is false. `rounds`: the study's rounds that are over.
   int plan(int k, int rounds);
   /// The store has given these numbers to the next planned trials.
   void enter(const std::vector<int>& numbers);
@@ -85,8 +87,13 @@ class TrialTable {
   void forget_planned();
   /// Enters a trial that the store has; returns its draw. REQUIRES that none is planned.
   int add(int number, trials::Params params, bool enqueued = false);
-  /// Whether one more trial may be entered that the sampler did not draw.
-  [[nodiscard]] bool has_room() const { return !strategy_.cap || entered_ < *strategy_.cap; }
+  /// Whether one more configuration may be entered that the sampler did not draw.
+  [[nodiscard]] bool has_room() const { return !strategy_.cap || repetitions().rounded_up(entered_) < *strategy_.cap; }
+  [[nodiscard]] const trials::Repetitions& repetitions() const { return strategy_.repetitions; }
+  /// How many repetitions the latest configuration lacks yet.
+  [[nodiscard]] int missing_repetitions() const { return repetitions().rounded_up(drawn()) - drawn(); }
+  /// The best repetition of the best configuration; nullptr if no trial is COMPLETE.
+  [[nodiscard]] const trials::Trial* best_trial() const;
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
@@ -152,6 +159,8 @@ class TrialTable {
     const trials::EpochRecord* record = nullptr;
   };
   void push(int number, trials::Params params);
+  int push_repetitions(int k);
+  [[nodiscard]] bool can_ask() const;
   void replay();
   void replay(const Past& past);
   void settle_strangers();
@@ -182,7 +191,7 @@ class TrialTable {
   std::int64_t epochs_ = 0;
   int entered_ = 0;   ///< Trials before this draw are in the store.
   int begun_ = 0;     ///< The number of those that have TrialRecord::begun.
-  int enqueued_ = 0;  ///< The number of those that the sampler did not draw.
+  int enqueued_ = 0;  ///< The number of configurations that the sampler did not draw.
   bool exhausted_ = false;
 };
 

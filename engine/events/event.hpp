@@ -81,8 +81,8 @@ struct BestSoFar {
   trials::Params params;
 };
 
-/// The best COMPLETE trial after its last epoch; nullopt if there is none.
-[[nodiscard]] std::optional<BestSoFar> best_complete(const std::vector<trials::Trial>& trials, trials::Goal goal);
+/// A COMPLETE trial after its last epoch; nullopt for nullptr.
+[[nodiscard]] std::optional<BestSoFar> best_complete(const trials::Trial* best);
 
 /// The study after a round, when the slots that it emptied were filled again.
 struct Status {

@@ -47,7 +47,7 @@ bool possible(const fusion::Measured& candidate) {
 
 std::string ChoiceKey::to_text() const {
   // The number: raised when there are new ways to run, so that they are tried.
-  return fmt::format("2|{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
+  return fmt::format("3|{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
 }
 
 ordered_json to_json(const KeptChoices& kept) {

@@ -9,19 +9,20 @@
 
 namespace hfta::engine {
 
-FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, const KeptChoices& kept,
+FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
                        int decided, int width)
     : trainer_(trainer),
       data_(data),
       kept_(kept),
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
-      array_(task.graph, task.spec.recipe, kept.choices.best_for(decided).lowering, width, trainer.config().seed,
-             trainer.device(), trainer.graphs()),
+      array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
+             trainer.config().seed, trainer.device(), trainer.graphs()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch, task.graph.limits},
-              *data.train, data.validation ? &*data.validation : nullptr) {
+              data.train, data.validation ? &*data.validation : nullptr),
+      sets_{{task.spec.data.folds.fold, 0}} {
   for (const fusion::Measured& way : kept.choices.candidates) {
     needs_.try_emplace(way.lowering.executor, trainer.memory_need(task, way.lowering));
   }
@@ -29,7 +30,17 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Lo
 
 fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) {
   const PreparedTask task = trainer_.prepare(params);
-  return {task.spec.seed.value_or(static_cast<std::uint64_t>(number)), task.spec.hyper};
+  return {task.spec.seed.value_or(static_cast<std::uint64_t>(number)), task.spec.hyper, set_of(task)};
+}
+
+int FusedArray::set_of(const PreparedTask& task) {
+  const int fold = task.spec.data.folds.fold;
+  const auto known = sets_.find(fold);
+  if (known != sets_.end()) return known->second;
+  const TaskData* data = translated(label_, [&] { return &trainer_.trained_data(task); });
+  const int set = epochs_.add(data->train, data->validation ? &*data->validation : nullptr);
+  sets_.emplace(fold, set);
+  return set;
 }
 
 void FusedArray::admit(int slot, int number, const trials::Params& params) {

@@ -13,8 +13,9 @@ namespace hfta::engine {
 
 class FusedArray final : public TrainerArray {
  public:
-  /// Runs as the choices have it; `decided`: the width to choose for. `trainer` and `data` must outlive it.
-  FusedArray(FusedTrainer& trainer, const PreparedTask& task, const LoadedData& data, const KeptChoices& kept,
+  /// Runs as the choices have it; `decided`: the width to choose for. `data`: FusedTrainer::trained_data. It and
+  /// `trainer` must outlive this.
+  FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
              int decided, int width);
 
   void admit(int slot, int number, const trials::Params& params) override;
@@ -28,15 +29,18 @@ class FusedArray final : public TrainerArray {
 
  private:
   [[nodiscard]] fusion::SlotInit init_for(int number, const trials::Params& params);
+  /// The number that epochs_ has for the data of the task's fold.
+  [[nodiscard]] int set_of(const PreparedTask& task);
 
   FusedTrainer& trainer_;
-  const LoadedData& data_;
+  const TaskData& data_;
   KeptChoices kept_;
   std::map<std::string, MemoryNeed> needs_;  // by Lowering::executor
   std::string label_;
   bool cpu_;
   fusion::Array array_;
   fusion::Epochs epochs_;
+  std::map<int, int> sets_;  // by fold
 };
 
 }  // namespace hfta::engine

@@ -151,12 +151,17 @@ std::string loss_text(const fusion::Recipe& recipe) {
 }
 
 // What of a task choices depend on; the graph's signature would be long.
-std::string graph_key(const PreparedTask& task) {
-  const fusion::Recipe& recipe = task.spec.recipe;
+std::string graph_key(const fusion::Recipe& recipe, const fusion::Graph& graph) {
   Fnv1a hash;
-  hash.add(task.graph.signature());
+  hash.add(graph.signature());
   return fmt::format("{}|{}|{}|batch {}|{:016x}", type_of(recipe), name_of(recipe.optimizer), loss_text(recipe),
                      recipe.batch_size, hash.value());
+}
+
+// Bytes of features that are kept: as the config says, or a quarter of the memory.
+std::int64_t feature_budget(const TrainerOptions& options) {
+  if (options.config.cache) return *options.config.cache / options.sharers;
+  return fusion::device_memory(c10::Device(c10::kCPU)) / 4 / options.sharers;
 }
 
 }  // namespace
@@ -166,7 +171,8 @@ FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Cl
       cuda_graphs_(fusion::cuda_graphs(device())),
       files_(files),
       clock_(clock),
-      cache_(files, options.cache) {}
+      cache_(files, options.cache),
+      features_(feature_budget(options), threads()) {}
 
 int FusedTrainer::threads() const {
   if (options_.threads) return *options_.threads;
@@ -186,16 +192,16 @@ LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::D
   return data_.emplace(key, std::move(data)).first->second;
 }
 
-const LoadedData& FusedTrainer::on_device(const PreparedTask& task) {
+const TaskData& FusedTrainer::on_device(const PreparedTask& task) {
   LoadedData& data = load(task.spec, task.input_types);
-  if (data.train) return data;
+  if (data.device) return *data.device;
   const auto moved = [&](const fusion::Dataset& part) {
     return fusion::to_device(part, task.graph, task.spec.recipe, device());
   };
-  if (data.host.validation) data.validation = moved(*data.host.validation);
-  if (data.host.test) data.test = moved(*data.host.test);
-  data.train = moved(data.host.train);
-  return data;
+  TaskData all{moved(data.host.train), {}, {}};
+  if (data.host.validation) all.validation = moved(*data.host.validation);
+  if (data.host.test) all.test = moved(*data.host.test);
+  return data.device.emplace(std::move(all));
 }
 
 PreparedTask FusedTrainer::prepare(const trials::Params& params) {
@@ -211,8 +217,11 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   if (asks_for_classes(task.spec.recipe, task.graph)) {
     find_classes(task.spec.recipe, task.graph, load(task.spec, task.input_types).host.train.target.shape);
   }
-  const std::vector<std::string> names =
-      task.spec.model_file ? models_.read(*task.spec.model_file).parameters() : trained_names(task.graph);
+  std::vector<std::string> names = trained_names(task.graph);  // adapters are among them
+  if (task.spec.model_file) {
+    const std::vector<std::string>& own = models_.read(*task.spec.model_file).parameters();
+    names.insert(names.begin(), own.begin(), own.end());
+  }
   fusion::check_groups(task.spec.recipe.groups, names);
   fusion::check_phases(task.spec.recipe.phases, names);
   task.graph = fusion::with_phases_trained(std::move(task.graph), task.spec.recipe);
@@ -227,7 +236,7 @@ void FusedTrainer::check(const trials::Params& params) {
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
   check_width(options_.config, memory_need(task), planned_width(task), fusion::device_memory(device()));
-  graphs_.try_emplace(options_.config.partition(params), graph_key(task));
+  graphs_.try_emplace(options_.config.partition(params), graph_key(task.spec.recipe, trained_graph(task)));
   if (task.spec.model_file) {
     if (splits.validation || splits.test) check_evaluation(task);
     check_model(task, splits.train);
@@ -304,8 +313,8 @@ int FusedTrainer::planned_width(const PreparedTask& task) {
 // Before it is known which way they run: slot by slot on a CPU, as a rule.
 int FusedTrainer::working(int width) const { return device().is_cpu() ? std::min(threads(), width) : width; }
 
-fusion::WayQuestion FusedTrainer::question(const PreparedTask& task) const {
-  return {task.graph, task.spec.recipe, device(), 1, threads(), graphs().get()};
+fusion::WayQuestion FusedTrainer::question(const PreparedTask& task) {
+  return {trained_graph(task), task.spec.recipe, device(), 1, threads(), graphs().get()};
 }
 
 std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
@@ -313,16 +322,21 @@ std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
   const auto bytes_of = [&](const fusion::Dataset& part) {
     return fusion::device_bytes(part, task.graph, task.spec.recipe, device());
   };
-  return bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
-         (splits.test ? bytes_of(*splits.test) : 0);
+  const std::optional<FeaturePlan> features = feature_plan(task);
+  const std::int64_t bytes = bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
+                             (splits.test ? bytes_of(*splits.test) : 0) +
+                             (features ? features->kept_bytes + features->weight_bytes : 0);
+  const fusion::FoldSource& folds = task.spec.data.folds;
+  return fusion::has_equal_parts(folds) ? folds.count * bytes : bytes;  // an array has trials of every fold
 }
 
 MemoryNeed FusedTrainer::memory_need(const PreparedTask& task) {
-  return engine::memory_need(task.graph, task.spec.recipe, fusion::memory_of_any(question(task)), data_bytes(task));
+  return engine::memory_need(trained_graph(task), task.spec.recipe, fusion::memory_of_any(question(task)),
+                             data_bytes(task));
 }
 
 MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Lowering& lowering) {
-  return engine::memory_need(task.graph, task.spec.recipe, fusion::memory_of(question(task), lowering),
+  return engine::memory_need(trained_graph(task), task.spec.recipe, fusion::memory_of(question(task), lowering),
                              data_bytes(task));
 }
 
@@ -341,7 +355,8 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   }
   plan.memory = memory_need(task);
   plan.working = working(std::numeric_limits<int>::max());
-  plan.lowerings = fusion::op_notes(task.graph);
+  plan.lowerings = fusion::op_notes(trained_graph(task));
+  plan.features = feature_plan(task);
   return plan;
 }
 
@@ -358,16 +373,16 @@ ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
 
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                    const Pause& pause) {
-  const LoadedData& data = on_device(task);
+  const fusion::DeviceData& data = trained_data(task).train;
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(
       recipe,
       {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits},
-      *data.train, nullptr);
+      data, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) return *known;
   const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause, graphs()};
-  KeptChoices kept{key, fusion::measure(task.graph, recipe, *data.train, options, device(), clock_), slot_steps};
+  KeptChoices kept{key, fusion::measure(trained_graph(task), recipe, data, options, device(), clock_), slot_steps};
   if (!pause()) cache_.remember(kept);  // else it was cut short
   return kept;
 }
@@ -376,10 +391,12 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
   constexpr double kPlenty = 1e12;  // slot steps that are said to follow, so that nothing is left out
   const PreparedTask task = prepare(params);
   return translated(options_.label, [&] {
-    const ChoiceKey key = key_of(graph_key(task), planned_width(task));
+    const ChoiceKey key = key_of(graph_key(task.spec.recipe, trained_graph(task)), planned_width(task));
     const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause, graphs()};
     const KeptChoices kept{
-        key, fusion::measure(task.graph, task.spec.recipe, *on_device(task).train, options, device(), clock_), kPlenty};
+        key,
+        fusion::measure(trained_graph(task), task.spec.recipe, trained_data(task).train, options, device(), clock_),
+        kPlenty};
     if (!pause()) cache_.remember(kept);
     std::vector<MeasuredWay> ways;
     const fusion::Measured& best = kept.choices.best_for(key.width);
@@ -395,7 +412,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
 
 const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
                                              double expected_epochs, const Pause& pause) {
-  const std::string graph = graph_key(task);
+  const std::string graph = graph_key(task.spec.recipe, trained_graph(task));
   graphs_.try_emplace(partition, graph);
   const auto earlier = recalled_.find(partition);
   if (earlier != recalled_.end() && earlier->second.key.graph == graph) return earlier->second;
@@ -434,7 +451,7 @@ std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, i
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
     const int decided = device().is_cpu() ? kept.key.width : width;
-    return std::make_unique<FusedArray>(*this, task, on_device(task), kept, decided, width);
+    return std::make_unique<FusedArray>(*this, task, trained_data(task), kept, decided, width);
   });
 }
 

@@ -12,9 +12,11 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "engine/fused/choice_cache.hpp"
+#include "engine/fused/feature_cache.hpp"
 #include "engine/fused/model_files.hpp"
 #include "engine/module.hpp"
 #include "fusion/epochs.hpp"
+#include "fusion/frozen_prefix.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/ways.hpp"
 
@@ -30,7 +32,7 @@ struct PreparedTask {
 /// Data of one source, and, once a task of theirs was opened, on the device.
 struct LoadedData {
   fusion::Splits host;
-  std::optional<fusion::DeviceData> train, validation, test;
+  std::optional<TaskData> device;
 };
 
 class FusedTrainer : public Trainer {
@@ -52,9 +54,17 @@ class FusedTrainer : public Trainer {
   /// What arrays of the task will need, whichever way they run; or by that lowering.
   [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task);
   [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task, const fusion::Lowering& lowering);
+  /// What of the task's model is frozen and alike for all trials.
+  [[nodiscard]] const fusion::FrozenPrefix& frozen(const PreparedTask& task);
+  /// The graph that its arrays train: the model's, or the rest behind the frozen prefix.
+  [[nodiscard]] const fusion::Graph& trained_graph(const PreparedTask& task);
+  /// Of the features of all tasks.
+  [[nodiscard]] fusion::FeatureCounts feature_counts() const { return features_.counts(); }
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
+  /// The task's data on device(), as trained_graph() takes them. They stay as long as the trainer.
+  [[nodiscard]] const TaskData& trained_data(const PreparedTask& task);
   /// For arrays on device(); null where steps are not captured.
   [[nodiscard]] const std::shared_ptr<fusion::StepGraphBackend>& graphs() const { return cuda_graphs_.backend; }
 
@@ -64,7 +74,8 @@ class FusedTrainer : public Trainer {
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
-  [[nodiscard]] const LoadedData& on_device(const PreparedTask& task);
+  /// The task's data as the model takes them, moved there if they are not there yet.
+  [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
   [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,
                                                double expected_epochs, const Pause& pause);
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
@@ -74,9 +85,10 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] int planned_width(const PreparedTask& task);
   /// Slots of an array that are at work at a time, at most.
   [[nodiscard]] int working(int width) const;
-  [[nodiscard]] fusion::WayQuestion question(const PreparedTask& task) const;
+  [[nodiscard]] fusion::WayQuestion question(const PreparedTask& task);
   /// Bytes of the device that the task's data take.
   [[nodiscard]] std::int64_t data_bytes(const PreparedTask& task);
+  [[nodiscard]] std::optional<FeaturePlan> feature_plan(const PreparedTask& task);
   /// Whether this trainer's arrays can run by them all.
   [[nodiscard]] bool are_runnable(const KeptChoices& kept) const;
   [[nodiscard]] int threads() const;
@@ -87,11 +99,13 @@ class FusedTrainer : public Trainer {
   const Clock& clock_;
   ChoiceCache cache_;
   ModelFiles models_;
-  std::set<std::string> runnable_;               ///< Signatures of graphs that are known to run.
-  std::map<std::string, LoadedData> data_;       ///< By source, dtypes and kind of target.
-  std::map<std::string, KeptChoices> choices_;   ///< By ChoiceKey::graph.
-  std::map<std::string, KeptChoices> recalled_;  ///< By partition.
-  std::map<std::string, std::string> graphs_;    ///< Partition -> ChoiceKey::graph, of those checked or opened.
+  FeatureCache features_;
+  std::map<std::string, fusion::FrozenPrefix> frozen_;  ///< By the model's signature and weights.
+  std::set<std::string> runnable_;                      ///< Signatures of graphs that are known to run.
+  std::map<std::string, LoadedData> data_;              ///< By source, dtypes and kind of target.
+  std::map<std::string, KeptChoices> choices_;          ///< By ChoiceKey::graph.
+  std::map<std::string, KeptChoices> recalled_;         ///< By partition.
+  std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
 };
 
 }  // namespace hfta::engine

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "fusion/graph/reads.hpp"
 #include "fusion/phases.hpp"
 
 namespace hfta::engine {
@@ -15,12 +16,14 @@ MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe,
     const std::vector<bool> trained = fusion::trained_in_phase(recipe, p, graph);
     for (std::size_t i = 0; i < trained.size(); ++i) copies[i] += trained[i] ? states : 0;
   }
+  const std::vector<bool> read = fusion::weights_read(graph);
   MemoryNeed need;
   need.slot = way.slot;
   need.activations = way.at_work;
   need.shared = data;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const fusion::Weight& weight = graph.weights[i];
+    if (!weight.trained && !read[i]) continue;
     const std::int64_t bytes = fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
     (weight.trained ? need.slot : need.shared) += weight.trained ? static_cast<std::int64_t>(copies[i]) * bytes : bytes;
   }

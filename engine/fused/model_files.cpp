@@ -33,6 +33,14 @@ ModelFacts facts_of(const std::string& name, const fusion::ExportedModel& model)
   return facts;
 }
 
+// What of adapters changes the graph beside its hypers' values.
+std::string key_of(const fusion::Lora& lora) {
+  std::string key = fmt::format("\nlora {} {}", lora.largest_rank, lora.dropout ? "drops" : "");
+  for (const std::string& target : lora.targets) key += "\ntarget " + target;
+  for (const std::string& pattern : lora.train) key += "\ntrain " + pattern;
+  return key;
+}
+
 // A separator that stands in no name of a Python module.
 std::string key_of(const ModelFile& model) {
   const fusion::ImportOptions& options = model.import;
@@ -44,6 +52,7 @@ std::string key_of(const ModelFile& model) {
   for (const std::string& output : options.further) key += "\noutput " + output;
   for (const std::string& pattern : options.freeze) key += "\nfreeze " + pattern;
   for (const fusion::Binding& binding : options.bind) key += "\nbind " + binding.path;
+  if (options.lora) key += key_of(*options.lora);
   key += "\nevaluation " + model.evaluation_name;
   return key;
 }
@@ -56,7 +65,8 @@ fusion::Graph ModelFiles::graph(const ModelFile& model) {
   auto known = e.graphs.find(key);
   if (known == e.graphs.end()) known = e.graphs.emplace(key, graph_of(model, e)).first;
   fusion::Graph graph = known->second;
-  for (std::size_t i = 0; i < graph.hypers.size(); ++i) graph.hypers[i].value = model.import.bind.at(i).value;
+  const std::vector<double> hypers = fusion::hypers_of(model.import);
+  for (std::size_t i = 0; i < graph.hypers.size(); ++i) graph.hypers[i].value = hypers.at(i);
   return graph;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/events/event.hpp"
+#include "engine/report/configurations.hpp"
 #include "engine/report/report.hpp"
 
 namespace hfta::engine {
@@ -82,12 +83,12 @@ class Retold {
   }
 
   void finish() {
-    const Trial* best = trials::best_of(input_.trials, input_.goal);
+    const Trial* best = best_of(input_);
     if (best != nullptr && !best->test_metrics.empty()) events_.emplace_back(Tested{best->number, best->test_metrics});
     const bool goes_on = std::any_of(input_.trials.begin(), input_.trials.end(), [](const Trial& trial) {
       return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
     });
-    events_.emplace_back(RunEnded{!goes_on, best_complete(input_.trials, input_.goal)});
+    events_.emplace_back(RunEnded{!goes_on, best_complete(best)});
   }
 
   const ReportInput& input_;

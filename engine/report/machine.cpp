@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "engine/report/configurations.hpp"
 #include "engine/report/confusion.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
@@ -96,6 +97,39 @@ ordered_json to_json(const std::optional<Runner>& runner) {
   return {{"holder", runner->holder}, {"alive", runner->alive}, {"silence_s", number(runner->silence)}};
 }
 
+ordered_json to_json(const ReportInput& input, const ConfigurationRow& row) {
+  ordered_json numbers = ordered_json::array();
+  for (const Trial* trial : row.configuration.trials) numbers.push_back(trial->number);
+  const Trial& first = *row.configuration.trials.front();
+  const auto of = [&](double trials::Summary::*field) {
+    return row.summary ? number((*row.summary).*field) : ordered_json(nullptr);
+  };
+  return {{"configuration", row.configuration.index},
+          {"value", number(row.configuration.value)},
+          {"mean", of(&trials::Summary::mean)},
+          {"deviation", of(&trials::Summary::deviation)},
+          {"low", of(&trials::Summary::low)},
+          {"high", of(&trials::Summary::high)},
+          {"median", of(&trials::Summary::median)},
+          {"complete", row.complete},
+          {"pruned", row.pruned},
+          {"failed", row.failed},
+          {"params", to_json(input.repetitions.configuration_of(first.params))},
+          {"trials", std::move(numbers)}};
+}
+
+void add_configurations(const ReportInput& input, std::optional<int> top, ordered_json& out) {
+  out["repetitions"] = {{"repeat", input.repetitions.seeds},
+                        {"folds", input.repetitions.folds},
+                        {"rank", trials::name_of(input.repetitions.rank)},
+                        {"confidence", trials::kConfidence}};
+  out["configurations"] = ordered_json::array();
+  for (const ConfigurationRow& row : configuration_rows(input)) {
+    if (top && std::ssize(out["configurations"]) >= *top) break;
+    out["configurations"].push_back(to_json(input, row));
+  }
+}
+
 std::vector<const Trial*> chosen(const ReportInput& input, std::optional<int> top) {
   if (!top) {
     std::vector<const Trial*> all;
@@ -154,11 +188,26 @@ std::set<std::string> confusion_sets(const ReportInput& input) {
   return sets;
 }
 
+// What the CSV says of each trial's configuration, by the trial's number.
+std::map<int, std::vector<std::string>> configuration_cells(const ReportInput& input) {
+  std::map<int, std::vector<std::string>> cells;
+  for (const ConfigurationRow& row : configuration_rows(input)) {
+    const auto text = [](double value) { return std::isfinite(value) ? shortest(value) : std::string(); };
+    std::vector<std::string> line = {std::to_string(row.configuration.index), text(row.configuration.value)};
+    for (const auto field : {&trials::Summary::mean, &trials::Summary::deviation, &trials::Summary::low,
+                             &trials::Summary::high, &trials::Summary::median}) {
+      line.push_back(row.summary ? text((*row.summary).*field) : "");
+    }
+    for (const Trial* trial : row.configuration.trials) cells[trial->number] = line;
+  }
+  return cells;
+}
+
 }  // namespace
 
 std::string report_json(const ReportInput& input, std::optional<int> top) {
   ordered_json best = nullptr;
-  if (const Trial* trial = trials::best_of(input.trials, input.goal)) {
+  if (const Trial* trial = best_of(input)) {
     best = to_json(input, *trial);
     const SplitMetrics tested = split(trial->test_metrics, input.metric);
     for (const auto& [name, value] : tested.numbers) best["metrics"][name] = number(value);
@@ -166,14 +215,17 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
   }
   ordered_json list = ordered_json::array();
   for (const Trial* trial : chosen(input, top)) list.push_back(to_json(input, *trial));
-  return dump({{"study", input.study},
-               {"metric", input.metric},
-               {"direction", name_of(input.goal)},
-               {"counts", ordered_json(count_states(input.trials))},
-               {"best", std::move(best)},
-               {"runner", to_json(input.runner)},
-               {"occupancy", to_json(input.occupancy)},
-               {"trials", std::move(list)}});
+  ordered_json out = {{"study", input.study},
+                      {"metric", input.metric},
+                      {"direction", name_of(input.goal)},
+                      {"counts", ordered_json(count_states(input.trials))},
+                      {"best", std::move(best)},
+                      {"runner", to_json(input.runner)},
+                      {"ended_by", input.ended_by.empty() ? ordered_json(nullptr) : ordered_json(input.ended_by)},
+                      {"occupancy", to_json(input.occupancy)}};
+  if (input.repetitions.any()) add_configurations(input, top, out);
+  out["trials"] = std::move(list);
+  return dump(out);
 }
 
 std::string report_csv(const ReportInput& input, std::optional<int> top) {
@@ -184,6 +236,11 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
   for (const std::string& name : metrics) header.push_back(spreadsheet_cell("metrics." + name));
   for (const std::string& set : confusion) header.push_back(spreadsheet_cell("confusion_matrix." + set));
   header.emplace_back("reason");
+  static const std::vector<std::string> kConfigurationCells = {
+      "configuration",     "configuration.value", "configuration.mean",  "configuration.deviation",
+      "configuration.low", "configuration.high",  "configuration.median"};
+  const std::map<int, std::vector<std::string>> configurations = configuration_cells(input);
+  if (input.repetitions.any()) header.insert(header.end(), kConfigurationCells.begin(), kConfigurationCells.end());
   std::string out = csv_line(header);
   for (const Trial* trial : chosen(input, top)) {
     std::vector<std::string> cells = {std::to_string(trial->number), trials::name_of(trial->state), cell(trial->value),
@@ -204,6 +261,12 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
       cells.push_back(found == matrices.end() ? "" : to_text(found->second));
     }
     cells.push_back(spreadsheet_cell(trial->reason));
+    if (input.repetitions.any()) {
+      const auto found = configurations.find(trial->number);  // one that Optuna added is in none
+      const std::vector<std::string> none(kConfigurationCells.size());
+      const std::vector<std::string>& more = found == configurations.end() ? none : found->second;
+      cells.insert(cells.end(), more.begin(), more.end());
+    }
     out += csv_line(cells);
   }
   return out;

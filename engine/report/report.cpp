@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -32,10 +33,24 @@ int place(trials::State state) {
 }
 
 // Of a record as engine/driver/study.cpp packs it; a study that Optuna made has none.
-bool selects_best(const std::string& config_json) {
-  const json packed = json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+bool selects_best(const json& packed) {
   const json::json_pointer select("/config/metric/select");
   return packed.is_object() && packed.contains(select) && packed.at(select) == "best";
+}
+
+int count_at(const json& packed, const char* place) {
+  const json::json_pointer pointer(place);
+  constexpr int kMost = 1000;
+  if (!packed.is_object() || !packed.contains(pointer) || !packed.at(pointer).is_number_integer()) return 1;
+  return static_cast<int>(std::clamp<std::int64_t>(packed.at(pointer).get<std::int64_t>(), 1, kMost));
+}
+
+trials::Repetitions repetitions_in(const json& packed) {
+  trials::Repetitions repetitions{count_at(packed, "/config/repeat"), count_at(packed, "/config/folds/count")};
+  const json::json_pointer rank("/config/rank");
+  const bool ranks = packed.is_object() && packed.contains(rank) && packed.at(rank).is_string();
+  if (ranks) repetitions.rank = trials::rank_from(packed.at(rank).get<std::string>());
+  return repetitions;
 }
 
 }  // namespace
@@ -50,7 +65,11 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
   }
   ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal,
                     store.trials(study, storage::Store::Damage::kMark)};
-  input.select_best = selects_best(record->config_json);
+  const json packed = json::parse(record->config_json, nullptr, /*allow_exceptions=*/false);
+  input.select_best = selects_best(packed);
+  input.ended_by = record->progress.ended_by;
+  input.repetitions = repetitions_in(packed);
+  if (input.repetitions.any()) input.draws = store.draws(study);
   for (const trials::Trial& trial : input.trials) {
     if (storage::Store::is_marked(trial))
       input.damage.push_back(fmt::format("trial {}: {}", trial.number, trial.reason));

@@ -8,6 +8,7 @@
 
 #include "engine/report/occupancy.hpp"
 #include "storage/store.hpp"
+#include "trials/repetition.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
@@ -31,7 +32,10 @@ struct ReportInput {
   std::optional<Occupancy> occupancy = {};            ///< Absent without rounds.
   std::optional<Runner> runner = {};  ///< The process that ran the study last; unset if none has, or if not requested.
   std::vector<std::string> damage = {};  ///< What is not as it was written, a line each; see Store::Damage.
+  std::string ended_by = {};             ///< Its budget or target, where that ended it; "" else.
   bool select_best = false;              ///< metric.select: a trial's value is its best epoch's, not its last one's.
+  trials::Repetitions repetitions = {};
+  std::vector<int> draws = {};  ///< With repetitions: the number of each draw, in order.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
@@ -49,18 +53,21 @@ struct ReportInput {
                                                        const std::string& metric);
 
 /// For people: counts, who runs the study, the best COMPLETE trial with its parameters, test metrics and confusion
-/// matrices, while trials are RUNNING the best so far, the `top` best trials in columns, and how the slots were used.
+/// matrices, while trials are RUNNING the best so far, the `top` best configurations (with repetitions) and trials in
+/// columns, and how the slots were used.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, counts, best, runner, occupancy, trials (by number; with `top` the best so
-/// many, best first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
+/// One object: study, metric, direction, counts, best, runner, occupancy, with repetitions also these and the
+/// configurations (best first), trials (by number; with `top` the best so many, best first). Numbers round-trip
+/// exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
 
 /// What happened, as the study's runs told it: lines of event_json(), see docs/events.md. PRUNED and FAIL are told
 /// behind all rounds where the store does not say when they were, and there are no notes and no `status`.
 [[nodiscard]] std::string report_events(const ReportInput& input);
 
-/// A header line and one line per trial, in the same order as the JSON; RFC 4180 quoting; absent values are empty.
+/// A header line and one line per trial, in the same order as the JSON, with repetitions also what its configuration
+/// has come to; RFC 4180 quoting; absent values are empty.
 [[nodiscard]] std::string report_csv(const ReportInput& input, std::optional<int> top);
 
 /// `hfta-tune studies`.

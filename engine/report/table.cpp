@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/report/columns.hpp"
+#include "engine/report/configurations.hpp"
 #include "engine/report/confusion.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
@@ -66,7 +67,7 @@ std::vector<std::string> row_of(const Trial& trial, const std::string& metric, c
 }
 
 std::string best_text(const ReportInput& input) {
-  const Trial* best = trials::best_of(input.trials, input.goal);
+  const Trial* best = best_of(input);
   if (best == nullptr) return "best: none, no trial is COMPLETE\n";
   std::string text =
       fmt::format("best: {} {} (trial {}", printable(input.metric), value_text(*best->value), best->number);
@@ -83,6 +84,7 @@ std::string best_text(const ReportInput& input) {
 // While trials are RUNNING: the best that any trial but a failed one came to, where that is not the best COMPLETE one.
 std::string best_so_far_text(const ReportInput& input) {
   const auto running = [](const Trial& trial) { return trial.state == trials::State::kRunning; };
+  if (input.repetitions.any()) return "";  // one lucky repetition says little
   if (std::none_of(input.trials.begin(), input.trials.end(), running)) return "";
   const Trial* best = trials::best_of(input.trials, input.goal);
   double value = best != nullptr ? *best->value : std::nan("");  // anything is better than NaN
@@ -99,6 +101,14 @@ std::string best_so_far_text(const ReportInput& input) {
   return fmt::format("best so far: {} {} (trial {}, {}, {} epochs)\n  with {}\n", printable(input.metric),
                      value_text(value), found->number, trials::name_of(found->state), found->epochs.back().epoch,
                      params_text(latest_params(*found)));
+}
+
+std::string ending_text(const ReportInput& input) {
+  if (input.ended_by.empty()) return "";
+  const auto running = std::count_if(input.trials.begin(), input.trials.end(),
+                                     [](const Trial& trial) { return trial.state == trials::State::kRunning; });
+  return fmt::format("ended by {}; {} trial{} not done\n", printable(input.ended_by), running,
+                     running == 1 ? " is" : "s are");
 }
 
 std::string runner_text(const ReportInput& input) {
@@ -132,7 +142,8 @@ std::string report_table(const ReportInput& input, int top) {
       fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
                      counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input)));
-  out += runner_text(input) + failures_text(input.trials) + best_text(input) + best_so_far_text(input);
+  out += ending_text(input) + runner_text(input) + failures_text(input.trials) + best_text(input) +
+         best_so_far_text(input) + configurations_text(input, top);
   std::vector<const Trial*> rows = ranked(input.trials, input.goal, input.metric);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
   if (rows.empty()) return out + occupancy_text(input.occupancy);

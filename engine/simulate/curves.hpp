@@ -22,13 +22,17 @@ class Curves {
 
 /// Curves such as training gives: a power law from a common start down to a level that depends on how far each
 /// parameter is from an optimum somewhere in its range (which the study's seed decides), with noise from epoch to
-/// epoch. One trial in fifty, those furthest off first, diverges to NaN.
+/// epoch; those of a configuration's repetitions differ in their speed and their noise. One trial in fifty, those
+/// furthest off first, diverges to NaN.
 [[nodiscard]] std::unique_ptr<Curves> make_invented_curves(const StudyConfig& config);
 
-/// Curves from a CSV file with columns `trial` (any whole numbers), `epoch` (from 1 on, without gaps) and one per
-/// metric, as a report or any other program's log gives them: trial n of the study gets the file's n-th trial, from the
-/// first again after the last. After its last recorded epoch a curve stays where it is. Throws Error{kConfig} naming
-/// file and line, or the columns there are if the study's metric is none of them.
+/// Curves from a CSV file, which may be gzipped, with columns `trial` (any whole numbers), `epoch` (from 1 on, without
+/// gaps) and one per metric, as a report or any other program's log gives them: trial n of the study gets the file's
+/// n-th trial, from the first again after the last. With columns `param.<name>`, one for each parameter of the study, a
+/// trial gets the curve of the configuration nearest to its own (NearestConfiguration; ties to the lower trial of the
+/// file); they are read in the first row of a trial, and may be empty in its others. After its last recorded epoch a
+/// curve stays where it is. Throws Error{kConfig} naming file and line, or the columns there are if the study's metric
+/// is none of them.
 [[nodiscard]] std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const StudyConfig& config);
 
 }  // namespace hfta::engine

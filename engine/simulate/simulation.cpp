@@ -28,7 +28,7 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
   if (const auto stored = store.find(config.study)) {
     store.update(continued(*stored, config, origin));
   } else {
-    store.create(new_record(config, origin));
+    store.create(new_record(config, origin, {}, options.prior));
   }
   storage::StudyStates states(files, store.states(config.study).folder);
   Silence silence;

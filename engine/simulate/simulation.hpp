@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "engine/driver/driver.hpp"
 #include "engine/simulate/curves.hpp"
+#include "search/history.hpp"
 
 namespace hfta::engine {
 
@@ -19,6 +20,7 @@ struct SimulationOptions {
   /// The part of the time of an epoch of 32 slots that is there however few slots there are. In 0..1; 0, as on a CPU
   /// that runs slot by slot.
   double fixed = 0.5;
+  search::History prior = {};  ///< See new_record(); of a study that is in the store already it decides nothing.
 };
 
 /// Runs the study of `config` in `store`, begun there if it is not there yet; training states go to `files`, where the

@@ -245,8 +245,9 @@ int Array::phases() const { return static_cast<int>(impl_->phases.size()); }
 void Array::admit(int slot, const SlotInit& init) {
   Slot& s = impl_->slot(slot);
   if (s.occupied) throw Error(ErrorKind::kInternal, fmt::format("admit: slot {} is occupied", slot));
-  impl_->store.initialise(slot, impl_->study_seed, init.seed);
-  s = impl_->occupied_by(init, {});
+  Slot next = impl_->occupied_by(init, {});
+  impl_->store.initialise(slot, impl_->study_seed, init.seed, next.hypers);
+  s = std::move(next);
 }
 
 void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> state) {

@@ -12,7 +12,7 @@
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
 #include "fusion/optimizers/accumulate.hpp"
-#include "fusion/optimizers/slot_step.hpp"
+#include "fusion/optimizers/shared_step.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
 #include "fusion/phases.hpp"
@@ -56,7 +56,7 @@ void check_precision(const Recipe& recipe) {
 
 }  // namespace
 
-// What one thread works with.
+// What one thread, or a team, works with.
 struct CompiledModel::Workspace {
   cpu::Arena arena;
   std::vector<SlotRow<float>> rows32;
@@ -97,11 +97,12 @@ class CompiledModel::Borrowed {
   std::unique_ptr<Workspace> mine_;
 };
 
-CompiledModel::CompiledModel(const ExecutorModel& model)
+CompiledModel::CompiledModel(const ExecutorModel& model, int threads)
     : training_(model.alone),
       evaluation_(model.evaluation),
       owned_(model.owned),
       recipe_(model.recipe),
+      threads_(threads),
       store_(model.store),
       group_of_(model.group_of),
       phase_(model.phase),
@@ -121,9 +122,9 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training
-            ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get())
-            : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n, library_.get()));
+        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_)
+                 : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n,
+                                        library_.get(), threads_));
   }
   return *plan;
 }
@@ -163,15 +164,15 @@ void CompiledModel::accumulate(const cpu::CompiledGraph& plan, std::span<std::by
 }
 
 template <typename T>
-void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, int row, double weight,
+void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, double weight,
                           std::span<const SlotStep> numbers) const {
   const bool updates = numbers.front().updates;
-  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), row, weight, updates);
-  if (updates) update<T>(plan, workspace, row, numbers);
+  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), slot.row, weight, updates);
+  if (updates) update<T>(plan, workspace, slot, numbers);
 }
 
 template <typename T>
-void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, int row,
+void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                            std::span<const SlotStep> numbers) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   std::vector<SlotRow<T>>& rows = workspace.rows<T>();
@@ -185,10 +186,10 @@ void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace,
                     static_cast<std::size_t>(n),
                     static_cast<std::size_t>(group_of_[i])});
     for (std::size_t s = 0; s < states_; ++s) {
-      rows.back().states[s] = store_.state(phase_, i, s).template data_ptr<T>() + row * n;
+      rows.back().states[s] = store_.state(phase_, i, s).template data_ptr<T>() + slot.row * n;
     }
   }
-  step_slot(recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
+  share_step(slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
 }
 
 // Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
@@ -200,7 +201,7 @@ std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspa
     gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.array(i), plan.inputs[i]);
-  const cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept()};
+  const cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
   for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
   return buffers;
 }
@@ -238,9 +239,9 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
   if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
   if (recipe_.dtype == DType::kFloat64) {
-    learn<double>(plan, *workspace, slot.row, loss.weight, numbers);
+    learn<double>(plan, *workspace, slot, loss.weight, numbers);
   } else {
-    learn<float>(plan, *workspace, slot.row, loss.weight, numbers);
+    learn<float>(plan, *workspace, slot, loss.weight, numbers);
   }
   return loss;
 }

@@ -24,6 +24,7 @@ struct CompiledSlot {
   int row = 0;  ///< In the SlotStore.
   SlotRandom random;
   std::span<const double> hypers;
+  Team* team = nullptr;  ///< Who shares the work; null: the caller alone. Results are equal bits.
 };
 
 /// A batch's mean loss, and what the mean was divided by.
@@ -35,9 +36,9 @@ struct BatchLoss {
 /// been met by as many threads.
 class CompiledModel {
  public:
-  /// Compiles for the recipe's batch size, others when they come. Throws Error{kConfig} naming an op that cannot be
-  /// compiled.
-  explicit CompiledModel(const ExecutorModel& model);
+  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads. Throws
+  /// Error{kConfig} naming an op that cannot be compiled.
+  CompiledModel(const ExecutorModel& model, int threads);
   ~CompiledModel();
 
   /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null:
@@ -46,7 +47,7 @@ class CompiledModel {
                  Gradients* gradients);
   /// The evaluation's outputs for the samples.
   [[nodiscard]] std::vector<at::Tensor> predict(const CompiledSlot& slot, const Samples& samples);
-  /// Bytes that one thread needs for the batch sizes met so far.
+  /// Bytes that one thread, or team, needs for the batch sizes met so far.
   [[nodiscard]] std::int64_t workspace_bytes();
 
  private:
@@ -58,18 +59,20 @@ class CompiledModel {
                             const Samples& samples) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
   template <typename T>
-  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, int row, double weight,
+  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, double weight,
              std::span<const SlotStep> numbers) const;
   template <typename T>
   void accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row, double weight,
                   bool updates) const;
   template <typename T>
-  void update(const cpu::CompiledGraph& plan, Workspace& workspace, int row, std::span<const SlotStep> numbers) const;
+  void update(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+              std::span<const SlotStep> numbers) const;
 
   const SpecializedGraph& training_;
   const SpecializedGraph& evaluation_;
   const std::vector<bool>& owned_;
   Recipe recipe_;
+  int threads_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
   std::size_t phase_;                 ///< Of the store's states.

@@ -5,26 +5,62 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace hfta::fusion {
 namespace {
 
 constexpr const char* kName = "compiled";
 
-CompiledSlot slot_of(int group, const SlotRun& slot) { return {group, slot.random, slot.hypers}; }
-
 }  // namespace
 
 CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& lowering)
-    : model_(model), workers_(lowering.workers), threads_per_worker_(lowering.threads_per_worker), compiled_(model) {}
+    : model_(model),
+      workers_(std::max(1, lowering.workers)),
+      threads_per_worker_(lowering.threads_per_worker),
+      compiled_(model, workers_) {}
 
 void CompiledExecutor::resize() {
   gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
+  team_of_.assign(gradients_.size(), nullptr);
   threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
 }
 
+// They are kept until another number is wanted: an array is narrowed between epochs, not within.
+void CompiledExecutor::form_teams(int count) {
+  if (static_cast<int>(teams_.size()) == count) return;
+  teams_.clear();
+  for (int t = 0; t < count; ++t) teams_.push_back(std::make_unique<Team>(workers_ / count));
+}
+
 void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
-  threads_->run(static_cast<int>(groups.size()), [&](int i) { work(groups[static_cast<std::size_t>(i)]); });
+  const int count = static_cast<int>(groups.size()), rest = count % workers_;
+  const bool teams = rest > 0 && workers_ / rest > 1;
+  const int alone = teams ? count - rest : count;
+  std::exception_ptr failure;  // the others run to their end
+  try {
+    threads_->run(alone, [&](int i) { work(groups[static_cast<std::size_t>(i)]); });
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (teams) {
+    form_teams(rest);
+    for (int t = 0; t < rest; ++t) {
+      team_of_[static_cast<std::size_t>(groups[static_cast<std::size_t>(alone + t)])] =
+          teams_[static_cast<std::size_t>(t)].get();
+    }
+    try {
+      threads_->run(rest, [&](int t) { work(groups[static_cast<std::size_t>(alone + t)]); });
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+    std::fill(team_of_.begin(), team_of_.end(), nullptr);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+CompiledSlot CompiledExecutor::slot_of(int group, const SlotRun& slot) const {
+  return {group, slot.random, slot.hypers, team_of_[static_cast<std::size_t>(group)]};
 }
 
 void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
@@ -64,6 +100,7 @@ ExecutorKind compiled_executor() {
           .candidates = [](const WayQuestion& question) -> std::vector<Lowering> {
             Lowering lowering = in_groups_of(1, question);
             lowering.executor = kName;
+            lowering.workers = std::max(1, question.threads);  // be they more than slots: they form teams
             lowering.threads_per_worker = 1;
             return {lowering};
           },

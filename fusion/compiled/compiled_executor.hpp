@@ -1,5 +1,6 @@
 #pragma once
-/// Slots run one by one, each by kernels that were compiled for the whole graph, on a CPU.
+/// Slots run one by one, each by kernels that were compiled for the whole graph, on a CPU. Threads run a slot each;
+/// where fewer slots than threads are left, several threads share the work of one.
 
 #include <memory>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "fusion/execution/executor.hpp"
 #include "fusion/execution/kind.hpp"
 #include "fusion/execution/thread_pool.hpp"
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion {
 
@@ -19,6 +21,8 @@ class CompiledExecutor final : public Executor {
 
   void resize() override;
   [[nodiscard]] int groups() const override { return static_cast<int>(gradients_.size()); }
+  /// As many groups as Lowering::workers at a time. The rest, if there are at most half as many, are run by teams that
+  /// share all threads, to the same bits.
   void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
   [[nodiscard]] at::Tensor fresh_losses(int group) override;
@@ -26,14 +30,19 @@ class CompiledExecutor final : public Executor {
                                                 std::span<const SlotRun> slots) override;
   void keep_gradients(bool keep) override { keep_gradients_ = keep; }
   [[nodiscard]] Gradients gradients(int group) const override { return gradients_.at(static_cast<std::size_t>(group)); }
-  /// Of the threads that are at work.
+  /// Of the threads and teams that are at work.
   [[nodiscard]] std::int64_t workspace_bytes() const override;
 
  private:
+  void form_teams(int count);
+  [[nodiscard]] CompiledSlot slot_of(int group, const SlotRun& slot) const;
+
   ExecutorModel model_;
   int workers_, threads_per_worker_;
   mutable CompiledModel compiled_;  // it locks
   std::unique_ptr<ThreadPool> threads_;
+  std::vector<std::unique_ptr<Team>> teams_;
+  std::vector<Team*> team_of_;        // by group; null where a thread works alone
   std::vector<Gradients> gradients_;  // by group, where they are kept
   bool keep_gradients_ = false;
 };

@@ -29,12 +29,13 @@ Dims with_batch(const Shape& shape, std::int64_t n) {
 
 }  // namespace
 
-Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training)
+Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads)
     : graph_(graph),
       index_(std::move(index)),
       dtype_(dtype),
       n_(n),
       training_(training),
+      threads_(threads),
       values_(graph.values.size()),
       numbers_(graph.values.size()),
       readers_(graph.values.size()),
@@ -89,6 +90,11 @@ Tensor Builder::fresh(Dims sizes, DType dtype) {
   buffer.end = kernels_.size();
   buffers_.push_back(buffer);
   return tensor;
+}
+
+Tensor Builder::scratch(std::int64_t elements) {
+  const std::int64_t line = static_cast<std::int64_t>(kAlignment) / size_of(dtype_);
+  return fresh({threads_, (elements + line - 1) / line * line});
 }
 
 Tensor Builder::constant(Dims sizes, DType dtype, std::vector<std::byte> bytes) {
@@ -284,6 +290,7 @@ void Builder::place(CompiledGraph& plan) const {
 
 CompiledGraph Builder::finish(std::span<const ValueId> outputs) {
   CompiledGraph plan;
+  plan.threads = threads_;
   const auto keep = [&](const Tensor& t, bool from_begin) {
     Buffer& buffer = buffer_of(t);
     if (from_begin) buffer.begin = 0;

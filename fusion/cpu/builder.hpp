@@ -19,8 +19,8 @@ namespace hfta::fusion::cpu {
 
 class Builder {
  public:
-  /// `n`: samples of a batch. `training`: gradients are wanted.
-  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training);
+  /// `n`: samples of a batch. `training`: gradients are wanted. `threads`: CompiledGraph::threads.
+  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads = 1);
 
   // ---- The graph ----
 
@@ -55,6 +55,10 @@ class Builder {
   /// A row-major buffer of its own.
   [[nodiscard]] Tensor fresh(Dims sizes, DType dtype);
   [[nodiscard]] Tensor fresh(Dims sizes) { return fresh(std::move(sizes), dtype_); }
+  /// Scratch memory of so many elements for each thread: [threads, elements], for Run::own. No cache line belongs to
+  /// two.
+  [[nodiscard]] Tensor scratch(std::int64_t elements);
+  [[nodiscard]] int threads() const { return threads_; }
   /// A tensor that is known beforehand: the plan holds it. `bytes`: row-major.
   [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
   /// The bytes of the tensor's buffer if it is such a one; null otherwise.
@@ -128,6 +132,7 @@ class Builder {
   DType dtype_;
   std::int64_t n_;
   bool training_;
+  int threads_;
   std::vector<Tensor> values_;
   std::vector<std::optional<Number>> numbers_;
   std::vector<std::vector<std::size_t>> readers_;  ///< By value.

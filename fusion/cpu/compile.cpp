@@ -164,11 +164,11 @@ CompiledGraph with_parts(const Graph& graph, const Library* library, Attempt att
 }  // namespace
 
 CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                               const Library* library) {
+                               const Library* library, int threads) {
   std::vector<int> positions = index;
   const Graph cut = checked([&] { return in_panels(graph, positions, n); });
   return with_parts(cut, library, [&](Parts& parts) {
-    Builder b(cut, positions, dtype, n, true);
+    Builder b(cut, positions, dtype, n, true, threads);
     compile_nodes(b, parts);
     b.run_backward(b.value(cut.outputs.at(0)));
     return b.finish(cut.outputs);
@@ -176,9 +176,9 @@ CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index
 }
 
 CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                              const Library* library) {
+                              const Library* library, int threads) {
   return with_parts(graph, library, [&](Parts& parts) {
-    Builder b(graph, index, dtype, n, false);
+    Builder b(graph, index, dtype, n, false, threads);
     compile_nodes(b, parts);
     return b.finish(graph.outputs);
   });

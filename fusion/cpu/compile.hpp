@@ -1,10 +1,10 @@
 #pragma once
-/// A graph compiled for one CPU core: forward and backward of one slot as a list of kernels over one arena, with
-/// nothing looked up or allocated while it runs.
+/// A graph compiled for one CPU core, or some: forward and backward of one slot as a list of kernels over one arena,
+/// with nothing looked up or allocated while it runs.
 ///
 /// Slots run one after another, depth first: a slot's activations are still in the cache when its gradients need them,
 /// and the next slot uses the same memory. Sums are made in a fixed order, so equal slots give equal bits wherever and
-/// beside whomever they run.
+/// beside whomever they run, and however many threads share a kernel's work (fusion/threads/team.hpp).
 
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/library.hpp"
@@ -17,11 +17,12 @@ namespace hfta::fusion::cpu {
 /// gradients. Calls of an op that has no compiler, or not for such arguments, are run by `library` (null: there is
 /// none), in parts of calls that follow one another. Throws Error{kConfig} naming an op that the library cannot run
 /// either. The graph may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the
-/// tensors and numbers that it is given, and no kernel is emitted that would reach beyond a buffer.
+/// tensors and numbers that it is given, and no kernel is emitted that would reach beyond a buffer. `threads`: of a
+/// team that may run it, at most.
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                             std::int64_t n, const Library* library = nullptr);
+                                             std::int64_t n, const Library* library = nullptr, int threads = 1);
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                            std::int64_t n, const Library* library = nullptr);
+                                            std::int64_t n, const Library* library = nullptr, int threads = 1);
 
 }  // namespace hfta::fusion::cpu

@@ -11,6 +11,7 @@
 
 #include "fusion/cpu/tensor.hpp"
 #include "fusion/random/draws.hpp"
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -30,16 +31,24 @@ struct Run {
   SlotRandom random;                    ///< The slot's.
   /// By CompiledGraph::parts, the arena's; empty for a plan without parts.
   std::span<std::unique_ptr<Kept>> kept = {};
+  /// Whose threads, at most CompiledGraph::threads, share the work of large kernels; null: the caller's alone. Results
+  /// are equal bits.
+  Team* team = nullptr;
 
   template <typename T>
   [[nodiscard]] T* at(const Tensor& t) const {
     return reinterpret_cast<T*>(buffers[static_cast<std::size_t>(t.buffer)]) + t.offset;
   }
+  /// The thread's part of Builder::scratch().
+  template <typename T>
+  [[nodiscard]] T* own(const Tensor& scratch, int thread) const {
+    return at<T>(scratch) + thread * scratch.strides[0];
+  }
 };
 
 using Kernel = std::function<void(const Run&)>;
 
-/// Immutable; any number of threads may run it, each with an arena of its own.
+/// Immutable; any number of threads or teams may run it, each with an arena of its own.
 struct CompiledGraph {
   static constexpr std::size_t kOutside = static_cast<std::size_t>(-1);
 
@@ -52,6 +61,7 @@ struct CompiledGraph {
     std::vector<Dims> sizes;  ///< Of the tensors.
   };
 
+  int threads = 1;  ///< Of a team that may run it, at most: each has scratch memory.
   std::vector<Kernel> kernels;
   std::vector<KernelInfo> infos;     ///< By kernel.
   std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights and constants.
@@ -70,7 +80,7 @@ struct CompiledGraph {
   std::vector<std::vector<std::string>> parts;
 };
 
-/// Memory that one thread runs plans in. It grows to the largest plan's arena and is kept.
+/// Memory that one thread, or a team, runs plans in. It grows to the largest plan's arena and is kept.
 class Arena {
  public:
   /// Base addresses of the plan's buffers, those of weights null; valid until another plan is bound. The plan must

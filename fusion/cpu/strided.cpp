@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <type_traits>
 
@@ -28,8 +29,22 @@ Kernel turning_copy(const Tensor& from, const Tensor& to, Loops loops) {
   return [=](const Run& run) {
     T* const y = run.at<T>(to);
     const T* const x = run.at<T>(from);
-    for_each_row(loops, [&](const std::int64_t* at) { transpose(x + at[1], ld, rows, columns, y + at[0], ldt); });
+    share(run.team, stretches_of(rows_of(loops), rows * columns), [&](std::int64_t first, std::int64_t count, int) {
+      for_some_rows(loops, first, count,
+                    [&](const std::int64_t* at) { transpose(x + at[1], ld, rows, columns, y + at[0], ldt); });
+    });
   };
+}
+
+template <typename T>
+void copy_row(const T* from, std::int64_t in, T* to, std::int64_t out, std::int64_t count, bool add) {
+  if (!add && out == 1 && in == 1) {
+    std::copy_n(from, count, to);
+  } else if (add) {
+    for (std::int64_t i = 0; i < count; ++i) to[i * out] = static_cast<T>(to[i * out] + from[i * in]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i * out] = from[i * in];
+  }
 }
 
 template <typename T>
@@ -39,20 +54,20 @@ Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
     if (!add && turns(loops)) return turning_copy<T>(from, to, loops);
   }
   const std::int64_t count = loops.sizes.back(), out = loops.strides[0].back(), in = loops.strides[1].back();
+  const Dims& strides = loops.strides[0];
+  const bool sums = std::find(strides.begin(), strides.end(), 0) != strides.end();  // elements of several owners
+  const bool one = rows_of(loops) == 1 && !sums;
   return [=](const Run& run) {
     T* const y = run.at<T>(to);
     const T* const x = run.at<T>(from);
-    for_each_row(loops, [&](const std::int64_t* at) {
-      T* const yr = y + at[0];
-      const T* const xr = x + at[1];
-      if (!add && out == 1 && in == 1) {
-        std::copy_n(xr, count, yr);
-      } else if (add) {
-        for (std::int64_t i = 0; i < count; ++i) yr[i * out] = static_cast<T>(yr[i * out] + xr[i * in]);
-      } else {
-        for (std::int64_t i = 0; i < count; ++i) yr[i * out] = xr[i * in];
-      }
-    });
+    if (one) {
+      constexpr std::int64_t kUnit = 64;
+      return share(run.team, stretches_of(count, 1, kUnit), [&](std::int64_t first, std::int64_t some, int) {
+        copy_row(x + first * in, in, y + first * out, out, some, add);
+      });
+    }
+    for_each_row(sums ? nullptr : run.team, loops,
+                 [&](const std::int64_t* at) { copy_row(x + at[1], in, y + at[0], out, count, add); });
   };
 }
 
@@ -94,6 +109,10 @@ Loops loops_over(const std::vector<Tensor>& tensors) {
     for (Dims& strides : loops.strides) strides.push_back(1);
   }
   return loops;
+}
+
+std::int64_t rows_of(const Loops& loops) {
+  return std::accumulate(loops.sizes.begin(), loops.sizes.end() - 1, std::int64_t{1}, std::multiplies<>());
 }
 
 Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add) {

@@ -18,14 +18,20 @@ inline constexpr std::size_t kMostLoops = 16;
 /// `to` = `from`, or `to` += `from`; of equal sizes and dtype. A repeated (stride 0) element of `to` sums up if `add`.
 [[nodiscard]] Kernel copy_kernel(const Tensor& from, const Tensor& to, bool add);
 
-/// Calls row(pointer of each tensor, count, stride of each) for every innermost loop.
+/// Number of innermost loops.
+[[nodiscard]] std::int64_t rows_of(const Loops& loops);
+
+/// Calls row(pointer of each tensor, count, stride of each) for the innermost loops [first, first + count).
 template <typename Row>
-void for_each_row(const Loops& loops, Row row) {
+void for_some_rows(const Loops& loops, std::int64_t first, std::int64_t count, Row row) {
   const std::size_t dims = loops.sizes.size(), tensors = loops.strides.size();
   std::int64_t at[kMostLoops] = {}, index[kMostLoops] = {};
-  std::int64_t rows = 1;
-  for (std::size_t d = 0; d + 1 < dims; ++d) rows *= loops.sizes[d];
-  for (std::int64_t r = 0; r < rows; ++r) {
+  std::int64_t left = first;
+  for (std::size_t d = dims - 1; d-- > 0; left /= loops.sizes[d]) {
+    index[d] = left % loops.sizes[d];
+    for (std::size_t t = 0; t < tensors; ++t) at[t] += loops.strides[t][d] * index[d];
+  }
+  for (std::int64_t r = 0; r < count; ++r) {
     row(at);
     for (std::size_t d = dims - 1; d-- > 0;) {
       for (std::size_t t = 0; t < tensors; ++t) at[t] += loops.strides[t][d];
@@ -34,6 +40,13 @@ void for_each_row(const Loops& loops, Row row) {
       index[d] = 0;
     }
   }
+}
+
+/// For all of them, shared by the team; rows must not write to each other's elements.
+template <typename Row>
+void for_each_row(Team* team, const Loops& loops, Row row) {
+  share(team, stretches_of(rows_of(loops), loops.sizes.back()),
+        [&](std::int64_t first, std::int64_t count, int) { for_some_rows(loops, first, count, row); });
 }
 
 }  // namespace hfta::fusion::cpu

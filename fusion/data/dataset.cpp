@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "fusion/data/blocks.hpp"
+#include "fusion/data/folds.hpp"
 #include "fusion/data/readers.hpp"
 #include "fusion/data/split.hpp"
 
@@ -67,6 +68,44 @@ std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, c
   return data;
 }
 
+// One number per sample, which says with which others it stays together.
+std::vector<std::int64_t> load_groups(const Dataset& data, const DataSource& source, const DataFiles& files,
+                                      const std::string& place) {
+  const std::string& name = source.folds.groups;
+  if (name.empty()) return {};
+  const DataKeys keys = source.train.empty() ? DataKeys::kTokens : data_keys(source.train);
+  if (keys == DataKeys::kTokens) {
+    fail_at(place, fmt::format("folds.groups: found {}, wanted none: these data have no array or column to be named",
+                               printable(name)));
+  }
+  DataSource beside;
+  beside.where = source.where;
+  beside.x = beside.features = {name};
+  fs::path file = source.train;
+  if (keys == DataKeys::kPair) file = file.parent_path() / name, beside.x.clear();
+  const Dataset groups = load_file(file, beside, {Use::kNothing, {Use::kIntegers}, 0}, files);
+  const Field& field = groups.inputs.front();
+  if (groups.size != data.size || field.stride() != 1) {
+    fail_at(place, fmt::format("folds.groups: found {} of {} samples of shape {}, wanted one number for each of {}",
+                               printable(name), groups.size, to_text(field.shape), data.size));
+  }
+  return integers_of(field, groups.size);
+}
+
+// Test data are taken out first, so that they are the same for every fold; the groups' numbers go the same way.
+Splits split_for_fold(Dataset data, const DataSource& source, const DataFiles& files, std::uint64_t seed,
+                      const std::string& place) {
+  std::vector<std::int64_t> groups = load_groups(data, source, files, place);
+  if (source.test && !groups.empty()) {
+    const Dataset beside{{{"groups", {}, Numbers(groups)}}, {}, data.size, 0, false};
+    const Splits chosen = split(beside, std::nullopt, source.test, seed, place);
+    groups = integers_of(chosen.train.inputs.front(), chosen.train.size);
+  }
+  Splits splits = split(std::move(data), std::nullopt, source.test, seed, place);
+  Splits fold = split_fold(splits.train, source.folds, groups, seed, place);
+  return {std::move(fold.train), std::move(fold.validation), std::move(splits.test)};
+}
+
 Use use_of(TargetForm::Kind kind) {
   switch (kind) {
     case TargetForm::Kind::kNone:
@@ -103,7 +142,11 @@ Splits load_data(const DataSource& source, const TargetForm& targets, std::uint6
   auto test = load_beside(data, source.test_file, source, uses, files, place);
   if ((validation && source.validation) || (test && source.test))
     fail_at(place, "wanted a fraction or a file, not both");
-  Splits splits = split(std::move(data), source.validation, source.test, seed, place);
+  if (source.folds.count > 1 && (validation || source.validation)) {
+    fail_at(place, "validation: found it beside folds, each of which validates on a part of the training data");
+  }
+  Splits splits = source.folds.count > 1 ? split_for_fold(std::move(data), source, files, seed, place)
+                                         : split(std::move(data), source.validation, source.test, seed, place);
   if (validation) splits.validation = std::move(validation);
   if (test) splits.test = std::move(test);
   return splits;

@@ -17,6 +17,13 @@ class Text {
   void add(const std::filesystem::path& part) { add(part.string()); }
   void add(std::int64_t part) { add(fmt::format("{}", part)); }
   void add(const std::optional<double>& part) { add(part ? fmt::format("{}", *part) : std::string("none")); }
+  void add(const FoldSource& part) {
+    const auto& [count, fold, stratified, groups] = part;
+    add(std::int64_t{count});
+    add(std::int64_t{fold});
+    add(std::int64_t{stratified});
+    add(groups);
+  }
   void add(const std::vector<std::string>& parts) {
     add(std::ssize(parts));
     for (const std::string& part : parts) add(part);
@@ -49,11 +56,11 @@ void add_files(Text& text, const std::filesystem::path& path, const std::string&
 std::string identity_of(const DataSource& source) {
   // Names every field: one that is added does not compile until it stands here.
   const auto& [name, train, validation_file, test_file, validation, test, x, y, target, features, window, stride, dtype,
-               where] = source;
+               folds, where] = source;
   Text text;
   const auto add_all = [&](const auto&... fields) { (text.add(fields), ...); };
   add_all(name, train, validation_file, test_file, validation, test, x, y, target, features, window, stride, dtype,
-          where);
+          folds, where);
   for (const auto* file : {&train, &validation_file, &test_file}) add_files(text, *file, y);
   return text.text();
 }

@@ -74,7 +74,8 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
 
 // Columns of the features, in the order asked for, or in the file's.
 std::vector<std::size_t> feature_columns(const std::vector<std::string>& header, std::size_t target,
-                                         const std::vector<std::string>& features, const std::string& place) {
+                                         const std::vector<std::string>& features, const std::string& groups,
+                                         const std::string& place) {
   std::vector<std::size_t> columns;
   for (const std::string& name : features) {
     const std::size_t column = column_index(header, name, place);
@@ -85,7 +86,7 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
     columns.push_back(column);
   }
   for (std::size_t c = 0; features.empty() && c < header.size(); ++c) {
-    if (c != target) columns.push_back(c);
+    if (c != target && header[c] != groups) columns.push_back(c);
   }
   if (columns.empty())
     fail_at(place, target < header.size() ? "found no columns beside the target" : "found no columns");
@@ -116,7 +117,8 @@ NumberTable read_table(const std::filesystem::path& path, const TableColumns& wa
   const std::vector<std::string> header = read_header(reader, place);
   const bool labelled = wanted.target_use != Use::kNothing;
   const std::size_t target_column = labelled ? column_index(header, wanted.target, place) : header.size();
-  const std::vector<std::size_t> columns = feature_columns(header, target_column, wanted.features, place);
+  const std::vector<std::size_t> columns =
+      feature_columns(header, target_column, wanted.features, wanted.groups, place);
 
   NumberTable table;
   for (const std::size_t column : columns) table.columns.push_back(header[column]);

@@ -21,8 +21,8 @@ Dataset read_columns(const fs::path& path, const DataSource& source, const Uses&
   const bool labelled = uses.target != Use::kNothing;
   if (labelled && source.target.empty())
     fail_at(place, "target: found nothing, wanted the name of the target's column");
-  const NumberTable table =
-      read_table(path, {source.target, source.features, uses.target, uses.input(0), uses.ignored}, place);
+  const NumberTable table = read_table(
+      path, {source.target, source.features, uses.target, uses.input(0), uses.ignored, source.folds.groups}, place);
   Dataset data;
   data.size = table.rows;
   const auto width = static_cast<std::int64_t>(table.columns.size());

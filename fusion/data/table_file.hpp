@@ -63,10 +63,11 @@ struct NumberTable {
 /// Which columns of a table are what.
 struct TableColumns {
   std::string target;
-  std::vector<std::string> features;  ///< Empty: every column but the target.
+  std::vector<std::string> features;  ///< Empty: every column but the target and `groups`.
   Use target_use = Use::kNumbers;     ///< As kLabels, targets are whole numbers from 0; kNothing: there are none.
   Use feature_use = Use::kNumbers;    ///< As kIntegers, features are whole numbers.
   std::int64_t ignored = -100;        ///< A label that may be below 0.
+  std::string groups = {};            ///< A column that is no feature unless it is named as one; "": none.
 };
 
 /// Reads a table whose first record is its header; `path` has a table_format().

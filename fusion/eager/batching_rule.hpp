@@ -91,6 +91,8 @@ struct BatchingRule {
   std::vector<int> dims = {};  ///< Positions of arguments that count dimensions.
   /// For one slot; nullptr: the op itself, called as it is.
   std::vector<at::Tensor> (*unbatched)(const OpCall& call) = nullptr;
+  /// For a call that has a number of each slot's own, of one slot too; nullptr: as without, see reads_hypers.
+  std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;
   /// Candidates read hyperparameters with OpCall::per_slot; others get a loop over slots where there is one.
   bool reads_hypers = false;
 };

@@ -143,11 +143,12 @@ BoxedOp::BoxedOp(const Node& node, const at::Device& device)
     } else if (const auto* sizes = std::get_if<std::vector<Size>>(&arg)) {
       sizes_.emplace_back(i, *sizes);
     } else if (const auto* hyper = std::get_if<HyperRef>(&arg)) {
-      if (type->kind() != TypeKind::FloatType && type->kind() != TypeKind::NumberType) {
+      const bool tensor = type->kind() == TypeKind::TensorType;
+      if (!tensor && type->kind() != TypeKind::FloatType && type->kind() != TypeKind::NumberType) {
         fail_at(node, fmt::format("{}: found a parameter of the search, wanted a fixed {}: it is no per-slot number",
                                   schema[i].name(), type->str()));
       }
-      hypers_.emplace_back(i, hyper->index);
+      hypers_.push_back({i, hyper->index, tensor});
     } else {
       literals_.back() = literal(arg, type, device);
     }
@@ -168,7 +169,10 @@ ValueEnv BoxedOp::call(std::span<const c10::IValue> values, std::span<const doub
   for (const auto& [i, ids] : tensors_) stack[i] = list_of(ids, values, change);
   for (const auto& [i, ids] : optional_tensors_) stack[i] = optional_list_of(ids, values, change);
   for (const auto& [i, sizes] : sizes_) stack[i] = resolve(sizes, values);
-  for (const auto& [i, index] : hypers_) stack[i] = hypers[static_cast<std::size_t>(index)];
+  for (const Hyper& own : hypers_) {
+    const c10::IValue number = hypers[static_cast<std::size_t>(own.index)];
+    stack[own.position] = own.tensor ? c10::IValue(wrapped_number(number)) : number;
+  }
   call_boxed(op_, device_, makes_complex_, stack);
   ValueEnv outputs;
   for (c10::IValue& value : stack) {

@@ -38,6 +38,12 @@ class BoxedOp {
     bool tensor = false;  ///< The schema wants a tensor, so a number has to be wrapped.
   };
 
+  struct Hyper {
+    std::size_t position = 0;
+    int index = 0;        ///< Of Graph::hypers.
+    bool tensor = false;  ///< As Filled's.
+  };
+
   c10::OperatorHandle op_;
   at::DeviceType device_;
   bool makes_complex_;  ///< Of real numbers.
@@ -46,7 +52,7 @@ class BoxedOp {
   std::vector<std::pair<std::size_t, std::vector<ValueId>>> tensors_;           ///< Tensor[]
   std::vector<std::pair<std::size_t, std::vector<ValueId>>> optional_tensors_;  ///< Tensor?[]
   std::vector<std::pair<std::size_t, std::vector<Size>>> sizes_;
-  std::vector<std::pair<std::size_t, int>> hypers_;  ///< position, Graph::hypers
+  std::vector<Hyper> hypers_;
 };
 
 /// A list of sizes with its numbers filled in.

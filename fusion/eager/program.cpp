@@ -41,6 +41,12 @@ ValueEnv to_values(std::vector<at::Tensor> tensors) {
   return flow;
 }
 
+// What the rules for numbers of a slot's own take.
+bool second_is_hyper(const Node& node) {
+  return node.args.size() > 1 && std::holds_alternative<HyperRef>(node.args[1]) &&
+         std::holds_alternative<ValueId>(node.args[0]);
+}
+
 void store(ValueEnv outputs, const Node& node, ValueEnv& values) {
   for (std::size_t o = 0; o < node.outputs.size() && o < outputs.size(); ++o) {
     if (node.outputs[o] != kNoValue) values[static_cast<std::size_t>(node.outputs[o])] = std::move(outputs[o]);
@@ -95,6 +101,7 @@ Program::Instruction Program::instruction_of(std::size_t i, const at::Device& de
   instruction.number = is_number_op(node.op);
   if (instruction.number) return instruction;
   instruction.rule = find_batching_rule(node.op);
+  if (instruction.rule != nullptr && second_is_hyper(node)) instruction.per_slot = instruction.rule->per_slot;
   if (instruction.rule == nullptr && draws(node)) {
     fail_at(node,
             "this op draws random numbers in a way that cannot be counted per slot; wanted dropout, bernoulli, rand, "
@@ -123,6 +130,7 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
     if (id == kNoValue || !graph_.values[static_cast<std::size_t>(id)].number) continue;
     fail_at(node, "a number computed from a slot's own data cannot steer slots that run together");
   }
+  if (instruction.per_slot != nullptr) return;
   const bool by_slot = has_hyper(node) && (instruction.rule == nullptr || !instruction.rule->reads_hypers);
   if (instruction.rule != nullptr && !by_slot) {
     instruction.candidate = pick(*instruction.rule, node, lowering);
@@ -258,6 +266,7 @@ ValueEnv Program::outputs_of(const Instruction& instruction, const ValueEnv& val
   const bool wide = context.slots > 0;
   if (instruction.number) return {number_of(node, values, wide ? own_ : none)};
   const OpCall call(node, index_[instruction.node], values, own_, context);
+  if (instruction.per_slot != nullptr) return to_values(instruction.per_slot(call));
   if (!wide || !instruction.own) {
     if (instruction.rule != nullptr && instruction.rule->unbatched != nullptr) {
       if (!wide) return to_values(instruction.rule->unbatched(call));
@@ -300,8 +309,9 @@ std::string Program::why_not_replayed() const {
       const Node& node = graph_.nodes[instruction.node];
       const BatchingRule* rule = instruction.rule;
       const bool by_rule =
-          rule != nullptr && rule->reads_hypers &&
-          (instruction.candidate == nullptr ? rule->unbatched != nullptr : instruction.candidate->run != nullptr);
+          instruction.per_slot != nullptr ||
+          (rule != nullptr && rule->reads_hypers &&
+           (instruction.candidate == nullptr ? rule->unbatched != nullptr : instruction.candidate->run != nullptr));
       if (has_hyper(node) && !by_rule) return fmt::format("{} takes a searched number from the host", node.op);
       if (instruction.number) continue;
       for (const ValueId id : node.outputs) {

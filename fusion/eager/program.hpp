@@ -57,6 +57,7 @@ class Program {
     bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
     const BatchingRule* rule = nullptr;
     const Candidate* candidate = nullptr;
+    std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.
     std::optional<BoxedOp> alone, aligned;
     std::optional<BatchedOp> batched;
     std::vector<ValueId> dead;  ///< Values that nothing reads after this instruction.

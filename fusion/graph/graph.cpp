@@ -62,9 +62,11 @@ std::string signature_of(const Node& node) {
 }
 
 std::string signature_of(const Weight& weight) {
-  return fmt::format("{} {} {} {} {} {} {} v{}\n", counted(weight.name), list_text(weight.shape), name_of(weight.dtype),
-                     static_cast<int>(weight.init.kind), shortest(weight.init.scale), weight.init.zero_row,
-                     weight.trained ? "trained" : "buffer", weight.value);
+  const std::string padding =
+      weight.padding ? fmt::format(" padding {} h{}", weight.padding->dim, weight.padding->used.index) : "";
+  return fmt::format("{} {} {} {} {} {} {} v{}{}\n", counted(weight.name), list_text(weight.shape),
+                     name_of(weight.dtype), static_cast<int>(weight.init.kind), shortest(weight.init.scale),
+                     weight.init.zero_row, weight.trained ? "trained" : "buffer", weight.value, padding);
 }
 
 }  // namespace

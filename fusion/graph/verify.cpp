@@ -76,6 +76,7 @@ class Verifier {
     if (weight.pairs && (!is_floating(weight.dtype) || weight.shape.empty() || weight.shape.back() != 2)) {
       differs(text(weight.shape, weight.dtype), "pairs of real numbers");
     }
+    check_padding(weight);
     if (weight.stored == nullptr) return;
     const auto bytes = static_cast<std::int64_t>(weight.stored->bytes.size());
     const std::int64_t wanted = elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype);
@@ -83,6 +84,16 @@ class Verifier {
       differs(text(weight.stored->shape, weight.stored->dtype), text(weight.shape, weight.dtype));
     }
     if (bytes != wanted) differs(fmt::format("{} bytes", bytes), fmt::format("{}", wanted));
+  }
+
+  void check_padding(const Weight& weight) const {
+    if (!weight.padding) return;
+    const int used = weight.padding->used.index;
+    const bool there = used >= 0 && static_cast<std::size_t>(used) < graph_.hypers.size();
+    if (there && weight.padding->dim < weight.shape.size()) return;
+    fail("weight '" + weight.name + "'",
+         fmt::format("found padding of dimension {} of {} by parameter {} of {}", weight.padding->dim,
+                     weight.shape.size(), used, graph_.hypers.size()));
   }
 
   void check_node(const Node& node) {

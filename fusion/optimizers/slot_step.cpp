@@ -1,5 +1,6 @@
-#include "fusion/optimizers/slot_step.hpp"
+#include <algorithm>
 
+#include "fusion/optimizers/shared_step.hpp"
 #include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion {
@@ -40,6 +41,35 @@ void step_row(const SlotRow<T>& row, const typename Rule::template Numbers<T>& n
 }
 
 template <typename T>
+SlotRow<T> part_of(const SlotRow<T>& row, std::size_t begin, std::size_t end) {
+  SlotRow<T> part = row;
+  part.weight += begin;
+  part.gradient += begin;
+  for (T*& state : part.states) state = state == nullptr ? state : state + begin;
+  part.n = end - begin;
+  return part;
+}
+
+// visit(part of a row) for the elements of a group's rows, which are counted one row behind another; a team shares
+// them.
+template <typename T, typename Visit>
+void share_elements(Team* team, std::span<const SlotRow<T>> rows, std::size_t group, const Visit& visit) {
+  constexpr std::int64_t kArrays = 4;  // weight, gradient and states
+  std::size_t all = 0;
+  for (const SlotRow<T>& row : rows) all += row.group == group ? row.n : 0;
+  share(team, stretches_of(static_cast<std::int64_t>(all), kArrays), [&](std::int64_t first, std::int64_t count, int) {
+    const auto begin = static_cast<std::size_t>(first), end = begin + static_cast<std::size_t>(count);
+    std::size_t at = 0;  // where the row begins
+    for (const SlotRow<T>& row : rows) {
+      if (row.group != group) continue;
+      if (at >= end) break;
+      if (at + row.n > begin) visit(part_of(row, std::max(at, begin) - at, std::min(at + row.n, end) - at));
+      at += row.n;
+    }
+  });
+}
+
+template <typename T>
 void clamp_rows(std::span<const SlotRow<T>> rows, T limit) {
   for (const SlotRow<T>& row : rows) {
     simd::multiversion([&] {
@@ -53,15 +83,13 @@ void clamp_rows(std::span<const SlotRow<T>> rows, T limit) {
 
 // Group by group, so that each group's numbers are computed once, and kept nowhere.
 template <typename T>
-void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<const SlotStep> slot) {
+void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<const SlotStep> slot, Team* team) {
   with_rule(kind, [&](auto rule) {
     using Rule = decltype(rule);
     const T scale = static_cast<T>(factor_for(rows, slot.front().clip_norm.value_or(-1)));
     for (std::size_t g = 0; g < slot.size(); ++g) {
       const auto numbers = numbers_of<Rule, T>(slot[g]);
-      for (const SlotRow<T>& row : rows) {
-        if (row.group == g) step_row<Rule>(row, numbers, scale);
-      }
+      share_elements(team, rows, g, [&](const SlotRow<T>& part) { step_row<Rule>(part, numbers, scale); });
     }
     if (slot.front().clip_weights) clamp_rows(rows, static_cast<T>(*slot.front().clip_weights));
   });
@@ -80,10 +108,16 @@ void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const void*
 }  // namespace
 
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
-  step_rows(kind, rows, slot);
+  step_rows(kind, rows, slot, nullptr);
 }
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot) {
-  step_rows(kind, rows, slot);
+  step_rows(kind, rows, slot, nullptr);
+}
+void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
+  step_rows(kind, rows, slot, team);
+}
+void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot) {
+  step_rows(kind, rows, slot, team);
 }
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm) {
   step_rows(kind, rows, numbers, clip_norm);

@@ -30,6 +30,27 @@ const std::vector<OptimizerInfo>& optimizers() {
 
 const OptimizerInfo& info_of(OptimizerKind kind) { return optimizers().at(static_cast<std::size_t>(kind)); }
 
+bool keeps_zeros(OptimizerKind kind, const OptimizerHyper& hyper) {
+  constexpr int kSteps = 8;  // radam's first steps are of another form
+  bool kept = true;
+  with_rule(kind, [&](auto rule) {
+    using Rule = decltype(rule);
+    double weight = 0, states[kMostStates] = {};
+    for (int step = 1; step <= kSteps; ++step) {
+      SlotStep slot;
+      slot.updates = true;
+      slot.hyper = hyper;
+      slot.step = step;
+      const auto numbers = numbers_of<Rule, double>(slot);
+      with_form<Rule, double>(numbers, [&](auto form) {
+        update_element<Rule, form.value>(weight, 0.0, &states[0], &states[1], &states[2], 0, numbers);
+      });
+      kept = kept && weight == 0;
+    }
+  });
+  return kept;
+}
+
 OptimizerHyper default_hyper(OptimizerKind kind) {
   OptimizerHyper hyper;
   for (const HyperDefault& given : info_of(kind).hypers) {

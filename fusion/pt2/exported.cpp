@@ -128,6 +128,7 @@ ImportOptions with_places(ImportOptions options, const std::string& file) {
   for (Binding& binding : options.bind) {
     if (binding.where.empty()) binding.where = options.where;
   }
+  if (options.lora && options.lora->where.empty()) options.lora->where = options.where;
   return options;
 }
 
@@ -190,12 +191,22 @@ std::optional<std::int64_t> ExportedModel::fixed_batch() const {
   return fixed > 0 ? std::optional(fixed) : std::nullopt;
 }
 
+std::vector<double> hypers_of(const ImportOptions& options) {
+  std::vector<double> values;
+  for (const Binding& binding : options.bind) values.push_back(binding.value);
+  if (!options.lora) return values;
+  for (const Hyper& hyper : lora_hypers(*options.lora)) values.push_back(hyper.value);
+  return values;
+}
+
 Graph ExportedModel::graph(const ImportOptions& given) const {
   const ImportOptions options = with_places(given, impl_->name);
   Graph graph = impl_->graph_of(chosen_outputs(outputs(), options));
+  if (options.lora) freeze_base(graph, *options.lora, parameters());
   pt2::freeze(graph, options.freeze, parameters(), options.where);
   pt2::bind(graph, nullptr, options.bind);
   pt2::set_start(graph, options, impl_->translation.classes);
+  if (options.lora) insert_lora(graph, *options.lora);
   pt2::set_dtype(graph, impl_->parameters.dtype, options.dtype);
   return graph;
 }
@@ -206,11 +217,13 @@ Graph ExportedModel::graph(const ImportOptions& given, const ExportedModel& othe
   Graph graph = impl_->graph_of(chosen);
   Graph evaluation =
       other.impl_->graph_of(same_outputs(chosen, outputs(), other.outputs(), other.impl_->name, options));
+  if (options.lora) freeze_base(graph, *options.lora, parameters());
   pt2::freeze(graph, options.freeze, parameters(), options.where);
   pt2::bind(graph, &evaluation, options.bind);
   pt2::set_start(graph, options, impl_->translation.classes);
   pt2::attach_evaluation(graph, {impl_->name, impl_->parameters}, std::move(evaluation),
                          {other.impl_->name, other.impl_->parameters}, options.where);
+  if (options.lora) insert_lora(graph, *options.lora);
   Graph own = *graph.evaluation;
   pt2::set_dtype(own, impl_->parameters.dtype, options.dtype);
   graph.evaluation = std::make_shared<const Graph>(std::move(own));

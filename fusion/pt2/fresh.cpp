@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "fusion/adapters/peft.hpp"
 #include "fusion/graph/init_rules.hpp"
 #include "fusion/pt2/archive.hpp"
 #include "fusion/pt2/options.hpp"
@@ -56,6 +57,12 @@ class Starter {
 
   // By what its module says, if the values agree; else by what they show themselves.
   void start(Weight& weight, const std::string& where) const {
+    if (is_peft_constant(weight.name)) return;
+    if (const std::optional<Init> adapter = peft_init(weight.name, weight.model_shape())) {
+      weight.init = *adapter;
+      weight.stored = nullptr;
+      return;
+    }
     const int zero_row = zero_padding(weight);
     const Sample sample = sample_of(*weight.stored, zero_row);
     const std::optional<Init> own = own_init(weight);

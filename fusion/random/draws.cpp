@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "fusion/random/mask_part.hpp"
 #include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion {
@@ -58,14 +59,15 @@ inline __attribute__((always_inline)) void philox_lanes(std::uint32_t first, std
   }
 }
 
-// out[i] = of(word i) for elements 0 to n-1.
+// out[i] = of(word first + i) for elements 0 to n-1; `first` a multiple of kDrawnAtOnce.
 template <typename T, typename Of>
 inline __attribute__((always_inline)) void fill_words(T* out, std::size_t n, std::uint64_t key, std::uint32_t node,
-                                                      std::uint64_t step, Of of) {
+                                                      std::uint64_t step, std::size_t first, Of of) {
+  static_assert(kDrawnAtOnce == 4 * kLanes);
   Words lanes[4];
   const auto* const words = reinterpret_cast<const std::uint32_t*>(lanes);
   for (std::size_t begin = 0; begin < n; begin += 4 * kLanes) {
-    philox_lanes(static_cast<std::uint32_t>(begin / 4), node, step, key, lanes);
+    philox_lanes(static_cast<std::uint32_t>((first + begin) / 4), node, step, key, lanes);
     T* const to = out + begin;
     if (n - begin >= 4 * kLanes) {
       for (std::size_t i = 0; i < 4 * kLanes; ++i) to[i] = of(words[i]);
@@ -77,7 +79,7 @@ inline __attribute__((always_inline)) void fill_words(T* out, std::size_t n, std
 
 template <typename T>
 inline __attribute__((always_inline)) void fill(T* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node,
-                                                std::uint64_t step) {
+                                                std::uint64_t step, std::size_t first) {
   const double keep = std::clamp(1.0 - p, 0.0, 1.0);
   if (keep <= 0 || keep >= 1) {
     std::fill_n(out, n, static_cast<T>(keep));
@@ -86,8 +88,8 @@ inline __attribute__((always_inline)) void fill(T* out, std::size_t n, double p,
   const T scale = static_cast<T>(1.0 / keep);
   const auto limit = static_cast<std::uint32_t>(std::ldexp(keep, 32));  // u < keep as integers
   fill_words(
-      out, n, key, node,
-      step, [=](std::uint32_t word) __attribute__((always_inline)) { return word < limit ? scale : T{0}; });
+      out, n, key, node, step,
+      first, [=](std::uint32_t word) __attribute__((always_inline)) { return word < limit ? scale : T{0}; });
 }
 
 }  // namespace
@@ -96,24 +98,34 @@ std::uint64_t dropout_key(std::uint64_t study_seed, std::uint64_t trial_seed) no
   return CountedRandom(study_seed, Stream::kDropout, trial_seed).next_u64();
 }
 
+void fill_dropout_mask_part(float* out, std::size_t first, std::size_t n, double p, std::uint64_t key,
+                            std::uint32_t node, std::uint64_t step) {
+  simd::multiversion([&] { fill(out, n, p, key, node, step, first); });
+}
+
+void fill_dropout_mask_part(double* out, std::size_t first, std::size_t n, double p, std::uint64_t key,
+                            std::uint32_t node, std::uint64_t step) {
+  simd::multiversion([&] { fill(out, n, p, key, node, step, first); });
+}
+
 void fill_dropout_mask(float* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
-  simd::multiversion([&] { fill(out, n, p, key, node, step); });
+  fill_dropout_mask_part(out, 0, n, p, key, node, step);
 }
 
 void fill_dropout_mask(double* out, std::size_t n, double p, std::uint64_t key, std::uint32_t node,
                        std::uint64_t step) {
-  simd::multiversion([&] { fill(out, n, p, key, node, step); });
+  fill_dropout_mask_part(out, 0, n, p, key, node, step);
 }
 
 void fill_uniform(float* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
   simd::multiversion([&] {
-    fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; });
+    fill_words(out, n, key, node, step, 0, [](std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; });
   });
 }
 
 void fill_uniform(double* out, std::size_t n, std::uint64_t key, std::uint32_t node, std::uint64_t step) {
   simd::multiversion([&] {
-    fill_words(out, n, key, node, step, [](std::uint32_t word) { return static_cast<double>(word) * 0x1p-32; });
+    fill_words(out, n, key, node, step, 0, [](std::uint32_t word) { return static_cast<double>(word) * 0x1p-32; });
   });
 }
 

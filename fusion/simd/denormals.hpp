@@ -26,6 +26,36 @@ class Denormals {
 #endif
 };
 
+/// How a thread treats denormal numbers, taken in that thread by the constructor.
+class DenormalMode {
+ public:
+  /// Another thread does the same while an object lives. What was is restored.
+  class Assumed;
+#if defined(__SSE2__)
+  DenormalMode() : mode_(_mm_getcsr()) {}
+
+ private:
+  unsigned mode_;
+#else
+  DenormalMode() {}
+#endif
+};
+
+class DenormalMode::Assumed {
+ public:
+  Assumed(const Assumed&) = delete;
+  Assumed& operator=(const Assumed&) = delete;
+#if defined(__SSE2__)
+  explicit Assumed(const DenormalMode& mode) : before_(_mm_getcsr()) { _mm_setcsr(mode.mode_); }
+  ~Assumed() { _mm_setcsr(before_); }
+
+ private:
+  unsigned before_;
+#else
+  explicit Assumed(const DenormalMode&) {}
+#endif
+};
+
 /// Processors compute with them about a hundred times slower, and optimizer states decay into them. What is lost is
 /// below 1e-37.
 using FlushDenormals = Denormals<true>;

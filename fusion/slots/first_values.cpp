@@ -66,10 +66,34 @@ at::Tensor jittered(const Weight& weight, const at::Tensor& normal) {
   return values + normal * (values.std() * weight.init.scale);
 }
 
+// Of the dimension that is padded, how much the slot uses.
+std::int64_t used_size(const Weight& weight, std::span<const double> hypers) {
+  const auto used = static_cast<std::size_t>(weight.padding->used.index);
+  const std::int64_t whole = weight.shape.at(weight.padding->dim);
+  const double size = used < hypers.size() ? hypers[used] : 0;
+  if (size >= 1 && size <= static_cast<double>(whole) && std::floor(size) == size) {
+    return static_cast<std::int64_t>(size);
+  }
+  throw Error(ErrorKind::kInternal,
+              fmt::format("{}: found a slot that uses {} of {} elements", weight.name, size, whole));
+}
+
+at::Tensor padded(const Weight& weight, CountedRandom random, std::span<const double> hypers) {
+  Weight used = weight;
+  used.padding.reset();
+  used.shape[weight.padding->dim] = used_size(weight, hypers);
+  const at::Tensor values = first_values(used, random, hypers);
+  const at::Tensor all = at::zeros(weight.shape, values.options());
+  const auto dim = static_cast<std::int64_t>(weight.padding->dim);
+  all.narrow(dim, 0, values.size(dim)).copy_(values);
+  return all;
+}
+
 }  // namespace
 
-at::Tensor first_values(const Weight& weight, CountedRandom random) {
+at::Tensor first_values(const Weight& weight, CountedRandom random, std::span<const double> hypers) {
   const Init& init = weight.init;
+  if (weight.padding) return padded(weight, random, hypers);
   if (init.kind == Init::Kind::kStored) return stored(weight);
   at::Tensor values = at::zeros(weight.shape, at::kDouble);
   double* out = values.data_ptr<double>();

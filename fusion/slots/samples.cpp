@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "fusion/slots/scalar_type.hpp"
 
@@ -18,7 +20,11 @@ SampleArray::SampleArray(const at::Tensor& stored, at::ScalarType type)
 SampleArray::SampleArray(Field field, std::int64_t size, at::ScalarType type)
     : field_(std::move(field)), size_(size), type_(type) {}
 
+SampleArray::SampleArray(std::shared_ptr<const SampleSource> source, std::size_t column)
+    : source_(std::move(source)), column_(column), size_(source_->size()), type_(source_->type(column)) {}
+
 std::int64_t SampleArray::stride() const {
+  if (source_ != nullptr) return source_->stride(column_);
   return tensor_.defined() ? tensor_.numel() / std::max<std::int64_t>(1, size_) : field_.stride();
 }
 
@@ -50,22 +56,33 @@ at::Tensor SampleArray::gathered(const std::int64_t* order, std::int64_t begin, 
   return taken(rows);
 }
 
+// Always in memory of its own: the bits of some products depend on where their factors begin.
+at::Tensor SampleArray::computed(const at::Tensor& index) const {
+  const at::Tensor all = source_->all(column_);
+  return all.defined() ? all.index_select(0, index) : source_->rows(index)[column_];
+}
+
 at::Tensor SampleArray::at(const at::Tensor& index) const {
+  if (source_ != nullptr) return computed(index);
   if (tensor_.defined()) return taken(tensor_.index_select(0, index));
   return gathered(index.const_data_ptr<std::int64_t>(), 0, index.size(0));
 }
 
 at::Tensor SampleArray::range(std::int64_t begin, std::int64_t end) const {
+  if (source_ != nullptr) return computed(at::arange(begin, end, at::kLong));
   if (!tensor_.defined()) return gathered(nullptr, begin, end - begin);
   const bool all = begin == 0 && end == size_;
   return taken(all ? tensor_ : tensor_.narrow(0, begin, end - begin));
 }
 
 void SampleArray::copy(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const {
-  if (!tensor_.defined() && scalar_type(gathered_type()) == type_) return gather(order, begin, n, out);
-  if (tensor_.defined() && tensor_.scalar_type() == type_ && tensor_.is_contiguous()) {
-    const auto* const from = static_cast<const std::byte*>(tensor_.const_data_ptr());
-    const auto sample = static_cast<std::int64_t>(tensor_.nbytes()) / std::max<std::int64_t>(1, size_);
+  if (!tensor_.defined() && source_ == nullptr && scalar_type(gathered_type()) == type_) {
+    return gather(order, begin, n, out);
+  }
+  const at::Tensor all = source_ != nullptr ? source_->all(column_) : tensor_;
+  if (all.defined() && all.scalar_type() == type_ && all.is_contiguous()) {
+    const auto* const from = static_cast<const std::byte*>(all.const_data_ptr());
+    const auto sample = static_cast<std::int64_t>(all.nbytes()) / std::max<std::int64_t>(1, size_);
     if (order == nullptr) {
       std::memcpy(out, from + begin * sample, static_cast<std::size_t>(n * sample));
       return;
@@ -96,6 +113,29 @@ std::vector<at::Tensor> inputs_of(const Samples& samples, const Graph& graph,
     inputs.push_back(column ? batch.unsqueeze(-1) : batch);
   }
   return inputs;
+}
+
+bool Samples::at_hand() const {
+  return std::all_of(inputs.begin(), inputs.end(), [](const SampleArray& all) { return all.at_hand(); });
+}
+
+Samples Samples::taken() const {
+  Samples out;
+  const std::int64_t n = size();
+  const at::Tensor index = order.defined() ? order.narrow(0, begin, n) : at::arange(begin, begin + n, at::kLong);
+  std::map<const SampleSource*, std::vector<at::Tensor>> rows;
+  for (const SampleArray& all : inputs) {
+    if (all.at_hand()) {
+      out.inputs.emplace_back(of(all));
+      continue;
+    }
+    const auto known = rows.find(all.source());
+    const auto& columns =
+        known != rows.end() ? known->second : rows.emplace(all.source(), all.source()->rows(index)).first->second;
+    out.inputs.emplace_back(columns[all.column()]);
+  }
+  if (target.size() > 0) out.target = of(target);
+  return out;
 }
 
 at::Tensor Samples::of(const SampleArray& all) const {

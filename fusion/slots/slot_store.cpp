@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/graph/reads.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/slots/first_values.hpp"
 #include "fusion/slots/scalar_type.hpp"
@@ -39,11 +40,18 @@ void wait_for(const at::Device& device) {
 SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates,
                      int slots, const at::Device& device)
     : graph_(graph), owned_(std::move(owned)), trained_(std::move(trained)), slots_(slots), device_(device) {
+  const std::vector<bool> read = weights_read(graph);
+  std::vector<double> defaults;  // a weight that is padded is not shared, unless nothing reads it
+  for (const Hyper& hyper : graph.hypers) defaults.push_back(hyper.value);
   for (std::size_t i = 0; i < graph.weights.size(); ++i) {
     const Weight& weight = graph.weights[i];
     const auto options = at::TensorOptions().dtype(scalar_type(weight.dtype)).device(device);
+    if (!read[i] && !owned_[i] && trained_.size() == 1) {  // another phase's graph may read it
+      weights_.push_back(at::empty({0}, options));
+      continue;
+    }
     if (!owned_[i]) {
-      weights_.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, i)).to(options));
+      weights_.push_back(first_values(weight, CountedRandom(0, Stream::kInit, 0, i), defaults).to(options));
       continue;
     }
     weights_.push_back(at::zeros(with_slots(weight.shape, slots), options));
@@ -94,11 +102,13 @@ std::vector<SlotStore::Named> SlotStore::named(bool gradients) const {
   return out;
 }
 
-void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed) {
+void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed,
+                           std::span<const double> hypers) {
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (!owned_[i]) continue;
-    weights_[i].select(0, slot).copy_(first_values(
-        graph_.weights[i], CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i))));
+    weights_[i].select(0, slot).copy_(
+        first_values(graph_.weights[i],
+                     CountedRandom(study_seed, Stream::kInit, trial_seed, static_cast<std::uint64_t>(i)), hypers));
   }
   for (const auto& phase : states_) {
     for (const auto& states : phase) {

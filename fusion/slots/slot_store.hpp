@@ -32,7 +32,8 @@ class SlotStore {
 
   [[nodiscard]] int slots() const { return slots_; }
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
-  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it.
+  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it; [0] if nothing reads
+  /// it (the frozen part of a model that was split).
   [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
   /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i for a phase's optimizer; undefined if that
   /// does not train it.
@@ -45,7 +46,8 @@ class SlotStore {
   [[nodiscard]] const at::Tensor& gradient_weight() const { return gradient_weight_; }
 
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
-  void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed);
+  /// `hypers`: Graph::hypers of the slot, which padded weights are cut by.
+  void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed, std::span<const double> hypers);
   /// Row b as safetensors, with `counters` as metadata. `between_steps`: sums of gradients are zero, and left out.
   [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters,
                                             bool between_steps) const;

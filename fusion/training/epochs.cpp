@@ -14,11 +14,16 @@
 
 namespace hfta::fusion {
 Epochs::Epochs(const Recipe& recipe, const EpochOptions& options, const DeviceData& train, const DeviceData* validation)
-    : recipe_(recipe), options_(options), train_(train), validation_(validation) {}
+    : recipe_(recipe), options_(options), sets_{{&train, validation}} {}
+
+int Epochs::add(const DeviceData& train, const DeviceData* validation) {
+  sets_.push_back({&train, validation});
+  return static_cast<int>(sets_.size()) - 1;
+}
 
 std::int64_t Epochs::steps_per_epoch() const {
   const std::int64_t n = recipe_.batch_size;
-  return options_.drop_last || options_.fixed_batch > 0 ? train_.size / n : (train_.size + n - 1) / n;
+  return options_.drop_last || options_.fixed_batch > 0 ? train().size / n : (train().size + n - 1) / n;
 }
 
 std::int64_t Epochs::updates_per_epoch(const SlotHyper& hyper, std::size_t phase) const {
@@ -28,9 +33,10 @@ std::int64_t Epochs::updates_per_epoch(const SlotHyper& hyper, std::size_t phase
 }
 
 Epochs::OrderKey Epochs::order_key(const Array& array, int slot) const {
-  if (!options_.order.shuffle) return {0, 0};
+  const int data = array.init_of(slot).data;
+  if (!options_.order.shuffle) return {0, 0, data};
   const int epoch = options_.order.once ? 0 : array.progress(slot).epoch;
-  return {epoch, options_.order.per_trial ? array.init_of(slot).seed : 0};
+  return {epoch, options_.order.per_trial ? array.init_of(slot).seed : 0, data};
 }
 
 // An order that is not shuffled is undefined: samples are then slices of the data, not copies.
@@ -42,16 +48,19 @@ Epochs::Orders Epochs::orders_for(const Array& array) const {
     if (orders.contains(key)) continue;
     orders[key] = at::Tensor();
     if (!options_.order.shuffle) continue;
-    const std::vector<std::int64_t> order =
-        epoch_order(train_.size, options_.order, options_.seed, key.second, key.first);
-    const at::Tensor host = at::empty({train_.size}, at::kLong);
+    const DeviceData& data = *sets_.at(static_cast<std::size_t>(key.data)).train;
+    const std::vector<std::int64_t> order = epoch_order(data.size, options_.order, options_.seed, key.trial, key.epoch);
+    const at::Tensor host = at::empty({data.size}, at::kLong);
     std::copy(order.begin(), order.end(), host.data_ptr<std::int64_t>());
-    orders[key] = host.to((train_.inputs.empty() ? train_.target : train_.inputs.front()).device());
+    orders[key] = host.to((data.inputs.empty() ? data.target : data.inputs.front()).device());
   }
   return orders;
 }
 
-Samples Epochs::samples_in(const at::Tensor& order) const { return {train_.inputs, train_.target, order, 0, 0}; }
+Samples Epochs::samples_in(const OrderKey& key, const at::Tensor& order) const {
+  const DeviceData& data = *sets_[static_cast<std::size_t>(key.data)].train;
+  return {data.inputs, data.target, order, 0, 0};
+}
 
 // The rest of one chunk's epoch, step by step. Its slots may be at different places: those that are ahead wait outside
 // the array until the others have come to them.
@@ -83,15 +92,17 @@ class Epochs::Run {
     return std::find(part_keys_.begin(), part_keys_.end(), key) != part_keys_.end();
   }
 
-  /// `shared_of(key)`: what slots compute alike of this step's samples, if that was prepared.
-  template <typename SharedOf>
-  void step(SharedOf shared_of) {
+  /// `prepared`: the step's samples by order, if they were prepared for all slots.
+  void step(const Prepared* prepared) {
     set_rates();
     const auto [begin, end] = epochs_.range_of(at_);
     for (std::size_t p = 0; p < batch_.parts.size(); ++p) {
+      if (prepared != nullptr) {
+        batch_.parts[p] = prepared->at(part_keys_[p]);
+        continue;
+      }
       batch_.parts[p].begin = begin;
       batch_.parts[p].end = end;
-      batch_.parts[p].shared = shared_of(part_keys_[p]);
     }
     batch_.last = at_ + 1 == epochs_.steps_per_epoch();
     batch_.place = at_;
@@ -198,7 +209,7 @@ class Epochs::Run {
       batch_.part_of.push_back(static_cast<int>(known - part_keys_.begin()));
       if (known != part_keys_.end()) continue;
       part_keys_.push_back(key);
-      batch_.parts.push_back(epochs_.samples_in(orders_.at(key)));
+      batch_.parts.push_back(epochs_.samples_in(key, orders_.at(key)));
     }
   }
 
@@ -260,18 +271,20 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
   Runs runs(static_cast<std::size_t>(array.chunks()));
   array.for_each_chunk(
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
-  if (array.shares_layers()) {
+  const bool at_hand = std::all_of(orders.begin(), orders.end(),
+                                   [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
+  if (array.shares_layers() || !at_hand) {
     train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      while (run.at() < steps_per_epoch() && !asked()) run.step([](const OrderKey&) { return nullptr; });
+      while (run.at() < steps_per_epoch() && !asked()) run.step(nullptr);
     });
   }
   // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.
   const bool trained = std::all_of(runs.begin(), runs.end(),
                                    [&](const auto& r) { return r == nullptr || r->at() == steps_per_epoch(); });
-  if (!trained || (validation_ != nullptr && asked())) {
+  if (!trained || (validates() && asked())) {
     for (const auto& run : runs) {
       if (run != nullptr) run->pause();
     }
@@ -281,15 +294,27 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
 }
 
 std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
-  std::vector<ChunkMetrics> validation(static_cast<std::size_t>(array.chunks()));
-  if (validation_ != nullptr) validation = evaluate_chunks(array, *validation_, [](int) { return true; });
+  std::vector<std::vector<ChunkMetrics>> validation;  // by set of data and chunk
+  for (std::size_t set = 0; validates() && set < sets_.size(); ++set) {
+    const auto trains_on_it = [&](int slot) {
+      return array.occupied(slot) && array.init_of(slot).data == static_cast<int>(set);
+    };
+    validation.push_back(evaluate_chunks(array, *sets_[set].validation, [&](int chunk) {
+      const int first = array.first_slot(chunk), end = std::min(first + array.slots_per_chunk(), array.width());
+      for (int slot = first; slot < end; ++slot) {
+        if (trains_on_it(slot)) return true;
+      }
+      return false;
+    }));
+  }
   std::vector<EpochResult> results;
   for (int k = 0; k < array.chunks(); ++k) {
     if (runs[static_cast<std::size_t>(k)] == nullptr) continue;
     for (EpochResult& result : runs[static_cast<std::size_t>(k)]->finish()) {
       const auto member = static_cast<std::size_t>(result.slot - array.first_slot(k));
-      if (validation_ != nullptr) {
-        for (const auto& [name, value] : validation[static_cast<std::size_t>(k)][member]) {
+      if (validates()) {
+        const auto set = static_cast<std::size_t>(array.init_of(result.slot).data);
+        for (const auto& [name, value] : validation[set][static_cast<std::size_t>(k)][member]) {
           result.metrics["val_" + name] = value;
         }
       }
@@ -307,25 +332,26 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
     if (std::none_of(runs.begin(), runs.end(), [&](const auto& run) { return here(run, s); })) continue;
     if (asked()) return;
     const auto [begin, end] = range_of(s);
-    std::map<OrderKey, Samples> samples;
+    Prepared samples;
     for (const auto& [key, order] : orders) {
       const auto uses = [&, &k = key](const auto& run) { return here(run, s) && run->uses(k); };
       if (std::none_of(runs.begin(), runs.end(), uses)) continue;
-      Samples& here_now = samples.emplace(key, samples_in(order)).first->second;
+      Samples& here_now = samples.emplace(key, samples_in(key, order)).first->second;
       here_now.begin = begin;
       here_now.end = end;
-      array.prepare(here_now, true);
+      if (!here_now.at_hand()) here_now = here_now.taken();
+      if (array.shares_layers()) array.prepare(here_now, true);
     }
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      if (run.at() == s) run.step([&](const OrderKey& key) { return samples.at(key).shared; });
+      if (run.at() == s) run.step(&samples);
     });
   }
 }
 
 std::pair<std::int64_t, std::int64_t> Epochs::range_of(std::int64_t step) const {
   const std::int64_t begin = step * recipe_.batch_size;
-  return {begin, std::min<std::int64_t>(begin + recipe_.batch_size, train_.size)};
+  return {begin, std::min<std::int64_t>(begin + recipe_.batch_size, train().size)};
 }
 
 }  // namespace hfta::fusion

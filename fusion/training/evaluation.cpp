@@ -14,7 +14,7 @@ std::int64_t Epochs::evaluation_batch() const {
   if (options_.fixed_batch > 0) return options_.fixed_batch;
   if (recipe_.loss == Loss::kModel) return recipe_.batch_size;  // it may look at a batch as a whole
   constexpr std::int64_t kElements = std::int64_t{1} << 20;
-  const std::int64_t per_sample = std::max<std::int64_t>(1, train_.inputs.front().stride());
+  const std::int64_t per_sample = std::max<std::int64_t>(1, train().inputs.front().stride());
   const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
   const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
   const std::int64_t allowed = options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
@@ -59,12 +59,13 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
     sums[static_cast<std::size_t>(chunk)].add(array.evaluate(chunk, batch.samples), target, batch.end - batch.begin,
                                               batch.samples.size());
   };
-  std::vector<EvaluationBatch> all = evaluation_batches(data);
-  if (array.shares_layers()) {
-    for (EvaluationBatch& batch : all) {
-      array.prepare(batch.samples, false);
-      array.for_each_chunk([&](int k) { add(k, batch); });
-      batch.samples.shared.reset();
+  const std::vector<EvaluationBatch> all = evaluation_batches(data);
+  const bool at_hand = all.empty() || all.front().samples.at_hand();
+  if (array.shares_layers() || !at_hand) {
+    for (const EvaluationBatch& batch : all) {
+      EvaluationBatch ready{at_hand ? batch.samples : batch.samples.taken(), batch.begin, batch.end};
+      if (array.shares_layers()) array.prepare(ready.samples, false);
+      array.for_each_chunk([&](int k) { add(k, ready); });
     }
   } else {
     array.for_each_chunk([&](int k) {

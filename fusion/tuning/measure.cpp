@@ -66,6 +66,7 @@ class StepTimer {
     }
     const std::int64_t n = std::min<std::int64_t>(recipe.batch_size, data.size);
     samples_ = {data.inputs, data.target, {}, 0, n};
+    if (!samples_.at_hand()) samples_ = samples_.taken();
   }
   StepTimer(const StepTimer&) = delete;
   StepTimer& operator=(const StepTimer&) = delete;

@@ -9,8 +9,8 @@ VENV=$ROOT/.venv
 TORCH_VERSION=2.11.0
 TORCHVISION_VERSION=0.26.0  # the one that is built for it
 # shellcheck disable=SC2034  # used by those who source this
-BUILD_PACKAGES=(build-essential cmake ninja-build ccache python3 python3-venv libboost-program-options-dev libfmt-dev
-  libsqlite3-dev libxsmm-dev libyaml-cpp-dev libzip-dev nlohmann-json3-dev zlib1g-dev)
+BUILD_PACKAGES=(build-essential cmake ninja-build ccache python3 python3-venv libboost-math-dev libboost-program-options-dev
+  libeigen3-dev libfmt-dev liblbfgspp-dev libsqlite3-dev libxsmm-dev libyaml-cpp-dev libzip-dev nlohmann-json3-dev zlib1g-dev)
 SANITIZER_PACKAGES=(catch2 clang libclang-rt-dev llvm)  # llvm has the symbolizer, without which a finding has no lines
 
 # ---- Steps: headings, elapsed time, and what to say when one fails ----

@@ -9,12 +9,12 @@
 namespace hfta::search {
 namespace {
 
-constexpr std::size_t kRecent = 25;  // observations of full weight
+constexpr std::size_t kFull = 25;  // observations of full weight
 
-// Older observations count less, once there are many. The whole space counts as one more.
+// The first ones count less, once there are many. The whole space counts as one more.
 std::vector<double> weights_of(std::size_t observed) {
   std::vector<double> weights(observed + 1, 1.0);
-  const std::size_t old = observed > kRecent ? observed - kRecent : 0;
+  const std::size_t old = observed > kFull ? observed - kFull : 0;
   const double least = observed > 0 ? 1.0 / static_cast<double>(observed) : 1.0;
   for (std::size_t i = 0; i < old; ++i) {
     weights[i] = old == 1 ? least : std::lerp(least, 1.0, static_cast<double>(i) / static_cast<double>(old - 1));
@@ -78,30 +78,28 @@ Parzen::Parzen(const Axes& axes, const std::vector<Points>& observed)
   }
 }
 
-// A kernel is as wide as the larger gap to its neighbours, the middle of the scale and its ends among them; at an end,
-// where there are others, as the gap inwards.
+// A kernel is as wide as the larger gap to its neighbours, the ends of the scale among them; the outermost of several
+// kernels only as the gap inwards.
 Parzen::Marginal Parzen::numeric(const std::vector<double>& observed) {
   const std::size_t n = observed.size();
   Marginal marginal;
   marginal.mu = observed;
-  marginal.mu.push_back(0.5);
-  std::vector<std::size_t> order(n + 1);
+  marginal.sigma.resize(n);
+  std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return marginal.mu[a] < marginal.mu[b]; });
-  marginal.sigma.resize(n + 1);
-  for (std::size_t i = 0; i <= n; ++i) {
-    const double here = marginal.mu[order[i]];
-    const double left = i == 0 ? here : here - marginal.mu[order[i - 1]];
-    const double right = i == n ? 1 - here : marginal.mu[order[i + 1]] - here;
-    double widest = std::max(left, right);
-    if (n >= 1 && i == 0) widest = right;
-    if (n >= 1 && i == n) widest = left;
-    marginal.sigma[order[i]] = widest;
-  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return observed[a] < observed[b]; });
   const double least = 1.0 / std::min(100.0, static_cast<double>(n) + 2);
-  for (double& sigma : marginal.sigma) sigma = std::clamp(sigma, least, 1.0);
-  marginal.sigma.back() = 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double here = observed[order[i]];
+    const double left = here - (i == 0 ? 0 : observed[order[i - 1]]);
+    const double right = (i + 1 == n ? 1 : observed[order[i + 1]]) - here;
+    double widest = std::max(left, right);
+    if (n > 1 && i == 0) widest = right;
+    if (n > 1 && i + 1 == n) widest = left;
+    marginal.sigma[order[i]] = std::clamp(widest, least, 1.0);
+  }
+  marginal.mu.push_back(0.5);
+  marginal.sigma.push_back(1);
   for (std::size_t k = 0; k <= n; ++k) {
     const double mu = marginal.mu[k], sigma = marginal.sigma[k];
     marginal.log_mass.push_back(std::log(normal_mass(-mu / sigma, (1 - mu) / sigma)));

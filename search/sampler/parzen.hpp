@@ -47,7 +47,7 @@ using Points = std::vector<Axis::Point>;
 /// Immutable.
 class Parzen {
  public:
-  /// `observed`: oldest first. `axes` must outlive this.
+  /// `observed`: of more than 25, the first weigh least, from 1/n for the first of n up to 1. `axes` must outlive this.
   Parzen(const Axes& axes, const std::vector<Points>& observed);
 
   [[nodiscard]] Points sample(CountedRandom& random) const;

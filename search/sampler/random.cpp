@@ -8,6 +8,7 @@
 
 #include "search/choices.hpp"
 #include "search/sampler.hpp"
+#include "search/sampler/untried.hpp"
 #include "search/space.hpp"
 
 namespace hfta::search {
@@ -162,7 +163,7 @@ class Distinct final : public Sampler {
     auto randoms = generators(seed_, number, space_.size());
     for (int attempt = 0;; ++attempt) {
       trials::Params params = attempt < kWeighted ? sample_all(space_, randoms) : any(randoms);
-      if (seen_.insert(key(params)).second) return params;
+      if (seen_.insert(key_of(params)).second) return params;
     }
   }
 
@@ -173,19 +174,6 @@ class Distinct final : public Sampler {
       params.emplace_back(space_[i].name, axes_[i].value(static_cast<std::int64_t>(index)));
     }
     return params;
-  }
-
-  // Words with their lengths, so that no two configurations have the same key.
-  static std::string key(const trials::Params& params) {
-    std::string text;
-    for (const auto& [name, value] : params) {
-      const std::string word = trials::to_text(value);
-      text += static_cast<char>('0' + value.index());
-      text += std::to_string(word.size());
-      text += ':';
-      text += word;
-    }
-    return text;
   }
 
   trials::Space space_;

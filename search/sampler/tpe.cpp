@@ -1,49 +1,20 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
-#include <string>
-#include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "search/choices.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/parzen.hpp"
+#include "search/sampler/rank.hpp"
+#include "search/sampler/untried.hpp"
 
 namespace hfta::search {
 namespace {
 
 using trials::Params;
-using trials::State;
 
 constexpr std::size_t kMostGood = 25;
-constexpr int kMostRandom = 4096;  // random draws that are looked through for one that was not tried
-
-// Best first: COMPLETE ones by value, then PRUNED ones, those that came further first, then those that have failed.
-struct Rank {
-  int group = 0;
-  double epochs = 0, value = 0;
-  [[nodiscard]] bool operator<(const Rank& other) const {
-    return std::tie(group, epochs, value) < std::tie(other.group, other.epochs, other.value);
-  }
-};
-
-Rank rank_of(const SeenTrial& trial, trials::Goal goal) {
-  if (trial.ended == State::kFail || !trial.value) return {2, 0, 0};
-  const double value = goal == trials::Goal::kMinimize ? *trial.value : -*trial.value;
-  if (trial.ended == State::kComplete) return {0, 0, value};
-  return {1, -static_cast<double>(trial.values.size()), value};
-}
-
-std::string text_of(const Params& params) {
-  std::string text;
-  for (const auto& [name, value] : params) {
-    const std::string word = trials::to_text(value);
-    text += std::to_string(value.index()) + ":" + std::to_string(word.size()) + ":" + word;
-  }
-  return text;
-}
 
 trials::Distribution constant(const trials::ParamValue& value) {
   trials::Distribution distribution;
@@ -55,10 +26,14 @@ trials::Distribution constant(const trials::ParamValue& value) {
 class Tpe final : public Sampler {
  public:
   Tpe(trials::Space space, std::uint64_t seed, trials::Goal goal, const TpeOptions& options)
-      : space_(std::move(space)), seed_(seed), goal_(goal), options_(options), random_(make_random(space_, seed)) {
+      : space_(std::move(space)),
+        seed_(seed),
+        goal_(goal),
+        options_(options),
+        random_(make_random(space_, seed)),
+        tried_(space_) {
     for (const trials::Parameter& parameter : space_) {
       const auto choices = Choices::of(parameter.distribution);
-      size_ = choices && size_ ? std::optional(*size_ * static_cast<double>(choices->count())) : std::nullopt;
       axes_.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
     }
   }
@@ -67,26 +42,23 @@ class Tpe final : public Sampler {
 
   std::vector<Params> ask(int first, int k, const History& history) override {
     std::vector<Params> asked;
-    Tried tried = size_ ? tried_of(history) : Tried();
+    tried_.reset(history);
     const auto ended = std::count_if(history.begin(), history.end(), [](const SeenTrial& t) { return t.ended; });
     for (int i = 0; i < k; ++i) {
-      asked.push_back(ended < options_.startup_trials ? untried(first + i, tried)
-                                                      : draw(first + i, history, asked, tried));
-      if (size_) tried.insert(text_of(asked.back()));
+      asked.push_back(ended < options_.startup_trials ? untried(*random_, first + i, tried_)
+                                                      : draw(first + i, history, asked));
+      tried_.add(asked.back());
     }
     return asked;
   }
 
  private:
-  using Tried = std::unordered_set<std::string>;
-
-  // Configurations in the order of their draws.
+  // Those that count least first (search/sampler/parzen.hpp): what ended from best to worst, then what runs.
   struct Split {
     std::vector<Points> good, others;
   };
 
-  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending,
-                            const Tried& tried) const {
+  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending) const {
     const Split split = split_of(history, pending);
     const Parzen good(axes_, split.good), others(axes_, split.others);
     CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number));
@@ -95,13 +67,13 @@ class Tpe final : public Sampler {
     for (int i = 0; i < options_.candidates; ++i) {
       const Points points = good.sample(random);
       Params params = params_at(points);
-      if (tried.contains(text_of(params))) continue;
+      if (tried_.contains(params)) continue;
       const double gain = good.log_density(points) - others.log_density(points);
       if (best && !(gain > highest)) continue;
       highest = gain;
       best = std::move(params);
     }
-    return best ? std::move(*best) : untried(number, tried);
+    return best ? std::move(*best) : untried(*random_, number, tried_);
   }
 
   // What runs counts as bad: the next draws keep away from it (constant liar).
@@ -112,13 +84,13 @@ class Tpe final : public Sampler {
     }
     std::sort(ranked.begin(), ranked.end());  // ties to the earlier draw
     const auto tenth = static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(ranked.size())));
-    std::set<std::size_t> best;
-    for (std::size_t i = 0; i < std::min(tenth, kMostGood); ++i) {
-      if (ranked[i].first.group < 2) best.insert(ranked[i].second);
-    }
     Split split;
-    for (std::size_t i = 0; i < history.size(); ++i) {
-      if (is_whole(history[i])) (best.contains(i) ? split.good : split.others).push_back(points_of(history[i].params));
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+      const bool good = i < std::min(tenth, kMostGood) && !ranked[i].first.has_failed();
+      (good ? split.good : split.others).push_back(points_of(history[ranked[i].second].params));
+    }
+    for (const SeenTrial& trial : history) {
+      if (!trial.ended && is_whole(trial)) split.others.push_back(points_of(trial.params));
     }
     for (const Params& params : pending) split.others.push_back(points_of(params));
     return split;
@@ -139,29 +111,13 @@ class Tpe final : public Sampler {
     return params;
   }
 
-  [[nodiscard]] static Tried tried_of(const History& history) {
-    Tried texts;
-    for (const SeenTrial& trial : history) texts.insert(text_of(trial.params));
-    return texts;
-  }
-
-  // As random search draws, but what was tried already only where nothing else comes.
-  [[nodiscard]] Params untried(int number, const Tried& tried) const {
-    Params params = std::move(random_->ask(number, 1, {}).front());
-    if (!size_ || static_cast<double>(tried.size()) >= *size_) return params;
-    for (int i = 0; i < kMostRandom && tried.contains(text_of(params)); ++i) {
-      params = std::move(random_->ask(number + 1 + i, 1, {}).front());
-    }
-    return params;
-  }
-
   trials::Space space_;
   std::uint64_t seed_;
   trials::Goal goal_;
   TpeOptions options_;
   std::unique_ptr<Sampler> random_;
   Axes axes_;
-  std::optional<double> size_ = 1;  // how many configurations there are; unset: without end
+  Tried tried_;
 };
 
 }  // namespace

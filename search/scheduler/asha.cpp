@@ -67,6 +67,7 @@ class Race {
     std::size_t counted = 0;                 // arrivals whose report is in, or who failed before it
     std::set<std::pair<double, int>> ranks;  // (value, place among the arrivals), best first; of who is not yet out
     std::size_t size = 0;                    // who has ever ranked
+    std::size_t ranked_promoted = 0;         // of ranks
     std::size_t promoted = 0;
     bool closed = false;
   };
@@ -93,16 +94,20 @@ class Race {
   void settle(std::vector<Verdict>& verdicts) {
     for (std::size_t i = 0; i + 1 < rungs_.size(); ++i) {
       while (count_next(i)) advance(i, verdicts);
+      // Who is stopped is a function of what is known: also where only the rungs below have become clearer.
+      stop_hopeless(i, verdicts);
       const bool below_closed = i == 0 || rungs_[i - 1].closed;
       if (!rungs_[i].closed && below_closed && rungs_[i].counted == arrivals(i)) close(i, verdicts);
     }
   }
 
   // How many trials can have come to a rung in the end: those below that are neither promoted nor out may all follow.
+  // It never rises, so that it does not matter when the trials that it leaves no room for are stopped.
   [[nodiscard]] std::size_t most_arrivals(std::size_t i) const {
     if (i == 0) return arrivals(0);
     const Rung& below = rungs_[i - 1];
-    return arrivals(i) + (below.closed ? 0 : below.ranks.size() + most_arrivals(i - 1) - below.counted);
+    const std::size_t waiting = below.ranks.size() - below.ranked_promoted;
+    return arrivals(i) + (below.closed ? 0 : waiting + most_arrivals(i - 1) - below.counted);
   }
 
   // Counts the next arrival at a rung; false where its report is missing, or nobody is left.
@@ -123,19 +128,30 @@ class Race {
     return true;
   }
 
-  // Promotes who is among the best now, and stops who cannot be any more.
+  // Promotes who is among the best now.
   void advance(std::size_t i, std::vector<Verdict>& verdicts) {
     Rung& rung = rungs_[i];
     // Who was promoted is still ranked: of the best size / eta, some have gone on already.
     const auto best = static_cast<std::ptrdiff_t>(rung.size / static_cast<std::size_t>(eta_));
     auto at = rung.ranks.begin();
     for (std::ptrdiff_t place = 0; place < best; ++place, ++at) promote(i, at->second, verdicts);
+    stop_hopeless(i, verdicts);
+  }
+
+  // Stops who cannot be among the best any more.
+  void stop_hopeless(std::size_t i, std::vector<Verdict>& verdicts) {
+    Rung& rung = rungs_[i];
     const std::size_t open = std::max<std::size_t>(1, most_arrivals(i) / static_cast<std::size_t>(eta_));
     while (rung.ranks.size() > open) {
       const auto worst = std::prev(rung.ranks.end());
       stop(i, worst->second, verdicts);
+      if (is_promoted(i, worst->second)) --rung.ranked_promoted;
       rung.ranks.erase(worst);
     }
+  }
+
+  [[nodiscard]] bool is_promoted(std::size_t i, int place) const {
+    return records_.at(arrival(i, static_cast<std::size_t>(place))).rung > i;
   }
 
   void close(std::size_t i, std::vector<Verdict>& verdicts) {
@@ -152,6 +168,7 @@ class Race {
     record.rung = i + 1;
     rungs_[i + 1].arrivals.push_back(trial);
     ++rungs_[i].promoted;
+    ++rungs_[i].ranked_promoted;
     tell(trial, record, Decision::kContinue, verdicts);
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "search/scheduler/bracket.hpp"
 
 namespace hfta::search {
 namespace {
@@ -19,15 +20,6 @@ void check(const HyperbandOptions& o) {
   if (o.max_epochs < o.min_epochs)
     reject("max_epochs", o.max_epochs, fmt::format("at least min_epochs = {}", o.min_epochs));
   if (o.eta < 2) reject("eta", o.eta, "at least 2");
-}
-
-// Survivors go on from where they stood, so each rung costs only the epochs beyond the one before.
-std::int64_t cost_of(const std::vector<Rung>& rungs) {
-  std::int64_t cost = 0;
-  int trained = 0;
-  for (const Rung& rung : rungs)
-    cost += std::int64_t{rung.trials} * (rung.epochs - std::exchange(trained, rung.epochs));
-  return cost;
 }
 
 }  // namespace

@@ -97,6 +97,7 @@ void write(MemoryStudy& study, const Changes& changes) {
   for (const auto& [number, metrics] : changes.test_metrics) {
     for (const auto& [name, value] : metrics) study.trial(number).row.test_metrics[name] = kept(value);
   }
+  if (changes.progress) study.record.progress = *changes.progress;
 }
 
 void add(StudySummary& summary, const trials::Trial& trial) {

@@ -89,6 +89,8 @@ inline constexpr const char* kEnqueuedKey = "hfta:enqueued";
 inline constexpr const char* kSeenKey = "hfta:seen_rounds";
 inline constexpr const char* kEndRoundKey = "hfta:ended_round";
 inline constexpr const char* kCopyKey = "hfta:copy:";  ///< And the epoch.
+/// The key of ours among Optuna's study_system_attributes: see progress_to_json().
+inline constexpr const char* kProgressKey = "hfta:progress";
 /// `value_json`: as it is stored.
 void set_attribute(Connection& connection, std::int64_t trial_id, const char* key, const std::string& value_json);
 

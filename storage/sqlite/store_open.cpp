@@ -291,6 +291,9 @@ StudyRecord SqliteStore::Impl::read_study(const std::string& name, std::int64_t 
   record.config_json = ours.text(2);
   record.space = space_from_json(ours.view(3));
   record.run_caps = ints_from_json(ours.view(4));
+  Query progress =
+      connection.query("SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = ?2");
+  if (progress.bind(id, kProgressKey).next()) record.progress = progress_from_json(progress.view(0));
   return record;
 }
 

@@ -215,6 +215,12 @@ void write_arrays(Connection& connection, std::int64_t study_id, const Changes& 
   }
 }
 
+void write_progress(Connection& connection, std::int64_t study_id, const Progress& progress) {
+  connection.query("INSERT OR REPLACE INTO study_system_attributes (study_id, \"key\", value_json) VALUES (?1, ?2, ?3)")
+      .bind(study_id, kProgressKey, progress_to_json(progress))
+      .run();
+}
+
 void write_study_digest(Connection& connection, std::int64_t study_id) {
   Digest digest;
   {
@@ -407,6 +413,7 @@ void SqliteStore::commit(const std::string& study, const Changes& changes) {
         .run();
   }
   write_round_digests(connection, known.id, changes);
+  if (changes.progress) write_progress(connection, known.id, *changes.progress);
   for (const auto& [number, metrics] : changes.test_metrics) write_tests(connection, id_of(number), metrics);
   if (impl_->faults != nullptr) impl_->faults->reach("in-transaction");
   transaction.commit();

@@ -34,11 +34,18 @@ class MemoryFile {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   hfta::engine::StudyConfig config;
   config.metric = "val_loss";
+  hfta::trials::Distribution word, rate;
+  word.kind = hfta::trials::DistributionKind::kCategorical;
+  word.values = {std::string("sgd"), std::int64_t{1}, true};
+  rate.kind = hfta::trials::DistributionKind::kLogUniformValues;
+  rate.min = 1e-3;
+  config.space = {{"word", word}, {"number", rate}};
+  const hfta::trials::Params params = {{"word", std::string("sgd")}, {"number", 0.1}};
   const MemoryFile file(data, size);
   try {
     const auto curves = hfta::engine::read_curves(file.path(), config);
     for (const int number : {0, 1, 1000}) {
-      for (const int epoch : {1, 2, 1000}) static_cast<void>(curves->at(number, {}, epoch));
+      for (const int epoch : {1, 2, 1000}) static_cast<void>(curves->at(number, params, epoch));
     }
   } catch (const hfta::Error& error) {
     if (error.kind() != hfta::ErrorKind::kConfig) throw;

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "fusion/formula.hpp"
+#include "base/formula.hpp"
 
 namespace {
 
-using hfta::fusion::Formula;
+using hfta::Formula;
 
 void require(bool holds) {
   if (!holds) std::abort();

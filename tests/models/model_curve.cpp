@@ -67,6 +67,16 @@ Recipe recipe_of(const json& spec) {
   return recipe;
 }
 
+Lora lora_of(const json& spec) {
+  Lora lora;
+  lora.targets = spec.at("targets");
+  lora.train = spec.value("train", std::vector<std::string>());
+  lora.largest_rank = lora.rank = spec.at("rank");
+  lora.alpha = spec.at("alpha");
+  if (spec.contains("dropout")) lora.dropout = spec.at("dropout").get<double>();
+  return lora;
+}
+
 ImportOptions options_of(const json& spec, DType dtype) {
   ImportOptions options;
   options.dtype = dtype;
@@ -76,6 +86,7 @@ ImportOptions options_of(const json& spec, DType dtype) {
   for (const auto& [path, value] : bound.items()) options.bind.push_back({path, value, ""});
   if (spec.contains("output") && spec.at("output").is_number()) options.output = spec.at("output").get<std::int64_t>();
   if (spec.contains("output") && spec.at("output").is_string()) options.output = spec.at("output").get<std::string>();
+  if (spec.contains("lora")) options.lora = lora_of(spec.at("lora"));
   options.own_loss = spec.at("loss") == name_of(Loss::kModel);
   options.further = spec.value("further", std::vector<std::string>());
   return options;
@@ -172,11 +183,13 @@ class Curves {
     for (std::size_t b = 0; b < slots.size(); ++b) {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
     }
+    array.keep_gradients(spec_.value("gradients", false));
     json losses = json::array();
     const SystemClock clock;
     const double begin = clock.seconds();
     for (std::size_t s = 0; s < batches_.size(); ++s) losses.push_back(step(array, s));
     const double seconds = clock.seconds() - begin;
+    const json gradients = spec_.value("gradients", false) ? gradients_of(array) : json();
     json predictions = json::array();
     for (std::size_t b = 0; b < slots.size(); ++b) predictions.push_back(predict(array, static_cast<int>(b)));
     if (spec_.contains("states")) {
@@ -187,6 +200,7 @@ class Curves {
     return {{"losses", losses},
             {"doubt", doubt_of_evaluation(graph_)},
             {"seconds", seconds},
+            {"gradients", gradients},
             {"predictions", predictions},
             {"choices", array.choices()},
             {"by_torch", compilation.by_torch},
@@ -273,10 +287,22 @@ class Curves {
     return losses;
   }
 
+  // Of the last step, by name: of the first chunk's slots.
+  static json gradients_of(const Array& array) {
+    json found = json::object();
+    for (const auto& [name, gradient] : array.gradients(0)) {
+      const at::Tensor flat = gradient.to(at::kDouble).contiguous().flatten();
+      found[name] = std::vector<double>(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
+    }
+    return found;
+  }
+
   // The model's answer to the first samples, in evaluation mode.
   [[nodiscard]] std::vector<double> predict(Array& array, int slot) const {
     const int c = array.slots_per_chunk();
-    at::Tensor output = array.predict(slot / c, first(spec_.value("evaluated", batches_.at(0))));
+    const std::int64_t evaluated =
+        spec_.contains("evaluated") ? spec_.at("evaluated").get<std::int64_t>() : batches_.at(0);
+    at::Tensor output = array.predict(slot / c, first(evaluated));
     if (c > 1) output = output.select(0, slot % c);
     output = output.to(at::kDouble).contiguous().flatten();
     return {output.data_ptr<double>(), output.data_ptr<double>() + output.numel()};

@@ -70,3 +70,26 @@ TEST_CASE("what is not fixed is drawn, by seed and number alone") {
   CHECK(complete(space, {{"hiden", std::int64_t{64}}}, 1, 5).problem ==
         "enqueued with hiden, which is no parameter of the study; did you mean 'hidden'?");
 }
+
+TEST_CASE("what is enqueued is completed within conditions and constraints") {
+  const Space space = {{"optimizer", categorical({word("sgd"), word("adam")})},
+                       {"momentum", bounded(Kind::kUniform, 0, 1), {{"optimizer", {word("sgd")}}}},
+                       {"wd", bounded(Kind::kUniform, 0, 1)}};
+  const std::vector<hfta::search::Constraint> constraints = {hfta::search::Constraint::parse("wd < momentum / 10")};
+  for (int number = 0; number < 20; ++number) {
+    const Completion adam = complete(space, {{"optimizer", word("adam")}}, 1, number, constraints);
+    CHECK(adam.problem.empty());
+    CHECK(adam.params.size() == 2);
+    const Completion sgd = complete(space, {{"optimizer", word("sgd")}}, 1, number, constraints);
+    CHECK(sgd.problem.empty());
+    REQUIRE(is_whole(space, sgd.params));
+    CHECK(constraints[0].holds(sgd.params));
+  }
+  CHECK(complete(space, {{"optimizer", word("adam")}, {"momentum", 0.5}}, 1, 0, constraints).problem ==
+        "enqueued with momentum, which does not apply beside its other parameters");
+  CHECK(complete(space, {{"optimizer", word("sgd")}, {"momentum", 0.5}, {"wd", 0.9}}, 1, 0, constraints).problem ==
+        "enqueued against the constraint 'wd < momentum / 10'");
+  const Completion wrong = complete(space, {{"optimizer", word("sgd")}, {"momentum", 7.0}}, 1, 0);
+  CHECK(wrong.params.size() == 2);  // the valid ones
+  CHECK_FALSE(wrong.problem.empty());
+}

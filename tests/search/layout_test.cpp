@@ -54,6 +54,37 @@ TEST_CASE("Brackets are those of Algorithm 1") {
   }
 }
 
+// Against the definition in rational arithmetic: n = ceil((s_max+1)/(s+1) eta^s), n_i = floor(n / eta^i),
+// r_i = floor(R eta^i / eta^s).
+TEST_CASE("Brackets are exact for every usual size") {
+  for (const std::int64_t most : {9, 27, 81, 243, 729, 3125}) {
+    for (std::int64_t eta = 2; eta <= 5; ++eta) {
+      INFO("R=" << most << " eta=" << eta);
+      std::int64_t highest = 0;
+      std::vector<std::int64_t> power = {1};
+      for (; power.back() * eta <= most; ++highest) power.push_back(power.back() * eta);
+      const Brackets found = hyperband_brackets({1, static_cast<int>(most), static_cast<int>(eta)});
+      REQUIRE(found.size() == power.size());
+      for (std::int64_t s = highest; s >= 0; --s) {
+        const std::vector<Rung>& rungs = found[static_cast<std::size_t>(highest - s)];
+        REQUIRE(rungs.size() == static_cast<std::size_t>(s) + 1);
+        const std::int64_t wanted = (highest + 1) * power[static_cast<std::size_t>(s)];  // over s + 1
+        const std::int64_t first = rungs.front().trials;
+        CHECK(first * (s + 1) >= wanted);
+        CHECK((first - 1) * (s + 1) < wanted);
+        for (std::int64_t i = 0; i <= s; ++i) {
+          const Rung& rung = rungs[static_cast<std::size_t>(i)];
+          const std::int64_t shrunk = power[static_cast<std::size_t>(i)], left = power[static_cast<std::size_t>(s - i)];
+          CHECK(rung.trials * shrunk <= first);
+          CHECK((rung.trials + 1) * shrunk > first);
+          CHECK(rung.epochs * left <= most);
+          CHECK((rung.epochs + 1) * left > most);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("No bracket is lost to a logarithm") {
   for (int eta = 2; eta <= 10; ++eta) {
     std::size_t wanted = 1;

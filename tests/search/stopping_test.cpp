@@ -1,8 +1,9 @@
-// Median and asha against plain references, at any width and in any order.
+// Rules of early stopping against plain references, at any width and in any order.
 #include "search/stopping.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 #include <string>
 
 #include "base/error.hpp"
@@ -105,11 +106,128 @@ std::vector<Outcome> asha_reference(const Study& study, const Curve& curve) {
   return outcomes;
 }
 
+// Trial after trial, each judged after some epochs by what those before it were when they had come as far.
+using Values = std::vector<double>;  // after epochs 1, 2, ...
+using Judge = std::function<bool(const Values& own, const std::vector<Values>& others)>;
+std::vector<Outcome> in_order_reference(const Study& study, const Curve& curve, const std::vector<int>& epochs,
+                                        const Judge& stops) {
+  std::vector<Outcome> outcomes;
+  std::vector<Values> all;
+  for (int trial = 0; trial < study.caps.back(); ++trial) {
+    Outcome& outcome = outcomes.emplace_back();
+    Values own;
+    while (outcome.state == State::kRunning) {
+      own.push_back(curve(trial, ++outcome.epochs));
+      if (!std::isfinite(own.back())) {
+        own.pop_back();
+        outcome.state = State::kFail;
+      } else if (outcome.epochs == study.options.max_epochs) {
+        outcome.state = State::kComplete;
+      } else if (std::count(epochs.begin(), epochs.end(), outcome.epochs) > 0) {
+        std::vector<Values> others;
+        for (Values one : all) {
+          if (one.size() < own.size()) continue;
+          one.resize(own.size());
+          others.push_back(one);
+        }
+        if (stops(own, others)) outcome.state = State::kPruned;
+      }
+    }
+    all.push_back(own);
+  }
+  return outcomes;
+}
+
+double best_of(const Values& values, Goal goal) {
+  return goal == Goal::kMinimize ? *std::min_element(values.begin(), values.end())
+                                 : *std::max_element(values.begin(), values.end());
+}
+
+// Best first.
+Values ranked(Values values, Goal goal) {
+  std::sort(values.begin(), values.end(), [=](double a, double b) { return better(a, b, goal); });
+  return values;
+}
+
+std::vector<Outcome> percentile_reference(const Study& study, const Curve& curve) {
+  std::vector<int> epochs;
+  for (int epoch = study.options.min_epochs; epoch < study.options.max_epochs; ++epoch) epochs.push_back(epoch);
+  return in_order_reference(study, curve, epochs, [&](const Values& own, const std::vector<Values>& others) {
+    if (others.size() < static_cast<std::size_t>(study.options.min_trials)) return false;
+    Values last;
+    for (const Values& one : others) last.push_back(one.back());
+    last = ranked(last, study.goal);
+    const double at = static_cast<double>(last.size() - 1) * study.options.percentile / 100;
+    const auto below = static_cast<std::size_t>(at);
+    const double above = last[std::min(below + 1, last.size() - 1)];
+    const double percentile = last[below] + (above - last[below]) * (at - static_cast<double>(below));
+    return better(percentile, best_of(own, study.goal), study.goal);
+  });
+}
+
+std::vector<Outcome> asha_stop_reference(const Study& study, const Curve& curve) {
+  return in_order_reference(
+      study, curve, asha_rungs(study.options), [&](const Values& own, const std::vector<Values>& others) {
+        Values all = {own.back()};
+        for (const Values& one : others) all.push_back(one.back());
+        const std::size_t kept = std::max<std::size_t>(all.size() / static_cast<std::size_t>(study.options.eta), 1);
+        return better(ranked(all, study.goal)[kept - 1], own.back(), study.goal);
+      });
+}
+
+std::vector<Outcome> bands_reference(const Study& study, const Curve& curve) {
+  return in_order_reference(
+      study, curve, bands_of(study.options), [&](const Values& own, const std::vector<Values>& others) {
+        Values all = {best_of(own, study.goal)};
+        for (const Values& one : others) all.push_back(best_of(one, study.goal));
+        const std::size_t place = all.size() / static_cast<std::size_t>(study.options.eta);
+        return place < all.size() && better(ranked(all, study.goal)[place], best_of(own, study.goal), study.goal);
+      });
+}
+
+std::vector<Outcome> sha_reference(const Study& study, const Curve& curve) {
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(study.caps.back()));
+  for (int first = 0; const int cap : study.caps) {
+    std::vector<int> left;
+    for (int trial = std::exchange(first, cap); trial < cap; ++trial) left.push_back(trial);
+    auto size = left.size();
+    for (const int epochs : asha_rungs(study.options)) {
+      std::stable_sort(left.begin(), left.end(), [&](int a, int b) {
+        const int at = outcomes[static_cast<std::size_t>(a)].epochs;
+        return at > 0 && better(curve(a, at), curve(b, at), study.goal);
+      });
+      for (std::size_t i = size; i < left.size(); ++i)
+        outcomes[static_cast<std::size_t>(left[i])].state = State::kPruned;
+      if (left.size() > size) left.resize(size);
+      for (const int trial : left) {
+        Outcome& outcome = outcomes[static_cast<std::size_t>(trial)];
+        while (outcome.state == State::kRunning && outcome.epochs < epochs) {
+          if (!std::isfinite(curve(trial, ++outcome.epochs))) outcome.state = State::kFail;
+        }
+      }
+      std::erase_if(left, [&](int trial) { return outcomes[static_cast<std::size_t>(trial)].state == State::kFail; });
+      std::sort(left.begin(), left.end());
+      size = std::max<std::size_t>(1, size / static_cast<std::size_t>(study.options.eta));
+    }
+    for (const int trial : left) outcomes[static_cast<std::size_t>(trial)].state = State::kComplete;
+  }
+  return outcomes;
+}
+
 struct Rule {
   const char* name;
   std::vector<Outcome> (*reference)(const Study&, const Curve&);
+  int mode = 0;
+
+  [[nodiscard]] std::unique_ptr<Scheduler> make(const Study& study) const {
+    StoppingOptions options = study.options;
+    options.mode = mode;
+    return make_stopping({{name, options}}, options.max_epochs, study.goal, study.caps);
+  }
 };
-const std::vector<Rule> kRules = {{"median", median_reference}, {"asha", asha_reference}};
+const std::vector<Rule> kRules = {{"median", median_reference},     {"asha", asha_reference},
+                                  {"asha", asha_stop_reference, 1}, {"percentile", percentile_reference},
+                                  {"bands", bands_reference},       {"sha", sha_reference}};
 
 const std::vector<Study> kStudies = {
     {{.max_epochs = 9}, Goal::kMinimize, {40}},
@@ -134,7 +252,7 @@ TEST_CASE("early stopping agrees with its reference at any width, in any order")
         unsigned seed = 0;
         for (const int width : {1, 3, 7, 1000}) {
           for (int again = 0; again < 3; ++again) {
-            const auto scheduler = stopping_rule(rule.name).make(study.options, study.goal, study.caps);
+            const auto scheduler = rule.make(study);
             CHECK(drive(*scheduler, study.caps.back(), curve, width, ++seed) == wanted);
           }
         }
@@ -150,7 +268,7 @@ TEST_CASE("a scheduler that is told everything again goes on as the first would 
       for (const auto& [curve_name, curve] : kCurves) {
         INFO(rule.name << ", " << curve_name << ", " << study.caps.back() << " trials of " << study.options.max_epochs);
         std::vector<Report> log;
-        const auto first = stopping_rule(rule.name).make(study.options, study.goal, study.caps);
+        const auto first = rule.make(study);
         (void)drive(*first, study.caps.back(), curve, 5, 3, &log);
         for (unsigned seed = 0; seed < 8; ++seed) {
           std::vector<Report> order = log;
@@ -158,7 +276,7 @@ TEST_CASE("a scheduler that is told everything again goes on as the first would 
                            [](const Report& a, const Report& b) { return a.epoch < b.epoch; });
           if (seed == 1) std::reverse(order.begin(), order.end());
           if (seed > 1) std::shuffle(order.begin(), order.end(), std::mt19937(seed));
-          const auto second = stopping_rule(rule.name).make(study.options, study.goal, study.caps);
+          const auto second = rule.make(study);
           std::map<int, Decision> latest;
           for (const Report& report : order) {
             const Decision decision = second->report(report.trial, report.epoch, report.value);
@@ -193,6 +311,24 @@ TEST_CASE("asha promotes whom the paper's algorithm promotes") {
     }
     CHECK(found == promoted[static_cast<std::size_t>(trial)]);
   }
+}
+
+// The same twelve values; who goes on is worked by hand from Optuna's SuccessiveHalvingPruner, and agrees with a run of
+// it.
+TEST_CASE("asha that stops keeps whom Optuna's pruner keeps") {
+  const std::vector<double> values = {3, 1, 2, 5, 0, 4, 1.5, 0.5, 6, 2.5, 0.2, 1.2};
+  const auto scheduler = make_asha_stopping({.max_epochs = 3}, Goal::kMinimize);
+  std::string kept;
+  for (int trial = 0; trial < 12; ++trial) {
+    kept += scheduler->report(trial, 1, values[static_cast<std::size_t>(trial)]) == Decision::kContinue ? 'K' : '.';
+  }
+  CHECK(kept == "KK..K..K..K.");
+}
+
+TEST_CASE("bands are where W&B has them") {
+  CHECK(bands_of({.max_epochs = 100, .min_epochs = 3, .eta = 3}) == std::vector<int>{3, 9, 27, 81});
+  CHECK(bands_of({.max_epochs = 27, .eta = 3, .max_iter = 27, .s = 2}) == std::vector<int>{3, 9});
+  CHECK(bands_of({.max_epochs = 20, .eta = 2, .max_iter = 100, .s = 9}) == std::vector<int>{1, 3, 6, 12});
 }
 
 TEST_CASE("asha stops a trial as soon as it can no longer be promoted") {
@@ -233,12 +369,24 @@ TEST_CASE("impossible options of early stopping are refused") {
   CHECK_THROWS_AS(make_asha({.max_epochs = 3, .eta = 1}, Goal::kMinimize, {9}), Error);
   CHECK_THROWS_AS(make_asha({.max_epochs = 3}, Goal::kMinimize, {9, 8}), Error);
   CHECK_THROWS_AS(make_median({.max_epochs = 0}, Goal::kMinimize, {}), Error);
+  CHECK_THROWS_AS(make_percentile({.max_epochs = 3, .percentile = 101}, Goal::kMinimize, {}), Error);
+  CHECK_THROWS_AS(make_sha({.max_epochs = 3}, Goal::kMinimize, {}), Error);
+  CHECK_THROWS_AS(make_sha({.max_epochs = 3}, Goal::kMinimize, {9, 8}), Error);
+  CHECK_THROWS_AS(make_bands({.max_epochs = 3, .eta = 1}, Goal::kMinimize, {}), Error);
+  const auto one = [](const char* rule, const StoppingOptions& options) {
+    return make_stopping({{rule, options}}, 3, Goal::kMinimize, {9});
+  };
+  CHECK_THROWS_AS(one("threshold", {}), Error);
+  CHECK_THROWS_AS(one("threshold", {.lower = 2, .upper = 1}), Error);
+  CHECK_THROWS_AS(one("target", {}), Error);
+  CHECK_THROWS_AS(make_stopping_beside(make_full(3), {{"median"}}, Goal::kMinimize), Error);
 }
 
 TEST_CASE("every rule reads fields that there are") {
   for (const StoppingRule& rule : stopping_rules()) {
     CAPTURE(rule.name);
     CHECK(&stopping_rule(rule.name) == &rule);
+    CHECK((rule.make != nullptr) + (rule.judge != nullptr) + (rule.compare != nullptr) == 1);
     for (const std::string_view name : rule.reads) {
       const auto& fields = stopping_fields();
       CHECK(std::any_of(fields.begin(), fields.end(), [&](const StoppingField& field) { return field.name == name; }));

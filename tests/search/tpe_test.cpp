@@ -201,8 +201,7 @@ TEST_CASE("a space with nothing to choose is drawn from") {
 }
 
 TEST_CASE("densities of kernels are what they say, by hand") {
-  // One observation at 0.25 beside the whole scale's kernel at 0.5: gaps 0.25 (inwards) and, for the clip, 1/3 at
-  // least.
+  // One observation at 0.25 is as wide as the larger of the gaps to the ends, 0.75; beside it the whole scale's kernel.
   const trials::Space space = {range("x", DistributionKind::kUniform, 0, 1)};
   const Axes axes = {Axis(space[0].distribution)};
   const Parzen density(axes, {{axes[0].point_of(0.25)}});
@@ -212,8 +211,14 @@ TEST_CASE("densities of kernels are what they say, by hand") {
     return phi((x - mu) / sigma) / sigma / (cdf((1 - mu) / sigma) - cdf(-mu / sigma));
   };
   for (const double x : {0.0, 0.1, 0.25, 0.7, 1.0}) {
-    const double wanted = (kernel(x, 0.25, 1.0 / 3) + kernel(x, 0.5, 1)) / 2;
+    const double wanted = (kernel(x, 0.25, 0.75) + kernel(x, 0.5, 1)) / 2;
     CHECK(std::exp(density.log_density({axes[0].point_of(x)})) == Approx(wanted).epsilon(1e-12));
+  }
+  // Of three, the outermost are as wide as the gaps inwards, the one between as the larger; none below 1/5.
+  const Parzen three(axes, {{axes[0].point_of(0.9)}, {axes[0].point_of(0.2)}, {axes[0].point_of(0.25)}});
+  for (const double x : {0.0, 0.22, 0.6, 1.0}) {
+    const double wanted = (kernel(x, 0.9, 0.65) + kernel(x, 0.2, 0.2) + kernel(x, 0.25, 0.65) + kernel(x, 0.5, 1)) / 4;
+    CHECK(std::exp(three.log_density({axes[0].point_of(x)})) == Approx(wanted).epsilon(1e-12));
   }
   // Two categories, one observed: (1 + 1/2 * 1/2 * 2) ... over kernels: smoothing is categories over kernels = 1.
   const trials::Parameter two = words("c", {std::string("a"), std::string("b")});

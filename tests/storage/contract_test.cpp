@@ -104,6 +104,27 @@ TEST_CASE("contract: a round written again replaces its rows", "[contract]") {
   CHECK(trials[3].epochs[1].metrics == std::map<std::string, double>{{"val_accuracy", 0.5}});
 }
 
+TEST_CASE("contract: how far a study's runs have come is what was committed last", "[contract]") {
+  const std::unique_ptr<StorePlace> place = any_store();
+  const std::unique_ptr<Store> store = place->open();
+  write_sample(*store, "digits");
+  CHECK(store->find("digits")->progress.seconds == 0);
+  CHECK(store->find("digits")->progress.ended_by.empty());
+  Changes changes;
+  changes.progress = Progress{12.5, "its budget of 3 \"epochs\""};
+  CHECK_FALSE(changes.empty());
+  store->commit("digits", changes);
+  for (const std::unique_ptr<Store>& after : {place->open(), place->open()}) {
+    CHECK(after->find("digits")->progress.seconds == 12.5);
+    CHECK(after->find("digits")->progress.ended_by == "its budget of 3 \"epochs\"");
+  }
+  store->update(*store->find("digits"));  // leaves it alone
+  changes.progress = Progress{13, ""};
+  store->commit("digits", changes);
+  CHECK(place->open()->find("digits")->progress.seconds == 13);
+  CHECK(place->open()->find("digits")->progress.ended_by.empty());
+}
+
 TEST_CASE("contract: copies read back by epoch, in the order of the trial's parameters", "[contract]") {
   const std::unique_ptr<StorePlace> place = any_store();
   const std::unique_ptr<Store> opened = place->open();

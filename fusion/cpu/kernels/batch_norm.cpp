@@ -20,8 +20,8 @@ inline __attribute__((always_inline)) void for_each_block(std::int64_t rows, std
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void statistics(const T* x, std::int64_t rows, std::int64_t channels,
-                                                      double* mean, double* variance) {
+inline __attribute__((always_inline)) void statistics(const T* x, std::int64_t ld, std::int64_t rows,
+                                                      std::int64_t channels, double* mean, double* variance) {
   std::fill_n(mean, channels, 0.0);
   std::fill_n(variance, channels, 0.0);
   for_each_block(
@@ -29,13 +29,13 @@ inline __attribute__((always_inline)) void statistics(const T* x, std::int64_t r
       [=](std::int64_t c0, std::int64_t width, std::int64_t r0, std::int64_t end) __attribute__((always_inline)) {
         T centre[kColumns] = {}, sum[kColumns] = {}, squares[kColumns] = {};
         for (std::int64_t r = r0; r < end; ++r) {
-          const T* __restrict row = x + r * channels + c0;
+          const T* __restrict row = x + r * ld + c0;
           for (std::int64_t c = 0; c < width; ++c) centre[c] += row[c];
         }
         const T share = T{1} / static_cast<T>(end - r0);
         for (std::int64_t c = 0; c < width; ++c) centre[c] *= share;
         for (std::int64_t r = r0; r < end; ++r) {
-          const T* __restrict row = x + r * channels + c0;
+          const T* __restrict row = x + r * ld + c0;
           for (std::int64_t c = 0; c < width; ++c) {
             const T off = row[c] - centre[c];
             sum[c] += off;  // what rounding has left
@@ -56,15 +56,15 @@ inline __attribute__((always_inline)) void statistics(const T* x, std::int64_t r
 
 template <typename T>
 inline __attribute__((always_inline)) void apply(const Normalisation<T>& by, const T* x, const T* residual,
-                                                 std::int64_t rows, std::int64_t channels, T* y) {
+                                                 std::int64_t ld, std::int64_t rows, std::int64_t channels, T* y) {
   const T* __restrict mean = by.mean;
   const T* __restrict scale = by.scale;
   const T* __restrict shift = by.shift;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T* __restrict in = x + r * channels;
-    T* __restrict out = y + r * channels;
+    const T* __restrict in = x + r * ld;
+    T* __restrict out = y + r * ld;
     if (residual != nullptr) {
-      const T* __restrict other = residual + r * channels;
+      const T* __restrict other = residual + r * ld;
       if (by.relu) {
         for (std::int64_t c = 0; c < channels; ++c) {
           const T v = (in[c] - mean[c]) * scale[c] + shift[c] + other[c];
@@ -88,8 +88,8 @@ enum class Mask { kNone, kOutput, kRecomputed };
 
 template <Mask kMask, typename T>
 inline __attribute__((always_inline)) void gradients(const Normalisation<T>& by, const T* x, const T* y,
-                                                     std::int64_t rows, std::int64_t channels, T* dy, double* sums,
-                                                     double* products) {
+                                                     std::int64_t ld, std::int64_t rows, std::int64_t channels, T* dy,
+                                                     double* sums, double* products) {
   std::fill_n(sums, channels, 0.0);
   std::fill_n(products, channels, 0.0);
   for_each_block(
@@ -100,10 +100,10 @@ inline __attribute__((always_inline)) void gradients(const Normalisation<T>& by,
         const T* __restrict scale = by.scale + c0;
         const T* __restrict shift = by.shift + c0;
         for (std::int64_t r = r0; r < end; ++r) {
-          const T* __restrict in = x + r * channels + c0;
-          T* __restrict d = dy + r * channels + c0;
+          const T* __restrict in = x + r * ld + c0;
+          T* __restrict d = dy + r * ld + c0;
           if constexpr (kMask == Mask::kOutput) {
-            const T* __restrict out = y + r * channels + c0;
+            const T* __restrict out = y + r * ld + c0;
             for (std::int64_t c = 0; c < width; ++c) d[c] = out[c] == T{0} ? T{0} : d[c];
           }
           for (std::int64_t c = 0; c < width; ++c) {
@@ -123,28 +123,28 @@ inline __attribute__((always_inline)) void gradients(const Normalisation<T>& by,
 
 template <typename T>
 inline __attribute__((always_inline)) void masked_gradients(const Normalisation<T>& by, const T* x, const T* y,
-                                                            std::int64_t rows, std::int64_t channels, T* dy,
-                                                            double* sums, double* products) {
+                                                            std::int64_t ld, std::int64_t rows, std::int64_t channels,
+                                                            T* dy, double* sums, double* products) {
   if (y != nullptr) {
-    gradients<Mask::kOutput>(by, x, y, rows, channels, dy, sums, products);
+    gradients<Mask::kOutput>(by, x, y, ld, rows, channels, dy, sums, products);
   } else if (by.relu) {
-    gradients<Mask::kRecomputed>(by, x, y, rows, channels, dy, sums, products);
+    gradients<Mask::kRecomputed>(by, x, y, ld, rows, channels, dy, sums, products);
   } else {
-    gradients<Mask::kNone>(by, x, y, rows, channels, dy, sums, products);
+    gradients<Mask::kNone>(by, x, y, ld, rows, channels, dy, sums, products);
   }
 }
 
 template <bool kRelu, bool kAdd, typename T>
 inline __attribute__((always_inline)) void backward(const Normalisation<T>& by, const T* __restrict less,
-                                                    const T* __restrict slope, const T* x, const T* dy,
+                                                    const T* __restrict slope, const T* x, const T* dy, std::int64_t ld,
                                                     std::int64_t rows, std::int64_t channels, T* dx) {
   const T* __restrict mean = by.mean;
   const T* __restrict scale = by.scale;
   const T* __restrict shift = by.shift;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const T* __restrict in = x + r * channels;
-    const T* d = dy + r * channels;
-    T* out = dx + r * channels;
+    const T* __restrict in = x + r * ld;
+    const T* d = dy + r * ld;
+    T* out = dx + r * ld;
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
       const T off = in[c] - mean[c];
@@ -158,48 +158,52 @@ inline __attribute__((always_inline)) void backward(const Normalisation<T>& by, 
 
 template <typename T>
 inline __attribute__((always_inline)) void any_backward(const Normalisation<T>& by, const T* less, const T* slope,
-                                                        const T* x, const T* dy, std::int64_t rows,
+                                                        const T* x, const T* dy, std::int64_t ld, std::int64_t rows,
                                                         std::int64_t channels, T* dx, bool add) {
   if (by.relu) {
-    add ? backward<true, true>(by, less, slope, x, dy, rows, channels, dx)
-        : backward<true, false>(by, less, slope, x, dy, rows, channels, dx);
+    add ? backward<true, true>(by, less, slope, x, dy, ld, rows, channels, dx)
+        : backward<true, false>(by, less, slope, x, dy, ld, rows, channels, dx);
   } else {
-    add ? backward<false, true>(by, less, slope, x, dy, rows, channels, dx)
-        : backward<false, false>(by, less, slope, x, dy, rows, channels, dx);
+    add ? backward<false, true>(by, less, slope, x, dy, ld, rows, channels, dx)
+        : backward<false, false>(by, less, slope, x, dy, ld, rows, channels, dx);
   }
 }
 
 }  // namespace
 
-void column_statistics(const float* x, std::int64_t rows, std::int64_t channels, double* mean, double* variance) {
-  simd::multiversion([&] { statistics(x, rows, channels, mean, variance); });
+void column_statistics(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
+                       double* variance) {
+  simd::multiversion([&] { statistics(x, ld, rows, channels, mean, variance); });
 }
-void column_statistics(const double* x, std::int64_t rows, std::int64_t channels, double* mean, double* variance) {
-  simd::multiversion([&] { statistics(x, rows, channels, mean, variance); });
+void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
+                       double* variance) {
+  simd::multiversion([&] { statistics(x, ld, rows, channels, mean, variance); });
 }
-void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t rows,
-               std::int64_t channels, float* y) {
-  simd::multiversion([&] { apply(by, x, residual, rows, channels, y); });
+void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t ld,
+               std::int64_t rows, std::int64_t channels, float* y) {
+  simd::multiversion([&] { apply(by, x, residual, ld, rows, channels, y); });
 }
-void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t rows,
-               std::int64_t channels, double* y) {
-  simd::multiversion([&] { apply(by, x, residual, rows, channels, y); });
+void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t ld,
+               std::int64_t rows, std::int64_t channels, double* y) {
+  simd::multiversion([&] { apply(by, x, residual, ld, rows, channels, y); });
 }
-void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t rows,
-                      std::int64_t channels, float* dy, double* sums, double* products) {
-  simd::multiversion([&] { masked_gradients(by, x, y, rows, channels, dy, sums, products); });
+void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t ld,
+                      std::int64_t rows, std::int64_t channels, float* dy, double* sums, double* products) {
+  simd::multiversion([&] { masked_gradients(by, x, y, ld, rows, channels, dy, sums, products); });
 }
-void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t rows,
-                      std::int64_t channels, double* dy, double* sums, double* products) {
-  simd::multiversion([&] { masked_gradients(by, x, y, rows, channels, dy, sums, products); });
+void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t ld,
+                      std::int64_t rows, std::int64_t channels, double* dy, double* sums, double* products) {
+  simd::multiversion([&] { masked_gradients(by, x, y, ld, rows, channels, dy, sums, products); });
 }
 void normalise_backward(const Normalisation<float>& by, const float* less, const float* slope, const float* x,
-                        const float* dy, std::int64_t rows, std::int64_t channels, float* dx, bool add) {
-  simd::multiversion([&] { any_backward(by, less, slope, x, dy, rows, channels, dx, add); });
+                        const float* dy, std::int64_t ld, std::int64_t rows, std::int64_t channels, float* dx,
+                        bool add) {
+  simd::multiversion([&] { any_backward(by, less, slope, x, dy, ld, rows, channels, dx, add); });
 }
 void normalise_backward(const Normalisation<double>& by, const double* less, const double* slope, const double* x,
-                        const double* dy, std::int64_t rows, std::int64_t channels, double* dx, bool add) {
-  simd::multiversion([&] { any_backward(by, less, slope, x, dy, rows, channels, dx, add); });
+                        const double* dy, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* dx,
+                        bool add) {
+  simd::multiversion([&] { any_backward(by, less, slope, x, dy, ld, rows, channels, dx, add); });
 }
 
 }  // namespace hfta::fusion::cpu

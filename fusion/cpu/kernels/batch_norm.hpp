@@ -1,5 +1,6 @@
 #pragma once
-/// Normalisation of the columns of a matrix [rows, channels], row-major.
+/// Normalisation of the columns of a matrix [rows, channels], row-major, or of some columns of a larger one: rows lie
+/// `ld` elements apart.
 
 #include <cstdint>
 
@@ -7,8 +8,10 @@ namespace hfta::fusion::cpu {
 
 /// Mean and biased variance of each column. Sums are of blocks of rows, around each block's own mean: a large mean does
 /// not cancel the variance.
-void column_statistics(const float* x, std::int64_t rows, std::int64_t channels, double* mean, double* variance);
-void column_statistics(const double* x, std::int64_t rows, std::int64_t channels, double* mean, double* variance);
+void column_statistics(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
+                       double* variance);
+void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
+                       double* variance);
 
 /// y = (x - mean) * scale + shift, + residual (null: none); what is negative becomes 0 if `relu`. NaN stays.
 template <typename T>
@@ -18,22 +21,24 @@ struct Normalisation {
   const T* shift = nullptr;
   bool relu = false;
 };
-void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t rows,
-               std::int64_t channels, float* y);
-void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t rows,
-               std::int64_t channels, double* y);
+void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t ld,
+               std::int64_t rows, std::int64_t channels, float* y);
+void normalise(const Normalisation<double>& by, const double* x, const double* residual, std::int64_t ld,
+               std::int64_t rows, std::int64_t channels, double* y);
 
 /// For each column the sum of dy and that of dy (x - mean). Where a relu gave 0 dy counts as 0: if `y` is given that is
 /// where y is 0, and dy is made so in memory; otherwise what normalise() makes of x is looked at.
-void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t rows,
-                      std::int64_t channels, float* dy, double* sums, double* products);
-void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t rows,
-                      std::int64_t channels, double* dy, double* sums, double* products);
+void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t ld,
+                      std::int64_t rows, std::int64_t channels, float* dy, double* sums, double* products);
+void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t ld,
+                      std::int64_t rows, std::int64_t channels, double* dy, double* sums, double* products);
 
 /// dx = or += (dy - less - (x - mean) slope) scale, with dy 0 where `by` says that a relu gave 0. dx may be dy.
 void normalise_backward(const Normalisation<float>& by, const float* less, const float* slope, const float* x,
-                        const float* dy, std::int64_t rows, std::int64_t channels, float* dx, bool add);
+                        const float* dy, std::int64_t ld, std::int64_t rows, std::int64_t channels, float* dx,
+                        bool add);
 void normalise_backward(const Normalisation<double>& by, const double* less, const double* slope, const double* x,
-                        const double* dy, std::int64_t rows, std::int64_t channels, double* dx, bool add);
+                        const double* dy, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* dx,
+                        bool add);
 
 }  // namespace hfta::fusion::cpu

@@ -38,6 +38,17 @@ TapProduct<T>::TapProduct(const ConvShape& s, bool backward, bool add)
   piece_size_ = elements_ * block_ * ld_;
   pieces_ = groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
   if (at_once_ >= n_) pieces_ = 1;  // each is used at once
+  count_rows();
+}
+
+template <typename T>
+void TapProduct<T>::count_rows() {
+  std::int64_t terms = 0;  // pixels times taps
+  for (const Phase& phase : g_.phases) {
+    rows_ += phase.count[0];
+    terms += phase.count[0] * phase.count[1] * static_cast<std::int64_t>(phase.taps.size());
+  }
+  products_ = terms / std::max<std::int64_t>(rows_, 1) * block_ * panel_;
 }
 
 template <typename T>
@@ -90,22 +101,23 @@ void TapProduct<T>::make_kernels() {
 }
 
 template <typename T>
-std::int64_t TapProduct<T>::scratch() const {
-  return pieces_ * piece_size_ + turning_scratch(elements_, panel_) + source_.scratch();
+std::int64_t TapProduct<T>::scratch(int threads) const {
+  return pieces_ * piece_size_ + threads * turning_scratch(elements_, panel_) + source_.scratch();
 }
 
 template <typename T>
 void TapProduct<T>::operator()(const Call& call) const {
+  const int threads = call.team == nullptr ? 1 : call.team->threads();
   T* const turning = call.scratch + pieces_ * piece_size_;
-  T* const copies = turning + turning_scratch(elements_, panel_);
+  T* const copies = turning + threads * turning_scratch(elements_, panel_);
   const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_;
-  const T* const source = source_.prepare(from, call.images, copies);
+  const T* const source = source_.prepare(call.team, from, call.images, copies);
   T* place = call.scratch;
   Piece piece;
   for (piece.group = 0; piece.group < groups_; ++piece.group) {
     for (piece.panel = 0; piece.panel < outputs_; piece.panel += panel_) {
       for (piece.block = 0; piece.block < inputs_; piece.block += block_) {
-        if (call.first == 0) turn(piece, call.weight, place, turning);
+        if (call.first == 0) turn(piece, call, place, turning);
         apply(piece, call, source, place);
         if (pieces_ > 1) place += piece_size_;
       }
@@ -114,58 +126,72 @@ void TapProduct<T>::operator()(const Call& call) const {
 }
 
 template <typename T>
-void TapProduct<T>::turn(const Piece& piece, const T* weight, T* to, T* scratch) const {
-  Turning turning{.k = std::min(block_, inputs_ - piece.block),
-                  .columns = std::min(panel_, outputs_ - piece.panel),
+void TapProduct<T>::turn(const Piece& piece, const Call& call, T* to, T* scratch) const {
+  const std::int64_t inputs = std::min(block_, inputs_ - piece.block);
+  Turning turning{.columns = std::min(panel_, outputs_ - piece.panel),
                   .ld = ld_,
                   .stride = (backward_ ? outputs_ : inputs_) * elements_,
                   .elements = elements_,
                   .tap_stride = block_ * ld_};
-  const T* const group = weight + piece.group * inputs_ * outputs_ * elements_;
+  const T* const group = call.weight + piece.group * inputs_ * outputs_ * elements_;
   const T* const from = backward_ ? group + (piece.block * outputs_ + piece.panel) * elements_
                                   : group + (piece.panel * inputs_ + piece.block) * elements_;
+  const std::int64_t step = backward_ ? turning.stride : elements_;  // from one input to the next
   if (few_) std::fill_n(to, piece_size_, T{0});
-  for (const PhaseKernels& phase : phases_) {
-    turn_weights(turning, !backward_, phase.elements.data(), static_cast<std::int64_t>(phase.elements.size()), from,
-                 to + phase.first_tap * block_ * panel_, scratch);
-  }
+  share(call.team, stretches_of(inputs, elements_ * panel_, kTurnedAtOnce),
+        [&](std::int64_t first, std::int64_t count, int thread) {
+          Turning some = turning;
+          some.k = count;
+          for (const PhaseKernels& phase : phases_) {
+            turn_weights(some, !backward_, phase.elements.data(), static_cast<std::int64_t>(phase.elements.size()),
+                         from + first * step, to + phase.first_tap * block_ * panel_ + first * ld_,
+                         scratch + thread * turning_scratch(elements_, panel_));
+          }
+        });
 }
 
 template <typename T>
 void TapProduct<T>::apply(const Piece& piece, const Call& call, const T* source, const T* weights) const {
+  share(call.team, stretches_of(call.images * rows_, products_, 1, kStretchProducts),
+        [&](std::int64_t first, std::int64_t count, int) {
+          Place at{first / rows_, 0, first % rows_};
+          for (; at.row >= g_.phases[at.phase].count[0]; ++at.phase) at.row -= g_.phases[at.phase].count[0];
+          for (std::int64_t r = 0; r < count; ++r) {
+            apply_row(piece, at, call, source, weights);
+            if (++at.row < g_.phases[at.phase].count[0]) continue;
+            at.row = 0;
+            if (++at.phase < g_.phases.size()) continue;
+            at.phase = 0;
+            ++at.image;
+          }
+        });
+}
+
+template <typename T>
+void TapProduct<T>::apply_row(const Piece& piece, const Place& at, const Call& call, const T* source,
+                              const T* weights) const {
   const bool narrow = outputs_ - piece.panel < panel_, shorter = inputs_ - piece.block < block_;
   const bool adds = add_ || piece.block > 0, last = piece.block + block_ >= inputs_;
   const std::int64_t width = std::min(panel_, outputs_ - piece.panel), all = outputs_ * groups_;
-  const std::int64_t channel = piece.group * outputs_ + piece.panel;
+  const std::int64_t channel = piece.group * outputs_ + piece.panel, ld = g_.result_step[1] * all;
   const Source::Strides& strides = source_.strides();
+  const Phase& phase = g_.phases[at.phase];
+  const PhaseKernels& kernels = phases_[at.phase];
   const T* const block =
       source + (groups_ == 1 ? piece.block / block_ * strides.block : piece.group * inputs_ + piece.block);
+  const T* const from = block + at.image * strides.image + at.row * strides.row;
+  T* const image = call.result + (call.first + at.image) * g_.result[0] * g_.result[1] * all + channel;
+  T* const row = image + ((phase.begin[0] + at.row * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * all;
   const T* const bias = call.bias == nullptr ? nullptr : call.bias + channel;
-  for (std::int64_t i = 0; i < call.images; ++i) {
-    T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * all + channel;
-    for (std::size_t p = 0; p < phases_.size(); ++p) {
-      const Phase& phase = g_.phases[p];
-      const PhaseKernels& kernels = phases_[p];
-      const unsigned long long count = kernels.sources.size();
-      const T* const panel = weights + kernels.first_tap * block_ * panel_;
-      const BatchReduceKernel<T> micro = kernels.micro[narrow][shorter][adds];
-      for (std::int64_t h = 0; h < phase.count[0]; ++h) {
-        T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * all;
-        const std::int64_t ld = g_.result_step[1] * all;
-        const T* const from = block + i * strides.image + h * strides.row;
-        if (few_) {
-          few_forward(row_, from, weights, bias, call.relu, adds, width, row);
-          continue;
-        }
-        if (count > 0) {
-          micro(panel, from, row, &count, kernels.weights.data(), kernels.sources.data());
-        } else if (!adds) {
-          for (std::int64_t w = 0; w < phase.count[1]; ++w) std::fill_n(row + w * ld, width, T{0});
-        }
-        if (last && (bias != nullptr || call.relu)) add_bias(row, ld, phase.count[1], width, bias, call.relu);
-      }
-    }
+  if (few_) return few_forward(row_, from, weights, bias, call.relu, adds, width, row);
+  const unsigned long long count = kernels.sources.size();
+  if (count > 0) {
+    kernels.micro[narrow][shorter][adds](weights + kernels.first_tap * block_ * panel_, from, row, &count,
+                                         kernels.weights.data(), kernels.sources.data());
+  } else if (!adds) {
+    for (std::int64_t w = 0; w < phase.count[1]; ++w) std::fill_n(row + w * ld, width, T{0});
   }
+  if (last && (bias != nullptr || call.relu)) add_bias(row, ld, phase.count[1], width, bias, call.relu);
 }
 
 template class TapProduct<float>;

@@ -1,5 +1,6 @@
 #pragma once
 /// The data passes of a convolution: each result pixel is a sum over taps of a source pixel times a matrix of weights.
+/// A team shares rows of pixels.
 
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "fusion/cpu/kernels/conv_few.hpp"
 #include "fusion/cpu/kernels/conv_geometry.hpp"
 #include "fusion/cpu/kernels/conv_layout.hpp"
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -27,7 +29,7 @@ class Source {
   [[nodiscard]] std::int64_t offset(const Tap& tap) const { return tap.at[0] * row_ + tap.at[1] * strides_.pixel; }
   /// The first pixel that kernels read.
   template <typename T>
-  [[nodiscard]] const T* prepare(const T* from, std::int64_t images, T* scratch) const;
+  [[nodiscard]] const T* prepare(Team* team, const T* from, std::int64_t images, T* scratch) const;
 
  private:
   TapGeometry g_;
@@ -49,9 +51,11 @@ class TapProduct {
   /// no kernels for this processor.
   TapProduct(const ConvShape& shape, bool backward, bool add);
 
-  [[nodiscard]] std::int64_t scratch() const;
+  /// Elements, for a team of so many threads.
+  [[nodiscard]] std::int64_t scratch(int threads) const;
 
   struct Call {
+    Team* team = nullptr;  ///< Who shares the work; null: the caller alone.
     std::int64_t first = 0,
                  images = 0;    ///< Of the batch; steps of images_at_once(), from 0 on: weights are turned then.
     const T* source = nullptr;  ///< The whole batch's.
@@ -64,6 +68,11 @@ class TapProduct {
   void operator()(const Call& call) const;
 
  private:
+  struct Place {  // of a row of result pixels: its image, phase, and row in that
+    std::int64_t image = 0;
+    std::size_t phase = 0;
+    std::int64_t row = 0;
+  };
   struct PhaseKernels {
     BatchReduceKernel<T> micro[2][2][2] = {};          // [narrow panel][short block][adds]
     std::vector<unsigned long long> weights, sources;  // offsets in bytes, by tap
@@ -75,8 +84,10 @@ class TapProduct {
   };
   void make_kernels();
   void make_row();
-  void turn(const Piece& piece, const T* weight, T* to, T* scratch) const;
+  void count_rows();
+  void turn(const Piece& piece, const Call& call, T* to, T* scratch) const;
   void apply(const Piece& piece, const Call& call, const T* source, const T* weights) const;
+  void apply_row(const Piece& piece, const Place& at, const Call& call, const T* source, const T* weights) const;
 
   TapGeometry g_;
   std::int64_t n_, groups_, elements_;
@@ -88,6 +99,8 @@ class TapProduct {
   std::vector<PhaseKernels> phases_;
   FewPixels<T> row_;  // if few_
   std::int64_t piece_size_ = 0, pieces_ = 0;
+  std::int64_t rows_ = 0;      // of an image, in all phases
+  std::int64_t products_ = 0;  // of a row in a piece, on average
 };
 
 }  // namespace hfta::fusion::cpu

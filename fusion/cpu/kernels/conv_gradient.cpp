@@ -14,7 +14,11 @@ constexpr std::int64_t kPanel = 64, kBlock = 64, kPixels = 64;
 // Short rows: fewer channels and more columns at once are read less often.
 std::int64_t panel_of(const ConvShape& s) { return std::min(s.out[1] < 16 ? kPanel / 2 : kPanel, s.o / s.groups); }
 
-std::int64_t block_of(std::int64_t inputs) { return inputs <= kBlock * 3 / 2 ? inputs : kBlock; }
+// Where there is one tap, a team shares blocks.
+std::int64_t block_of(std::int64_t inputs, std::int64_t taps) {
+  const std::int64_t block = taps == 1 ? kBlock / 2 : kBlock;
+  return inputs <= block * 3 / 2 ? inputs : block;
+}
 
 std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }
 
@@ -29,7 +33,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
       inputs_(s.c / s.groups),
       outputs_(s.o / s.groups),
       panel_(panel_of(s)),
-      block_(block_of(inputs_)),
+      block_(block_of(inputs_, elements_)),
       at_once_(images_at_once(s)),
       add_(add),
       few_(has_few_channels(s)),
@@ -40,7 +44,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
   rows_ = std::max<std::int64_t>(kPixels / s.out[1], 1);
   ld_ = few_ ? (panel_ + kFewOutputs - 1) / kFewOutputs * kFewOutputs : panel_;
   piece_size_ = rounded(block_ * elements_ * ld_);
-  pieces_ = at_once_ >= n_ ? 1 : groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
+  places_ = at_once_ >= n_ ? blocks() : groups_ * ((outputs_ + panel_ - 1) / panel_) * blocks();
   for (std::int64_t i = 0; i < at_once_; ++i) {
     for (std::int64_t h = 0; h < s.out[0]; ++h) {
       x_.push_back(static_cast<unsigned long long>(i * strides.image + h * strides.row) * sizeof(T));
@@ -85,66 +89,100 @@ void WeightGradient<T>::make_kernels(const ConvShape& s) {
 }
 
 template <typename T>
-std::int64_t WeightGradient<T>::scratch() const {
+std::int64_t WeightGradient<T>::scratch(int threads) const {
   const std::int64_t packed = packed_ ? at_once_ * g_.result[0] * g_.result[1] * panel_ : 0;
-  return (pieces_ + 1) * piece_size_ + packed + source_.scratch();
+  return (places_ + (add_ ? threads : 0)) * piece_size_ + packed + source_.scratch();
 }
 
 template <typename T>
 void WeightGradient<T>::operator()(const Call& call) const {
-  const std::int64_t pixels = g_.result[0] * g_.result[1], all = outputs_ * groups_;
-  T* const turning = call.scratch + pieces_ * piece_size_;
-  T* const packed = turning + piece_size_;
-  T* const copies = packed + (packed_ ? at_once_ * pixels * panel_ : 0);
-  const T* const x =
-      source_.prepare(call.x + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_, call.images, copies);
+  const int threads = call.team == nullptr ? 1 : call.team->threads();
+  const std::int64_t pixels = g_.result[0] * g_.result[1];
+  T* const turning = call.scratch + places_ * piece_size_;
+  T* const panel = turning + (add_ ? threads * piece_size_ : 0);
+  T* const copies = panel + (packed_ ? at_once_ * pixels * panel_ : 0);
+  const T* const x = source_.prepare(call.team, call.x + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_,
+                                     call.images, copies);
   T* sums = call.scratch;
   Piece piece;
   for (piece.group = 0; piece.group < groups_; ++piece.group) {
     for (piece.panel = 0; piece.panel < outputs_; piece.panel += panel_) {
-      const T* dy = call.dy + call.first * pixels * all + piece.group * outputs_ + piece.panel;
-      if (packed_) {
-        const std::int64_t width = std::min(panel_, outputs_ - piece.panel);
-        for (std::int64_t p = 0; p < call.images * pixels; ++p) std::copy_n(dy + p * all, width, packed + p * panel_);
-        dy = packed;
+      const T* const dy = packed(piece, call, panel);
+      few_ ? sum_up_few(piece, call, x, dy, sums) : sum_up(piece, call, x, dy, sums);
+      if (call.first + call.images >= n_) {
+        share(call.team, stretches_of(blocks(), piece_size_), [&](std::int64_t first, std::int64_t count, int thread) {
+          for (std::int64_t b = first; b < first + count; ++b) {
+            turn({piece.group, piece.panel, b * block_}, sums + b * piece_size_, call.dweight,
+                 turning + thread * piece_size_);
+          }
+        });
       }
-      for (piece.block = 0; piece.block < inputs_; piece.block += block_) {
-        sum_up(piece, x, dy, call.first > 0, call.images, sums);
-        if (call.first + call.images >= n_) turn(piece, sums, call.dweight, turning);
-        if (pieces_ > 1) sums += piece_size_;
-      }
+      if (at_once_ < n_) sums += blocks() * piece_size_;
     }
   }
 }
 
+// The panel's channels of dy, pixel behind pixel.
 template <typename T>
-void WeightGradient<T>::sum_up(const Piece& piece, const T* x, const T* dy, bool add, std::int64_t images,
-                               T* sums) const {
+const T* WeightGradient<T>::packed(const Piece& piece, const Call& call, T* scratch) const {
+  const std::int64_t pixels = g_.result[0] * g_.result[1], all = outputs_ * groups_;
+  const T* const dy = call.dy + call.first * pixels * all + piece.group * outputs_ + piece.panel;
+  if (!packed_) return dy;
+  const std::int64_t width = std::min(panel_, outputs_ - piece.panel);
+  share(call.team, stretches_of(call.images * pixels, panel_), [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t p = first; p < first + count; ++p) std::copy_n(dy + p * all, width, scratch + p * panel_);
+  });
+  return scratch;
+}
+
+// All blocks of a panel. A stretch is some taps of one block.
+template <typename T>
+void WeightGradient<T>::sum_up(const Piece& piece, const Call& call, const T* x, const T* dy, T* sums) const {
+  const auto taps = static_cast<std::int64_t>(g_.phases.front().taps.size());
+  const std::int64_t each = call.images * g_.result[0] * g_.result[1] * block_ * panel_;
+  const Stretches of_block = stretches_of(taps, each, 1, kStretchProducts);
+  share(call.team, blocks() * of_block.count(), [&](std::int64_t stretch, int) {
+    const std::int64_t block = stretch / of_block.count(), some = stretch % of_block.count();
+    sum_up_taps({piece.group, piece.panel, block * block_}, call, x, dy, static_cast<std::size_t>(of_block.begin(some)),
+                static_cast<std::size_t>(of_block.size(some)), sums + block * piece_size_);
+  });
+}
+
+template <typename T>
+void WeightGradient<T>::sum_up_taps(const Piece& piece, const Call& call, const T* x, const T* dy, std::size_t first,
+                                    std::size_t count, T* sums) const {
   const bool narrow = outputs_ - piece.panel < panel_, shorter = inputs_ - piece.block < block_;
   const Source::Strides& strides = source_.strides();
   const T* const block =
       x + (groups_ == 1 ? piece.block / block_ * strides.block : piece.group * inputs_ + piece.block);
-  const std::int64_t rows = images * g_.result[0];
-  if (few_) return sum_up_few(x, dy, add, images, std::min(panel_, outputs_ - piece.panel), sums);
+  const std::int64_t rows = call.images * g_.result[0];
   for (std::int64_t r = 0; r < rows; r += rows_) {
-    const unsigned long long count = static_cast<unsigned long long>(std::min(rows_, rows - r));
-    const BatchReduceKernel<T> micro = micro_[narrow][shorter][add || r > 0];
-    for (const Tap& tap : g_.phases.front().taps) {
-      micro(dy, block + source_.offset(tap), sums + tap.element * panel_, &count, dy_.data() + r, x_.data() + r);
+    const auto some = static_cast<unsigned long long>(std::min(rows_, rows - r));
+    const BatchReduceKernel<T> micro = micro_[narrow][shorter][call.first > 0 || r > 0];
+    for (std::size_t t = first; t < first + count; ++t) {
+      const Tap& tap = g_.phases.front().taps[t];
+      micro(dy, block + source_.offset(tap), sums + tap.element * panel_, &some, dy_.data() + r, x_.data() + r);
     }
   }
 }
 
+// A stretch is some outputs.
 template <typename T>
-void WeightGradient<T>::sum_up_few(const T* x, const T* dy, bool add, std::int64_t images, std::int64_t outputs,
-                                   T* sums) const {
-  if (!add) std::fill_n(sums, piece_size_, T{0});
+void WeightGradient<T>::sum_up_few(const Piece& piece, const Call& call, const T* x, const T* dy, T* sums) const {
+  const std::int64_t width = std::min(panel_, outputs_ - piece.panel);
+  const std::int64_t pixels = call.images * g_.result[0] * g_.result[1];
+  if (call.first == 0) std::fill_n(sums, piece_size_, T{0});
   const Source::Strides& strides = source_.strides();
-  for (std::int64_t i = 0; i < images; ++i) {
-    for (std::int64_t h = 0; h < g_.result[0]; ++h, dy += row_.pixels * dy_pixel_) {
-      few_gradient(row_, x + i * strides.image + h * strides.row, dy, outputs, sums);
-    }
-  }
+  share(call.team,
+        stretches_of(width, pixels * static_cast<std::int64_t>(row_.terms.size()), kFewOutputs, kStretchProducts),
+        [&](std::int64_t first, std::int64_t outputs, int) {
+          const T* d = dy + first;
+          for (std::int64_t i = 0; i < call.images; ++i) {
+            for (std::int64_t h = 0; h < g_.result[0]; ++h, d += row_.pixels * dy_pixel_) {
+              few_gradient(row_, x + i * strides.image + h * strides.row, d, outputs, sums + first);
+            }
+          }
+        });
 }
 
 // [inputs, elements, ld] to [panel, inputs, elements].

@@ -1,5 +1,6 @@
 #pragma once
-/// The gradient of a convolution's weights: for each tap a product of what it saw of x with the gradient of y.
+/// The gradient of a convolution's weights: for each tap a product of what it saw of x with the gradient of y. A team
+/// shares taps and blocks of channels, so that each sum has one owner.
 
 #include <vector>
 
@@ -14,9 +15,11 @@ class WeightGradient {
   /// `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
   WeightGradient(const ConvShape& shape, bool add);
 
-  [[nodiscard]] std::int64_t scratch() const;
+  /// Elements, for a team of so many threads.
+  [[nodiscard]] std::int64_t scratch(int threads) const;
 
   struct Call {
+    Team* team = nullptr;                ///< Who shares the work; null: the caller alone.
     std::int64_t first = 0, images = 0;  ///< Of the batch; steps of images_at_once(), from 0 to the end.
     const T* x = nullptr;                ///< The whole batch's.
     const T* dy = nullptr;               ///< The whole batch's.
@@ -31,8 +34,12 @@ class WeightGradient {
   };
   void make_kernels(const ConvShape& s);
   void make_row(const ConvShape& s);
-  void sum_up_few(const T* x, const T* dy, bool add, std::int64_t images, std::int64_t outputs, T* sums) const;
-  void sum_up(const Piece& piece, const T* x, const T* dy, bool add, std::int64_t images, T* sums) const;
+  [[nodiscard]] std::int64_t blocks() const { return (inputs_ + block_ - 1) / block_; }
+  const T* packed(const Piece& piece, const Call& call, T* scratch) const;
+  void sum_up_few(const Piece& piece, const Call& call, const T* x, const T* dy, T* sums) const;
+  void sum_up(const Piece& piece, const Call& call, const T* x, const T* dy, T* sums) const;
+  void sum_up_taps(const Piece& piece, const Call& call, const T* x, const T* dy, std::size_t first, std::size_t count,
+                   T* sums) const;
   void turn(const Piece& piece, const T* sums, T* dweight, T* scratch) const;
 
   TapGeometry g_;
@@ -45,7 +52,8 @@ class WeightGradient {
   std::int64_t ld_ = 0;        // of sums
   FewPixels<T> row_;           // if few_
   std::int64_t dy_pixel_ = 0;  // elements from one pixel of dy's panel to the next
-  std::int64_t piece_size_ = 0, pieces_ = 0;
+  std::int64_t piece_size_ = 0;
+  std::int64_t places_ = 0;  // for sums of pieces: all, or those of a panel where they are complete at once
   BatchReduceKernel<T> micro_[2][2][2] = {};  // [narrow panel][short block][adds]
   std::vector<unsigned long long> x_, dy_;    // offsets in bytes of each row, from the first image of a call
 };

@@ -8,8 +8,6 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-constexpr std::int64_t kTurned = 16;  // channels that are turned at a time
-
 template <typename T>
 inline __attribute__((always_inline)) void gather(const T* __restrict from, std::int64_t step, std::int64_t n,
                                                   T* __restrict to) {
@@ -39,8 +37,8 @@ void turn(const Turning& s, bool outputs_first, const std::int64_t* elements, st
     }
     return;
   }
-  for (std::int64_t i0 = 0; i0 < s.k; i0 += kTurned) {
-    const std::int64_t count = std::min(kTurned, s.k - i0);
+  for (std::int64_t i0 = 0; i0 < s.k; i0 += kTurnedAtOnce) {
+    const std::int64_t count = std::min(kTurnedAtOnce, s.k - i0);
     transpose(from + i0 * s.elements, s.stride, s.columns, count * s.elements, scratch, s.columns);
     for (std::int64_t t = 0; t < taps; ++t) {
       for (std::int64_t i = 0; i < count; ++i) {
@@ -74,7 +72,7 @@ void copy_bordered(const TapGeometry& g, std::int64_t channels, std::int64_t fir
   std::fill_n(to + (g.before[0] + rows) * width, (g.bordered[0] - g.before[0] - rows) * width, T{0});
 }
 
-std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns) { return kTurned * elements * columns; }
+std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns) { return kTurnedAtOnce * elements * columns; }
 
 void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t* elements, std::int64_t taps,
                   const float* from, float* to, float* scratch) {

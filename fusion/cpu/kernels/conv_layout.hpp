@@ -10,6 +10,9 @@ template <typename T>
 void copy_bordered(const TapGeometry& g, std::int64_t channels, std::int64_t first, std::int64_t block, const T* from,
                    T* to);
 
+/// Rows that turn_weights() turns at a time: where it is called for some of them, for multiples of so many.
+inline constexpr std::int64_t kTurnedAtOnce = 16;
+
 /// `to` [taps, k, ld]: for tap t, row i, column j (of `columns` <= ld) the element taps[t].element of `from`'s
 /// [columns, k, elements] (`outputs_first`) or [k, columns, elements], whose leading dimension is `stride`. `scratch`:
 /// turning_scratch() elements.

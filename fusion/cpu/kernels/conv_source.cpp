@@ -18,20 +18,21 @@ Source::Source(TapGeometry geometry, std::int64_t images, std::int64_t channels,
 }
 
 template <typename T>
-const T* Source::prepare(const T* from, std::int64_t images, T* scratch) const {
+const T* Source::prepare(Team* team, const T* from, std::int64_t images, T* scratch) const {
   if (!copied_) return from;
   const TapGeometry& g = g_;
-  const std::int64_t size = g.bordered[0] * g.bordered[1] * block_;
-  for (std::int64_t c = 0; c < channels_; c += block_) {
-    for (std::int64_t i = 0; i < images; ++i) {
-      copy_bordered(g, channels_, c, block_, from + i * g.source[0] * g.source[1] * channels_,
-                    scratch + c / block_ * strides_.block + i * size);
+  const std::int64_t size = g.bordered[0] * g.bordered[1] * block_, blocks = (channels_ + block_ - 1) / block_;
+  share(team, stretches_of(blocks * images, size), [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t each = first; each < first + count; ++each) {
+      const std::int64_t block = each / images, i = each % images;
+      copy_bordered(g, channels_, block * block_, block_, from + i * g.source[0] * g.source[1] * channels_,
+                    scratch + block * strides_.block + i * size);
     }
-  }
+  });
   return scratch;
 }
 
-template const float* Source::prepare(const float*, std::int64_t, float*) const;
-template const double* Source::prepare(const double*, std::int64_t, double*) const;
+template const float* Source::prepare(Team*, const float*, std::int64_t, float*) const;
+template const double* Source::prepare(Team*, const double*, std::int64_t, double*) const;
 
 }  // namespace hfta::fusion::cpu

@@ -56,29 +56,30 @@ void row_of_sums(const Row<double>& row) {
   simd::multiversion([&] { sum_row(row); });
 }
 
-// sums [channels] += x dy over a row of pixels.
+// sums [channels] += x dy over a row of pixels, which lie `step` and `dy_step` elements apart.
 template <typename T>
-inline __attribute__((always_inline)) void sum_products(const T* x, std::int64_t step, const T* dy, std::int64_t pixels,
+inline __attribute__((always_inline)) void sum_products(const T* x, std::int64_t step, const T* dy,
+                                                        std::int64_t dy_step, std::int64_t pixels,
                                                         std::int64_t channels, T* sums) {
   for (std::int64_t c0 = 0; c0 < channels; c0 += kChannels) {
     const std::int64_t width = std::min(kChannels, channels - c0);
     T sum[kChannels] = {};
     for (std::int64_t p = 0; p < pixels; ++p) {
       const T* __restrict v = x + p * step + c0;
-      const T* __restrict d = dy + p * channels + c0;
+      const T* __restrict d = dy + p * dy_step + c0;
       for (std::int64_t c = 0; c < width; ++c) sum[c] += v[c] * d[c];
     }
     for (std::int64_t c = 0; c < width; ++c) sums[c0 + c] += sum[c];
   }
 }
 
-void row_of_products(const float* x, std::int64_t step, const float* dy, std::int64_t pixels, std::int64_t channels,
-                     float* sums) {
-  simd::multiversion([&] { sum_products(x, step, dy, pixels, channels, sums); });
+void row_of_products(const float* x, std::int64_t step, const float* dy, std::int64_t dy_step, std::int64_t pixels,
+                     std::int64_t channels, float* sums) {
+  simd::multiversion([&] { sum_products(x, step, dy, dy_step, pixels, channels, sums); });
 }
-void row_of_products(const double* x, std::int64_t step, const double* dy, std::int64_t pixels, std::int64_t channels,
-                     double* sums) {
-  simd::multiversion([&] { sum_products(x, step, dy, pixels, channels, sums); });
+void row_of_products(const double* x, std::int64_t step, const double* dy, std::int64_t dy_step, std::int64_t pixels,
+                     std::int64_t channels, double* sums) {
+  simd::multiversion([&] { sum_products(x, step, dy, dy_step, pixels, channels, sums); });
 }
 
 }  // namespace
@@ -103,29 +104,37 @@ DepthwiseProduct<T>::DepthwiseProduct(const ConvShape& s, bool backward, bool ad
 }
 
 template <typename T>
-std::int64_t DepthwiseProduct<T>::scratch() const {
+std::int64_t DepthwiseProduct<T>::scratch(int /*threads*/) const {
   return elements_ * channels_ + source_.scratch();
 }
 
+// A team shares images.
 template <typename T>
 void DepthwiseProduct<T>::operator()(const typename TapProduct<T>::Call& call) const {
   T* const weights = call.scratch;
   if (call.first == 0) transpose(call.weight, elements_, channels_, elements_, weights, channels_);
   const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * channels_;
-  const T* const source = source_.prepare(from, call.images, weights + elements_ * channels_);
+  const T* const source = source_.prepare(call.team, from, call.images, weights + elements_ * channels_);
+  const std::int64_t products = g_.result[0] * g_.result[1] * elements_ * channels_;
+  share(call.team, stretches_of(call.images, products), [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t i = first; i < first + count; ++i) apply(call, i, source, weights);
+  });
+}
+
+template <typename T>
+void DepthwiseProduct<T>::apply(const typename TapProduct<T>::Call& call, std::int64_t i, const T* source,
+                                const T* weights) const {
   const Source::Strides& strides = source_.strides();
-  for (std::int64_t i = 0; i < call.images; ++i) {
-    T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * channels_;
-    for (std::size_t p = 0; p < g_.phases.size(); ++p) {
-      const Phase& phase = g_.phases[p];
-      for (std::int64_t h = 0; h < phase.count[0]; ++h) {
-        T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * channels_;
-        row_of_sums(Row<T>{source + i * strides.image + h * strides.row, weights, row, sources_[p].data(),
-                           weights_[p].data(), static_cast<std::int64_t>(phase.taps.size()), phase.count[1], channels_,
-                           strides.pixel * g_.source_step[1], channels_ * g_.result_step[1], add_});
-        if (call.bias != nullptr || call.relu) {
-          add_bias(row, channels_ * g_.result_step[1], phase.count[1], channels_, call.bias, call.relu);
-        }
+  T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * channels_;
+  for (std::size_t p = 0; p < g_.phases.size(); ++p) {
+    const Phase& phase = g_.phases[p];
+    for (std::int64_t h = 0; h < phase.count[0]; ++h) {
+      T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * channels_;
+      row_of_sums(Row<T>{source + i * strides.image + h * strides.row, weights, row, sources_[p].data(),
+                         weights_[p].data(), static_cast<std::int64_t>(phase.taps.size()), phase.count[1], channels_,
+                         strides.pixel * g_.source_step[1], channels_ * g_.result_step[1], add_});
+      if (call.bias != nullptr || call.relu) {
+        add_bias(row, channels_ * g_.result_step[1], phase.count[1], channels_, call.bias, call.relu);
       }
     }
   }
@@ -141,7 +150,7 @@ DepthwiseGradient<T>::DepthwiseGradient(const ConvShape& s, bool add)
       source_(g_, images_at_once(s), s.c, s.c) {}
 
 template <typename T>
-std::int64_t DepthwiseGradient<T>::scratch() const {
+std::int64_t DepthwiseGradient<T>::scratch(int /*threads*/) const {
   return 2 * elements_ * channels_ + source_.scratch();
 }
 
@@ -152,18 +161,23 @@ void DepthwiseGradient<T>::operator()(const typename WeightGradient<T>::Call& ca
   T* const turned = sums + all;
   if (call.first == 0) std::fill_n(sums, all, T{0});
   const T* const from = call.x + call.first * g_.source[0] * g_.source[1] * channels_;
-  const T* const x = source_.prepare(from, call.images, turned + all);
-  const T* dy = call.dy + call.first * g_.result[0] * g_.result[1] * channels_;
+  const T* const x = source_.prepare(call.team, from, call.images, turned + all);
+  const std::int64_t pixels = call.images * g_.result[0] * g_.result[1];
   const Source::Strides& strides = source_.strides();
-  for (std::int64_t i = 0; i < call.images; ++i) {
-    for (std::int64_t h = 0; h < g_.result[0]; ++h, dy += g_.result[1] * channels_) {
-      const T* const row = x + i * strides.image + h * strides.row;
-      for (const Tap& tap : g_.phases.front().taps) {
-        row_of_products(row + source_.offset(tap), strides.pixel * g_.source_step[1], dy, g_.result[1], channels_,
-                        sums + tap.element * channels_);
-      }
-    }
-  }
+  // A team shares channels.
+  share(call.team, stretches_of(channels_, pixels * elements_, kChannels),
+        [&](std::int64_t c, std::int64_t count, int) {
+          const T* dy = call.dy + call.first * g_.result[0] * g_.result[1] * channels_ + c;
+          for (std::int64_t i = 0; i < call.images; ++i) {
+            for (std::int64_t h = 0; h < g_.result[0]; ++h, dy += g_.result[1] * channels_) {
+              const T* const row = x + i * strides.image + h * strides.row + c;
+              for (const Tap& tap : g_.phases.front().taps) {
+                row_of_products(row + source_.offset(tap), strides.pixel * g_.source_step[1], dy, channels_,
+                                g_.result[1], count, sums + tap.element * channels_ + c);
+              }
+            }
+          }
+        });
   if (call.first + call.images < n_) return;
   if (!add_) return transpose(sums, channels_, elements_, channels_, call.dweight, elements_);
   transpose(sums, channels_, elements_, channels_, turned, elements_);

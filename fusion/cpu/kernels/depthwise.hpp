@@ -15,10 +15,12 @@ template <typename T>
 class DepthwiseProduct {
  public:
   DepthwiseProduct(const ConvShape& shape, bool backward, bool add);
-  [[nodiscard]] std::int64_t scratch() const;
+  [[nodiscard]] std::int64_t scratch(int threads) const;
   void operator()(const typename TapProduct<T>::Call& call) const;
 
  private:
+  void apply(const typename TapProduct<T>::Call& call, std::int64_t image, const T* source, const T* weights) const;
+
   TapGeometry g_;
   std::int64_t channels_, elements_;
   bool add_;
@@ -30,7 +32,7 @@ template <typename T>
 class DepthwiseGradient {
  public:
   DepthwiseGradient(const ConvShape& shape, bool add);
-  [[nodiscard]] std::int64_t scratch() const;
+  [[nodiscard]] std::int64_t scratch(int threads) const;
   void operator()(const typename WeightGradient<T>::Call& call) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <libxsmm.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "base/error.hpp"
@@ -16,6 +17,26 @@ namespace {
 
 // A block's part of B, 64 columns of float by 256, is 64 KiB: it stays in the second cache while A streams by.
 constexpr std::int64_t kRows = 64, kColumns = 64, kDepth = 256;
+std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+// Panels of B for which a block of A is used at once, where A is transposed: a copy of the block has to pay, and a team
+// needs several stretches.
+std::int64_t panels_at_once(std::int64_t panels, std::int64_t blocks, bool copied) {
+  constexpr std::int64_t kMost = 4, kStretches = 4;
+  return copied ? std::clamp<std::int64_t>(panels * blocks / kStretches, 1, std::min(kMost, panels)) : 1;
+}
+
+// Rows of a block: fewer where C has so few blocks that a team could not share them.
+std::int64_t rows_of_block(const Product& p) {
+  constexpr std::int64_t kLeast = 16;
+  constexpr double kWanted = 4;
+  const std::int64_t panels = parts(p.n, kColumns);
+  const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const double wanted = std::min(kWanted, products / static_cast<double>(kStretchProducts));
+  std::int64_t rows = std::min(kRows, p.m);
+  while (rows >= 2 * kLeast && static_cast<double>(panels * parts(p.m, rows)) < std::floor(wanted)) rows /= 2;
+  return rows;
+}
 
 // LIBXSMM counts columns first, as BLAS does: our C^T = B^T A^T.
 template <typename T>
@@ -49,7 +70,13 @@ void copy_block(const T* from, std::int64_t ld, std::int64_t rows, std::int64_t 
 
 template <typename T>
 Gemm<T>::Gemm(const Product& product) : p_(product) {
-  rows_ = std::min(kRows, p_.m);
+  choose_blocks();
+  make_kernels();
+}
+
+template <typename T>
+void Gemm<T>::choose_blocks() {
+  rows_ = rows_of_block(p_);
   columns_ = std::min(kColumns, p_.n);
   depth_ = p_.k <= kDepth * 3 / 2 ? p_.k : kDepth;
   // Panels cost a copy of B, which enough rows of A pay for; a transposed B has to be turned anyway.
@@ -60,8 +87,18 @@ Gemm<T>::Gemm(const Product& product) : p_(product) {
   blocked_ = p_.a_transposed && falls_together<T>(p_.lda) && p_.k > 16;
   const std::int64_t last = (p_.n - 1) % columns_ + 1;
   packed_size_ = packed_ ? (p_.n - last + width(last)) * p_.k : 0;
-  scratch_ =
-      packed_size_ + (aside(columns_) || aside(last) ? rows_ * width(columns_) : 0) + (blocked_ ? rows_ * depth_ : 0);
+  own_ = (aside(columns_) || aside(last) ? rows_ * width(columns_) : 0) + (blocked_ ? rows_ * depth_ : 0);
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));  // threads write to no common one
+  packed_size_ = parts(packed_size_, kLine) * kLine;
+  own_ = parts(own_, kLine) * kLine;
+  const std::int64_t panels = parts(p_.n, columns_), blocks = parts(p_.m, rows_);
+  panels_ = stretches_of(panels, columns_ * p_.k);
+  const std::int64_t at_once = p_.a_transposed ? panels_at_once(panels, blocks, blocked_) : 1;
+  tiles_ = stretches_of(blocks * parts(panels, at_once), rows_ * columns_ * p_.k * at_once, 1, kStretchProducts);
+}
+
+template <typename T>
+void Gemm<T>::make_kernels() {
   for (const bool short_rows : {false, true}) {
     for (const bool short_columns : {false, true}) {
       for (const bool short_depth : {false, true}) {
@@ -93,61 +130,83 @@ std::int64_t Gemm<T>::width(std::int64_t columns) const {
   return filled_ ? (columns + kRegister - 1) / kRegister * kRegister : columns;
 }
 
+// Packs the panel that begins with the column.
 template <typename T>
-const T* Gemm<T>::panel(const T* b, std::int64_t column, T* scratch) const {
-  if (!packed_) return b + column;
-  T* const place = scratch + column * p_.k;
+void Gemm<T>::pack(const Call& call, std::int64_t column) const {
+  T* const place = call.scratch + column * p_.k;
   const std::int64_t columns = std::min(columns_, p_.n - column);
-  pack_panel(p_.b_transposed ? b + column * p_.ldb : b + column, p_.ldb, p_.b_transposed, p_.k, columns, place,
-             width(columns));
-  return place;
+  pack_panel(p_.b_transposed ? call.b + column * p_.ldb : call.b + column, p_.ldb, p_.b_transposed, p_.k, columns,
+             place, width(columns));
 }
 
 template <typename T>
-void Gemm<T>::run(const T* a, const T* b, T* c, T* scratch, const Done* done) const {
-  if (p_.a_transposed) return run_transposed(a, b, c, scratch, done);
-  T* const tile = scratch + packed_size_;
-  const std::int64_t tile_ld = width(columns_);
-  for (std::int64_t j = 0; j < p_.n; j += columns_) {
-    const std::int64_t columns = std::min(columns_, p_.n - j);
-    const T* const part = panel(b, j, scratch);
-    const std::int64_t ldb = packed_ ? width(columns) : p_.ldb;
-    const bool tiled = aside(columns);
-    for (std::int64_t i = 0; i < p_.m; i += rows_) {
-      const std::int64_t rows = std::min(rows_, p_.m - i);
-      T* const corner = c + i * p_.ldc + j;
-      T* const out = tiled ? tile : corner;
-      if (tiled && p_.add) copy_block(corner, p_.ldc, rows, columns, tile, tile_ld);
-      for (std::int64_t k = 0; k < p_.k; k += depth_) {
-        const Micro micro = micro_[rows < rows_][columns < columns_][p_.k - k < depth_][p_.add || k > 0];
-        micro(part + k * ldb, a + i * p_.lda + k, out);
+void Gemm<T>::run(const Call& call, Team* team) const {
+  T* const own = call.scratch + packed_size_;
+  const std::int64_t blocks = parts(p_.m, rows_);
+  const bool alone = team == nullptr || tiles_.count() == 1;
+  if (packed_ && (p_.a_transposed || !alone)) {
+    share(alone ? nullptr : team, panels_, [&](std::int64_t begin, std::int64_t size, int) {
+      for (std::int64_t p = begin; p < begin + size; ++p) pack(call, p * columns_);
+    });
+  }
+  if (p_.a_transposed) {
+    const std::int64_t panels = parts(p_.n, columns_), at_once = panels_at_once(panels, blocks, blocked_);
+    share(team, tiles_, [&](std::int64_t begin, std::int64_t size, int thread) {
+      for (std::int64_t t = begin; t < begin + size; ++t) {
+        const std::int64_t first = t / blocks * at_once;
+        run_rows(call, t % blocks * rows_, first, std::min(first + at_once, panels), own + thread * own_);
       }
-      if (done != nullptr) (*done)(out, tiled ? tile_ld : p_.ldc, j, rows, columns);
-      if (tiled) copy_block(tile, tile_ld, rows, columns, corner, p_.ldc);
+    });
+    return;
+  }
+  share(alone ? nullptr : team, tiles_, [&](std::int64_t begin, std::int64_t size, int thread) {
+    const std::int64_t panels = parts(p_.n, columns_);
+    for (std::int64_t t = begin; t < begin + size; ++t) {
+      // Who works alone goes panel by panel, and packs each when its first tile comes: it is still in the cache then.
+      // A team goes row by row, as kernels that are not products do: mostly each thread keeps to the same samples.
+      const std::int64_t column = (alone ? t / blocks : t % panels) * columns_;
+      const std::int64_t row = (alone ? t % blocks : t / panels) * rows_;
+      if (packed_ && alone && row == 0) pack(call, column);
+      run_tile(call, column, row, packed_ ? call.scratch + column * p_.k : call.b + column, own + thread * own_);
+    }
+  });
+}
+
+// A block of C, from the panel `part` of B.
+template <typename T>
+void Gemm<T>::run_tile(const Call& call, std::int64_t column, std::int64_t row, const T* part, T* own) const {
+  const std::int64_t columns = std::min(columns_, p_.n - column), rows = std::min(rows_, p_.m - row);
+  const std::int64_t ldb = packed_ ? width(columns) : p_.ldb, tile_ld = width(columns_);
+  const bool tiled = aside(columns);
+  T* const corner = call.c + row * p_.ldc + column;
+  T* const out = tiled ? own : corner;
+  if (tiled && p_.add) copy_block(corner, p_.ldc, rows, columns, own, tile_ld);
+  for (std::int64_t k = 0; k < p_.k; k += depth_) {
+    const Micro micro = micro_[rows < rows_][columns < columns_][p_.k - k < depth_][p_.add || k > 0];
+    micro(part + k * ldb, call.a + row * p_.lda + k, out);
+  }
+  if (call.done != nullptr) (*call.done)(out, tiled ? tile_ld : p_.ldc, column, rows, columns);
+  if (tiled) copy_block(own, tile_ld, rows, columns, corner, p_.ldc);
+}
+
+// Blocks of C in a row, panels [first, last), for a transposed A. A's blocks are copied: rows that are a power of two
+// apart would fall on one another in the cache.
+template <typename T>
+void Gemm<T>::run_rows(const Call& call, std::int64_t row, std::int64_t first, std::int64_t last, T* own) const {
+  const std::int64_t rows = std::min(rows_, p_.m - row), end = std::min(last * columns_, p_.n);
+  for (std::int64_t k = 0; k < p_.k; k += depth_) {
+    const std::int64_t depth = std::min(depth_, p_.k - k);
+    const T* const a = call.a + k * p_.lda + row;
+    if (blocked_) copy_block(a, p_.lda, depth, rows, own, rows_);
+    for (std::int64_t j = first * columns_; j < end; j += columns_) {
+      const std::int64_t columns = std::min(columns_, p_.n - j);
+      const T* const part = packed_ ? call.scratch + j * p_.k + k * columns : call.b + j + k * p_.ldb;
+      const Micro micro = micro_[rows < rows_][columns < columns_][depth < depth_][p_.add || k > 0];
+      micro(part, blocked_ ? own : a, call.c + row * p_.ldc + j);
     }
   }
-}
-
-// A's blocks are copied: rows that are a power of two apart would fall on one another in the cache.
-template <typename T>
-void Gemm<T>::run_transposed(const T* a, const T* b, T* c, T* scratch, const Done* done) const {
-  T* const block = scratch + packed_size_;
-  for (std::int64_t j = 0; packed_ && j < p_.n; j += columns_) static_cast<void>(panel(b, j, scratch));
-  for (std::int64_t i = 0; i < p_.m; i += rows_) {
-    const std::int64_t rows = std::min(rows_, p_.m - i);
-    for (std::int64_t k = 0; k < p_.k; k += depth_) {
-      const std::int64_t depth = std::min(depth_, p_.k - k);
-      if (blocked_) copy_block(a + k * p_.lda + i, p_.lda, depth, rows, block, rows_);
-      for (std::int64_t j = 0; j < p_.n; j += columns_) {
-        const std::int64_t columns = std::min(columns_, p_.n - j);
-        const T* const part = packed_ ? scratch + j * p_.k + k * columns : b + j + k * p_.ldb;
-        const Micro micro = micro_[rows < rows_][columns < columns_][depth < depth_][p_.add || k > 0];
-        micro(part, blocked_ ? block : a + k * p_.lda + i, c + i * p_.ldc + j);
-      }
-    }
-    for (std::int64_t j = 0; done != nullptr && j < p_.n; j += columns_) {
-      (*done)(c + i * p_.ldc + j, p_.ldc, j, rows, std::min(columns_, p_.n - j));
-    }
+  for (std::int64_t j = first * columns_; call.done != nullptr && j < end; j += columns_) {
+    (*call.done)(call.c + row * p_.ldc + j, p_.ldc, j, rows, std::min(columns_, p_.n - j));
   }
 }
 

@@ -1,8 +1,11 @@
 #pragma once
-/// Matrix products on one core: LIBXSMM's kernels, made at run time for the very shapes, in blocks that fit the caches.
+/// Matrix products: LIBXSMM's kernels, made at run time for the very shapes, in blocks that fit the caches and that a
+/// team shares.
 
 #include <cstdint>
 #include <functional>
+
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -22,23 +25,37 @@ class Gemm {
   /// Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
   explicit Gemm(const Product& product);
 
-  /// Elements of scratch memory that a call needs.
-  [[nodiscard]] std::int64_t scratch() const { return scratch_; }
+  /// Elements of scratch memory that a call by a team of so many threads needs.
+  [[nodiscard]] std::int64_t scratch(int threads) const { return packed_size_ + threads * own_; }
 
   /// Called for each finished block of C, while it is in the cache: its corner with a leading dimension, its first
   /// column, rows and columns. What it changes is C's.
   using Done =
       std::function<void(T* corner, std::int64_t ld, std::int64_t column, std::int64_t rows, std::int64_t columns)>;
-  void operator()(const T* a, const T* b, T* c, T* scratch) const { run(a, b, c, scratch, nullptr); }
-  void operator()(const T* a, const T* b, T* c, T* scratch, const Done& done) const { run(a, b, c, scratch, &done); }
+  void operator()(const T* a, const T* b, T* c, T* scratch, Team* team) const {
+    run({a, b, c, scratch, nullptr}, team);
+  }
+  void operator()(const T* a, const T* b, T* c, T* scratch, Team* team, const Done& done) const {
+    run({a, b, c, scratch, &done}, team);
+  }
 
  private:
   using Micro = void (*)(const T* b, const T* a, T* c, ...);
-  void run(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
-  void run_transposed(const T* a, const T* b, T* c, T* scratch, const Done* done) const;
+  struct Call {
+    const T* a;
+    const T* b;
+    T* c;
+    T* scratch;
+    const Done* done;
+  };
+  void choose_blocks();
+  void make_kernels();
+  void run(const Call& call, Team* team) const;
+  void run_tile(const Call& call, std::int64_t column, std::int64_t row, const T* part, T* own) const;
+  void run_rows(const Call& call, std::int64_t row, std::int64_t first, std::int64_t last, T* own) const;
   [[nodiscard]] std::int64_t width(std::int64_t columns) const;
   [[nodiscard]] bool aside(std::int64_t columns) const { return tiled_ || width(columns) != columns; }
-  [[nodiscard]] const T* panel(const T* b, std::int64_t column, T* scratch) const;
+  void pack(const Call& call, std::int64_t column) const;
 
   Product p_;
   bool packed_ = false;                              // B, in panels of columns_
@@ -46,8 +63,10 @@ class Gemm {
   bool blocked_ = false;                             // A's blocks are copied
   bool filled_ = false;                              // panels end with columns of zeros that fill a register
   std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
-  std::int64_t packed_size_ = 0, scratch_ = 0;
-  Micro micro_[2][2][2][2] = {};  // [short rows][short columns][short depth][adds]
+  std::int64_t packed_size_ = 0, own_ = 0;           // scratch: of all, of each thread
+  Stretches panels_;                                 // of B, to be packed
+  Stretches tiles_;                                  // of C, panel by panel; A transposed: rows of them
+  Micro micro_[2][2][2][2] = {};                     // [short rows][short columns][short depth][adds]
 };
 
 }  // namespace hfta::fusion::cpu

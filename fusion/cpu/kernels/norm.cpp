@@ -10,14 +10,19 @@ namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 64;  // rows of a group summed up by themselves, so that long sums keep their digits
+constexpr std::int64_t kCost = 3;    // passes over a row
+
+// Rows whose sums are one block.
+std::int64_t block_rows(const NormShape& shape) { return kBlock * shape.groups; }
 
 template <typename R, typename T>
-inline __attribute__((always_inline)) void normalize(R, const NormShape& shape, const T* x, const T* weight,
-                                                     const T* bias, double eps, T* y, T* mean, T* inverse) {
+inline __attribute__((always_inline)) void normalize(R, const NormShape& shape, std::int64_t first, std::int64_t rows,
+                                                     const T* x, const T* weight, const T* bias, double eps, T* y,
+                                                     T* mean, T* inverse) {
   using V = simd::Lanes<T, R::kBytes>;
   const std::int64_t n = shape.n;
   const T share = T{1} / static_cast<T>(n);
-  for (std::int64_t r = 0; r < shape.rows; ++r) {
+  for (std::int64_t r = first; r < first + rows; ++r) {
     const T* const from = x + r * n;
     T* const to = y + r * n;
     const T center = simd::sum_of<V>(from, n) * share;
@@ -70,52 +75,80 @@ inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T*
       });
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void flush(T* part, std::int64_t n, T* sums) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] += part[i];
-  std::fill_n(part, n, T{0});
-}
-
+// Rows [first, first + rows), of one block: its sums to dw and db.
 template <typename R, typename T>
-inline __attribute__((always_inline)) void backward(R, const NormShape& shape, const T* dy, const T* x, const T* weight,
-                                                    const T* mean, const T* inverse, const NormGradients<T>& to) {
+inline __attribute__((always_inline)) void backward(R, const NormShape& shape, std::int64_t first, std::int64_t rows,
+                                                    const T* dy, const T* x, const T* weight, const T* mean,
+                                                    const T* inverse, const NormGradients<T>& to, T* dw, T* db) {
   const std::int64_t n = shape.n, table = shape.groups * n;
-  T* const dw = to.scratch;
-  T* const db = to.scratch + table;
-  std::fill_n(to.scratch, 2 * table, T{0});
-  if (to.weight != nullptr && !to.add_weight) std::fill_n(to.weight, table, T{0});
-  if (to.bias != nullptr && !to.add_bias) std::fill_n(to.bias, table, T{0});
-  const auto empty = [&] {
-    if (to.weight != nullptr) flush(dw, table, to.weight);
-    if (to.bias != nullptr) flush(db, table, to.bias);
-  };
-  for (std::int64_t r = 0; r < shape.rows; ++r) {
+  std::fill_n(dw, table, T{0});
+  std::fill_n(db, table, T{0});
+  for (std::int64_t r = first; r < first + rows; ++r) {
     const std::int64_t at = shape.groups == 1 ? 0 : r % shape.groups * n;
     row_backward<simd::Lanes<T, R::kBytes>>(n, dy + r * n, x + r * n, weight == nullptr ? nullptr : weight + at,
                                             mean[r], inverse[r], to, to.x == nullptr ? nullptr : to.x + r * n, dw + at,
                                             db + at);
-    if ((r + 1) % (kBlock * shape.groups) == 0) empty();
   }
-  empty();
+}
+
+// sums = or += the blocks' parts, in order. Parts lie 2 `table` elements apart.
+template <typename T>
+void add_blocks(const T* parts, std::int64_t blocks, std::int64_t table, T* sums, bool add) {
+  if (!add) std::fill_n(sums, table, T{0});
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    const T* __restrict part = parts + 2 * b * table;
+    for (std::int64_t i = 0; i < table; ++i) sums[i] += part[i];
+  }
+}
+
+template <typename T>
+void normalize_of(Team* team, const NormShape& shape, const T* x, const T* weight, const T* bias, double eps, T* y,
+                  T* mean, T* inverse) {
+  share(team, stretches_of(shape.rows, kCost * shape.n), [&](std::int64_t first, std::int64_t rows, int) {
+    simd::multiversion([&](auto r) { normalize(r, shape, first, rows, x, weight, bias, eps, y, mean, inverse); });
+  });
+}
+
+template <typename T>
+void backward_of(Team* team, const NormShape& shape, const T* dy, const T* x, const T* weight, const T* mean,
+                 const T* inverse, const NormGradients<T>& to) {
+  const std::int64_t block = block_rows(shape), table = shape.groups * shape.n;
+  share(team, stretches_of(shape.rows, kCost * shape.n, block), [&](std::int64_t begin, std::int64_t size, int) {
+    for (std::int64_t first = begin; first < begin + size; first += block) {
+      T* const dw = to.scratch + first / block * 2 * table;
+      const std::int64_t rows = std::min(block, begin + size - first);
+      simd::multiversion(
+          [&](auto r) { backward(r, shape, first, rows, dy, x, weight, mean, inverse, to, dw, dw + table); });
+    }
+  });
+  const std::int64_t blocks = (shape.rows + block - 1) / block;
+  if (to.weight != nullptr) add_blocks(to.scratch, blocks, table, to.weight, to.add_weight);
+  if (to.bias != nullptr) add_blocks(to.scratch + table, blocks, table, to.bias, to.add_bias);
 }
 
 }  // namespace
 
-void normalize_rows(const NormShape& shape, const float* x, const float* weight, const float* bias, double eps,
-                    float* y, float* mean, float* inverse) {
-  simd::multiversion([&](auto r) { normalize(r, shape, x, weight, bias, eps, y, mean, inverse); });
+std::int64_t NormShape::scratch() const {
+  const std::int64_t block = block_rows(*this);
+  return (rows + block - 1) / block * 2 * groups * n;
 }
-void normalize_rows(const NormShape& shape, const double* x, const double* weight, const double* bias, double eps,
-                    double* y, double* mean, double* inverse) {
-  simd::multiversion([&](auto r) { normalize(r, shape, x, weight, bias, eps, y, mean, inverse); });
+
+void normalize_rows(Team* team, const NormShape& shape, const float* x, const float* weight, const float* bias,
+                    double eps, float* y, float* mean, float* inverse) {
+  normalize_of(team, shape, x, weight, bias, eps, y, mean, inverse);
 }
-void normalize_rows_backward(const NormShape& shape, const float* dy, const float* x, const float* weight,
+void normalize_rows(Team* team, const NormShape& shape, const double* x, const double* weight, const double* bias,
+                    double eps, double* y, double* mean, double* inverse) {
+  normalize_of(team, shape, x, weight, bias, eps, y, mean, inverse);
+}
+void normalize_rows_backward(Team* team, const NormShape& shape, const float* dy, const float* x, const float* weight,
                              const float* mean, const float* inverse, const NormGradients<float>& to) {
-  simd::multiversion([&](auto r) { backward(r, shape, dy, x, weight, mean, inverse, to); });
+  backward_of(team, shape, dy, x, weight, mean, inverse, to);
 }
-void normalize_rows_backward(const NormShape& shape, const double* dy, const double* x, const double* weight,
-                             const double* mean, const double* inverse, const NormGradients<double>& to) {
-  simd::multiversion([&](auto r) { backward(r, shape, dy, x, weight, mean, inverse, to); });
+void normalize_rows_backward(Team* team, const NormShape& shape, const double* dy, const double* x,
+                             const double* weight, const double* mean, const double* inverse,
+                             const NormGradients<double>& to) {
+  backward_of(team, shape, dy, x, weight, mean, inverse, to);
 }
 
 }  // namespace hfta::fusion::cpu

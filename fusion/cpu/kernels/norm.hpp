@@ -1,7 +1,9 @@
 #pragma once
-/// Rows that are brought to mean 0 and variance 1.
+/// Rows that are brought to mean 0 and variance 1. `team`: who shares the work; null: the caller alone.
 
 #include <cstdint>
+
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -9,14 +11,17 @@ namespace hfta::fusion::cpu {
 /// of row r % groups.
 struct NormShape {
   std::int64_t rows = 0, n = 0, groups = 1;
+
+  /// Elements of NormGradients::scratch.
+  [[nodiscard]] std::int64_t scratch() const;
 };
 
 /// y = (x - mean) inverse * weight + bias, where inverse = 1 / sqrt(variance + eps). Keeps mean and inverse of each
 /// row.
-void normalize_rows(const NormShape& shape, const float* x, const float* weight, const float* bias, double eps,
-                    float* y, float* mean, float* inverse);
-void normalize_rows(const NormShape& shape, const double* x, const double* weight, const double* bias, double eps,
-                    double* y, double* mean, double* inverse);
+void normalize_rows(Team* team, const NormShape& shape, const float* x, const float* weight, const float* bias,
+                    double eps, float* y, float* mean, float* inverse);
+void normalize_rows(Team* team, const NormShape& shape, const double* x, const double* weight, const double* bias,
+                    double eps, double* y, double* mean, double* inverse);
 
 /// What normalize_rows' gradients go to; null where one is not wanted.
 template <typename T>
@@ -25,11 +30,12 @@ struct NormGradients {
   T* weight = nullptr;
   T* bias = nullptr;
   bool add_x = false, add_weight = false, add_bias = false;
-  T* scratch = nullptr;  ///< 2 groups n elements.
+  T* scratch = nullptr;  ///< NormShape::scratch() elements.
 };
-void normalize_rows_backward(const NormShape& shape, const float* dy, const float* x, const float* weight,
+void normalize_rows_backward(Team* team, const NormShape& shape, const float* dy, const float* x, const float* weight,
                              const float* mean, const float* inverse, const NormGradients<float>& to);
-void normalize_rows_backward(const NormShape& shape, const double* dy, const double* x, const double* weight,
-                             const double* mean, const double* inverse, const NormGradients<double>& to);
+void normalize_rows_backward(Team* team, const NormShape& shape, const double* dy, const double* x,
+                             const double* weight, const double* mean, const double* inverse,
+                             const NormGradients<double>& to);
 
 }  // namespace hfta::fusion::cpu

@@ -225,35 +225,68 @@ inline __attribute__((always_inline)) void multiply_typed(double scale, const T*
   }
 }
 
+constexpr std::int64_t kUnit = 16;  // stretches begin where cache lines do
+
+// loops(first, count) of n elements, by the team.
+template <typename Loops>
+void shared(Team* team, std::int64_t n, const Loops& loops) {
+  share(team, stretches_of(n, 1, kUnit),
+        [&](std::int64_t first, std::int64_t count, int) { simd::multiversion([&] { loops(first, count); }); });
+}
+
 }  // namespace
 
-void apply(Unary op, double p, const float* x, float* y, std::int64_t n) {
-  simd::multiversion([&] { apply_typed(op, p, x, y, n); });
+void apply(Team* team, Unary op, double p, const float* x, float* y, std::int64_t n) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        apply_typed(op, p, x + i, y + i, count);
+      });
 }
-void apply(Unary op, double p, const double* x, double* y, std::int64_t n) {
-  simd::multiversion([&] { apply_typed(op, p, x, y, n); });
+void apply(Team* team, Unary op, double p, const double* x, double* y, std::int64_t n) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        apply_typed(op, p, x + i, y + i, count);
+      });
 }
-void apply_slope(Unary op, double p, const float* x, const float* y, const float* dy, float* dx, std::int64_t n,
-                 bool add) {
-  simd::multiversion([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
+void apply_slope(Team* team, Unary op, double p, const float* x, const float* y, const float* dy, float* dx,
+                 std::int64_t n, bool add) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        slope_typed(op, p, x + i, y + i, dy + i, dx + i, count, add);
+      });
 }
-void apply_slope(Unary op, double p, const double* x, const double* y, const double* dy, double* dx, std::int64_t n,
-                 bool add) {
-  simd::multiversion([&] { slope_typed(op, p, x, y, dy, dx, n, add); });
+void apply_slope(Team* team, Unary op, double p, const double* x, const double* y, const double* dy, double* dx,
+                 std::int64_t n, bool add) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        slope_typed(op, p, x + i, y + i, dy + i, dx + i, count, add);
+      });
 }
-void combine(Binary op, double scale, const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
-             float* y, std::int64_t n) {
-  simd::multiversion([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
+void combine(Team* team, Binary op, double scale, const float* a, std::int64_t a_step, const float* b,
+             std::int64_t b_step, float* y, std::int64_t n) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        combine_typed(op, scale, a + i * a_step, a_step, b + i * b_step, b_step, y + i, count);
+      });
 }
-void combine(Binary op, double scale, const double* a, std::int64_t a_step, const double* b, std::int64_t b_step,
-             double* y, std::int64_t n) {
-  simd::multiversion([&] { combine_typed(op, scale, a, a_step, b, b_step, y, n); });
+void combine(Team* team, Binary op, double scale, const double* a, std::int64_t a_step, const double* b,
+             std::int64_t b_step, double* y, std::int64_t n) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        combine_typed(op, scale, a + i * a_step, a_step, b + i * b_step, b_step, y + i, count);
+      });
 }
-void multiply(double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
-  simd::multiversion([&] { multiply_typed(scale, a, b, y, n, add); });
+void multiply(Team* team, double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        multiply_typed(scale, a + i, b == nullptr ? b : b + i, y + i, count, add);
+      });
 }
-void multiply(double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
-  simd::multiversion([&] { multiply_typed(scale, a, b, y, n, add); });
+void multiply(Team* team, double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
+  shared(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        multiply_typed(scale, a + i, b == nullptr ? b : b + i, y + i, count, add);
+      });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::int64_t kChannels = 64;
 
+// Images [first, first + count).
+struct Images {
+  std::int64_t first = 0, count = 0;
+};
+
 struct Site {
   std::int64_t rows, columns;          // of the window
   std::int64_t row_step, column_step;  // elements
@@ -19,10 +24,10 @@ struct Site {
 // visit(width, window, offset of its first element in the input, offset in the output, share of a mean) for every few
 // channels.
 template <typename T, typename Visit>
-inline __attribute__((always_inline)) void for_each_window(const PoolShape& s, Visit visit) {
+inline __attribute__((always_inline)) void for_each_window(const PoolShape& s, const Images& images, Visit visit) {
   const std::int64_t channels = s.channels, row = s.in[1] * channels;
-  std::int64_t out = 0;
-  for (std::int64_t n = 0; n < s.n; ++n) {
+  std::int64_t out = images.first * (s.outputs() / s.n);
+  for (std::int64_t n = images.first; n < images.first + images.count; ++n) {
     for (const Window& h : s.windows[0]) {
       for (const Window& w : s.windows[1]) {
         const Site site{h.count, w.count, s.step[0] * row, s.step[1] * channels};
@@ -73,9 +78,11 @@ inline __attribute__((always_inline)) void largest_of(const Site& site, std::int
 }
 
 template <typename T, bool kKept>
-inline __attribute__((always_inline)) void largest(const PoolShape& s, const T* x, T* y, std::uint16_t* where) {
+inline __attribute__((always_inline)) void largest(const PoolShape& s, const Images& images, const T* x, T* y,
+                                                   std::uint16_t* where) {
   for_each_window<T>(
-      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
+      s,
+      images, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
         largest_of<T, kKept>(site, width, x + in, y + out, kKept ? where + out : nullptr);
       });
 }
@@ -100,9 +107,10 @@ Cover cover_of(const PoolShape& s) {
 
 // Zeros where nothing will be written to; returns whether parts have to be added.
 template <typename T>
-bool prepare(const PoolShape& s, T* dx, bool add) {
+bool prepare(const PoolShape& s, const Images& images, T* dx, bool add) {
   const Cover cover = cover_of(s);
-  if (!add && !(cover.disjoint && cover.whole)) std::fill_n(dx, s.n * s.in[0] * s.in[1] * s.channels, T{0});
+  const std::int64_t image = s.in[0] * s.in[1] * s.channels;
+  if (!add && !(cover.disjoint && cover.whole)) std::fill_n(dx + images.first * image, images.count * image, T{0});
   return add || !cover.disjoint;
 }
 
@@ -133,10 +141,13 @@ inline __attribute__((always_inline)) void scatter_to(const Site& site, std::int
 }
 
 template <typename T, bool kAdd>
-inline __attribute__((always_inline)) void scatter(const PoolShape& s, const T* dy, const std::uint16_t* where, T* dx) {
+inline __attribute__((always_inline)) void scatter(const PoolShape& s, const Images& images, const T* dy,
+                                                   const std::uint16_t* where, T* dx) {
   for_each_window<T>(
-      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T)
-             __attribute__((always_inline)) { scatter_to<T, kAdd>(site, width, dy + out, where + out, dx + in); });
+      s,
+      images, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T) __attribute__((always_inline)) {
+        scatter_to<T, kAdd>(site, width, dy + out, where + out, dx + in);
+      });
 }
 
 template <typename T>
@@ -153,10 +164,11 @@ inline __attribute__((always_inline)) void mean_of(const Site& site, std::int64_
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void means(const PoolShape& s, const T* x, T* y) {
+inline __attribute__((always_inline)) void means(const PoolShape& s, const Images& images, const T* x, T* y) {
   for_each_window<T>(
-      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T share)
-             __attribute__((always_inline)) { mean_of(site, width, x + in, share, y + out); });
+      s, images,
+      [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T share)
+          __attribute__((always_inline)) { mean_of(site, width, x + in, share, y + out); });
 }
 
 template <typename T, bool kAdd>
@@ -170,10 +182,18 @@ inline __attribute__((always_inline)) void spread_to(const Site& site, std::int6
 }
 
 template <typename T, bool kAdd>
-inline __attribute__((always_inline)) void spread(const PoolShape& s, const T* dy, T* dx) {
+inline __attribute__((always_inline)) void spread(const PoolShape& s, const Images& images, const T* dy, T* dx) {
   for_each_window<T>(
-      s, [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T share)
-             __attribute__((always_inline)) { spread_to<T, kAdd>(site, width, dy + out, share, dx + in); });
+      s, images,
+      [=](auto width, const Site& site, std::int64_t in, std::int64_t out, T share)
+          __attribute__((always_inline)) { spread_to<T, kAdd>(site, width, dy + out, share, dx + in); });
+}
+
+template <typename Work>
+void share_images(Team* team, const PoolShape& s, const Work& work) {
+  share(team, stretches_of(s.n, s.in[0] * s.in[1] * s.channels), [&](std::int64_t first, std::int64_t count, int) {
+    simd::multiversion([&] { work(Images{first, count}); });
+  });
 }
 
 }  // namespace
@@ -182,39 +202,57 @@ std::int64_t PoolShape::outputs() const {
   return n * channels * static_cast<std::int64_t>(windows[0].size() * windows[1].size());
 }
 
-void max_pool(const PoolShape& shape, const float* x, float* y, std::uint16_t* where) {
-  simd::multiversion(
-      [&] { where == nullptr ? largest<float, false>(shape, x, y, where) : largest<float, true>(shape, x, y, where); });
+void max_pool(Team* team, const PoolShape& shape, const float* x, float* y, std::uint16_t* where) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) {
+        where == nullptr ? largest<float, false>(shape, images, x, y, where)
+                         : largest<float, true>(shape, images, x, y, where);
+      });
 }
-void max_pool(const PoolShape& shape, const double* x, double* y, std::uint16_t* where) {
-  simd::multiversion([&] {
-    where == nullptr ? largest<double, false>(shape, x, y, where) : largest<double, true>(shape, x, y, where);
-  });
+void max_pool_backward(Team* team, const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx,
+                       bool add) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) {
+        prepare(shape, images, dx, add) ? scatter<float, true>(shape, images, dy, where, dx)
+                                        : scatter<float, false>(shape, images, dy, where, dx);
+      });
 }
-void max_pool_backward(const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx, bool add) {
-  simd::multiversion([&] {
-    prepare(shape, dx, add) ? scatter<float, true>(shape, dy, where, dx) : scatter<float, false>(shape, dy, where, dx);
-  });
+void mean_pool(Team* team, const PoolShape& shape, const float* x, float* y) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) { means(shape, images, x, y); });
 }
-void max_pool_backward(const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx, bool add) {
-  simd::multiversion([&] {
-    prepare(shape, dx, add) ? scatter<double, true>(shape, dy, where, dx)
-                            : scatter<double, false>(shape, dy, where, dx);
-  });
+void mean_pool_backward(Team* team, const PoolShape& shape, const float* dy, float* dx, bool add) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) {
+        prepare(shape, images, dx, add) ? spread<float, true>(shape, images, dy, dx)
+                                        : spread<float, false>(shape, images, dy, dx);
+      });
 }
-void mean_pool(const PoolShape& shape, const float* x, float* y) {
-  simd::multiversion([&] { means(shape, x, y); });
+void max_pool(Team* team, const PoolShape& shape, const double* x, double* y, std::uint16_t* where) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) {
+        where == nullptr ? largest<double, false>(shape, images, x, y, where)
+                         : largest<double, true>(shape, images, x, y, where);
+      });
 }
-void mean_pool(const PoolShape& shape, const double* x, double* y) {
-  simd::multiversion([&] { means(shape, x, y); });
+void max_pool_backward(Team* team, const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx,
+                       bool add) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) {
+        prepare(shape, images, dx, add) ? scatter<double, true>(shape, images, dy, where, dx)
+                                        : scatter<double, false>(shape, images, dy, where, dx);
+      });
 }
-void mean_pool_backward(const PoolShape& shape, const float* dy, float* dx, bool add) {
-  simd::multiversion(
-      [&] { prepare(shape, dx, add) ? spread<float, true>(shape, dy, dx) : spread<float, false>(shape, dy, dx); });
+void mean_pool(Team* team, const PoolShape& shape, const double* x, double* y) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) { means(shape, images, x, y); });
 }
-void mean_pool_backward(const PoolShape& shape, const double* dy, double* dx, bool add) {
-  simd::multiversion(
-      [&] { prepare(shape, dx, add) ? spread<double, true>(shape, dy, dx) : spread<double, false>(shape, dy, dx); });
+void mean_pool_backward(Team* team, const PoolShape& shape, const double* dy, double* dx, bool add) {
+  share_images(
+      team, shape, [&](const Images& images) __attribute__((always_inline)) {
+        prepare(shape, images, dx, add) ? spread<double, true>(shape, images, dy, dx)
+                                        : spread<double, false>(shape, images, dy, dx);
+      });
 }
 
 }  // namespace hfta::fusion::cpu

@@ -1,9 +1,11 @@
 #pragma once
-/// Maxima and means over windows of images that lie channels last.
+/// Maxima and means over windows of images that lie channels last. A team shares images; null: the caller does all.
 
 #include <array>
 #include <cstdint>
 #include <vector>
+
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -24,15 +26,17 @@ struct PoolShape {
 
 /// `where` (null: not wanted) gets the position in the clipped window of each maximum: the first of equal ones, or a
 /// NaN.
-void max_pool(const PoolShape& shape, const float* x, float* y, std::uint16_t* where);
-void max_pool(const PoolShape& shape, const double* x, double* y, std::uint16_t* where);
+void max_pool(Team* team, const PoolShape& shape, const float* x, float* y, std::uint16_t* where);
+void max_pool(Team* team, const PoolShape& shape, const double* x, double* y, std::uint16_t* where);
 /// dx = or += dy where the maxima were.
-void max_pool_backward(const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx, bool add);
-void max_pool_backward(const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx, bool add);
+void max_pool_backward(Team* team, const PoolShape& shape, const float* dy, const std::uint16_t* where, float* dx,
+                       bool add);
+void max_pool_backward(Team* team, const PoolShape& shape, const double* dy, const std::uint16_t* where, double* dx,
+                       bool add);
 
-void mean_pool(const PoolShape& shape, const float* x, float* y);
-void mean_pool(const PoolShape& shape, const double* x, double* y);
-void mean_pool_backward(const PoolShape& shape, const float* dy, float* dx, bool add);
-void mean_pool_backward(const PoolShape& shape, const double* dy, double* dx, bool add);
+void mean_pool(Team* team, const PoolShape& shape, const float* x, float* y);
+void mean_pool(Team* team, const PoolShape& shape, const double* x, double* y);
+void mean_pool_backward(Team* team, const PoolShape& shape, const float* dy, float* dx, bool add);
+void mean_pool_backward(Team* team, const PoolShape& shape, const double* dy, double* dx, bool add);
 
 }  // namespace hfta::fusion::cpu

@@ -123,33 +123,58 @@ inline __attribute__((always_inline)) void max_backward(const Fold& f, const T* 
   }
 }
 
+// work(a part of the fold, where its part of the larger and of the smaller tensor begins).
+template <typename Work>
+void share_fold(Team* team, const Fold& fold, const Work& work) {
+  const std::int64_t each = fold.n * fold.inner;
+  share(team, stretches_of(fold.outer, each), [&](std::int64_t first, std::int64_t count, int) {
+    work(Fold{count, fold.n, fold.inner}, first * each, first * fold.inner);
+  });
+}
+
 }  // namespace
 
-void sum_fold(const Fold& fold, const float* x, double scale, float* y) {
-  simd::multiversion([&](auto r) { sum(r, fold, x, scale, y); });
+void sum_fold(Team* team, const Fold& fold, const float* x, double scale, float* y) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&](auto r) { sum(r, f, x + i, scale, y + o); });
+  });
 }
-void sum_fold(const Fold& fold, const double* x, double scale, double* y) {
-  simd::multiversion([&](auto r) { sum(r, fold, x, scale, y); });
+void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&](auto r) { spread(r, f, y + o, scale, x + i, add); });
+  });
 }
-void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add) {
-  simd::multiversion([&](auto r) { spread(r, fold, y, scale, x, add); });
+void max_fold(Team* team, const Fold& fold, const float* x, float* y, std::int64_t* at) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&] { max(f, x + i, y + o, at == nullptr ? at : at + o); });
+  });
 }
-void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add) {
-  simd::multiversion([&](auto r) { spread(r, fold, y, scale, x, add); });
+void max_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y,
+                       const std::int64_t* at, float* dx, bool add) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&] { max_backward(f, dy + o, x + i, y + o, at == nullptr ? at : at + o, dx + i, add); });
+  });
 }
-void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at) {
-  simd::multiversion([&] { max(fold, x, y, at); });
+void sum_fold(Team* team, const Fold& fold, const double* x, double scale, double* y) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&](auto r) { sum(r, f, x + i, scale, y + o); });
+  });
 }
-void max_fold(const Fold& fold, const double* x, double* y, std::int64_t* at) {
-  simd::multiversion([&] { max(fold, x, y, at); });
+void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&](auto r) { spread(r, f, y + o, scale, x + i, add); });
+  });
 }
-void max_fold_backward(const Fold& fold, const float* dy, const float* x, const float* y, const std::int64_t* at,
-                       float* dx, bool add) {
-  simd::multiversion([&] { max_backward(fold, dy, x, y, at, dx, add); });
+void max_fold(Team* team, const Fold& fold, const double* x, double* y, std::int64_t* at) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&] { max(f, x + i, y + o, at == nullptr ? at : at + o); });
+  });
 }
-void max_fold_backward(const Fold& fold, const double* dy, const double* x, const double* y, const std::int64_t* at,
-                       double* dx, bool add) {
-  simd::multiversion([&] { max_backward(fold, dy, x, y, at, dx, add); });
+void max_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y,
+                       const std::int64_t* at, double* dx, bool add) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&] { max_backward(f, dy + o, x + i, y + o, at == nullptr ? at : at + o, dx + i, add); });
+  });
 }
 
 }  // namespace hfta::fusion::cpu

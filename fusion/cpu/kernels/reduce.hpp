@@ -1,7 +1,10 @@
 #pragma once
-/// Sums and largest elements along the middle one of three dimensions.
+/// Sums and largest elements along the middle one of three dimensions. A team shares the first one; null: the caller
+/// does all.
 
 #include <cstdint>
+
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -11,19 +14,19 @@ struct Fold {
 };
 
 /// y = scale times the sum.
-void sum_fold(const Fold& fold, const float* x, double scale, float* y);
-void sum_fold(const Fold& fold, const double* x, double scale, double* y);
+void sum_fold(Team* team, const Fold& fold, const float* x, double scale, float* y);
+void sum_fold(Team* team, const Fold& fold, const double* x, double scale, double* y);
 /// x = or += scale y, for every element that was summed up.
-void spread_fold(const Fold& fold, const float* y, double scale, float* x, bool add);
-void spread_fold(const Fold& fold, const double* y, double scale, double* x, bool add);
+void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add);
+void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add);
 
 /// y = the largest element, `at` (null: not wanted) the position of the first such. A NaN is larger than any number.
-void max_fold(const Fold& fold, const float* x, float* y, std::int64_t* at);
-void max_fold(const Fold& fold, const double* x, double* y, std::int64_t* at);
+void max_fold(Team* team, const Fold& fold, const float* x, float* y, std::int64_t* at);
+void max_fold(Team* team, const Fold& fold, const double* x, double* y, std::int64_t* at);
 /// dx = or += dy where y was found: at `at`, or, if that is null, shared evenly by all that equal it.
-void max_fold_backward(const Fold& fold, const float* dy, const float* x, const float* y, const std::int64_t* at,
-                       float* dx, bool add);
-void max_fold_backward(const Fold& fold, const double* dy, const double* x, const double* y, const std::int64_t* at,
-                       double* dx, bool add);
+void max_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y,
+                       const std::int64_t* at, float* dx, bool add);
+void max_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y,
+                       const std::int64_t* at, double* dx, bool add);
 
 }  // namespace hfta::fusion::cpu

@@ -127,16 +127,16 @@ inline __attribute__((always_inline)) double plain_row(const CrossEntropy<T>& ta
   return loss;
 }
 
+// Rows [first, first + rows): their losses, to scratch.losses.
 template <typename R, typename T>
-inline __attribute__((always_inline)) double cross_entropy_rows(R, const CrossEntropy<T>& task, const T* logits,
-                                                                const std::int64_t* classes_of, T* losses, T* scratch,
-                                                                T* gradient) {
+inline __attribute__((always_inline)) void cross_entropy_rows(R, const CrossEntropy<T>& task, std::int64_t first,
+                                                              std::int64_t rows, const T* logits,
+                                                              const std::int64_t* classes_of, double share,
+                                                              double* losses, T* scratch, T* gradient) {
   using V = simd::Lanes<T, R::kBytes>;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  double sum = 0;
   const std::int64_t classes = task.classes;
-  const double share = 1.0 / total_weight(task, classes_of);
-  for (std::int64_t r = 0; r < task.rows; ++r) {
+  for (std::int64_t r = first; r < first + rows; ++r) {
     const T* const row = logits + r * classes;
     T* const out = gradient == nullptr ? nullptr : gradient + r * classes;
     const std::int64_t wanted = classes_of[r];
@@ -151,10 +151,45 @@ inline __attribute__((always_inline)) double cross_entropy_rows(R, const CrossEn
       loss = task.weight == nullptr ? plain_row<V>(task, row, wanted, log_total, total, scratch, share, out)
                                     : weighted_row(task, row, wanted, log_total, total, scratch, share, out);
     }
-    if (losses != nullptr) losses[r] = static_cast<T>(loss);
-    sum += loss;
+    losses[r] = loss;
   }
-  return sum * share;
+}
+
+template <typename T>
+double cross_entropy_of(Team* team, const CrossEntropy<T>& task, const T* logits, const std::int64_t* classes_of,
+                        T* each, const CrossEntropyScratch<T>& scratch, T* gradient) {
+  constexpr std::int64_t kCost = 4;  // of an exponential, in plain elements
+  const double weight = 1.0 / total_weight(task, classes_of);
+  share(team, stretches_of(task.rows, kCost * task.classes), [&](std::int64_t first, std::int64_t rows, int thread) {
+    simd::multiversion([&](auto r) {
+      cross_entropy_rows(r, task, first, rows, logits, classes_of, weight, scratch.losses,
+                         scratch.rows + thread * scratch.ld, gradient);
+    });
+  });
+  double sum = 0;  // in the order of the rows
+  for (std::int64_t r = 0; r < task.rows; ++r) {
+    if (each != nullptr) each[r] = static_cast<T>(scratch.losses[r]);
+    sum += scratch.losses[r];
+  }
+  return sum * weight;
+}
+
+// Each column's sum has one owner.
+template <typename T>
+void mask_and_sum_of(Team* team, T* dy, const T* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, T* sums,
+                     bool add) {
+  if (sums == nullptr) {
+    share(team, stretches_of(rows, columns), [&](std::int64_t first, std::int64_t count, int) {
+      simd::multiversion(
+          [&] { mask_sum(dy + first * ld, y == nullptr ? nullptr : y + first * ld, ld, count, columns, sums, add); });
+    });
+    return;
+  }
+  constexpr std::int64_t kNarrow = 32, kMany = 256;
+  share(team, stretches_of(columns, rows, columns < kMany ? kNarrow : 2 * kNarrow),
+        [&](std::int64_t c, std::int64_t width, int) {
+          simd::multiversion([&] { mask_sum(dy + c, y == nullptr ? nullptr : y + c, ld, rows, width, sums + c, add); });
+        });
 }
 
 }  // namespace
@@ -165,23 +200,21 @@ void add_bias(float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns
 void add_bias(double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, const double* bias, bool relu) {
   simd::multiversion([&] { bias_rows(y, ld, rows, columns, bias, relu); });
 }
-void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* sums,
-                  bool add) {
-  simd::multiversion([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
+void mask_and_sum(Team* team, float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                  float* sums, bool add) {
+  mask_and_sum_of(team, dy, y, ld, rows, columns, sums, add);
 }
-void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* sums,
-                  bool add) {
-  simd::multiversion([&] { mask_sum(dy, y, ld, rows, columns, sums, add); });
+void mask_and_sum(Team* team, double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                  double* sums, bool add) {
+  mask_and_sum_of(team, dy, y, ld, rows, columns, sums, add);
 }
-double cross_entropy(const CrossEntropy<float>& task, const float* logits, const std::int64_t* classes_of, float* each,
-                     float* scratch, float* gradient) {
-  return simd::multiversion(
-      [&](auto r) { return cross_entropy_rows(r, task, logits, classes_of, each, scratch, gradient); });
+double cross_entropy(Team* team, const CrossEntropy<float>& task, const float* logits, const std::int64_t* classes_of,
+                     float* each, const CrossEntropyScratch<float>& scratch, float* gradient) {
+  return cross_entropy_of(team, task, logits, classes_of, each, scratch, gradient);
 }
-double cross_entropy(const CrossEntropy<double>& task, const double* logits, const std::int64_t* classes_of,
-                     double* each, double* scratch, double* gradient) {
-  return simd::multiversion(
-      [&](auto r) { return cross_entropy_rows(r, task, logits, classes_of, each, scratch, gradient); });
+double cross_entropy(Team* team, const CrossEntropy<double>& task, const double* logits, const std::int64_t* classes_of,
+                     double* each, const CrossEntropyScratch<double>& scratch, double* gradient) {
+  return cross_entropy_of(team, task, logits, classes_of, each, scratch, gradient);
 }
 
 }  // namespace hfta::fusion::cpu

@@ -1,7 +1,10 @@
 #pragma once
-/// Loops over rows of a matrix: epilogues of products, and sums over rows. Leading dimensions in elements.
+/// Loops over rows of a matrix: epilogues of products, and sums over rows. Leading dimensions in elements. `team`: who
+/// shares the work; null: the caller alone.
 
 #include <cstdint>
+
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -11,10 +14,10 @@ void add_bias(double* y, std::int64_t ld, std::int64_t rows, std::int64_t column
 
 /// dy becomes 0 where y, the output of a relu, is 0 (`y` null: nowhere); then sums [columns] = or += the sums of dy
 /// over its rows (`sums` null: not wanted). dy and y have one leading dimension.
-void mask_and_sum(float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, float* sums,
-                  bool add);
-void mask_and_sum(double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns, double* sums,
-                  bool add);
+void mask_and_sum(Team* team, float* dy, const float* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                  float* sums, bool add);
+void mask_and_sum(Team* team, double* dy, const double* y, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                  double* sums, bool add);
 
 /// Cross entropy of rows of logits [classes] with classes, as torch.nn.functional.cross_entropy defines it.
 template <typename T>
@@ -26,11 +29,21 @@ struct CrossEntropy {
   bool mean = true;             ///< The result, and gradients, are divided by the sum of the rows' weights.
 };
 
+/// What a call works in.
+template <typename T>
+struct CrossEntropyScratch {
+  double* losses = nullptr;  ///< [rows]
+  T* rows = nullptr;         ///< [threads of the team, ld]
+  std::int64_t ld = 0;       ///< At least `classes`.
+};
+
 /// The sum or mean over the rows. `each` (null: not wanted): every row's loss, not divided. `gradient` (null: not
-/// wanted): of the result, in logits' layout. `scratch` has room for `classes`.
-[[nodiscard]] double cross_entropy(const CrossEntropy<float>& task, const float* logits, const std::int64_t* classes_of,
-                                   float* each, float* scratch, float* gradient);
-[[nodiscard]] double cross_entropy(const CrossEntropy<double>& task, const double* logits,
-                                   const std::int64_t* classes_of, double* each, double* scratch, double* gradient);
+/// wanted): of the result, in logits' layout.
+[[nodiscard]] double cross_entropy(Team* team, const CrossEntropy<float>& task, const float* logits,
+                                   const std::int64_t* classes_of, float* each,
+                                   const CrossEntropyScratch<float>& scratch, float* gradient);
+[[nodiscard]] double cross_entropy(Team* team, const CrossEntropy<double>& task, const double* logits,
+                                   const std::int64_t* classes_of, double* each,
+                                   const CrossEntropyScratch<double>& scratch, double* gradient);
 
 }  // namespace hfta::fusion::cpu

@@ -91,21 +91,39 @@ inline __attribute__((always_inline)) void weights_backward(R, T* d, const T* w,
   }
 }
 
+constexpr std::int64_t kCost = 4;  // of an exponential, in plain elements
+
+template <typename T>
+void softmax_of(Team* team, const T* x, T* y, std::int64_t rows, std::int64_t n, bool log) {
+  share(team, stretches_of(rows, kCost * n), [&](std::int64_t first, std::int64_t count, int) {
+    simd::multiversion([&](auto r) { forward(r, x + first * n, y + first * n, count, n, log); });
+  });
+}
+
+template <typename T>
+void softmax_backward_of(Team* team, const T* dy, const T* y, T* dx, std::int64_t rows, std::int64_t n, bool log,
+                         bool add) {
+  share(team, stretches_of(rows, n), [&](std::int64_t first, std::int64_t count, int) {
+    const std::int64_t at = first * n;
+    simd::multiversion([&](auto r) { backward(r, dy + at, y + at, dx + at, count, n, log, add); });
+  });
+}
+
 }  // namespace
 
-void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
-  simd::multiversion([&](auto r) { forward(r, x, y, rows, n, log); });
+void softmax_rows(Team* team, const float* x, float* y, std::int64_t rows, std::int64_t n, bool log) {
+  softmax_of(team, x, y, rows, n, log);
 }
-void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
-  simd::multiversion([&](auto r) { forward(r, x, y, rows, n, log); });
+void softmax_rows(Team* team, const double* x, double* y, std::int64_t rows, std::int64_t n, bool log) {
+  softmax_of(team, x, y, rows, n, log);
 }
-void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n, bool log,
-                           bool add) {
-  simd::multiversion([&](auto r) { backward(r, dy, y, dx, rows, n, log, add); });
+void softmax_rows_backward(Team* team, const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n,
+                           bool log, bool add) {
+  softmax_backward_of(team, dy, y, dx, rows, n, log, add);
 }
-void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n, bool log,
-                           bool add) {
-  simd::multiversion([&](auto r) { backward(r, dy, y, dx, rows, n, log, add); });
+void softmax_rows_backward(Team* team, const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n,
+                           bool log, bool add) {
+  softmax_backward_of(team, dy, y, dx, rows, n, log, add);
 }
 void attention_weights(float* scores, std::int64_t rows, std::int64_t n, const ScoreMask<float>& mask) {
   simd::multiversion([&](auto r) { weights(r, scores, rows, n, mask); });

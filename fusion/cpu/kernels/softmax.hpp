@@ -1,19 +1,21 @@
 #pragma once
-/// Softmax of the rows of a matrix without gaps.
+/// Softmax of the rows of a matrix without gaps. `team`: who shares the work; null: the caller alone.
 
 #include <cstdint>
+
+#include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
 
 /// y = softmax(x), or its logarithm. y may be x. A NaN stays in its row.
-void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool log);
-void softmax_rows(const double* x, double* y, std::int64_t rows, std::int64_t n, bool log);
+void softmax_rows(Team* team, const float* x, float* y, std::int64_t rows, std::int64_t n, bool log);
+void softmax_rows(Team* team, const double* x, double* y, std::int64_t rows, std::int64_t n, bool log);
 
 /// dx = or += the gradient. dx may be dy unless `add`.
-void softmax_rows_backward(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n, bool log,
-                           bool add);
-void softmax_rows_backward(const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n, bool log,
-                           bool add);
+void softmax_rows_backward(Team* team, const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n,
+                           bool log, bool add);
+void softmax_rows_backward(Team* team, const double* dy, const double* y, double* dx, std::int64_t rows, std::int64_t n,
+                           bool log, bool add);
 
 /// What is done to the scores of one attention head before their softmax.
 template <typename T>

@@ -2,11 +2,13 @@
 // are made, brought to sum 1 and used while they are in the cache; the weights are kept for backward.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "fusion/cpu/kernels/pointwise.hpp"
 #include "fusion/cpu/kernels/softmax.hpp"
 #include "fusion/cpu/ops.hpp"
+#include "fusion/cpu/ops/common.hpp"
 #include "fusion/cpu/ops/matrices.hpp"
 
 namespace hfta::fusion::cpu {
@@ -26,9 +28,46 @@ struct Attention {
   [[nodiscard]] std::size_t heads() const { return static_cast<std::size_t>(weights.numel() / of_head()); }
 };
 
-// One [L, S] matrix that stands for every head's in turn.
-Tensor scratch_head(Builder& b, const Attention& a) {
-  return b.fresh({a.rows(), a.columns()}).expanded(a.weights.sizes);
+// Matrices [L, S], one for each thread; each stands for every head's in turn.
+struct OneHead {
+  Tensor all;   // [threads, ...]
+  Tensor head;  // the first one, repeated for all heads
+};
+OneHead scratch_head(Builder& b, const Attention& a) {
+  OneHead one{b.scratch(a.of_head()), {}};
+  one.head = one.all.selected(0, 0).sliced(0, 0, a.of_head());
+  one.head.sizes = {a.rows(), a.columns()};
+  one.head.strides = row_major(one.head.sizes);
+  one.head = one.head.expanded(a.weights.sizes);
+  return one;
+}
+
+// Whether no element belongs to two heads: the tensors may share memory, and repeat some of it.
+bool heads_are_apart(const std::vector<Tensor>& tensors, std::size_t heads) {
+  constexpr std::int32_t kNobody = -1;
+  std::map<int, std::vector<std::int32_t>> owners;  // by buffer, by element
+  for (const Tensor& t : tensors) {
+    if (!t.defined()) continue;
+    const Dims places = places_of(t);
+    std::vector<std::int32_t>& owner = owners[t.buffer];
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (std::int64_t i = 0; i < t.size(-2) * t.size(-1); ++i) {
+        const auto at = static_cast<std::size_t>(t.offset + places[h] + i / t.size(-1) * t.stride(-2) +
+                                                 i % t.size(-1) * t.stride(-1));
+        if (at >= owner.size()) owner.resize(at + 1, kNobody);
+        if (owner[at] != kNobody && owner[at] != static_cast<std::int32_t>(h)) return false;
+        owner[at] = static_cast<std::int32_t>(h);
+      }
+    }
+  }
+  return true;
+}
+
+// A team shares heads.
+Stretches head_stretches(const Attention& a, bool apart) {
+  const auto heads = static_cast<std::int64_t>(a.heads());
+  return apart ? stretches_of(heads, a.of_head() * (a.q.size(-1) + a.v.size(-1)), 1, kStretchProducts)
+               : Stretches{heads, heads};
 }
 
 template <typename T>
@@ -47,24 +86,27 @@ ScoreMask<T> score_mask(const Run& run, const Attention& a, std::int64_t place) 
 
 template <typename T>
 void forward(Builder& b, const Attention& a) {
-  const Tensor dropped = a.drops ? scratch_head(b, a) : a.weights;
+  const OneHead own = a.drops ? scratch_head(b, a) : OneHead{};
   const auto scores = std::make_shared<const BatchedProduct<T>>(a.q, a.k.transposed(-1, -2), a.weights, false);
-  const auto result = std::make_shared<const BatchedProduct<T>>(dropped, a.v, a.y, false);
-  const Tensor scratch = b.fresh({std::max(scores->scratch(), result->scratch())});
+  const auto result = std::make_shared<const BatchedProduct<T>>(a.drops ? own.head : a.weights, a.v, a.y, false);
+  const Tensor scratch = b.scratch(std::max(scores->scratch(), result->scratch()));
   const Dims places = a.mask.defined() ? places_of(a.mask) : Dims(a.heads(), 0);
-  b.emit({a.q, a.k, a.v, a.mask, a.weights, a.kept, a.y, dropped, scratch}, [=](const Run& run) {
-    if (a.drops) {
-      fill_dropout_mask(run.at<T>(a.kept), static_cast<std::size_t>(a.kept.numel()), a.rate(run), run.random.key, a.key,
-                        run.random.step);
-    }
-    for (std::size_t h = 0; h < a.heads(); ++h) {
-      const std::int64_t at = static_cast<std::int64_t>(h) * a.of_head();
-      T* const w = run.at<T>(a.weights) + at;
-      (*scores)(h, run.at<T>(a.q), run.at<T>(a.k), run.at<T>(a.weights), run.at<T>(scratch));
-      attention_weights(w, a.rows(), a.columns(), score_mask<T>(run, a, places[h]));
-      if (a.drops) multiply(1, w, run.at<T>(a.kept) + at, run.at<T>(dropped), a.of_head(), false);
-      (*result)(h, run.at<T>(dropped), run.at<T>(a.v), run.at<T>(a.y), run.at<T>(scratch));
-    }
+  const auto head = [=](const Run& run, std::size_t h, int thread) {
+    const std::int64_t at = static_cast<std::int64_t>(h) * a.of_head();
+    T* const w = run.at<T>(a.weights) + at;
+    T* const spare = run.own<T>(scratch, thread);
+    T* const dropped = a.drops ? run.own<T>(own.all, thread) : run.at<T>(a.weights);
+    (*scores)(h, run.at<T>(a.q), run.at<T>(a.k), run.at<T>(a.weights), spare);
+    attention_weights(w, a.rows(), a.columns(), score_mask<T>(run, a, places[h]));
+    if (a.drops) multiply(nullptr, 1, w, run.at<T>(a.kept) + at, dropped, a.of_head(), false);
+    (*result)(h, dropped, run.at<T>(a.v), run.at<T>(a.y), spare);
+  };
+  const Stretches stretches = head_stretches(a, true);
+  b.emit({a.q, a.k, a.v, a.mask, a.weights, a.kept, a.y, own.all, scratch}, [=](const Run& run) {
+    if (a.drops) fill_mask(run, run.at<T>(a.kept), a.kept.numel(), a.rate(run), a.key);
+    share(run.team, stretches, [&](std::int64_t first, std::int64_t count, int thread) {
+      for (std::int64_t h = first; h < first + count; ++h) head(run, static_cast<std::size_t>(h), thread);
+    });
   });
 }
 
@@ -92,30 +134,37 @@ template <typename T>
 void backward(Builder& b, const Attention& a) {
   const auto given = b.gradient(a.y);
   if (!given) return;
-  const Tensor& dy = *given;
+  const Tensor dy = *given;
   const Builder::Part dv = gradient_part(b, a, a.v), dq = gradient_part(b, a, a.q), dk = gradient_part(b, a, a.k);
-  const Tensor d = scratch_head(b, a), dropped = a.drops ? scratch_head(b, a) : a.weights;
-  const auto to_weights = std::make_shared<const BatchedProduct<T>>(dy, a.v.transposed(-1, -2), d, false);
-  const auto to_v = product_into<T>(dv, dropped.transposed(-1, -2), dy), to_q = product_into<T>(dq, d, a.k),
-             to_k = product_into<T>(dk, d.transposed(-1, -2), a.q);
+  const OneHead d = scratch_head(b, a), own = a.drops ? scratch_head(b, a) : OneHead{};
+  const Tensor& dropped = a.drops ? own.head : a.weights;
+  const auto to_weights = std::make_shared<const BatchedProduct<T>>(dy, a.v.transposed(-1, -2), d.head, false);
+  const auto to_v = product_into<T>(dv, dropped.transposed(-1, -2), dy), to_q = product_into<T>(dq, d.head, a.k),
+             to_k = product_into<T>(dk, d.head.transposed(-1, -2), a.q);
   std::int64_t most = to_weights->scratch();
   for (const auto& product : {to_v, to_q, to_k}) most = std::max(most, product ? product->scratch() : 0);
-  const Tensor scratch = b.fresh({most});
-  b.emit({dy, a.q, a.k, a.v, a.weights, a.kept, dv.tensor, dq.tensor, dk.tensor, d, dropped, scratch},
+  const Tensor scratch = b.scratch(most);
+  const auto head = [=](const Run& run, std::size_t h, int thread) {
+    const std::int64_t at = static_cast<std::int64_t>(h) * a.of_head();
+    const T* const w = run.at<T>(a.weights) + at;
+    const T* const kept = a.drops ? run.at<T>(a.kept) + at : nullptr;
+    T* const spare = run.own<T>(scratch, thread);
+    T* const dw = run.own<T>(d.all, thread);
+    T* const used = a.drops ? run.own<T>(own.all, thread) : run.at<T>(a.weights);
+    if (a.drops) multiply(nullptr, 1, w, kept, used, a.of_head(), false);
+    if (to_v) (*to_v)(h, used, run.at<T>(dy), run.at<T>(dv.tensor), spare);
+    if (!to_q && !to_k) return;
+    (*to_weights)(h, run.at<T>(dy), run.at<T>(a.v), dw, spare);
+    attention_weights_backward(dw, w, kept, static_cast<T>(a.scale), a.rows(), a.columns());
+    if (to_q) (*to_q)(h, dw, run.at<T>(a.k), run.at<T>(dq.tensor), spare);
+    if (to_k) (*to_k)(h, dw, run.at<T>(a.q), run.at<T>(dk.tensor), spare);
+  };
+  const Stretches stretches = head_stretches(a, heads_are_apart({dv.tensor, dq.tensor, dk.tensor}, a.heads()));
+  b.emit({dy, a.q, a.k, a.v, a.weights, a.kept, dv.tensor, dq.tensor, dk.tensor, d.all, own.all, scratch},
          [=](const Run& run) {
-           T* const spare = run.at<T>(scratch);
-           for (std::size_t h = 0; h < a.heads(); ++h) {
-             const std::int64_t at = static_cast<std::int64_t>(h) * a.of_head();
-             const T* const w = run.at<T>(a.weights) + at;
-             const T* const kept = a.drops ? run.at<T>(a.kept) + at : nullptr;
-             if (a.drops) multiply(1, w, kept, run.at<T>(dropped), a.of_head(), false);
-             if (to_v) (*to_v)(h, run.at<T>(dropped), run.at<T>(dy), run.at<T>(dv.tensor), spare);
-             if (!to_q && !to_k) continue;
-             (*to_weights)(h, run.at<T>(dy), run.at<T>(a.v), run.at<T>(d), spare);
-             attention_weights_backward(run.at<T>(d), w, kept, static_cast<T>(a.scale), a.rows(), a.columns());
-             if (to_q) (*to_q)(h, run.at<T>(d), run.at<T>(a.k), run.at<T>(dq.tensor), spare);
-             if (to_k) (*to_k)(h, run.at<T>(d), run.at<T>(a.q), run.at<T>(dk.tensor), spare);
-           }
+           share(run.team, stretches, [&](std::int64_t first, std::int64_t count, int thread) {
+             for (std::int64_t h = first; h < first + count; ++h) head(run, static_cast<std::size_t>(h), thread);
+           });
          });
 }
 

@@ -19,31 +19,58 @@ struct BatchNorm {
   Tensor sums, products;                 // [C], double
 };
 
-template <typename T>
-Normalisation<T> normalisation(const BatchNorm& n, const Run& run) {
-  return {run.at<T>(n.mean), run.at<T>(n.scale), run.at<T>(n.shift), n.relu};
+// Channels [first, first + count), which one thread works on.
+struct Channels {
+  std::int64_t first = 0, count = 0;
+};
+
+// Each channel is normalised by itself: a team shares channels, and what a thread has read for the statistics is in its
+// cache when it is normalised.
+template <typename Work>
+void share_channels(const Run& run, const BatchNorm& n, const Work& work) {
+  constexpr std::int64_t kNarrow = 32, kMany = 256, kPasses = 4;
+  share(run.team, stretches_of(n.channels, kPasses * n.rows, n.channels < kMany ? kNarrow : 2 * kNarrow),
+        [&](std::int64_t first, std::int64_t count, int) {
+          work(Channels{first, count});
+        });
 }
 
-// Mean, scale and shift of each channel, and the running statistics after this batch.
 template <typename T>
-void prepare(const BatchNorm& n, const Run& run) {
+Normalisation<T> normalisation(const BatchNorm& n, const Run& run, const Channels& of) {
+  return {run.at<T>(n.mean) + of.first, run.at<T>(n.scale) + of.first, run.at<T>(n.shift) + of.first, n.relu};
+}
+
+struct Numbers {
+  double momentum = 0, eps = 0;
+};
+
+// Running statistics after this batch.
+template <typename T>
+void follow(const BatchNorm& n, const Run& run, const Channels& of, double momentum) {
+  const double unbiased = static_cast<double>(n.rows) / static_cast<double>(n.rows - 1);
+  const double* const mean = run.at<double>(n.sums);
+  const double* const variance = run.at<double>(n.products);
+  T* const running_mean = run.at<T>(n.running_mean);
+  T* const running_var = run.at<T>(n.running_var);
+  for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
+    running_mean[c] = static_cast<T>((1 - momentum) * static_cast<double>(running_mean[c]) + momentum * mean[c]);
+    running_var[c] =
+        static_cast<T>((1 - momentum) * static_cast<double>(running_var[c]) + momentum * variance[c] * unbiased);
+  }
+}
+
+// Mean, scale and shift of each channel, and the running statistics.
+template <typename T>
+void prepare(const BatchNorm& n, const Run& run, const Channels& of, const Numbers& numbers) {
   double* const mean = run.at<double>(n.sums);
   double* const variance = run.at<double>(n.products);
-  const double eps = n.eps(run);
-  if (n.batch) column_statistics(run.at<T>(n.x), n.rows, n.channels, mean, variance);
-  if (n.batch && n.running_mean.defined()) {
-    const double momentum = n.momentum(run), unbiased = static_cast<double>(n.rows) / static_cast<double>(n.rows - 1);
-    T* const running_mean = run.at<T>(n.running_mean);
-    T* const running_var = run.at<T>(n.running_var);
-    for (std::int64_t c = 0; c < n.channels; ++c) {
-      running_mean[c] = static_cast<T>((1 - momentum) * static_cast<double>(running_mean[c]) + momentum * mean[c]);
-      running_var[c] =
-          static_cast<T>((1 - momentum) * static_cast<double>(running_var[c]) + momentum * variance[c] * unbiased);
-    }
+  if (n.batch) {
+    column_statistics(run.at<T>(n.x) + of.first, n.channels, n.rows, of.count, mean + of.first, variance + of.first);
   }
-  for (std::int64_t c = 0; c < n.channels; ++c) {
+  if (n.batch && n.running_mean.defined()) follow<T>(n, run, of, numbers.momentum);
+  for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
     const double var = n.batch ? variance[c] : static_cast<double>(run.at<T>(n.running_var)[c]);
-    const T deviation = static_cast<T>(1 / std::sqrt(var + eps));
+    const T deviation = static_cast<T>(1 / std::sqrt(var + numbers.eps));
     run.at<T>(n.mean)[c] = n.batch ? static_cast<T>(mean[c]) : run.at<T>(n.running_mean)[c];
     run.at<T>(n.deviation)[c] = deviation;
     run.at<T>(n.scale)[c] = n.weight.defined() ? run.at<T>(n.weight)[c] * deviation : deviation;
@@ -56,20 +83,24 @@ void forward(Builder& b, const BatchNorm& n) {
   b.emit({n.x, n.weight, n.bias, n.running_mean, n.running_var, n.residual, n.y, n.mean, n.deviation, n.scale, n.shift,
           n.sums, n.products},
          [=](const Run& run) {
-           prepare<T>(n, run);
-           normalise(normalisation<T>(n, run), run.at<T>(n.x), n.residual.defined() ? run.at<T>(n.residual) : nullptr,
-                     n.rows, n.channels, run.at<T>(n.y));
+           const Numbers numbers{n.momentum(run), n.eps(run)};
+           share_channels(run, n, [&](const Channels& of) {
+             prepare<T>(n, run, of, numbers);
+             normalise(normalisation<T>(n, run, of), run.at<T>(n.x) + of.first,
+                       n.residual.defined() ? run.at<T>(n.residual) + of.first : nullptr, n.channels, n.rows, of.count,
+                       run.at<T>(n.y) + of.first);
+           });
          });
 }
 
 // From the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
 template <typename T>
-void reduce(const BatchNorm& n, const Run& run, const Builder::Part& dweight, const Builder::Part& dbias, T* less,
-            T* slope) {
+void reduce(const BatchNorm& n, const Run& run, const Channels& of, const Builder::Part& dweight,
+            const Builder::Part& dbias, T* less, T* slope) {
   const double* const sums = run.at<double>(n.sums);
   const double* const products = run.at<double>(n.products);
   const double share = n.batch ? 1 / static_cast<double>(n.rows) : 0;
-  for (std::int64_t c = 0; c < n.channels; ++c) {
+  for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
     const auto deviation = static_cast<double>(run.at<T>(n.deviation)[c]);
     if (dweight.tensor.defined()) {
       T& to = run.at<T>(dweight.tensor)[c];
@@ -96,19 +127,26 @@ void backward(Builder& b, const BatchNorm& n) {
   b.emit({n.x, n.y, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope, dweight.tensor,
           dbias.tensor},
          [=](const Run& run) {
-           column_gradients(normalisation<T>(n, run), run.at<T>(n.x), by_output ? run.at<T>(n.y) : nullptr, n.rows,
-                            n.channels, run.at<T>(dy), run.at<double>(n.sums), run.at<double>(n.products));
-           reduce<T>(n, run, dweight, dbias, run.at<T>(less), run.at<T>(slope));
+           share_channels(run, n, [&](const Channels& of) {
+             const std::int64_t c = of.first;
+             column_gradients(normalisation<T>(n, run, of), run.at<T>(n.x) + c,
+                              by_output ? run.at<T>(n.y) + c : nullptr, n.channels, n.rows, of.count, run.at<T>(dy) + c,
+                              run.at<double>(n.sums) + c, run.at<double>(n.products) + c);
+             reduce<T>(n, run, of, dweight, dbias, run.at<T>(less), run.at<T>(slope));
+           });
          });
   if (wants_x) {
     // Nobody reads dy any more, but for the residual: the gradient of x takes its place.
     const bool in_place = !residual && !b.gradient(n.x);
     const Builder::Part dx = in_place ? Builder::Part{dy, false} : b.contribute(n.x);
     b.emit({n.x, dy, dx.tensor, n.mean, n.scale, n.shift, less, slope}, [=](const Run& run) {
-      Normalisation<T> by = normalisation<T>(n, run);
-      by.relu = n.relu && !by_output;
-      normalise_backward(by, run.at<T>(less), run.at<T>(slope), run.at<T>(n.x), run.at<T>(dy), n.rows, n.channels,
-                         run.at<T>(dx.tensor), dx.add);
+      share_channels(run, n, [&](const Channels& of) {
+        const std::int64_t c = of.first;
+        Normalisation<T> by = normalisation<T>(n, run, of);
+        by.relu = n.relu && !by_output;
+        normalise_backward(by, run.at<T>(less) + c, run.at<T>(slope) + c, run.at<T>(n.x) + c, run.at<T>(dy) + c,
+                           n.channels, n.rows, of.count, run.at<T>(dx.tensor) + c, dx.add);
+      });
     });
     if (in_place) b.contribute(n.x, dy);
   }

@@ -23,7 +23,7 @@ void emit_choice(Builder& b, const Choice& c) {
   const std::int64_t sy = loops.strides[0].back(), sm = loops.strides[1].back(), s1 = loops.strides[2].back(),
                      s0 = loops.strides[3].back();
   b.emit({c.mask, c.yes, c.no, c.y}, [=](const Run& run) {
-    for_each_row(loops, [&](const std::int64_t* at) {
+    for_each_row(run.team, loops, [&](const std::int64_t* at) {
       const std::uint8_t* const m = run.at<std::uint8_t>(c.mask) + at[1];
       const T* const yes = run.at<T>(c.yes) + at[2];
       const T* const no = run.at<T>(c.no) + at[3];
@@ -41,7 +41,7 @@ void contribute_chosen(Builder& b, const Tensor& x, const Tensor& mask, const Te
   const std::int64_t n = loops.sizes.back();
   const std::int64_t sy = loops.strides[0].back(), sm = loops.strides[1].back(), sx = loops.strides[2].back();
   b.emit({dy, mask, part.tensor}, [=](const Run& run) {
-    for_each_row(loops, [&](const std::int64_t* at) {
+    for_each_row(nullptr, loops, [&](const std::int64_t* at) {
       const std::uint8_t* const m = run.at<std::uint8_t>(mask) + at[1];
       const T* const from = run.at<T>(dy) + at[0];
       T* const to = run.at<T>(part.tensor) + at[2];

@@ -5,6 +5,7 @@
 
 #include "fusion/cpu/kernels/gemm.hpp"
 #include "fusion/cpu/ops.hpp"
+#include "fusion/random/mask_part.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -12,9 +13,20 @@ namespace hfta::fusion::cpu {
 template <typename T>
 void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Tensor& result, const Product& product) {
   const auto gemm = std::make_shared<const Gemm<T>>(product);
-  const Tensor scratch = b.fresh({gemm->scratch()});
-  b.emit({left, right, result, scratch},
-         [=](const Run& run) { (*gemm)(run.at<T>(left), run.at<T>(right), run.at<T>(result), run.at<T>(scratch)); });
+  const Tensor scratch = b.fresh({gemm->scratch(b.threads())});
+  b.emit({left, right, result, scratch}, [=](const Run& run) {
+    (*gemm)(run.at<T>(left), run.at<T>(right), run.at<T>(result), run.at<T>(scratch), run.team);
+  });
+}
+
+/// The slot's dropout mask of the node, of n elements.
+template <typename T>
+void fill_mask(const Run& run, T* mask, std::int64_t n, double rate, std::uint32_t node) {
+  share(run.team, stretches_of(n, 1, static_cast<std::int64_t>(kDrawnAtOnce)),
+        [&](std::int64_t first, std::int64_t count, int) {
+          fill_dropout_mask_part(mask + first, static_cast<std::size_t>(first), static_cast<std::size_t>(count), rate,
+                                 run.random.key, node, run.random.step);
+        });
 }
 
 /// Whether all that happens to the node's first output, perhaps seen in another shape, is a relu: the node then

@@ -165,7 +165,7 @@ void emit_elements(Builder& b, const ThreeTensors& t, const std::function<V(V, V
     return run.buffers[static_cast<std::size_t>(of.buffer)] + of.offset * size_of(of.dtype);
   };
   b.emit({t.x, t.y, t.out}, [=](const Run& run) {
-    for_each_row(loops, [&](const std::int64_t* at) {
+    for_each_row(nullptr, loops, [&](const std::int64_t* at) {
       for (std::int64_t i = 0; i < loops.sizes.back(); ++i) {
         const V a = element<V>(memory(run, t.x), t.x.dtype, at[1] + i * loops.strides[1].back());
         const V c = element<V>(memory(run, t.y), t.y.dtype, at[2] + i * loops.strides[2].back());

@@ -32,11 +32,12 @@ struct Conv {
 template <typename T, typename Product>
 void forward(Builder& b, const Conv& c) {
   const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
-  const Tensor scratch = b.fresh({product->scratch()});
+  const Tensor scratch = b.fresh({product->scratch(b.threads())});
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape);
   b.emit({c.x, c.weight, c.bias, c.y, scratch}, [=](const Run& run) {
     for (std::int64_t i = 0; i < n; i += step) {
-      (*product)({.first = i,
+      (*product)({.team = run.team,
+                  .first = i,
                   .images = std::min(step, n - i),
                   .source = run.at<T>(c.x),
                   .weight = run.at<T>(c.weight),
@@ -59,8 +60,8 @@ void backward(Builder& b, const Conv& c) {
                       dx = b.contribute_if_wanted(c.x);
   const auto sums = wants_weight ? std::make_shared<const Sums>(c.shape, dw.add) : nullptr;
   const auto product = wants_x ? std::make_shared<const Product>(c.shape, !c.transposed, dx.add) : nullptr;
-  const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch()}) : Tensor{};
-  const Tensor scratch = wants_x ? b.fresh({product->scratch()}) : Tensor{};
+  const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch(b.threads())}) : Tensor{};
+  const Tensor scratch = wants_x ? b.fresh({product->scratch(b.threads())}) : Tensor{};
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
   b.emit({c.x, c.weight, c.y, *given, db.tensor, dw.tensor, dx.tensor, sums_scratch, scratch},
          [=, t = *given](const Run& run) {
@@ -69,11 +70,12 @@ void backward(Builder& b, const Conv& c) {
            for (std::int64_t i = 0; i < n; i += step) {
              const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
              if (wants_bias || c.relu) {
-               mask_and_sum(dy + at, c.relu ? run.at<T>(c.y) + at : nullptr, channels, images * pixels, channels,
-                            wants_bias ? run.at<T>(db.tensor) : nullptr, db.add || i > 0);
+               mask_and_sum(run.team, dy + at, c.relu ? run.at<T>(c.y) + at : nullptr, channels, images * pixels,
+                            channels, wants_bias ? run.at<T>(db.tensor) : nullptr, db.add || i > 0);
              }
              if (wants_weight) {
-               (*sums)({.first = i,
+               (*sums)({.team = run.team,
+                        .first = i,
                         .images = images,
                         .x = c.transposed ? dy : x,
                         .dy = c.transposed ? x : dy,
@@ -81,7 +83,8 @@ void backward(Builder& b, const Conv& c) {
                         .scratch = run.at<T>(sums_scratch)});
              }
              if (wants_x) {
-               (*product)({.first = i,
+               (*product)({.team = run.team,
+                           .first = i,
                            .images = images,
                            .source = dy,
                            .weight = run.at<T>(c.weight),

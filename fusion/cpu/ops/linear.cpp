@@ -20,17 +20,17 @@ template <typename T>
 void forward(Builder& b, const Linear& l) {
   const auto gemm = std::make_shared<const Gemm<T>>(
       Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true});
-  const Tensor scratch = b.fresh({gemm->scratch()});
+  const Tensor scratch = b.fresh({gemm->scratch(b.threads())});
   b.emit({l.x, l.weight, l.bias, l.y, scratch}, [=](const Run& run) {
     const T* const bias = l.bias.defined() ? run.at<T>(l.bias) : nullptr;
     if (bias == nullptr && !l.relu) {
-      (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch));
+      (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), run.team);
       return;
     }
     const auto finish = [&](T* corner, std::int64_t ld, std::int64_t column, std::int64_t rows, std::int64_t columns) {
       add_bias(corner, ld, rows, columns, bias == nullptr ? nullptr : bias + column, l.relu);
     };
-    (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), std::cref(finish));
+    (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), run.team, std::cref(finish));
   });
 }
 
@@ -42,7 +42,7 @@ void backward(Builder& b, const Linear& l) {
   if (wants_bias || l.relu) {
     const Builder::Part db = b.contribute_if_wanted(l.bias);
     b.emit({*dy, l.y, db.tensor}, [=, dy = *dy](const Run& run) {
-      mask_and_sum(run.at<T>(dy), l.relu ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
+      mask_and_sum(run.team, run.at<T>(dy), l.relu ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
                    wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);
     });
   }

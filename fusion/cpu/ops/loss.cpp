@@ -216,7 +216,7 @@ Tensor class_rows(LoweringContext& site) {
 }
 
 struct Classes {
-  Tensor logits, target, weight, scratch, slope, loss;
+  Tensor logits, target, weight, scratch, losses, slope, loss;  // losses: of rows, in double
   SlotNumber smoothing;
   std::int64_t ignored;
   Reduction reduction;
@@ -230,13 +230,14 @@ void emit_cross_entropy(Builder& b, const Classes& c) {
   task.classes = classes;
   task.ignored = c.ignored;
   task.mean = c.reduction == Reduction::kMean;
-  b.emit({c.logits, c.target, c.weight, c.scratch, c.slope, c.loss}, [=](const Run& run) {
+  b.emit({c.logits, c.target, c.weight, c.scratch, c.losses, c.slope, c.loss}, [=](const Run& run) {
     CrossEntropy<T> now = task;
     now.smoothing = c.smoothing(run);
     now.weight = c.weight.defined() ? run.at<T>(c.weight) : nullptr;
     T* const loss = run.at<T>(c.loss);
-    const double total = cross_entropy(now, run.at<T>(c.logits), run.at<std::int64_t>(c.target),
-                                       c.reduction == Reduction::kNone ? loss : nullptr, run.at<T>(c.scratch),
+    const double total = cross_entropy(run.team, now, run.at<T>(c.logits), run.at<std::int64_t>(c.target),
+                                       c.reduction == Reduction::kNone ? loss : nullptr,
+                                       {run.at<double>(c.losses), run.at<T>(c.scratch), c.scratch.strides[0]},
                                        c.slope.defined() ? run.at<T>(c.slope) : nullptr);
     if (c.reduction != Reduction::kNone) *loss = static_cast<T>(total);
   });
@@ -248,11 +249,13 @@ void emit_cross_entropy(Builder& b, const Classes& c) {
     b.emit({*dl, c.slope}, [=, dl = *dl, rows = task.rows](const Run& run) {
       const T* const given = run.at<T>(dl);
       T* const slope = run.at<T>(c.slope);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const T factor = given[r * per_row];
-        if (factor == T{1}) continue;
-        for (std::int64_t k = 0; k < classes; ++k) slope[r * classes + k] *= factor;
-      }
+      share(run.team, stretches_of(rows, classes), [&](std::int64_t first, std::int64_t count, int) {
+        for (std::int64_t r = first; r < first + count; ++r) {
+          const T factor = given[r * per_row];
+          if (factor == T{1}) continue;
+          for (std::int64_t k = 0; k < classes; ++k) slope[r * classes + k] *= factor;
+        }
+      });
     });
     b.contribute(c.logits, c.slope);
   });
@@ -273,7 +276,8 @@ void cross_entropy_loss(LoweringContext& site) {
   c.reduction = Reduction{site.integer(3)};
   c.ignored = site.integer(4);
   c.smoothing = site.slot_number(5);
-  c.scratch = b.fresh({classes});
+  c.scratch = b.scratch(classes);
+  c.losses = b.fresh({c.logits.numel() / classes}, DType::kFloat64);
   if (b.training() && b.wants_gradient(c.logits)) c.slope = b.fresh(c.logits.sizes);
   c.loss = c.reduction == Reduction::kNone ? b.fresh(positions) : b.fresh({});
   typed(b.dtype(), [&]<typename T>() { emit_cross_entropy<T>(b, c); });

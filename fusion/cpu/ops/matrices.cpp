@@ -19,6 +19,11 @@ Product product_of(const Tensor& a, const Tensor& b, const Tensor& c, bool swapp
           .add = add};
 }
 
+bool repeats(Dims places) {
+  std::sort(places.begin(), places.end());
+  return std::adjacent_find(places.begin(), places.end()) != places.end();
+}
+
 }  // namespace
 
 Dims places_of(const Tensor& t) {
@@ -58,19 +63,29 @@ BatchedProduct<T>::BatchedProduct(const Tensor& a, const Tensor& b, const Tensor
   if (!fits)
     throw ShapeError("found matrices " + to_text(a.sizes) + ", " + to_text(b.sizes) + ", which do not multiply");
   for (std::size_t i = 0; i < in_c.size(); ++i) places_.push_back({in_a[i], in_b[i], in_c[i]});
+  const std::int64_t each = product(Dims{a.size(-2), a.size(-1), b.size(-1)});
+  at_once_ = repeats(in_c) ? std::max<std::int64_t>(static_cast<std::int64_t>(count()), 1)
+                           : stretches_of(1, each, 1, kStretchProducts).length;
 }
 
 template class BatchedProduct<float>;
 template class BatchedProduct<double>;
 
+// A team shares the matrices where there are several, else the work of the one.
 void emit_products(Builder& builder, const Tensor& a, const Tensor& b, const Tensor& c, bool add) {
   typed(builder.dtype(), [&]<typename T>() {
     const auto product = std::make_shared<const BatchedProduct<T>>(a, b, c, add);
-    const Tensor scratch = builder.fresh({product->scratch()});
+    const Stretches stretches = product->stretches();
+    const bool by_matrix = stretches.count() > 1;
+    const Tensor scratch =
+        by_matrix ? builder.scratch(product->scratch()) : builder.fresh({product->scratch(builder.threads())});
     builder.emit({a, b, c, scratch}, [=](const Run& run) {
-      for (std::size_t i = 0; i < product->count(); ++i) {
-        (*product)(i, run.at<T>(a), run.at<T>(b), run.at<T>(c), run.at<T>(scratch));
-      }
+      share(run.team, stretches, [&](std::int64_t first, std::int64_t count, int thread) {
+        for (std::int64_t i = first; i < first + count; ++i) {
+          (*product)(static_cast<std::size_t>(i), run.at<T>(a), run.at<T>(b), run.at<T>(c),
+                     by_matrix ? run.own<T>(scratch, thread) : run.at<T>(scratch), by_matrix ? nullptr : run.team);
+        }
+      });
     });
   });
 }

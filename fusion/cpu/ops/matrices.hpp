@@ -27,14 +27,17 @@ class BatchedProduct {
  public:
   BatchedProduct(const Tensor& a, const Tensor& b, const Tensor& c, bool add);
 
-  [[nodiscard]] std::int64_t scratch() const { return gemm_.scratch(); }
+  /// For one thread, or a team of so many.
+  [[nodiscard]] std::int64_t scratch(int threads = 1) const { return gemm_.scratch(threads); }
   /// Matrix `i` of each, row-major in the leading dimensions.
-  void operator()(std::size_t i, const T* a, const T* b, T* c, T* scratch) const {
+  void operator()(std::size_t i, const T* a, const T* b, T* c, T* scratch, Team* team = nullptr) const {
     const T* const left = (swapped_ ? b + places_[i].b : a + places_[i].a);
     const T* const right = (swapped_ ? a + places_[i].a : b + places_[i].b);
-    gemm_(left, right, c + places_[i].c, scratch);
+    gemm_(left, right, c + places_[i].c, scratch, team);
   }
   [[nodiscard]] std::size_t count() const { return places_.size(); }
+  /// How a team may share the matrices: all are one stretch where two of C are the same memory.
+  [[nodiscard]] Stretches stretches() const { return {static_cast<std::int64_t>(count()), at_once_}; }
 
  private:
   struct Places {
@@ -43,6 +46,7 @@ class BatchedProduct {
   bool swapped_;  // C lies transposed, and so is computed: C^T = B^T A^T
   Gemm<T> gemm_;
   std::vector<Places> places_;
+  std::int64_t at_once_ = 1;  // matrices of a stretch
 };
 
 /// Emits it.

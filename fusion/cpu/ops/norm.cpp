@@ -26,10 +26,10 @@ void backward(Builder& b, const Norm& l) {
   if (!dy) return;
   const Builder::Part dx = b.contribute_if_wanted(l.x), dw = b.contribute_if_wanted(l.weight),
                       db = b.contribute_if_wanted(l.bias);
-  const Tensor scratch = b.fresh({2 * l.shape.groups * l.shape.n});
+  const Tensor scratch = b.fresh({l.shape.scratch()});
   b.emit({*dy, l.x, l.weight, l.mean, l.inverse, dx.tensor, dw.tensor, db.tensor, scratch},
          [=, dy = *dy](const Run& run) {
-           normalize_rows_backward(l.shape, run.at<T>(dy), run.at<T>(l.x), at_or_null<T>(run, l.weight),
+           normalize_rows_backward(run.team, l.shape, run.at<T>(dy), run.at<T>(l.x), at_or_null<T>(run, l.weight),
                                    run.at<T>(l.mean), run.at<T>(l.inverse),
                                    {at_or_null<T>(run, dx.tensor), at_or_null<T>(run, dw.tensor),
                                     at_or_null<T>(run, db.tensor), dx.add, dw.add, db.add, run.at<T>(scratch)});
@@ -44,7 +44,7 @@ void emit_norm(LoweringContext& site, Norm l) {
   l.inverse = b.fresh({l.shape.rows});
   typed(b.dtype(), [&]<typename T>() {
     b.emit({l.x, l.weight, l.bias, l.y, l.mean, l.inverse}, [l](const Run& run) {
-      normalize_rows(l.shape, run.at<T>(l.x), at_or_null<T>(run, l.weight), at_or_null<T>(run, l.bias), l.eps,
+      normalize_rows(run.team, l.shape, run.at<T>(l.x), at_or_null<T>(run, l.weight), at_or_null<T>(run, l.bias), l.eps,
                      run.at<T>(l.y), run.at<T>(l.mean), run.at<T>(l.inverse));
     });
     b.differentiable({l.x, l.weight, l.bias}, {l.y}, [&b, l] { backward<T>(b, l); });

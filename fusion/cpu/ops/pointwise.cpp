@@ -24,14 +24,15 @@ struct OneTensor {
 template <typename T>
 void emit_unary(Builder& b, const OneTensor& u) {
   const std::int64_t n = u.x.numel();
-  b.emit({u.x, u.y}, [=](const Run& run) { apply(u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), n); });
+  b.emit({u.x, u.y}, [=](const Run& run) { apply(run.team, u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), n); });
   b.differentiable({u.x}, {u.y}, [&b, u, n] {
     const auto given = b.gradient(u.y);
     if (!given) return;
     const Tensor& dy = *given;
     const Builder::Part dx = b.contribute(u.x);
     b.emit({u.x, u.y, dy, dx.tensor}, [=](const Run& run) {
-      apply_slope(u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), run.at<T>(dy), run.at<T>(dx.tensor), n, dx.add);
+      apply_slope(run.team, u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), run.at<T>(dy), run.at<T>(dx.tensor), n,
+                  dx.add);
     });
   });
 }
@@ -144,8 +145,9 @@ void contribute_summed(Builder& b, const Tensor& input, const Tensor& whole) {
   if (rows) {
     const Builder::Part part = b.contribute(input);
     const std::int64_t m = whole.numel() / n;
-    b.emit({whole, part.tensor},
-           [=](const Run& run) { mask_and_sum(run.at<T>(whole), nullptr, n, m, n, run.at<T>(part.tensor), part.add); });
+    b.emit({whole, part.tensor}, [=](const Run& run) {
+      mask_and_sum(run.team, run.at<T>(whole), nullptr, n, m, n, run.at<T>(part.tensor), part.add);
+    });
     return;
   }
   const Tensor sum = b.fresh(input.sizes);
@@ -163,8 +165,10 @@ void emit_binary(Builder& b, const TwoTensors& t) {
     T* const y = run.at<T>(t.y);
     const T* const p = run.at<T>(t.a);
     const T* const q = run.at<T>(t.b);
-    for_each_row(loops,
-                 [&](const std::int64_t* at) { combine(t.op, scale, p + at[1], sa, q + at[2], sb, y + at[0], n); });
+    const bool one = rows_of(loops) == 1;  // which is shared itself
+    for_each_row(one ? nullptr : run.team, loops, [&](const std::int64_t* at) {
+      combine(one ? run.team : nullptr, t.op, scale, p + at[1], sa, q + at[2], sb, y + at[0], n);
+    });
   });
 }
 
@@ -189,7 +193,7 @@ void binary_backward(Builder& b, const TwoTensors& t) {
     out.strides = dy.strides;
     const std::int64_t n = dy.numel();
     b.emit({dy, out}, [=](const Run& run) {
-      multiply(factor(run), run.at<T>(dy), static_cast<const T*>(nullptr), run.at<T>(out), n, false);
+      multiply(run.team, factor(run), run.at<T>(dy), static_cast<const T*>(nullptr), run.at<T>(out), n, false);
     });
     return out;
   };
@@ -272,15 +276,15 @@ void dropout(LoweringContext& site) {
   const std::int64_t n = x.numel();
   typed(b.dtype(), [&]<typename T>() {
     b.emit({x, mask, y}, [=](const Run& run) {
-      fill_dropout_mask(run.at<T>(mask), static_cast<std::size_t>(n), rate(run), run.random.key, node, run.random.step);
-      multiply(1, run.at<T>(x), run.at<T>(mask), run.at<T>(y), n, false);
+      fill_mask(run, run.at<T>(mask), n, rate(run), node);
+      multiply(run.team, 1, run.at<T>(x), run.at<T>(mask), run.at<T>(y), n, false);
     });
     b.differentiable({x}, {y}, [=, &b] {
       const auto given = b.gradient(y);
       if (!given) return;
       const Builder::Part dx = b.contribute(x);
       b.emit({*given, mask, dx.tensor}, [=, dy = *given](const Run& run) {
-        multiply(1, run.at<T>(dy), run.at<T>(mask), run.at<T>(dx.tensor), n, dx.add);
+        multiply(run.team, 1, run.at<T>(dy), run.at<T>(mask), run.at<T>(dx.tensor), n, dx.add);
       });
     });
   });

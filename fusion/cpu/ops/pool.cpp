@@ -68,10 +68,10 @@ void emit(Builder& b, const Pool& p, bool largest) {
   if (largest) {
     const bool kept = p.where.defined();
     b.emit({p.x, p.y, p.where}, [=](const Run& run) {
-      max_pool(*p.shape, run.at<T>(p.x), run.at<T>(p.y), kept ? run.at<std::uint16_t>(p.where) : nullptr);
+      max_pool(run.team, *p.shape, run.at<T>(p.x), run.at<T>(p.y), kept ? run.at<std::uint16_t>(p.where) : nullptr);
     });
   } else {
-    b.emit({p.x, p.y}, [=](const Run& run) { mean_pool(*p.shape, run.at<T>(p.x), run.at<T>(p.y)); });
+    b.emit({p.x, p.y}, [=](const Run& run) { mean_pool(run.team, *p.shape, run.at<T>(p.x), run.at<T>(p.y)); });
   }
   b.differentiable({p.x}, {p.y}, [=, &b] {
     const auto dy = b.gradient(p.y);
@@ -79,9 +79,10 @@ void emit(Builder& b, const Pool& p, bool largest) {
     const Builder::Part dx = b.contribute(p.x);
     b.emit({*dy, p.where, dx.tensor}, [=, dy = *dy](const Run& run) {
       if (largest) {
-        max_pool_backward(*p.shape, run.at<T>(dy), run.at<std::uint16_t>(p.where), run.at<T>(dx.tensor), dx.add);
+        max_pool_backward(run.team, *p.shape, run.at<T>(dy), run.at<std::uint16_t>(p.where), run.at<T>(dx.tensor),
+                          dx.add);
       } else {
-        mean_pool_backward(*p.shape, run.at<T>(dy), run.at<T>(dx.tensor), dx.add);
+        mean_pool_backward(run.team, *p.shape, run.at<T>(dy), run.at<T>(dx.tensor), dx.add);
       }
     });
   });

@@ -63,12 +63,12 @@ void emit_steps(Builder& b, const Direction& d) {
   const bool apart = d.hidden.defined();  // a GRU's reset gate works on the hidden part alone
   const auto product = std::make_shared<const Gemm<T>>(
       Product{.m = d.n, .n = d.width(), .k = d.h, .lda = d.h, .ldb = d.width(), .ldc = d.width(), .add = !apart});
-  const Tensor scratch = b.fresh({product->scratch()});
+  const Tensor scratch = b.fresh({product->scratch(b.threads())});
   b.emit({d.weight, d.turned}, copy_kernel(d.weight.transposed(0, 1), d.turned, false));
   b.emit({d.gates, d.bias, d.turned, d.hidden, d.hs, d.cs, scratch}, [=](const Run& run) {
     for (std::int64_t s = 0; s < d.t; ++s) {
       const CellStep<T> step = step_of<T>(d, run, s);
-      (*product)(step.h_before, run.at<T>(d.turned), apart ? step.hidden : step.gates, run.at<T>(scratch));
+      (*product)(step.h_before, run.at<T>(d.turned), apart ? step.hidden : step.gates, run.at<T>(scratch), run.team);
       advance(d.cell, step);
     }
   });
@@ -98,7 +98,7 @@ template <typename T>
 void emit_steps_back(Builder& b, const Direction& d, const Gradients& g) {
   const auto product = std::make_shared<const Gemm<T>>(
       Product{.m = d.n, .n = d.h, .k = d.width(), .lda = d.width(), .ldb = d.h, .ldc = d.h, .add = true});
-  const Tensor scratch = b.fresh({product->scratch()});
+  const Tensor scratch = b.fresh({product->scratch(b.threads())});
   b.emit({d.gates, d.weight, d.hidden, d.hs, d.cs, g.gates, g.hidden, g.hs, g.cs, scratch}, [=](const Run& run) {
     const std::int64_t state = d.n * d.h, sums = d.n * d.width();
     const bool apart = d.hidden.defined();
@@ -111,7 +111,7 @@ void emit_steps_back(Builder& b, const Direction& d, const Gradients& g) {
                                  .dh_before = row_of<T>(run, g.hs, d.before(s), state),
                                  .dc_before = row_of<T>(run, g.cs, d.before(s), state)};
       retreat(d.cell, back);
-      (*product)(apart ? back.dhidden : back.dgates, run.at<T>(d.weight), back.dh_before, run.at<T>(scratch));
+      (*product)(apart ? back.dhidden : back.dgates, run.at<T>(d.weight), back.dh_before, run.at<T>(scratch), run.team);
     }
   });
 }
@@ -140,7 +140,8 @@ void emit_backward(Builder& b, const Direction& d, const Tensor& h0, const Tenso
   if (b.wants_gradient(d.bias)) {
     const Builder::Part db = b.contribute(d.bias);
     b.emit({g.hidden, db.tensor}, [=](const Run& run) {
-      mask_and_sum(run.at<T>(g.hidden), nullptr, d.width(), d.t * d.n, d.width(), run.at<T>(db.tensor), db.add);
+      mask_and_sum(run.team, run.at<T>(g.hidden), nullptr, d.width(), d.t * d.n, d.width(), run.at<T>(db.tensor),
+                   db.add);
     });
   }
   if (b.wants_gradient(h0)) b.contribute(h0, d.first(g.hs));

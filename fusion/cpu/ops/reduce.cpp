@@ -96,13 +96,13 @@ void sum_or_mean(LoweringContext& site, const Dims& dims, bool keep, bool mean) 
   const Reduction r = reduction(site, dims);
   const double scale = mean ? 1.0 / static_cast<double>(r.fold.n) : 1.0;
   typed(b.dtype(), [&]<typename T>() {
-    b.emit({r.x, r.y}, [=](const Run& run) { sum_fold(r.fold, run.at<T>(r.x), scale, run.at<T>(r.y)); });
+    b.emit({r.x, r.y}, [=](const Run& run) { sum_fold(run.team, r.fold, run.at<T>(r.x), scale, run.at<T>(r.y)); });
     b.differentiable({r.x}, {r.y}, [=, &b] {
       const auto dy = b.gradient(r.y);
       if (!dy) return;
       const Builder::Part dx = b.contribute(r.x);
       b.emit({*dy, dx.tensor}, [=, dy = *dy](const Run& run) {
-        spread_fold(r.fold, run.at<T>(dy), scale, run.at<T>(dx.tensor), dx.add);
+        spread_fold(run.team, r.fold, run.at<T>(dy), scale, run.at<T>(dx.tensor), dx.add);
       });
     });
   });
@@ -132,13 +132,15 @@ void largest(LoweringContext& site, const Reduction& r, const Tensor& positions)
     const auto at = [positions](const Run& run) {
       return positions.defined() ? run.at<std::int64_t>(positions) : nullptr;
     };
-    b.emit({r.x, r.y, positions}, [=](const Run& run) { max_fold(r.fold, run.at<T>(r.x), run.at<T>(r.y), at(run)); });
+    b.emit({r.x, r.y, positions},
+           [=](const Run& run) { max_fold(run.team, r.fold, run.at<T>(r.x), run.at<T>(r.y), at(run)); });
     b.differentiable({r.x}, {r.y}, [=, &b] {
       const auto dy = b.gradient(r.y);
       if (!dy) return;
       const Builder::Part dx = b.contribute(r.x);
       b.emit({*dy, r.x, r.y, positions, dx.tensor}, [=, dy = *dy](const Run& run) {
-        max_fold_backward(r.fold, run.at<T>(dy), run.at<T>(r.x), run.at<T>(r.y), at(run), run.at<T>(dx.tensor), dx.add);
+        max_fold_backward(run.team, r.fold, run.at<T>(dy), run.at<T>(r.x), run.at<T>(r.y), at(run),
+                          run.at<T>(dx.tensor), dx.add);
       });
     });
   });

@@ -9,13 +9,13 @@ namespace {
 template <typename T>
 void emit_softmax(Builder& b, const Tensor& x, const Tensor& y, bool log) {
   const std::int64_t n = x.sizes.back(), rows = x.numel() / n;
-  b.emit({x, y}, [=](const Run& run) { softmax_rows(run.at<T>(x), run.at<T>(y), rows, n, log); });
+  b.emit({x, y}, [=](const Run& run) { softmax_rows(run.team, run.at<T>(x), run.at<T>(y), rows, n, log); });
   b.differentiable({x}, {y}, [=, &b] {
     const auto dy = b.gradient(y);
     if (!dy) return;
     const Builder::Part dx = b.contribute(x);
     b.emit({*dy, y, dx.tensor}, [=, dy = *dy](const Run& run) {
-      softmax_rows_backward(run.at<T>(dy), run.at<T>(y), run.at<T>(dx.tensor), rows, n, log, dx.add);
+      softmax_rows_backward(run.team, run.at<T>(dy), run.at<T>(y), run.at<T>(dx.tensor), rows, n, log, dx.add);
     });
   });
 }

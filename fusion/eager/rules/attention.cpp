@@ -84,7 +84,7 @@ std::vector<at::Tensor> merged(const OpCall& call) {
 }  // namespace
 
 std::vector<BatchingRule> attention_rules() {
-  return {{"aten::scaled_dot_product_attention", "attention", {{"merged", merged, nullptr}}, {}, alone, true}};
+  return {{"aten::scaled_dot_product_attention", "attention", {{"merged", merged, nullptr}}, {}, alone, nullptr, true}};
 }
 
 }  // namespace hfta::fusion

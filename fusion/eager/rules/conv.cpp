@@ -75,6 +75,9 @@ std::vector<at::Tensor> grouped(const OpCall& call) {
 std::vector<at::Tensor> grouped_channels_last(const OpCall& call) {
   const Conv conv(call, false);
   if (conv.is_shared()) return {conv.run_shared()};
+  // oneDNN's bfloat16 kernels for this layout take several groups at a time: where channels do not fill a register,
+  // zeros are multiplied with another slot's numbers, of which some may be NaN (seen on AMD Zen 4 with 3 channels).
+  if (conv.x.is_cpu() && conv.x.scalar_type() == at::kBFloat16) return grouped<false>(call);
   return {conv.run_grouped(slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast))};
 }
 

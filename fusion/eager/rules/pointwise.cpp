@@ -1,7 +1,27 @@
 // Element by element: the op itself on [c, N, ...]; lower ranks get ones behind their slots.
+#include <ATen/ATen.h>
+
 #include "fusion/eager/batching_rules.hpp"
+#include "fusion/eager/counted.hpp"
 
 namespace hfta::fusion {
+namespace {
+
+// A tensor times, or divided by, a number of the slot's own: the scale of an adapter.
+template <bool kDivides>
+std::vector<at::Tensor> scaled(const OpCall& call) {
+  const at::Tensor x = call.tensor(0);
+  const at::Tensor number = beside(call.per_slot(1), call, x.dim(), x.options());
+  return {kDivides ? x / number : x * number};
+}
+
+// By name and overload; nullptr: a number of the slot's own is put in slot by slot.
+auto per_slot_form(const std::string& op) -> decltype(BatchingRule::per_slot) {
+  if (op == "mul.Tensor" || op == "mul.Scalar") return scaled<false>;
+  return op == "div.Tensor" || op == "div.Scalar" ? scaled<true> : nullptr;
+}
+
+}  // namespace
 
 std::vector<BatchingRule> pointwise_rules() {
   std::vector<BatchingRule> rules;
@@ -22,7 +42,7 @@ std::vector<BatchingRule> pointwise_rules() {
     const std::string name = op;
     const std::size_t dot = name.find('.');
     const bool power = name.starts_with("pow");
-    rules.push_back({"aten::" + name, "pointwise", {}});
+    rules.push_back({"aten::" + name, "pointwise", {}, {}, nullptr, per_slot_form(name)});
     const std::string overload = power ? (name.ends_with("Scalar") ? ".Scalar" : ".Tensor") : name.substr(dot);
     rules.push_back({"aten::" + name.substr(0, dot) + "_" + overload, "pointwise", {}});
   }

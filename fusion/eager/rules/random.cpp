@@ -187,7 +187,7 @@ Tensors rrelu(const OpCall& call) {
 }
 
 BatchingRule counted(const char* op, Tensors (*run)(const OpCall&)) {
-  return {op, "random", {{"counted", run, nullptr}}, {}, run, true};
+  return {op, "random", {{"counted", run, nullptr}}, {}, run, nullptr, true};
 }
 
 }  // namespace

@@ -300,8 +300,9 @@ bool unprojected(const Node& node) {
 
 template <Kind kKind>
 BatchingRule recurrent(const char* op) {
-  return {op, "recurrent",  {{"batched_steps", together<kKind>, unprojected}, {"per_slot", per_slot<kKind>, nullptr}},
-          {}, alone<kKind>, true};
+  return {op,  "recurrent",  {{"batched_steps", together<kKind>, unprojected}, {"per_slot", per_slot<kKind>, nullptr}},
+          {},  alone<kKind>, nullptr,
+          true};
 }
 
 }  // namespace

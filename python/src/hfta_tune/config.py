@@ -17,10 +17,10 @@ Place = Tuple[Any, ...]  # keys of maps, and positions in lists
 _ARGUMENTS: Dict[str, Place] = {
     **{key: (key,) for key in ("keep",)},
     **{key: ("metric", key) for key in ("select",)},
-    **{key: ("model", key) for key in ("freeze", "bind", "init")},
+    **{key: ("model", key) for key in ("freeze", "bind", "init", "adapters")},
     **{key: ("data", key) for key in ("shuffle", "order", "drop_last")},
     **{key: ("train", key) for key in ("schedule", "clip_norm", "accumulate", "dtype", "precision", "metrics")},
-    **{key: ("array", key) for key in ("width", "threads", "refill")},
+    **{key: ("array", key) for key in ("width", "threads", "cache", "refill")},
 }
 
 # Where a parameter of `space` stands that no other value refers to; any other name is an option of the optimizer, or,
@@ -42,7 +42,7 @@ _PARAMETERS: Dict[str, Place] = {
 _MAY_CHANGE = ("study", "storage", "run_cap", "array")  # between two runs of a study
 _LARGER_IS_BETTER = tuple(f"val_{name}" for name in (
     "accuracy", "top_", "precision", "recall", "f1", "mean_iou", "balanced_accuracy", "auroc", "average_precision", "r2"))
-_NEED_A_CAP = ("random", "tpe", "pbt")
+_NEED_A_CAP = ("random", "sobol", "tpe", "gp", "bayes", "cmaes", "evolution", "pbt")
 DEFAULT_TRIALS = 20
 
 
@@ -179,7 +179,7 @@ def _fill_in(tree: Tree, gridded: bool) -> None:
         tree["run_cap"] = DEFAULT_TRIALS
     metric = tree.setdefault("metric", {})
     if metric.get("name") is None:
-        metric["name"] = "train_loss" if tree["data"].get("validation") is None else "val_loss"
+        metric["name"] = "val_loss" if tree["data"].get("validation") is not None or tree.get("folds") is not None else "train_loss"
     formulas = tree["train"].get("metrics")
     known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
     if metric.get("goal") is None and known:

@@ -22,6 +22,7 @@ from .program import store_file
 
 Spec = Union[None, str, Mapping[str, Any]]
 _EXAMPLES = 4  # samples that a module is exported with
+_DEFAULT_VALIDATION = 0.2  # tune's, which folds take the place of
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,12 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     variants = modules.variants(a.module, a.space or {})
     first = modules.make(a.module, variants[0], a.seed)
     names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss, a.phases))
-    data_keys, arrays = _write_data(a.data, a.validation, a.test, names, folder)
+    by_folds = a.folds is not None and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
+    data_keys, arrays = _write_data(a.data, None if by_folds else a.validation, a.test, names, folder)
     method, method_keys = _method(a.method)
     given = {
         "study": a.name, "storage": f"../{store.name}", "seed": a.seed, "method": method, **method_keys,
-        "early_stopping": a.early_stopping, "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
+        "early_stopping": a.early_stopping, "repeat": a.repeat, "folds": a.folds, "rank": a.rank, "run_cap": a.trials, "metric": {"name": a.metric, "goal": a.goal},
         "model": {"file": _file_of(variants[0])}, "data": {**data_keys, "batch_size": a.batch_size},
         "train": {"epochs": a.epochs, **_minimized(a.loss, a.optimizer, a.phases)},
         "array": {} if a.device is None else {"device": a.device},

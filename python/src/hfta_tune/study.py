@@ -33,10 +33,26 @@ class Trial:
     confusion: Dict[str, List[List[Optional[float]]]] = field(repr=False, default_factory=dict)  # Study.confusion_matrix
 
 
+@dataclass(frozen=True)
+class Configuration:
+    """What the trials of one configuration have come to, in a study with `repeat` or `folds`."""
+
+    index: int                  # from 0, in the order of draws
+    value: Optional[float]      # by the study's `rank`; None unless all trials have ended and none was stopped
+    mean: Optional[float]       # of the COMPLETE trials, as all that follow
+    deviation: Optional[float]  # the standard deviation
+    low: Optional[float]        # the ends of the mean's 95 % confidence interval
+    high: Optional[float]
+    median: Optional[float]
+    params: Dict[str, Any]
+    trials: List[int] = field(repr=False)  # their numbers
+
+
 class Study:
     """A study in a store, as it was when this object was made or `refresh` was called last.
 
-    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`), `module` (or None) can be read.
+    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`), `module` (or None) can be read, and
+    `configurations`, best first, where `repeat` or `folds` was given.
     """
 
     def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
@@ -55,6 +71,7 @@ class Study:
         best = report["best"]
         self._best = None if best is None else _trial(best)
         self.trials: List[Trial] = [_trial(entry) for entry in report["trials"]]
+        self.configurations: List[Configuration] = [_configuration(entry) for entry in report.get("configurations", [])]
 
     def _here(self, name: Optional[str]) -> List[str]:
         return [*([] if name is None else [name]), "--storage", self.storage]
@@ -84,12 +101,21 @@ class Study:
         return module.eval()
 
     def weights(self, number: Optional[int] = None) -> Dict[str, torch.Tensor]:
-        """The state dict of the best trial, or of trial `number`."""
+        """The state dict of the best trial, or of trial `number`; with `adapters=` these are merged into it."""
         which = [] if number is None else ["--trial", str(number)]
         with tempfile.TemporaryDirectory(prefix="hfta-tune-") as folder:
             file = os.path.join(folder, "weights.safetensors")
             call(["export", *self._here(self.name), "--output", file, *which])
             return load_file(file)
+
+    def save_adapter(self, folder: Union[str, "os.PathLike[str]"], number: Optional[int] = None) -> str:
+        """Writes the adapter of the best trial, or of trial `number`, as a folder that `PeftModel.from_pretrained` takes.
+
+        Returns the folder's path. Throws ConfigError if the study trained no adapters, or if they are not kept (`keep=`).
+        """
+        which = [] if number is None else ["--trial", str(number)]
+        call(["export", *self._here(self.name), "--format", "peft", "--output", os.fspath(folder), *which])
+        return os.fspath(folder)
 
     def curves(self) -> Dict[int, Dict[str, List[float]]]:
         """Of each trial by number, each metric's values, one per epoch, from the first. NaN where a value is not finite."""
@@ -159,6 +185,11 @@ def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = No
     StorageError and ConfigError.
     """
     return Study(storage, name, module)
+
+
+def _configuration(entry: Dict[str, Any]) -> Configuration:
+    numbers = {key: entry[key] for key in ("value", "mean", "deviation", "low", "high", "median", "params", "trials")}
+    return Configuration(entry["configuration"], **numbers)
 
 
 def _trial(entry: Dict[str, Any]) -> Trial:

@@ -18,6 +18,7 @@ from .study import Study, load_study
 def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec = None,
          metric: Optional[str] = None, goal: Optional[str] = None, epochs: Optional[int] = 10, batch_size: Any = 32,
          optimizer: Spec = None, phases: Optional[Sequence[Mapping[str, Any]]] = None, method: Spec = None, trials: Optional[int] = None, early_stopping: Spec = None,
+         repeat: Optional[int] = None, folds: Union[None, int, Mapping[str, Any]] = None, rank: Optional[str] = None,
          storage: Union[str, "os.PathLike[str]"] = "hfta-tune.db", name: Optional[str] = None,
          device: Union[None, str, Sequence[str]] = None, validation: Any = 0.2, test: Any = None, seed: int = 0,
          target: Optional[str] = None, features: Optional[Sequence[str]] = None, example: Optional[Example] = None,
@@ -43,17 +44,19 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
       are maximized unless told.
     method, early_stopping: a name, or a map of the name and options: {"name": "hyperband", "eta": 3}. The method is
       `random` unless told, `grid` if `space` has a `grid(...)`.
-    trials: in all; 20 unless told, or what `grid` and `hyperband` come to.
+    trials: in all; 20 unless told, or what `grid` and `hyperband` come to. With `repeat` or `folds`: configurations.
+    repeat, folds, rank: each configuration is trained under so many seeds, and on so many folds of the data (a number, or a map
+      with count, stratified, groups), and ranked by `rank`: mean, lower or median. See `Study.configurations`.
     storage: the SQLite file. Beside it lie `<storage>.inputs` (model, data, config: named by their content, written once)
       and `<storage>.hfta` (the program's).
     name: of the study; unless told it follows from all that may not change while it goes on: module, data, space.
-    validation, test: a fraction of the data, or data of the same kind; None for none.
+    validation, test: a fraction of the data, or data of the same kind; None for none. With folds, each validates on one.
     target, features: the array or column of targets, and columns of inputs, where `data` has names.
     example: the module's inputs for the export, if the first samples of the data will not do.
     config: merged into the config last: every key of docs/config.md can be given there.
     progress: None prints lines; False prints nothing; a callable gets each event (docs/events.md) as a dict.
-    more: schedule, clip_norm, dtype, precision, metrics, freeze, bind, init, shuffle, order, drop_last, width, threads,
-      refill, keep, select: as in a config.
+    more: schedule, clip_norm, dtype, precision, metrics, freeze, bind, init, adapters, shuffle, order, drop_last, width,
+      threads, cache, refill, keep, select: as in a config.
 
     Ctrl-C stops the program, which stores everything first, and raises KeyboardInterrupt. Throws ExportError, ConfigError
     and the other exceptions of `errors`, with the program's own words; NoCompleteTrial if every trial failed.

@@ -44,8 +44,8 @@ TEST_CASE("report --format json is one object of the documented form, alone on s
   CHECK(finished.code == 0);
   CHECK(finished.err.empty());
   const ordered_json all = ordered_json::parse(finished.out);
-  CHECK(keys(all) ==
-        std::vector<std::string>{"study", "metric", "direction", "counts", "best", "runner", "occupancy", "trials"});
+  CHECK(keys(all) == std::vector<std::string>{"study", "metric", "direction", "counts", "best", "runner", "ended_by",
+                                              "occupancy", "trials"});
   CHECK(all["study"] == "digits");
   CHECK(all["metric"] == "val_accuracy");
   CHECK(all["direction"] == "maximize");

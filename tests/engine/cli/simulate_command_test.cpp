@@ -75,3 +75,42 @@ TEST_CASE("what a simulation cannot use is one line, exit 2") {
     if (fails) CHECK_THAT(finished.err, Catch::Contains(c.says));
   }
 }
+
+TEST_CASE("a simulated study begins with the trials of an earlier one that are of its space") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  REQUIRE(run_bare(place, {"simulate", "digits.yaml", "--keep", "kept.db"}).code == 0);
+  const std::string next = with(with(kHyperband, "study: digits", "study: next"), "method: hyperband", "method: tpe");
+  const std::string from = "seed: 2\nwarm_start: {study: digits, storage: kept.db}";
+  place.write("next.yaml", with(next, "seed: 1", from));
+  const Finished warm = run_bare(place, {"simulate", "next.yaml"});
+  INFO(warm.err);
+  REQUIRE(warm.code == 0);
+  CHECK_THAT(warm.err, Catch::Contains("warm start: 17 of 17 ended trials of study 'digits' are of this space"));
+  place.write("cold.yaml", with(next, "seed: 1", "seed: 2"));
+  CHECK(simulated_part(run_bare(place, {"simulate", "cold.yaml"}).out) != simulated_part(warm.out));
+  place.write("narrow.yaml", with(with(next, "seed: 1", from), "values: [64, 128]", "values: [64]"));
+  CHECK_THAT(run_bare(place, {"simulate", "narrow.yaml"}).err, Catch::Contains(" of 17 ended trials"));
+  struct Case {
+    const char *from, *to, *says;
+  };
+  const Case cases[] = {{"study: digits,", "study: digit,", "found no study 'digit' in"},
+                        {"kept.db}", "lost.db}", "found no store"},
+                        {"goal: maximize", "goal: minimize", "found a study of another metric or goal"}};
+  for (const Case& c : cases) {
+    place.write("wrong.yaml", with(with(next, "seed: 1", from), c.from, c.to));
+    const Finished wrong = run_bare(place, {"simulate", "wrong.yaml"});
+    CHECK(wrong.code == 2);
+    CHECK_THAT(wrong.err, Catch::Contains(c.says));
+  }
+}
+
+TEST_CASE("a simulated budget ends with a report that says so, exit 0") {
+  const Workplace place;
+  place.write("digits.yaml", with(kHyperband, "run_cap: 17", "budget: {epochs: 2}"));
+  const Finished finished = run_bare(place, {"simulate", "digits.yaml"});
+  INFO(finished.err);
+  CHECK(finished.code == 0);
+  CHECK_THAT(finished.out,
+             Catch::Contains("ended by its budget of 2 trial-epochs; ") && Catch::Contains("best so far: "));
+}

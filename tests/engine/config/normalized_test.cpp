@@ -34,6 +34,9 @@ TEST_CASE("what decides nothing makes no difference") {
            {{"  epochs: 4", "  precision: float32\n  epochs: 4"}},
            {{"max: 1.0}", "max: 1}"}},
            {{"method: random", "method: random\nhyperband: {eta: 4}"}},
+           {{"method: random", "method: random\nearly_stopping: none"}},
+           {{"method: random", "method: random\nearly_stopping: []"}},
+           {{"method: random", "method: random\nearly_stopping: [none]"}},
        }) {
     CHECK(differences(changes) == std::vector<std::string>{});
   }
@@ -56,6 +59,13 @@ TEST_CASE("differences are told by key path") {
       {{{"goal: maximize", "goal: maximize, select: best"}}, {"metric.select: found best, the study has last"}},
       {{{"  epochs: 4", "  epochs: 5\n  clip_norm: 1"}},
        {"train.clip_norm: found 1.0, the study has nothing", "train.epochs: found 5, the study has 4"}},
+      {{{"run_cap: 8", "run_cap: 8\nearly_stopping: [{name: threshold, upper: 3}, median]"}},
+       {"early_stopping.0.min_epochs: found 1, the study has nothing",
+        "early_stopping.0.name: found threshold, the study has nothing",
+        "early_stopping.0.upper: found 3.0, the study has nothing",
+        "early_stopping.1.min_epochs: found 1, the study has nothing",
+        "early_stopping.1.min_trials: found 5, the study has nothing",
+        "early_stopping.1.name: found median, the study has nothing"}},
       {{{"  epochs: 4", "  precision: bfloat16\n  epochs: 4"}},
        {"train.precision: found bfloat16, the study has nothing"}},
   };
@@ -64,6 +74,8 @@ TEST_CASE("differences are told by key path") {
   CHECK_THROWS_AS(config_differences("{", "{}"), Error);
   // A study that was begun before there was a choice of precision still is what it was.
   CHECK(parsed(kSample).normalized.find("precision") == std::string::npos);
+  const std::string asha = parsed(changed({{"run_cap: 8", "run_cap: 8\nearly_stopping: asha"}})).normalized;
+  CHECK(asha.find("promote") == std::string::npos);
 }
 
 TEST_CASE("the order of parameters decides draws") {

@@ -87,7 +87,7 @@ TEST_CASE("--set errors name the flag") {
   const std::vector<std::pair<Override, std::string>> cases = {
       {{"model.foo", "1"},
        "--set model.foo: found an unknown key, wanted one of this section's; valid: layers, file, evaluation, "
-       "freeze, bind, init"},
+       "freeze, bind, init, adapters"},
       {{"modl.layers", "[relu]"},
        "--set modl.layers: modl: found an unknown key, wanted one of this section's; did you mean 'model'?"},
       {{"train.optimizer.lrr", "1"},

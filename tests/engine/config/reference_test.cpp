@@ -57,7 +57,13 @@ std::string config_for(const Key& key) {
   if (key.path.starts_with("hyperband")) changes.push_back({"method: random", "method: hyperband"});
   const std::string only = key.only.empty() ? "" : key.only.front();
   if (key.path.starts_with("early_stopping.") && !only.empty()) {
-    changes.push_back({"method: random", "method: random\nearly_stopping: " + only});
+    const std::string repeated = only == "racing" ? "\nrepeat: 5" : "";  // it compares the repetitions
+    changes.push_back({"method: random", "method: random\nearly_stopping: " + only + repeated});
+  }
+  if (key.path.starts_with("dehb")) changes.push_back({"method: random", "method: dehb"});
+  if (key.path.starts_with("bohb")) changes.push_back({"method: random", "method: bohb"});
+  if (key.path.starts_with("early_terminate.")) {
+    changes.push_back({"method: random", "method: random\nearly_terminate: {type: hyperband, min_iter: 1}"});
   }
   if (key.path.starts_with("train.phases.")) {
     const std::string kind = only.empty() ? "adamw" : only;
@@ -74,6 +80,9 @@ std::string config_for(const Key& key) {
     changes.push_back({"lr: \"${lr}\"}", "lr: \"${lr}\", groups: [{params: \"*.bias\"}]}"});
   }
   if (key.path.starts_with("train.schedule.") && !only.empty()) changes.push_back({"name: cosine", "name: " + only});
+  if (key.path.starts_with("model.adapters")) {
+    return changed({{"  file: m.pt2\n", "  file: m.pt2\n  adapters: {lora: {targets: all-linear}}\n"}}, kExported);
+  }
   if (only == "file" || key.path == "train.loss.output") return kExported;
   const Change by_loss = {"val_accuracy", "val_loss"};
   if (only == "model") return changed({by_loss, {"loss: cross_entropy", "loss: {output: loss}"}}, kExported);
@@ -96,7 +105,8 @@ std::string config_for(const Key& key) {
 TEST_CASE("every key of the table is read") {
   for (const Key& key : all_keys()) {
     std::string path = key.path;
-    if (path.ends_with("optimizer.groups") || path == "train.phases") continue;  // take maps within a list
+    if (path.ends_with("optimizer.groups") || path == "train.phases" || path == "early_stopping")
+      continue;  // take maps within a list
     for (std::size_t star = path.find('*'); star != std::string::npos; star = path.find('*')) {
       path.replace(star, 1, path.starts_with("parameters") ? "lr" : "0");
     }

@@ -55,9 +55,9 @@ TEST_CASE(
   keeper.begin(states.ledger);
   const bool minimize = states.config.goal == trials::Goal::kMinimize;
   WriteBatch page;
-  keeper.keep(1, 0.5, 9, std::make_shared<const SlotState>(10), page);
+  keeper.keep(1, 1, 0.5, 9, std::make_shared<const SlotState>(10), page);
   keeper.forget(1, page);
-  keeper.keep(0, among_best == minimize ? 0.1 : 0.9, 9, std::make_shared<const SlotState>(10), page);
+  keeper.keep(0, 0, among_best == minimize ? 0.1 : 0.9, 9, std::make_shared<const SlotState>(10), page);
   keeper.forget(0, page);
   write(page, states);
   CHECK(states.finished.trials() == std::vector<int>{among_best ? 0 : 1});

@@ -233,7 +233,7 @@ TEST_CASE("a first cap below the trials that there are is refused, on every meth
     made.method = "grid";
     made.space = {choice("hidden", {std::int64_t{64}, std::int64_t{128}}), choice("lr", {0.1, 0.2, 0.3})};
   }
-  if (method == "asha") made.early_stopping = "asha";
+  if (method == "asha") made.early_stopping = {{"asha"}};
   StudyFixture study(std::move(made));
   (void)study.run();
   const std::size_t trials = study.trials().size();

@@ -60,7 +60,7 @@ TEST_CASE("events tell the whole study, once each") {
     for (const int rounds : {0, 7}) {
       CAPTURE(rule, rounds);
       StudyConfig config = std::string(rule) == "hyperband" ? digits_config() : random_config(40);
-      if (std::string(rule) != "hyperband") config.early_stopping = rule;
+      if (std::string(rule) != "hyperband") config.early_stopping = {{rule}};
       StudyFixture study(std::move(config));
       study.config.width = 8;
       if (rounds == 0) {

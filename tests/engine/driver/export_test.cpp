@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 #include <span>
@@ -74,7 +76,7 @@ class Finished {
   }
 
   std::vector<std::byte> exported(std::optional<int> number = {}) {
-    return export_weights(study.config, *store, kept, number);
+    return export_trial(study.config, *store, kept, number, ExportFormat::kWeights).front().bytes;
   }
 
   StudyFixture study;
@@ -131,7 +133,7 @@ TEST_CASE("a study without a COMPLETE trial has nothing to export") {
   const std::unique_ptr<storage::Store> store = study.open();
   store->create(new_record(study.config, {}));
   storage::Checkpoints kept(study.files, study.checkpoints / "finished");
-  CHECK_THROWS_WITH(export_weights(study.config, *store, kept, {}),
+  CHECK_THROWS_WITH(export_trial(study.config, *store, kept, {}, ExportFormat::kWeights),
                     "study 'digits': found no trial that is COMPLETE, wanted one to export");
 }
 
@@ -210,6 +212,113 @@ TEST_CASE("complex weights are exported as complex64, in the model's shapes") {
     CHECK(std::ranges::equal(tensor.bytes, std::as_bytes(std::span(rounded))));
   }
   CHECK(names == std::set<std::string>{"gain", "layer.bias", "layer.weight", "mix"});
+}
+
+// A trial of rank 2 in a study whose largest is 4, with adapters of the head and a convolution that is trained whole.
+class Adapted {
+ public:
+  Adapted() : finished(config()) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] = i < 2 * 8 ? 0.25 * static_cast<double>(i + 1) : 0;
+    for (std::size_t i = 0; i < b.size(); ++i) b[i] = i % 4 < 2 ? static_cast<double>(i) - 3 : 0;
+    keep({});
+  }
+
+  static StudyConfig config() {
+    StudyConfig config = config_of_file(kModel);
+    config.task = [task = config.task](const trials::Params& params) {
+      TaskSpec spec = task(params);
+      fusion::Lora& lora = spec.model_file->import.lora.emplace();
+      lora.targets = {"head"};
+      lora.train = {"conv"};
+      lora.rank = 2;
+      lora.largest_rank = 4;
+      lora.alpha = 6;
+      return spec;
+    };
+    return config;
+  }
+
+  void keep(std::vector<TensorView> more) {
+    more.push_back({"conv.bias", "F64", {2}, std::as_bytes(std::span(bias))});
+    more.push_back({"head.lora_A.weight", "F64", {4, 8}, std::as_bytes(std::span(a))});
+    more.push_back({"head.lora_B.weight", "F64", {3, 4}, std::as_bytes(std::span(b))});
+    finished.kept.save(1, 3, fusion::write_safetensors(more, {}));
+  }
+
+  std::vector<ExportedFile> files(ExportFormat format) {
+    return export_trial(finished.study.config, *finished.store, finished.kept, 1, format);
+  }
+
+  Finished finished;
+  std::vector<double> a = std::vector<double>(4 * 8), b = std::vector<double>(3 * 4), bias = {5, 6};
+};
+
+std::vector<double> numbers(const TensorView& tensor) {
+  std::vector<double> values(tensor.bytes.size() / sizeof(double));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+TEST_CASE("adapters are exported as PEFT's folder, at their true rank", "[adapters]") {
+  Adapted adapted;
+  const std::vector<ExportedFile> files = adapted.files(ExportFormat::kPeft);
+  REQUIRE(files.size() == 2);
+  CHECK(files[0].name == "adapter_config.json");
+  CHECK(files[1].name == "adapter_model.safetensors");
+  const auto config =
+      nlohmann::json::parse(std::string(reinterpret_cast<const char*>(files[0].bytes.data()), files[0].bytes.size()));
+  CHECK(config.at("peft_type") == "LORA");
+  CHECK(config.at("r") == 2);
+  CHECK(config.at("lora_alpha") == 6);
+  CHECK(config.at("target_modules") == std::vector<std::string>{"head"});
+  CHECK(config.at("modules_to_save") == std::vector<std::string>{"conv"});
+  CHECK(config.at("rank_pattern").empty());
+  std::map<std::string, TensorView> tensors;
+  for (const TensorView& tensor : fusion::parse_safetensors(files[1].bytes).tensors) tensors[tensor.name] = tensor;
+  REQUIRE(tensors.size() == 4);  // the convolution is saved whole, its frozen weight too
+  CHECK(tensors.at("base_model.model.head.lora_A.weight").shape == fusion::Shape{2, 8});
+  CHECK(tensors.at("base_model.model.head.lora_B.weight").shape == fusion::Shape{3, 2});
+  CHECK(numbers(tensors.at("base_model.model.head.lora_B.weight")) == std::vector<double>{-3, -2, 1, 2, 5, 6});
+  CHECK(numbers(tensors.at("base_model.model.conv.bias")) == adapted.bias);
+  CHECK(tensors.contains("base_model.model.conv.weight"));
+}
+
+TEST_CASE("adapters are merged into the weights of their layers", "[adapters]") {
+  Adapted adapted;
+  const ExportFormat format = GENERATE(ExportFormat::kWeights, ExportFormat::kMerged);
+  const std::vector<ExportedFile> files = adapted.files(format);
+  REQUIRE(files.size() == 1);
+  const fusion::ExportedModel model = fusion::ExportedModel::read(kModel);
+  std::map<std::string, TensorView> tensors;
+  for (const TensorView& tensor : fusion::parse_safetensors(files[0].bytes).tensors) tensors[tensor.name] = tensor;
+  CHECK(tensors.size() == model.state().size());
+  CHECK(numbers(tensors.at("conv.bias")) == adapted.bias);
+  const auto own = std::find_if(model.state().begin(), model.state().end(),
+                                [](const fusion::StateEntry& entry) { return entry.name == "head.weight"; });
+  const std::vector<double> merged = numbers(tensors.at("head.weight"));
+  for (std::size_t r = 0; r < 3; ++r) {
+    for (std::size_t c = 0; c < 8; ++c) {
+      float before;
+      std::memcpy(&before, own->value->bytes.data() + (8 * r + c) * sizeof(float), sizeof(float));
+      const double product = adapted.b[4 * r] * adapted.a[c] + adapted.b[4 * r + 1] * adapted.a[8 + c];
+      CHECK(merged[8 * r + c] == Approx(static_cast<double>(before) + 3 * product).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("what PEFT's folder has no place for is named", "[adapters]") {
+  Adapted adapted;
+  const std::vector<double> mean = {1, 2};
+  adapted.keep({{"norm.running_mean", "F64", {2}, std::as_bytes(std::span(mean))}});
+  CHECK_THROWS_WITH(adapted.files(ExportFormat::kPeft),
+                    Catch::Contains("'norm.running_mean' changed while the trial was trained"));
+  CHECK(adapted.files(ExportFormat::kMerged).size() == 1);
+  Finished plain(config_of_file(kModel));
+  CHECK_THROWS_WITH(export_trial(plain.study.config, *plain.store, plain.kept, 1, ExportFormat::kPeft),
+                    Catch::Contains("found a model without adapters"));
+  Finished layers;
+  CHECK_THROWS_WITH(export_trial(layers.study.config, *layers.store, layers.kept, 1, ExportFormat::kPeft),
+                    Catch::Contains("has a model of layers, which has no adapters"));
 }
 
 TEST_CASE("a model file that is gone, or another than was trained, is not exported from") {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "engine/driver/draw_history.hpp"
 #include "engine/driver/redraw.hpp"
+#include "engine/driver/study.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;
@@ -18,11 +20,14 @@ using trials::Trial;
 
 namespace {
 
-StudyConfig learning_config(int run_cap, const std::string& stopping = "none") {
+StudyConfig learning_config(int run_cap, const std::string& stopping = "none", const std::string& method = "tpe") {
   StudyConfig config = random_config(run_cap);
-  config.method = "tpe";
+  config.method = method;
   config.method_options.tpe.startup_trials = 4;
-  config.early_stopping = stopping;
+  config.method_options.gp.startup_trials = 4;
+  config.method_options.cmaes.population = 4;
+  config.method_options.evolution.population = 5;
+  config.early_stopping = {{stopping}};
   return config;
 }
 
@@ -113,10 +118,24 @@ TEST_CASE("a study that learns, stopped again and again on one device, asks what
   check_redraws(stopped, 26);
 }
 
+TEST_CASE("a study of any method that learns, stopped a hundred times, asks what an undisturbed one asks") {
+  const std::string method = GENERATE(values<std::string>({"tpe", "gp", "cmaes", "evolution"}));
+  INFO(method);
+  StudyConfig config = learning_config(110, "asha", method);
+  config.width = 1;  // so that a round trains one epoch of one trial, and each run is stopped after one round
+  StudyFixture undisturbed(config), stopped(config);
+  CHECK(undisturbed.run().stopped_by == 0);
+  CHECK(stopped.run_in_pieces(1, 1, true) >= 100);
+  CHECK(stopped.table() == undisturbed.table());
+  check_redraws(stopped, 110);
+}
+
 TEST_CASE("on several devices every draw can be made again from the store") {
   const int devices = GENERATE(2, 3);
   const bool disturbed = GENERATE(false, true);
-  StudyConfig config = learning_config(40, "asha");
+  const std::string method = GENERATE(values<std::string>({"tpe", "gp", "cmaes", "evolution"}));
+  INFO(method << " on " << devices << " devices" << (disturbed ? ", disturbed" : ""));
+  StudyConfig config = learning_config(40, "asha", method);
   config.width = 3;
   StudyFixture study(config);
   if (disturbed) {
@@ -125,4 +144,42 @@ TEST_CASE("on several devices every draw can be made again from the store") {
     CHECK(study.run(devices).stopped_by == 0);
   }
   check_redraws(study, 40);
+}
+
+TEST_CASE("trials of an earlier study are kept with the study, and every draw sees them") {
+  StudyFixture earlier(learning_config(12), Kept::kInMemory);
+  CHECK(earlier.run().stopped_by == 0);
+  search::History prior;
+  for (const Trial& trial : earlier.trials()) {
+    prior.push_back({trial.params, {}, trial.value, trial.state});
+    for (const trials::EpochRecord& record : trial.epochs)
+      prior.back().values.push_back(record.metrics.at("val_accuracy"));
+  }
+  prior.push_back({prior.front().params, {std::nan("")}, std::nullopt, State::kFail});
+  StudyConfig config = learning_config(20, "median");
+  config.width = 4;
+  config.seed = 2;
+  StudyFixture undisturbed(config, Kept::kInFile), stopped(config, Kept::kInFile), without(config);
+  undisturbed.prior = stopped.prior = prior;
+  CHECK(undisturbed.run().stopped_by == 0);
+  CHECK(stopped.run_in_pieces(5, 1, true) > 1);
+  CHECK(without.run().stopped_by == 0);
+  const auto drawn = [](StudyFixture& study) {  // the files lie elsewhere; all else is the same
+    std::vector<trials::Params> all;
+    for (const Trial& trial : study.trials()) all.push_back(trial.params);
+    return all;
+  };
+  CHECK(drawn(stopped) == drawn(undisturbed));
+  CHECK(stopped.table() == undisturbed.table());
+  CHECK(drawn(undisturbed) != drawn(without));
+  check_redraws(stopped, 20);
+  const search::History kept = prior_of(*stopped.open()->find(config.study));
+  REQUIRE(kept.size() == prior.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    CHECK(kept[i].params == prior[i].params);
+    CHECK(kept[i].value == prior[i].value);
+    CHECK(kept[i].ended == prior[i].ended);
+    CHECK(kept[i].values.size() == prior[i].values.size());
+  }
+  CHECK(std::isnan(kept.back().values.at(0)));
 }

@@ -80,7 +80,7 @@ Outcome StudyFixture::run(int devices) {
   if (const auto stored = store.find(config.study)) {
     store.update(continued(*stored, config, origin));
   } else {
-    store.create(new_record(config, origin));
+    store.create(new_record(config, origin, {}, prior));
   }
   SystemClock system;
   Clock& seam = clock != nullptr ? *clock : system;

@@ -86,6 +86,7 @@ class StudyFixture {
   std::size_t state_memory = std::size_t{1} << 30;
   bool record_beside = true;
   Clock* clock = nullptr;  ///< null: the machine's.
+  search::History prior;   ///< Trials of an earlier study, when the study is made.
 };
 
 /// What digits_config() comes to, one slot wide, never stopped.

@@ -5,6 +5,7 @@ models      docs/models.md: fenced blocks are files, named by their first line, 
 pytorch     examples/pytorch/README.md: indented lines are commands
 comparison  docs/comparison.md: as models
 recipes     docs/recipes.md: each section has one block of Python, which makes `study`
+finetuning  docs/finetuning.md: the same of the sections that have one, with the adapter back in PEFT as `tuned`
 """
 import importlib.util
 import json
@@ -114,7 +115,46 @@ def recipes(binary, folder, environment):
         run_recipe(title, imports + code, folder / str(i))
 
 
-PAGES = {"models": models, "pytorch": pytorch, "comparison": comparison, "recipes": recipes}
+# What the best trial of a section reaches at most: well below what a model that knows nothing has.
+FINE_TUNINGS = {"A classifier of texts": 0.6, "A causal language model": 2.5, "An image classifier": 0.6}
+
+
+def run_finetuning(title, code, folder):
+    import torch
+
+    folder.mkdir()
+    os.chdir(folder)
+    space = {}
+    exec(compile(code, f"<{title}>", "exec"), space)
+    study, tuned, data = space["study"], space["tuned"].eval(), space.get("data")
+    print(f"{title}: {study.metric} {study.best.value:.4f}")
+    assert {trial.state for trial in study.trials} <= {"COMPLETE", "PRUNED"}, f"{title}: found {study.trials}"
+    assert study.best.value <= FINE_TUNINGS[title], f"{title}: found {study.best.value}, wanted {FINE_TUNINGS[title]} at most"
+    data = data or {"pixel_values": space["images"], "labels": space["labels"]}
+    with torch.no_grad():
+        found, wanted = tuned(**data), study.best_module()(**data)
+    off = (found.logits - wanted.logits).abs().max().item()
+    assert off <= 1e-5, f"{title}: logits of the adapter and of the merged weights are {off} apart"
+
+
+def finetuning(binary, folder, environment):
+    missing = [name for name in ("transformers", "peft") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"skipped, the package {missing[0]} is not installed")
+        return
+    os.environ.update(environment, HFTA_TUNE=str(binary))
+    sys.path.insert(0, str(ROOT / "python" / "src"))
+    begin, *parts = re.split(r"^## (.*)$", (ROOT / "docs" / "finetuning.md").read_text(), flags=re.MULTILINE)
+    python = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    (imports,) = python.findall(begin)
+    sections = [(title, *python.findall(text)) for title, text in zip(parts[::2], parts[1::2]) if python.search(text)]
+    assert [title for title, _ in sections] == list(FINE_TUNINGS), f"found {[title for title, *_ in sections]}"
+    for i, (title, code) in enumerate(sections):
+        run_finetuning(title, imports + code, folder / str(i))
+
+
+PAGES = {"models": models, "pytorch": pytorch, "comparison": comparison, "recipes": recipes,
+         "finetuning": finetuning}
 
 
 def main():

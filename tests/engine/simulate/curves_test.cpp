@@ -81,6 +81,49 @@ TEST_CASE("files of curves are CSV as spreadsheets write it") {
   CHECK(curves->at(0, {}, 1).at("a, b") == 2);
 }
 
+TEST_CASE("recorded configurations: a trial gets the curve of the nearest") {
+  constexpr const char* kText =
+      "trial,param.lr,param.wd,param.dropout,param.hidden,epoch,val_loss\n"
+      "3,0.1,0,0.35,64,1,0.3\n3,,,,,2,0.2\n"
+      "1,1e-4,0.001,0.0,32,1,0.5\n1,1e-4,,,,2,0.4\n"
+      "2,0.1,0,0.35,64,1,0.9\n"
+      "4,1,1e-4,0.7,96,1,0.6\n"
+      "5,,0,,64,1,0.7\n";
+  const SimulationFolder folder;
+  const auto curves = read_curves(written(folder, kText), digits_study(kLines));
+  struct Case {
+    double lr, wd, dropout;
+    std::int64_t hidden;
+    double nearest;
+  };
+  const Case cases[] = {
+      {0.1, 0, 0.35, 64, 0.9},      // trials 2 and 3 are alike: the lower counts
+      {0.02, 0, 0.3, 64, 0.9},      // 0.1 is near on a logarithmic scale
+      {1e-4, 1e-3, 0.1, 32, 0.5},   // exact but for the dropout
+      {1e-4, 1e-3, 0.7, 128, 0.5},  // two words away from all others
+      {1, 1e-4, 0.7, 128, 0.6},     // 96 is none of the study's values: it is as far from each of them
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.lr, c.wd, c.dropout, c.hidden);
+    const trials::ParamValue wd = c.wd == 0 ? trials::ParamValue(std::int64_t{0}) : trials::ParamValue(c.wd);
+    const trials::Params p = {{"lr", c.lr}, {"wd", wd}, {"dropout", c.dropout}, {"hidden", c.hidden}};
+    for (const int number : {0, 1, 77}) CHECK(curves->at(number, p, 1).at("val_loss") == c.nearest);
+  }
+  CHECK(curves->at(0, params(1e-4, 0.0), 1).at("val_loss") == 0.9);
+  CHECK(curves->at(0, {{"wd", std::int64_t{0}}, {"hidden", std::int64_t{64}}}, 1).at("val_loss") == 0.7);
+}
+
+TEST_CASE("gzipped curves are read as they are") {
+  const SimulationFolder folder;
+  // printf 'trial,epoch,val_loss\n1,1,0.25\n' | gzip -n
+  constexpr unsigned char kBytes[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x03, 0x2b, 0x29, 0xca,
+                                      0x4c, 0xcc, 0xd1, 0x49, 0x2d, 0xc8, 0x4f, 0xce, 0xd0, 0x29, 0x4b, 0xcc, 0x89,
+                                      0xcf, 0xc9, 0x2f, 0x2e, 0xe6, 0x32, 0xd4, 0x31, 0xd4, 0x31, 0xd0, 0x33, 0x32,
+                                      0xe5, 0x02, 0x00, 0x4f, 0x07, 0xde, 0x9e, 0x1e, 0x00, 0x00, 0x00};
+  std::ofstream(folder.path() / "curves.csv.gz").write(reinterpret_cast<const char*>(kBytes), sizeof kBytes);
+  CHECK(read_curves(folder.path() / "curves.csv.gz", digits_study(kLines))->at(0, {}, 1).at("val_loss") == 0.25);
+}
+
 TEST_CASE("files of curves that cannot be used are refused with the place") {
   struct Case {
     const char *text, *message;
@@ -92,7 +135,14 @@ TEST_CASE("files of curves that cannot be used are refused with the place") {
                         {"trial,epoch,val_loss\n1,2,0.5\n", "curves.csv:2: epoch: found 2, wanted 1"},
                         {"trial,epoch,val_loss\n1,1,0.5\n1,3,0.5\n", "curves.csv:3: epoch: found 3, wanted 2"},
                         {"trial,epoch,val_loss\n1,1\n", "curves.csv:2: found 2 fields, wanted 3"},
-                        {"trial,epoch,val_loss\n1,1,low\n", "curves.csv:2: found 'low', wanted a number"}};
+                        {"trial,epoch,val_loss\n1,1,low\n", "curves.csv:2: found 'low', wanted a number"},
+                        {"trial,epoch,val_loss,param.lr,param.wd,param.dropout\n1,1,1,1,0,0\n",
+                         "curves.csv: found no column 'param.hidden', wanted one for each parameter"},
+                        {"trial,epoch,val_loss,param.lr,param.wd,param.dropout,param.hidden,param.hiden\n",
+                         "curves.csv: found a column 'param.hiden', wanted parameters of the study only; did you mean"},
+                        {"trial,epoch,val_loss,param.lr,param.wd,param.dropout,param.hidden\n"
+                         "1,1,1,1,0,0,64\n1,2,1,1,0,0.5,64\n",
+                         "curves.csv:3: param.dropout: found '0.5', wanted '0', as in the trial's first row"}};
   const SimulationFolder folder;
   const StudyConfig config = digits_study(kLines);
   for (const Case& c : cases) {

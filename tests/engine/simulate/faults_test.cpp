@@ -46,26 +46,81 @@ class WildCurves final : public Curves {
   double share_;
 };
 
-std::string lines_of(CountedRandom& random, bool learns) {
+std::string repetitions_of(CountedRandom& random) {
+  static const std::vector<std::string> ranks = {"mean", "lower", "median"};
+  const std::string rank = "rank: " + ranks[random.below(ranks.size())] + "\n";
+  switch (random.below(3)) {
+    case 0:
+      return rank + fmt::format("repeat: {}\n", 2 + random.below(3));
+    case 1:
+      return rank + fmt::format("folds: {}\n", 2 + random.below(3));
+    default:
+      return rank + "repeat: 2\nfolds: 2\n";
+  }
+}
+
+std::string rest_of_lines(CountedRandom& random, int most, bool repeated = false) {
+  return fmt::format("run_cap: {}\narray: {{width: {}}}\ntrain: {{epochs: {}, loss: cross_entropy, ",
+                     repeated ? 2 + random.below(8) : 3 + random.below(25), 1 + random.below(9), most) +
+         "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
+}
+
+// A method that learns, under brackets.
+std::string bracket_lines_of(CountedRandom& random, int most, int eta) {
+  static const std::vector<std::string> methods = {"hyperband", "bohb", "dehb"};
+  const std::string& method = methods[random.below(methods.size())];
+  return fmt::format("seed: {}\nmethod: {}\n{}: {{max_epochs: {}, eta: {}{}}}\n", random.below(1000), method, method,
+                     most, eta,
+                     method == "hyperband" ? ", sampler: tpe"
+                     : method == "bohb"    ? ", min_points: 2"
+                                           : "") +
+         (method == "hyperband" ? "tpe: {startup_trials: 3}\n" : "") + rest_of_lines(random, most);
+}
+
+std::string lines_of(CountedRandom& random, bool learns, bool depends) {
   const int eta = static_cast<int>(2 + random.below(2)), most = static_cast<int>(2 + random.below(9));
   const double kind = random.uniform();
-  const bool hyperband = !learns && kind < 0.3, pbt = !learns && !hyperband && kind < 0.6;
-  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000),
-                                  learns      ? "tpe"
-                                  : hyperband ? "hyperband"
-                                  : pbt       ? "pbt"
-                                              : "random");
-  if (learns) lines += "tpe: {startup_trials: 3}\n";
+  const bool hyperband = !learns && kind < 0.3, pbt = !learns && !hyperband && kind < 0.6 && !depends;
+  const bool brackets = learns && kind < 0.3;
+  if (brackets) return bracket_lines_of(random, most, eta);
+  static const std::vector<std::string> learning = {"tpe", "gp", "cmaes", "evolution"};
+  const std::string method = learns      ? learning[random.below(learning.size())]
+                             : hyperband ? "hyperband"
+                             : pbt       ? "pbt"
+                                         : "random";
+  std::string lines = fmt::format("seed: {}\nmethod: {}\n", random.below(1000), method);
+  if (method == "tpe" || method == "gp") lines += fmt::format("{}: {{startup_trials: 3}}\n", method);
+  if (method == "cmaes" || method == "evolution") lines += fmt::format("{}: {{population: 4}}\n", method);
   if (pbt) {
     lines += fmt::format("pbt: {{population: {}, interval: {}, truncation: {}}}\n", 2 + random.below(12),
                          1 + random.below(2), 20 + random.below(31));
   }
   if (hyperband) lines += fmt::format("hyperband: {{min_epochs: 1, max_epochs: {}, eta: {}}}\n", most, eta);
-  static const std::vector<std::string> rules = {"none", "median", "asha"};
-  if (!hyperband && !pbt) lines += fmt::format("early_stopping: {}\n", rules[random.below(rules.size())]);
-  lines += fmt::format("run_cap: {}\narray: {{width: {}}}\n", 3 + random.below(25), 1 + random.below(9));
-  lines += fmt::format("train: {{epochs: {}, loss: cross_entropy, ", most);
-  return lines + "optimizer: {name: sgd, lr: \"${lr}\", weight_decay: \"${wd}\"}}\n";
+  const bool repeated = !pbt && random.uniform() < 0.4;
+  static const std::vector<std::string> rules = {"none",
+                                                 "median",
+                                                 "asha",
+                                                 "sha",
+                                                 "{name: asha, mode: stop}",
+                                                 "{name: percentile, percentile: 40, min_trials: 2}",
+                                                 "{name: bands, eta: 2}",
+                                                 "[{name: threshold, upper: 2.2}, asha]",
+                                                 "[{name: patience, patience: 2}, median]",
+                                                 "[median, asha, {name: target, value: 0.3}]"};
+  static const std::vector<std::string> own = {"none", "{name: threshold, upper: 2}", "{name: patience, patience: 2}"};
+  static const std::vector<std::string> of_repetitions = {"none",
+                                                          "median",
+                                                          "asha",
+                                                          "sha",
+                                                          "{name: percentile, percentile: 40, min_trials: 2}",
+                                                          "{name: racing, confidence: 75}",
+                                                          "[{name: threshold, upper: 2.2}, asha]"};
+  static const std::vector<std::string> brackets_of_repetitions = {"none", "{name: threshold, upper: 2}"};
+  if (repeated) lines += repetitions_of(random);
+  const std::vector<std::string>& those =
+      repeated ? (hyperband ? brackets_of_repetitions : of_repetitions) : (hyperband || pbt ? own : rules);
+  lines += fmt::format("early_stopping: {}\n", those[random.below(those.size())]);
+  return lines + rest_of_lines(random, most, repeated);
 }
 
 // What befalls one life: nothing, or one thing at some time.
@@ -116,19 +171,23 @@ void check_study(int number) {
   CountedRandom random(20261121, Stream::kSimulation, static_cast<std::uint64_t>(number));
   // What a method that learns draws follows from how many slots are trained at once: on one device, as wide throughout.
   const bool learns = random.uniform() < 0.25;
-  const std::string lines = lines_of(random, learns);
+  const bool depends = random.uniform() < 0.3;
+  std::string lines = lines_of(random, learns, depends);
+  if (depends) lines += "constraints: [\"dropout * 100 < hidden\"]\npoints: [{lr: 0.1}, {hidden: 32, dropout: 0.1}]\n";
+  const std::string parameters = depends ? "  smooth: {min: 0.0, max: 0.3, when: {hidden: [64, 128]}}\n" : "";
+  INFO(lines);
   const int devices = learns ? 1 : static_cast<int>(1 + random.below(3));
   const double wild = random.uniform() < 0.3 ? 0.4 : 0.05;
   const std::atomic<int> stop{0};
   const Faults none;
-  StudyConfig reference = digits_study(lines);
+  StudyConfig reference = digits_study(lines, parameters);
   reference.select_best = random.uniform() < 0.3;
   const WildCurves curves(reference, wild);
   MemoryFiles undisturbed(none);
   EitherStore undisturbed_store(number % kKinds == 1), store(number % kKinds == 0);
   const std::unique_ptr<storage::Store> wanted = undisturbed_store.open();
   (void)simulate(reference, curves, {1}, *wanted, undisturbed, none, stop);
-  StudyConfig config = digits_study(lines);
+  StudyConfig config = digits_study(lines, parameters);
   config.select_best = reference.select_best;
   MemoryFiles files(none);
   int lives = 1;

@@ -8,8 +8,8 @@
 
 namespace hfta::engine::testing {
 
-StudyConfig digits_study(const std::string& lines) {
-  static constexpr const char* kRest = R"(
+StudyConfig digits_study(const std::string& lines, const std::string& parameters) {
+  static const std::string kBegin = R"(
 study: s
 metric: {name: val_loss, goal: minimize}
 parameters:
@@ -17,16 +17,18 @@ parameters:
   wd: {values: [0, 1.0e-4, 1.0e-3]}
   dropout: {min: 0.0, max: 0.7}
   hidden: {values: [32, 64, 128]}
-model:
+)";
+  static const std::string kRest = R"(model:
   layers:
     - flatten
     - {linear: [64, "${hidden}"]}
     - relu
     - {dropout: "${dropout}"}
     - {linear: ["${hidden}", 10]}
-data: {name: digits, batch_size: 64, validation: 0.2}
-)";
-  return parse_config(lines + kRest, "/simulated/s.yaml", {});
+data: {name: digits, batch_size: 64)";
+  const bool folds = lines.find("folds:") != std::string::npos;
+  return parse_config(lines + kBegin + parameters + kRest + (folds ? "}\n" : ", validation: 0.2}\n"),
+                      "/simulated/s.yaml", {});
 }
 
 std::string table_of(storage::Store& store, const StudyConfig& config) {

@@ -36,14 +36,20 @@ void* aligned_alloc(std::size_t alignment, std::size_t size) {
 namespace hfta::fusion::testing {
 namespace {
 
+// A model whose kernels a team shares.
+Model wide_mlp() {
+  const auto linear = [](std::int64_t in, std::int64_t out) { return layer("linear", {in, out}); };
+  return classifier("wide mlp",
+                    {layer("flatten"), linear(12, 400), layer("relu"), linear(400, 400), layer("relu"), linear(400, 4)},
+                    {3, 4}, 4, DType::kFloat32, OptimizerKind::kAdam, 100);
+}
+
 // Allocations of the third epoch of that many steps.
-long allocations_of_epoch(std::int64_t steps) {
-  Model model = in_groups(mlp(DType::kFloat32, OptimizerKind::kAdam));
+long allocations_of_epoch(Model model, int width, int threads, std::int64_t steps) {
   const std::int64_t n = steps * model.recipe.batch_size;
   const DeviceData data{{counted_normal({n, 3, 4}, DType::kFloat32, 31)}, counted_labels(n, 4, 32), n};
-  // One thread: a second one would make its workspace whenever it first gets hold of a slot.
-  Array array(model.graph, model.recipe, chunked(kCompiled), 3, 5, at::kCPU);
-  for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
+  Array array(model.graph, model.recipe, chunked(kCompiled, {}, threads), width, 5, at::kCPU);
+  for (int b = 0; b < width; ++b) array.admit(b, trial(model, b));
   const Epochs epochs(model.recipe, {}, data, nullptr);
   for (int e = 0; e < 2; ++e) static_cast<void>(epochs.run(array));
   const long before = allocations;
@@ -60,7 +66,13 @@ TEST_CASE("memory is counted") {
 }
 
 TEST_CASE("a longer epoch takes no more memory from the system than a short one") {
-  CHECK(allocations_of_epoch(200) == allocations_of_epoch(10));
+  // One thread: a second one would make its workspace whenever it first gets hold of a slot.
+  const Model model = in_groups(mlp(DType::kFloat32, OptimizerKind::kAdam));
+  CHECK(allocations_of_epoch(model, 3, 1, 200) == allocations_of_epoch(model, 3, 1, 10));
+}
+
+TEST_CASE("nor does one of a slot that a team trains") {
+  CHECK(allocations_of_epoch(wide_mlp(), 1, 3, 60) == allocations_of_epoch(wide_mlp(), 1, 3, 10));
 }
 
 }  // namespace hfta::fusion::testing

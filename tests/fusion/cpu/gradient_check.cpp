@@ -4,11 +4,13 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace hfta::fusion::cpu::testing {
 namespace {
 
 constexpr SlotRandom kRandom{12345, 7};
+constexpr int kMostThreads = 3;
 
 std::vector<int> positions(const Graph& graph) {
   std::vector<int> index(graph.nodes.size());
@@ -40,7 +42,7 @@ std::vector<std::byte> bytes_of(const std::vector<double>& values) {
 
 template <typename T = double>
 Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std::vector<double>>& weights,
-                 const std::vector<double>& hypers) {
+                 const std::vector<double>& hypers, Team* team = nullptr) {
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::vector<std::vector<std::byte>> held;
   for (std::size_t w = 0; w < weights.size(); ++w) {
@@ -54,7 +56,7 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
   auto* const target = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(wanted.buffer)]);
   for (std::int64_t i = 0; i < wanted.numel(); ++i) target[i] = static_cast<T>(std::sin(static_cast<double>(i)));
   Outcome out;
-  const Run run{buffers, hypers, kRandom, arena.kept()};
+  const Run run{buffers, hypers, kRandom, arena.kept(), team};
   for (const Kernel& kernel : plan.kernels) kernel(run);
   const Tensor &loss = plan.outputs.at(0), &output = plan.outputs.at(1);
   out.loss = read<T>(loss, buffers[static_cast<std::size_t>(loss.buffer)]).at(0);
@@ -70,7 +72,39 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
 
 CompiledGraph plan_of(const SmallGraph& small) {
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  return compile_training(graph, positions(graph), DType::kFloat64, 1, small.library);
+  return compile_training(graph, positions(graph), DType::kFloat64, 1, small.library, kMostThreads);
+}
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+}
+
+void check_same(const Outcome& a, const Outcome& b) {
+  CHECK(std::memcmp(&a.loss, &b.loss, sizeof(double)) == 0);
+  CHECK(same_bits(a.output, b.output));
+  REQUIRE(a.gradients.size() == b.gradients.size());
+  for (std::size_t w = 0; w < a.gradients.size(); ++w) {
+    CAPTURE(w);
+    CHECK(same_bits(a.gradients[w], b.gradients[w]));
+  }
+}
+
+// One run, checked by others: what is left over from a run must not matter, nor who runs it.
+template <typename T>
+Outcome checked_run(const CompiledGraph& plan, const SmallGraph& small) {
+  Arena arena;
+  const Outcome first = run_once<T>(plan, arena, small.weights, small.hypers);
+  const std::span<std::byte*> buffers = arena.bind(plan);
+  for (int threads = 0; threads <= kMostThreads; ++threads) {
+    CAPTURE(threads);
+    for (std::size_t b = 0; b < plan.offsets.size(); ++b) {
+      if (plan.offsets[b] == 0) std::memset(buffers[b], 0xff, plan.arena_bytes);
+    }
+    std::optional<Team> team;
+    if (threads > 0) team.emplace(threads);
+    check_same(first, run_once<T>(plan, arena, small.weights, small.hypers, team ? &*team : nullptr));
+  }
+  return first;
 }
 
 }  // namespace
@@ -88,19 +122,14 @@ Graph with_error(Graph graph, DType dtype, const Library* library) {
   return graph;
 }
 
-Outcome run_training(const SmallGraph& small) {
+Outcome run_training(const SmallGraph& small) { return checked_run<double>(plan_of(small), small); }
+
+std::int64_t shared_kernels(const SmallGraph& small) {
   const CompiledGraph plan = plan_of(small);
   Arena arena;
-  const Outcome first = run_once(plan, arena, small.weights, small.hypers);
-  const std::span<std::byte*> buffers = arena.bind(plan);
-  for (std::size_t b = 0; b < plan.offsets.size(); ++b) {  // what is left over from a run must not matter
-    if (plan.offsets[b] == 0) std::memset(buffers[b], 0xff, plan.arena_bytes);
-  }
-  const Outcome second = run_once(plan, arena, small.weights, small.hypers);
-  CHECK(std::memcmp(&first.loss, &second.loss, sizeof(double)) == 0);
-  CHECK(first.output == second.output);
-  CHECK(first.gradients == second.gradients);
-  return first;
+  Team team(1);
+  static_cast<void>(run_once(plan, arena, small.weights, small.hypers, &team));
+  return team.shared();
 }
 
 Outcome run_in_float(const SmallGraph& small) {
@@ -110,9 +139,8 @@ Outcome run_in_float(const SmallGraph& small) {
     weight.dtype = weight.dtype == DType::kFloat64 ? DType::kFloat32 : weight.dtype;
   }
   const Graph graph = with_error(single.graph, DType::kFloat32);
-  const CompiledGraph plan = compile_training(graph, positions(graph), DType::kFloat32, 1);
-  Arena arena;
-  return run_once<float>(plan, arena, single.weights, single.hypers);
+  return checked_run<float>(compile_training(graph, positions(graph), DType::kFloat32, 1, nullptr, kMostThreads),
+                            single);
 }
 
 void check_float(const SmallGraph& small, double tolerance) {

@@ -69,11 +69,15 @@ struct Outcome {
 /// error, and behind it the output. Throws as compile_forward().
 [[nodiscard]] Graph with_error(Graph graph, DType dtype, const Library* library = nullptr);
 
-/// Mean squared error against a target of sines. Runs the plan twice in one arena, which must give equal bits:
-/// no kernel may read what it has not written.
+/// Mean squared error against a target of sines. Runs the plan again in the same arena, alone and by teams of 1, 2 and
+/// 3 threads, which must give equal bits: no kernel may read what it has not written, and nothing may depend on who
+/// runs it.
 [[nodiscard]] Outcome run_training(const SmallGraph& small);
 
-/// The same with every tensor in float.
+/// How often run_training() hands work to a team.
+[[nodiscard]] std::int64_t shared_kernels(const SmallGraph& small);
+
+/// The same as run_training() with every tensor in float.
 [[nodiscard]] Outcome run_in_float(const SmallGraph& small);
 /// Outputs and gradients in float against those in double, relative to the largest element; fails the test.
 void check_float(const SmallGraph& small, double tolerance = 1e-5);

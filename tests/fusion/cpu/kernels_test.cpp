@@ -44,8 +44,8 @@ double error_of(const Product& p) {
   const auto b = waves<T>((p.b_transposed ? p.n : p.k) * p.ldb, 0.3);
   std::vector<T> c(static_cast<std::size_t>(p.m * p.ldc), static_cast<T>(kUntouched));
   const Gemm<T> gemm(p);
-  std::vector<T> scratch(static_cast<std::size_t>(gemm.scratch()) + 1, static_cast<T>(kUntouched));
-  gemm(a.data(), b.data(), c.data(), scratch.data(),
+  std::vector<T> scratch(static_cast<std::size_t>(gemm.scratch(1)) + 1, static_cast<T>(kUntouched));
+  gemm(a.data(), b.data(), c.data(), scratch.data(), nullptr,
        [&](T* corner, std::int64_t ld, std::int64_t, std::int64_t rows, std::int64_t columns) {
          for (std::int64_t i = 0; i < rows; ++i) {
            for (std::int64_t j = 0; j < columns; ++j) corner[i * ld + j] += 1;

@@ -1,0 +1,90 @@
+#include "engine/cli/warm_start.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "engine/cli/output.hpp"
+#include "engine/driver/strategy.hpp"
+#include "search/completion.hpp"
+#include "storage/stores/stores.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr std::size_t kMostTrials = 10'000;
+
+[[noreturn]] void fail(const StudyConfig& config, const std::string& message) {
+  throw Error(ErrorKind::kConfig, fmt::format("{}: warm_start: {}", config.file.string(), message));
+}
+
+// Its parameters as the space has them; nullopt: it is no configuration of the space.
+std::optional<trials::Params> matching(const trials::Space& space, const trials::Params& params) {
+  trials::Params all;
+  for (const trials::Parameter& parameter : space) {
+    const trials::ParamValue* value = trials::find_value(params, parameter.name);
+    if (value == nullptr) continue;
+    auto admitted = search::admit(parameter.distribution, *value);
+    if (!admitted) return std::nullopt;
+    all.emplace_back(parameter.name, std::move(*admitted));
+  }
+  trials::Params applying = trials::applying(space, all);
+  if (!trials::is_whole(space, applying)) return std::nullopt;
+  return applying;
+}
+
+search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric) {
+  search::SeenTrial seen{std::move(params), {}, trial.value, trial.state};
+  for (const trials::EpochRecord& record : trial.epochs) {
+    const auto found = record.metrics.find(metric);
+    seen.values.push_back(found == record.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
+  }
+  return seen;
+}
+
+bool has_ended(const trials::Trial& trial) {
+  return trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
+}
+
+}  // namespace
+
+search::History read_prior(const StudyConfig& config) {
+  if (!config.warm_start) return {};
+  if (!make_strategy(config, next_caps({}, config)).sampler->learns()) {
+    tell(fmt::format("warm start: method {} does not learn from trials; it begins as without", config.method));
+    return {};
+  }
+  const WarmStart& from = *config.warm_start;
+  const std::unique_ptr<storage::Store> store = storage::open_store_if_made(from.storage, storage::OpenMode::kReadOnly);
+  if (!store) fail(config, fmt::format("storage: found no store {}", printable(from.storage)));
+  const std::optional<storage::StudyRecord> record = store->find(from.study);
+  if (!record) {
+    std::vector<std::string> names;
+    for (const storage::StudySummary& one : store->studies()) names.push_back(printable(one.name));
+    fail(config, fmt::format("study: found no study '{}' in {}{}", printable(from.study), printable(from.storage),
+                             suggestion(from.study, names)));
+  }
+  const bool named = !record->metric.empty() && record->metric != "value";
+  if (record->goal != config.goal || (named && record->metric != config.metric)) {
+    fail(config, fmt::format("found a study of another metric or goal ({}), wanted {}", printable(record->metric),
+                             printable(config.metric)));
+  }
+  std::vector<trials::Trial> trials = store->trials(from.study);
+  std::erase_if(trials, [](const trials::Trial& trial) { return !has_ended(trial); });
+  const std::size_t first = trials.size() > kMostTrials ? trials.size() - kMostTrials : 0;
+  search::History prior;
+  for (std::size_t i = first; i < trials.size(); ++i) {
+    auto params = matching(config.searched(), trials::latest_params(trials[i]));
+    if (params) prior.push_back(seen(trials[i], std::move(*params), named ? record->metric : "value"));
+  }
+  tell(fmt::format("warm start: {} of {} ended trials of study '{}' are of this space", prior.size(), trials.size(),
+                   printable(from.study)));
+  return prior;
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "base/error.hpp"
+#include "engine/config/study.hpp"
+
+namespace hfta::engine::configuration {
+namespace {
+
+using nlohmann::json;
+using search::Stopping;
+using search::StoppingField;
+using search::StoppingOptions;
+
+void read_field(Reader& section, const StoppingField& field, StoppingOptions& options) {
+  if (const auto* number = std::get_if<double StoppingOptions::*>(&field.field)) {
+    const bool in_words = field.fallback != nullptr && *field.fallback != '\0';
+    const auto found = in_words ? section.optional_number(field.name) : std::optional(section.number(field.name));
+    if (found) options.*(*number) = *found;
+    return;
+  }
+  int& whole = options.*std::get<int StoppingOptions::*>(field.field);
+  if (field.choices.empty()) {
+    whole = static_cast<int>(section.integer(field.name));
+    return;
+  }
+  const std::string word = section.word(field.name);
+  whole = static_cast<int>(std::find(field.choices.begin(), field.choices.end(), word) - field.choices.begin());
+}
+
+Stopping read_rule(Reader section, const Reader& root, const std::string& file, const StudyConfig& config) {
+  Stopping stopping;
+  stopping.rule = section.word("name");
+  section.restrict_to(stopping.rule, {stopping.rule});
+  const search::StoppingRule& rule = search::stopping_rule(stopping.rule);
+  if (stopping.rule != "none" && rule.judge == nullptr && search::method(config.method).scheduler != nullptr) {
+    section.fail("name", fmt::format("found {} beside method: {}, which stops trials itself; wanted one of them",
+                                     stopping.rule, config.method));
+  }
+  for (const StoppingField& field : search::stopping_fields()) {
+    if (std::count(rule.reads.begin(), rule.reads.end(), field.name) == 0) continue;
+    read_field(section, field, stopping.options);
+  }
+  const Node* train = root.find("train");
+  const Node* epochs = train != nullptr ? train->find("epochs") : nullptr;
+  if (stopping.rule == "none" || epochs == nullptr) return stopping;
+  const auto all = Site{file, "train.epochs", *find_key("train.epochs")}.integer(*epochs);
+  if (stopping.options.min_epochs > all) {
+    section.fail("min_epochs",
+                 fmt::format("found {}, wanted at most train.epochs = {}", stopping.options.min_epochs, all));
+  }
+  if (stopping.rule == "threshold" && !(stopping.options.lower < stopping.options.upper)) {
+    section.fail("lower", fmt::format("found {}, wanted a number below upper = {}", stopping.options.lower,
+                                      stopping.options.upper));
+  }
+  if (stopping.rule == "threshold" && !section.has("lower") && !section.has("upper")) {
+    section.fail("", "found neither lower nor upper, wanted one of them");
+  }
+  return stopping;
+}
+
+// W&B: bands at min_iter and eta times as many each time, or at max_iter / eta^1 ... max_iter / eta^s.
+std::optional<Stopping> read_early_terminate(Reader& root, const StudyConfig& config) {
+  if (!root.has("early_terminate")) return std::nullopt;
+  Reader section = root.section("early_terminate");
+  (void)section.word("type");
+  (void)section.flag("strict");
+  Stopping stopping{"bands", {}};
+  stopping.options.eta = static_cast<int>(section.integer("eta"));
+  const auto from = section.optional_integer("min_iter"), most = section.optional_integer("max_iter"),
+             count = section.optional_integer("s");
+  if (from.has_value() == most.has_value()) section.fail("", "found min_iter and max_iter both or neither, wanted one");
+  if (most.has_value() != count.has_value()) {
+    section.fail(count ? "s" : "max_iter", "found max_iter without s, or s without max_iter, wanted both");
+  }
+  if (from) stopping.options.min_epochs = static_cast<int>(*from);
+  if (most) stopping.options.max_iter = static_cast<int>(*most);
+  if (count) stopping.options.s = static_cast<int>(*count);
+  if (search::method(config.method).scheduler != nullptr) {
+    section.fail(
+        "", fmt::format("found it beside method: {}, which stops trials itself; wanted one of them", config.method));
+  }
+  return stopping;
+}
+
+}  // namespace
+
+void read_early_stopping(Reader& root, const std::string& file, StudyConfig& config) {
+  const Node* node = root.find("early_stopping");
+  if (node == nullptr || node->kind != Node::Kind::kList) {
+    Stopping only = read_rule(root.section("early_stopping"), root, file, config);
+    if (only.rule != "none") config.early_stopping.push_back(std::move(only));
+  } else {
+    const Site site = root.site("early_stopping");
+    json& records = root.record("early_stopping", json::array());
+    for (std::size_t i = 0; i < node->items.size(); ++i) {
+      json record;
+      Reader section(file, node->items[i], join_path(site.path, std::to_string(i)), "early_stopping", record);
+      Stopping one = read_rule(section, root, file, config);
+      if (one.rule == "none") continue;
+      config.early_stopping.push_back(std::move(one));
+      records.push_back(std::move(record));
+    }
+  }
+  if (auto one = read_early_terminate(root, config)) config.early_stopping.push_back(std::move(*one));
+}
+
+}  // namespace hfta::engine::configuration

@@ -1,0 +1,25 @@
+#pragma once
+/// When a study ends before all of its trials are done: at its budget, or at its target.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/config.hpp"
+
+namespace hfta::engine {
+
+/// What a study has used and come to, over all of its runs.
+struct Used {
+  double seconds = 0;
+  std::int64_t epochs = 0;     ///< Trial-epochs.
+  std::optional<double> best;  ///< The best value of its COMPLETE trials.
+};
+
+/// Whether the study can end so.
+[[nodiscard]] bool ends_early(const StudyConfig& config);
+
+/// Why it ends now, in words that follow "ended by"; "" while it goes on.
+[[nodiscard]] std::string end_of(const StudyConfig& config, const Used& used);
+
+}  // namespace hfta::engine

@@ -1,0 +1,15 @@
+#pragma once
+/// What draws know of earlier trials, as JSON: how a study's record keeps the trials that it was begun with.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "search/history.hpp"
+
+namespace hfta::engine {
+
+/// A list of {params: [[name, value], ...], values: [...], value, state}; numbers that are not finite are null.
+[[nodiscard]] nlohmann::json history_json(const search::History& history);
+/// Throws nlohmann::json::exception for another form.
+[[nodiscard]] search::History history_from(const nlohmann::json& list);
+
+}  // namespace hfta::engine

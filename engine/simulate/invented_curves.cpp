@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "base/random.hpp"
+#include "engine/simulate/curves.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using trials::Distribution;
+using trials::DistributionKind;
+
+constexpr double kStartLoss = 2.3;  // ln 10: a guess among ten classes
+constexpr double kNoise = 0.01;
+constexpr double kDivergingShare = 0.02;
+
+std::optional<double> number_in(const trials::ParamValue& value) {
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
+  if (const auto* d = std::get_if<double>(&value)) return *d;
+  return std::nullopt;
+}
+
+bool is_logarithmic(DistributionKind kind) {
+  return kind == DistributionKind::kLogUniformValues || kind == DistributionKind::kQLogUniformValues ||
+         kind == DistributionKind::kInvLogUniformValues;
+}
+
+// Where in its range a value lies, 0 to 1; words by their place in the list.
+double place_of(const Distribution& distribution, const trials::ParamValue& value) {
+  if (distribution.kind == DistributionKind::kCategorical) {
+    const auto found = std::find(distribution.values.begin(), distribution.values.end(), value);
+    const auto last = static_cast<double>(std::max<std::size_t>(distribution.values.size(), 2) - 1);
+    return static_cast<double>(found - distribution.values.begin()) / last;
+  }
+  const double x = number_in(value).value_or(0);
+  double low = distribution.min, high = distribution.max;
+  if (is_logarithmic(distribution.kind)) {
+    return std::clamp((std::log(x) - std::log(low)) / std::max(1e-12, std::log(high) - std::log(low)), 0.0, 1.0);
+  }
+  if (distribution.kind == DistributionKind::kLogUniform) low = std::exp(low), high = std::exp(high);
+  return std::clamp((x - low) / std::max(1e-12, high - low), 0.0, 1.0);
+}
+
+class InventedCurves final : public Curves {
+ public:
+  explicit InventedCurves(const StudyConfig& config)
+      : space_(config.searched()), metric_(config.metric), goal_(config.goal), seed_(config.seed) {
+    for (std::size_t i = 0; i < space_.size(); ++i) {
+      optimum_.push_back(CountedRandom(seed_, Stream::kSimulation, 0, i).uniform());
+    }
+  }
+
+  [[nodiscard]] std::map<std::string, double> at(int number, const trials::Params& params, int epoch) const override {
+    const double distance = distance_of(params);
+    CountedRandom trial(seed_, Stream::kSimulation, 1, static_cast<std::uint64_t>(number));
+    const double decay = 0.5 + trial.uniform();
+    const bool diverges = trial.uniform() < 2 * kDivergingShare * distance;
+    const int diverges_at = 1 + static_cast<int>(trial.below(4));
+    CountedRandom noise(seed_, Stream::kSimulation, static_cast<std::uint64_t>(number) + 2,
+                        static_cast<std::uint64_t>(epoch));
+    const double level = 0.05 + distance;
+    const double loss = level + (kStartLoss - level) * std::pow(1.0 + epoch, -decay) + kNoise * noise.normal();
+    const double shown = diverges && epoch >= diverges_at ? std::numeric_limits<double>::quiet_NaN() : loss;
+    std::map<std::string, double> metrics = {{"train_loss", shown}, {"val_loss", shown + 0.05}};
+    metrics.insert_or_assign(metric_, goal_ == trials::Goal::kMinimize ? shown + 0.05 : std::exp(-shown));
+    return metrics;
+  }
+
+ private:
+  [[nodiscard]] double distance_of(const trials::Params& params) const {
+    double sum = 0, count = 0;
+    for (std::size_t i = 0; i < space_.size(); ++i) {
+      const trials::ParamValue* value = trials::find_value(params, space_[i].name);
+      if (value == nullptr) continue;  // it does not apply
+      const double away = place_of(space_[i].distribution, *value) - optimum_[i];
+      sum += away * away;
+      ++count;
+    }
+    return std::sqrt(sum / std::max(1.0, count));
+  }
+
+  trials::Space space_;
+  std::string metric_;
+  trials::Goal goal_;
+  std::uint64_t seed_;
+  std::vector<double> optimum_;
+};
+
+}  // namespace
+
+std::unique_ptr<Curves> make_invented_curves(const StudyConfig& config) {
+  return std::make_unique<InventedCurves>(config);
+}
+
+}  // namespace hfta::engine

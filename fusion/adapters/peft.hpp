@@ -1,0 +1,56 @@
+#pragma once
+/// Adapters as the library PEFT names and stores them (github.com/huggingface/peft, 0.21), in models that it wrapped
+/// and in the folders that it loads. Without torch.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusion/adapters.hpp"
+#include "fusion/graph.hpp"
+
+namespace hfta::fusion {
+
+/// A layer's adapter, whichever way it came into the model: names in the state dict that the trial's values have.
+struct Adapter {
+  std::string module;  ///< The layer's path in the model without adapters, as its user wrote it.
+  LoraKind kind = LoraKind::kLinear;
+  std::string weight;     ///< The layer's own weight.
+  std::string a, b;       ///< Of shapes as LoraKind has them, perhaps padded.
+  std::string magnitude;  ///< DoRA's (arXiv:2402.09353): one number for each output; "": there is none.
+  double scale = 1;
+};
+
+/// Those that insert_lora puts into a graph; `graph` is without them.
+[[nodiscard]] std::vector<Adapter> own_adapters(const Graph& graph, const Lora& lora);
+
+/// Those of a model that PEFT wrapped before it was exported; Graph::hypers' values are the trial's. Throws
+/// Error{kConfig} for a model with several adapters, or one whose adapters do not belong to layers.
+[[nodiscard]] std::vector<Adapter> peft_adapters(const Graph& graph);
+
+/// A name of a wrapped model's state dict taken apart.
+struct PeftName {
+  enum class Part {
+    kModel,     ///< Of the model itself, a layer's own weight among them.
+    kAdapter,   ///< Of an adapter.
+    kSaved,     ///< Of a module's copy that is trained whole (modules_to_save).
+    kOriginal,  ///< Of what that copy stands for, which is not used.
+  };
+  Part part = Part::kModel;
+  std::string name;     ///< In the model without PEFT; of kAdapter: "<module>.lora_A.weight", as PEFT's files have it.
+  std::string module;   ///< kAdapter: the layer's path; kSaved: the module's.
+  std::string adapter;  ///< kAdapter and kSaved: the adapter's name, "default".
+};
+[[nodiscard]] PeftName peft_name(std::string_view name);
+
+/// Whether any name belongs to an adapter.
+[[nodiscard]] bool is_peft_model(const std::vector<std::string>& names);
+
+/// What PEFT draws a parameter of an adapter from, by its name in a wrapped model: A uniform as torch.nn.Linear's
+/// weight, B zero; an embedding's A zero and B normal. nullopt: it draws none by this name.
+[[nodiscard]] std::optional<Init> peft_init(std::string_view name, const Shape& shape);
+/// Whether it is computed from frozen weights when the adapter is made, and so the same in each draw: DoRA's magnitude.
+[[nodiscard]] bool is_peft_constant(std::string_view name);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,110 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/random.hpp"
+#include "search/sampler.hpp"
+#include "search/sampler/inputs.hpp"
+#include "search/sampler/rank.hpp"
+#include "search/sampler/untried.hpp"
+
+namespace hfta::search {
+namespace {
+
+using trials::Params;
+
+constexpr int kMostTries = 64;      // mutations until one is new
+constexpr double kAnew = 0.3;       // how often a number is drawn anew rather than moved
+constexpr double kDeviation = 0.1;  // of a move, on the unit scale
+
+class Evolution final : public Sampler {
+ public:
+  Evolution(trials::Space space, std::uint64_t seed, trials::Goal goal, const EvolutionOptions& options)
+      : space_(std::move(space)),
+        seed_(seed),
+        goal_(goal),
+        options_(options),
+        inputs_(space_),
+        startup_(make_sobol(space_, seed)),
+        tried_(space_) {}
+
+  [[nodiscard]] bool learns() const override { return true; }
+
+  std::vector<Params> ask(int first, int k, const History& history) override {
+    tried_.reset(history);
+    const std::vector<const SeenTrial*> population = population_of(history);
+    std::vector<Params> asked;
+    for (int i = 0; i < k; ++i) {
+      asked.push_back(draw(first + i, population));
+      tried_.add(asked.back());
+    }
+    return asked;
+  }
+
+ private:
+  // The latest that have ended, by draw; fewer than `population` while there are not more.
+  [[nodiscard]] std::vector<const SeenTrial*> population_of(const History& history) const {
+    std::vector<const SeenTrial*> latest;
+    const auto most = static_cast<std::size_t>(options_.population);
+    for (auto trial = history.rbegin(); trial != history.rend() && latest.size() < most; ++trial) {
+      if (trial->ended && trial->params.size() == space_.size()) latest.push_back(&*trial);
+    }
+    return latest;
+  }
+
+  [[nodiscard]] Params draw(int number, const std::vector<const SeenTrial*>& population) {
+    if (population.size() < static_cast<std::size_t>(options_.population) || inputs_.size() == 0) {
+      return untried(*startup_, number, tried_);
+    }
+    CountedRandom random(seed_, Stream::kEvolution, static_cast<std::uint64_t>(number));
+    const SeenTrial& parent = winner(population, random);
+    for (int i = 0; i < kMostTries; ++i) {
+      Params child = mutated(parent.params, random);
+      if (child != parent.params && !tried_.contains(child)) return child;
+    }
+    return untried(*startup_, number, tried_);
+  }
+
+  // The best of some that chance picks; of equal ones the latest.
+  [[nodiscard]] const SeenTrial& winner(const std::vector<const SeenTrial*>& population, CountedRandom& random) const {
+    const SeenTrial* best = nullptr;
+    for (int i = 0; i < options_.tournament; ++i) {
+      const SeenTrial* one = population[random.below(population.size())];
+      if (best == nullptr || rank_of(*one, goal_) < rank_of(*best, goal_)) best = one;
+    }
+    return *best;
+  }
+
+  // One parameter's value changed.
+  [[nodiscard]] Params mutated(const Params& parent, CountedRandom& random) const {
+    Vector x = inputs_.vector_of(parent);
+    const auto i = static_cast<Eigen::Index>(random.below(static_cast<std::uint64_t>(inputs_.size())));
+    const Dimension& dimension = inputs_.dimensions()[static_cast<std::size_t>(i)];
+    if (dimension.is_category()) {
+      x[i] = dimension.options[random.below(dimension.options.size())];
+    } else {
+      const double anew = random.uniform(), moved = x[i] + kDeviation * random.normal();
+      x[i] = random.uniform() < kAnew ? anew : moved;
+    }
+    Params child = parent;
+    const std::size_t parameter = dimension.parameter;
+    child[parameter].second = inputs_.params_at(inputs_.rounded(std::move(x)))[parameter].second;
+    return child;
+  }
+
+  trials::Space space_;
+  std::uint64_t seed_;
+  trials::Goal goal_;
+  EvolutionOptions options_;
+  Inputs inputs_;
+  std::unique_ptr<Sampler> startup_;
+  Tried tried_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
+                                        const EvolutionOptions& options) {
+  return std::make_unique<Evolution>(std::move(space), seed, goal, options);
+}
+
+}  // namespace hfta::search

@@ -1,0 +1,26 @@
+#pragma once
+/// Where an acquisition is largest. Internal to the gp sampler.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/random.hpp"
+#include "search/sampler/gp/acquisition.hpp"
+
+namespace hfta::search::gp {
+
+/// Points of the unit cube to look at first, and places around which to look closer, a row for each.
+struct Beginnings {
+  std::vector<std::vector<double>> cube;
+  Matrix good;
+};
+
+/// The best configuration found for which `allowed` is true, nullopt if there is none. The best of the beginnings are
+/// improved, each in turn: numbers together, by their gradient; then steps and categories one after the other, by
+/// trying all values or, where they are many, steps of several sizes. Deterministic; so many evaluations at most.
+[[nodiscard]] std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisition,
+                                             const Beginnings& beginnings, CountedRandom& random,
+                                             const std::function<bool(const Vector&)>& allowed);
+
+}  // namespace hfta::search::gp

@@ -1,0 +1,24 @@
+#pragma once
+/// What a history tells a Gaussian process. Internal to the gp sampler.
+
+#include "search/history.hpp"
+#include "search/sampler/inputs.hpp"
+
+namespace hfta::search::gp {
+
+struct Observations {
+  Matrix x;        ///< Of trials that ended with a value, a row for each.
+  Vector y;        ///< Their values, of mean 0 and variance 1 (0 where all are equal); smaller is better.
+  Matrix tried;    ///< Of all trials that ended, failed ones too.
+  Vector failed;   ///< Of these: 1 where it failed, -1 where it did not.
+  Matrix running;  ///< Of trials that have not ended.
+};
+
+/// Trials that lack parameters are left out. Values far worse than usual (than the median of the first ten, by more
+/// than three times what the best is better) count as if they were that bad, since how bad a bad trial is says little
+/// about good ones. Of more than `most` trials with a value there remain the best half of that number and, of the rest,
+/// every so many by order of draw: the model has to be right where values are good, and to know where they are not.
+[[nodiscard]] Observations observe(const Inputs& inputs, const trials::Space& space, const History& history,
+                                   trials::Goal goal, std::size_t most);
+
+}  // namespace hfta::search::gp

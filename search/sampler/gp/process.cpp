@@ -1,0 +1,206 @@
+#include "search/sampler/gp/process.hpp"
+
+#include <Eigen/Cholesky>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "search/sampler/gp/minimum.hpp"
+
+namespace hfta::search::gp {
+namespace {
+
+using Eigen::Index;
+
+constexpr double kSqrt5 = 2.23606797749978969641;
+
+// Normal distributions of the logarithms, and how far from their means fit() looks, in deviations.
+constexpr double kLengthOfCube = 0.2, kLengthDeviation = 0.3;
+constexpr double kVarianceDeviation = 1.0;
+constexpr double kLogNoise = -11.5, kNoiseDeviation = 3.0;
+constexpr double kLogMuchNoise = -2;  // where a second search begins
+constexpr double kReach = 4;
+constexpr double kLeastNoise = 1e-9;  // of variance 1: keeps the matrix invertible
+
+// Matern's function of r^2, for variance 1, and its derivative by r^2.
+double matern(double squared) {
+  const double r = kSqrt5 * std::sqrt(squared);
+  return (1 + r + r * r / 3) * std::exp(-r);
+}
+double matern_slope(double squared) {
+  const double r = kSqrt5 * std::sqrt(squared);
+  return -5.0 / 6 * (1 + r) * std::exp(-r);
+}
+
+std::vector<bool> categories_of(const Inputs& inputs) {
+  std::vector<bool> category;
+  for (const Dimension& dimension : inputs.dimensions()) category.push_back(dimension.is_category());
+  return category;
+}
+
+// Squared differences of every row of a and every row of b along one dimension.
+Matrix squares(const Matrix& a, const Matrix& b, Index dimension, bool category) {
+  Matrix d = a.col(dimension).replicate(1, b.rows()) - b.col(dimension).transpose().replicate(a.rows(), 1);
+  if (category) return (d.array() != 0).cast<double>();
+  return d.array().square();
+}
+
+struct Prior {
+  Vector means, deviations;
+};
+
+Prior prior_of(Index dimensions) {
+  Prior prior{Vector(dimensions + 2), Vector(dimensions + 2)};
+  const double count = std::max<double>(1, static_cast<double>(dimensions));
+  prior.means.head(dimensions).setConstant(std::log(kLengthOfCube * std::sqrt(count)));
+  prior.deviations.head(dimensions).setConstant(kLengthDeviation);
+  prior.means.tail(2) << 0, kLogNoise;
+  prior.deviations.tail(2) << kVarianceDeviation, kNoiseDeviation;
+  return prior;
+}
+
+Eigen::LLT<Matrix> factor(Matrix covariance) {
+  for (double more = 1e-10 * covariance.diagonal().maxCoeff() + 1e-300;; more *= 100) {
+    Eigen::LLT<Matrix> llt(covariance);
+    if (llt.info() == Eigen::Success) return llt;
+    covariance.diagonal().array() += more;
+  }
+}
+
+// What the density needs of observations, kept from one evaluation to the next.
+class Density {
+ public:
+  Density(const Inputs& inputs, const Matrix& x, const Vector& y) : y_(y), prior_(prior_of(inputs.size())) {
+    const std::vector<bool> category = categories_of(inputs);
+    for (Index i = 0; i < inputs.size(); ++i)
+      squares_.push_back(squares(x, x, i, category[static_cast<std::size_t>(i)]));
+  }
+
+  [[nodiscard]] const Prior& prior() const { return prior_; }
+
+  double negative_log(const Vector& at, Vector& gradient) const {
+    const Index n = y_.size(), d = static_cast<Index>(squares_.size());
+    const double variance = std::exp(at[d]), noise = std::exp(at[d + 1]) + kLeastNoise;
+    Matrix distances = Matrix::Zero(n, n);
+    for (Index i = 0; i < d; ++i) distances += std::exp(-2 * at[i]) * squares_[static_cast<std::size_t>(i)];
+    const Matrix unscaled = distances.unaryExpr(&matern);
+    Matrix covariance = variance * unscaled;
+    covariance.diagonal().array() += noise;
+    const Eigen::LLT<Matrix> llt = factor(std::move(covariance));
+    const Vector alpha = llt.solve(y_);
+    // dL/dt = tr(W dK/dt) / 2 with W = K^-1 - alpha alpha^T (Rasmussen and Williams, eq. 5.9).
+    Matrix w = llt.solve(Matrix::Identity(n, n));
+    w.noalias() -= alpha * alpha.transpose();
+    const Vector off = (at - prior_.means).cwiseQuotient(prior_.deviations);
+    gradient = off.cwiseQuotient(prior_.deviations);
+    const Matrix sloped = (variance * w.array() * distances.unaryExpr(&matern_slope).array()).matrix();
+    for (Index i = 0; i < d; ++i) {
+      gradient[i] -= std::exp(-2 * at[i]) * sloped.cwiseProduct(squares_[static_cast<std::size_t>(i)]).sum();
+    }
+    gradient[d] += variance * w.cwiseProduct(unscaled).sum() / 2;
+    gradient[d + 1] += std::exp(at[d + 1]) * w.trace() / 2;
+    const double log_root = llt.matrixLLT().diagonal().array().log().sum();
+    return y_.dot(alpha) / 2 + log_root + off.squaredNorm() / 2;
+  }
+
+ private:
+  Vector y_;
+  Prior prior_;
+  std::vector<Matrix> squares_;
+};
+
+}  // namespace
+
+double negative_log_posterior(const Inputs& inputs, const Matrix& x, const Vector& y, const Vector& at,
+                              Vector& gradient) {
+  return Density(inputs, x, y).negative_log(at, gradient);
+}
+
+Matrix root_of(Matrix covariance) { return factor(std::move(covariance)).matrixL(); }
+
+Hyperparameters fit(const Inputs& inputs, const Matrix& x, const Vector& y) {
+  constexpr int kEvaluations = 40;
+  const Density density(inputs, x, y);
+  const Prior& prior = density.prior();
+  const Vector low = prior.means - kReach * prior.deviations, high = prior.means + kReach * prior.deviations;
+  const auto f = [&](const Vector& at, Vector& gradient) { return density.negative_log(at, gradient); };
+  // Where values are noisy there are two maxima: one calls it noise, the other finds the function rough.
+  Minimum found = minimize(f, prior.means, low, high, kEvaluations);
+  Vector noisy = prior.means;
+  noisy.tail(1).setConstant(kLogMuchNoise);
+  if (Minimum other = minimize(f, noisy, low, high, kEvaluations); other.value < found.value) found = std::move(other);
+  const Vector& best = found.x;
+  const Index d = inputs.size();
+  return {best.head(d), best[d], best[d + 1]};
+}
+
+Kernel::Kernel(const Inputs& inputs, const Hyperparameters& hyper)
+    : category_(categories_of(inputs)),
+      weights_((-2 * hyper.log_lengths.array()).exp()),
+      variance_(std::exp(hyper.log_variance)) {}
+
+Matrix Kernel::between(const Matrix& a, const Matrix& b) const {
+  Matrix distances = Matrix::Zero(a.rows(), b.rows());
+  for (Index i = 0; i < weights_.size(); ++i) {
+    distances += weights_[i] * squares(a, b, i, category_[static_cast<std::size_t>(i)]);
+  }
+  return variance_ * distances.unaryExpr(&matern);
+}
+
+void Kernel::with_gradient(const Vector& x, const Matrix& a, Vector& covariances, Matrix& derivatives) const {
+  const Index n = a.rows();
+  derivatives.setZero(n, x.size());
+  Vector squared = Vector::Zero(n);
+  for (Index i = 0; i < x.size(); ++i) {
+    if (category_[static_cast<std::size_t>(i)]) {
+      squared.array() += weights_[i] * (a.col(i).array() != x[i]).cast<double>();
+      continue;
+    }
+    derivatives.col(i) = (x[i] - a.col(i).array()).matrix();
+    squared.array() += weights_[i] * derivatives.col(i).array().square();
+    derivatives.col(i) *= 2 * weights_[i];
+  }
+  covariances = variance_ * squared.unaryExpr(&matern);
+  derivatives.array().colwise() *= variance_ * squared.unaryExpr(&matern_slope).array();
+}
+
+Posterior::Posterior(const Inputs& inputs, const Hyperparameters& hyper, Matrix x, const Matrix& y)
+    : kernel_(inputs, hyper), noise_(std::exp(hyper.log_noise) + kLeastNoise), x_(std::move(x)), y_(y) {
+  Matrix covariance = kernel_.between(x_, x_);
+  covariance.diagonal().array() += noise_;
+  const Eigen::LLT<Matrix> llt = factor(std::move(covariance));
+  lower_ = llt.matrixL();
+  inverse_ = llt.solve(Matrix::Identity(x_.rows(), x_.rows()));
+  alpha_ = llt.solve(y_);
+}
+
+Posterior::Moments Posterior::at(const Vector& x, Gradients* gradients) const {
+  Vector covariances;
+  Matrix derivatives;
+  kernel_.with_gradient(x, x_, covariances, derivatives);
+  const Vector half = lower_.triangularView<Eigen::Lower>().solve(covariances);
+  const double left = kernel_.variance() - half.squaredNorm();
+  Moments moments{alpha_.transpose() * covariances, std::sqrt(std::max(left, 1e-14 * kernel_.variance()))};
+  if (gradients != nullptr) {
+    gradients->means = derivatives.transpose() * alpha_;
+    gradients->deviation = derivatives.transpose() * (inverse_ * covariances) / -moments.deviation;
+  }
+  return moments;
+}
+
+Posterior::Many Posterior::at(const Matrix& points) const {
+  const Matrix covariances = kernel_.between(x_, points);
+  const Matrix half = lower_.triangularView<Eigen::Lower>().solve(covariances);
+  const double least = 1e-14 * kernel_.variance();
+  return {covariances.transpose() * alpha_,
+          (kernel_.variance() - half.colwise().squaredNorm().array()).max(least).sqrt().matrix().transpose()};
+}
+
+Matrix Posterior::covariance(const Matrix& points) const {
+  const Matrix half = lower_.triangularView<Eigen::Lower>().solve(kernel_.between(x_, points));
+  return kernel_.between(points, points) - half.transpose() * half;
+}
+
+Vector Posterior::means_at_observations() const { return y_.col(0) - noise_ * alpha_.col(0); }
+
+}  // namespace hfta::search::gp

@@ -1,0 +1,90 @@
+#pragma once
+/// A Gaussian process over configurations. Internal to the gp sampler.
+///
+/// Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2 and 5. The kernel is Matern's
+/// with nu = 5/2 over r^2 = sum_i (d_i / l_i)^2, a length scale l_i for each dimension; d_i is the difference of two
+/// numbers, or for categories 0 where they are equal and 1 where not.
+
+#include <vector>
+
+#include "search/sampler/inputs.hpp"
+
+namespace hfta::search::gp {
+
+/// Natural logarithms, so that all are positive.
+struct Hyperparameters {
+  Vector log_lengths;       ///< Of each dimension.
+  double log_variance = 0;  ///< Of the kernel.
+  double log_noise = 0;     ///< Variance of an observation around the function.
+};
+
+class Kernel {
+ public:
+  Kernel(const Inputs& inputs, const Hyperparameters& hyper);
+  /// Covariances of every row of a with every row of b.
+  [[nodiscard]] Matrix between(const Matrix& a, const Matrix& b) const;
+  [[nodiscard]] double variance() const { return variance_; }
+  /// Covariances of x with every row of a, and their derivatives by x, one row for each; 0 for categories.
+  void with_gradient(const Vector& x, const Matrix& a, Vector& covariances, Matrix& derivatives) const;
+
+ private:
+  std::vector<bool> category_;
+  Vector weights_;  ///< 1 / l^2
+  double variance_;
+};
+
+/// Hyperparameters of maximal posterior density, where each logarithm is normal beforehand: lengths around
+/// 0.2 sqrt(dimensions), as distances in a cube grow (Hvarfner, Hellsten and Nardi, "Vanilla Bayesian Optimization
+/// Performs Great in High Dimensions", ICML 2024), the variance around 1, the noise around 1e-5. `x`: observations, a
+/// row for each; `y`: their values, of mean 0 and variance 1. Deterministic.
+[[nodiscard]] Hyperparameters fit(const Inputs& inputs, const Matrix& x, const Vector& y);
+
+/// The negative logarithm of that density, less a constant, by the logarithms (lengths, variance, noise); sets
+/// `gradient`.
+[[nodiscard]] double negative_log_posterior(const Inputs& inputs, const Matrix& x, const Vector& y, const Vector& at,
+                                            Vector& gradient);
+
+/// L with L L^T = `covariance`, which is symmetric; where rounding has made it no covariance, of one with a larger
+/// diagonal.
+[[nodiscard]] Matrix root_of(Matrix covariance);
+
+/// The process given observations: several functions at once, whose observations lie at the same places.
+class Posterior {
+ public:
+  /// `y`: a column of values for each function.
+  Posterior(const Inputs& inputs, const Hyperparameters& hyper, Matrix x, const Matrix& y);
+
+  struct Moments {
+    Vector means;          ///< Of each function.
+    double deviation = 0;  ///< Of all of them.
+  };
+  /// Of the functions at a point, without noise; `mean_gradient` (dimensions x functions) and `deviation_gradient` by
+  /// x.
+  struct Gradients {
+    Matrix means;
+    Vector deviation;
+  };
+  [[nodiscard]] Moments at(const Vector& x, Gradients* gradients) const;
+  /// Of many points, a row for each: means (points x functions) and deviations.
+  struct Many {
+    Matrix means;
+    Vector deviations;
+  };
+  [[nodiscard]] Many at(const Matrix& points) const;
+  /// The joint covariance of the first function at several points, without noise.
+  [[nodiscard]] Matrix covariance(const Matrix& points) const;
+  /// Of the first function, at the observations.
+  [[nodiscard]] Vector means_at_observations() const;
+
+  [[nodiscard]] const Matrix& observations() const { return x_; }
+
+ private:
+  Kernel kernel_;
+  double noise_;
+  Matrix x_, y_;
+  Matrix lower_;    ///< L: L L^T = K + noise
+  Matrix inverse_;  ///< (K + noise)^-1
+  Matrix alpha_;    ///< (K + noise)^-1 y
+};
+
+}  // namespace hfta::search::gp

@@ -1,0 +1,109 @@
+#include "search/sampler/groups.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+
+namespace hfta::search {
+namespace {
+
+using trials::Params;
+
+// Parameters with equal conditions.
+struct Group {
+  std::vector<trials::Condition> when;
+  trials::Space space;  // without conditions
+  std::unique_ptr<Sampler> sampler;
+};
+
+class Grouped final : public Sampler {
+ public:
+  Grouped(const trials::Space& space, std::uint64_t seed, const SamplerFactory& make) : space_(space) {
+    for (const trials::Parameter& parameter : space_) {
+      const auto same = [&](const Group& group) { return group.when == parameter.when; };
+      auto found = std::find_if(groups_.begin(), groups_.end(), same);
+      if (found == groups_.end()) found = groups_.insert(found, Group{parameter.when, {}, nullptr});
+      found->space.push_back({parameter.name, parameter.distribution});
+    }
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      groups_[i].sampler = make(groups_[i].space, seed_of_group(seed, i));
+    }
+  }
+
+  [[nodiscard]] bool learns() const override {
+    return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.sampler->learns(); });
+  }
+
+  std::vector<Params> ask(int first, int k, const History& history) override {
+    std::vector<History> seen(groups_.size());
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (!groups_[i].sampler->learns()) continue;
+      for (const SeenTrial& trial : history) see(seen[i], groups_[i], trial);
+    }
+    std::vector<Params> asked;
+    for (int number = first; number < first + k; ++number) {
+      asked.push_back(draw(number, seen));
+      for (std::size_t i = 0; i < groups_.size(); ++i) {
+        see(seen[i], groups_[i], {asked.back(), {}, std::nullopt, std::nullopt});
+      }
+    }
+    return asked;
+  }
+
+ private:
+  // The trial as the group's sampler sees it, if it has the group's parameters.
+  static void see(History& seen, const Group& group, const SeenTrial& trial) {
+    SeenTrial part{{}, trial.values, trial.value, trial.ended};
+    for (const trials::Parameter& parameter : group.space) {
+      const trials::ParamValue* value = trials::find_value(trial.params, parameter.name);
+      if (value == nullptr) return;
+      part.params.emplace_back(parameter.name, *value);
+    }
+    seen.push_back(std::move(part));
+  }
+
+  // Groups whose conditions hold so far are drawn, until none is left: conditions name parameters of other groups.
+  [[nodiscard]] Params draw(int number, const std::vector<History>& seen) {
+    Params all;
+    std::vector<bool> drawn(groups_.size(), false);
+    for (bool any = true; any;) {
+      any = false;
+      for (std::size_t i = 0; i < groups_.size(); ++i) {
+        if (drawn[i] || !holds(groups_[i].when, all)) continue;
+        any = drawn[i] = true;
+        Params part = std::move(groups_[i].sampler->ask(number, 1, seen[i]).at(0));
+        std::move(part.begin(), part.end(), std::back_inserter(all));
+      }
+    }
+    return applying(space_, all);
+  }
+
+  [[nodiscard]] static bool holds(const std::vector<trials::Condition>& when, const Params& params) {
+    return std::all_of(when.begin(), when.end(), [&](const trials::Condition& condition) {
+      const trials::ParamValue* value = trials::find_value(params, condition.parameter);
+      return value != nullptr &&
+             std::find(condition.values.begin(), condition.values.end(), *value) != condition.values.end();
+    });
+  }
+
+  trials::Space space_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::uint64_t seed_of_group(std::uint64_t seed, std::size_t group) {
+  if (group == 0) return seed;
+  return CountedRandom(seed, Stream::kSample, ~std::uint64_t{0}, group).next_u64();
+}
+
+std::unique_ptr<Sampler> make_grouped(const trials::Space& space, std::uint64_t seed, const SamplerFactory& make) {
+  return std::make_unique<Grouped>(space, seed, make);
+}
+
+}  // namespace hfta::search

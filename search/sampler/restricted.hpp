@@ -1,0 +1,36 @@
+#pragma once
+/// Samplers for spaces whose parameters depend on each other: by conditions, and by constraints.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "search/constraints.hpp"
+#include "search/sampler.hpp"
+
+namespace hfta::search {
+
+/// Who sees to conditions.
+enum class Conditions { kByGroups, kBySampler };
+
+/// Makes the sampler of a method, for a space without conditions unless the sampler sees to them.
+using SamplerFactory = std::function<std::unique_ptr<Sampler>(const trials::Space& space, std::uint64_t seed)>;
+
+/// A sampler of `space` by those that `make` makes.
+///
+/// Conditions: parameters with equal conditions are a group, and each group has a sampler of its own, which sees the
+/// trials that have all of the group's parameters, with these alone (as Optuna's TPESampler(group=True)). A sampler
+/// with an end (grid) is one sampler of all parameters instead: of the combinations that differ only in what does not
+/// apply, the first stays.
+///
+/// Constraints: what breaks one is drawn again, of a sampler that learns up to 32 times by the method and then up to
+/// 10'000 times at random; any other sampler goes on to its next draw, at most 1'000'000 in a row. Throws
+/// Error{kConfig} naming the constraints if none is met by then.
+///
+/// A finite space with conditions is not repeated as long as another configuration is found.
+[[nodiscard]] std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed,
+                                                       std::vector<Constraint> constraints, SamplerFactory make,
+                                                       Conditions conditions = Conditions::kByGroups);
+
+}  // namespace hfta::search

@@ -1,0 +1,39 @@
+#pragma once
+/// Draws that do not repeat a configuration of a finite space. Internal to samplers that learn.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+#include "search/sampler.hpp"
+
+namespace hfta::search {
+
+/// Text that two configurations share only if they are the same: each value's type and length come before its text.
+[[nodiscard]] std::string key_of(const trials::Params& params);
+
+/// Configurations of a finite space that were drawn already; of an infinite space it stays empty.
+class Tried {
+ public:
+  /// REQUIRES a valid space.
+  explicit Tried(const trials::Space& space);
+  [[nodiscard]] bool is_finite() const { return size_.has_value(); }
+  /// Whether no new configuration is left.
+  [[nodiscard]] bool is_full() const { return size_ && static_cast<double>(keys_.size()) >= *size_; }
+  /// Forgets all, then adds the configurations of `history`.
+  void reset(const History& history);
+  void add(const trials::Params& params);
+  [[nodiscard]] bool contains(const trials::Params& params) const;
+
+ private:
+  std::optional<double> size_;  ///< How many configurations there are; unset: without end.
+  std::unordered_set<std::string> keys_;
+};
+
+/// The draw `number` of `random`, a random search; where that was tried, the next of its draws that was not. Once all
+/// are tried, or where thousands of draws give none, it is the draw itself.
+[[nodiscard]] trials::Params untried(Sampler& random, int number, const Tried& tried);
+
+}  // namespace hfta::search

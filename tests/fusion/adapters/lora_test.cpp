@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "fusion/adapters.hpp"
+#include "fusion/exported.hpp"
+#include "fusion/verify.hpp"
+#include "tests/source_folder.hpp"
+
+namespace hfta::fusion::test {
+namespace {
+
+ExportedModel model_of(const std::string& name) {
+  return ExportedModel::read(hfta::testing::source_folder() / "tests/fusion/pt2/golden" / (name + ".pt2"));
+}
+
+Lora lora_of(std::vector<std::string> targets) {
+  Lora lora;
+  lora.targets = std::move(targets);
+  lora.rank = 2;
+  lora.largest_rank = 4;
+  lora.alpha = 6;
+  lora.where = "s.yaml:3: model.adapters";
+  return lora;
+}
+
+Graph adapted(const std::string& name, const Lora& lora) {
+  ImportOptions options;
+  options.lora = lora;
+  return model_of(name).graph(options);
+}
+
+const Weight& weight_of(const Graph& graph, const std::string& name) {
+  const auto found =
+      std::find_if(graph.weights.begin(), graph.weights.end(), [&](const Weight& w) { return w.name == name; });
+  REQUIRE(found != graph.weights.end());
+  return *found;
+}
+
+std::string trained(const Graph& graph) {
+  std::string names;
+  for (const Weight& weight : graph.weights) {
+    if (weight.trained) names += weight.name + " ";
+  }
+  return names;
+}
+
+std::string refused(const std::string& name, const Lora& lora) {
+  try {
+    adapted(name, lora);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct TargetCase {
+  std::vector<std::string> targets, train;
+  std::string trained;
+};
+
+TEST_CASE("adapters are trained, and nothing else but what is named", "[adapters]") {
+  const TargetCase one = GENERATE(
+      TargetCase{{"first"}, {}, "first.lora_A.weight first.lora_B.weight "},
+      TargetCase{{"*st"}, {"head"}, "head.weight head.bias first.lora_A.weight first.lora_B.weight "},
+      TargetCase{
+          {"conv", "second"},
+          {"norm.*"},
+          "norm.weight norm.bias conv.lora_A.weight conv.lora_B.weight second.lora_A.weight second.lora_B.weight "},
+      TargetCase{
+          {"all-linear"}, {}, "first.lora_A.weight first.lora_B.weight second.lora_A.weight second.lora_B.weight "});
+  Lora lora = lora_of(one.targets);
+  lora.train = one.train;
+  const Graph graph = adapted("torch-2.11", lora);
+  verify(graph);
+  CHECK(trained(graph) == one.trained);
+}
+
+TEST_CASE("an adapted layer gives what it gave, plus the scaled product of its adapters", "[adapters]") {
+  Lora lora = lora_of({"first"});
+  lora.dropout = 0.25;
+  const Graph before = model_of("torch-2.11").graph({}), graph = adapted("torch-2.11", lora);
+  const auto at = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                               [](const Node& node) { return node.op == "aten::linear" && node.path == "first"; });
+  REQUIRE(at != graph.nodes.end());
+  CHECK(graph.nodes.size() == before.nodes.size() + 5);
+  const std::vector<std::string> ops = {at[1].op, at[2].op, at[3].op, at[4].op, at[5].op};
+  CHECK(ops == std::vector<std::string>{"aten::dropout", "aten::linear", "aten::linear", "aten::mul.Tensor",
+                                        "aten::add.Tensor"});
+  // What was read from the layer is now read from the sum.
+  const auto own = std::find_if(before.nodes.begin(), before.nodes.end(),
+                                [](const Node& node) { return node.op == "aten::linear" && node.path == "first"; });
+  CHECK(at[5].outputs == own->outputs);
+  CHECK(at[1].args[0] == own->args[0]);
+  REQUIRE(graph.hypers.size() == 3);
+  CHECK(graph.hypers[0].value == 2);
+  CHECK(graph.hypers[1].value == 3);  // alpha / rank
+  CHECK(graph.hypers[2].value == 0.25);
+  CHECK(at[1].args[1] == Arg(HyperRef{2}));
+  CHECK(at[4].args[1] == Arg(HyperRef{1}));
+}
+
+TEST_CASE("adapters start as PEFT's do, and are padded to the largest rank", "[adapters]") {
+  const Graph graph = adapted("torch-2.11", lora_of({"first", "conv"}));
+  const Weight& layer = weight_of(graph, "first.weight");
+  const Weight& a = weight_of(graph, "first.lora_A.weight");
+  const Weight& b = weight_of(graph, "first.lora_B.weight");
+  CHECK(a.shape == Shape{4, layer.shape[1]});
+  CHECK(b.shape == Shape{layer.shape[0], 4});
+  CHECK(a.init.kind == Init::Kind::kUniform);
+  CHECK(a.init.scale == Approx(1 / std::sqrt(static_cast<double>(layer.shape[1]))));
+  CHECK(b.init.kind == Init::Kind::kZeros);
+  CHECK(a.padding == Padding{0, {0}});
+  CHECK(b.padding == Padding{1, {0}});
+  const Weight& filter = weight_of(graph, "conv.weight");
+  const Weight& conv_a = weight_of(graph, "conv.lora_A.weight");
+  CHECK(conv_a.shape == Shape{4, filter.shape[1], filter.shape[2], filter.shape[3]});
+  CHECK(weight_of(graph, "conv.lora_B.weight").shape == Shape{filter.shape[0], 4, 1, 1});
+  const auto fan_in = static_cast<double>(filter.shape[1] * filter.shape[2] * filter.shape[3]);
+  CHECK(conv_a.init.scale == Approx(1 / std::sqrt(fan_in)));
+}
+
+TEST_CASE("the scale follows alpha and the true rank", "[adapters]") {
+  Lora lora = lora_of({"first"});
+  CHECK(lora_scale(lora) == 3);
+  lora.scale = LoraScale::kRankStabilized;
+  CHECK(lora_scale(lora) == Approx(6 / std::sqrt(2.0)));
+}
+
+TEST_CASE("trials of different ranks, alphas and rates have graphs of one signature", "[adapters]") {
+  Lora lora = lora_of({"first"});
+  lora.dropout = 0.1;
+  const std::string one = adapted("torch-2.11", lora).signature();
+  lora.rank = 4;
+  lora.alpha = 1;
+  lora.dropout = 0.5;
+  lora.scale = LoraScale::kRankStabilized;
+  CHECK(adapted("torch-2.11", lora).signature() == one);
+  lora.largest_rank = 8;
+  CHECK(adapted("torch-2.11", lora).signature() != one);
+}
+
+struct RefusedCase {
+  std::vector<std::string> targets, train;
+  std::string message;
+};
+
+TEST_CASE("what cannot be adapted is named", "[adapters]") {
+  const RefusedCase one = GENERATE(
+      RefusedCase{
+          {"fisrt"}, {}, "found no linear layer, convolution or embedding 'fisrt' to adapt; did you mean 'first'?"},
+      RefusedCase{{"norm"}, {}, "found no linear layer, convolution or embedding 'norm' to adapt"},
+      RefusedCase{{"first"}, {"haed"}, "found no parameter 'haed' to train; did you mean 'head'?"},
+      RefusedCase{{"first"}, {"first"}, "'first' is among the targets and in train"});
+  Lora lora = lora_of(one.targets);
+  lora.train = one.train;
+  CHECK_THAT(refused("torch-2.11", lora), Catch::Contains("s.yaml:3: model.adapters: " + one.message));
+}
+
+}  // namespace
+}  // namespace hfta::fusion::test
