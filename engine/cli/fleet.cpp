@@ -14,13 +14,16 @@
 namespace hfta::engine {
 namespace {
 
-// Names that tell trainers apart: a CPU that is there several times is numbered.
+// Names that tell trainers apart: a CPU that is there several times is numbered. A number that would make the name of
+// another device, "cpu:1" of two `cpu` beside a device of one thread, is left out.
 std::vector<std::string> labels_of(const std::vector<std::string>& devices) {
+  const auto times = [&](const std::string& word) { return std::count(devices.begin(), devices.end(), word); };
   std::vector<std::string> labels;
-  std::map<std::string, int> seen;
+  std::map<std::string, int> next;
   for (const std::string& device : devices) {
-    const bool several = std::count(devices.begin(), devices.end(), device) > 1;
-    labels.push_back(several ? fmt::format("{}:{}", device, seen[device]++) : device);
+    std::string label = device;
+    while (times(device) > 1 && times(label) > 0) label = fmt::format("{}:{}", device, next[device]++);
+    labels.push_back(std::move(label));
   }
   return labels;
 }

@@ -1,5 +1,7 @@
 #include "engine/driver/epoch_times.hpp"
 
+#include <cmath>
+
 namespace hfta::engine {
 namespace {
 
@@ -7,9 +9,11 @@ constexpr double kNewest = 0.5;  // weight of the newest epoch
 
 }  // namespace
 
-// An array's first epoch may include what is done once: its successor replaces it.
+// An array's first epoch may include what is done once: its successor replaces it. An epoch that took no time by a
+// coarse clock says nothing.
 void EpochTimes::add(std::size_t device, const std::string& partition, int slots, double seconds) {
   const double factor = seconds / shape(device, partition, slots);
+  if (!std::isfinite(factor) || factor <= 0) return;
   Scale& scale = measured_.at(device)[partition];
   scale.factor = scale.epochs < 2 ? factor : (1 - kNewest) * scale.factor + kNewest * factor;
   ++scale.epochs;

@@ -23,7 +23,7 @@ class EpochTimes {
   explicit EpochTimes(std::vector<Device> devices) : devices_(std::move(devices)), measured_(devices_.size()) {}
 
   /// An epoch of `slots` occupied slots took that long. The last epochs count most, so that a device that becomes
-  /// slower is seen as such within two or three. REQUIRES slots > 0.
+  /// slower is seen as such within two or three. No time at all says nothing. REQUIRES slots > 0.
   void add(std::size_t device, const std::string& partition, int slots, double seconds);
 
   /// The times of 0 to `rooms[i]` slots on `devices[i]`, in one unit. The shape of a device's table is what it predicts

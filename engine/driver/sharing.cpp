@@ -59,6 +59,7 @@ std::optional<ArrayScheduler::Sharing> ArrayScheduler::sharing(std::size_t devic
     room += all.rooms.back();
   }
   if (slots >= room) return std::nullopt;
+  for (int& most : all.rooms) most = std::min(most, slots);
   all.times = times_.tables(partition, all.devices, all.rooms);
   std::optional<std::vector<int>> division = split_slots(slots, all.times);
   if (!division) return std::nullopt;
@@ -66,17 +67,20 @@ std::optional<ArrayScheduler::Sharing> ArrayScheduler::sharing(std::size_t devic
   return all;
 }
 
+// The slots that the device is to have; nullopt: as many as it can. A device that would only be waited for gets none,
+// unless nobody does anything: of idle devices that leave all to one another, one has to begin.
 std::optional<int> ArrayScheduler::share_of(std::size_t device, const std::string& partition, int draw) {
   const std::optional<Sharing> all = sharing(device, partition, draw);
   if (!all) return std::nullopt;
   const auto place = std::find(all->devices.begin(), all->devices.end(), device);
-  return all->division[static_cast<std::size_t>(place - all->devices.begin())];
+  const int share = all->division[static_cast<std::size_t>(place - all->devices.begin())];
+  const bool at_work = std::any_of(arrays_.begin(), arrays_.end(),
+                                   [](const auto& array) { return array != nullptr && array->occupied() > 0; });
+  return share > 0 || at_work ? std::optional(share) : std::nullopt;
 }
 
-// A device that would only be waited for takes no part, unless nobody else does anything.
 bool ArrayScheduler::takes_part(std::size_t device, const std::string& partition) {
-  const bool alone = std::all_of(arrays_.begin(), arrays_.end(), [](const auto& array) { return array == nullptr; });
-  return alone || share_of(device, partition, queue_.front(partition)).value_or(1) > 0;
+  return share_of(device, partition, queue_.front(partition)).value_or(1) > 0;
 }
 
 void ArrayScheduler::share(std::size_t device) {

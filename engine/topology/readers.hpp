@@ -11,8 +11,8 @@
 namespace hfta::engine {
 
 /// What `nvidia-smi topo -m` prints, with or without colours, its tabs kept or turned into spaces. `file` is named in
-/// messages. Throws Error{kConfig} "file:line: found ..., wanted ...": no GPU, more than Topology::kMostDevices, a word
-/// that is no link, rows that are missing, or two directions that differ.
+/// messages. Throws Error{kConfig} "file:line: found ..., wanted ...": no GPU, more than Topology::kMostDevices, one that
+/// is there twice, a word that is no link, rows that are missing, or two directions that differ.
 [[nodiscard]] Topology read_smi_text(std::string_view text, const std::string& file);
 
 /// A YAML file:
@@ -24,7 +24,8 @@ namespace hfta::engine {
 ///     pcie: 10                   # GB/s of any other path; 10 unless given
 ///     links: [[0, 1, NV2], [2, 3, PIX]]
 ///
-/// A pair that is not among `links` is connected by PHB within a node and by SYS between nodes. Throws Error{kConfig}
+/// A pair that is not among `links` is connected by PHB within a node and by SYS between nodes. Names and pairs occur
+/// once. Throws Error{kConfig}
 /// "file:line: key: found ..., wanted ...".
 [[nodiscard]] Topology read_topology_yaml(std::string_view text, const std::string& file);
 

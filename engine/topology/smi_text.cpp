@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/error.hpp"
@@ -61,7 +62,8 @@ std::vector<Line> lines_of(std::string_view text) {
 }
 
 bool is_gpu(const std::string& word) {
-  return word.size() > 3 && word.starts_with("GPU") && word.find_first_not_of("0123456789", 3) == std::string::npos;
+  constexpr std::size_t kLongest = 8;
+  return word.size() > 3 && word.size() <= kLongest && word.starts_with("GPU") && word.find_first_not_of("0123456789", 3) == std::string::npos;
 }
 
 Error wrong(const std::string& file, int line, const std::string& what) {
@@ -131,6 +133,8 @@ Topology read_smi_text(std::string_view text, const std::string& file) {
   if (table.rows.size() != gpus) {
     throw wrong(file, table.header->number, fmt::format("found {} GPUs and {} rows", gpus, table.rows.size()));
   }
+  const std::set<std::string> names(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(gpus));
+  if (names.size() < gpus) throw wrong(file, table.header->number, "found a GPU twice, wanted each once");
   const std::size_t from_end = node_column(header);
   std::vector<Accelerator> devices;
   for (std::size_t i = 0; i < gpus; ++i) {

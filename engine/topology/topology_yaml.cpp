@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <set>
+#include <utility>
 #include <variant>
 
 #include "base/error.hpp"
@@ -77,13 +79,18 @@ std::vector<Accelerator> devices_of(const File& file, const Node& root) {
   } else {
     for (const Node& name : file.list(*node, "devices", wanted)) {
       if (name.kind != Node::Kind::kScalar || name.is_null()) file.wrong(name, "devices", "a name");
-      devices.push_back({excerpt(name.text), -1});
+      const std::string called = excerpt(name.text);
+      const auto same = [&](const Accelerator& other) { return other.name == called; };
+      if (std::any_of(devices.begin(), devices.end(), same)) file.wrong(name, "devices", "each name once");
+      devices.push_back({called, -1});
     }
   }
   if (devices.empty() || devices.size() > Topology::kMostDevices) file.wrong(*node, "devices", wanted);
   if (const Node* nodes = root.find("nodes")) {
     const auto& items = file.list(*nodes, "nodes", "a list of NUMA nodes");
-    if (items.size() != devices.size()) file.wrong(*nodes, "nodes", fmt::format("a list of {}", devices.size()));
+    if (items.size() != devices.size()) {
+      file.wrong(*nodes, "nodes", fmt::format("{}, one for each device", devices.size()));
+    }
     for (std::size_t i = 0; i < items.size(); ++i) devices[i].node = file.integer(items[i], "nodes", -1, kMostNodes);
   }
   return devices;
@@ -93,12 +100,14 @@ void read_links(const File& file, const Node& root, Topology& machine) {
   const Node* links = root.find("links");
   if (links == nullptr || links->is_null()) return;
   const std::string wanted = "[device, device, NV2], or another of nvidia-smi's words: PIX, PXB, PHB, NODE, SYS";
+  std::set<std::pair<int, int>> connected;
   for (const Node& item : file.list(*links, "links", "a list of " + wanted)) {
     if (item.kind != Node::Kind::kList || item.items.size() != 3) file.wrong(item, "links", wanted);
     const int a = file.integer(item.items[0], "links", 0, machine.size() - 1);
     const int b = file.integer(item.items[1], "links", 0, machine.size() - 1);
     const std::optional<Link> link = read_link(item.items[2].text);
     if (a == b || item.items[2].kind != Node::Kind::kScalar || !link) file.wrong(item.items[2], "links", wanted);
+    if (!connected.insert(std::minmax(a, b)).second) file.wrong(item, "links", "each pair of devices once");
     machine.connect(a, b, *link);
   }
 }
@@ -111,6 +120,7 @@ Topology read_topology_yaml(std::string_view text, const std::string& name) {
   if (root.kind != Node::Kind::kMap) file.wrong(root, "", "devices: ... and links: ...");
   file.check_keys(root, {"name", "devices", "nodes", "nvlink", "pcie", "links"});
   const Node* called = root.find("name");
+  if (called != nullptr && called->kind != Node::Kind::kScalar) file.wrong(*called, "name", "a name");
   Topology machine(called != nullptr ? excerpt(called->text) : printable(name), devices_of(file, root));
   machine.nvlink = file.bandwidth(root, "nvlink", machine.nvlink);
   machine.pcie = file.bandwidth(root, "pcie", machine.pcie);

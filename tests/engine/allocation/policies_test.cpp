@@ -116,10 +116,7 @@ TEST_CASE("policies choose the set that trying all of them finds, whatever is bu
       const auto mapa = [&](DeviceSet set) { return size == 1 ? preserved(set) : std::pair(scores.mapa(set), 0.0); };
       REQUIRE(chosen(*preserve, free, sensitive) == first_best(sets, mapa));
       const auto rings = [&](DeviceSet set) { return std::pair(scores.rings(set), scores.within(free ^ set)); };
-      const DeviceSet found = chosen(*ours, free, sensitive);
-      REQUIRE(contains(free, found));
-      REQUIRE(size_of(found) == size);
-      REQUIRE(rings(found) == rings(first_best(sets, rings)));
+      REQUIRE(chosen(*ours, free, sensitive) == first_best(sets, rings));
     });
   }
 }

@@ -23,7 +23,9 @@ std::vector<std::string> devices(const std::vector<std::string>& wanted) {
   if (wanted.front().starts_with("cuda"))
     throw Error(ErrorKind::kDevice, "device: found cuda, wanted cpu: this machine is a fake");
   if (wanted.front() == "all") return {"fake:0", "fake:1"};
-  return std::vector<std::string>(wanted.size(), "fake");
+  std::vector<std::string> all;
+  for (const std::string& word : wanted) all.push_back("fake" + (word.starts_with("cpu") ? word.substr(3) : ""));
+  return all;
 }
 
 std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {

@@ -143,6 +143,12 @@ TEST_CASE("a device's times are predicted from its speed until epochs are measur
   CHECK(times.tables("q", all, {1, 1, 1}) == std::vector<SlotTimes>{{0, 1}, {0, 5}, {0, 1}});
 }
 
+TEST_CASE("epochs of no time at all change nothing") {
+  EpochTimes times({device(1), device(2)});
+  for (const double seconds : {0.0, -1.0, std::nan(""), kNever}) times.add(0, "p", 4, seconds);
+  CHECK(times.tables("p", {0, 1}, {1, 1}) == std::vector<SlotTimes>{{0, 1}, {0, 0.5}});
+}
+
 TEST_CASE("a predicted table keeps its shape, and measured epochs scale it") {
   const auto flat = [](int slots) { return slots <= 8 ? 2.0 : 4.0; };
   EpochTimes times({device(1, flat), device(1, flat)});
