@@ -153,6 +153,7 @@ void Driver::Impl::reopen_arrays() {
     std::erase_if(array.trials, [&](const std::pair<int, int>& place) {
       TrialRecord& entry = ledger.entry(place.second);
       if (entry.phase != Phase::kReady || entry.decision != Decision::kContinue) return true;
+      if (!entry.failure.empty()) return true;
       if (entry.partition != array.partition) return true;  // it goes on from a copy
       ledger.rest(place.second, Phase::kReady, keeper.restore(entry, ledger.trial(place.second).number));
       return !entry.state || entry.trained != entry.recorded;
@@ -161,6 +162,10 @@ void Driver::Impl::reopen_arrays() {
   }
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     const TrialRecord& entry = ledger.entry(draw);
+    if (entry.phase != Phase::kDone && !entry.failure.empty()) {
+      finish(draw, State::kFail, entry.failure);
+      continue;
+    }
     if (entry.phase != Phase::kReady || seated.contains(draw)) continue;
     if (is_hopeless(draw)) {
       give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);

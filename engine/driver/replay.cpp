@@ -91,6 +91,7 @@ void TrialTable::replay(const Past& past) {
     e.recorded = past.record->epoch;
     const Measurement measured = measure(past.record->metrics, config_.metric, e.recorded);
     told = !measured.failure.empty();
+    if (t.state == trials::State::kRunning) e.failure = measured.failure;
     if (!told) take_value(past.draw, e.recorded, measured.value);
     if (learns_) history_.report(past.draw, told ? std::numeric_limits<double>::quiet_NaN() : measured.value, e.value);
     e.decision =

@@ -45,6 +45,7 @@ struct TrialRecord {
   int value_epoch = 0;          ///< The epoch that `value` was measured at.
   HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
   search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest decision.
+  std::string failure;  ///< Of a study that goes on: why it failed, where the store has its last epoch and not its end.
 };
 
 /// The effect of a report.

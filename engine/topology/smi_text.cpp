@@ -63,7 +63,8 @@ std::vector<Line> lines_of(std::string_view text) {
 
 bool is_gpu(const std::string& word) {
   constexpr std::size_t kLongest = 8;
-  return word.size() > 3 && word.size() <= kLongest && word.starts_with("GPU") && word.find_first_not_of("0123456789", 3) == std::string::npos;
+  return word.size() > 3 && word.size() <= kLongest && word.starts_with("GPU") &&
+         word.find_first_not_of("0123456789", 3) == std::string::npos;
 }
 
 Error wrong(const std::string& file, int line, const std::string& what) {

@@ -1,6 +1,8 @@
 // Trials that go on from a copy of another: undisturbed and stopped, with states and without, by whom a lost one is
 // trained again.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -149,6 +151,29 @@ TEST_CASE("what is told of copies is what the store has") {
     }
   }
   CHECK(told.empty());
+}
+
+TEST_CASE("a trial that diverged in the round in which a copy could not be written has failed, with its reason") {
+  const auto diverge = [](StudyFixture& study) {
+    study.world.diverge = {4, 7, 8, 9};
+    study.world.diverge_at = 4;
+    study.config.width = 4;
+    study.state_memory = 1;  // a source's state is on disk, and what it waits for is written first
+  };
+  StudyFixture undisturbed(population_config());
+  diverge(undisturbed);
+  CHECK(undisturbed.run().stopped_by == 0);
+  CHECK(undisturbed.count(State::kFail) == 4);
+  for (int copy = 1; copy <= 12; ++copy) {
+    CAPTURE(copy);
+    StudyFixture study(population_config());
+    diverge(study);
+    study.faults = fmt::format("copy-saved@{}=full", copy);
+    CHECK_THROWS_AS(study.run(), Error);
+    study.faults.clear();
+    CHECK(study.run().stopped_by == 0);
+    CHECK(study.table() == undisturbed.table());
+  }
 }
 
 TEST_CASE("a trial's value counts from its last copy") {

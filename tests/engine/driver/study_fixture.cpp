@@ -93,8 +93,8 @@ Outcome StudyFixture::run(int devices) {
     trainers.push_back(owned.back().get());
   }
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), seam);
-  const Faults faults;
-  return Driver(config, {store, trainers, *workers, seam, states, recorder, stop, faults, record_beside, state_memory})
+  const Faults orders(faults);
+  return Driver(config, {store, trainers, *workers, seam, states, recorder, stop, orders, record_beside, state_memory})
       .run();
 }
 

@@ -86,6 +86,7 @@ class StudyFixture {
   std::size_t state_memory = std::size_t{1} << 30;
   bool record_beside = true;
   Clock* clock = nullptr;  ///< null: the machine's.
+  std::string faults;      ///< See Faults; of the next runs.
   search::History prior;   ///< Trials of an earlier study, when the study is made.
 };
 
