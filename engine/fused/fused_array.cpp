@@ -44,11 +44,13 @@ int FusedArray::set_of(const PreparedTask& task) {
 }
 
 void FusedArray::admit(int slot, int number, const trials::Params& params) {
+  const KeepTo kept(trainer_.options().cpus);
   const fusion::SlotInit init = init_for(number, params);
   translated(label_, [&] { array_.admit(slot, init); });
 }
 
 void FusedArray::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
+  const KeepTo kept(trainer_.options().cpus);
   const fusion::SlotInit init = init_for(number, params);
   translated(label_, [&] { array_.insert(slot, init, state); });
 }
@@ -62,6 +64,7 @@ void FusedArray::clear(int slot) { array_.clear(slot); }
 // On a CPU the way to run stays as it was when the array was opened, so that no trial's bits depend on how many others
 // were left; on a GPU the whole width is one chunk and has to follow.
 void FusedArray::resize(int width) {
+  const KeepTo kept(trainer_.options().cpus);
   translated(label_, [&] {
     array_.resize(width);
     if (!cpu_) array_.lower(kept_.choices.best_for(width).lowering);
