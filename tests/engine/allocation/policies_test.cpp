@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include "base/random.hpp"
+#include "engine/allocation/jobs.hpp"
 #include "engine/allocation/policy.hpp"
 #include "engine/topology/machines.hpp"
 #include "oracle.hpp"
@@ -170,6 +173,30 @@ TEST_CASE("without a queue behind, a link more never makes the chosen set worse,
       REQUIRE(renamed.rings(other) == scores.rings(set));
       REQUIRE(renamed.within(other_free ^ other) == scores.within(free ^ set));
     });
+  }
+}
+
+// Hidden, as it depends on the machine: allocation_test "[time]".
+TEST_CASE("a choice takes 1 ms at most among 8 accelerators, 50 ms among 16", "[.time]") {
+  const auto processor_seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  for (const Topology& machine : built_in_machines()) {
+    double began = processor_seconds();
+    const Scores scores(machine);
+    const double scoring = processor_seconds() - began;
+    const TimeModel model(scores, Bandwidth::kMapa);
+    double longest = 0;
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const auto ours = policy("lookahead", model);
+      std::vector<Request> queue;
+      for (const Job& job : paper_mix(seed, 300, machine.size(), {})) queue.push_back(job.request);
+      for (std::size_t i = 0; i < queue.size(); ++i) {
+        began = processor_seconds();
+        (void)ours->choose({machine.all(), {}, std::span(queue).subspan(i)});
+        longest = std::max(longest, processor_seconds() - began);
+      }
+    }
+    WARN(machine.name() << ": scores " << 1e3 * scoring << " ms, longest choice " << 1e3 * longest << " ms");
+    CHECK(longest <= (machine.size() <= 8 ? 1e-3 : 50e-3));
   }
 }
 

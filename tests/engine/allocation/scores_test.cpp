@@ -28,8 +28,10 @@ TEST_CASE("MAPA's predicted bandwidth, by its published coefficients") {
   CHECK(mapa_bandwidth({0, 1, 1}) == 1);  // one link more than {0, 0, 2}, and less: it is not monotone
 }
 
-TEST_CASE("scores are those of the best of all rings, for every set of five machines") {
-  for (const Topology& machine : built_in_machines()) {
+TEST_CASE("scores are those of the best of all rings, for every set of five machines, and of drawn ones") {
+  std::vector<Topology> machines = built_in_machines();
+  for (std::uint64_t seed = 0; seed < 8; ++seed) machines.push_back(drawn_machine(seed, 8));
+  for (const Topology& machine : machines) {
     const Scores scores(machine);
     CountedRandom random(1, Stream::kSimulation, 8);
     int looked_at = 0;
@@ -45,6 +47,14 @@ TEST_CASE("scores are those of the best of all rings, for every set of five mach
     }
     CHECK(looked_at >= std::min(200, static_cast<int>(machine.all()) - machine.size()));
   }
+}
+
+TEST_CASE("no NVLink is in two rings") {
+  // A square whose sides have three links, one, three and one: each corner has four, enough for two rings.
+  Topology machine("square", std::vector<Accelerator>(4));
+  for (int i = 0; i < 4; ++i) machine.connect(i, (i + 1) % 4, {PathKind::kNvlink, i % 2 == 0 ? 3 : 1});
+  CHECK(most_disjoint_rings(machine, machine.all()) == 1);
+  CHECK(Scores(machine).rings(machine.all()) == machine.nvlink);
 }
 
 TEST_CASE("rings of a switch are as many as a GPU has links, however many GPUs there are") {

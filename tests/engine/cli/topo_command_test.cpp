@@ -1,9 +1,13 @@
 // hfta-tune topo, and simulate --allocation, from outside.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "program.hpp"
+#include "tests/source_folder.hpp"
 
 using namespace hfta::testing;
 
@@ -13,6 +17,11 @@ Finished run_bare(const Workplace& place, std::vector<std::string> words) {
   Program::Options options = place.options();
   options.program = HFTA_TUNE_BARE;
   return Program(options, std::move(words)).wait();
+}
+
+std::string file_text(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// The numbers of a policy's row.
@@ -63,6 +72,21 @@ TEST_CASE("simulate --allocation prints a row for each policy, by seed, machine 
   INFO(jobs.err);
   CHECK(jobs.code == 0);
   CHECK(row_of(jobs.out, "lookahead")[0] == 1);
+}
+
+TEST_CASE("the table of docs/devices.md is what simulate --allocation prints") {
+  const Workplace place;
+  const std::string printed = run_bare(place, {"simulate", "--allocation"}).out;
+  std::string page = file_text(source_folder() / "docs/devices.md");
+  page.erase(std::remove_if(page.begin(), page.end(), [](char c) { return c == '|' || c == '`' || c == '*'; }),
+             page.end());
+  for (const char* policy : {"baseline", "topo-aware", "greedy", "preserve", "best-effort", "lookahead"}) {
+    CAPTURE(policy);
+    const std::vector<double> numbers = row_of(printed, policy), told = row_of(page, policy);
+    REQUIRE(numbers.size() == 9);
+    REQUIRE(told.size() == 6);
+    for (std::size_t i = 0; i < told.size(); ++i) CHECK(told[i] == Approx(numbers[i]).margin(0.00051).epsilon(0));
+  }
 }
 
 TEST_CASE("what topo and simulate --allocation cannot use is one line, exit 2") {
