@@ -20,6 +20,7 @@ void check_choice(DeviceSet set, DeviceSet free, int devices) {
 /// What a policy is shown of those at work: the time that is left to each.
 std::vector<Busy> left_at(double now, const std::vector<Busy>& ends) {
   std::vector<Busy> left;
+  left.reserve(ends.size());
   for (const Busy& busy : ends) left.push_back({busy.set, busy.seconds - now});
   return left;
 }
@@ -28,6 +29,7 @@ std::vector<Busy> left_at(double now, const std::vector<Busy>& ends) {
 
 std::vector<Placed> run_queue(const std::vector<Job>& jobs, const TimeModel& model, Policy& policy) {
   std::vector<Request> queue;
+  queue.reserve(jobs.size());
   for (const Job& job : jobs) queue.push_back(job.request);
   std::vector<Busy> ends;  // sets at work, and when they end
   std::vector<Placed> placed;

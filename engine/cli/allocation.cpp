@@ -50,8 +50,10 @@ std::vector<std::vector<Job>> queues_from(const Arguments& arguments, int machin
   const Communication communication{sensitive, std::min(sensitive, Communication().others)};
   if (const auto file = arguments.get<std::string>("jobs")) return {jobs_of_file(*file, machine, communication)};
   const auto seed = number_from<std::int64_t>(arguments, "seed", 0, 0, std::int64_t{1} << 53);
+  const int count = number_from(arguments, "queues", 8, 1, 1000);
   std::vector<std::vector<Job>> queues;
-  for (int i = 0; i < number_from(arguments, "queues", 8, 1, 1000); ++i) {
+  queues.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
     queues.push_back(paper_mix(static_cast<std::uint64_t>(seed + i), kJobs, machine, communication));
   }
   return queues;
@@ -95,6 +97,7 @@ int simulate_allocation(const Arguments& arguments) {
   std::optional<Summary> base;
   for (const PolicyKind& kind : policies()) {
     std::vector<std::vector<Placed>> placed;
+    placed.reserve(queues.size());
     for (const std::vector<Job>& queue : queues) placed.push_back(run_queue(queue, model, *kind.make(model)));
     const Summary all = summary(queues, placed);
     if (!base) base = all;

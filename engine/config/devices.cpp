@@ -18,14 +18,14 @@ std::optional<int> cpu_threads(const std::string& device) {
 }
 
 std::vector<int> threads_of(const std::vector<std::string>& devices, int all) {
-  int left = all, sharers = 0;
-  for (const std::string& device : devices) {
-    left -= cpu_threads(device).value_or(0);
-    sharers += device == "cpu" ? 1 : 0;
-  }
+  const auto sharers = static_cast<int>(std::count(devices.begin(), devices.end(), "cpu"));
+  int left = all;
+  for (const std::string& device : devices) left -= cpu_threads(device).value_or(0);
+  const int part = std::max(1, left / std::max(1, sharers));
   std::vector<int> threads;
+  threads.reserve(devices.size());
   for (const std::string& device : devices) {
-    threads.push_back(device == "cpu" ? std::max(1, left / sharers) : cpu_threads(device).value_or(all));
+    threads.push_back(device == "cpu" ? part : cpu_threads(device).value_or(all));
   }
   return threads;
 }

@@ -21,6 +21,7 @@ constexpr int kWidest = 1 << 20;
 
 std::vector<EpochTimes::Device> timed_devices(const std::vector<Trainer*>& trainers) {
   std::vector<EpochTimes::Device> devices;
+  devices.reserve(trainers.size());
   for (const Trainer* trainer : trainers) {
     devices.push_back({trainer->device_facts().speed, [trainer](const std::string& partition, int slots) {
                          return trainer->step_seconds(partition, slots);
