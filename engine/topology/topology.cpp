@@ -36,6 +36,14 @@ std::optional<Link> read_link(std::string_view word) {
   return Link{PathKind::kNvlink, lanes};
 }
 
+std::string plain_name(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  std::string name(text.substr(0, kLongest));
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return name;
+}
+
 DeviceSet lowest(DeviceSet set, int count) {
   DeviceSet those = 0;
   for (; count > 0; --count) {
@@ -53,8 +61,9 @@ std::string to_text(DeviceSet set) {
   return join(words, " ");
 }
 
-Topology::Topology(std::string name, std::vector<Accelerator> devices)
-    : name_(std::move(name)), devices_(std::move(devices)) {
+Topology::Topology(std::string_view name, std::vector<Accelerator> devices)
+    : name_(plain_name(name)), devices_(std::move(devices)) {
+  for (Accelerator& device : devices_) device.name = plain_name(device.name);
   for (int a = 0; a < size(); ++a) {
     for (int b = 0; b < a; ++b) {
       connect(a, b, {device(a).node == device(b).node ? PathKind::kPhb : PathKind::kSys, 0});
@@ -72,7 +81,7 @@ std::string to_table(const Topology& topology) {
   for (int i = 0; i < topology.size(); ++i) text += fmt::format("{:>6}", i);
   text += "  node\n";
   for (int a = 0; a < topology.size(); ++a) {
-    text += fmt::format("{:<2} {:<5}", a, printable(topology.device(a).name));
+    text += fmt::format("{:<2} {:<5}", a, topology.device(a).name);
     for (int b = 0; b < topology.size(); ++b) text += fmt::format("{:>6}", a == b ? "X" : to_text(topology.link(a, b)));
     const int node = topology.device(a).node;
     text += fmt::format("  {:>4}\n", node < 0 ? "-" : std::to_string(node));
@@ -84,7 +93,7 @@ namespace {
 
 std::string quoted(const std::string& text) {
   std::string word = "'";
-  for (const char c : printable(text)) word += c == '\'' ? "''" : std::string(1, c);
+  for (const char c : text) word += c == '\'' ? "''" : std::string(1, c);
   return word + "'";
 }
 

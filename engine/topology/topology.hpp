@@ -32,6 +32,9 @@ struct Link {
 /// From that word, or from SOC, an older one for SYS; nullopt if it is none, or more than Topology::kMostLanes.
 [[nodiscard]] std::optional<Link> read_link(std::string_view word);
 
+/// A name as a Topology keeps it: printable ASCII, at most 80 characters. Other bytes become question marks.
+[[nodiscard]] std::string plain_name(std::string_view text);
+
 struct Accelerator {
   std::string name;  ///< "GPU0", or what the source has.
   int node = -1;     ///< NUMA node; -1: unknown.
@@ -55,8 +58,9 @@ class Topology {
   static constexpr int kMostLanes = 64;
 
   Topology() = default;
-  /// Every pair is connected by PHB within a NUMA node, and by SYS between nodes. REQUIRES at most kMostDevices.
-  Topology(std::string name, std::vector<Accelerator> devices);
+  /// Every pair is connected by PHB within a NUMA node, and by SYS between nodes. Names are made plain. REQUIRES at
+  /// most kMostDevices.
+  Topology(std::string_view name, std::vector<Accelerator> devices);
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] int size() const { return static_cast<int>(devices_.size()); }

@@ -79,7 +79,7 @@ std::vector<Accelerator> devices_of(const File& file, const Node& root) {
   } else {
     for (const Node& name : file.list(*node, "devices", wanted)) {
       if (name.kind != Node::Kind::kScalar || name.is_null()) file.wrong(name, "devices", "a name");
-      const std::string called = excerpt(name.text);
+      const std::string called = plain_name(name.text);
       const auto same = [&](const Accelerator& other) { return other.name == called; };
       if (std::any_of(devices.begin(), devices.end(), same)) file.wrong(name, "devices", "each name once");
       devices.push_back({called, -1});
@@ -121,7 +121,7 @@ Topology read_topology_yaml(std::string_view text, const std::string& name) {
   file.check_keys(root, {"name", "devices", "nodes", "nvlink", "pcie", "links"});
   const Node* called = root.find("name");
   if (called != nullptr && called->kind != Node::Kind::kScalar) file.wrong(*called, "name", "a name");
-  Topology machine(called != nullptr ? excerpt(called->text) : printable(name), devices_of(file, root));
+  Topology machine(called != nullptr ? called->text : name, devices_of(file, root));
   machine.nvlink = file.bandwidth(root, "nvlink", machine.nvlink);
   machine.pcie = file.bandwidth(root, "pcie", machine.pcie);
   if (machine.nvlink < machine.pcie) {

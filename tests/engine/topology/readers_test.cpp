@@ -93,7 +93,7 @@ TEST_CASE("what nvidia-smi never prints is refused, with the line") {
   };
   for (const auto& [text, message] : cases) {
     CAPTURE(text);
-    CHECK_THAT(said([&] { return read_smi_text(text, "t"); }), Catch::Contains(message));
+    CHECK_THAT(said([&, text = text] { return read_smi_text(text, "t"); }), Catch::Contains(message));
   }
 }
 
@@ -148,6 +148,7 @@ TEST_CASE("a topology written as YAML reads back") {
   std::vector<Topology> machines = built_in_machines();
   machines.push_back(drawn_machine(3, 16));
   machines.emplace_back("it's", std::vector<Accelerator>{{"a 'b'", 0}, {"", -1}});
+  machines.emplace_back("\\\\ \n\x7f\xc3", std::vector<Accelerator>{{std::string(200, '\\'), 0}, {"\t: #", 0}});
   machines.push_back(read_smi_text(kSmi, "t"));
   for (const Topology& machine : machines) {
     CAPTURE(machine.name());
