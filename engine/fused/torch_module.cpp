@@ -14,6 +14,7 @@ namespace {
 
 std::vector<std::string> cuda_names(int count) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) names.push_back(fmt::format("cuda:{}", i));
   return names;
 }
@@ -21,7 +22,7 @@ std::vector<std::string> cuda_names(int count) {
 // What one word stands for. The machine is asked for GPUs only where it matters.
 std::vector<std::string> resolved(const std::string& wanted) {
   if (wanted == "cpu" || cpu_threads(wanted)) return {wanted};
-  const std::vector<std::string> found = cuda_names(fusion::cuda_devices());
+  std::vector<std::string> found = cuda_names(fusion::cuda_devices());
   if (wanted == "auto") return {found.empty() ? "cpu" : found.front()};
   if (found.empty()) {
     throw Error(ErrorKind::kDevice,

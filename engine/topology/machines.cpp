@@ -21,6 +21,7 @@ const Edges kCubeMesh = {{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, 
 
 std::vector<Accelerator> gpus(int count, int per_node) {
   std::vector<Accelerator> devices;
+  devices.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) devices.push_back({fmt::format("GPU{}", i), i / per_node});
   return devices;
 }

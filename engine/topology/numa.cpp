@@ -83,6 +83,7 @@ std::vector<std::vector<int>> cpus_for(const std::vector<int>& threads, const st
   std::vector<std::vector<int>> cpus(threads.size());
   if (nodes.size() < 2) return cpus;
   std::vector<int> room;
+  room.reserve(nodes.size());
   for (const NumaNode& node : nodes) room.push_back(static_cast<int>(node.cpus.size()));
   for (std::size_t i = 0; i < threads.size(); ++i) {
     const auto emptiest = std::max_element(room.begin(), room.end());
