@@ -62,8 +62,8 @@ struct GpOptions {
 
 /// Bayesian optimization with a Gaussian process (search/sampler/gp/): the configuration of the largest expected
 /// improvement over the trials that ended, given all that are running. A pruned trial counts with its value so far, but
-/// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values, which
-/// does not keep draws away from there well enough yet (gp_test.cpp). Of thousands of trials the model sees some
+/// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values
+/// (gp/feasibility.hpp). Of thousands of trials the model sees some
 /// hundreds (gp/observations.hpp). If there are finitely many configurations, none is drawn twice as long as another is
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal,
