@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "base/random.hpp"
@@ -116,28 +117,25 @@ TEST_CASE("the process behind one observation, and behind one of another categor
   CHECK(posterior.means_at_observations()[0] == Approx(2 / 2.1 * 3).epsilon(1e-7));
 }
 
-TEST_CASE("the probability not to fail behind one trial, by bisection; it falls with the distance") {
+TEST_CASE("the probability not to fail behind one trial, by hand") {
   const Inputs inputs(kSpace);
   constexpr double kVariance = 4;
   Matrix x(1, 3), points(3, 3);
   x << 0.2, 1, 0.5;
   points << 0.2, 1, 0.5, 0.5, 1, 0.9, 0.2, 2, 0.5;
-  // f = k phi(f) / Phi(f), and W = r (r + f) with r = phi(f) / Phi(f).
-  const auto ratio = [](double f) { return std::exp(log_density(f) - log_probability(f)); };
-  double low = 0, high = 5;
-  for (int i = 0; i < 100; ++i) {
-    const double f = (low + high) / 2;
-    (f < kVariance * ratio(f) ? low : high) = f;
-  }
-  const double f = low, curvature = ratio(f) * (ratio(f) + f);
-  const std::vector<double> k = {kVariance, kVariance * matern(1), kVariance * matern(2)};
+  // One likelihood Phi(sign f) before f ~ N(0, v): its moments are known (Rasmussen and Williams, eq. 3.85), and
+  // expectation propagation has them exactly.
+  const double ratio = std::sqrt(2 / std::numbers::pi);
+  const double mean = kVariance * ratio / std::sqrt(1 + kVariance);
+  const double variance = kVariance - kVariance * kVariance * ratio * ratio / (1 + kVariance);
+  const std::vector<double> shares = {1, matern(1), matern(2)};
   for (const double sign : {1.0, -1.0}) {
     const Feasibility feasibility(inputs, hyper(0.5, kVariance, 1), x, Vector::Constant(1, sign));
     const Vector many = feasibility.at(points);
     for (Eigen::Index i = 0; i < 3; ++i) {
-      const double c = k[static_cast<std::size_t>(i)];
-      const double mean = sign * c * f / kVariance, left = kVariance - c * c / (kVariance + 1 / curvature);
-      CHECK(many[i] == Approx(log_probability(mean / std::sqrt(1 + left))).epsilon(1e-5));
+      const double share = shares[static_cast<std::size_t>(i)];
+      const double left = kVariance - share * share * (kVariance - variance);
+      CHECK(many[i] == Approx(log_probability(sign * share * mean / std::sqrt(1 + left))).epsilon(1e-7));
       CHECK(feasibility.at(points.row(i).transpose(), nullptr) == Approx(many[i]).epsilon(1e-10));
     }
   }
