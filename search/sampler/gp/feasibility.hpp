@@ -2,8 +2,8 @@
 /// Where trials fail: how likely a configuration is to end with a value. Internal to the gp sampler.
 ///
 /// Gaussian process classification with a probit, by expectation propagation (Rasmussen and Williams, "Gaussian
-/// Processes for Machine Learning", 2006, sections 3.6, 3.7 and 5.5.2). A latent function has the process's prior, and a
-/// trial fails with the probability Phi(-f). A classifier rather than a regression of 0 and 1: the latter's certainty
+/// Processes for Machine Learning", 2006, sections 3.6, 3.7 and 5.5.2). A latent function has the process's prior, and
+/// a trial fails with the probability Phi(-f). A classifier rather than a regression of 0 and 1: the latter's certainty
 /// beside the border follows from its noise, and lengths fitted to a step are short. Laplace's approximation would do
 /// less work, but puts the probability of what failed twenty times at no less than a fifth.
 

@@ -2,8 +2,8 @@
 /// Covariances of configurations. Internal to the gp sampler.
 ///
 /// Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapter 4.
-/// The kernel is Matern's with nu = 5/2 over r^2 = sum_i (d_i / l_i)^2, a length scale l_i for each dimension; d_i is the
-/// difference of two numbers, or for categories 0 where they are equal and 1 where not.
+/// The kernel is Matern's with nu = 5/2 over r^2 = sum_i (d_i / l_i)^2, a length scale l_i for each dimension; d_i is
+/// the difference of two numbers, or for categories 0 where they are equal and 1 where not.
 
 #include <Eigen/Cholesky>
 #include <vector>
