@@ -52,6 +52,28 @@ class Models(Case):
         for name, value in module.state_dict().items():
             self.assertTrue(torch.equal(value, before[name]), name)
 
+    def test_a_module_that_changes_after_the_study(self):
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.into = nn.Linear(6, 6, bias=False)
+                self.out = nn.Linear(6, 6, bias=False)
+                self.out.weight = self.into.weight
+                self.head = nn.Linear(6, 3)
+                self.register_buffer("scale", torch.full((6,), 0.5), persistent=False)
+
+            def forward(self, x):
+                return self.head(self.out(torch.tanh(self.into(x * self.scale))))
+
+        validation, module = points(60, seed=2), Tied()
+        study = tune(self.folder, module, space={"lr": ht.grid([0.01, 0.03])}, trials=None, validation=validation, epochs=1)
+        module.head = nn.Identity()  # as libraries do that put adapters around layers
+        module.scale.zero_()
+        self.check(study, F.cross_entropy, validation[:1], validation[1])
+        best = study.best_module()
+        self.assertIs(best.into.weight, best.out.weight)
+        self.assertIsNot(best.into.weight, study.best_module().into.weight)
+
     def test_torchvision(self):
         torchvision = self.need("torchvision")
         torch.manual_seed(0)

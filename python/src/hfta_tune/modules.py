@@ -49,8 +49,30 @@ def make(source: Source, values: Values, seed: int = 0) -> nn.Module:
         return source(**values)
 
 
+def without_values(source: Source) -> Source:
+    """The source as it is now, in little memory: a module's state dict has shapes and no values, all else is copied.
+
+    What is done to the module later, such as PEFT's wrapping, which replaces layers in place, does not reach it.
+    """
+    return source if not isinstance(source, nn.Module) else _copy(source, "meta")
+
+
 def copy_for(source: Source, params: Mapping[str, Any]) -> nn.Module:
-    """A module of its own, on the CPU, of the shape that a trial with these parameters has."""
+    """A module of its own, on the CPU, of the shape that a trial with these parameters has. Its weights are to be loaded.
+
+    source: as `without_values` gave it.
+    """
     if isinstance(source, nn.Module):
-        return copy.deepcopy(source).cpu()
+        return _copy(source, "cpu").cpu()
     return make(source, {name: params[name] for name in arguments_of(source, iter(params))}).cpu()
+
+
+def _copy(module: nn.Module, device: str) -> nn.Module:
+    """A copy whose state dict is on `device`, of any values. Tensors of two names stay one."""
+    empty = {}
+    for tensor in module.state_dict(keep_vars=True).values():
+        if isinstance(tensor, nn.Parameter):
+            empty[id(tensor)] = nn.Parameter(torch.empty_like(tensor, device=device), tensor.requires_grad)
+        elif isinstance(tensor, torch.Tensor):
+            empty[id(tensor)] = torch.empty_like(tensor, device=device)
+    return copy.deepcopy(module, empty)

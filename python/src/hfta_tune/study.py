@@ -51,14 +51,14 @@ class Configuration:
 class Study:
     """A study in a store, as it was when this object was made or `refresh` was called last.
 
-    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`), `module` (or None) can be read, and
+    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`) can be read, and
     `configurations`, best first, where `repeat` or `folds` was given.
     """
 
     def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
                  module: Optional[modules.Source] = None) -> None:
         self.storage = str(store_file(storage))
-        self.module = module
+        self._module = None if module is None else modules.without_values(module)
         self._name = name
         self.refresh()
 
@@ -89,11 +89,11 @@ class Study:
         The weights are those that the trial's value was measured on. Throws ConfigError if they are not kept (`keep=`), and
         HftaError if the study was loaded without its module.
         """
-        if self.module is None:
+        if self._module is None:
             raise HftaError(f"study {self.name}: no module to load weights into: load_study(storage, name, module=...)")
         weights = self.weights(number)
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
-        module = modules.copy_for(self.module, trial.params if trial else {})
+        module = modules.copy_for(self._module, trial.params if trial else {})
         sample = next((tensor for tensor in weights.values() if tensor.is_floating_point()), None)
         if sample is not None:
             module.to(sample.dtype)

@@ -76,7 +76,8 @@ CompiledGraph plan_of(const SmallGraph& small) {
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return std::memcmp(&x, &y, sizeof x) == 0; });
 }
 
 void check_same(const Outcome& a, const Outcome& b) {
