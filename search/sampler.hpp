@@ -50,9 +50,10 @@ struct TpeOptions {
 /// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with running trials counted as bad
 /// (constant liar), as in Optuna 5 but for weights that follow ranks, not ages: of `candidates` draws from a density of
 /// the best tenth of the trials, at most 25, the one with the highest ratio of this density to a density of all other
-/// trials. COMPLETE trials rank before PRUNED ones; of PRUNED trials, those that trained longer rank higher; a failed
-/// trial ranks last. If there are finitely many configurations, none is drawn twice as long as another is found. This
-/// sampler learns.
+/// trials. COMPLETE trials rank before PRUNED ones; of PRUNED trials, those that trained longer rank higher. Failed
+/// trials have no value; a ratio of densities of their own keeps draws away from where they are (Watanabe and Hutter,
+/// "c-TPE", IJCAI 2023). If there are finitely many configurations, none is drawn twice as long as another is found.
+/// This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                 const TpeOptions& options);
 
@@ -62,8 +63,8 @@ struct GpOptions {
 
 /// Bayesian optimization with a Gaussian process (search/sampler/gp/): the configuration of the largest expected
 /// improvement over the trials that ended, given all that are running. A pruned trial counts with its value so far, but
-/// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values, which
-/// does not keep draws away from there well enough yet (gp_test.cpp). Of thousands of trials the model sees some
+/// as no better than the median of COMPLETE ones; a failed one tells where trials fail, and nothing of values
+/// (gp/feasibility.hpp). Of thousands of trials the model sees some
 /// hundreds (gp/observations.hpp). If there are finitely many configurations, none is drawn twice as long as another is
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal,

@@ -59,12 +59,22 @@ double mixed(const Params& params) {
   return rate * rate / 2 + width * width / 20 + offset + 2 * dropout * dropout;
 }
 
+bool beyond_disk(const Params& params) {
+  return std::pow(number(params, 0) - 2.5, 2) + std::pow(number(params, 1) - 7.5, 2) > 50;
+}
+
+bool diverges(const Params& params) { return number(params, 0) > 1e-3; }
+
 trials::Space unit_cube(int dimensions) {
   trials::Space space;
   for (int i = 0; i < dimensions; ++i) {
     space.push_back(range("x" + std::to_string(i), DistributionKind::kUniform, 0, 1));
   }
   return space;
+}
+
+trials::Space branin_space() {
+  return {range("x0", DistributionKind::kUniform, -5, 10), range("x1", DistributionKind::kUniform, 0, 15)};
 }
 
 trials::Space mixed_space() {
@@ -82,12 +92,11 @@ trials::Space mixed_space() {
 
 const std::vector<Function>& functions() {
   static const std::vector<Function> all = {
-      {"branin",
-       {range("x0", DistributionKind::kUniform, -5, 10), range("x1", DistributionKind::kUniform, 0, 15)},
-       branin,
-       0.39788735772973816},
+      {"branin", branin_space(), branin, 0.39788735772973816},
       {"hartmann6", unit_cube(6), hartmann6, -3.32236801141551},
       {"mixed", mixed_space(), mixed, 0},
+      {"branin_disk", branin_space(), branin, 0.39788735772973816, beyond_disk},
+      {"mixed_diverges", mixed_space(), mixed, std::pow(std::log10(3.0), 2) / 2, diverges},
   };
   return all;
 }

@@ -52,23 +52,43 @@ void tell(search::History& history, trials::Params params, double value) {
   history.push_back({std::move(params), {value}, value, trials::State::kComplete});
 }
 
-// Simple regret after each mark; `batch` configurations are asked, then told.
-std::vector<double> regrets(const std::string& name, const Function& function, std::uint64_t seed, int batch) {
+// A trial that failed is told as such or, if `imputed`, as having the worst value of all.
+void tell_failed(search::History& history, trials::Params params, bool imputed) {
+  std::optional<double> worst;
+  for (const search::SeenTrial& trial : history) {
+    if (trial.value) worst = std::max(worst.value_or(*trial.value), *trial.value);
+  }
+  if (imputed && worst) return tell(history, std::move(params), *worst);
+  history.push_back({std::move(params), {std::nan("")}, std::nullopt, trials::State::kFail});
+}
+
+struct Run {
+  std::vector<double> regrets;  // simple regret after each mark
+  int failed = 0;
+};
+
+// `batch` configurations are asked, then told.
+Run run_of(const std::string& name, const Function& function, std::uint64_t seed, int batch, bool imputed) {
+  Run run;
   const auto sampler = make(name, function, seed);
   search::History history;
   std::vector<double> curve;
   double best = std::numeric_limits<double>::infinity();
   for (int n = 0; n < kMarks.back(); n += batch) {
     for (trials::Params& params : sampler->ask(n, std::min(batch, kMarks.back() - n), history)) {
-      const double value = function.value(params);
-      best = std::min(best, value);
+      if (function.fails != nullptr && function.fails(params)) {
+        tell_failed(history, std::move(params), imputed);
+        ++run.failed;
+      } else {
+        const double value = function.value(params);
+        best = std::min(best, value);
+        tell(history, std::move(params), value);
+      }
       curve.push_back(best - function.least);
-      tell(history, std::move(params), value);
     }
   }
-  std::vector<double> marked;
-  for (const int mark : kMarks) marked.push_back(curve.at(static_cast<std::size_t>(mark) - 1));
-  return marked;
+  for (const int mark : kMarks) run.regrets.push_back(curve.at(static_cast<std::size_t>(mark) - 1));
+  return run;
 }
 
 // Processor time of one ask behind a history of random trials: the median of some, the first left out.
@@ -105,14 +125,19 @@ struct Options {
   std::vector<std::string> samplers, functions;
   std::vector<int> batches;
   std::string output;
-  bool times = true;
+  bool times = true, imputed = false;
+  int first_seed = 0;
 };
 
 void measure(const Options& options, const std::string& name, const Function& function, json& result) {
   for (const int batch : options.batches) {
     std::vector<std::vector<double>> all;
-    for (int seed = 0; seed < options.seeds; ++seed) {
-      all.push_back(regrets(name, function, static_cast<std::uint64_t>(seed), batch));
+    int failed = 0;
+    for (int i = 0; i < options.seeds; ++i) {
+      const auto seed = static_cast<std::uint64_t>(options.first_seed + i);
+      Run run = run_of(name, function, seed, batch, options.imputed);
+      all.push_back(std::move(run.regrets));
+      failed += run.failed;
     }
     std::cout << fmt::format("{:10} {:10} batches of {:<2}", function.name, name, batch);
     for (std::size_t m = 0; m < kMarks.size(); ++m) {
@@ -120,6 +145,7 @@ void measure(const Options& options, const std::string& name, const Function& fu
       for (const std::vector<double>& run : all) at.push_back(run[m]);
       std::cout << fmt::format("  {:.2e} [{:.1e}, {:.1e}]", quantile(at, 0.5), quantile(at, 0.25), quantile(at, 0.75));
     }
+    if (function.fails != nullptr) std::cout << fmt::format("  {:.1f} of a run failed", 1.0 * failed / options.seeds);
     std::cout << std::endl;
     result["regret"][fmt::format("{}/{}/{}", function.name, name, batch)] = all;
   }
@@ -137,13 +163,18 @@ Options options_from(int argc, char** argv) {
   namespace po = boost::program_options;
   Options options;
   std::vector<std::string> all;
-  for (const Function& function : bench::functions()) all.push_back(function.name);
+  for (const Function& function : bench::functions()) {
+    if (function.fails == nullptr) all.push_back(function.name);
+  }
   po::options_description flags("Samplers on functions with a known least value (bench/README.md)");
   auto add = flags.add_options();
   add("help", "this text");
   add("seeds", po::value(&options.seeds)->default_value(20), "runs of each kind");
+  add("first-seed", po::value(&options.first_seed)->default_value(0), "of these runs");
   add("samplers", po::value(&options.samplers)->multitoken()->default_value(sampler_names(), "all"), "methods");
-  add("functions", po::value(&options.functions)->multitoken()->default_value(all, "all"), "of functions.hpp");
+  add("functions", po::value(&options.functions)->multitoken()->default_value(all, "all"),
+      "of functions.hpp; by default all that never fail");
+  add("impute", "tell trials that failed as COMPLETE with the worst value so far");
   add("batches", po::value(&options.batches)->multitoken()->default_value({1, 8}, "1 8"), "asked at once");
   add("output", po::value(&options.output), "JSON for table.py; runs that it has already are kept");
   add("no-times", "only regret");
@@ -151,6 +182,7 @@ Options options_from(int argc, char** argv) {
   po::store(po::parse_command_line(argc, argv, flags), values);
   po::notify(values);
   options.times = values.count("no-times") == 0;
+  options.imputed = values.count("impute") > 0;
   if (values.count("help") == 0) return options;
   std::cout << flags;
   options.samplers.clear();

@@ -3,31 +3,24 @@
 
 #include <optional>
 
+#include "search/sampler/gp/feasibility.hpp"
 #include "search/sampler/gp/process.hpp"
 
 namespace hfta::search::gp {
-
-/// log(phi(z) + z Phi(z)), the logarithm of the expected improvement of a standard normal over -z, to within 1e-9 also
-/// far out (Ament, Daulton, Eriksson, Balandat and Bakshy, "Unexpected Improvements to Expected Improvement for
-/// Bayesian Optimization", NeurIPS 2023, eq. 9).
-[[nodiscard]] double log_improvement(double z);
-
-/// The logarithm of Phi(z), the standard normal's probability below z, also far out.
-[[nodiscard]] double log_probability(double z);
 
 /// The logarithm of what one more configuration adds to the expected improvement of a batch (qEI), where others are
 /// running: qEI of them all less qEI of those that run. The values that the running ones will have are sampled; for
 /// each sample the expected improvement of the new one is known in closed form, and the mean is taken over samples
 /// (greedy maximization: Wilson, Hutter and Deisenroth, "Maximizing acquisition functions for Bayesian optimization",
-/// NeurIPS 2018). With none running this is LogEI. Where configurations have failed, the logarithm of the probability
-/// that this one does not is added (Gelbart, Snoek and Adams, "Bayesian Optimization with Unknown Constraints", UAI
-/// 2014).
+/// NeurIPS 2018). With none running this is LogEI. Where configurations have failed, a multiple of the logarithm of the
+/// probability that this one does not is added (Gelbart, Snoek and Adams, "Bayesian Optimization with Unknown
+/// Constraints", UAI 2014, with the multiple 1).
 class Acquisition {
  public:
   /// Smaller values are better. `functions`: one for each sample, given what ended and the sample's values of what
-  /// runs. `best`: the least value in each sample. `failing`: given 1 where a trial failed and -1 where it did not; may
-  /// be unset.
-  Acquisition(Posterior functions, Vector best, std::optional<Posterior> failing);
+  /// runs. `best`: the least value in each sample. `feasibility`: unset where none
+  /// has failed.
+  Acquisition(Posterior functions, Vector best, std::optional<Feasibility> feasibility);
 
   /// `gradient` may be nullptr.
   [[nodiscard]] double at(const Vector& x, Vector* gradient) const;
@@ -37,13 +30,13 @@ class Acquisition {
  private:
   Posterior functions_;
   Vector best_;
-  std::optional<Posterior> failing_;
+  std::optional<Feasibility> feasibility_;
 };
 
 /// The acquisition with `running` under way, a row for each; `samples` standard normal numbers, a column for each
-/// sample and a row for each that runs. `x`, `y` and `failing`: as above.
+/// sample and a row for each that runs. `x`, `y` and `feasibility`: as above.
 [[nodiscard]] Acquisition make_acquisition(const Inputs& inputs, const Hyperparameters& hyper, const Matrix& x,
                                            const Vector& y, const Matrix& running, const Matrix& samples,
-                                           std::optional<Posterior> failing);
+                                           std::optional<Feasibility> feasibility);
 
 }  // namespace hfta::search::gp

@@ -66,22 +66,19 @@ class Gp final : public Sampler {
   // What was learnt last: the same observations give the same.
   struct Learnt {
     Matrix x, tried;
-    Vector y, failed;
+    Vector y, sign;
     Hyperparameters values;
-    std::optional<Posterior> failing;
+    std::optional<Feasibility> feasibility;
   };
 
   const Learnt& learn(const Observations& seen) {
     const bool same = learnt_ && learnt_->x.rows() == seen.x.rows() && learnt_->tried.rows() == seen.tried.rows() &&
                       learnt_->x == seen.x && learnt_->y == seen.y && learnt_->tried == seen.tried &&
-                      learnt_->failed == seen.failed;
+                      learnt_->sign == seen.sign;
     if (same) return *learnt_;
-    learnt_ = Learnt{seen.x, seen.tried, seen.y, seen.failed, fit(inputs_, seen.x, seen.y), std::nullopt};
-    if ((seen.failed.array() > 0).any()) {
-      const Vector centred = seen.failed.array() - seen.failed.mean();
-      const double spread = std::max(1e-3, std::sqrt(centred.squaredNorm() / static_cast<double>(centred.size())));
-      Hyperparameters hyper = fit(inputs_, seen.tried, centred / spread);
-      learnt_->failing.emplace(inputs_, hyper, seen.tried, seen.failed);
+    learnt_ = Learnt{seen.x, seen.tried, seen.y, seen.sign, fit(inputs_, seen.x, seen.y), std::nullopt};
+    if ((seen.sign.array() < 0).any()) {
+      learnt_->feasibility.emplace(inputs_, seen.tried, seen.sign);
     }
     return *learnt_;
   }
@@ -106,7 +103,7 @@ class Gp final : public Sampler {
     const Matrix running =
         seen.running.bottomRows(std::min<Index>(seen.running.rows(), static_cast<Index>(kMostRunning)));
     const Acquisition acquisition = make_acquisition(inputs_, learnt.values, seen.x, seen.y, running,
-                                                     normals(running.rows(), number), learnt.failing);
+                                                     normals(running.rows(), number), learnt.feasibility);
     const SobolPoints cube(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kGp, 3 * number + 1);
     CountedRandom random(seed_, Stream::kGp, 3 * number + 2);
     const auto allowed = [&](const Vector& x) { return !tried_.contains(inputs_.params_at(x)); };

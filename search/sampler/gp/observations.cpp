@@ -114,9 +114,9 @@ Observations observe(const Inputs& inputs, const trials::Space& space, const His
   if (!values.empty()) seen.y = standardized(values);
   const std::vector<const SeenTrial*> tried = thinned(ended, most);
   seen.tried = rows_of(inputs, tried);
-  seen.failed = Vector(seen.tried.rows());
+  seen.sign = Vector(seen.tried.rows());
   for (std::size_t i = 0; i < tried.size(); ++i) {
-    seen.failed[static_cast<Eigen::Index>(i)] = has_failed(*tried[i]) ? 1 : -1;
+    seen.sign[static_cast<Eigen::Index>(i)] = has_failed(*tried[i]) ? -1 : 1;
   }
   seen.running = rows_of(inputs, running);
   return seen;

@@ -10,7 +10,7 @@ struct Observations {
   Matrix x;        ///< Of trials that ended with a value, a row for each.
   Vector y;        ///< Their values, of mean 0 and variance 1 (0 where all are equal); smaller is better.
   Matrix tried;    ///< Of all trials that ended, failed ones too.
-  Vector failed;   ///< Of these: 1 where it failed, -1 where it did not.
+  Vector sign;     ///< Of these: -1 where it failed, 1 where it did not.
   Matrix running;  ///< Of trials that have not ended.
 };
 

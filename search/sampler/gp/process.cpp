@@ -12,8 +12,6 @@ namespace {
 
 using Eigen::Index;
 
-constexpr double kSqrt5 = 2.23606797749978969641;
-
 // Normal distributions of the logarithms, and how far from their means fit() looks, in deviations.
 constexpr double kLengthOfCube = 0.2, kLengthDeviation = 0.3;
 constexpr double kVarianceDeviation = 1.0;
@@ -21,29 +19,6 @@ constexpr double kLogNoise = -11.5, kNoiseDeviation = 3.0;
 constexpr double kLogMuchNoise = -2;  // where a second search begins
 constexpr double kReach = 4;
 constexpr double kLeastNoise = 1e-9;  // of variance 1: keeps the matrix invertible
-
-// Matern's function of r^2, for variance 1, and its derivative by r^2.
-double matern(double squared) {
-  const double r = kSqrt5 * std::sqrt(squared);
-  return (1 + r + r * r / 3) * std::exp(-r);
-}
-double matern_slope(double squared) {
-  const double r = kSqrt5 * std::sqrt(squared);
-  return -5.0 / 6 * (1 + r) * std::exp(-r);
-}
-
-std::vector<bool> categories_of(const Inputs& inputs) {
-  std::vector<bool> category;
-  for (const Dimension& dimension : inputs.dimensions()) category.push_back(dimension.is_category());
-  return category;
-}
-
-// Squared differences of every row of a and every row of b along one dimension.
-Matrix squares(const Matrix& a, const Matrix& b, Index dimension, bool category) {
-  Matrix d = a.col(dimension).replicate(1, b.rows()) - b.col(dimension).transpose().replicate(a.rows(), 1);
-  if (category) return (d.array() != 0).cast<double>();
-  return d.array().square();
-}
 
 struct Prior {
   Vector means, deviations;
@@ -59,32 +34,19 @@ Prior prior_of(Index dimensions) {
   return prior;
 }
 
-Eigen::LLT<Matrix> factor(Matrix covariance) {
-  for (double more = 1e-10 * covariance.diagonal().maxCoeff() + 1e-300;; more *= 100) {
-    Eigen::LLT<Matrix> llt(covariance);
-    if (llt.info() == Eigen::Success) return llt;
-    covariance.diagonal().array() += more;
-  }
-}
-
 // What the density needs of observations, kept from one evaluation to the next.
 class Density {
  public:
-  Density(const Inputs& inputs, const Matrix& x, const Vector& y) : y_(y), prior_(prior_of(inputs.size())) {
-    const std::vector<bool> category = categories_of(inputs);
-    for (Index i = 0; i < inputs.size(); ++i)
-      squares_.push_back(squares(x, x, i, category[static_cast<std::size_t>(i)]));
-  }
+  Density(const Inputs& inputs, const Matrix& x, const Vector& y)
+      : y_(y), prior_(prior_of(inputs.size())), distances_(inputs, x) {}
 
   [[nodiscard]] const Prior& prior() const { return prior_; }
 
   double negative_log(const Vector& at, Vector& gradient) const {
-    const Index n = y_.size(), d = static_cast<Index>(squares_.size());
+    const Index n = y_.size(), d = at.size() - 2;
     const double variance = std::exp(at[d]), noise = std::exp(at[d + 1]) + kLeastNoise;
-    Matrix distances = Matrix::Zero(n, n);
-    for (Index i = 0; i < d; ++i) distances += std::exp(-2 * at[i]) * squares_[static_cast<std::size_t>(i)];
-    const Matrix unscaled = distances.unaryExpr(&matern);
-    Matrix covariance = variance * unscaled;
+    const Distances::Unscaled unscaled = distances_.at(at.head(d));
+    Matrix covariance = variance * unscaled.kernel;
     covariance.diagonal().array() += noise;
     const Eigen::LLT<Matrix> llt = factor(std::move(covariance));
     const Vector alpha = llt.solve(y_);
@@ -93,11 +55,8 @@ class Density {
     w.noalias() -= alpha * alpha.transpose();
     const Vector off = (at - prior_.means).cwiseQuotient(prior_.deviations);
     gradient = off.cwiseQuotient(prior_.deviations);
-    const Matrix sloped = (variance * w.array() * distances.unaryExpr(&matern_slope).array()).matrix();
-    for (Index i = 0; i < d; ++i) {
-      gradient[i] -= std::exp(-2 * at[i]) * sloped.cwiseProduct(squares_[static_cast<std::size_t>(i)]).sum();
-    }
-    gradient[d] += variance * w.cwiseProduct(unscaled).sum() / 2;
+    gradient.head(d) += variance / 2 * distances_.by_log_lengths(at.head(d), unscaled.slope, w);
+    gradient[d] += variance * w.cwiseProduct(unscaled.kernel).sum() / 2;
     gradient[d + 1] += std::exp(at[d + 1]) * w.trace() / 2;
     const double log_root = llt.matrixLLT().diagonal().array().log().sum();
     return y_.dot(alpha) / 2 + log_root + off.squaredNorm() / 2;
@@ -106,7 +65,7 @@ class Density {
  private:
   Vector y_;
   Prior prior_;
-  std::vector<Matrix> squares_;
+  Distances distances_;
 };
 
 }  // namespace
@@ -132,36 +91,6 @@ Hyperparameters fit(const Inputs& inputs, const Matrix& x, const Vector& y) {
   const Vector& best = found.x;
   const Index d = inputs.size();
   return {best.head(d), best[d], best[d + 1]};
-}
-
-Kernel::Kernel(const Inputs& inputs, const Hyperparameters& hyper)
-    : category_(categories_of(inputs)),
-      weights_((-2 * hyper.log_lengths.array()).exp()),
-      variance_(std::exp(hyper.log_variance)) {}
-
-Matrix Kernel::between(const Matrix& a, const Matrix& b) const {
-  Matrix distances = Matrix::Zero(a.rows(), b.rows());
-  for (Index i = 0; i < weights_.size(); ++i) {
-    distances += weights_[i] * squares(a, b, i, category_[static_cast<std::size_t>(i)]);
-  }
-  return variance_ * distances.unaryExpr(&matern);
-}
-
-void Kernel::with_gradient(const Vector& x, const Matrix& a, Vector& covariances, Matrix& derivatives) const {
-  const Index n = a.rows();
-  derivatives.setZero(n, x.size());
-  Vector squared = Vector::Zero(n);
-  for (Index i = 0; i < x.size(); ++i) {
-    if (category_[static_cast<std::size_t>(i)]) {
-      squared.array() += weights_[i] * (a.col(i).array() != x[i]).cast<double>();
-      continue;
-    }
-    derivatives.col(i) = (x[i] - a.col(i).array()).matrix();
-    squared.array() += weights_[i] * derivatives.col(i).array().square();
-    derivatives.col(i) *= 2 * weights_[i];
-  }
-  covariances = variance_ * squared.unaryExpr(&matern);
-  derivatives.array().colwise() *= variance_ * squared.unaryExpr(&matern_slope).array();
 }
 
 Posterior::Posterior(const Inputs& inputs, const Hyperparameters& hyper, Matrix x, const Matrix& y)

@@ -1,37 +1,11 @@
 #pragma once
 /// A Gaussian process over configurations. Internal to the gp sampler.
 ///
-/// Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2 and 5. The kernel is Matern's
-/// with nu = 5/2 over r^2 = sum_i (d_i / l_i)^2, a length scale l_i for each dimension; d_i is the difference of two
-/// numbers, or for categories 0 where they are equal and 1 where not.
+/// Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2 and 5.
 
-#include <vector>
-
-#include "search/sampler/inputs.hpp"
+#include "search/sampler/gp/kernel.hpp"
 
 namespace hfta::search::gp {
-
-/// Natural logarithms, so that all are positive.
-struct Hyperparameters {
-  Vector log_lengths;       ///< Of each dimension.
-  double log_variance = 0;  ///< Of the kernel.
-  double log_noise = 0;     ///< Variance of an observation around the function.
-};
-
-class Kernel {
- public:
-  Kernel(const Inputs& inputs, const Hyperparameters& hyper);
-  /// Covariances of every row of a with every row of b.
-  [[nodiscard]] Matrix between(const Matrix& a, const Matrix& b) const;
-  [[nodiscard]] double variance() const { return variance_; }
-  /// Covariances of x with every row of a, and their derivatives by x, one row for each; 0 for categories.
-  void with_gradient(const Vector& x, const Matrix& a, Vector& covariances, Matrix& derivatives) const;
-
- private:
-  std::vector<bool> category_;
-  Vector weights_;  ///< 1 / l^2
-  double variance_;
-};
 
 /// Hyperparameters of maximal posterior density, where each logarithm is normal beforehand: lengths around
 /// 0.2 sqrt(dimensions), as distances in a cube grow (Hvarfner, Hellsten and Nardi, "Vanilla Bayesian Optimization
