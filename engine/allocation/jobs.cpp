@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/number_text.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 constexpr double kMostSeconds = 1e9;
 
 /// One line of a file of jobs.
@@ -32,18 +31,18 @@ class JobLine {
   }
 
   [[nodiscard]] int devices(int most) const {
-    int devices = 0;
-    if (!parse(fields_[0], devices) || devices < 1 || devices > most) {
+    const auto devices = parse_number<int>(fields_[0]);
+    if (!devices || *devices < 1 || *devices > most) {
       throw wrong("devices " + quoted(0), fmt::format("1 to {}", most));
     }
-    return devices;
+    return *devices;
   }
   [[nodiscard]] double seconds(std::size_t field, double least) const {
-    double seconds = 0;
-    if (!parse(fields_[field], seconds) || !(seconds >= least && seconds <= kMostSeconds)) {
+    const auto seconds = parse_number<double>(fields_[field]);
+    if (!seconds || !(*seconds >= least && *seconds <= kMostSeconds)) {
       throw wrong(quoted(field), fmt::format("seconds, {} to {}", least, kMostSeconds));
     }
-    return seconds;
+    return *seconds;
   }
   [[nodiscard]] bool sensitive() const {
     if (fields_[4] == "1" || fields_[4] == "true" || fields_[4] == "True") return true;
@@ -61,11 +60,6 @@ class JobLine {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
     while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
     return text;
-  }
-  template <typename Number>
-  static bool parse(std::string_view text, Number& number) {
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && rest == text.data() + text.size();
   }
   [[nodiscard]] std::string quoted(std::size_t field) const { return "'" + excerpt(fields_[field]) + "'"; }
   [[nodiscard]] Error wrong(const std::string& found, const std::string& wanted) const {
@@ -96,8 +90,8 @@ std::vector<Job> paper_mix(std::uint64_t seed, int count, int machine, const Com
 std::vector<Job> read_jobs(std::string_view text, const std::string& file, int machine,
                            const Communication& communication) {
   const std::string name = printable(file);
-  if (text.size() > kMostBytes) {
-    throw Error(ErrorKind::kConfig, fmt::format("{}: found more than {} bytes", name, kMostBytes));
+  if (text.size() > kMostBytesOfJobs) {
+    throw Error(ErrorKind::kConfig, fmt::format("{}: found more than {} bytes", name, kMostBytesOfJobs));
   }
   std::vector<Job> jobs;
   for (int number = 1; !text.empty(); ++number) {

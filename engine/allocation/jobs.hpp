@@ -1,6 +1,7 @@
 #pragma once
 /// Queues of arrays to simulate: drawn as in MAPA's mix, or from a file.
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
@@ -30,7 +31,8 @@ struct Communication {
 /// A file of MAPA's simulator: a line per job, `devices,pattern,arrival,seconds,sensitive,name`, in the order in which
 /// they are placed; `sensitive` is 0, 1, true or false, and only the pattern `ring` is known. Empty lines, and a first
 /// one that begins with "numGpus", are left out. Throws Error{kConfig} "file:line: found ..., wanted ...". `text` has
-/// at most 1 MiB, `machine` as above.
+/// at most kMostBytesOfJobs, `machine` as above.
+inline constexpr std::size_t kMostBytesOfJobs = std::size_t{1} << 20;
 [[nodiscard]] std::vector<Job> read_jobs(std::string_view text, const std::string& file, int machine,
                                          const Communication& communication);
 

@@ -100,11 +100,13 @@ class Packing {
 
 }  // namespace
 
-int most_disjoint_rings(const Topology& topology, DeviceSet set) {
+DisjointRings::DisjointRings(const Topology& topology) : topology_(topology), switched_(is_switched(topology)) {}
+
+int DisjointRings::most(DeviceSet set) const {
   const int size = size_of(set);
   if (size < 2) return 0;
-  if (size == 2 || is_switched(topology)) return fewest_lanes(topology, set);
-  return Packing(topology, set).most();
+  if (size == 2 || switched_) return fewest_lanes(topology_, set);
+  return Packing(topology_, set).most();
 }
 
 }  // namespace hfta::engine

@@ -44,10 +44,7 @@ class MapaTable {
 };
 
 // "0 1 7" before "0 2 3".
-bool lower(DeviceSet a, DeviceSet b) {
-  const DeviceSet differing = a ^ b;
-  return (a & lowest(differing, differing == 0 ? 0 : 1)) != 0;
-}
+bool lower(DeviceSet a, DeviceSet b) { return (a & lowest(a ^ b, 1)) != 0; }
 
 /// Of the paths from a set's lowest accelerator through all of the set to `end`.
 struct Paths {
@@ -92,6 +89,7 @@ Scores::Scores(const Topology& topology) : topology_(topology), sets_(kMostReque
 void Scores::find_rings() {
   const int devices = topology_.size();
   const MapaTable mapa;
+  const DisjointRings disjoint(topology_);
   std::vector<std::array<Paths, Topology::kMostDevices>> paths(mapa_.size());
   for (DeviceSet set = 1; set < paths.size(); ++set) {
     if (size_of(set) > kMostRequested) continue;
@@ -115,7 +113,7 @@ void Scores::find_rings() {
       total_[set] = std::max(total_[set], here.total + topology_.bandwidth(end, start));
     }
     mapa_[set] = mapa.best(rings, size_of(set));
-    const int nvlink_rings = most_disjoint_rings(topology_, set);
+    const int nvlink_rings = disjoint.most(set);
     rings_[set] = nvlink_rings > 0 ? nvlink_rings * topology_.nvlink : topology_.pcie;
   }
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/percentile.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -61,10 +61,7 @@ std::vector<Placed> run_queue(const std::vector<Job>& jobs, const TimeModel& mod
 double percentile(std::vector<double> values, double part) {
   if (values.empty()) return 1;
   std::sort(values.begin(), values.end());
-  const double place = part * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
+  return percentile_of(values, 100 * part);
 }
 
 Summary summary(const std::vector<std::vector<Job>>& queues, const std::vector<std::vector<Placed>>& placed) {

@@ -20,7 +20,6 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr int kJobs = 300;  // of a drawn queue, as in MAPA's evaluation
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 template <typename Number>
 Number number_from(const Arguments& arguments, const char* option, Number fallback, Number least, Number most) {
@@ -36,13 +35,13 @@ Bandwidth bandwidth_from(const Arguments& arguments) {
 }
 
 std::vector<Job> jobs_of_file(const std::string& file, int machine, const Communication& communication) {
+  std::vector<std::byte> bytes;
   try {
-    const std::vector<std::byte> bytes = SystemFiles().read(file, kMostBytes);
-    return read_jobs({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, machine, communication);
+    bytes = SystemFiles().read(file, kMostBytesOfJobs);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kConfig) throw;
     throw Error(ErrorKind::kConfig, fmt::format("{}: cannot be read: {}", printable(file), error.what()));
   }
+  return read_jobs({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, machine, communication);
 }
 
 std::vector<std::vector<Job>> queues_from(const Arguments& arguments, int machine) {

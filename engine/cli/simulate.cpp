@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/faults.hpp"
 #include "base/memory_files.hpp"
+#include "base/number_text.hpp"
 #include "base/temporary_folder.hpp"
 #include "base/text.hpp"
 #include "engine/cli/commands.hpp"
@@ -61,12 +61,9 @@ Error wrong_devices(const std::string& text) {
 
 template <typename Number>
 Number number_in(const std::string& word, Number least, Number most, const std::string& text) {
-  Number number = 0;
-  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || rest != word.data() + word.size() || !(number >= least && number <= most)) {
-    throw wrong_devices(text);
-  }
-  return number;
+  const auto number = parse_number<Number>(word);
+  if (!number || !(*number >= least && *number <= most)) throw wrong_devices(text);
+  return *number;
 }
 
 // "3"; "1,1,0.3": their speeds.

@@ -1,8 +1,9 @@
 // The words of array.device.
 
 #include <algorithm>
-#include <charconv>
+#include <string_view>
 
+#include "base/number_text.hpp"
 #include "engine/config.hpp"
 
 namespace hfta::engine {
@@ -10,11 +11,8 @@ namespace hfta::engine {
 std::optional<int> cpu_threads(const std::string& device) {
   constexpr int kMost = 4096;
   if (!device.starts_with("cpu:")) return std::nullopt;
-  int threads = 0;
-  const char* const end = device.data() + device.size();
-  const auto [rest, error] = std::from_chars(device.data() + 4, end, threads);
-  const bool is_number = error == std::errc() && rest == end && device[4] != '0' && device[4] != '-';
-  return is_number && threads <= kMost ? std::optional(threads) : std::nullopt;
+  const auto threads = parse_number<int>(std::string_view(device).substr(4));
+  return threads && device[4] != '0' && device[4] != '-' && *threads <= kMost ? threads : std::nullopt;
 }
 
 std::vector<int> threads_of(const std::vector<std::string>& devices, int all) {

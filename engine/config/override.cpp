@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/number_text.hpp"
 #include "base/text.hpp"
 #include "engine/config/keys.hpp"
 #include "engine/config/yaml.hpp"
@@ -53,14 +54,13 @@ Node parse_value(const Override& override, const std::string& origin) {
 }
 
 Node& list_item(Node& list, const std::string& key, const std::string& origin) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  if (error != std::errc() || end != key.data() + key.size() || index >= list.items.size()) {
+  const auto index = parse_number<std::size_t>(key);
+  if (!index || *index >= list.items.size()) {
     const std::string wanted = list.items.empty() ? "no position: the list is empty"
                                                   : fmt::format("a position from 0 to {}", list.items.size() - 1);
     refuse(origin, fmt::format("found '{}', wanted {}", printable(key), wanted));
   }
-  return list.items[index];
+  return list.items[*index];
 }
 
 Node& map_value(Node& map, const std::string& key, const std::string& origin) {

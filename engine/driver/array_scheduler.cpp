@@ -272,16 +272,14 @@ bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
 
 void ArrayScheduler::leave(std::size_t device) {
   OpenArray& array = *arrays_[device];
-  for (int slot = 0; slot < array.width(); ++slot) {
-    if (array.draw_in(slot) != OpenArray::kEmpty) put_back(array, slot);
-  }
+  for (const int draw : array.draws()) put_back(array, draw);
   arrays_[device].reset();
   paused_seconds_[device] = 0;
 }
 
-// A slot's trial waits for another one.
-void ArrayScheduler::put_back(OpenArray& array, int slot) {
-  const int draw = array.draw_in(slot);
+// The trial waits for another slot.
+void ArrayScheduler::put_back(OpenArray& array, int draw) {
+  const int slot = array.slot_of(draw);
   ledger_.rest(draw, Phase::kReady, array.extract(slot));
   array.clear(slot);
   queue_.push(draw);
@@ -290,9 +288,8 @@ void ArrayScheduler::put_back(OpenArray& array, int slot) {
 void ArrayScheduler::lose(std::size_t device) {
   paused_seconds_[device] = 0;
   const std::unique_ptr<OpenArray> array = std::move(arrays_[device]);
-  for (int slot = 0; array && slot < array->width(); ++slot) {
-    const int draw = array->draw_in(slot);
-    if (draw == OpenArray::kEmpty) continue;
+  if (!array) return;
+  for (const int draw : array->draws()) {
     ledger_.rest(draw, Phase::kReady, nullptr);
     queue_.push(draw);
   }

@@ -78,6 +78,8 @@ class ArrayScheduler {
     std::vector<int> occupied;  ///< The slots that each has now.
     std::vector<SlotTimes> times;
     std::vector<int> division;  ///< The slots that each is to have.
+    /// The slots that one of them is to have.
+    [[nodiscard]] int share_of(std::size_t device) const;
   };
   [[nodiscard]] std::optional<Sharing> sharing(std::size_t device, const std::string& partition, int draw);
   [[nodiscard]] std::vector<std::size_t> devices_for(std::size_t device, const std::string& partition) const;
@@ -92,7 +94,7 @@ class ArrayScheduler {
   [[nodiscard]] bool try_to_open(std::size_t device, WriteBatch& page);
   void fit(std::size_t device, WriteBatch& page);
   void leave(std::size_t device);
-  void put_back(OpenArray& array, int slot);
+  void put_back(OpenArray& array, int draw);
   void halve(std::size_t device, int draw, int width, const std::string& what);
   void draw_for(std::size_t device);
   void plan_ahead();

@@ -310,10 +310,7 @@ bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
 void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   if (ended.error) return recover(ended.worker, ended.error);
   seams.faults.reach("epoch-ended");
-  OpenArray& array = *packer.arrays()[ended.worker];
-  for (int slot = 0; slot < array.width(); ++slot) {
-    if (array.draw_in(slot) != OpenArray::kEmpty) ledger.entry(array.draw_in(slot)).changed = true;
-  }
+  for (const int draw : packer.arrays()[ended.worker]->draws()) ledger.entry(draw).changed = true;
   packer.timed(ended.worker, ended.seconds, devices[ended.worker].reports.has_value());
   if (devices[ended.worker].reports) end_round(ended.worker, ended.seconds);
   save_if_due(ended.worker);

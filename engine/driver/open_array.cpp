@@ -1,6 +1,7 @@
 #include "engine/driver/open_array.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace hfta::engine {
@@ -13,6 +14,12 @@ OpenArray::OpenArray(int id, std::string partition, int width, std::unique_ptr<T
 
 int OpenArray::occupied() const {
   return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [](int draw) { return draw != kEmpty; }));
+}
+
+std::vector<int> OpenArray::draws() const {
+  std::vector<int> those;
+  std::copy_if(slots_.begin(), slots_.end(), std::back_inserter(those), [](int draw) { return draw != kEmpty; });
+  return those;
 }
 
 int OpenArray::some_draw() const {

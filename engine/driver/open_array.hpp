@@ -24,6 +24,8 @@ class OpenArray {
   [[nodiscard]] int occupied() const;
   /// The trial in a slot, or kEmpty.
   [[nodiscard]] int draw_in(int slot) const { return slots_.at(static_cast<std::size_t>(slot)); }
+  /// The trials in occupied slots, by slot.
+  [[nodiscard]] std::vector<int> draws() const;
   /// The trial in the first occupied slot. REQUIRES occupied() > 0.
   [[nodiscard]] int some_draw() const;
   /// Lowest empty slot, or kEmpty.

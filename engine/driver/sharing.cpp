@@ -67,13 +67,17 @@ std::optional<ArrayScheduler::Sharing> ArrayScheduler::sharing(std::size_t devic
   return all;
 }
 
+int ArrayScheduler::Sharing::share_of(std::size_t device) const {
+  const auto place = std::find(devices.begin(), devices.end(), device);
+  return division[static_cast<std::size_t>(place - devices.begin())];
+}
+
 // The slots that the device is to have; nullopt: as many as it can. A device that would only be waited for gets none,
 // unless nobody does anything: of idle devices that leave all to one another, one has to begin.
 std::optional<int> ArrayScheduler::share_of(std::size_t device, const std::string& partition, int draw) {
   const std::optional<Sharing> all = sharing(device, partition, draw);
   if (!all) return std::nullopt;
-  const auto place = std::find(all->devices.begin(), all->devices.end(), device);
-  const int share = all->division[static_cast<std::size_t>(place - all->devices.begin())];
+  const int share = all->share_of(device);
   const bool at_work = std::any_of(arrays_.begin(), arrays_.end(),
                                    [](const auto& array) { return array != nullptr && array->occupied() > 0; });
   return share > 0 || at_work ? std::optional(share) : std::nullopt;
@@ -88,8 +92,7 @@ void ArrayScheduler::share(std::size_t device) {
   if (!array || array->occupied() == 0 || !options_.refill || queue_.ready(array->partition()) > 0) return;
   const std::optional<Sharing> all = sharing(device, array->partition(), array->some_draw());
   if (!all || !worth_moving(*all, *array)) return;
-  const auto place = std::find(all->devices.begin(), all->devices.end(), device);
-  const int kept = all->division[static_cast<std::size_t>(place - all->devices.begin())];
+  const int kept = all->share_of(device);
   if (kept < array->occupied()) give_up(device, array->occupied() - kept);
 }
 
@@ -102,11 +105,7 @@ bool ArrayScheduler::worth_moving(const Sharing& all, const OpenArray& array) {
     if (all.occupied[i] == 0 && all.division[i] > 0) cost = std::max(cost, opening_seconds_[all.devices[i]]);
   }
   int epochs = 0;
-  for (int slot = 0; slot < array.width(); ++slot) {
-    if (array.draw_in(slot) != OpenArray::kEmpty) {
-      epochs = std::max(epochs, ledger_.epochs_to_target(array.draw_in(slot)));
-    }
-  }
+  for (const int draw : array.draws()) epochs = std::max(epochs, ledger_.epochs_to_target(draw));
   return (before - after) * epochs >= cost;
 }
 
@@ -115,13 +114,10 @@ void ArrayScheduler::give_up(std::size_t device, int count) {
   OpenArray& array = *arrays_[device];
   if (count == array.occupied()) return leave(device);
   std::vector<std::pair<int, int>> trials;  // (epochs to do, draw)
-  for (int slot = 0; slot < array.width(); ++slot) {
-    const int draw = array.draw_in(slot);
-    if (draw != OpenArray::kEmpty) trials.emplace_back(ledger_.epochs_to_target(draw), draw);
-  }
+  for (const int draw : array.draws()) trials.emplace_back(ledger_.epochs_to_target(draw), draw);
   std::sort(trials.rbegin(), trials.rend());
   trials.resize(static_cast<std::size_t>(count));
-  for (const auto& [epochs, draw] : trials) put_back(array, array.slot_of(draw));
+  for (const auto& [epochs, draw] : trials) put_back(array, draw);
   array.resize(array.occupied(), ledger_);
 }
 

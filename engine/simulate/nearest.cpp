@@ -1,11 +1,11 @@
 #include "engine/simulate/nearest.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
+#include "base/number_text.hpp"
 #include "search/completion.hpp"
 
 namespace hfta::engine {
@@ -14,18 +14,10 @@ namespace {
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr double kForeign = -1;  // a word that the list does not have
 
-template <typename Number>
-std::optional<Number> whole_text_as(const std::string& text) {
-  Number value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 trials::ParamValue parsed(const std::string& text) {
   if (text == "true" || text == "false") return text == "true";
-  if (const auto integer = whole_text_as<std::int64_t>(text)) return *integer;
-  if (const auto number = whole_text_as<double>(text)) return *number;
+  if (const auto integer = parse_number<std::int64_t>(text)) return *integer;
+  if (const auto number = parse_number<double>(text)) return *number;
   return text;
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/number_text.hpp"
 #include "base/text.hpp"
 #include "engine/simulate/curves.hpp"
 #include "engine/simulate/nearest.hpp"
@@ -71,11 +71,9 @@ std::string text_of(const std::filesystem::path& file, const std::string& name) 
   }
 }
 
-double parse_number(const std::string& text, const std::string& place) {
+double number_in(const std::string& text, const std::string& place) {
   if (text.empty()) return std::numeric_limits<double>::quiet_NaN();
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return value;
+  if (const auto value = parse_number<double>(text)) return *value;
   throw Error(ErrorKind::kConfig, fmt::format("{}: found '{}', wanted a number", place, printable(text)));
 }
 
@@ -132,7 +130,7 @@ struct RecordedTrial {
 
 void add_row(const std::vector<std::string>& fields, const Columns& columns, const std::string& place,
              RecordedTrial& trial) {
-  if (parse_number(fields[columns.epoch], place) != static_cast<double>(trial.curve.size() + 1)) {
+  if (number_in(fields[columns.epoch], place) != static_cast<double>(trial.curve.size() + 1)) {
     throw Error(ErrorKind::kConfig, fmt::format("{}: epoch: found {}, wanted {}, the trial's next", place,
                                                 printable(fields[columns.epoch]), trial.curve.size() + 1));
   }
@@ -144,7 +142,7 @@ void add_row(const std::vector<std::string>& fields, const Columns& columns, con
                             kParameter, printable(name), printable(fields[index]), printable(known->second)));
   }
   std::map<std::string, double>& metrics = trial.curve.emplace_back();
-  for (const auto& [index, name] : columns.metrics) metrics[name] = parse_number(fields[index], place);
+  for (const auto& [index, name] : columns.metrics) metrics[name] = number_in(fields[index], place);
 }
 
 }  // namespace
@@ -164,7 +162,7 @@ std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const Stu
       throw Error(ErrorKind::kConfig,
                   fmt::format("{}: found {} fields, wanted {}", place, record.fields.size(), wanted));
     }
-    add_row(record.fields, columns, place, by_trial[parse_number(record.fields[columns.trial], place)]);
+    add_row(record.fields, columns, place, by_trial[number_in(record.fields[columns.trial], place)]);
   }
   if (by_trial.empty()) throw Error(ErrorKind::kConfig, name + ": found no rows below the header");
   std::vector<Curve> curves;

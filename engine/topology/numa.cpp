@@ -12,8 +12,6 @@
 namespace hfta::engine {
 namespace {
 
-constexpr int kMostNodes = 1024;
-
 /// A mask of the kernel's, large enough for kMostCpus.
 class CpuMask {
  public:
@@ -72,7 +70,7 @@ std::vector<int> read_cpu_list(std::string_view text) {
 std::vector<NumaNode> numa_nodes(const std::filesystem::path& folder) {
   std::vector<NumaNode> nodes;
   for (const int number : read_cpu_list(line_of(folder / "has_cpu"))) {
-    if (number >= kMostNodes) break;
+    if (number >= kMostNumaNodes) break;
     NumaNode node{number, read_cpu_list(line_of(folder / fmt::format("node{}", number) / "cpulist"))};
     if (!node.cpus.empty()) nodes.push_back(std::move(node));
   }

@@ -11,6 +11,8 @@ namespace hfta::engine {
 /// kMostCpus on.
 [[nodiscard]] std::vector<int> read_cpu_list(std::string_view text);
 inline constexpr int kMostCpus = 4096;
+/// Numbers of NUMA nodes are smaller.
+inline constexpr int kMostNumaNodes = 1024;
 
 struct NumaNode {
   int number = 0;

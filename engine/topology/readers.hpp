@@ -25,8 +25,7 @@ namespace hfta::engine {
 ///     links: [[0, 1, NV2], [2, 3, PIX]]
 ///
 /// A pair that is not among `links` is connected by PHB within a node and by SYS between nodes. Names and pairs occur
-/// once. Throws Error{kConfig}
-/// "file:line: key: found ..., wanted ...".
+/// once. Throws Error{kConfig} "file:line: key: found ..., wanted ...".
 [[nodiscard]] Topology read_topology_yaml(std::string_view text, const std::string& file);
 
 /// The file's topology: YAML where its name ends in .yaml or .yml, else what nvidia-smi prints. Throws Error{kConfig},

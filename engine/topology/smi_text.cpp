@@ -11,13 +11,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/number_text.hpp"
 #include "base/text.hpp"
+#include "engine/topology/numa.hpp"
 #include "engine/topology/readers.hpp"
 
 namespace hfta::engine {
@@ -84,10 +85,8 @@ std::size_t node_column(const std::vector<std::string>& header) {
 }
 
 int number_of(const std::string& word) {
-  constexpr int kMostNodes = 1024;
-  int number = 0;
-  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return error == std::errc() && rest == word.data() + word.size() && number >= 0 && number < kMostNodes ? number : -1;
+  const int number = parse_number<int>(word).value_or(-1);
+  return number >= 0 && number < kMostNumaNodes ? number : -1;
 }
 
 struct Table {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "base/number_text.hpp"
 #include "base/text.hpp"
 
 namespace hfta::engine {
@@ -14,6 +14,13 @@ namespace {
 constexpr std::pair<const char*, PathKind> kPaths[] = {{"PIX", PathKind::kPix}, {"PXB", PathKind::kPxb},
                                                        {"PHB", PathKind::kPhb}, {"NODE", PathKind::kNode},
                                                        {"SYS", PathKind::kSys}, {"SOC", PathKind::kSys}};
+
+// As YAML has it.
+std::string quoted(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "''" : std::string(1, c);
+  return word + "'";
+}
 
 }  // namespace
 
@@ -29,10 +36,8 @@ std::optional<Link> read_link(std::string_view word) {
     if (word == name) return Link{kind, 0};
   }
   if (!word.starts_with("NV")) return std::nullopt;
-  int lanes = 0;
-  const char* const end = word.data() + word.size();
-  const auto [rest, error] = std::from_chars(word.data() + 2, end, lanes);
-  if (error != std::errc() || rest != end || lanes < 1 || lanes > Topology::kMostLanes) return std::nullopt;
+  const int lanes = parse_number<int>(word.substr(2)).value_or(0);
+  if (lanes < 1 || lanes > Topology::kMostLanes) return std::nullopt;
   return Link{PathKind::kNvlink, lanes};
 }
 
@@ -88,16 +93,6 @@ std::string to_table(const Topology& topology) {
   }
   return text;
 }
-
-namespace {
-
-std::string quoted(const std::string& text) {
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? "''" : std::string(1, c);
-  return word + "'";
-}
-
-}  // namespace
 
 std::string to_yaml(const Topology& topology) {
   std::vector<std::string> names, nodes;

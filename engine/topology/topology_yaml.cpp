@@ -14,6 +14,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "engine/config/yaml.hpp"
+#include "engine/topology/numa.hpp"
 #include "engine/topology/readers.hpp"
 
 namespace hfta::engine {
@@ -21,7 +22,6 @@ namespace {
 
 using configuration::Node;
 
-constexpr int kMostNodes = 1024;
 constexpr double kMostBandwidth = 1e6;
 
 /// The typed values of one file.
@@ -91,7 +91,8 @@ std::vector<Accelerator> devices_of(const File& file, const Node& root) {
     if (items.size() != devices.size()) {
       file.wrong(*nodes, "nodes", fmt::format("{}, one for each device", devices.size()));
     }
-    for (std::size_t i = 0; i < items.size(); ++i) devices[i].node = file.integer(items[i], "nodes", -1, kMostNodes);
+    for (std::size_t i = 0; i < items.size(); ++i)
+      devices[i].node = file.integer(items[i], "nodes", -1, kMostNumaNodes);
   }
   return devices;
 }

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
+#include "base/number_text.hpp"
 #include "base/text.hpp"
 #include "fusion/data/gzip.hpp"
 #include "fusion/data/table_file.hpp"
@@ -59,9 +59,9 @@ double number(const CsvRecord& record, const std::vector<std::string>& header, s
               std::int64_t ignored, const std::string& place) {
   std::string_view text = trimmed(record.fields[column]);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool read = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  const auto parsed = parse_number<double>(text);
+  const double value = parsed.value_or(0);
+  const bool read = parsed && std::isfinite(value);
   // Beyond 2^53 a double no longer tells whole numbers apart.
   const bool whole = std::floor(value) == value && std::abs(value) <= 0x1.0p53;
   if (!read || (use != Use::kNumbers && !whole) ||

@@ -113,20 +113,19 @@ class Tpe final : public Sampler {
 
   // What runs counts as bad: the next draws keep away from it (constant liar).
   [[nodiscard]] Split split_of(const History& history, const std::vector<Params>& pending) const {
-    std::vector<std::pair<Rank, std::size_t>> ranked;
+    std::vector<std::pair<Rank, std::size_t>> ranked;  // places in split.valued
     Split split;
-    for (std::size_t i = 0; i < history.size(); ++i) {
-      if (!history[i].ended || !is_whole(history[i])) continue;
-      const Rank rank = rank_of(history[i], goal_);
-      Points points = points_of(history[i].params);
-      if (!rank.has_failed()) ranked.emplace_back(rank, i);
-      (rank.has_failed() ? split.failed : split.valued).push_back(std::move(points));
+    for (const SeenTrial& trial : history) {
+      if (!trial.ended || !is_whole(trial)) continue;
+      const Rank rank = rank_of(trial, goal_);
+      if (!rank.has_failed()) ranked.emplace_back(rank, split.valued.size());
+      (rank.has_failed() ? split.failed : split.valued).push_back(points_of(trial.params));
     }
     std::sort(ranked.begin(), ranked.end());  // ties to the earlier draw
     const auto tenth = static_cast<std::size_t>(std::ceil(0.1 * static_cast<double>(ranked.size())));
     const auto middle = ranked.begin() + static_cast<std::ptrdiff_t>(std::min(tenth, kMostGood));
     for (auto trial = ranked.begin(); trial != ranked.end(); ++trial) {
-      (trial < middle ? split.good : split.others).push_back(points_of(history[trial->second].params));
+      (trial < middle ? split.good : split.others).push_back(split.valued[trial->second]);
     }
     for (const SeenTrial& trial : history) {
       if (!trial.ended && is_whole(trial)) split.others.push_back(points_of(trial.params));

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/percentile.hpp"
 #include "search/scheduler/in_order.hpp"
 #include "search/stopping.hpp"
 
@@ -17,14 +18,6 @@ std::vector<int> every_epoch(const StoppingOptions& options) {
   std::vector<int> epochs(static_cast<std::size_t>(std::max(0, options.max_epochs - options.min_epochs)));
   std::iota(epochs.begin(), epochs.end(), options.min_epochs);
   return epochs;
-}
-
-// Between the two nearest ranks, linearly, as numpy.percentile does it.
-double percentile_of(const std::vector<double>& ascending, double percent) {
-  const double rank = static_cast<double>(ascending.size() - 1) * percent / 100;
-  const auto below = static_cast<std::size_t>(std::floor(rank));
-  const std::size_t above = std::min(below + 1, ascending.size() - 1);
-  return std::lerp(ascending[below], ascending[above], rank - std::floor(rank));
 }
 
 // How many of `ascending` are strictly better.

@@ -18,8 +18,7 @@ namespace hfta::search::gp {
 class Acquisition {
  public:
   /// Smaller values are better. `functions`: one for each sample, given what ended and the sample's values of what
-  /// runs. `best`: the least value in each sample. `feasibility`: unset where none
-  /// has failed.
+  /// runs. `best`: the least value in each sample. `feasibility`: unset where none has failed.
   Acquisition(Posterior functions, Vector best, std::optional<Feasibility> feasibility);
 
   /// `gradient` may be nullptr.

@@ -49,9 +49,9 @@ Eigen::LLT<Matrix> factor_of(const Matrix& kernel, const Vector& root) {
   return factor(std::move(b));
 }
 
-Moments moments_of(const Matrix& kernel, const Sites& sites) {
-  const Vector root = sites.precision.cwiseSqrt();
-  const Matrix half = factor_of(kernel, root).matrixL().solve(root.asDiagonal() * kernel);
+// `root`: of the sites' precisions; `llt`: factor_of() them.
+Moments moments_of(const Matrix& kernel, const Sites& sites, const Vector& root, const Eigen::LLT<Matrix>& llt) {
+  const Matrix half = llt.matrixL().solve(root.asDiagonal() * kernel);
   Moments moments{kernel - half.transpose() * half, {}};
   moments.mean = moments.covariance * sites.shift;
   return moments;
@@ -84,7 +84,8 @@ void propagate(const Matrix& kernel, const Vector& sign, Sites& sites) {
   constexpr int kSweeps = 20;
   constexpr double kClose = 1e-4;
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    Moments moments = moments_of(kernel, sites);
+    const Vector root = sites.precision.cwiseSqrt();
+    Moments moments = moments_of(kernel, sites, root, factor_of(kernel, root));
     double most = 0;
     for (Index i = 0; i < sign.size(); ++i) most = std::max(most, improve(sign, i, sites, moments));
     if (most < kClose) return;
@@ -99,7 +100,7 @@ Approximation approximation_of(const Matrix& kernel, const Vector& sign, const S
   result.narrowed = scaled * llt.solve(scaled);
   result.slope = sites.shift - solved(llt, root, kernel * sites.shift);
   // The evidence, eqs. 3.65, 3.73 and 3.74.
-  const Moments moments = moments_of(kernel, sites);
+  const Moments moments = moments_of(kernel, sites, root, llt);
   result.log_evidence = -llt.matrixLLT().diagonal().array().log().sum() + sites.shift.dot(moments.mean) / 2;
   for (Index i = 0; i < sign.size(); ++i) {
     const double variance = moments.covariance(i, i), precision = sites.precision[i], shift = sites.shift[i];

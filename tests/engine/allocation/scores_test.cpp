@@ -53,7 +53,7 @@ TEST_CASE("no NVLink is in two rings") {
   // A square whose sides have three links, one, three and one: each corner has four, enough for two rings.
   Topology machine("square", std::vector<Accelerator>(4));
   for (int i = 0; i < 4; ++i) machine.connect(i, (i + 1) % 4, {PathKind::kNvlink, i % 2 == 0 ? 3 : 1});
-  CHECK(most_disjoint_rings(machine, machine.all()) == 1);
+  CHECK(DisjointRings(machine).most(machine.all()) == 1);
   CHECK(Scores(machine).rings(machine.all()) == machine.nvlink);
 }
 
