@@ -44,7 +44,8 @@ inline __attribute__((always_inline)) double multiply_and_add(R, float& sink) {
   using Part = typename simd::Lanes<float, R::kBytes>::Part;
   constexpr std::size_t kChains = 12;
   constexpr int kRounds = 20000;
-  Part sums[kChains] = {};
+  Part sums[kChains];  // that differ, or they would be computed as one
+  for (std::size_t c = 0; c < kChains; ++c) sums[c] = Part{} + (static_cast<float>(c) + sink);
   const Part a = Part{} + 0.999F, b = Part{} + (0.001F + sink);
   for (int i = 0; i < kRounds; ++i) {
     simd::detail::for_each_part<kChains>([&](auto c) __attribute__((always_inline)) { sums[c] = sums[c] * a + b; });

@@ -60,6 +60,19 @@ struct WarmStart {
   std::string storage;  ///< As StudyConfig::storage.
 };
 
+/// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.
+struct Override {
+  std::string key_path, value;
+};
+
+/// What `method: auto` stands for in a study.
+struct AutoChoice {
+  std::vector<Override> keys;  ///< As a config would have them: method, and early_stopping where it is chosen, too.
+  std::string reason;          ///< "10 configurations are too few to learn from"; "": not known any more.
+  /// "auto chose method: sobol, because ..."
+  [[nodiscard]] std::string text() const;
+};
+
 /// A checked config. Copyable.
 struct StudyConfig {
   std::string study;
@@ -68,6 +81,7 @@ struct StudyConfig {
   std::uint64_t seed = 0;
   std::string method = "random";  ///< A name of search::methods().
   search::MethodOptions method_options;
+  std::optional<AutoChoice> choice;              ///< Where the config has `method: auto`, or none.
   std::vector<search::Stopping> early_stopping;  ///< Rules that hold together; max_epochs is the task's.
   std::optional<int> run_cap;                    ///< Configurations.
   trials::Repetitions repetitions;
@@ -108,20 +122,18 @@ struct StudyConfig {
 /// `all`, and have at least one each; a GPU may use them all.
 [[nodiscard]] std::vector<int> threads_of(const std::vector<std::string>& devices, int all);
 
-/// One `--set key.path=value`, or a flag that overrides a key. Paths in values are relative to the config's folder.
-struct Override {
-  std::string key_path, value;
-};
-
 /// Reads and checks a config: syntax, keys, types, ranges, ${} references, layer shapes for every combination of
 /// shape-changing values (up to 256). Touches no other file and no device. Throws Error{kConfig}, one line:
 /// `file:line: key: found X, wanted Y`.
-[[nodiscard]] StudyConfig load_config(const std::filesystem::path& file, const std::vector<Override>& overrides);
+/// `begun`: of a study that goes on, what `method: auto` stood for when it was begun; it is not chosen anew.
+[[nodiscard]] StudyConfig load_config(const std::filesystem::path& file, const std::vector<Override>& overrides,
+                                      const std::optional<AutoChoice>& begun = std::nullopt);
 
 /// The same for a text that a store holds. `file` is the file that the text was read from: messages and the study's
 /// default name use its name, and relative paths start from its folder. The file need not exist any more.
 [[nodiscard]] StudyConfig parse_config(const std::string& text, const std::filesystem::path& file,
-                                       const std::vector<Override>& overrides);
+                                       const std::vector<Override>& overrides,
+                                       const std::optional<AutoChoice>& begun = std::nullopt);
 
 /// The differences between two configs' `normalized`, by key path: "train.optimizer.name: found adam, the study has
 /// sgd".

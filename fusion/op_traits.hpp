@@ -105,7 +105,8 @@ struct OpTraits {
   bool default_type = false;            ///< Of torch's default type, unless the argument `dtype` says another.
 
   std::string_view table = {}, indices = {};  ///< Arguments of a lookup: the rows, and the integers that choose rows.
-  std::string_view whole = {};                ///< Argument: an integer, though it has the name of a factor.
+  std::string_view classes = {};  ///< Argument of a loss: classes, of which those of `ignore_index` are left out.
+  std::string_view whole = {};    ///< Argument: an integer, though it has the name of a factor.
 
   /// The first arguments of every overload, in order, for rooms that have no schemas; "": nobody there asks.
   std::string_view arguments = {};

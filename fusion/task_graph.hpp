@@ -14,8 +14,9 @@ namespace hfta::fusion {
 ///
 /// A loss of the model is its first output: the batch's mean loss as a number, or the loss of every sample or element,
 /// whose mean is taken. With LossOptions::weighted the second output is what that mean is divided by: one number, or
-/// one for each element of the loss, by which it is then multiplied, too. Evaluation gives the model's outputs as they
-/// are.
+/// one for each element of the loss, by which it is then multiplied, too. Without it, a mean cross entropy over classes
+/// was divided by the number of targets that are not ignored, which the graph then counts. Evaluation gives the loss,
+/// its weight if it has one, and the outputs that Recipe::terms name.
 ///
 /// With Recipe::phases the loss is that of `phase`; what evaluation gives is the same for all.
 ///

@@ -1,9 +1,9 @@
-"""Trains the tasks of bench/search/tasks with hfta-tune, one random configuration after another, and keeps their curves.
+"""Trains the tasks of bench/search/tasks with hfta-tune, 1,024 random configurations of each, and keeps their curves.
 
     bench/search/record.py --work FOLDER [TASK ...]
 
-A curve is the study's metric after each epoch, with five digits: what `hfta-tune simulate --curves` reads. A killed run
-resumes when it is started again with the same folder.
+A curve is the study's metric after each epoch, with five digits: what `hfta-tune simulate --curves` reads. That of a
+trial that diverged ends with NaN. A killed run resumes when it is started again with the same folder.
 """
 
 import argparse
@@ -51,15 +51,17 @@ def short(value: object) -> str:
 
 
 def write(task: str, store: Path, told: dict, path: Path) -> int:
-    params = {trial["number"]: trial["params"] for trial in told["trials"]}
-    names = list(next(iter(params.values())))
+    trials = {trial["number"]: trial for trial in told["trials"]}
+    names = list(told["trials"][0]["params"])
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(["trial", "epoch", told["metric"], *(f"param.{name}" for name in names)])
     curves = curves_of(store, told["metric"])
     for number, curve in curves.items():
+        if trials[number]["state"] == "FAIL":
+            curve[-1] = float("nan")  # it diverged in this epoch, whatever the metric still was
         for epoch, value in enumerate(curve, 1):
-            first = [short(params[number][name]) for name in names] if epoch == 1 else [""] * len(names)
+            first = [short(trials[number]["params"][name]) for name in names] if epoch == 1 else [""] * len(names)
             lines.writerow([number, epoch, short(value), *first])
     path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
     return len(curves)

@@ -33,6 +33,7 @@ SLOTS = 8
 
 # What `--set` makes of a task's config.
 OURS = {
+    "auto": ["method=auto"],
     "random": ["method=random"],
     "random + median": ["method=random", "early_stopping=median"],
     "random + asha": ["method=random", "early_stopping=asha"],
@@ -40,7 +41,6 @@ OURS = {
     "bohb": ["method=bohb"],
     "dehb": ["method=dehb"],
     "gp": ["method=gp"],
-    "gp + asha": ["method=gp", "early_stopping=asha"],
     "cmaes": ["method=cmaes"],
     "tpe": ["method=tpe"],
     "tpe + median": ["method=tpe", "early_stopping=median"],
@@ -202,7 +202,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=1000, help="trial-epochs of a study")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--binary", type=Path, default=ROOT / "build" / "release" / "bin" / "hfta-tune")
-    parser.add_argument("--output", type=Path, required=True, help="JSON; what is in it already stays")
+    parser.add_argument("--output", type=Path, required=True, help="JSON; seeds that are in it already stay")
     chosen = parser.parse_args()
     results = json.loads(chosen.output.read_text()) if chosen.output.exists() else {}
     wanted = [s for s in strategies() if any(word in ":".join(s) for word in chosen.only.split(","))]
@@ -210,11 +210,12 @@ def main() -> None:
         for task in chosen.tasks.split(","):
             for who, name in wanted:
                 one = partial(run, task=task, who=who, name=name, budget=chosen.budget, binary=chosen.binary)
-                best = list(pool.map(one, range(chosen.seeds)))
-                results[f"{task}/{who}/{name}"] = {"best": Task(task).best(), "budget": chosen.budget,
-                                                   "curves": [[float(f"{v:.6g}") for v in curve[9::10]] for curve in best]}
+                entry = results.setdefault(f"{task}/{who}/{name}", {"best": Task(task).best(), "budget": chosen.budget,
+                                                                    "curves": []})
+                more = pool.map(one, range(len(entry["curves"]), chosen.seeds))
+                entry["curves"] += [[float(f"{v:.6g}") for v in curve[9::10]] for curve in more]
                 chosen.output.write_text(json.dumps(results) + "\n")
-                print(f"{task} {who} {name}: {np.median([curve[-1] for curve in best]):.5g}", flush=True)
+                print(f"{task} {who} {name}: {np.median([curve[-1] for curve in entry['curves']]):.5g}", flush=True)
 
 
 if __name__ == "__main__":

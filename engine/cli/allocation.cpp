@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "engine/allocation/simulation.hpp"
 #include "engine/cli/commands.hpp"
+#include "engine/cli/number_option.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/topology/machines.hpp"
 
@@ -20,13 +21,6 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr int kJobs = 300;  // of a drawn queue, as in MAPA's evaluation
-
-template <typename Number>
-Number number_from(const Arguments& arguments, const char* option, Number fallback, Number least, Number most) {
-  const Number value = arguments.get<Number>(option).value_or(fallback);
-  if (value >= least && value <= most) return value;
-  throw Error(ErrorKind::kConfig, fmt::format("--{}: found {}, wanted {} to {}", option, value, least, most));
-}
 
 Bandwidth bandwidth_from(const Arguments& arguments) {
   const std::string word =
@@ -45,11 +39,11 @@ std::vector<Job> jobs_of_file(const std::string& file, int machine, const Commun
 }
 
 std::vector<std::vector<Job>> queues_from(const Arguments& arguments, int machine) {
-  const double sensitive = number_from(arguments, "communication", 0.1, 0.0, 1.0);
+  const double sensitive = number_option(arguments, "communication", 0.1, 0.0, 1.0);
   const Communication communication{sensitive, std::min(sensitive, Communication().others)};
   if (const auto file = arguments.get<std::string>("jobs")) return {jobs_of_file(*file, machine, communication)};
-  const auto seed = number_from<std::int64_t>(arguments, "seed", 0, 0, std::int64_t{1} << 53);
-  const int count = number_from(arguments, "queues", 8, 1, 1000);
+  const auto seed = number_option<std::int64_t>(arguments, "seed", 0, 0, std::int64_t{1} << 53);
+  const int count = number_option(arguments, "queues", 8, 1, 1000);
   std::vector<std::vector<Job>> queues;
   queues.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -71,7 +65,8 @@ void add_allocation_options(po::options_description& options) {
   options.add_options()("allocation", "no study, but which accelerators arrays get: the policies side by side")(
       "jobs", po::value<std::string>()->value_name("FILE"),
       "with --allocation: arrays of that file (devices,pattern,arrival,seconds,sensitive,name) instead of drawn ones")(
-      "seed", po::value<std::int64_t>()->value_name("S"), "with --allocation: of the first drawn queue, 0 unless told")(
+      "seed", po::value<std::int64_t>()->value_name("S"),
+      "with --allocation: of the first drawn queue; with --planner: of the search; 0 unless told")(
       "queues", po::value<int>()->value_name("N"), "with --allocation: drawn queues of 300 arrays, 8 unless told")(
       "communication", po::value<double>()->value_name("C"),
       "with --allocation: what part of their time sensitive arrays communicate, 0.1 unless told")(

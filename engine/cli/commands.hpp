@@ -48,6 +48,9 @@ void add_storage_option(boost::program_options::options_description& options);
 [[nodiscard]] std::unique_ptr<storage::Store> open_store(const Arguments& arguments);
 [[nodiscard]] std::string study_or_only(const Arguments& arguments, storage::Store& store);
 
+/// The config of a file. If its study is in its store already, `method: auto` stands for what it was begun with.
+[[nodiscard]] StudyConfig load_begun(const std::filesystem::path& file, const std::vector<Override>& overrides);
+
 /// The config that a study was stored with, and where it came from, `overrides` added to its own. `url`: the store's.
 /// Throws Error{kConfig} naming the nearest study, or if it was not made by us.
 struct StoredConfig {
@@ -64,6 +67,13 @@ void add_topology_options(boost::program_options::options_description& options);
 /// `simulate --allocation`: queues of arrays on a machine's accelerators, under each policy.
 void add_allocation_options(boost::program_options::options_description& options);
 int simulate_allocation(const Arguments& arguments);
+
+/// `plan --cluster`: which device does what of a training step.
+void add_cluster_options(boost::program_options::options_description& options);
+int plan_on_cluster(const Arguments& arguments);
+/// `simulate --planner`: plans of HeteroG's nets beside what its paper measured.
+void add_planner_options(boost::program_options::options_description& options);
+int simulate_planner(const Arguments& arguments);
 
 /// For tests: HFTA_FAULTS="state-saved=kill" and its like, see base/faults.hpp.
 [[nodiscard]] Faults faults_from_environment();

@@ -23,11 +23,13 @@ Usage plan_usage() {
   Usage usage;
   usage.synopsis = "hfta-tune plan CONFIG.yaml [options]";
   usage.about =
-      "What would run: space, partitions with width and memory, lowerings. Trains nothing, creates nothing.\n";
+      "What would run: space, partitions with width and memory, lowerings. Trains nothing, creates nothing.\n"
+      "With --cluster: a plan of one training step on several devices, simulated.\n";
   usage.options.add_options()("format", boost::program_options::value<std::string>()->value_name("table|json"),
                               "table unless told")(
       "measure", "time every way to run each partition on the real data, and remember the fastest");
   add_override_options(usage.options);
+  add_cluster_options(usage.options);
   usage.positional = {"CONFIG.yaml"};
   return usage;
 }
@@ -79,9 +81,10 @@ int plan_command(const Words& words) {
   const Usage usage = plan_usage();
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
+  if (arguments.has("cluster")) return plan_on_cluster(arguments);
   const std::string format =
       one_of("--format", arguments.get<std::string>("format").value_or("table"), {"table", "json"});
-  const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
+  const StudyConfig config = load_begun(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
   // What is remembered on this machine is shown; but a folder for it is not made for the sake of a plan alone.
   const bool measures = arguments.has("measure");

@@ -333,6 +333,7 @@ ordered_json model_json(const ModelFacts& model) {
 std::string plan_table(const StudyConfig& config, const Plan& plan) {
   std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), config.method, name_of(config.goal),
                                 printable(config.metric));
+  if (config.choice && !config.choice->reason.empty()) out += printable(config.choice->text()) + "\n";
   out += plan.trials && *plan.trials != kEndless
              ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
                            plan.epochs.value_or(0), plan.max_epochs)
@@ -349,6 +350,7 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
 std::string plan_json(const StudyConfig& config, const Plan& plan) {
   ordered_json json = {{"study", config.study},
                        {"method", config.method},
+                       {"method_reason", config.choice ? ordered_json(config.choice->reason) : ordered_json(nullptr)},
                        {"early_stopping", stopping_json(config)},
                        {"metric", config.metric},
                        {"direction", name_of(config.goal)},

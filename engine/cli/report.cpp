@@ -13,6 +13,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/runner.hpp"
+#include "engine/report/timeline.hpp"
 #include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
@@ -30,7 +31,9 @@ Usage report_usage() {
   usage.options.add_options()("top", po::value<int>()->value_name("K"),
                               "only the K best trials (table: 10 unless told)")(
       "format", po::value<std::string>()->value_name("table|json|csv|events"), "table unless told")(
-      "output", po::value<std::string>()->value_name("FILE"), "write to a file, not to standard output");
+      "output", po::value<std::string>()->value_name("FILE"), "write to a file, not to standard output")(
+      "timeline", po::value<std::string>()->value_name("FILE"),
+      "also write where each device's time went: .svg, a picture; .json, a Chrome trace");
   usage.positional = {"STUDY"};
   return usage;
 }
@@ -64,6 +67,23 @@ const Format& format_named(const std::string& name) {
   return *std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return name == f.name; });
 }
 
+// Before the store is opened.
+void check_timeline(const Arguments& arguments) {
+  const auto file = arguments.get<std::string>("timeline");
+  if (!file || file->ends_with(".svg") || file->ends_with(".json")) return;
+  throw Error(ErrorKind::kConfig, fmt::format("--timeline: found '{}', wanted a file .svg or .json", excerpt(*file)));
+}
+
+void write_timeline(const std::string& file, storage::Store& store, const ReportInput& input) {
+  const std::optional<storage::StudyRecord> study = store.find(input.study);
+  const double seconds = study ? study->progress.seconds : 0;
+  const std::optional<Timeline> timeline = timeline_of(input.arrays, input.rounds, seconds);
+  if (!timeline) {
+    throw Error(ErrorKind::kConfig, fmt::format("--timeline: study '{}' has no round yet", printable(input.study)));
+  }
+  print_to(file, file.ends_with(".svg") ? timeline_svg(*timeline, input.study) : timeline_trace(*timeline));
+}
+
 }  // namespace
 
 int report_command(const Words& words) {
@@ -73,9 +93,11 @@ int report_command(const Words& words) {
   const Format& format = format_named(arguments.get<std::string>("format").value_or("table"));
   const std::optional<int> top = arguments.get<int>("top");
   if (top && *top < 1) throw Error(ErrorKind::kConfig, fmt::format("--top: found {}, wanted at least 1", *top));
+  check_timeline(arguments);
   const std::unique_ptr<storage::Store> store = open_store(arguments);
   ReportInput input = read_report(*store, study_or_only(arguments, *store));
   input.runner = runner_of(*store, input.study, SystemClock());
+  if (const auto file = arguments.get<std::string>("timeline")) write_timeline(*file, *store, input);
   print_to(arguments.get<std::string>("output").value_or(""), format.text(input, top));
   if (input.damage.empty()) return 0;
   const std::string file = printable(storage::store_file(arguments.required("storage")).string());

@@ -108,6 +108,7 @@ bool any_complete(Store& store, const StudyConfig& config) {
 }
 
 void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
+  if (config.choice && !config.choice->reason.empty()) tell(config.choice->text());
   tell(fmt::format("{} study '{}' on {}, store {}", is_new ? "running" : "going on with", config.study,
                    join(fleet.devices), config.storage));
 }
@@ -209,7 +210,7 @@ int run_command(const Words& words) {
   if (arguments.help()) return print(help_text(usage)), 0;
   const fs::path file = arguments.required("CONFIG.yaml");
   std::vector<Override> overrides = overrides_from(arguments);
-  const StudyConfig config = arguments.has("fresh") ? load_fresh(file, overrides) : load_config(file, overrides);
+  const StudyConfig config = arguments.has("fresh") ? load_fresh(file, overrides) : load_begun(file, overrides);
   return run_study(config, origin_from(file, overrides), speech_from(arguments));
 }
 

@@ -37,7 +37,7 @@ constexpr int kTopTrials = 10;
 
 Usage simulate_usage() {
   Usage usage;
-  usage.synopsis = "hfta-tune simulate CONFIG.yaml|--allocation [options]";
+  usage.synopsis = "hfta-tune simulate CONFIG.yaml|--allocation|--planner [options]";
   usage.about =
       "Runs the whole study in simulated time: the real search, packing and store, with curves in place of training.\n"
       "Shows what a strategy would find and how busy the devices would be, in seconds. Needs neither data nor torch.\n";
@@ -48,6 +48,7 @@ Usage simulate_usage() {
       "keep", po::value<std::string>()->value_name("FILE"), "keeps the store, as a new file");
   add_override_options(usage.options);
   add_allocation_options(usage.options);
+  add_planner_options(usage.options);
   usage.positional = {"CONFIG.yaml"};
   return usage;
 }
@@ -129,12 +130,14 @@ int simulate_command(const Words& words) {
   const Arguments arguments(usage, words);
   if (arguments.help()) return print(help_text(usage)), 0;
   if (arguments.has("allocation")) return simulate_allocation(arguments);
+  if (arguments.has("planner")) return simulate_planner(arguments);
   const std::atomic<int>& stop = catch_stop_signals();
   const std::optional<std::string> kept = arguments.get<std::string>("keep");
   const std::optional<std::string> recorded = arguments.get<std::string>("curves");
   if (kept) check_is_new(*kept);
   const StudyConfig config = load_config(arguments.required("CONFIG.yaml"), overrides_from(arguments));
   tell_warnings(config);
+  if (config.choice) tell(config.choice->text());
   const std::unique_ptr<Curves> curves = recorded ? read_curves(*recorded, config) : make_invented_curves(config);
   SimulationOptions options = devices_from(arguments.get<std::string>("devices").value_or("1"));
   options.prior = read_prior(config);

@@ -41,13 +41,21 @@ Faults faults_from_environment() {
   return Faults(orders != nullptr ? orders : "");
 }
 
+StudyConfig load_begun(const std::filesystem::path& file, const std::vector<Override>& overrides) {
+  StudyConfig config = load_config(file, overrides);
+  if (!config.choice) return config;
+  const std::unique_ptr<Store> store = storage::open_store_if_made(config.storage, storage::OpenMode::kReadOnly);
+  const std::optional<storage::StudyRecord> stored = store ? store->find(config.study) : std::nullopt;
+  return stored ? load_config(file, overrides, choice_of(*stored)) : config;
+}
+
 StoredConfig stored_config(Store& store, const std::string& study, const std::string& url,
                            const std::vector<Override>& overrides) {
   const std::optional<storage::StudyRecord> stored = store.find(study);
   if (!stored) (void)read_report(store, study);  // says which there are
   ConfigOrigin origin = origin_of(*stored);
   for (const Override& o : overrides) origin.overrides.push_back(o);
-  StudyConfig config = parse_config(stored->config, origin.file, origin.overrides);
+  StudyConfig config = parse_config(stored->config, origin.file, origin.overrides, choice_of(*stored));
   config.study = study;
   config.storage = storage::absolute_store(url);  // the store may have been moved since
   return {std::move(config), std::move(origin)};

@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "engine/config/auto_adapters.hpp"
+#include "engine/config/auto_method.hpp"
 #include "engine/config/check.hpp"
 #include "engine/config/override.hpp"
 #include "engine/config/references.hpp"
@@ -133,10 +134,12 @@ void drop_what_decides_nothing(json& record) {
 
 }  // namespace
 
-StudyConfig parse_config(const std::string& text, const fs::path& file, const std::vector<Override>& overrides) {
+StudyConfig parse_config(const std::string& text, const fs::path& file, const std::vector<Override>& overrides,
+                         const std::optional<AutoChoice>& begun) {
   const std::string shown = printable(file.string());
-  const Node root = read_tree(text, shown, overrides);
+  Node root = read_tree(text, shown, overrides);
   StudyConfig config;
+  config.choice = settle_method(root, shown, begun);
   config.file = file;
   config.folder = fs::absolute(file).lexically_normal().parent_path();
   config.text = text;
@@ -177,7 +180,8 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   return config;
 }
 
-StudyConfig load_config(const fs::path& file, const std::vector<Override>& overrides) {
+StudyConfig load_config(const fs::path& file, const std::vector<Override>& overrides,
+                        const std::optional<AutoChoice>& begun) {
   const std::string shown = printable(file.string());
   std::error_code error;
   if (fs::is_directory(file, error)) throw Error(ErrorKind::kConfig, shown + ": found a folder, wanted a config file");
@@ -188,7 +192,7 @@ StudyConfig load_config(const fs::path& file, const std::vector<Override>& overr
   } catch (const Error& cause) {
     throw Error(ErrorKind::kConfig, cause.what());
   }
-  return parse_config(text, file, overrides);
+  return parse_config(text, file, overrides, begun);
 }
 
 }  // namespace hfta::engine

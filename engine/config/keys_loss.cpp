@@ -86,11 +86,12 @@ std::vector<Key> loss_keys() {
   const std::vector<Key> options = {
       {.path = "train.loss.weight",
        .type = KeyType::kWord,
-       .fallback = "the number of samples",
+       .fallback = "targets that count, or samples",
        .only = {kModel},
        .searched = shape,
        .sentence = "The output that the batch's mean was divided by (tokens, say): how much a batch counts in an "
-                   "epoch's mean."},
+                   "epoch's mean. Without it, the targets that a mean cross entropy over classes does not ignore; of "
+                   "another loss, the number of samples."},
       {.path = "train.loss.ignore_index",
        .type = KeyType::kInteger,
        .fallback = "-100",

@@ -23,10 +23,13 @@ Key sampler_key(const search::Method& method) {
 }  // namespace
 
 std::vector<Key> method_keys() {
-  std::vector<Key> keys = {{.path = "method", .type = KeyType::kChoice, .fallback = "random"}};
+  std::vector<Key> keys = {{.path = "method", .type = KeyType::kChoice, .fallback = "auto"}};
+  keys[0].choices.emplace_back("auto");
+  keys[0].sentence =
+      "auto: one of the others, by space, budget and width, and `early_stopping` where that is not given";
   for (const search::Method& method : search::methods()) {
     keys[0].choices.emplace_back(method.name);
-    keys[0].sentence += (keys[0].sentence.empty() ? "" : "; ") + std::string(method.name) + ": " + method.sentence;
+    keys[0].sentence += "; " + std::string(method.name) + ": " + method.sentence;
   }
   keys[0].sentence += ".";
   for (const search::Method& method : search::methods()) {

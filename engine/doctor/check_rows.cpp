@@ -78,7 +78,7 @@ ExaminedStudy read_study(const ExaminedStore& examined, const std::string& name,
   if (study.record->config.empty()) return study;  // Optuna's
   reading(where, findings, [&] {
     const ConfigOrigin origin = origin_of(*study.record);
-    study.config = parse_config(study.record->config, origin.file, origin.overrides);
+    study.config = parse_config(study.record->config, origin.file, origin.overrides, choice_of(*study.record));
   });
   return study;
 }

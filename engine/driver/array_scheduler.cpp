@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kAhead = 16;  // widths per device that draws run ahead, so that rare partitions fill arrays too
 constexpr int kDrawChunk = 256;
+constexpr int kLaps = 4;  // see overtaken()
 constexpr int kWidest = 1 << 20;
 
 std::vector<EpochTimes::Device> timed_devices(const std::vector<Trainer*>& trainers) {
@@ -77,8 +78,14 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
   }
 }
 
-void ArrayScheduler::prepare(std::size_t device, WriteBatch& page) {
+void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
+  rounds_ = rounds;
   std::unique_ptr<OpenArray>& array = arrays_[device];
+  if (array && options_.refill && array->occupied() > 0 && array->occupied() < array->width()) {
+    const std::optional<std::string> other = overtaken();
+    const bool later = other && queue_.earliest() < std::ranges::min(array->draws());
+    if (later && *other != array->partition() && calls_.enter(queue_.earliest())) leave(device);
+  }
   draw_for(device);
   try {
     if (array && options_.refill) fill(device, page);
@@ -177,8 +184,28 @@ void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
   }
 }
 
+// The partition of the earliest draw that is ready, if so many trials were drawn since that those in slots and those
+// that are ready could have begun kLaps times. Under a method that learns, empty slots are drawn for without end, so a
+// device would never leave its array for such a trial by itself, and a rule that compares trials in the order of their
+// draws would keep all later ones waiting for it. Draws since the last round do not count: a run that was killed
+// between two draws continues with the second, and must not decide otherwise.
+std::optional<std::string> ArrayScheduler::overtaken() const {
+  if (!ledger_.learns() || queue_.ready() == 0) return std::nullopt;
+  int drawn = ledger_.drawn();
+  while (drawn > 0 && ledger_.trial(drawn - 1).seen_rounds.value_or(0) >= rounds_) --drawn;
+  int open = queue_.ready_before(drawn);
+  for (const auto& array : arrays_) {
+    if (!array) continue;
+    const std::vector<int> draws = array->draws();
+    open += static_cast<int>(std::count_if(draws.begin(), draws.end(), [&](int draw) { return draw < drawn; }));
+  }
+  if (drawn - queue_.earliest() <= kLaps * open) return std::nullopt;
+  return ledger_.entry(queue_.earliest()).partition;
+}
+
 // Beside the partitions that have an array, only the richest without one can be chosen.
 std::string ArrayScheduler::choose_partition(std::size_t device) const {
+  if (auto partition = overtaken()) return *std::move(partition);
   std::map<std::string, double> speeds;
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
     if (arrays_[i] && queue_.ready(arrays_[i]->partition()) > 0) speeds[arrays_[i]->partition()] += facts_[i].speed;

@@ -58,8 +58,9 @@ class ArrayScheduler {
   /// Nothing happens while trials wait for slots, or while more are to be drawn.
   void share(std::size_t device);
   /// Before a round of the device: fills empty slots; opens, widens, narrows or leaves its array. The records
-  /// of this for the store are added to `changes`. Throws Error{kDevice} if the device fails; see lose().
-  void prepare(std::size_t device, WriteBatch& page);
+  /// of this for the store are added to `page`. `rounds`: the study's rounds that are over. Throws Error{kDevice} if
+  /// the device fails; see lose().
+  void prepare(std::size_t device, int rounds, WriteBatch& page);
   /// The device's array and its slots' states are lost: its trials go back to their last checkpoints.
   void lose(std::size_t device);
   /// The same, and the device is not used any more.
@@ -99,6 +100,7 @@ class ArrayScheduler {
   void draw_for(std::size_t device);
   void plan_ahead();
   [[nodiscard]] std::string choose_partition(std::size_t device) const;
+  [[nodiscard]] std::optional<std::string> overtaken() const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;
   [[nodiscard]] int parts_for(const std::string& partition) const;
   [[nodiscard]] int limit(std::size_t device, const std::string& partition, int draw);
@@ -114,6 +116,7 @@ class ArrayScheduler {
   std::set<int> alone_;  ///< Draws that ran out of memory once with no other trial beside them.
   Options options_;
   int next_array_;
+  int rounds_ = 0;   ///< The study's that are over.
   int widest_ = 16;  ///< Widest limit met; how far draws run ahead follows from it.
   TrialTable& ledger_;
   ReadyQueue& queue_;

@@ -238,7 +238,7 @@ void Driver::Impl::launch() {
   for (bool again = true; again;) {
     again = !with_idle_devices([this](std::size_t device) { packer.share(device); });
     again |= !with_idle_devices([this](std::size_t device) {
-      packer.prepare(device, page);
+      packer.prepare(device, round, page);
       if (packer.arrays()[device] && trim_to_budget(*packer.arrays()[device], device)) start(device);
     });
   }

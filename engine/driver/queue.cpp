@@ -11,6 +11,7 @@ void ReadyQueue::push(int draw) {
   if (line.size() > 0) strike(entry.partition, line);
   const double epochs = ledger_.epochs_to_target(draw);  // stays the same while it waits
   (entry.recorded > 0 ? line.resumed : line.fresh).emplace(draw, epochs);
+  draws_.insert(draw);
   line.work += epochs;
   enter(entry.partition, line);
 }
@@ -42,6 +43,7 @@ void ReadyQueue::take(int draw) {
   const auto place = those.find(draw);
   line.work -= place->second;
   those.erase(place);
+  draws_.erase(draw);
   if (line.size() > 0) {
     enter(partition, line);
   } else {

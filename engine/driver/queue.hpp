@@ -2,6 +2,7 @@
 /// Trials that may go into a slot, by partition.
 
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,6 +26,12 @@ class ReadyQueue {
   void take(int draw);
   [[nodiscard]] int ready(const std::string& partition) const;
   [[nodiscard]] int ready() const { return total_; }
+  /// The earliest draw of all that are ready. REQUIRES ready() > 0.
+  [[nodiscard]] int earliest() const { return *draws_.begin(); }
+  /// How many draws before `draw` are ready; takes as long as there are such.
+  [[nodiscard]] int ready_before(int draw) const {
+    return static_cast<int>(std::distance(draws_.begin(), draws_.lower_bound(draw)));
+  }
   /// The number of ready trials in the partition that has the most of them.
   [[nodiscard]] int most_ready() const { return sizes_.empty() ? 0 : *sizes_.rbegin(); }
   /// The `count` partitions with the most work, or all if there are fewer: most work first, ties by name.
@@ -51,6 +58,7 @@ class ReadyQueue {
   TrialTable& ledger_;
   std::map<std::string, Line> lines_;                ///< None of them is empty.
   std::set<std::pair<double, std::string>> ranked_;  ///< (-work, partition) of each line.
+  std::set<int> draws_;                              ///< Of all lines.
   std::multiset<int> sizes_;                         ///< Number of trials of each line.
   int total_ = 0;
   double work_ = 0;

@@ -34,6 +34,11 @@ std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Fi
   json packed = {{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}};
   if (!models.empty()) packed["models"] = models;
   if (!prior.empty()) packed["prior"] = std::move(prior);
+  if (config.choice && !config.choice->reason.empty()) {
+    json keys = json::array();
+    for (const Override& key : config.choice->keys) keys.push_back({key.key_path, key.value});
+    packed["choice"] = {{"keys", std::move(keys)}, {"reason", config.choice->reason}};
+  }
   return packed.dump();
 }
 
@@ -57,6 +62,13 @@ json unpack(const storage::StudyRecord& stored) {
       packed.is_object() && packed.contains("config") && packed.contains("file") && packed.contains("set");
   if (!ours) throw not_ours(stored);
   return packed;
+}
+
+// As pack() writes them. Throws json::exception.
+std::vector<Override> keys_in(const json& pairs) {
+  std::vector<Override> keys;
+  for (const json& pair : pairs) keys.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
+  return keys;
 }
 
 bool has_test_data(const StudyConfig& config, const trials::Params& params) {
@@ -84,9 +96,7 @@ ConfigOrigin origin_of(const storage::StudyRecord& stored) {
   try {
     ConfigOrigin origin;
     origin.file = packed.at("file").get<std::string>();
-    for (const json& pair : packed.at("set")) {
-      origin.overrides.push_back({pair.at(0).get<std::string>(), pair.at(1).get<std::string>()});
-    }
+    origin.overrides = keys_in(packed.at("set"));
     return origin;
   } catch (const json::exception&) {
     throw not_ours(stored);
@@ -99,6 +109,17 @@ std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord
   if (models == packed.end()) return {};
   try {
     return models->get<Fingerprints>();
+  } catch (const json::exception&) {
+    throw not_ours(stored);
+  }
+}
+
+AutoChoice choice_of(const storage::StudyRecord& stored) {
+  const json packed = unpack(stored);
+  try {
+    const auto choice = packed.find("choice");
+    if (choice == packed.end()) return {{{"method", packed.at("config").at("method").get<std::string>()}}, ""};
+    return {keys_in(choice->at("keys")), choice->at("reason").get<std::string>()};
   } catch (const json::exception&) {
     throw not_ours(stored);
   }

@@ -33,6 +33,10 @@ struct ConfigOrigin {
 /// Fingerprints of the model files that a stored study is held to, by ModelFacts::file. Throws as origin_of.
 [[nodiscard]] std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored);
 
+/// What `method: auto` stands for in a stored study. One that was begun before there was `auto` has the method that it
+/// was begun with, and no reason. Throws as origin_of.
+[[nodiscard]] AutoChoice choice_of(const storage::StudyRecord& stored);
+
 /// The record that `stored` becomes when the study is resumed with `config`: raised run_cap, array, log and comments
 /// may differ.
 /// Throws Error{kConfig} listing every other difference, saying that Optuna made the study, or naming one of `models`

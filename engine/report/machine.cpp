@@ -215,14 +215,17 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
   }
   ordered_json list = ordered_json::array();
   for (const Trial* trial : chosen(input, top)) list.push_back(to_json(input, *trial));
-  ordered_json out = {{"study", input.study},
-                      {"metric", input.metric},
-                      {"direction", name_of(input.goal)},
-                      {"counts", ordered_json(count_states(input.trials))},
-                      {"best", std::move(best)},
-                      {"runner", to_json(input.runner)},
-                      {"ended_by", input.ended_by.empty() ? ordered_json(nullptr) : ordered_json(input.ended_by)},
-                      {"occupancy", to_json(input.occupancy)}};
+  ordered_json out = {
+      {"study", input.study},
+      {"metric", input.metric},
+      {"direction", name_of(input.goal)},
+      {"method", input.method.empty() ? ordered_json(nullptr) : ordered_json(input.method)},
+      {"method_reason", input.method_reason.empty() ? ordered_json(nullptr) : ordered_json(input.method_reason)},
+      {"counts", ordered_json(count_states(input.trials))},
+      {"best", std::move(best)},
+      {"runner", to_json(input.runner)},
+      {"ended_by", input.ended_by.empty() ? ordered_json(nullptr) : ordered_json(input.ended_by)},
+      {"occupancy", to_json(input.occupancy)}};
   if (input.repetitions.any()) add_configurations(input, top, out);
   out["trials"] = std::move(list);
   return dump(out);

@@ -45,11 +45,16 @@ int count_at(const json& packed, const char* place) {
   return static_cast<int>(std::clamp<std::int64_t>(packed.at(pointer).get<std::int64_t>(), 1, kMost));
 }
 
+std::string word_at(const json& packed, const char* place) {
+  const json::json_pointer pointer(place);
+  const bool found = packed.is_object() && packed.contains(pointer) && packed.at(pointer).is_string();
+  return found ? packed.at(pointer).get<std::string>() : "";
+}
+
 trials::Repetitions repetitions_in(const json& packed) {
   trials::Repetitions repetitions{count_at(packed, "/config/repeat"), count_at(packed, "/config/folds/count")};
-  const json::json_pointer rank("/config/rank");
-  const bool ranks = packed.is_object() && packed.contains(rank) && packed.at(rank).is_string();
-  if (ranks) repetitions.rank = trials::rank_from(packed.at(rank).get<std::string>());
+  const std::string rank = word_at(packed, "/config/rank");
+  if (!rank.empty()) repetitions.rank = trials::rank_from(rank);
   return repetitions;
 }
 
@@ -67,6 +72,8 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
                     store.trials(study, storage::Store::Damage::kMark)};
   const json packed = json::parse(record->config_json, nullptr, /*allow_exceptions=*/false);
   input.select_best = selects_best(packed);
+  input.method = word_at(packed, "/config/method");
+  input.method_reason = word_at(packed, "/choice/reason");
   input.ended_by = record->progress.ended_by;
   input.repetitions = repetitions_in(packed);
   if (input.repetitions.any()) input.draws = store.draws(study);

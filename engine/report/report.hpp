@@ -33,6 +33,8 @@ struct ReportInput {
   std::optional<Runner> runner = {};  ///< The process that ran the study last; unset if none has, or if not requested.
   std::vector<std::string> damage = {};  ///< What is not as it was written, a line each; see Store::Damage.
   std::string ended_by = {};             ///< Its budget or target, where that ended it; "" else.
+  std::string method = {};               ///< "" where the study was not made by us.
+  std::string method_reason = {};        ///< Why `method: auto` chose it; "" where the config names it.
   bool select_best = false;              ///< metric.select: a trial's value is its best epoch's, not its last one's.
   trials::Repetitions repetitions = {};
   std::vector<int> draws = {};  ///< With repetitions: the number of each draw, in order.
@@ -52,12 +54,12 @@ struct ReportInput {
 [[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal,
                                                        const std::string& metric);
 
-/// For people: counts, who runs the study, the best COMPLETE trial with its parameters, test metrics and confusion
-/// matrices, while trials are RUNNING the best so far, the `top` best configurations (with repetitions) and trials in
-/// columns, and how the slots were used.
+/// For people: the method if `auto` chose it, counts, who runs the study, the best COMPLETE trial with its parameters,
+/// test metrics and confusion matrices, while trials are RUNNING the best so far, the `top` best configurations (with
+/// repetitions) and trials in columns, and how the slots were used.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, counts, best, runner, occupancy, with repetitions also these and the
+/// One object: study, metric, direction, method, counts, best, runner, occupancy, with repetitions also these and the
 /// configurations (best first), trials (by number; with `top` the best so many, best first). Numbers round-trip
 /// exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);

@@ -142,6 +142,10 @@ std::string report_table(const ReportInput& input, int top) {
       fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
                      counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input)));
+  if (!input.method_reason.empty()) {
+    out +=
+        fmt::format("method: {}, chosen by auto because {}\n", printable(input.method), printable(input.method_reason));
+  }
   out += ending_text(input) + runner_text(input) + failures_text(input.trials) + best_text(input) +
          best_so_far_text(input) + configurations_text(input, top);
   std::vector<const Trial*> rows = ranked(input.trials, input.goal, input.metric);

@@ -3,72 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <initializer_list>
 #include <set>
 #include <utility>
-#include <variant>
 
-#include "base/error.hpp"
-#include "base/files.hpp"
 #include "base/text.hpp"
-#include "engine/config/yaml.hpp"
+#include "engine/config/typed_file.hpp"
 #include "engine/topology/numa.hpp"
 #include "engine/topology/readers.hpp"
+#include "engine/topology/topology_keys.hpp"
 
 namespace hfta::engine {
 namespace {
 
 using configuration::Node;
+using configuration::TypedFile;
 
-constexpr double kMostBandwidth = 1e6;
+constexpr double kLeastBandwidth = 1e-6, kMostBandwidth = 1e6;
 
-/// The typed values of one file.
-class File {
- public:
-  explicit File(std::string name) : name_(std::move(name)) {}
+double bandwidth(const TypedFile& file, const Node& map, const std::string& key, double fallback) {
+  return file.number_of(map, key, fallback, kLeastBandwidth, kMostBandwidth, "GB/s");
+}
 
-  [[noreturn]] void wrong(const Node& node, const std::string& key, const std::string& wanted) const {
-    configuration::fail_at(name_, node, key,
-                           fmt::format("found {}, wanted {}", configuration::found_text(node), wanted));
-  }
-  [[nodiscard]] int integer(const Node& node, const std::string& key, int least, int most) const {
-    const auto* value = node.kind == Node::Kind::kScalar ? std::get_if<std::int64_t>(&node.value) : nullptr;
-    if (value == nullptr || *value < least || *value > most) {
-      wrong(node, key, fmt::format("an integer from {} to {}", least, most));
-    }
-    return static_cast<int>(*value);
-  }
-  [[nodiscard]] double bandwidth(const Node& map, const std::string& key, double fallback) const {
-    const Node* node = map.find(key);
-    if (node == nullptr) return fallback;
-    const auto* real = std::get_if<double>(&node->value);
-    const auto* whole = std::get_if<std::int64_t>(&node->value);
-    const double value = real != nullptr ? *real : whole != nullptr ? static_cast<double>(*whole) : -1;
-    if (node->kind != Node::Kind::kScalar || !(value > 0 && value <= kMostBandwidth)) {
-      wrong(*node, key, fmt::format("GB/s, above 0 and at most {}", kMostBandwidth));
-    }
-    return value;
-  }
-  [[nodiscard]] const std::vector<Node>& list(const Node& node, const std::string& key,
-                                              const std::string& wanted) const {
-    if (node.kind != Node::Kind::kList) wrong(node, key, wanted);
-    return node.items;
-  }
-  void check_keys(const Node& map, std::initializer_list<const char*> known) const {
-    const std::vector<std::string> names(known.begin(), known.end());
-    for (const configuration::Entry& entry : map.entries) {
-      if (std::count(names.begin(), names.end(), entry.key) > 0) continue;
-      configuration::fail_at(name_, entry.value, excerpt(entry.key), "unknown key" + suggestion(entry.key, names));
-    }
-  }
-
- private:
-  std::string name_;
-};
-
-std::vector<Accelerator> devices_of(const File& file, const Node& root) {
+std::vector<Accelerator> devices_of(const TypedFile& file, const Node& root) {
   const std::string wanted = fmt::format("their names, or how many: 1 to {}", Topology::kMostDevices);
   const Node* node = root.find("devices");
   if (node == nullptr) file.wrong(root, "devices", wanted);
@@ -97,7 +53,7 @@ std::vector<Accelerator> devices_of(const File& file, const Node& root) {
   return devices;
 }
 
-void read_links(const File& file, const Node& root, Topology& machine) {
+void read_links(const TypedFile& file, const Node& root, Topology& machine) {
   const Node* links = root.find("links");
   if (links == nullptr || links->is_null()) return;
   const std::string wanted = "[device, device, NV2], or another of nvidia-smi's words: PIX, PXB, PHB, NODE, SYS";
@@ -115,16 +71,12 @@ void read_links(const File& file, const Node& root, Topology& machine) {
 
 }  // namespace
 
-Topology read_topology_yaml(std::string_view text, const std::string& name) {
-  const File file(printable(name));
-  const Node root = configuration::parse_yaml(text, printable(name));
-  if (root.kind != Node::Kind::kMap) file.wrong(root, "", "devices: ... and links: ...");
-  file.check_keys(root, {"name", "devices", "nodes", "nvlink", "pcie", "links"});
+Topology read_topology_keys(const TypedFile& file, const Node& root) {
   const Node* called = root.find("name");
   if (called != nullptr && called->kind != Node::Kind::kScalar) file.wrong(*called, "name", "a name");
-  Topology machine(called != nullptr ? called->text : name, devices_of(file, root));
-  machine.nvlink = file.bandwidth(root, "nvlink", machine.nvlink);
-  machine.pcie = file.bandwidth(root, "pcie", machine.pcie);
+  Topology machine(called != nullptr ? called->text : file.name(), devices_of(file, root));
+  machine.nvlink = bandwidth(file, root, "nvlink", machine.nvlink);
+  machine.pcie = bandwidth(file, root, "pcie", machine.pcie);
   if (machine.nvlink < machine.pcie) {
     const char* const key = root.find("nvlink") != nullptr ? "nvlink" : "pcie";
     file.wrong(*root.find(key), key, "nvlink of at least pcie's bandwidth");
@@ -133,15 +85,15 @@ Topology read_topology_yaml(std::string_view text, const std::string& name) {
   return machine;
 }
 
+Topology read_topology_yaml(std::string_view text, const std::string& name) {
+  const TypedFile file(name);
+  const Node root = file.root(text, "devices: ... and links: ...");
+  file.check_keys(root, {"name", "devices", "nodes", "nvlink", "pcie", "links"});
+  return read_topology_keys(file, root);
+}
+
 Topology read_topology(const std::filesystem::path& path) {
-  const std::string name = printable(path.string());
-  std::string text;
-  try {
-    const std::vector<std::byte> bytes = SystemFiles().read(path, configuration::kMostBytes);
-    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  } catch (const Error& error) {
-    throw Error(ErrorKind::kConfig, fmt::format("{}: cannot be read, or is empty: {}", name, error.what()));
-  }
+  const std::string text = configuration::read_text(path), name = printable(path.string());
   const std::string extension = path.extension().string();
   return extension == ".yaml" || extension == ".yml" ? read_topology_yaml(text, name) : read_smi_text(text, name);
 }

@@ -39,6 +39,7 @@ Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::i
       values_(graph.values.size()),
       numbers_(graph.values.size()),
       readers_(graph.values.size()),
+      makers_(makers_of(graph)),
       fused_(graph.nodes.size(), false),
       passes_on_(graph.nodes.size(), false),
       apart_(graph.nodes.size(), false) {
@@ -75,6 +76,11 @@ std::optional<std::size_t> Builder::only_reader(ValueId id) const {
   return apart_[reader] || graph_.nodes[reader].no_gradient ? std::nullopt : std::optional(reader);
 }
 
+std::optional<std::size_t> Builder::maker(ValueId id) const {
+  const std::size_t maker = id == kNoValue ? kNobody : makers_[static_cast<std::size_t>(id)];
+  return maker == kNobody ? std::nullopt : std::optional(maker);
+}
+
 Tensor Builder::fresh(Dims sizes, DType dtype) {
   Tensor tensor;
   static_cast<void>(product(sizes));
@@ -86,8 +92,6 @@ Tensor Builder::fresh(Dims sizes, DType dtype) {
   buffer.elements = tensor.numel();
   buffer.bytes = aligned(static_cast<std::size_t>(buffer.elements * size_of(dtype)));
   buffer.dtype = dtype;
-  buffer.begin = kernels_.size();
-  buffer.end = kernels_.size();
   buffers_.push_back(buffer);
   return tensor;
 }
@@ -118,13 +122,6 @@ std::size_t Builder::add_part(std::vector<std::string> ops) {
   return parts_.size() - 1;
 }
 
-void Builder::touch(const Tensor& t) {
-  if (!t.defined()) return;
-  Buffer& buffer = buffer_of(t);
-  buffer.begin = std::min(buffer.begin, kernels_.size());
-  buffer.end = std::max(buffer.end, kernels_.size() + 1);
-}
-
 // The last guard of the memory that kernels work in: what they are given lies within its buffer.
 void Builder::check_within(const Tensor& t) const {
   if (!t.defined()) return;
@@ -142,13 +139,24 @@ void Builder::check_within(const Tensor& t) const {
   }
 }
 
-void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
+Step Builder::step_of(const std::vector<Tensor>& touched, Kernel kernel) const {
+  Step step{std::move(kernel), info_of(touched), {}};
   for (const Tensor& t : touched) {
     check_within(t);
-    touch(t);
+    if (t.defined()) step.buffers.push_back(t.buffer);
   }
-  infos_.push_back(info_of(touched));
-  kernels_.push_back(std::move(kernel));
+  return step;
+}
+
+void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
+  schedule_.steps.push_back(step_of(touched, std::move(kernel)));
+}
+
+void Builder::recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, bool product) {
+  if (!training_ || !recording_) return;
+  Recomputation again{output.buffer, step_of(touched, std::move(kernel)), product};
+  again.step.info.backward = true;
+  recomputations_.push_back(std::move(again));
 }
 
 CompiledGraph::KernelInfo Builder::info_of(const std::vector<Tensor>& touched) const {
@@ -245,6 +253,7 @@ void Builder::run_backward(const Tensor& loss) {
   if (!wants_gradient(loss)) {
     throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
   }
+  schedule_.backward = schedule_.steps.size();
   const Part seed = contribute(loss);
   typed(dtype_, [&]<typename T>() {
     emit({seed.tensor},
@@ -258,67 +267,72 @@ void Builder::run_backward(const Tensor& loss) {
   backward_.clear();
 }
 
-// Each buffer goes to the lowest place that is free while it lives; large ones choose first.
-void Builder::place(CompiledGraph& plan) const {
-  std::vector<std::size_t> order(buffers_.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return buffers_[a].bytes > buffers_[b].bytes; });
-  plan.offsets.assign(buffers_.size(), CompiledGraph::kOutside);
-  std::vector<std::size_t> placed;
-  for (const std::size_t id : order) {
-    const Buffer& buffer = buffers_[id];
-    if (buffer.outside || buffer.begin == buffer.end) continue;
-    std::vector<std::pair<std::size_t, std::size_t>> busy;
-    for (const std::size_t other : placed) {
-      const Buffer& b = buffers_[other];
-      if (b.begin < buffer.end && buffer.begin < b.end) {
-        busy.emplace_back(plan.offsets[other], plan.offsets[other] + b.bytes);
-      }
-    }
-    std::sort(busy.begin(), busy.end());
-    std::size_t at = 0;
-    for (const auto& [begin, end] : busy) {
-      if (begin >= at + buffer.bytes) break;
-      at = std::max(at, end);
-    }
-    plan.offsets[id] = at;
-    plan.arena_bytes = std::max(plan.arena_bytes, at + buffer.bytes);
-    placed.push_back(id);
-  }
-}
-
-CompiledGraph Builder::finish(std::span<const ValueId> outputs) {
-  CompiledGraph plan;
-  plan.threads = threads_;
-  const auto keep = [&](const Tensor& t, bool from_begin) {
-    Buffer& buffer = buffer_of(t);
-    if (from_begin) buffer.begin = 0;
-    buffer.end = kernels_.size() + 1;
-  };
-  for (const Tensor& input : inputs_) keep(input, true);
-  for (const ValueId id : outputs) {
-    plan.outputs.push_back(value(id));
-    keep(plan.outputs.back(), false);
-  }
+// What a run is given and leaves behind.
+void Builder::bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs) {
+  for (const ValueId id : outputs) plan.outputs.push_back(value(id));
   for (const Tensor& weight : weights_) {
-    const int gradient = buffer_of(weight).gradient;
     plan.gradients.emplace_back();
-    if (gradient < 0) continue;
-    plan.gradients.back() = gradient_view(weight);
-    keep(plan.gradients.back(), false);
+    if (buffer_of(weight).gradient >= 0) plan.gradients.back() = gradient_view(weight);
   }
   plan.weights = weights_;
   plan.inputs = inputs_;
-  std::erase_if(constants_, [&](const CompiledGraph::Constant& c) {  // the others are read by nobody
-    const Buffer& buffer = buffers_[static_cast<std::size_t>(c.buffer)];
-    return buffer.begin == buffer.end;
-  });
+}
+
+std::vector<bool> Builder::pinned(const CompiledGraph& plan) const {
+  std::vector<bool> all(buffers_.size());
+  std::transform(buffers_.begin(), buffers_.end(), all.begin(), [](const Buffer& b) { return b.outside; });
+  for (const auto* tensors : {&plan.inputs, &plan.outputs, &plan.gradients}) {
+    for (const Tensor& t : *tensors) {
+      if (t.defined()) all[static_cast<std::size_t>(t.buffer)] = true;
+    }
+  }
+  return all;
+}
+
+std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomputing& all) const {
+  const std::vector<Step>& steps = all.schedule.steps;
+  std::vector<Placed> placed(buffers_.size());
+  const auto use = [&](int buffer, std::size_t begin, std::size_t end) {
+    const auto b = static_cast<std::size_t>(buffer);
+    if (buffers_[b].outside) return;
+    Lifetime& life = all.given_away[b] && begin >= all.schedule.backward ? placed[b].second : placed[b].first;
+    life.begin = life.empty() ? begin : std::min(life.begin, begin);
+    life.end = std::max(life.end, end);
+  };
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    for (const int b : steps[k].buffers) use(b, k, k + 1);
+  }
+  for (const Tensor& t : plan.inputs) use(t.buffer, 0, steps.size() + 1);
+  for (const auto* tensors : {&plan.outputs, &plan.gradients}) {
+    for (const Tensor& t : *tensors) {
+      if (t.defined()) use(t.buffer, steps.size(), steps.size() + 1);
+    }
+  }
+  for (std::size_t b = 0; b < placed.size(); ++b) placed[b].bytes = buffers_[b].bytes;
+  return placed;
+}
+
+CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recompute) {
+  CompiledGraph plan;
+  plan.threads = threads_;
+  bind_ends(plan, outputs);
+  if (!training_) schedule_.backward = schedule_.steps.size();
+  const Recomputing all = recomputing(schedule_, recomputations_, pinned(plan), recompute);
+  std::vector<bool> read(buffers_.size(), false);
+  for (const Step& step : all.schedule.steps) {
+    for (const int b : step.buffers) read[static_cast<std::size_t>(b)] = true;
+    plan.kernels.push_back(step.kernel);
+    plan.infos.push_back(step.info);
+  }
+  for (const Tensor& t : plan.outputs) read[static_cast<std::size_t>(t.buffer)] = true;  // a constant may be one
+  std::erase_if(constants_,
+                [&](const CompiledGraph::Constant& c) { return !read[static_cast<std::size_t>(c.buffer)]; });
   plan.constants = std::move(constants_);
   plan.parts = std::move(parts_);
-  place(plan);
-  plan.kernels = std::move(kernels_);
-  plan.infos = std::move(infos_);
+  plan.recomputed = all.schedule.steps.size() - schedule_.steps.size();
+  const Placement placement = place(lifetimes(plan, all));
+  plan.offsets = placement.offsets;
+  plan.arena_bytes = placement.bytes;
   return plan;
 }
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "fusion/cpu/compiled_graph.hpp"
+#include "fusion/cpu/placement.hpp"
+#include "fusion/cpu/recompute.hpp"
 #include "fusion/graph/numbers.hpp"
 
 namespace hfta::fusion::cpu {
@@ -41,8 +43,11 @@ class Builder {
   /// The node that is the only one to read the value, which is no output and no view of another; nothing otherwise, and
   /// where the node runs without gradients or was kept apart.
   [[nodiscard]] std::optional<std::size_t> only_reader(ValueId id) const;
+  /// The node that makes the value; nothing if none does.
+  [[nodiscard]] std::optional<std::size_t> maker(ValueId id) const;
   /// The node is not to be compiled along with another one.
   void keep_apart(std::size_t node) { apart_[node] = true; }
+  [[nodiscard]] bool apart(std::size_t node) const { return apart_[node]; }
   /// The node was compiled along with another one.
   void fuse(std::size_t node) { fused_[node] = true; }
   [[nodiscard]] bool fused(std::size_t node) const { return fused_[node]; }
@@ -68,6 +73,9 @@ class Builder {
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
+  /// Says that `kernel` computes `output`, which the kernel emitted last has written whole, once more, to the same
+  /// bits, from what else it touches. `product`: Recomputation::product.
+  void recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, bool product);
   /// What is emitted from now on is the node's.
   void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.
@@ -108,7 +116,7 @@ class Builder {
   /// Error{kConfig} if nothing trained has a part in it.
   void run_backward(const Tensor& loss);
   /// `outputs`: values of the graph that can be read after a run.
-  [[nodiscard]] CompiledGraph finish(std::span<const ValueId> outputs);
+  [[nodiscard]] CompiledGraph finish(std::span<const ValueId> outputs, Recompute recompute = 0);
 
  private:
   struct Buffer {
@@ -116,16 +124,17 @@ class Builder {
     std::int64_t elements = 0;
     DType dtype = DType::kFloat32;
     bool outside = false;
-    bool wanted = false;             ///< Its gradient.
-    int gradient = -1;               ///< Buffer of its gradient.
-    std::size_t begin = 0, end = 0;  ///< Kernels that touch it: [begin, end).
+    bool wanted = false;  ///< Its gradient.
+    int gradient = -1;    ///< Buffer of its gradient.
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
   void check_within(const Tensor& t) const;
-  void touch(const Tensor& t);
+  [[nodiscard]] Step step_of(const std::vector<Tensor>& touched, Kernel kernel) const;
   [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;
-  void place(CompiledGraph& plan) const;
+  void bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs);
+  [[nodiscard]] std::vector<bool> pinned(const CompiledGraph& plan) const;
+  [[nodiscard]] std::vector<Placed> lifetimes(const CompiledGraph& plan, const Recomputing& all) const;
 
   const Graph& graph_;
   std::vector<int> index_;
@@ -136,11 +145,12 @@ class Builder {
   std::vector<Tensor> values_;
   std::vector<std::optional<Number>> numbers_;
   std::vector<std::vector<std::size_t>> readers_;  ///< By value.
+  std::vector<std::size_t> makers_;                ///< By value: makers_of().
   std::vector<bool> fused_, passes_on_, apart_;
   bool recording_ = true;
   std::vector<Buffer> buffers_;
-  std::vector<Kernel> kernels_;
-  std::vector<CompiledGraph::KernelInfo> infos_;
+  Schedule schedule_;
+  std::vector<Recomputation> recomputations_;
   struct Backward {
     std::size_t node = 0;
     std::function<void()> emit;

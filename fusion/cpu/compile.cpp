@@ -113,8 +113,12 @@ void compile_op(LoweringContext& site) {
 void compile_nodes(Builder& b, Parts& parts) {
   const Graph& graph = b.graph();
   parts.begin(b);
+  fuse_rotations(b);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    if (b.fused(i)) continue;
+    if (b.fused(i)) {
+      parts.bind_known(b, i);  // for the call that it was compiled along with
+      continue;
+    }
     b.begin_node(i);
     LoweringContext site(b, i);
     if (parts.takes(i)) {
@@ -164,14 +168,14 @@ CompiledGraph with_parts(const Graph& graph, const Library* library, Attempt att
 }  // namespace
 
 CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                               const Library* library, int threads) {
+                               const Library* library, int threads, Recompute recompute) {
   std::vector<int> positions = index;
   const Graph cut = checked([&] { return in_panels(graph, positions, n); });
   return with_parts(cut, library, [&](Parts& parts) {
     Builder b(cut, positions, dtype, n, true, threads);
     compile_nodes(b, parts);
     b.run_backward(b.value(cut.outputs.at(0)));
-    return b.finish(cut.outputs);
+    return b.finish(cut.outputs, recompute);
   });
 }
 

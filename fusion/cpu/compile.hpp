@@ -8,6 +8,7 @@
 
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/library.hpp"
+#include "fusion/cpu/recompute.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion::cpu {
@@ -18,9 +19,11 @@ namespace hfta::fusion::cpu {
 /// none), in parts of calls that follow one another. Throws Error{kConfig} naming an op that the library cannot run
 /// either. The graph may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the
 /// tensors and numbers that it is given, and no kernel is emitted that would reach beyond a buffer. `threads`: of a
-/// team that may run it, at most.
+/// team that may run it, at most. `recompute`: what is computed again for the backward, to the same bits
+/// (fusion/cpu/recompute.hpp).
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                             std::int64_t n, const Library* library = nullptr, int threads = 1);
+                                             std::int64_t n, const Library* library = nullptr, int threads = 1,
+                                             Recompute recompute = 0);
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
                                             std::int64_t n, const Library* library = nullptr, int threads = 1);

@@ -66,6 +66,7 @@ struct CompiledGraph {
   std::vector<KernelInfo> infos;     ///< By kernel.
   std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights and constants.
   std::size_t arena_bytes = 0;
+  std::size_t recomputed = 0;     ///< How many of the kernels compute again what was not kept for the backward.
   std::vector<Tensor> weights;    ///< Graph::weights' order; their buffers are the caller's, row-major.
   std::vector<Tensor> gradients;  ///< Likewise; undefined where the loss does not depend on it, or nothing is trained.
   std::vector<Tensor> inputs;     ///< Graph::inputs' order: filled by the caller before the run, row-major.

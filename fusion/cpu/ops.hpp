@@ -71,6 +71,9 @@ using Compile = void (*)(LoweringContext&);
 /// Every op that has one.
 [[nodiscard]] std::vector<std::string> compiled_ops();
 
+/// Before any call is compiled: finds the rotary position embeddings of the graph, which their sums compute as a whole.
+void fuse_rotations(Builder& b);
+
 struct NamedCompiler {
   std::string op;
   Compile compile;

@@ -8,6 +8,8 @@
 #include <type_traits>
 
 #include "fusion/cpu/kernels/pack.hpp"
+#include "fusion/cpu/kernels/pointwise.hpp"
+#include "fusion/cpu/kernels/reduce.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -47,15 +49,101 @@ void copy_row(const T* from, std::int64_t in, T* to, std::int64_t out, std::int6
   }
 }
 
+// Dimensions in the order given; those that lie behind one another in all tensors are joined.
+Loops joined(const std::vector<Tensor>& tensors, const std::vector<std::size_t>& order) {
+  constexpr std::size_t kMostDims = 15;  // what for_each_row() counts with
+  const Dims& sizes = tensors.front().sizes;
+  if (order.size() > kMostDims) throw ShapeError("found a tensor " + to_text(sizes) + " of too many dimensions");
+  Loops loops;
+  loops.strides.resize(tensors.size());
+  for (const std::size_t d : order) {
+    const bool joins = !loops.sizes.empty() && [&] {
+      for (std::size_t t = 0; t < tensors.size(); ++t) {
+        if (loops.strides[t].back() != tensors[t].strides[d] * sizes[d]) return false;
+      }
+      return true;
+    }();
+    if (joins) {
+      loops.sizes.back() *= sizes[d];
+    } else {
+      loops.sizes.push_back(sizes[d]);
+    }
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      if (joins) loops.strides[t].pop_back();
+      loops.strides[t].push_back(tensors[t].strides[d]);
+    }
+  }
+  if (loops.sizes.empty()) {
+    loops.sizes.push_back(1);
+    for (Dims& strides : loops.strides) strides.push_back(1);
+  }
+  return loops;
+}
+
+// Dimensions of more than one element, in the order of a tensor's memory, so that it is walked forwards.
+std::vector<std::size_t> in_memory_order(const Tensor& tensor) {
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < tensor.sizes.size(); ++d) {
+    if (tensor.sizes[d] != 1) order.push_back(d);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return tensor.strides[a] > tensor.strides[b]; });
+  return order;
+}
+
+// Loops that add `from` to `to`, which has repeated elements. Innermost is the dimension in which `from` is walked
+// element by element, behind it those that are summed over, outermost those that are not: a team shares them.
+struct SumLoops {
+  Loops loops;
+  std::int64_t summed = 1;  // innermost loops that go to the same elements
+};
+
+SumLoops sum_loops(const Tensor& from, const Tensor& to) {
+  std::vector<std::size_t> order = in_memory_order(from);
+  std::stable_partition(order.begin(), order.end() - 1, [&](std::size_t d) { return to.strides[d] != 0; });
+  SumLoops result{joined({to, from}, order), 1};
+  const Loops& loops = result.loops;
+  for (std::size_t d = loops.sizes.size() - 1; d-- > 0 && loops.strides[0][d] == 0;) result.summed *= loops.sizes[d];
+  return result;
+}
+
+template <typename T>
+void add_row(const T* from, std::int64_t in, T* to, std::int64_t out, std::int64_t count) {
+  if (in == 1 && out == 1) return combine(nullptr, Binary::kAdd, 1, to, 1, from, 1, to, count);
+  if (in == 1 && out == 0) {
+    T sum = 0;
+    sum_fold(nullptr, {1, count, 1}, from, 1, &sum);
+    *to += sum;
+    return;
+  }
+  copy_row(from, in, to, out, count, true);
+}
+
+template <typename T>
+Kernel summing_copy(const Tensor& from, const Tensor& to) {
+  const SumLoops sums = sum_loops(from, to);
+  const std::int64_t count = sums.loops.sizes.back();
+  const std::int64_t out = sums.loops.strides[0].back(), in = sums.loops.strides[1].back();
+  const std::int64_t owners = rows_of(sums.loops) / sums.summed;
+  return [=](const Run& run) {
+    T* const y = run.at<T>(to);
+    const T* const x = run.at<T>(from);
+    share(run.team, stretches_of(owners, sums.summed * count), [&](std::int64_t first, std::int64_t some, int) {
+      for_some_rows(sums.loops, first * sums.summed, some * sums.summed,
+                    [&](const std::int64_t* at) { add_row(x + at[1], in, y + at[0], out, count); });
+    });
+  };
+}
+
 template <typename T>
 Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
+  const bool sums = std::find(to.strides.begin(), to.strides.end(), 0) != to.strides.end();
   const Loops loops = loops_over({to, from});
   if constexpr (std::is_floating_point_v<T>) {
     if (!add && turns(loops)) return turning_copy<T>(from, to, loops);
+    if (add && sums && to.numel() > 1) return summing_copy<T>(from, to);
   }
   const std::int64_t count = loops.sizes.back(), out = loops.strides[0].back(), in = loops.strides[1].back();
-  const Dims& strides = loops.strides[0];
-  const bool sums = std::find(strides.begin(), strides.end(), 0) != strides.end();  // elements of several owners
   const bool one = rows_of(loops) == 1 && !sums;
   return [=](const Run& run) {
     T* const y = run.at<T>(to);
@@ -73,42 +161,10 @@ Kernel typed_copy(const Tensor& from, const Tensor& to, bool add) {
 
 }  // namespace
 
-// The order of dimensions is that of the first tensor's memory, so that it is walked forwards.
 Loops loops_over(const std::vector<Tensor>& tensors) {
   const Tensor& first = tensors.front();
   if (first.sizes.size() > kMostLoops) throw ShapeError(fmt::format("found a tensor of {} dimensions", first.dim()));
-  std::vector<std::size_t> order;
-  for (std::size_t d = 0; d < first.sizes.size(); ++d) {
-    if (first.sizes[d] != 1) order.push_back(d);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return first.strides[a] > first.strides[b]; });
-  constexpr std::size_t kMostDims = 15;  // what for_each_row() counts with
-  if (order.size() > kMostDims) throw ShapeError("found a tensor " + to_text(first.sizes) + " of too many dimensions");
-  Loops loops;
-  loops.strides.resize(tensors.size());
-  for (const std::size_t d : order) {
-    const bool joins = !loops.sizes.empty() && [&] {
-      for (std::size_t t = 0; t < tensors.size(); ++t) {
-        if (loops.strides[t].back() != tensors[t].strides[d] * first.sizes[d]) return false;
-      }
-      return true;
-    }();
-    if (joins) {
-      loops.sizes.back() *= first.sizes[d];
-    } else {
-      loops.sizes.push_back(first.sizes[d]);
-    }
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      if (joins) loops.strides[t].pop_back();
-      loops.strides[t].push_back(tensors[t].strides[d]);
-    }
-  }
-  if (loops.sizes.empty()) {
-    loops.sizes.push_back(1);
-    for (Dims& strides : loops.strides) strides.push_back(1);
-  }
-  return loops;
+  return joined(tensors, in_memory_order(first));
 }
 
 std::int64_t rows_of(const Loops& loops) {

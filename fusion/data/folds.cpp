@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "base/shuffle.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/blocks.hpp"
 #include "fusion/data/split.hpp"
@@ -20,7 +21,7 @@ std::vector<std::size_t> permutation(std::size_t size, std::uint64_t seed) {
   std::vector<std::size_t> order(size);
   std::iota(order.begin(), order.end(), std::size_t{0});
   CountedRandom random(seed, Stream::kSplit, 1);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  shuffle(order, random);
   return order;
 }
 

@@ -1,7 +1,7 @@
 #include <numeric>
-#include <utility>
 
 #include "base/random.hpp"
+#include "base/shuffle.hpp"
 #include "fusion/dataset.hpp"
 
 namespace hfta::fusion {
@@ -14,7 +14,7 @@ std::vector<std::int64_t> epoch_order(std::int64_t n, const OrderOptions& option
   const auto item = static_cast<std::uint64_t>(options.once ? 0 : epoch);
   // Shared orders use sub 0, so trials count from 1.
   CountedRandom random(seed, Stream::kOrder, item, options.per_trial ? trial_seed + 1 : 0);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  shuffle(order, random);
   return order;
 }
 

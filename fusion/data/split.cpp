@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "base/shuffle.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/sources.hpp"
 
@@ -107,7 +108,7 @@ Splits split(Dataset data, std::optional<double> validation, std::optional<doubl
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), std::int64_t{0});
   CountedRandom random(seed, Stream::kSplit, 0);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  shuffle(order, random);
 
   const auto part = [&](std::int64_t from, std::int64_t size) {
     std::vector<std::int64_t> indices(order.begin() + from, order.begin() + from + size);

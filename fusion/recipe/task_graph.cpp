@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
 #include "fusion/phases.hpp"
 #include "fusion/recipe/losses/rows.hpp"
+#include "fusion/recipe/mean_weight.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -159,7 +161,7 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
     refuse(g.value(loss), fmt::format("a loss of type {}", name_of(recipe.dtype)));
   const auto mean = [&] { return shape.empty() ? loss : reduced(g, loss, Reduction::kMean); };
   if (!recipe.loss_options.weighted) {
-    graph.objective = Objective{mean()};
+    graph.objective = Objective{mean(), add_mean_weight(g, loss)};
     return;
   }
   const ValueId given = graph.outputs.at(first + 1);
@@ -174,13 +176,23 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
   graph.objective = Objective{by_element ? weighted_mean() : mean(), total};
 }
 
-// Evaluation gives the first `count` outputs; the others are losses of later phases.
-void give_only(Graph& graph, std::size_t count) {
-  if (graph.outputs.size() <= count) return;
-  graph.outputs.resize(count);
-  if (graph.evaluation == nullptr) return;
+void give_only(Graph& graph, std::size_t count) { graph.outputs.resize(std::min(graph.outputs.size(), count)); }
+
+// What evaluation gives: the first `count` outputs, as the others are losses of later phases, and behind the loss its
+// weight, where no output is that and the graph tells it.
+void give_evaluated(Graph& graph, const Recipe& recipe, std::size_t count) {
+  give_only(graph, count);
+  if (recipe.loss_options.weighted) return;
+  GraphWriter g(graph, recipe.dtype);
+  const ValueId weight = add_mean_weight(g, graph.outputs.at(0));
+  if (weight != kNoValue) graph.outputs.insert(graph.outputs.begin() + 1, weight);
+}
+
+void set_evaluation(Graph& graph, const Recipe& recipe, std::size_t count) {
+  if (graph.evaluation == nullptr) return give_evaluated(graph, recipe, count);
+  give_only(graph, count);
   Graph own = *graph.evaluation;
-  own.outputs.resize(count);
+  give_evaluated(own, recipe, count);
   graph.evaluation = std::make_shared<const Graph>(std::move(own));
 }
 
@@ -201,7 +213,7 @@ Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase) {
   std::size_t place = phase == 0 ? 0 : evaluated;
   for (std::size_t p = 1; p < phase; ++p) place += outputs_of(recipe.phases.at(p).weighted);
   add_own(model, recipe_of_phase(recipe, phase), place);
-  if (!recipe.phases.empty()) give_only(model, evaluated);
+  set_evaluation(model, first, evaluated);
   return model;
 }
 

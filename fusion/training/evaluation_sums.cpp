@@ -72,7 +72,7 @@ void EvaluationSums::add(const std::vector<at::Tensor>& outputs, const at::Tenso
   const auto exact = [&](std::size_t i) { return counted(i).to(at::kDouble); };
   const bool own = recipe_.loss == Loss::kModel;
   const std::size_t loss = own ? 0 : 1;  // a built-in loss follows the output that it took
-  const bool weighted = own ? recipe_.loss_options.weighted : outputs.size() > loss + 1;
+  const bool weighted = outputs.size() > loss + 1 + terms_.size();
   Outputs batch{{}, exact(loss), weighted ? exact(loss + 1) : at::Tensor(), n};
   for (std::size_t i = 0; i < terms_.size(); ++i) batch.terms.push_back(exact(loss + (weighted ? 2 : 1) + i));
   add_loss(batch);

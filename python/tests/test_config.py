@@ -120,6 +120,7 @@ class Defaults(unittest.TestCase):
             ({"lr": ht.grid([1, 2])}, {"method": "tpe"}, ("tpe", config.DEFAULT_TRIALS)),
             ({"lr": ht.uniform(0, 1)}, {"method": "hyperband"}, ("hyperband", None)),
             ({"lr": ht.uniform(0, 1)}, {"trials": 3}, ("random", 3)),
+            ({"lr": ht.uniform(0, 1)}, {"method": "auto"}, ("auto", config.DEFAULT_TRIALS)),
             ({}, {"optimizer": {"name": "sgd", "lr": ht.grid([1, 2])}}, ("grid", None)),
         ]:
             with self.subTest(wanted):

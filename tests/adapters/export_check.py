@@ -3,12 +3,14 @@
     export_check.py HFTA_TUNE [--short | --only NAME ...]
 
 Of each model of adapted_models.py, with adapters of the config and wrapped by PEFT (DoRA for one of them): the exported
-folder loads without missing or unexpected keys, the merged weights load into the plain model, and either gives the loss
-that the study has recorded, to 1e-6. Ranks differ within a study. CI runs `--short`, four models.
+folder loads without missing or unexpected keys, the merged weights load into the plain model, and either gives the
+perplexity that the study has recorded, to 1e-6 of it: of the whole set at once, while the study evaluates it in batches
+of different numbers of words, the last one short. Ranks differ within a study. CI runs `--short`, four models.
 """
 
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -30,11 +32,11 @@ except ImportError as missing:
 transformers.logging.set_verbosity_error()
 SHORT = ["bert", "gpt2", "llama", "vit"]
 DORA = ["bert", "gpt2"]
-BATCH, TRAINED = 8, 24
+BATCH, TRAINED, VALIDATED = 8, 24, 21
 STUDY = """
 study: adapters
 method: grid
-metric: {{name: val_loss}}
+metric: {{name: val_perplexity, goal: minimize}}
 parameters:
   r: {{values: {ranks}}}
 model: {model}
@@ -42,6 +44,7 @@ data: {{train: train.safetensors, validation: validation.safetensors, x: {inputs
 train:
   epochs: 2
   loss: {{output: loss}}
+  metrics: {{perplexity: exp(loss)}}
   clip_norm: 1.0
   optimizer: {{name: adamw, lr: 0.02, weight_decay: 0.01, groups: [{{params: "*lora_B*", weight_decay: 0}}]}}
 """
@@ -110,17 +113,17 @@ def check_study(program: str, case: Case, folder: pathlib.Path, model: str, rank
         plain.load_state_dict(load_file(merged), strict=True)
         losses["merged"] = loss_of(plain, validation)
         for kind, loss in losses.items():
-            off = abs(loss - wanted)
+            off = abs(math.exp(loss) / wanted - 1)
             print(f"{case.name:12s} {way:6s} trial {trial['number']} {kind:7s} {off:.1e}", flush=True)
             if not off <= 1e-6:
-                failures.append(f"{case.name}, {way}, trial {trial['number']}, {kind}: {loss}, in the study {wanted}")
+                failures.append(f"{case.name}, {way}, trial {trial['number']}, {kind}: perplexity {math.exp(loss)}, in the study {wanted}")
     return failures
 
 
 def check(program: str, case: Case) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="hfta-adapters-") as name:
         folder = pathlib.Path(name)
-        inputs = {key: x.contiguous() for key, x in case.inputs(TRAINED + BATCH).items()}
+        inputs = {key: x.contiguous() for key, x in case.inputs(TRAINED + VALIDATED).items()}
         validation = {key: x[TRAINED:].contiguous() for key, x in inputs.items()}
         save_file({key: x[:TRAINED].contiguous() for key, x in inputs.items()}, folder / "train.safetensors")
         save_file(validation, folder / "validation.safetensors")

@@ -10,6 +10,11 @@ peft     the model that PEFT wrapped, exported, with alphas bound slot by slot: 
 same     one slot of either: losses, gradients and outputs agree
 alone    a slot of the array is what it is alone, at its own rank
 
+batches  a slot that steps once in 4 batches, or in 2, is what it is with batches 4 and 2 times as large; the words that
+         count differ from sample to sample
+optimizers  of one model: under each of the table ranks 2, 4 and 8 in one array are what they are alone, and what pads
+         them stays zero
+
 In float64 to 1e-9 of PEFT and 1e-12 of each other; the first loss in float32 to 1e-4. CI runs `--short`, four models.
 """
 
@@ -268,6 +273,44 @@ def check_same(case: Case, run: Runner, verdicts: Verdicts) -> None:
     verdicts.within("same: gradients", max(off(own["gradients"][name], g) for name, g in gradients.items()), 1e-12)
 
 
+def check_optimizers(case: Case, run: Runner, verdicts: Verdicts) -> None:
+    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
+    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(3)]
+    names = subprocess.run([run.program, "--optimizers"], capture_output=True, text=True, check=True).stdout.split()
+    for name in names:
+        for way, more in {"together": {"chunk": 3}, "compiled": {"compiled": True}}.items():
+            together = run("base.pt2", slots, lora=lora, optimizer=name, **more)["states"]
+            weights = [{key: x for key, x in state.items() if not key.startswith("optimizer.")} for state in together]
+            verdicts.within(f"{name}, {way}: padding", max(padding(weights[i], RANKS[i]) for i in range(3)), 0)
+            worst = 0.0
+            for slot in range(3):
+                alone = run("base.pt2", [slots[slot]], lora={**lora, "rank": RANKS[slot]}, optimizer=name, **more)["states"][0]
+                for key, tensor in alone.items():
+                    if tensor.dtype != torch.float64:
+                        continue
+                    found = together[slot][key]
+                    if "lora_" in key and tensor.dim() >= 2:
+                        found = found.narrow(0 if "_A" in key else 1, 0, RANKS[slot])
+                    worst = max(worst, ((found - tensor).norm() / tensor.norm().clamp_min(1)).item())
+            verdicts.within(f"{name}, {way}: alone", worst, 1e-12)
+
+
+def check_batches(case: Case, run: Runner, verdicts: Verdicts) -> None:
+    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
+    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    each = [4, 2, 1, 4]
+    accumulating = [{**slot, "accumulate": count} for slot, count in zip(slots, each)]
+    for way, more in {"slot by slot": {}, "together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
+        found = run("base.pt2", accumulating, steps=4, lora=lora, **more)["states"]
+        worst = 0.0
+        for slot, count in enumerate(each):
+            wanted = run("base.pt2", [slots[slot]], steps=4 // count, batch=BATCH * count, lora=lora)["states"][0]
+            trained = [name for name in wanted if "lora_" in name or any(part in name.split(".") for part in case.train)]
+            worst = max(worst, *(((found[slot][name] - wanted[name]).norm() / wanted[name].norm().clamp_min(1)).item()
+                                 for name in trained))
+        verdicts.within(f"batches, {way}: weights", worst, 1e-12)
+
+
 def check(model_curve: str, case: Case) -> list[str]:
     verdicts = Verdicts(case.name)
     with tempfile.TemporaryDirectory(prefix="hfta-lora-") as name:
@@ -279,6 +322,9 @@ def check(model_curve: str, case: Case) -> list[str]:
         export(model if case.task else model.base_model.model, inputs, folder / "peft.pt2")
         check_own(case, run, verdicts)
         check_alone(case, run, verdicts)
+        check_batches(case, run, verdicts)
+        if case.name == "bert":
+            check_optimizers(case, run, verdicts)
         check_peft(case, run, verdicts)
         check_same(case, run, verdicts)
     return verdicts.failures

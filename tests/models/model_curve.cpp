@@ -1,6 +1,7 @@
 // Trains an exported model a few steps as an array and writes what each slot did, for models_check.py to follow in
 // PyTorch.
 //   model_curve SPEC.json  ->  JSON on standard output
+//   model_curve --optimizers  ->  the names of all optimizers
 // SPEC.json holds one specification, or a list of them, whose results are a list. One of a list that is refused says
 // so in its place: {"refused": message}; `plan_refused` is what `hfta-tune plan` would have said.
 #include <ATen/ATen.h>
@@ -64,6 +65,7 @@ Recipe recipe_of(const json& spec) {
   }
   for (const json& patterns : spec.value("groups", json::array())) recipe.groups.push_back({patterns, ""});
   recipe.batch_size = spec.at("batch");
+  for (const json& slot : spec.at("slots")) recipe.accumulates |= slot.contains("accumulate");
   return recipe;
 }
 
@@ -131,6 +133,7 @@ SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
   init.hyper.loss = slot.value("loss_numbers", std::vector<double>());
   init.hyper.schedule = schedule_of(slot.value("schedule", json::object()));
   if (slot.contains("clip_norm")) init.hyper.clip_norm = slot.at("clip_norm").get<double>();
+  init.hyper.accumulate = slot.value("accumulate", std::int64_t{1});
   for (std::size_t i = 0; i < graph.hypers.size(); ++i) {
     init.hyper.graph.push_back(slot.contains("hypers") ? slot.at("hypers").at(i).get<double>() : graph.hypers[i].value);
   }
@@ -349,8 +352,12 @@ json results_of(const json& specs) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: model_curve SPEC.json\n";
+    std::cerr << "usage: model_curve SPEC.json\n       model_curve --optimizers\n";
     return EXIT_FAILURE;
+  }
+  if (std::string(argv[1]) == "--optimizers") {
+    for (const hfta::fusion::OptimizerInfo& optimizer : hfta::fusion::optimizers()) std::cout << optimizer.name << "\n";
+    return EXIT_SUCCESS;
   }
   try {
     const nlohmann::json spec = nlohmann::json::parse(std::ifstream(argv[1]));

@@ -25,7 +25,7 @@ inline __attribute__((always_inline)) void normalize(R, const NormShape& shape, 
   for (std::int64_t r = first; r < first + rows; ++r) {
     const T* const from = x + r * n;
     T* const to = y + r * n;
-    const T center = simd::sum_of<V>(from, n) * share;
+    const T center = shape.centered ? simd::sum_of<V>(from, n) * share : T{0};
     const T variance = simd::sum_over<V>(
                            n,
                            [=](auto at) __attribute__((always_inline)) {
@@ -47,11 +47,13 @@ inline __attribute__((always_inline)) void normalize(R, const NormShape& shape, 
   }
 }
 
-// One row. dx is inverse (g - mean of g - xn mean of (g xn)), where g = dy weight and xn is the normalized x.
+// One row. dx is inverse (g - mean of g - xn mean of (g xn)), where g = dy weight and xn is the normalized x; without
+// the mean of g, if x was not centered.
 template <typename V, typename T>
-inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T* dy, const T* x, const T* weight,
-                                                        T center, T scale, const NormGradients<T>& to, T* dx, T* dw,
-                                                        T* db) {
+inline __attribute__((always_inline)) void row_backward(const NormShape& shape, const T* dy, const T* x,
+                                                        const T* weight, T center, T scale, const NormGradients<T>& to,
+                                                        T* dx, T* dw, T* db) {
+  const std::int64_t n = shape.n;
   const auto g = [=](auto at) __attribute__((always_inline)) {
     return weight == nullptr ? at(dy) : at(dy) * at(weight);
   };
@@ -67,7 +69,8 @@ inline __attribute__((always_inline)) void row_backward(std::int64_t n, const T*
       });
   if (dx == nullptr) return;
   const T share = T{1} / static_cast<T>(n);
-  const T plain = simd::total_of(plain_sums) * share, along = simd::total_of(along_sums) * share;
+  const T plain = shape.centered ? simd::total_of(plain_sums) * share : T{0},
+          along = simd::total_of(along_sums) * share;
   simd::for_each_stretch<V>(
       n, [&](auto at) __attribute__((always_inline)) {
         const V d = scale * (g(at) - plain - normal(at) * along);
@@ -85,7 +88,7 @@ inline __attribute__((always_inline)) void backward(R, const NormShape& shape, s
   std::fill_n(db, table, T{0});
   for (std::int64_t r = first; r < first + rows; ++r) {
     const std::int64_t at = shape.groups == 1 ? 0 : r % shape.groups * n;
-    row_backward<simd::Lanes<T, R::kBytes>>(n, dy + r * n, x + r * n, weight == nullptr ? nullptr : weight + at,
+    row_backward<simd::Lanes<T, R::kBytes>>(shape, dy + r * n, x + r * n, weight == nullptr ? nullptr : weight + at,
                                             mean[r], inverse[r], to, to.x == nullptr ? nullptr : to.x + r * n, dw + at,
                                             db + at);
   }

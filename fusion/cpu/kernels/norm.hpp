@@ -1,5 +1,6 @@
 #pragma once
-/// Rows that are brought to mean 0 and variance 1. `team`: who shares the work; null: the caller alone.
+/// Rows that are brought to mean 0 and variance 1, or to a mean square of 1. `team`: who shares the work; null: the
+/// caller alone.
 
 #include <cstdint>
 
@@ -11,6 +12,7 @@ namespace hfta::fusion::cpu {
 /// of row r % groups.
 struct NormShape {
   std::int64_t rows = 0, n = 0, groups = 1;
+  bool centered = true;  ///< False: the mean counts as 0, and so the variance is the mean square (RMS norm).
 
   /// Elements of NormGradients::scratch.
   [[nodiscard]] std::int64_t scratch() const;

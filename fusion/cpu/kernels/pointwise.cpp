@@ -4,24 +4,11 @@
 #include <numbers>
 
 #include "fusion/cpu/kernels/activations.hpp"
+#include "fusion/cpu/kernels/elements.hpp"
 #include "fusion/simd/exp.hpp"
-#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
-
-// GELU's approximation by tanh: Hendrycks and Gimpel 2016 (arXiv 1606.08415), section 2.
-template <typename T>
-inline __attribute__((always_inline)) T tanh_argument(T x) {
-  return T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
-}
-
-// tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2), where e = exp(x).
-template <typename T>
-inline __attribute__((always_inline)) T tanh_softplus(T x) {
-  const T e = simd::vector_exp(x > T{20} ? T{20} : x), n = e * (e + T{2});
-  return x > T{20} ? T{1} : n / (n + T{2});
-}
 
 template <typename T>
 inline __attribute__((always_inline)) T hard_sigmoid(T x) {
@@ -40,11 +27,11 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
     case Unary::kSigmoid:
       return visit([](T x) { return sigmoid(x); });
     case Unary::kGelu:
-      return visit([](T x) { return x * T(0.5) * (T{1} + simd::vector_erf(x * T(0.70710678118654752440))); });
+      return visit([](T x) { return gelu(x).value; });
     case Unary::kGeluTanh:
-      return visit([](T x) { return x * T(0.5) * (T{1} + tangent(tanh_argument(x))); });
+      return visit([](T x) { return gelu_tanh(x).value; });
     case Unary::kSilu:
-      return visit([](T x) { return x * sigmoid(x); });
+      return visit([](T x) { return silu(x).value; });
     case Unary::kExp:
       return visit([](T x) { return simd::vector_exp(x); });
     case Unary::kLeakyRelu:
@@ -74,7 +61,7 @@ inline __attribute__((always_inline)) void with_function(Unary op, T p, Visit vi
     case Unary::kSoftplus:  // a line from 20 on, as torch's threshold has it
       return visit([p](T x) { return x * p > T{20} ? x : std::log1p(std::exp(x * p)) / p; });
     case Unary::kMish:
-      return visit([](T x) { return x * tanh_softplus(x); });
+      return visit([](T x) { return mish(x).value; });
     case Unary::kHardsigmoid:
       return visit([](T x) { return hard_sigmoid(x); });
     case Unary::kHardswish:
@@ -99,21 +86,11 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
     case Unary::kSigmoid:
       return visit([](T, T y) { return y * (T{1} - y); });
     case Unary::kGelu:
-      return visit([](T x, T) {
-        const T density = simd::vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
-        return T(0.5) * (T{1} + simd::vector_erf(x * T(0.70710678118654752440))) + x * density;
-      });
+      return visit([](T x, T) { return gelu(x).slope; });
     case Unary::kGeluTanh:
-      return visit([](T x, T) {
-        const T t = tangent(tanh_argument(x));
-        const T inner = T(0.79788456080286535588) * (T{1} + T(3 * 0.044715) * x * x);
-        return T(0.5) * (T{1} + t) + T(0.5) * x * (T{1} - t * t) * inner;
-      });
+      return visit([](T x, T) { return gelu_tanh(x).slope; });
     case Unary::kSilu:
-      return visit([](T x, T y) {
-        const T s = sigmoid(x);
-        return s + y * (T{1} - s);
-      });
+      return visit([](T x, T) { return silu(x).slope; });
     case Unary::kExp:
       return visit([](T, T y) { return y; });
     case Unary::kLeakyRelu:
@@ -143,10 +120,7 @@ inline __attribute__((always_inline)) void with_slope(Unary op, T p, Visit visit
     case Unary::kSoftplus:
       return visit([p](T x, T) { return x * p > T{20} ? T{1} : sigmoid(x * p); });
     case Unary::kMish:
-      return visit([](T x, T) {
-        const T t = tanh_softplus(x);
-        return t + x * sigmoid(x) * (T{1} - t * t);
-      });
+      return visit([](T x, T) { return mish(x).slope; });
     case Unary::kHardsigmoid:
       return visit([](T x, T) { return x > T{-3} && x < T{3} ? T(1.0F / 6.0F) : T{0}; });  // a float's, as in ATen
     case Unary::kHardswish:
@@ -180,6 +154,19 @@ inline __attribute__((always_inline)) void slope_typed(Unary op, double p, const
           for (std::int64_t i = 0; i < n; ++i) dx[i] += dy[i] * f(x[i], y[i]);
         } else {
           for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * f(x[i], y[i]);
+        }
+      });
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void both_typed(Unary op, const T* __restrict x, T* __restrict y,
+                                                      T* __restrict slope, std::int64_t n) {
+  with_value_and_slope<T>(
+      op, [&](auto f) __attribute__((always_inline)) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          const ValueAndSlope<T> both = f(x[i]);
+          y[i] = both.value;
+          slope[i] = both.slope;
         }
       });
 }
@@ -225,65 +212,71 @@ inline __attribute__((always_inline)) void multiply_typed(double scale, const T*
   }
 }
 
-constexpr std::int64_t kUnit = 16;  // stretches begin where cache lines do
-
-// loops(first, count) of n elements, by the team.
-template <typename Loops>
-void shared(Team* team, std::int64_t n, const Loops& loops) {
-  share(team, stretches_of(n, 1, kUnit),
-        [&](std::int64_t first, std::int64_t count, int) { simd::multiversion([&] { loops(first, count); }); });
-}
-
 }  // namespace
 
 void apply(Team* team, Unary op, double p, const float* x, float* y, std::int64_t n) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         apply_typed(op, p, x + i, y + i, count);
       });
 }
 void apply(Team* team, Unary op, double p, const double* x, double* y, std::int64_t n) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         apply_typed(op, p, x + i, y + i, count);
       });
 }
 void apply_slope(Team* team, Unary op, double p, const float* x, const float* y, const float* dy, float* dx,
                  std::int64_t n, bool add) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         slope_typed(op, p, x + i, y + i, dy + i, dx + i, count, add);
       });
 }
 void apply_slope(Team* team, Unary op, double p, const double* x, const double* y, const double* dy, double* dx,
                  std::int64_t n, bool add) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         slope_typed(op, p, x + i, y + i, dy + i, dx + i, count, add);
       });
 }
+bool has_costly_slope(Unary op) {
+  return op == Unary::kGelu || op == Unary::kGeluTanh || op == Unary::kSilu || op == Unary::kMish;
+}
+void apply_with_slope(Team* team, Unary op, const float* x, float* y, float* slope, std::int64_t n) {
+  share_elements(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        both_typed(op, x + i, y + i, slope + i, count);
+      });
+}
+void apply_with_slope(Team* team, Unary op, const double* x, double* y, double* slope, std::int64_t n) {
+  share_elements(
+      team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        both_typed(op, x + i, y + i, slope + i, count);
+      });
+}
 void combine(Team* team, Binary op, double scale, const float* a, std::int64_t a_step, const float* b,
              std::int64_t b_step, float* y, std::int64_t n) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         combine_typed(op, scale, a + i * a_step, a_step, b + i * b_step, b_step, y + i, count);
       });
 }
 void combine(Team* team, Binary op, double scale, const double* a, std::int64_t a_step, const double* b,
              std::int64_t b_step, double* y, std::int64_t n) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         combine_typed(op, scale, a + i * a_step, a_step, b + i * b_step, b_step, y + i, count);
       });
 }
 void multiply(Team* team, double scale, const float* a, const float* b, float* y, std::int64_t n, bool add) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         multiply_typed(scale, a + i, b == nullptr ? b : b + i, y + i, count, add);
       });
 }
 void multiply(Team* team, double scale, const double* a, const double* b, double* y, std::int64_t n, bool add) {
-  shared(
+  share_elements(
       team, n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         multiply_typed(scale, a + i, b == nullptr ? b : b + i, y + i, count, add);
       });

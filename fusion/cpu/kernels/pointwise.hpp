@@ -46,6 +46,12 @@ void apply_slope(Team* team, Unary op, double p, const float* x, const float* y,
                  std::int64_t n, bool add);
 void apply_slope(Team* team, Unary op, double p, const double* x, const double* y, const double* dy, double* dx,
                  std::int64_t n, bool add);
+/// Whether f and f' share most of their work, which is worth the memory that keeps f' for backward. Such ops have no
+/// number of their own.
+[[nodiscard]] bool has_costly_slope(Unary op);
+/// y = f(x) and slope = f'(x), of an op that has a costly slope.
+void apply_with_slope(Team* team, Unary op, const float* x, float* y, float* slope, std::int64_t n);
+void apply_with_slope(Team* team, Unary op, const double* x, double* y, double* slope, std::int64_t n);
 
 /// y = a op (scale * b); a and b advance by 1 or stand still (step 0).
 void combine(Team* team, Binary op, double scale, const float* a, std::int64_t a_step, const float* b,

@@ -79,6 +79,13 @@ void prepare(const BatchNorm& n, const Run& run, const Channels& of, const Numbe
 }
 
 template <typename T>
+void normalise_channels(const BatchNorm& n, const Run& run, const Channels& of) {
+  normalise(normalisation<T>(n, run, of), run.at<T>(n.x) + of.first,
+            n.residual.defined() ? run.at<T>(n.residual) + of.first : nullptr, n.channels, n.rows, of.count,
+            run.at<T>(n.y) + of.first);
+}
+
+template <typename T>
 void forward(Builder& b, const BatchNorm& n) {
   b.emit({n.x, n.weight, n.bias, n.running_mean, n.running_var, n.residual, n.y, n.mean, n.deviation, n.scale, n.shift,
           n.sums, n.products},
@@ -86,11 +93,13 @@ void forward(Builder& b, const BatchNorm& n) {
            const Numbers numbers{n.momentum(run), n.eps(run)};
            share_channels(run, n, [&](const Channels& of) {
              prepare<T>(n, run, of, numbers);
-             normalise(normalisation<T>(n, run, of), run.at<T>(n.x) + of.first,
-                       n.residual.defined() ? run.at<T>(n.residual) + of.first : nullptr, n.channels, n.rows, of.count,
-                       run.at<T>(n.y) + of.first);
+             normalise_channels<T>(n, run, of);
            });
          });
+  const auto again = [n](const Run& run) {  // by the statistics that are there
+    share_channels(run, n, [&](const Channels& of) { normalise_channels<T>(n, run, of); });
+  };
+  b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, again, false);
 }
 
 // From the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
@@ -124,8 +133,8 @@ void backward(Builder& b, const BatchNorm& n) {
   const bool wants_x = b.wants_gradient(n.x), residual = b.wants_gradient(n.residual);
   const Builder::Part dweight = b.contribute_if_wanted(n.weight), dbias = b.contribute_if_wanted(n.bias);
   const bool by_output = n.relu && n.residual.defined();
-  b.emit({n.x, n.y, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope, dweight.tensor,
-          dbias.tensor},
+  b.emit({n.x, by_output ? n.y : Tensor{}, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope,
+          dweight.tensor, dbias.tensor},
          [=](const Run& run) {
            share_channels(run, n, [&](const Channels& of) {
              const std::int64_t c = of.first;

@@ -2,8 +2,10 @@
 /// What several ops' compilers share.
 
 #include <memory>
+#include <optional>
 
 #include "fusion/cpu/kernels/gemm.hpp"
+#include "fusion/cpu/kernels/pointwise.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/random/mask_part.hpp"
 
@@ -33,8 +35,25 @@ void fill_mask(const Run& run, T* mask, std::int64_t n, double rate, std::uint32
 /// computes the relu's result, and the relu passes it on.
 [[nodiscard]] bool fused_relu(LoweringContext& site);
 
+/// The op's kernel, if it is an activation that has_costly_slope(). In ops/pointwise.cpp.
+[[nodiscard]] std::optional<Unary> costly_activation(const LoweringContext& site);
+/// Whether all that happens to such an activation's result is a product with a value of its shape: its own value is
+/// then its input, and gated_product() computes both. In ops/gated.cpp.
+[[nodiscard]] bool waits_for_product(const LoweringContext& site);
+/// Compiles a product of two values along with the activation that waits for it; false if none does.
+[[nodiscard]] bool gated_product(LoweringContext& site);
+
+/// Compiles a square, a mean over the last dimension, a square root's reciprocal and the products that make of them
+/// x / sqrt(mean x^2 + eps), perhaps times a weight (Zhang and Sennrich 2019, arXiv:1910.07467), as one norm; false if
+/// the square at `site` is not the first of such calls. In ops/norm.cpp.
+[[nodiscard]] bool fused_rms_norm(LoweringContext& site);
+
+/// Compiles a sum that is a rotary position embedding, as fuse_rotations() found it; false if it is none. In
+/// ops/rotary.cpp.
+[[nodiscard]] bool fused_rotation(LoweringContext& site);
+
 /// x [..., in] times weight [out, in] transposed, plus bias [out] (undefined: none): [..., out], without gaps. Sizes
-/// have to fit. In ops/linear.cpp.
+/// have to fit. Kernels may write into the result. In ops/linear.cpp.
 [[nodiscard]] Tensor linear_map(Builder& b, const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 /// The parts one behind another along a dimension. In ops/select.cpp.

@@ -30,11 +30,9 @@ struct Conv {
 };
 
 template <typename T, typename Product>
-void forward(Builder& b, const Conv& c) {
-  const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
-  const Tensor scratch = b.fresh({product->scratch(b.threads())});
+Kernel forward_kernel(const Conv& c, const std::shared_ptr<const Product>& product, const Tensor& scratch) {
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape);
-  b.emit({c.x, c.weight, c.bias, c.y, scratch}, [=](const Run& run) {
+  return [=](const Run& run) {
     for (std::int64_t i = 0; i < n; i += step) {
       (*product)({.team = run.team,
                   .first = i,
@@ -46,7 +44,15 @@ void forward(Builder& b, const Conv& c) {
                   .bias = c.bias.defined() ? run.at<T>(c.bias) : nullptr,
                   .relu = c.relu});
     }
-  });
+  };
+}
+
+template <typename T, typename Product>
+void forward(Builder& b, const Conv& c) {
+  const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
+  const Tensor scratch = b.fresh({product->scratch(b.threads())}), again = b.fresh({product->scratch(b.threads())});
+  b.emit({c.x, c.weight, c.bias, c.y, scratch}, forward_kernel<T>(c, product, scratch));
+  b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again}, forward_kernel<T>(c, product, again), true);
 }
 
 // All of an image's gradients at once, while it is in the cache.
@@ -63,10 +69,11 @@ void backward(Builder& b, const Conv& c) {
   const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch(b.threads())}) : Tensor{};
   const Tensor scratch = wants_x ? b.fresh({product->scratch(b.threads())}) : Tensor{};
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
-  b.emit({c.x, c.weight, c.y, *given, db.tensor, dw.tensor, dx.tensor, sums_scratch, scratch},
+  b.emit({wants_weight ? c.x : Tensor{}, c.weight, c.relu ? c.y : Tensor{}, *given, db.tensor, dw.tensor, dx.tensor,
+          sums_scratch, scratch},
          [=, t = *given](const Run& run) {
            T* const dy = run.at<T>(t);
-           const T* const x = run.at<T>(c.x);
+           const T* const x = wants_weight ? run.at<T>(c.x) : nullptr;
            for (std::int64_t i = 0; i < n; i += step) {
              const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
              if (wants_bias || c.relu) {

@@ -17,11 +17,8 @@ struct Linear {
 };
 
 template <typename T>
-void forward(Builder& b, const Linear& l) {
-  const auto gemm = std::make_shared<const Gemm<T>>(
-      Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true});
-  const Tensor scratch = b.fresh({gemm->scratch(b.threads())});
-  b.emit({l.x, l.weight, l.bias, l.y, scratch}, [=](const Run& run) {
+Kernel forward_kernel(const Linear& l, const std::shared_ptr<const Gemm<T>>& gemm, const Tensor& scratch) {
+  return [=](const Run& run) {
     const T* const bias = l.bias.defined() ? run.at<T>(l.bias) : nullptr;
     if (bias == nullptr && !l.relu) {
       (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), run.team);
@@ -31,7 +28,17 @@ void forward(Builder& b, const Linear& l) {
       add_bias(corner, ld, rows, columns, bias == nullptr ? nullptr : bias + column, l.relu);
     };
     (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), run.team, std::cref(finish));
-  });
+  };
+}
+
+// `final`: nobody writes into y afterwards.
+template <typename T>
+void forward(Builder& b, const Linear& l, bool final) {
+  const auto gemm = std::make_shared<const Gemm<T>>(
+      Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true});
+  const Tensor scratch = b.fresh({gemm->scratch(b.threads())}), again = b.fresh({gemm->scratch(b.threads())});
+  b.emit({l.x, l.weight, l.bias, l.y, scratch}, forward_kernel<T>(l, gemm, scratch));
+  if (final) b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, again}, forward_kernel<T>(l, gemm, again), true);
 }
 
 template <typename T>
@@ -41,7 +48,7 @@ void backward(Builder& b, const Linear& l) {
   const bool wants_bias = b.wants_gradient(l.bias);
   if (wants_bias || l.relu) {
     const Builder::Part db = b.contribute_if_wanted(l.bias);
-    b.emit({*dy, l.y, db.tensor}, [=, dy = *dy](const Run& run) {
+    b.emit({*dy, l.relu ? l.y : Tensor{}, db.tensor}, [=, dy = *dy](const Run& run) {
       mask_and_sum(run.team, run.at<T>(dy), l.relu ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
                    wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);
     });
@@ -79,8 +86,8 @@ Linear linear_of(Builder& b, const Tensor& x, const Tensor& weight, const Tensor
   return l;
 }
 
-void emit(Builder& b, const Linear& l) {
-  typed(b.dtype(), [&]<typename T>() { forward<T>(b, l); });
+void emit(Builder& b, const Linear& l, bool final) {
+  typed(b.dtype(), [&]<typename T>() { forward<T>(b, l, final); });
   b.differentiable({l.x, l.weight, l.bias}, {l.y},
                    [&b, l] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, l); }); });
 }
@@ -93,7 +100,7 @@ void linear(LoweringContext& site) {
   if (x.numel() == 0 || weight.numel() == 0) site.fail("its input or its weight is empty");
   Linear l = linear_of(site.b, x, weight, site.floats_or_none(2, {weight.size(0)}));
   l.relu = fused_relu(site);
-  emit(site.b, l);
+  emit(site.b, l, true);
   site.bind(l.y);
 }
 
@@ -101,7 +108,7 @@ void linear(LoweringContext& site) {
 
 Tensor linear_map(Builder& b, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const Linear l = linear_of(b, x, weight, bias);
-  emit(b, l);
+  emit(b, l, false);
   return l.y;
 }
 

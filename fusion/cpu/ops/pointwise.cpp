@@ -21,10 +21,33 @@ struct OneTensor {
   Tensor x, y;
 };
 
+// The slope is made along with the value, and backward is a product.
+template <typename T>
+void emit_with_slope(Builder& b, const OneTensor& u) {
+  const std::int64_t n = u.x.numel();
+  Tensor slope = b.fresh(u.x.sizes);
+  slope.strides = u.x.strides;
+  b.emit({u.x, u.y, slope}, [=](const Run& run) {
+    apply_with_slope(run.team, u.op, run.at<T>(u.x), run.at<T>(u.y), run.at<T>(slope), n);
+  });
+  b.differentiable({u.x}, {u.y}, [&b, u, slope, n] {
+    const auto given = b.gradient(u.y);
+    if (!given) return;
+    const Tensor& dy = *given;
+    const Builder::Part dx = b.contribute(u.x);
+    b.emit({slope, dy, dx.tensor}, [=](const Run& run) {
+      multiply(run.team, 1, run.at<T>(dy), run.at<T>(slope), run.at<T>(dx.tensor), n, dx.add);
+    });
+  });
+}
+
 template <typename T>
 void emit_unary(Builder& b, const OneTensor& u) {
+  if (b.wants_gradient(u.x) && has_costly_slope(u.op)) return emit_with_slope<T>(b, u);
   const std::int64_t n = u.x.numel();
-  b.emit({u.x, u.y}, [=](const Run& run) { apply(run.team, u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), n); });
+  const auto kernel = [=](const Run& run) { apply(run.team, u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), n); };
+  b.emit({u.x, u.y}, kernel);
+  b.recomputable(u.y, {u.x, u.y}, kernel, false);
   b.differentiable({u.x}, {u.y}, [&b, u, n] {
     const auto given = b.gradient(u.y);
     if (!given) return;
@@ -51,6 +74,7 @@ void unary(LoweringContext& site, Unary op, SlotNumber p) { site.bind(mapped(sit
 
 template <Unary kOp>
 void plain(LoweringContext& site) {
+  if (waits_for_product(site)) return site.bind(site.floats(0));
   unary(site, kOp, [](const Run&) { return 0.0; });
 }
 
@@ -60,10 +84,13 @@ void with_number(LoweringContext& site) {
 }
 
 // Schema: input, approximate.
-void gelu(LoweringContext& site) {
+bool approximates_by_tanh(const LoweringContext& site) {
   const auto* how = std::get_if<std::string>(&site.node().args.at(1));
-  if (how != nullptr && *how == "tanh") return plain<Unary::kGeluTanh>(site);
-  plain<Unary::kGelu>(site);
+  return how != nullptr && *how == "tanh";
+}
+
+void gelu(LoweringContext& site) {
+  approximates_by_tanh(site) ? plain<Unary::kGeluTanh>(site) : plain<Unary::kGelu>(site);
 }
 
 // Schema: input, alpha, scale, input_scale.
@@ -77,10 +104,15 @@ void negate(LoweringContext& site) {
   unary(site, Unary::kScale, [](const Run&) { return -1.0; });
 }
 
+// Schema: input.
+void square(LoweringContext& site) {
+  if (!fused_rms_norm(site)) plain<Unary::kSquare>(site);
+}
+
 // Schema: input, exponent.
 void power(LoweringContext& site) {
   const bool known = !site.hyper(1);
-  if (known && site.number(1) == 2) return plain<Unary::kSquare>(site);
+  if (known && site.number(1) == 2) return square(site);
   if (known && site.number(1) == 3) return plain<Unary::kCube>(site);
   if (known && site.number(1) == -1) return plain<Unary::kReciprocal>(site);
   if (known && site.number(1) == -0.5) return plain<Unary::kReciprocalSqrt>(site);
@@ -247,6 +279,7 @@ void binary(LoweringContext& site, Binary op, SlotNumber scale) {
 // Schema: input, other, alpha.
 template <Binary kOp>
 void add(LoweringContext& site) {
+  if (kOp == Binary::kAdd && fused_rotation(site)) return;
   const SlotNumber alpha = site.slot_number(2);
   if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, alpha);
   const double sign = kOp == Binary::kAdd ? 1 : -1;
@@ -257,6 +290,7 @@ void add(LoweringContext& site) {
 // Schema: input, other.
 template <Binary kOp>
 void multiply_or_divide(LoweringContext& site) {
+  if (kOp == Binary::kMultiply && gated_product(site)) return;
   if (!site.is_number(1) && !site.hyper(1)) return binary(site, kOp, [](const Run&) { return 1.0; });
   unary(site, Unary::kScale, [other = site.slot_number(1)](const Run& run) {
     return kOp == Binary::kMultiply ? other(run) : 1 / other(run);
@@ -293,6 +327,14 @@ void dropout(LoweringContext& site) {
 
 }  // namespace
 
+std::optional<Unary> costly_activation(const LoweringContext& site) {
+  const std::string& op = site.node().op;
+  if (op == "aten::silu") return Unary::kSilu;
+  if (op == "aten::mish") return Unary::kMish;
+  if (op != "aten::gelu") return std::nullopt;
+  return approximates_by_tanh(site) ? Unary::kGeluTanh : Unary::kGelu;
+}
+
 Tensor added(LoweringContext& site, const Tensor& x, const Tensor& y, double factor) {
   return combined(site, {Binary::kAdd, [factor](const Run&) { return factor; }, x, y, {}});
 }
@@ -316,7 +358,7 @@ std::vector<NamedCompiler> pointwise_ops() {
                                                  {"aten::silu", plain<Unary::kSilu>},
                                                  {"aten::exp", plain<Unary::kExp>},
                                                  {"aten::sqrt", plain<Unary::kSqrt>},
-                                                 {"aten::square", plain<Unary::kSquare>},
+                                                 {"aten::square", square},
                                                  {"aten::log", plain<Unary::kLog>},
                                                  {"aten::abs", plain<Unary::kAbs>},
                                                  {"aten::reciprocal", plain<Unary::kReciprocal>},

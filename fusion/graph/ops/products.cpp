@@ -39,11 +39,13 @@ constexpr OpFamily kFamilies[] = {
      {.kind = OpClass::kPool}},
     // Losses within a model.
     {Forms::kFunctional,
-     "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy_loss "
-     "hinge_embedding_loss huber_loss kl_div l1_loss margin_ranking_loss mse_loss nll_loss nll_loss2d "
-     "nll_loss2d_forward nll_loss_forward nll_loss_nd poisson_nll_loss smooth_l1_loss soft_margin_loss "
-     "triplet_margin_loss",
+     "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss huber_loss "
+     "kl_div l1_loss margin_ranking_loss mse_loss nll_loss2d_forward nll_loss_forward poisson_nll_loss smooth_l1_loss "
+     "soft_margin_loss triplet_margin_loss",
      {.kind = OpClass::kLoss}},
+    {Forms::kFunctional,
+     "cross_entropy_loss nll_loss nll_loss2d nll_loss_nd",
+     {.kind = OpClass::kLoss, .classes = "target", .arguments = "self target weight reduction ignore_index"}},
 };
 
 }  // namespace

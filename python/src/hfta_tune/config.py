@@ -42,7 +42,7 @@ _PARAMETERS: Dict[str, Place] = {
 _MAY_CHANGE = ("study", "storage", "run_cap", "array")  # between two runs of a study
 _LARGER_IS_BETTER = tuple(f"val_{name}" for name in (
     "accuracy", "top_", "precision", "recall", "f1", "mean_iou", "balanced_accuracy", "auroc", "average_precision", "r2"))
-_NEED_A_CAP = ("random", "sobol", "tpe", "gp", "bayes", "cmaes", "evolution", "pbt")
+_NEED_A_CAP = ("auto", "random", "sobol", "tpe", "gp", "bayes", "cmaes", "evolution", "pbt")
 DEFAULT_TRIALS = 20
 
 

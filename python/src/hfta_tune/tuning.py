@@ -43,7 +43,7 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     metric, goal: `val_loss` unless told (`train_loss` without validation); names that end in accuracy, r2 and the like
       are maximized unless told.
     method, early_stopping: a name, or a map of the name and options: {"name": "hyperband", "eta": 3}. The method is
-      `random` unless told, `grid` if `space` has a `grid(...)`.
+      `random` unless told, `grid` if `space` has a `grid(...)`; `auto` chooses by space, trials and width.
     trials: in all; 20 unless told, or what `grid` and `hyperband` come to. With `repeat` or `folds`: configurations.
     repeat, folds, rank: each configuration is trained under so many seeds, and on so many folds of the data (a number, or a map
       with count, stratified, groups), and ranked by `rank`: mean, lower or median. See `Study.configurations`.

@@ -44,8 +44,8 @@ TEST_CASE("report --format json is one object of the documented form, alone on s
   CHECK(finished.code == 0);
   CHECK(finished.err.empty());
   const ordered_json all = ordered_json::parse(finished.out);
-  CHECK(keys(all) == std::vector<std::string>{"study", "metric", "direction", "counts", "best", "runner", "ended_by",
-                                              "occupancy", "trials"});
+  CHECK(keys(all) == std::vector<std::string>{"study", "metric", "direction", "method", "method_reason", "counts",
+                                              "best", "runner", "ended_by", "occupancy", "trials"});
   CHECK(all["study"] == "digits");
   CHECK(all["metric"] == "val_accuracy");
   CHECK(all["direction"] == "maximize");
@@ -195,4 +195,18 @@ TEST_CASE("export writes the best trial's weights, or those of another that is k
   CHECK(nowhere.code == 2);
   CHECK_THAT(nowhere.err, Catch::Contains("found no folder no/such/folder"));
   CHECK(place.run({"export", "digit", "--storage", "digits.db", "--output", "b"}).code == 2);
+}
+
+TEST_CASE("report --timeline writes a picture or a trace beside the report") {
+  const Workplace& place = finished_study();
+  const Finished svg = report({"--timeline", "t.svg", "--format", "json"});
+  INFO(svg.err);
+  CHECK(svg.code == 0);
+  CHECK(json::parse(svg.out)["study"] == "digits");
+  CHECK_THAT(place.read("t.svg"), Catch::StartsWith("<svg") && Catch::Contains("busy slots"));
+  CHECK(report({"--timeline", "t.json"}).code == 0);
+  CHECK(json::parse(place.read("t.json"))["traceEvents"].size() > 9);
+  const Finished other = report({"--timeline", "t.png"});
+  CHECK(other.code == 2);
+  CHECK_THAT(other.err, Catch::Contains("--timeline: found 't.png', wanted a file .svg or .json"));
 }

@@ -464,6 +464,50 @@ TEST_CASE("an edited config goes on only where that changes no result") {
   CHECK(report(place)["trials"].size() == 26);
 }
 
+TEST_CASE("what auto chose is told, and stays with the study at other widths and under other caps") {
+  const Workplace place;
+  const std::string unnamed =
+      with(kHyperband, "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\nrun_cap: 17\n",
+           "run_cap: 20\n");
+  const std::string told = "auto chose method: sobol, because all 20 configurations begin at once";
+  place.write("digits.yaml", with(unnamed, "width: 4", "width: 20"));
+  CHECK_THAT(place.run({"plan", "digits.yaml"}).out, Catch::Contains(told));
+  const Finished first = place.run({"digits.yaml"});
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  CHECK_THAT(first.err, Catch::Contains(told));
+  CHECK_THAT(first.out, Catch::Contains("method: sobol, chosen by auto because all 20 configurations begin at once"));
+  CHECK(report(place)["method"] == "sobol");
+  place.write("digits.yaml", unnamed);  // four slots: of a new study other than sobol
+  CHECK_THAT(place.run({"plan", "digits.yaml", "--set", "study=other"}).out,
+             Catch::Contains("auto chose method: ") && !Catch::Contains("sobol"));
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"plan", "digits.yaml"},
+        {"digits.yaml", "--trials", "30"},
+        {"resume", "digits", "--storage", "digits.db", "--trials", "40", "--width", "3"}}) {
+    const Finished more = place.run(words);
+    INFO(more.err);
+    CHECK(more.code == 0);
+    CHECK_THAT(more.out + more.err, Catch::Contains(told));
+  }
+  CHECK(report(place)["trials"].size() == 40);
+}
+
+TEST_CASE("a study that was begun before there was auto goes on with its method") {
+  const Workplace place;
+  const std::string named =
+      with(kHyperband, "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\nrun_cap: 17\n",
+           "method: random\nrun_cap: 15\n");
+  place.write("digits.yaml", named);
+  REQUIRE(place.run({"digits.yaml"}).code == 0);
+  place.write("digits.yaml", with(with(named, "method: random\n", ""), "run_cap: 15", "run_cap: 20"));
+  const Finished more = place.run({"digits.yaml"});
+  INFO(more.err);
+  CHECK(more.code == 0);
+  CHECK(report(place)["method"] == "random");
+  CHECK(report(place)["trials"].size() == 20);
+}
+
 TEST_CASE("what was set on the command line stays with the study") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);

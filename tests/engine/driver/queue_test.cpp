@@ -78,6 +78,9 @@ TEST_CASE("the queue knows work and trials of every partition while trials come 
     REQUIRE(waiting.queue.work() == all);
     REQUIRE(waiting.queue.most_ready() == most);
     REQUIRE(waiting.queue.ready() == static_cast<int>(waiting.inside.size()));
+    if (!waiting.inside.empty()) REQUIRE(waiting.queue.earliest() == *waiting.inside.begin());
+    REQUIRE(waiting.queue.ready_before(draw) ==
+            std::distance(waiting.inside.begin(), waiting.inside.lower_bound(draw)));
   }
 }
 

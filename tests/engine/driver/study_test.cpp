@@ -30,6 +30,37 @@ TEST_CASE("a study's record says where its config came from") {
   CHECK(back.overrides[1].value == "\"7\"");
 }
 
+TEST_CASE("a study keeps what auto chose for it") {
+  StudyConfig config = digits_config();
+  config.normalized = R"({"method": "tpe"})";
+  const AutoChoice before = choice_of(new_record(config, {}));  // begun by a config that named its method
+  CHECK(before.reason.empty());
+  REQUIRE(before.keys.size() == 1);
+  CHECK(before.keys[0].value == "tpe");
+  config.choice = AutoChoice{{{"method", "tpe"}, {"early_stopping", "{name: asha}"}}, "so it is"};
+  storage::StudyRecord record = new_record(config, {});
+  const auto check = [](const storage::StudyRecord& kept) {
+    const AutoChoice found = choice_of(kept);
+    CHECK(found.text() == "auto chose method: tpe and early_stopping: {name: asha}, because so it is");
+  };
+  check(record);
+  check(continued(record, config, {}));
+  storage::MemoryStudies studies;
+  storage::MemoryStore store(studies);
+  store.create(record);
+  const ReportInput input = read_report(store, record.name);
+  CHECK(input.method == "tpe");
+  CHECK(input.method_reason == "so it is");
+  CHECK_THAT(report_table(input, 3), Catch::Contains("method: tpe, chosen by auto because so it is\n"));
+  for (const char* damaged :
+       {R"({"config": {}, "file": "", "set": []})", R"({"config": {"method": 1}, "file": "", "set": []})",
+        R"({"config": {}, "file": "", "set": [], "choice": 1})",
+        R"({"config": {}, "file": "", "set": [], "choice": {"keys": [[1]], "reason": ""}})"}) {
+    record.config_json = damaged;
+    CHECK_THROWS_AS(choice_of(record), Error);
+  }
+}
+
 TEST_CASE("a report says which epoch's value a trial of the study has") {
   const auto selects_best = [](const storage::StudyRecord& record) {
     storage::MemoryStudies studies;

@@ -124,6 +124,28 @@ SimulationOptions one_by_one(int devices, std::function<double(int, double)> spe
 
 }  // namespace
 
+TEST_CASE("a trial of a rare partition does not wait for ever while a method that learns draws others") {
+  for (const std::string& method : {std::string("tpe"), std::string("gp")}) {
+    const StudyConfig config = digits_study(
+        fmt::format("method: {}\nearly_stopping: median\nbudget: {{epochs: 500}}\nseed: 3\narray: {{width: 4}}\n"
+                    "train: {{epochs: 9, loss: cross_entropy, optimizer: {{name: sgd, lr: \"${{lr}}\", weight_decay: "
+                    "\"${{wd}}\"}}}}\n",
+                    method));
+    const Faults faults;
+    MemoryFiles files(faults);
+    const std::atomic<int> stop{0};
+    storage::MemoryStudies studies;
+    storage::MemoryStore store(studies);
+    (void)simulate(config, *make_invented_curves(config), {1}, store, files, faults, stop);
+    const std::vector<trials::Trial> trials = store.trials(config.study);
+    const auto under_way = std::count_if(trials.begin(), trials.end(), [](const trials::Trial& trial) {
+      return trial.state == trials::State::kRunning;
+    });
+    CAPTURE(method, trials.size(), under_way);
+    CHECK(2 * under_way <= static_cast<std::ptrdiff_t>(trials.size()));
+  }
+}
+
 TEST_CASE("unequal devices are within a tenth of what they can do together, and far from an even division") {
   struct Case {
     std::vector<double> speeds;

@@ -131,7 +131,7 @@ TEST_CASE("YAML that says anything else is refused, with line and key") {
       {"devices: 2\nlinks: [[0, 1, 2]]\n", "links: found 2, wanted [device, device, NV2]"},
       {"devices: 2\nlinks: [[0, 1, NV0]]\n", "links: found 'NV0'"},
       {"devices: 2\nlinks: [[0, 1, NV2], [1, 0, NV4]]\n", "links: found a list, wanted each pair of devices once"},
-      {"devices: 2\nnvlink: 0\n", "m:2: nvlink: found 0, wanted GB/s, above 0"},
+      {"devices: 2\nnvlink: 0\n", "m:2: nvlink: found 0, wanted GB/s, 1e-06 to 1e+06"},
       {"devices: 2\nnvlink: fast\n", "m:2: nvlink: found 'fast', wanted GB/s"},
       {"devices: 2\npcie: .nan\n", "m:2: pcie: found"},
       {"devices: 2\nnvlink: 5\n", "m:2: nvlink: found 5, wanted nvlink of at least pcie's bandwidth"},

@@ -70,9 +70,9 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
   return out;
 }
 
-CompiledGraph plan_of(const SmallGraph& small) {
+CompiledGraph plan_of(const SmallGraph& small, Recompute recompute = 0) {
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  return compile_training(graph, positions(graph), DType::kFloat64, 1, small.library, kMostThreads);
+  return compile_training(graph, positions(graph), DType::kFloat64, 1, small.library, kMostThreads, recompute);
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
@@ -123,7 +123,15 @@ Graph with_error(Graph graph, DType dtype, const Library* library) {
   return graph;
 }
 
-Outcome run_training(const SmallGraph& small) { return checked_run<double>(plan_of(small), small); }
+Outcome run_training(const SmallGraph& small) {
+  const Outcome kept = checked_run<double>(plan_of(small), small);
+  for (const Recompute recompute : {1, 2, 3}) {
+    CAPTURE(recompute);
+    const CompiledGraph plan = plan_of(small, recompute);
+    if (plan.recomputed > 0) check_same(kept, checked_run<double>(plan, small));
+  }
+  return kept;
+}
 
 std::int64_t shared_kernels(const SmallGraph& small) {
   const CompiledGraph plan = plan_of(small);

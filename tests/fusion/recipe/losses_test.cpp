@@ -232,8 +232,59 @@ TEST_CASE("a loss of the model is reduced to the batch's mean", "[losses]") {
   }
   CHECK(graph.inputs.size() == 1);
   CHECK(graph.hypers.size() == 1);
-  CHECK(graph.outputs == model.outputs);
-  if (own_evaluation) CHECK(graph.evaluation->outputs == model.outputs);
+  const std::vector<ValueId> given = tried.weight ? std::vector<ValueId>{1, 2} : std::vector<ValueId>{1};
+  CHECK(graph.outputs == given);
+  if (own_evaluation) CHECK(graph.evaluation->outputs == given);
+}
+
+TEST_CASE("the model's own mean over classes counts the targets that are not ignored", "[losses]") {
+  struct Case {
+    std::string op;
+    std::vector<Arg> more = {};  // behind scores and target
+    DType target = DType::kInt64;
+    bool cast = false;
+    Arg ignored = std::int64_t{-100};
+    bool counted = true;
+  };
+  const Arg none, mean = std::int64_t{1}, sum = std::int64_t{2};
+  const Case tried = GENERATE_COPY(
+      values<Case>({{"cross_entropy_loss"},
+                    {"cross_entropy_loss", {none, mean, std::int64_t{-1}}, DType::kInt64, true, std::int64_t{-1}},
+                    {"nll_loss_nd", {none, mean}},
+                    {"nll_loss", {}, DType::kInt64, true},
+                    {"cross_entropy_loss", {none, sum}, DType::kInt64, false, none, false},
+                    {"cross_entropy_loss", {ValueId{0}}, DType::kInt64, false, none, false},
+                    {"cross_entropy_loss", {}, DType::kFloat32, false, none, false},
+                    {"mse_loss", {}, DType::kFloat32, false, none, false}}));
+  const bool own_evaluation = GENERATE(false, true);
+  CAPTURE(tried.op, tried.cast, own_evaluation);
+  Graph model = model_of({kBatch, 3});
+  model.values.push_back({"target", {kBatch}, tried.target});
+  model.values.push_back({"mean", {}, DType::kFloat32});
+  model.values.push_back({"loss", {}, DType::kFloat32});
+  model.inputs.push_back(3);
+  std::vector<Arg> args = {ValueId{1}, ValueId{3}};
+  args.insert(args.end(), tried.more.begin(), tried.more.end());
+  model.nodes.push_back({"aten::" + tried.op, args, {4}, "body", "net.py:5"});
+  model.nodes.push_back({"aten::to.dtype", {ValueId{4}, DType::kFloat32}, {5}, "body", "net.py:6"});
+  model.outputs = {tried.cast ? 5 : 4, 2};
+  Recipe recipe = recipe_of(Loss::kModel);
+  recipe.terms = {"z"};
+  const Graph graph = with_loss(own_evaluation ? with_evaluation(model) : model, recipe);
+  CHECK_NOTHROW(verify(graph));
+  REQUIRE((graph.objective->weight != kNoValue) == tried.counted);
+  const Graph& evaluated = own_evaluation ? *graph.evaluation : graph;
+  CHECK_NOTHROW(verify(evaluated));
+  REQUIRE(evaluated.outputs.size() == (tried.counted ? 3 : 2));
+  CHECK(evaluated.outputs.front() == model.outputs.front());
+  CHECK(evaluated.outputs.back() == 2);
+  if (!tried.counted) return;
+  CHECK(shape_of(graph, graph.objective->weight).empty());
+  CHECK(shape_of(evaluated, evaluated.outputs[1]).empty());
+  const auto compares = [](const Node& node) { return node.op == "aten::ne.Scalar"; };
+  const auto comparison = std::find_if(evaluated.nodes.begin(), evaluated.nodes.end(), compares);
+  REQUIRE(comparison != evaluated.nodes.end());
+  CHECK(comparison->args == std::vector<Arg>{ValueId{3}, tried.ignored});
 }
 
 TEST_CASE("a weight of the loss's shape weighs every element of it", "[losses]") {

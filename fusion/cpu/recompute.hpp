@@ -1,0 +1,55 @@
+#pragma once
+/// Values of the forward that are not kept for the backward but computed once more, to the same bits.
+///
+/// A training step needs most memory where the forward ends: all that the backward will read is there. A value that can
+/// be computed again gives its memory away after its last reader of the forward, and is computed again, once, right
+/// before its first reader of the backward, from values that are kept or computed again themselves. Which ones: first
+/// those that cost one pass over memory (the outputs of normalisations, pools, activations), of which every convolution
+/// with batch norm has one; then the outputs of matrix products and convolutions, in stretches (T. Chen et al.,
+/// Training Deep Nets with Sublinear Memory Cost, 2016, section 3).
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "fusion/cpu/compiled_graph.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// A kernel in its place, and the buffers that it reads or writes.
+struct Step {
+  Kernel kernel;
+  CompiledGraph::KernelInfo info;
+  std::vector<int> buffers;
+};
+
+/// How a buffer that one kernel of the forward writes whole is computed once more.
+struct Recomputation {
+  int buffer = -1;
+  Step step;             ///< Writes the same bits as that kernel, and nothing else that anybody reads.
+  bool product = false;  ///< Whether it multiplies matrices, or convolves: costly.
+};
+
+/// A training step's kernels, the backward's from `backward` on.
+struct Schedule {
+  std::vector<Step> steps;
+  std::size_t backward = 0;
+};
+
+/// What is computed again. 0: nothing. 1: what costs no matrix products. k >= 2: their outputs, too. A value may need
+/// others to be computed again before it, but never a row of more than k (of 2, where k is 1): they are all there at
+/// once.
+using Recompute = int;
+
+/// The schedule with the kernels put in that compute again.
+struct Recomputing {
+  Schedule schedule;
+  /// By buffer: whether its memory is free from its last reader of the forward until it is computed again.
+  std::vector<bool> given_away;
+};
+/// `ways`: in the order of the forward. `pinned`, by buffer: whether its memory is no other's at any time. A value is
+/// given away only if nothing is kept for longer than otherwise to compute it again.
+[[nodiscard]] Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation> ways,
+                                      const std::vector<bool>& pinned, Recompute recompute);
+
+}  // namespace hfta::fusion::cpu

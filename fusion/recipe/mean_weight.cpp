@@ -1,0 +1,66 @@
+#include "fusion/recipe/mean_weight.hpp"
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "fusion/graph/uses.hpp"
+#include "fusion/op_traits.hpp"
+#include "fusion/recipe/losses/rows.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+constexpr std::int64_t kIgnored = -100;  // by default, as in torch.nn.functional.cross_entropy
+
+// The call that computed the value, which may have been cast or given other dimensions since; null if none did.
+const Node* computed_by(const Graph& graph, ValueId value) {
+  const std::vector<std::size_t> makers = makers_of(graph);
+  const auto made_by = [&](ValueId id) {
+    const std::size_t maker = makers[static_cast<std::size_t>(id)];
+    return maker == kNobody ? nullptr : &graph.nodes[maker];
+  };
+  const Node* node = made_by(value);
+  while (node != nullptr && !node->args.empty()) {
+    const OpTraits* traits = op_traits(node->op);
+    const auto* from = std::get_if<ValueId>(&node->args.front());
+    if (traits == nullptr || traits->elements != Elements::kMoved || from == nullptr) return node;
+    node = made_by(*from);
+  }
+  return node;
+}
+
+struct CountedClasses {
+  ValueId target;
+  Arg ignored;
+};
+
+std::optional<CountedClasses> classes_of_mean(const Graph& graph, const Node& node) {
+  const OpTraits* traits = op_traits(node.op);
+  if (traits == nullptr || traits->classes.empty()) return std::nullopt;
+  const Arg* target = argument(node, traits->classes);
+  if (target == nullptr || !std::holds_alternative<ValueId>(*target)) return std::nullopt;
+  const auto id = std::get<ValueId>(*target);
+  const DType dtype = graph.values[static_cast<std::size_t>(id)].dtype;
+  if (dtype != DType::kInt64 && dtype != DType::kUInt8) return std::nullopt;  // probabilities: nothing is ignored
+  const Arg* weight = argument(node, "weight");
+  if (weight != nullptr && !std::holds_alternative<std::monostate>(*weight)) return std::nullopt;
+  const Arg* reduction = argument(node, "reduction");
+  if (reduction != nullptr && *reduction != to_arg(Reduction::kMean)) return std::nullopt;
+  const Arg* ignored = argument(node, "ignore_index");
+  return CountedClasses{id, ignored == nullptr ? Arg(kIgnored) : *ignored};
+}
+
+}  // namespace
+
+ValueId add_mean_weight(GraphWriter& graph, ValueId loss) {
+  if (!graph.shape(loss).empty()) return kNoValue;
+  const Node* node = computed_by(graph.graph(), loss);
+  const auto classes = node == nullptr ? std::nullopt : classes_of_mean(graph.graph(), *node);
+  if (!classes) return kNoValue;
+  const Shape shape = graph.shape(classes->target);
+  const ValueId counted = graph.call("ne.Scalar", {classes->target, classes->ignored}, shape, DType::kBool);
+  return reduced(graph, graph.call("to.dtype", {counted, graph.dtype()}, shape), Reduction::kSum);
+}
+
+}  // namespace hfta::fusion

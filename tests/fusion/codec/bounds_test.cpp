@@ -1,0 +1,146 @@
+// The rule of bounds on numbers made by hand; what it says of real layers: tests/fusion/cpu/gradient_error_test.cpp.
+#include "fusion/codec/bounds.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/random.hpp"
+#include "fusion/codec/codec.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<std::int64_t> refreshes(BoundCadence cadence, std::int64_t steps, double most) {
+  std::vector<std::int64_t> at;
+  for (std::int64_t s = 0; s < steps; ++s) {
+    if (!cadence.due()) continue;
+    at.push_back(s);
+    cadence.moved(most);
+  }
+  return at;
+}
+
+}  // namespace
+
+TEST_CASE("sums of coded values are off by what is predicted") {
+  constexpr std::size_t kTerms = 400, kSums = 3000;
+  for (const double constant : {0.0, 1.0}) {  // of L: where it is large, what coding does to small values adds up
+    for (const float bound : {0.02F, 0.3F}) {
+      CountedRandom random(6, Stream::kDropout, 0);
+      std::vector<float> x(kTerms), back(kTerms);
+      std::vector<std::byte> bytes(most_encoded_bytes(kTerms));
+      double off = 0, predicted = 0;
+      for (std::size_t s = 0; s < kSums; ++s) {
+        for (float& v : x) v = static_cast<float>(std::max(0.0, 2 * random.uniform() - 1));
+        decode(std::span(bytes).first(encode(x, bound, bytes)), back);
+        double squares = 0, sum = 0, error = 0;
+        for (std::size_t i = 0; i < kTerms; ++i) {
+          const double l = constant + random.uniform() - 0.5;
+          squares += l * l;
+          sum += l;
+          error += l * (static_cast<double>(back[i]) - static_cast<double>(x[i]));
+        }
+        off += error * error;
+        const ChannelStatistics channel{x, squares, sum * sum, kTerms};
+        predicted += std::pow(gradient_error({&channel, 1}, bound), 2);
+      }
+      CAPTURE(constant, bound);
+      CHECK(std::sqrt(predicted / off) == Approx(1).epsilon(0.08));
+    }
+  }
+}
+
+TEST_CASE("a bound makes no more than the error that was asked for, and about as much") {
+  std::vector<float> x(1000);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(std::max(0.0, std::sin(0.7 * static_cast<double>(i))));
+  for (const double sigma : {1e-9, 1e-3, 0.02}) {
+    for (const double coherent : {0.0, 2.0, 1000.0}) {
+      const ChannelStatistics channels[] = {{x, 2, coherent * 2, 1000}, {x, 0.1, coherent * 0.1, 1000}};
+      const float bound = bound_for(channels, sigma);
+      CAPTURE(sigma, coherent, bound);
+      CHECK(gradient_error(channels, bound) <= sigma);
+      CHECK(std::max(gradient_error(channels, bound), uniform_error(channels, bound)) > 0.5 * sigma);
+    }
+  }
+}
+
+TEST_CASE("a channel whose values are all zero does not count, however large its gradient") {
+  const std::vector<float> zeros(100, 0), x(100, 0.7F);
+  const ChannelStatistics channels[] = {{zeros, 1e9, 1e9}, {x, 1, 1}}, one[] = {{x, 1, 1}};
+  CHECK(uniform_error(channels, 0.1F) == Approx(uniform_error(one, 0.1F) / std::sqrt(2.0)));
+}
+
+TEST_CASE("where no bound can be told, everything is kept as it is") {
+  const std::vector<float> x = {1, 2, 3}, zeros = {0, 0};
+  const ChannelStatistics sound{x, 1, 1};
+  for (const double sigma : {0.0, -1.0, kNan, kInfinity}) CHECK(bound_for({&sound, 1}, sigma) == 0);
+  for (const double squares : {0.0, -1.0, kNan, kInfinity, 1e-300}) {
+    const ChannelStatistics channel{x, squares, 1};
+    CHECK(bound_for({&channel, 1}, 0.1) == 0);
+  }
+  const ChannelStatistics nothing{zeros, 1, 1}, odd{x, 1, kNan};
+  CHECK(bound_for({&nothing, 1}, 0.1) == 0);
+  CHECK(bound_for({&odd, 1}, 0.1) == 0);
+  CHECK(bound_for({}, 0.1) == 0);
+}
+
+TEST_CASE("errors of values that have none are not counted") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> x = {0, 0.3F, -0.3F, nan, std::numeric_limits<float>::infinity()};
+  const CodingError error = coding_error(x, 0.1F);
+  CHECK(error.mean == Approx(0).margin(1e-9));
+  CHECK(error.square == Approx(2 * 0.01 / 5));
+  CHECK(coding_error(x, 0).square == 0);
+}
+
+TEST_CASE("the gradient's scale is told from states that sum it and that average it") {
+  std::vector<float> momentum(10, 0), average(10, 0);
+  for (int step = 0; step < 400; ++step) {
+    for (std::size_t i = 0; i < momentum.size(); ++i) {
+      const float g = i % 2 == 0 ? 0.3F : -0.3F;
+      momentum[i] = 0.9F * momentum[i] + g;
+      average[i] += 0.1F * (g - average[i]);
+    }
+  }
+  CHECK(gradient_scale(momentum, 1 / (1 - 0.9)) == Approx(0.3));
+  CHECK(gradient_scale(average, 1) == Approx(0.3));
+  CHECK(gradient_scale({}, 1) == 0);
+}
+
+TEST_CASE("bounds are found anew at doubling distances, and at every step while they move") {
+  CHECK(refreshes({.interval = 10}, 40, 1.5) == std::vector<std::int64_t>{0, 2, 6, 14, 24, 34});
+  CHECK(refreshes({.interval = 10}, 4, 2.5) == std::vector<std::int64_t>{0, 1, 2, 3});
+  CHECK(refreshes({.interval = 10}, 3, kNan) == std::vector<std::int64_t>{0, 1, 2});
+  CHECK(refreshes({.interval = 1}, 3, 1) == std::vector<std::int64_t>{0, 1, 2});
+  BoundCadence cadence{.interval = 8, .current = 8};
+  cadence.moved(4);
+  CHECK(cadence.current == 4);
+  cadence.moved(1);
+  cadence.moved(1);
+  CHECK(cadence.current == 8);
+}
+
+TEST_CASE("a cadence that is copied goes on as the other one") {
+  BoundCadence one{.interval = 7};
+  for (int s = 0; s < 9; ++s) {
+    if (one.due()) one.moved(1);
+  }
+  BoundCadence other = one;
+  for (int s = 0; s < 30; ++s) CHECK(one.due() == other.due());
+}
+
+TEST_CASE("movement") {
+  CHECK(movement(2, 1) == 2);
+  CHECK(movement(1, 3) == 3);
+  CHECK(movement(0, 0) == 1);
+  CHECK(movement(0, 1) == kInfinity);
+  CHECK(movement(1, 0) == kInfinity);
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,95 @@
+// What `method: auto` chooses, by what is known of a study.
+
+#include "search/auto_method.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+using namespace hfta;
+using namespace hfta::search;
+using trials::Distribution;
+using trials::DistributionKind;
+
+namespace {
+
+trials::Parameter list(std::string name, int values) {
+  Distribution d;
+  d.kind = DistributionKind::kCategorical;
+  for (int i = 0; i < values; ++i) d.values.emplace_back(std::int64_t{i});
+  return {std::move(name), std::move(d)};
+}
+
+trials::Parameter range(std::string name) {
+  Distribution d;
+  d.kind = DistributionKind::kUniform;
+  return {std::move(name), std::move(d)};
+}
+
+const trials::Space kNumbers = {range("lr"), range("dropout")};
+const trials::Space kMixed = {range("lr"), list("hidden", 3)};
+const trials::Space kLists = {list("a", 3), list("b", 4)};
+
+StudyOutline outline(const trials::Space& space, std::optional<int> configurations,
+                     std::optional<std::int64_t> trial_epochs = {}, std::optional<int> width = {}) {
+  StudyOutline study{space};
+  study.epochs = 27;
+  study.configurations = configurations;
+  study.trial_epochs = trial_epochs;
+  study.width = width;
+  return study;
+}
+
+struct Case {
+  StudyOutline study;
+  std::string method, stopping, reason;  // words of the reason
+};
+
+}  // namespace
+
+TEST_CASE("auto chooses by space, budget and width") {
+  StudyOutline stops = outline(kMixed, std::nullopt, 2700);
+  stops.stops = true;
+  StudyOutline short_trials = outline(kMixed, std::nullopt, 2700);
+  short_trials.epochs = 2;
+  StudyOutline repeated = outline(kNumbers, 60, std::nullopt, 320);
+  repeated.repetitions = 5;
+  const std::vector<Case> cases = {
+      {outline(kLists, 12), "grid", "", "12 configurations"},
+      {outline(kLists, 11), "@learns", "", ""},
+      {outline(kLists, std::nullopt, 5400), "@learns", "asha", ""},
+      {outline(kNumbers, 10), "sobol", "", "10 configurations are too few"},
+      {outline(kNumbers, 11), "@learns", "", ""},
+      {outline(kNumbers, 64, std::nullopt, 64), "sobol", "", "all 64 configurations begin at once"},
+      {outline(kNumbers, 64, std::nullopt, 63), "@learns", "", ""},
+      {repeated, "sobol", "", "all 60 configurations begin at once"},
+      {outline(kNumbers, 2000), "tpe", "", "2000 configurations"},
+      {outline(kMixed, std::nullopt, 2700), "@learns", "asha", "asha"},
+      {outline(kMixed, 100, 2700), "@learns", "", ""},
+      {stops, "@learns", "", ""},
+      {short_trials, "tpe", "", "1350 configurations"},
+      {outline(kMixed, std::nullopt), "@learns", "asha", ""},
+  };
+  for (const Case& c : cases) {
+    const MethodChoice choice = choose_method(c.study);
+    CAPTURE(choice.method, choice.reason, c.reason);
+    if (c.method == "@learns") {
+      CHECK((choice.method == "gp" || choice.method == "tpe"));
+    } else {
+      CHECK(choice.method == c.method);
+    }
+    CHECK((choice.stopping ? choice.stopping->rule : "") == c.stopping);
+    CHECK_THAT(choice.reason, Catch::Contains(c.reason));
+    CHECK_FALSE(choice.reason.empty());
+  }
+}
+
+TEST_CASE("auto counts spaces without overflow, and takes a space of one point") {
+  trials::Space huge;
+  for (int i = 0; i < 100; ++i) huge.push_back(list("p" + std::to_string(i), 1000));
+  CHECK(choose_method(outline(huge, 100)).method != "grid");
+  const trials::Space point = {list("lr", 1)};
+  CHECK(choose_method(outline(point, 1)).method == "grid");
+  CHECK(choose_method(outline(point, 1)).reason.starts_with("the space has 1 configuration,"));
+  CHECK(choose_method(outline({}, 5)).method == "grid");
+}
