@@ -23,7 +23,8 @@ enum class Stream : std::uint32_t {
   kSobol = 10,
   kGp = 11,
   kCmaes = 12,
-  kEvolution = 13
+  kEvolution = 13,
+  kFreezeThaw = 14
 };
 
 /// One block of Philox4x32-10: 128 bits that depend on every bit of counter and key.

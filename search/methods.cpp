@@ -71,6 +71,22 @@ std::unique_ptr<Sampler> dehb(const MethodOptions& options, const SearchTask& ta
                    static_cast<int>(task.prior.size()));
 }
 
+FreezeThawOptions freeze_thaw_options(const MethodOptions& options, const SearchTask& task) {
+  FreezeThawOptions own = options.freeze_thaw;
+  if (own.slots == 0) own.slots = task.width.value_or(FreezeThawOptions().slots);
+  return own;
+}
+
+std::unique_ptr<Sampler> freeze_thaw_sampler(const MethodOptions& options, const SearchTask& task) {
+  return make_freeze_thaw(task.space, task.splitting, task.seed, task.goal, freeze_thaw_options(options, task));
+}
+
+std::unique_ptr<Scheduler> freeze_thaw_scheduler(const MethodOptions& options, const SearchTask& task,
+                                                 const std::vector<int>& run_caps) {
+  return make_freeze_thaw_scheduler(task.space, task.splitting, task.seed, task.goal,
+                                    freeze_thaw_options(options, task), task.prior, run_caps);
+}
+
 std::unique_ptr<Scheduler> dehb_brackets(const MethodOptions& options, const SearchTask& task,
                                          const std::vector<int>& run_caps) {
   return make_dehb_scheduler(options.hyperband, task.goal, run_caps);
@@ -86,6 +102,7 @@ std::unique_ptr<Scheduler> pbt(const MethodOptions& options, const SearchTask& t
 }
 
 int& hyperband_epochs(MethodOptions& options) { return options.hyperband.max_epochs; }
+int& freeze_thaw_epochs(MethodOptions& options) { return options.freeze_thaw.max_epochs; }
 int& pbt_epochs(MethodOptions& options) { return options.pbt.max_epochs; }
 
 std::vector<MethodField> hyperband_fields() {
@@ -118,6 +135,27 @@ std::vector<MethodField> dehb_fields() {
   fields.push_back({"crossover_percent", [](MethodOptions& all) -> int& { return all.dehb.crossover_percent; }, 0, 100,
                     nullptr, "Percent: how likely a parameter is the mutant's, rather than its target's."});
   return fields;
+}
+
+std::vector<MethodField> freeze_thaw_fields() {
+  return {{"max_epochs", freeze_thaw_epochs, 1, 1'000'000, "train.epochs",
+           "Epochs a trial gets at most; not more than `train.epochs`."},
+          {"startup_trials", [](MethodOptions& all) -> int& { return all.freeze_thaw.startup_trials; }, 1, 1'000'000,
+           nullptr, "New trials alone begin until so many have shown a value."},
+          {"slots", [](MethodOptions& all) -> int& { return all.freeze_thaw.slots; }, 1, 1'000'000, "array.width",
+           "Trials that are picked to train side by side; 8 where `array.width` is not a number."},
+          {"eta", [](MethodOptions& all) -> int& { return all.freeze_thaw.eta; }, 2, 1000, nullptr,
+           "A stage of training has `eta` times the epochs of the one before; slots are dealt to all stages in turn."},
+          {"random_percent", [](MethodOptions& all) -> int& { return all.freeze_thaw.random_percent; }, 0, 100, nullptr,
+           "Percent of the new configurations that are drawn at random."}};
+}
+
+std::string stages_text(const MethodOptions& options) {
+  const FreezeThawOptions& own = options.freeze_thaw;
+  std::string text = "slots in turn for new trials, and for those of less than";
+  std::int64_t end = own.eta;
+  for (; end < own.max_epochs; end *= own.eta) text += fmt::format(" {},", end);
+  return text + fmt::format(" {} epochs", own.max_epochs);
 }
 
 std::vector<MethodField> pbt_fields() {
@@ -217,6 +255,15 @@ const std::vector<Method>& methods() {
        .max_epochs = hyperband_epochs,
        .plan_text = brackets_text,
        .takes_conditions = true},
+      {.name = "freeze_thaw",
+       .sentence = "after every epoch the slots go to the trials whose learning curves promise most, new ones included",
+       .fields = freeze_thaw_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = freeze_thaw_sampler,
+       .scheduler = freeze_thaw_scheduler,
+       .max_epochs = freeze_thaw_epochs,
+       .plan_text = stages_text},
       {.name = "tpe",
        .sentence = "learns from the trials so far, by the tree-structured Parzen estimator as in Optuna",
        .fields = tpe_fields(),
@@ -270,9 +317,9 @@ const std::vector<Method>& methods() {
 }
 
 std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
-  const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior](
-                        const trials::Space& space, std::uint64_t seed) {
-    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior});
+  const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
+                     splitting = task.splitting, width = task.width](const trials::Space& space, std::uint64_t seed) {
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, width});
   };
   const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
   std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,6 +25,7 @@ struct MethodOptions {
   PbtOptions pbt;
   BohbOptions bohb;
   DehbOptions dehb;
+  FreezeThawOptions freeze_thaw;
   std::string sampler = "random";  ///< Of a method that takes another's sampler (Method::takes_sampler): its name.
 };
 
@@ -36,6 +38,8 @@ struct SearchTask {
   std::vector<Constraint> constraints = {};
   std::vector<trials::Params> points = {};  ///< Drawn first; what a point lacks is drawn at random.
   History prior = {};                       ///< Trials of an earlier study, which draws of a method that learns see.
+  std::set<std::string> splitting = {};     ///< Of `fixed`: what trials have to share to train side by side.
+  std::optional<int> width = {};            ///< Slots, where the config says how many.
 };
 
 /// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "search/history.hpp"
@@ -125,5 +127,13 @@ struct DehbOptions {
 [[nodiscard]] std::unique_ptr<Sampler> make_dehb(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                  const DehbOptions& options, const HyperbandOptions& brackets,
                                                  int prior = 0);
+
+/// Freeze-thaw's sampler: the new configurations among the picks of its scheduler (make_freeze_thaw_scheduler()), by the
+/// same forecasts. Until startup_trials have shown a value, Sobol points. `splitting`: parameters that trials have to
+/// share to train side by side. If there are finitely many configurations, none is drawn twice as long as another is
+/// found. This sampler learns.
+[[nodiscard]] std::unique_ptr<Sampler> make_freeze_thaw(const trials::Space& space,
+                                                        const std::set<std::string>& splitting, std::uint64_t seed,
+                                                        trials::Goal goal, const FreezeThawOptions& options);
 
 }  // namespace hfta::search

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "search/history.hpp"
 #include "trials/space.hpp"
 #include "trials/trial.hpp"
 
@@ -33,7 +34,9 @@ struct CopyOf {
 /// A decision on a trial that was paused.
 struct Verdict {
   int trial = 0;
-  Decision decision = Decision::kContinue;  ///< kContinue or kStop.
+  /// kContinue or kStop; or kPause, on a trial that was told to go on and is in no slot yet: it waits again. One that is
+  /// in a slot hears of it after its next epoch.
+  Decision decision = Decision::kContinue;
   /// With kContinue: the trial discards its own state. Verdicts that fall due together are applied together: a source's
   /// state is the one that the source paused with, whatever its own verdict.
   std::optional<CopyOf> copy = std::nullopt;
@@ -60,7 +63,7 @@ class Scheduler {
   /// The trial failed for a reason that has no value (out of memory, ...). Values reported before still rank, so that
   /// verdicts on others do not depend on when it failed. No effect on a trial that has ended.
   virtual void fail(int trial) = 0;
-  /// Verdicts on paused trials that have fallen due since the last call, in order of trial; none on failed ones.
+  /// Verdicts on paused trials, and on those told to go on, that have fallen due since the last call, in order of trial; none on failed ones.
   [[nodiscard]] virtual std::vector<Verdict> take_verdicts() = 0;
   /// Trial-epochs that `trials` more draws, starting with draw `first`, would cost if none fails; for progress and
   /// plan. A bracket that these draws fill only in part costs its share. Draws beyond capacity cost nothing.
@@ -91,6 +94,14 @@ struct PbtOptions {
   int resample = 25;     ///< Percent: the probability that a copied parameter is drawn anew rather than perturbed.
 };
 
+struct FreezeThawOptions {
+  int max_epochs = 27;
+  int startup_trials = 10;  ///< New trials alone begin until so many have shown a value.
+  int slots = 8;            ///< Trials that train side by side, new ones included.
+  int eta = 3;              ///< A stage of training has eta times the epochs of the one before.
+  int random_percent = 50;  ///< Of the new configurations are drawn at random.
+};
+
 /// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
 /// (arXiv 1603.06560): n = ceil((s_max+1)/(s+1) * eta^s), n_i = floor(n * eta^-i), r_i = max_epochs * eta^(i-s),
 /// s_max the largest s with min_epochs * eta^s <= max_epochs. Integer arithmetic throughout; r_i rounds down. Throws
@@ -112,6 +123,27 @@ struct PbtOptions {
 /// pass.
 [[nodiscard]] std::unique_ptr<Scheduler> make_dehb_scheduler(const HyperbandOptions& options, trials::Goal goal,
                                                              const std::vector<int>& run_caps);
+
+/// Freeze-thaw (Swersky, Snoek and Adams, "Freeze-Thaw Bayesian Optimization", arXiv 1406.3896, 2014; with a Gaussian
+/// process over configurations and epochs as in Wistuba, Kadra and Grabocka, "Supervising the Multi-Fidelity Race of
+/// Hyperparameter Configurations", NeurIPS 2022): every trial pauses after every epoch, and the slots go to the trials
+/// that promise most, new ones included. A trial promises the expected improvement of its last epoch's value y,
+///
+///     E[max(0, y* - y)],  y ~ N(mean, variance + noise),
+///
+/// over the best value y* that any trial has shown, by a process over learning curves (freeze_thaw/curve_kernel.hpp).
+/// The slots are dealt in turn to new trials and to those in each stage of training, of less than eta epochs, than
+/// eta^2, and so on: as in asynchronous Hyperband (Li et al., 2020), short and long trials get equal shares of the
+/// epochs, and the forecasts say which. A new one counts as known once picked, at what is expected of it, so that
+/// those picked together differ. Where devices train only trials side by side that share `splitting` parameters, all
+/// picks share those of one pick, chosen by chance. Who goes on is a function of the known values alone: kPause
+/// verdicts take back what has not begun. Nobody is stopped; with a run_cap every trial trains to its end. `prior`: of
+/// an earlier study.
+[[nodiscard]] std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(const trials::Space& space,
+                                                                    const std::set<std::string>& splitting,
+                                                                    std::uint64_t seed, trials::Goal goal,
+                                                                    const FreezeThawOptions& options, History prior,
+                                                                    const std::vector<int>& run_caps);
 
 /// Population based training (Jaderberg et al., arXiv 1711.09846), by truncation. Every `interval` epochs a population
 /// waits until all of its trials have reached that epoch. n of them have not failed; the worst floor(n * truncation /

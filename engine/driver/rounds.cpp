@@ -100,7 +100,14 @@ void Driver::Impl::act_on(const std::vector<search::Verdict>& verdicts, OpenArra
 }
 
 void Driver::Impl::act_on_paused(const search::Verdict& verdict) {
-  if (ledger.entry(verdict.trial).phase != Phase::kPaused) return;  // in a slot: act() does it
+  const Phase phase = ledger.entry(verdict.trial).phase;
+  if (verdict.decision == Decision::kPause) {
+    if (phase != Phase::kReady) return;
+    queue.take(verdict.trial);
+    ledger.rest(verdict.trial, Phase::kPaused, ledger.entry(verdict.trial).state);
+    return;
+  }
+  if (phase != Phase::kPaused) return;  // in a slot: act() does it
   if (verdict.decision == Decision::kContinue) {
     ledger.rest(verdict.trial, Phase::kReady, ledger.entry(verdict.trial).state);
     queue.push(verdict.trial);

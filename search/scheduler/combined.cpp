@@ -132,8 +132,12 @@ class Combined final : public Scheduler {
     std::vector<Verdict> verdicts;
     for (const int trial : heard) {
       Record& record = records_.at(trial);
-      const bool decided = record.end || of_parts(record) != Decision::kPause;
-      if (!decided || !std::exchange(record.waits, false)) continue;
+      const bool waits = !record.end && of_parts(record) == Decision::kPause;
+      if (std::exchange(record.waits, waits) == waits) continue;
+      if (waits) {
+        verdicts.push_back({trial, Decision::kPause});
+        continue;
+      }
       verdicts.push_back({trial, record.end ? Decision::kStop : Decision::kContinue, std::exchange(record.copy, {})});
     }
     return verdicts;

@@ -169,7 +169,7 @@ class Repeated final : public Scheduler {
       if (verdict.copy) throw Error(ErrorKind::kInternal, "repetitions: found a copy of a trial, wanted none");
       Block& other = blocks_.at(verdict.trial);
       other.decision = verdict.decision;
-      release(verdict.trial, other);
+      verdict.decision == Decision::kPause ? hold(verdict.trial, other) : release(verdict.trial, other);
     }
   }
 
@@ -181,6 +181,16 @@ class Repeated final : public Scheduler {
       if (run.waits_at == 0 || run.waits_at > block.judged) continue;
       run.waits_at = 0;
       verdicts_.push_back({configuration * repetitions_.count() + static_cast<int>(i), block.decision});
+    }
+  }
+
+  // Those that were told to go on, and have not, wait again.
+  void hold(int configuration, Block& block) {
+    for (std::size_t i = 0; i < block.runs.size(); ++i) {
+      Run& run = block.runs[i];
+      if (run.failed_at != kNever || run.waits_at != 0 || static_cast<int>(run.values.size()) != block.judged) continue;
+      run.waits_at = block.judged;
+      verdicts_.push_back({configuration * repetitions_.count() + static_cast<int>(i), Decision::kPause});
     }
   }
 

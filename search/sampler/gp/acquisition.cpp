@@ -10,12 +10,6 @@ namespace {
 
 using Eigen::Index;
 
-// Of the logarithm of the probability not to fail. 1 would be the improvement expected of one trial alone. Such bets
-// are never-ending: once the best that does not fail is nearly found, nearly nothing is to be gained but beyond the
-// border. Of 1, 2 and 4 on branin_disk and mixed_diverges (bench/search, seeds from 100 on) the last finds the best
-// values, with the fewest failures.
-constexpr double kCaution = 4;
-
 // The logarithm of the mean of exp(terms).
 double log_mean_exp(const Vector& terms) {
   const double most = terms.maxCoeff();

@@ -9,16 +9,6 @@ using Eigen::Index;
 
 constexpr double kSqrt5 = 2.23606797749978969641;
 
-// Matern's function of r^2, for variance 1, and its derivative by r^2.
-double matern(double squared) {
-  const double r = kSqrt5 * std::sqrt(squared);
-  return (1 + r + r * r / 3) * std::exp(-r);
-}
-double matern_slope(double squared) {
-  const double r = kSqrt5 * std::sqrt(squared);
-  return -5.0 / 6 * (1 + r) * std::exp(-r);
-}
-
 std::vector<bool> categories_of(const Inputs& inputs) {
   std::vector<bool> category;
   for (const Dimension& dimension : inputs.dimensions()) category.push_back(dimension.is_category());
@@ -33,6 +23,16 @@ Matrix squares(const Matrix& a, const Matrix& b, Index dimension, bool category)
 }
 
 }  // namespace
+
+double matern(double squared) {
+  const double r = kSqrt5 * std::sqrt(squared);
+  return (1 + r + r * r / 3) * std::exp(-r);
+}
+
+double matern_slope(double squared) {
+  const double r = kSqrt5 * std::sqrt(squared);
+  return -5.0 / 6 * (1 + r) * std::exp(-r);
+}
 
 Kernel::Kernel(const Inputs& inputs, const Hyperparameters& hyper)
     : category_(categories_of(inputs)),

@@ -19,6 +19,10 @@ struct Hyperparameters {
   double log_noise = 0;     ///< Variance of an observation around the function.
 };
 
+/// Matern's function of r^2, for variance 1, and its derivative by r^2.
+[[nodiscard]] double matern(double squared);
+[[nodiscard]] double matern_slope(double squared);
+
 class Kernel {
  public:
   Kernel(const Inputs& inputs, const Hyperparameters& hyper);

@@ -19,27 +19,6 @@ constexpr int kRounds = 3;         // of numbers and steps in turn
 constexpr int kNeighbours = 16;    // of each good place
 constexpr double kMoves[] = {0.2, 0.05, 0.01};
 
-// Good places with a part of their numbers moved a little, or a category drawn anew.
-void add_neighbours(const Inputs& inputs, const Matrix& good, CountedRandom& random, std::vector<Vector>& points) {
-  const double share = std::max(0.3, 1.0 / static_cast<double>(inputs.size()));
-  for (Index row = 0; row < good.rows(); ++row) {
-    for (int n = 0; n < kNeighbours; ++n) {
-      Vector x = good.row(row).transpose();
-      const double far = std::pow(10.0, -0.5 - 2.5 * random.uniform());
-      for (Index i = 0; i < x.size(); ++i) {
-        const Dimension& dimension = inputs.dimensions()[static_cast<std::size_t>(i)];
-        if (random.uniform() >= share) continue;
-        if (dimension.is_category()) {
-          x[i] = dimension.options[random.below(dimension.options.size())];
-        } else {
-          x[i] += far * random.normal();
-        }
-      }
-      points.push_back(inputs.rounded(std::move(x)));
-    }
-  }
-}
-
 Matrix rows_of(const std::vector<Vector>& points, Index dimensions) {
   Matrix rows(static_cast<Index>(points.size()), dimensions);
   for (std::size_t i = 0; i < points.size(); ++i) rows.row(static_cast<Index>(i)) = points[i].transpose();
@@ -150,11 +129,33 @@ std::vector<std::size_t> beginnings_of(const std::vector<double>& values, std::s
 
 }  // namespace
 
+std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, CountedRandom& random) {
+  const double share = std::max(0.3, 1.0 / static_cast<double>(inputs.size()));
+  std::vector<Vector> points;
+  for (Index row = 0; row < good.rows(); ++row) {
+    for (int n = 0; n < kNeighbours; ++n) {
+      Vector x = good.row(row).transpose();
+      const double far = std::pow(10.0, -0.5 - 2.5 * random.uniform());
+      for (Index i = 0; i < x.size(); ++i) {
+        const Dimension& dimension = inputs.dimensions()[static_cast<std::size_t>(i)];
+        if (random.uniform() >= share) continue;
+        if (dimension.is_category()) {
+          x[i] = dimension.options[random.below(dimension.options.size())];
+        } else {
+          x[i] += far * random.normal();
+        }
+      }
+      points.push_back(inputs.rounded(std::move(x)));
+    }
+  }
+  return points;
+}
+
 std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisition, const Beginnings& beginnings,
                                CountedRandom& random, const std::function<bool(const Vector&)>& allowed) {
   std::vector<Vector> points;
   for (const std::vector<double>& point : beginnings.cube) points.push_back(inputs.from_cube(point));
-  add_neighbours(inputs, beginnings.good, random, points);
+  for (Vector& point : neighbours(inputs, beginnings.good, random)) points.push_back(std::move(point));
   const Vector all = acquisition.at(rows_of(points, inputs.size()));
   const std::vector<double> values(all.data(), all.data() + all.size());
   const Climb climb(inputs, acquisition);

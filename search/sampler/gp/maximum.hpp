@@ -16,6 +16,10 @@ struct Beginnings {
   Matrix good;
 };
 
+/// Configurations beside each of `good` places, a row for each: a part of the numbers moved a little, or a category
+/// drawn anew.
+[[nodiscard]] std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, CountedRandom& random);
+
 /// The best configuration found for which `allowed` is true, nullopt if there is none. The best of the beginnings are
 /// improved, each in turn: numbers together, by their gradient; then steps and categories one after the other, by
 /// trying all values or, where they are many, steps of several sizes. Deterministic; so many evaluations at most.

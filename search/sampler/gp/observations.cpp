@@ -60,26 +60,11 @@ std::vector<Valued> some_of(std::vector<Valued> all, std::size_t most) {
   return some;
 }
 
-// To mean 0 and variance 1. Differences are taken of halves, which cannot overflow. What is usual the earliest trials
-// tell, which were drawn before anything was known: the median of all sinks as the search closes in.
-Vector standardized(const std::vector<Valued>& all) {
+Vector standardized_values(const std::vector<Valued>& all) {
   constexpr std::size_t kEarliest = 10;
   std::vector<double> values;
-  for (const Valued& one : all) values.push_back(one.value / 2);
-  const double least = *std::min_element(values.begin(), values.end());
-  for (double& value : values) value -= least;
-  const auto early = values.begin() + static_cast<std::ptrdiff_t>(std::min(kEarliest, values.size()));
-  const double usual = std::max(median(values), median({values.begin(), early}));
-  const double cap = usual > 0 ? 4 * std::min(usual, std::numeric_limits<double>::max() / 4) : usual;
-  if (cap > 0) {
-    for (double& value : values) value = std::min(value, cap);
-  }
-  const double largest = *std::max_element(values.begin(), values.end());
-  Vector y = Vector::Zero(static_cast<Eigen::Index>(values.size()));
-  if (largest <= 0) return y;
-  for (Eigen::Index i = 0; i < y.size(); ++i) y[i] = values[static_cast<std::size_t>(i)] / largest;
-  y.array() -= y.mean();
-  return y / std::sqrt(y.squaredNorm() / static_cast<double>(y.size()));
+  for (const Valued& one : all) values.push_back(one.value);
+  return standardized(std::move(values), std::min(kEarliest, all.size()));
 }
 
 Matrix rows_of(const Inputs& inputs, const std::vector<const SeenTrial*>& trials) {
@@ -100,6 +85,26 @@ std::vector<const SeenTrial*> thinned(const std::vector<const SeenTrial*>& trial
 
 }  // namespace
 
+// Differences are taken of halves, which cannot overflow. What is usual the earliest trials tell, which were drawn
+// before anything was known: the median of all sinks as the search closes in.
+Vector standardized(std::vector<double> values, std::size_t early) {
+  for (double& value : values) value /= 2;
+  const double least = *std::min_element(values.begin(), values.end());
+  for (double& value : values) value -= least;
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(early);
+  const double usual = std::max(median(values), median({values.begin(), end}));
+  const double cap = usual > 0 ? 4 * std::min(usual, std::numeric_limits<double>::max() / 4) : usual;
+  if (cap > 0) {
+    for (double& value : values) value = std::min(value, cap);
+  }
+  const double largest = *std::max_element(values.begin(), values.end());
+  Vector y = Vector::Zero(static_cast<Eigen::Index>(values.size()));
+  if (largest <= 0) return y;
+  for (Eigen::Index i = 0; i < y.size(); ++i) y[i] = values[static_cast<std::size_t>(i)] / largest;
+  y.array() -= y.mean();
+  return y / std::sqrt(y.squaredNorm() / static_cast<double>(y.size()));
+}
+
 Observations observe(const Inputs& inputs, const trials::Space& space, const History& history, trials::Goal goal,
                      std::size_t most) {
   std::vector<const SeenTrial*> ended, running;
@@ -111,7 +116,7 @@ Observations observe(const Inputs& inputs, const trials::Space& space, const His
   std::vector<const SeenTrial*> kept;
   for (const Valued& one : values) kept.push_back(one.trial);
   seen.x = rows_of(inputs, kept);
-  if (!values.empty()) seen.y = standardized(values);
+  if (!values.empty()) seen.y = standardized_values(values);
   const std::vector<const SeenTrial*> tried = thinned(ended, most);
   seen.tried = rows_of(inputs, tried);
   seen.sign = Vector(seen.tried.rows());

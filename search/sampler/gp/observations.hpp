@@ -1,6 +1,9 @@
 #pragma once
 /// What a history tells a Gaussian process. Internal to the gp sampler.
 
+#include <cstddef>
+#include <vector>
+
 #include "search/history.hpp"
 #include "search/sampler/inputs.hpp"
 
@@ -20,5 +23,10 @@ struct Observations {
 /// every so many by order of draw: the model has to be right where values are good, and to know where they are not.
 [[nodiscard]] Observations observe(const Inputs& inputs, const trials::Space& space, const History& history,
                                    trials::Goal goal, std::size_t most);
+
+/// Values, of which smaller ones are better, to mean 0 and variance 1; 0 where all are equal. Those that are worse than
+/// usual by more than three times what the best is better count as if they were that bad. What is usual: the median of
+/// all, or of the first `early`, whichever is worse. REQUIRES 0 < early <= values.size().
+[[nodiscard]] Vector standardized(std::vector<double> values, std::size_t early);
 
 }  // namespace hfta::search::gp

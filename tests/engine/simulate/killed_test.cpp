@@ -51,6 +51,9 @@ const std::vector<Study> kStudies = {
     {"method: hyperband\nhyperband: {max_epochs: 9, sampler: tpe}"},
     {"method: bohb\nbohb: {max_epochs: 9, min_points: 3}"},
     {"method: dehb\ndehb: {max_epochs: 9}"},
+    {"method: freeze_thaw\nfreeze_thaw: {startup_trials: 3}\nbudget: {epochs: 300}"},
+    {"method: freeze_thaw\nfreeze_thaw: {startup_trials: 3, slots: 5}\nearly_stopping: {name: threshold, upper: 2.2}\n"
+     "budget: {epochs: 200}"},
     {"method: random\nbudget: {epochs: 300}"},
     {"budget: {epochs: 300}"},
     {"early_stopping: median\nbudget: {epochs: 300}"},

@@ -1,0 +1,40 @@
+#pragma once
+/// A Gaussian process over learning curves, given what is known of them. Internal to freeze_thaw.
+
+#include "search/freeze_thaw/curve_kernel.hpp"
+
+namespace hfta::search::freeze_thaw {
+
+/// Hyperparameters of maximal posterior density, where each logarithm is normal beforehand: the lengths of configurations
+/// as in the gp sampler. `y`: values at the points, of mean 0 and variance 1. Deterministic.
+[[nodiscard]] CurveHyperparameters fit(const Inputs& inputs, const CurvePoints& points, const Vector& y);
+
+/// The negative logarithm of that density, less a constant, by the logarithms: lengths, the epochs' length, the
+/// variances, the noise. Sets `gradient`.
+[[nodiscard]] double negative_log_posterior(const Inputs& inputs, const CurvePoints& points, const Vector& y,
+                                            const Vector& at, Vector& gradient);
+
+/// What values at `wanted` points will be, given those at `known` points; and given that some of the wanted ones are
+/// known, too, without saying their values: these count as what is expected of them, so that only variances change
+/// (the "kriging believer" of Ginsbourger, Le Riche and Carraro, 2010).
+class CurveForecast {
+ public:
+  CurveForecast(const Inputs& inputs, const CurveHyperparameters& hyper, CurvePoints known, const Vector& y,
+                CurvePoints wanted);
+
+  [[nodiscard]] const Vector& means() const { return means_; }
+  /// Of the curves, without noise.
+  [[nodiscard]] const Vector& variances() const { return variances_; }
+  [[nodiscard]] double noise() const { return noise_; }
+  /// One of the wanted values will be known. In time (known + believed) x wanted.
+  void believe(Eigen::Index wanted);
+
+ private:
+  CurveKernel kernel_;
+  double noise_;
+  CurvePoints wanted_;
+  Matrix half_;  ///< L^-1 K(known, wanted), with a row for each believed value below; L L^T = K(known, known) + noise
+  Vector means_, variances_;
+};
+
+}  // namespace hfta::search::freeze_thaw

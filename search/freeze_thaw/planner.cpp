@@ -1,0 +1,211 @@
+#include "search/freeze_thaw/planner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/random.hpp"
+#include "search/sampler/gp/feasibility.hpp"
+#include "search/sampler/gp/maximum.hpp"
+#include "search/sampler/gp/normal.hpp"
+#include "search/sampler/sobol_points.hpp"
+
+namespace hfta::search::freeze_thaw {
+namespace {
+
+using Eigen::Index;
+
+constexpr std::size_t kMostObserved = 160;  // values that forecasts follow from,
+constexpr std::size_t kMostFitted = 80;     // and hyperparameters
+constexpr std::size_t kMostTried = 60;      // trials that tell where others fail
+constexpr std::size_t kCube = 192;          // new configurations that are weighed: of the whole space,
+constexpr std::size_t kGood = 6;            // and around the best trials
+
+std::uint64_t values_in(const std::vector<Curve>& curves) {
+  return std::accumulate(curves.begin(), curves.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Curve& curve) { return sum + curve.values.size(); });
+}
+
+// The configurations with the best values.
+Matrix good_ones(const std::vector<Curve>& curves, Index dimensions) {
+  std::vector<std::pair<double, const Curve*>> ranked;
+  for (const Curve& curve : curves) {
+    if (!curve.values.empty()) ranked.emplace_back(*std::min_element(curve.values.begin(), curve.values.end()), &curve);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  Matrix rows(static_cast<Index>(std::min(kGood, ranked.size())), dimensions);
+  for (Index i = 0; i < rows.rows(); ++i) rows.row(i) = ranked[static_cast<std::size_t>(i)].second->x.transpose();
+  return rows;
+}
+
+std::optional<gp::Feasibility> feasibility_of(const Inputs& inputs, const std::vector<Curve>& curves) {
+  if (std::none_of(curves.begin(), curves.end(), [](const Curve& curve) { return curve.failed; })) return std::nullopt;
+  const std::size_t count = std::min(curves.size(), kMostTried);
+  Matrix x(static_cast<Index>(count), inputs.size());
+  Vector sign(static_cast<Index>(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Curve& curve = curves[i * curves.size() / count];
+    x.row(static_cast<Index>(i)) = curve.x.transpose();
+    sign[static_cast<Index>(i)] = curve.failed ? -1 : 1;
+  }
+  if (sign.minCoeff() > 0) return std::nullopt;  // those that failed were left out
+  return gp::Feasibility(inputs, x, sign);
+}
+
+}  // namespace
+
+int stage_of(int epochs, int eta) {
+  int stage = 0;
+  for (std::int64_t end = 1; epochs >= end; end *= eta) ++stage;
+  return stage;
+}
+
+bool has_begun(const std::vector<Curve>& curves, const FreezeThawOptions& options) {
+  return std::count_if(curves.begin(), curves.end(), [](const Curve& curve) { return !curve.values.empty(); }) >=
+         options.startup_trials;
+}
+
+// Trials that wait, then new configurations: first those of the whole space, then those around the best trials.
+struct Planner::Candidates {
+  std::vector<Pick> picks;
+  std::vector<int> stages;
+  std::size_t waiting = 0, cube = 0;
+
+  [[nodiscard]] bool is_new(std::size_t i) const { return i >= waiting; }
+  void add(Pick pick, int stage) {
+    picks.push_back(std::move(pick));
+    stages.push_back(stage);
+  }
+};
+
+Planner::Planner(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed,
+                 const FreezeThawOptions& options)
+    : space_(space), inputs_(space), seed_(seed), options_(options) {
+  for (Index i = 0; i < inputs_.size(); ++i) {
+    const Dimension& dimension = inputs_.dimensions()[static_cast<std::size_t>(i)];
+    if (splitting.contains(space_[dimension.parameter].name)) splitting_.push_back(i);
+  }
+}
+
+Vector Planner::vector_of(const trials::Params& params) const {
+  trials::Params whole = inputs_.params_at(inputs_.from_cube(std::vector<double>(
+      static_cast<std::size_t>(inputs_.size()), 0.5)));
+  for (auto& [name, value] : whole) {
+    if (const trials::ParamValue* found = trials::find_value(params, name)) value = *found;
+  }
+  return inputs_.vector_of(whole);
+}
+
+bool Planner::is_like(const Vector& a, const Vector& b) const {
+  return std::all_of(splitting_.begin(), splitting_.end(), [&](Index i) { return a[i] == b[i]; });
+}
+
+Planner::Candidates Planner::candidates_of(const std::vector<Curve>& curves, std::uint64_t number, const Vector* like,
+                                           const std::function<bool(const Vector&)>& allowed) const {
+  Candidates all;
+  for (const Curve& curve : curves) {
+    if (curve.ended || curve.values.empty() || (like != nullptr && !is_like(curve.x, *like))) continue;
+    all.add({curve.trial, curve.x}, stage_of(static_cast<int>(curve.values.size()), options_.eta));
+  }
+  all.waiting = all.picks.size();
+  const auto add_new = [&](Vector x) {
+    for (const Index i : splitting_) x[i] = like != nullptr ? (*like)[i] : x[i];
+    if (allowed(x)) all.add({kNoTrial, std::move(x)}, 0);
+  };
+  const SobolPoints cube(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kFreezeThaw, 2 * number);
+  for (const std::vector<double>& point : cube.points(0, kCube)) add_new(inputs_.from_cube(point));
+  all.cube = all.picks.size() - all.waiting;
+  CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 0);
+  for (Vector& x : gp::neighbours(inputs_, good_ones(curves, inputs_.size()), random)) add_new(std::move(x));
+  return all;
+}
+
+std::vector<Pick> Planner::pick(const Candidates& from, CurveForecast forecast, const Vector& feasible, double best,
+                                std::uint64_t number, const Request& request) const {
+  const std::size_t count = from.picks.size();
+  std::vector<bool> gone(count, false);
+  std::vector<Pick> picks;
+  CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 1);
+  int made_new = 0;
+  const auto most_promising = [&](int stage, bool new_ones) {
+    std::optional<std::size_t> found;
+    double highest = -std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (gone[i] || (stage >= 0 && from.stages[i] != stage) || (from.is_new(i) && !new_ones)) continue;
+      const auto k = static_cast<Index>(i);
+      const double deviation = std::sqrt(std::max(forecast.variances()[k], 0.0) + forecast.noise());
+      const double promise = gp::log_improvement((best - forecast.means()[k]) / deviation) + std::log(deviation) +
+                             feasible[k];
+      if (found && !(promise > highest)) continue;
+      found = i;
+      highest = promise;
+    }
+    return found;
+  };
+  const auto take = [&](std::size_t i) {
+    gone[i] = true;
+    picks.push_back(from.picks[i]);
+    if (!from.is_new(i)) return;
+    ++made_new;
+    forecast.believe(static_cast<Index>(i));
+  };
+  const auto new_one = [&]() -> std::optional<std::size_t> {
+    const bool by_chance = random.below(100) < static_cast<std::uint64_t>(options_.random_percent);
+    const std::size_t place = from.waiting + (from.cube > 0 ? random.below(from.cube) : 0);
+    if (by_chance && from.cube > 0 && !gone[place]) return place;
+    return most_promising(0, true);
+  };
+  const int stages = stage_of(options_.max_epochs - 1, options_.eta) + 1;
+  for (int slot = 0; slot < request.slots; ++slot) {
+    const int stage = static_cast<int>((number + static_cast<std::uint64_t>(slot)) % static_cast<std::uint64_t>(stages));
+    const bool new_ones = made_new < request.room;
+    std::optional<std::size_t> chosen = stage == 0 ? (new_ones ? new_one() : std::nullopt)
+                                                   : most_promising(stage, new_ones);
+    if (!chosen) chosen = most_promising(-1, new_ones);
+    if (!chosen) break;
+    take(*chosen);
+  }
+  while (made_new < request.least_new) {
+    const std::optional<std::size_t> chosen = new_one();
+    if (!chosen) break;
+    take(*chosen);
+  }
+  return picks;
+}
+
+std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request& request,
+                                const std::function<bool(const Vector&)>& allowed) const {
+  const CurveObservations fitted = observe(curves, kMostFitted), seen = observe(curves, kMostObserved);
+  const CurveHyperparameters hyper = fit(inputs_, fitted.points, fitted.y);
+  const std::optional<gp::Feasibility> feasibility = feasibility_of(inputs_, curves);
+  const std::uint64_t number = values_in(curves);
+  const auto picks_like = [&](const Vector* like) {
+    const Candidates from = candidates_of(curves, number, like, allowed);
+    const auto count = static_cast<Index>(from.picks.size());
+    CurvePoints ends{Matrix(count, inputs_.size()), Vector::Constant(count, options_.max_epochs), {}};
+    Vector feasible = Vector::Zero(count);
+    for (Index i = 0; i < count; ++i) {
+      const Pick& pick = from.picks[static_cast<std::size_t>(i)];
+      ends.x.row(i) = pick.x.transpose();
+      ends.trial.push_back(pick.trial);
+    }
+    if (feasibility) {
+      const auto fresh = count - static_cast<Index>(from.waiting);
+      feasible.tail(fresh) = gp::kCaution * feasibility->at(ends.x.bottomRows(fresh));
+    }
+    return pick(from, CurveForecast(inputs_, hyper, seen.points, seen.y, std::move(ends)), feasible,
+                seen.y.minCoeff(), number, request);
+  };
+  std::vector<Pick> picks = picks_like(nullptr);
+  if (splitting_.empty() || picks.empty()) return picks;
+  // Slots train one kind of trial at a time: by chance that of one of the picks, so that in the long run each kind gets
+  // its share.
+  CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 2);
+  const Vector like = picks[random.below(std::min<std::size_t>(picks.size(), static_cast<std::size_t>(request.slots)))].x;
+  return picks_like(&like);
+}
+
+}  // namespace hfta::search::freeze_thaw
