@@ -128,9 +128,9 @@ struct DehbOptions {
                                                  const DehbOptions& options, const HyperbandOptions& brackets,
                                                  int prior = 0);
 
-/// Freeze-thaw's sampler: the new configurations among the picks of its scheduler (make_freeze_thaw_scheduler()), by the
-/// same forecasts. Until startup_trials have shown a value, Sobol points. `splitting`: parameters that trials have to
-/// share to train side by side. If there are finitely many configurations, none is drawn twice as long as another is
+/// Freeze-thaw's sampler: the new configurations among the picks of its scheduler (make_freeze_thaw_scheduler()), by
+/// the same forecasts. Until startup_trials have shown a value, Sobol points. `splitting`: parameters that trials have
+/// to share to train side by side. If there are finitely many configurations, none is drawn twice as long as another is
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_freeze_thaw(const trials::Space& space,
                                                         const std::set<std::string>& splitting, std::uint64_t seed,

@@ -34,8 +34,8 @@ struct CopyOf {
 /// A decision on a trial that was paused.
 struct Verdict {
   int trial = 0;
-  /// kContinue or kStop; or kPause, on a trial that was told to go on and is in no slot yet: it waits again. One that is
-  /// in a slot hears of it after its next epoch.
+  /// kContinue or kStop; or kPause, on a trial that was told to go on and is in no slot yet: it waits again. One that
+  /// is in a slot hears of it after its next epoch.
   Decision decision = Decision::kContinue;
   /// With kContinue: the trial discards its own state. Verdicts that fall due together are applied together: a source's
   /// state is the one that the source paused with, whatever its own verdict.
@@ -63,7 +63,8 @@ class Scheduler {
   /// The trial failed for a reason that has no value (out of memory, ...). Values reported before still rank, so that
   /// verdicts on others do not depend on when it failed. No effect on a trial that has ended.
   virtual void fail(int trial) = 0;
-  /// Verdicts on paused trials, and on those told to go on, that have fallen due since the last call, in order of trial; none on failed ones.
+  /// Verdicts on paused trials, and on those told to go on, that have fallen due since the last call, in order of
+  /// trial; none on failed ones.
   [[nodiscard]] virtual std::vector<Verdict> take_verdicts() = 0;
   /// Trial-epochs that `trials` more draws, starting with draw `first`, would cost if none fails; for progress and
   /// plan. A bracket that these draws fill only in part costs its share. Draws beyond capacity cost nothing.

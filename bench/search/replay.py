@@ -41,6 +41,8 @@ OURS = {
     "bohb": ["method=bohb"],
     "dehb": ["method=dehb"],
     "gp": ["method=gp"],
+    "gp + asha": ["method=gp", "early_stopping=asha"],
+    "freeze_thaw": ["method=freeze_thaw"],
     "cmaes": ["method=cmaes"],
     "tpe": ["method=tpe"],
     "tpe + median": ["method=tpe", "early_stopping=median"],

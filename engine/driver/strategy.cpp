@@ -86,7 +86,8 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
   const trials::Space searched = config.searched();
   std::set<std::string> fixed = config.shape_changing;
   fixed.insert(config.padded.begin(), config.padded.end());
-  const search::SearchTask task{searched, config.goal, config.seed, fixed, config.constraints, config.points, prior, config.shape_changing, config.width};
+  const search::SearchTask task{searched,      config.goal, config.seed,           fixed,       config.constraints,
+                                config.points, prior,       config.shape_changing, config.width};
   strategy.repetitions = config.repetitions;
   strategy.sampler = search::make_sampler(method, config.method_options, task);
   strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);

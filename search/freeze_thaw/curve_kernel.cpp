@@ -34,7 +34,7 @@ CurveKernel::CurveKernel(const Inputs& inputs, const CurveHyperparameters& hyper
 
 Matrix CurveKernel::between(const CurvePoints& a, const CurvePoints& b) const {
   const Matrix near = configurations_.between(a.x, b.x), same = same_trial(a.trial, b.trial);
-  const Matrix soon = (epoch_weight_ * squared_differences(a.epochs, b.epochs)).unaryExpr(&gp::matern);
+  const Matrix soon = (epoch_weight_ * squared_differences(a.epochs, b.epochs)).unaryExpr(&gp::matern_of_square);
   const auto& v = variances_;
   return near.array() * (v[kLevel] + v[kShape] * soon.array()) +
          same.array() * (v[kOwnLevel] + v[kOwnShape] * soon.array()) + v[kCommonShape] * soon.array();
@@ -60,7 +60,7 @@ Matrix CurveDistances::Covariance::sum() const {
 CurveDistances::Covariance CurveDistances::at(const CurveHyperparameters& hyper) const {
   const gp::Distances::Unscaled near = configurations_.at(hyper.log_lengths);
   const Matrix scaled = weight_of(hyper.log_epoch_length) * epochs_;
-  const Matrix soon = scaled.unaryExpr(&gp::matern), sooner = scaled.unaryExpr(&gp::matern_slope);
+  const Matrix soon = scaled.unaryExpr(&gp::matern_of_square), sooner = scaled.unaryExpr(&gp::matern_slope);
   std::array<double, kParts> v{};
   for (std::size_t i = 0; i < kParts; ++i) v[i] = std::exp(hyper.log_variances[i]);
   Covariance all;
@@ -70,8 +70,7 @@ CurveDistances::Covariance CurveDistances::at(const CurveHyperparameters& hyper)
   all.parts[kCommonShape] = v[kCommonShape] * soon;
   all.parts[kOwnLevel] = v[kOwnLevel] * same_;
   all.configuration_slope = near.slope.array() * (v[kLevel] + v[kShape] * soon.array());
-  all.epoch_slope =
-      sooner.array() * (v[kShape] * near.kernel.array() + v[kOwnShape] * same_.array() + v[kCommonShape]);
+  all.epoch_slope = sooner.array() * (v[kShape] * near.kernel.array() + v[kOwnShape] * same_.array() + v[kCommonShape]);
   return all;
 }
 

@@ -30,7 +30,7 @@ inline constexpr std::size_t kParts = 5;
 
 /// Natural logarithms, so that all are positive.
 struct CurveHyperparameters {
-  Vector log_lengths;         ///< Of each dimension of configurations.
+  Vector log_lengths;           ///< Of each dimension of configurations.
   double log_epoch_length = 0;  ///< In units of the logarithm of epochs.
   std::array<double, kParts> log_variances{};
   double log_noise = 0;
@@ -72,7 +72,8 @@ class CurveDistances {
     [[nodiscard]] Matrix sum() const;
   };
   [[nodiscard]] Covariance at(const CurveHyperparameters& hyper) const;
-  /// The derivatives of sum_ij weights_ij k_ij: by the logarithms of the lengths, the epochs' length, and the variances.
+  /// The derivatives of sum_ij weights_ij k_ij: by the logarithms of the lengths, the epochs' length, and the
+  /// variances.
   [[nodiscard]] Vector gradient(const CurveHyperparameters& hyper, const Covariance& covariance,
                                 const Matrix& weights) const;
 

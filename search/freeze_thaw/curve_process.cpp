@@ -97,8 +97,8 @@ CurveForecast::CurveForecast(const Inputs& inputs, const CurveHyperparameters& h
 
 // One more row of the factors.
 void CurveForecast::believe(Index wanted) {
-  const CurvePoints one{wanted_.x.row(wanted), wanted_.epochs.segment(wanted, 1),
-                        {wanted_.trial[static_cast<std::size_t>(wanted)]}};
+  const CurvePoints one{
+      wanted_.x.row(wanted), wanted_.epochs.segment(wanted, 1), {wanted_.trial[static_cast<std::size_t>(wanted)]}};
   const double root = std::sqrt(std::max(variances_[wanted], 0.0) + noise_);
   const Eigen::RowVectorXd row = (kernel_.between(one, wanted_) - half_.col(wanted).transpose() * half_) / root;
   half_.conservativeResize(half_.rows() + 1, half_.cols());

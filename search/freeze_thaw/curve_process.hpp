@@ -5,8 +5,8 @@
 
 namespace hfta::search::freeze_thaw {
 
-/// Hyperparameters of maximal posterior density, where each logarithm is normal beforehand: the lengths of configurations
-/// as in the gp sampler. `y`: values at the points, of mean 0 and variance 1. Deterministic.
+/// Hyperparameters of maximal posterior density, where each logarithm is normal beforehand: the lengths of
+/// configurations as in the gp sampler. `y`: values at the points, of mean 0 and variance 1. Deterministic.
 [[nodiscard]] CurveHyperparameters fit(const Inputs& inputs, const CurvePoints& points, const Vector& y);
 
 /// The negative logarithm of that density, less a constant, by the logarithms: lengths, the epochs' length, the

@@ -34,9 +34,8 @@ std::set<int> epochs_of(const Curve& curve, Density density) {
 }
 
 std::size_t count(const std::vector<const Curve*>& curves, Density density) {
-  return std::accumulate(curves.begin(), curves.end(), std::size_t{0}, [&](std::size_t sum, const Curve* curve) {
-    return sum + epochs_of(*curve, density).size();
-  });
+  return std::accumulate(curves.begin(), curves.end(), std::size_t{0},
+                         [&](std::size_t sum, const Curve* curve) { return sum + epochs_of(*curve, density).size(); });
 }
 
 // The best half of `most`, and of the rest every so many, in the order that they had.
@@ -44,7 +43,9 @@ std::vector<const Curve*> some_of(std::vector<const Curve*> curves, std::size_t 
   if (curves.size() <= most) return curves;
   std::vector<std::size_t> order(curves.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto best = [&](std::size_t i) { return *std::min_element(curves[i]->values.begin(), curves[i]->values.end()); };
+  const auto best = [&](std::size_t i) {
+    return *std::min_element(curves[i]->values.begin(), curves[i]->values.end());
+  };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return best(a) < best(b); });
   const std::size_t good = most / 2, rest = most - good, others = order.size() - good;
   std::sort(order.begin() + static_cast<std::ptrdiff_t>(good), order.end());

@@ -91,8 +91,8 @@ Planner::Planner(const trials::Space& space, const std::set<std::string>& splitt
 }
 
 Vector Planner::vector_of(const trials::Params& params) const {
-  trials::Params whole = inputs_.params_at(inputs_.from_cube(std::vector<double>(
-      static_cast<std::size_t>(inputs_.size()), 0.5)));
+  trials::Params whole =
+      inputs_.params_at(inputs_.from_cube(std::vector<double>(static_cast<std::size_t>(inputs_.size()), 0.5)));
   for (auto& [name, value] : whole) {
     if (const trials::ParamValue* found = trials::find_value(params, name)) value = *found;
   }
@@ -137,8 +137,8 @@ std::vector<Pick> Planner::pick(const Candidates& from, CurveForecast forecast, 
       if (gone[i] || (stage >= 0 && from.stages[i] != stage) || (from.is_new(i) && !new_ones)) continue;
       const auto k = static_cast<Index>(i);
       const double deviation = std::sqrt(std::max(forecast.variances()[k], 0.0) + forecast.noise());
-      const double promise = gp::log_improvement((best - forecast.means()[k]) / deviation) + std::log(deviation) +
-                             feasible[k];
+      const double promise =
+          gp::log_improvement((best - forecast.means()[k]) / deviation) + std::log(deviation) + feasible[k];
       if (found && !(promise > highest)) continue;
       found = i;
       highest = promise;
@@ -160,10 +160,11 @@ std::vector<Pick> Planner::pick(const Candidates& from, CurveForecast forecast, 
   };
   const int stages = stage_of(options_.max_epochs - 1, options_.eta) + 1;
   for (int slot = 0; slot < request.slots; ++slot) {
-    const int stage = static_cast<int>((number + static_cast<std::uint64_t>(slot)) % static_cast<std::uint64_t>(stages));
+    const int stage =
+        static_cast<int>((number + static_cast<std::uint64_t>(slot)) % static_cast<std::uint64_t>(stages));
     const bool new_ones = made_new < request.room;
-    std::optional<std::size_t> chosen = stage == 0 ? (new_ones ? new_one() : std::nullopt)
-                                                   : most_promising(stage, new_ones);
+    std::optional<std::size_t> chosen =
+        stage == 0 ? (new_ones ? new_one() : std::nullopt) : most_promising(stage, new_ones);
     if (!chosen) chosen = most_promising(-1, new_ones);
     if (!chosen) break;
     take(*chosen);
@@ -196,15 +197,16 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
       const auto fresh = count - static_cast<Index>(from.waiting);
       feasible.tail(fresh) = gp::kCaution * feasibility->at(ends.x.bottomRows(fresh));
     }
-    return pick(from, CurveForecast(inputs_, hyper, seen.points, seen.y, std::move(ends)), feasible,
-                seen.y.minCoeff(), number, request);
+    return pick(from, CurveForecast(inputs_, hyper, seen.points, seen.y, std::move(ends)), feasible, seen.y.minCoeff(),
+                number, request);
   };
   std::vector<Pick> picks = picks_like(nullptr);
   if (splitting_.empty() || picks.empty()) return picks;
   // Slots train one kind of trial at a time: by chance that of one of the picks, so that in the long run each kind gets
   // its share.
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 2);
-  const Vector like = picks[random.below(std::min<std::size_t>(picks.size(), static_cast<std::size_t>(request.slots)))].x;
+  const Vector like =
+      picks[random.below(std::min<std::size_t>(picks.size(), static_cast<std::size_t>(request.slots)))].x;
   return picks_like(&like);
 }
 

@@ -28,8 +28,8 @@ struct Pick {
 
 /// What picks are made of.
 struct Request {
-  int slots = 1;     ///< Picks, or fewer where there is nothing to pick.
-  int room = 0;      ///< The most of them that may be new.
+  int slots = 1;      ///< Picks, or fewer where there is nothing to pick.
+  int room = 0;       ///< The most of them that may be new.
   int least_new = 0;  ///< Further new ones follow until there are so many; room does not count for these.
 };
 

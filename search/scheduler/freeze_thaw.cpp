@@ -32,7 +32,11 @@ class FreezeThaw final : public Scheduler {
  public:
   FreezeThaw(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed, trials::Goal goal,
              const FreezeThawOptions& options, History prior, const std::vector<int>& run_caps)
-      : goal_(goal), options_(options), planner_(space, splitting, seed, options), prior_(std::move(prior)), tried_(space) {
+      : goal_(goal),
+        options_(options),
+        planner_(space, splitting, seed, options),
+        prior_(std::move(prior)),
+        tried_(space) {
     if (!run_caps.empty()) capacity_ = run_caps.back();
   }
 
@@ -109,15 +113,16 @@ class FreezeThaw final : public Scheduler {
       if (values.empty() && !record.failed) continue;
       ++begun;
       tried_.add(record.params);
-      curves.push_back(freeze_thaw::curve_of(first + trial, planner_.vector_of(record.params), values,
-                                             has_ended(record), goal_));
+      curves.push_back(
+          freeze_thaw::curve_of(first + trial, planner_.vector_of(record.params), values, has_ended(record), goal_));
       if (!curves.back().ended) waiting.insert(trial);
     }
     const int room = capacity_ ? std::max(0, *capacity_ - begun) : std::numeric_limits<int>::max();
     return chosen_of(curves, waiting, room);
   }
 
-  [[nodiscard]] std::set<int> chosen_of(const std::vector<Curve>& curves, const std::set<int>& waiting, int room) const {
+  [[nodiscard]] std::set<int> chosen_of(const std::vector<Curve>& curves, const std::set<int>& waiting,
+                                        int room) const {
     const auto some = std::next(waiting.begin(), std::min<std::ptrdiff_t>(options_.slots, std::ssize(waiting)));
     const bool plans = freeze_thaw::has_begun(curves, options_) && planner_.inputs().size() > 0;
     if (!plans && room > 0 && planner_.inputs().size() > 0) return {};  // only new ones begin

@@ -1,6 +1,7 @@
 // Freeze-thaw: the process over learning curves against hand-worked and dense values, what is picked, and whom its
 // scheduler lets go on.
 
+#include <Eigen/LU>
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -21,6 +22,7 @@ using namespace hfta;
 using namespace hfta::search;
 using namespace hfta::search::freeze_thaw;
 using namespace hfta::search::testing;
+using SeenCurve = hfta::search::freeze_thaw::Curve;
 using namespace hfta::trials::testing;
 using trials::Goal;
 using trials::Params;
@@ -41,7 +43,8 @@ bool anything(const Vector&) { return true; }
 double matern(double r) { return (1 + std::sqrt(5.0) * r + 5 * r * r / 3) * std::exp(-std::sqrt(5.0) * r); }
 
 CurveHyperparameters hyper() {
-  return {Vector::Constant(2, std::log(0.5)), std::log(0.7),
+  return {Vector::Constant(2, std::log(0.5)),
+          std::log(0.7),
           {std::log(1.0), std::log(0.4), std::log(0.3), std::log(0.2), std::log(0.1)},
           std::log(0.05)};
 }
@@ -116,7 +119,8 @@ TEST_CASE("the density of curves' hyperparameters has the gradient that differen
     above[i] += 1e-5;
     below[i] -= 1e-5;
     const double slope = (negative_log_posterior(inputs, points, y, above, unused) -
-                          negative_log_posterior(inputs, points, y, below, unused)) / 2e-5;
+                          negative_log_posterior(inputs, points, y, below, unused)) /
+                         2e-5;
     INFO(i);
     CHECK(gradient[i] == Approx(slope).epsilon(1e-5).margin(1e-6));
   }
@@ -163,22 +167,22 @@ TEST_CASE("stages of training have eta times the epochs of the one before") {
 TEST_CASE("of a curve the model sees some epochs, its best and its last, and never too many") {
   std::vector<double> values(20);
   for (int i = 0; i < 20; ++i) values[static_cast<std::size_t>(i)] = std::abs(i - 10) + 1;
-  std::vector<Curve> curves = {curve_of(0, Vector::Zero(2), values, false, Goal::kMinimize)};
+  std::vector<SeenCurve> curves = {curve_of(0, Vector::Zero(2), values, false, Goal::kMinimize)};
   const CurveObservations few = observe(curves, 100);
   const std::vector<double> wanted = {1, 2, 3, 4, 6, 9, 11, 13, 19, 20};
   REQUIRE(few.points.size() == 10);
   for (Index i = 0; i < 10; ++i) CHECK(few.points.epochs[i] == wanted[static_cast<std::size_t>(i)]);
   for (int trial = 1; trial < 300; ++trial) {
     const auto epochs = static_cast<std::ptrdiff_t>(1 + trial % 20);
-    curves.push_back(curve_of(trial, Vector::Constant(2, trial), {values.begin(), values.begin() + epochs}, false,
-                              Goal::kMinimize));
+    curves.push_back(
+        curve_of(trial, Vector::Constant(2, trial), {values.begin(), values.begin() + epochs}, false, Goal::kMinimize));
   }
   for (const std::size_t most : {2, 20, 160, 400, 700, 5000}) {
     const CurveObservations seen = observe(curves, most);
     CHECK(static_cast<std::size_t>(seen.points.size()) <= most);
     CHECK(seen.points.size() == seen.y.size());
   }
-  const Curve failed = curve_of(0, Vector::Zero(2), {3, 2, kNan, 1}, false, Goal::kMaximize);
+  const SeenCurve failed = curve_of(0, Vector::Zero(2), {3, 2, kNan, 1}, false, Goal::kMaximize);
   CHECK(failed.values == std::vector<double>{-3, -2});
   CHECK(failed.failed);
   CHECK(failed.ended);
@@ -191,12 +195,12 @@ TEST_CASE("the slots are dealt to the stages, and in each to the trial that prom
     return curve_of(trial, planner.vector_of(at(x, 0.5)), values, ended, Goal::kMinimize);
   };
   // Good on the left, bad on the right, known from two that have trained to their ends.
-  const std::vector<Curve> curves = {curve(0, 0.05, {5, 4, 3, 2.5, 2, 1.6, 1.3, 1.1, 1}),
-                                     curve(1, 0.95, {9, 8, 7.5, 7, 6.8, 6.6, 6.5, 6.4, 6.4}),
-                                     curve(2, 0.1, {5, 4}),
-                                     curve(3, 0.9, {9, 8}),
-                                     curve(4, 0.12, {5, 4, 3, 2.5}),
-                                     curve(5, 0.88, {9, 8, 7.5, 7})};
+  const std::vector<SeenCurve> curves = {curve(0, 0.05, {5, 4, 3, 2.5, 2, 1.6, 1.3, 1.1, 1}),
+                                         curve(1, 0.95, {9, 8, 7.5, 7, 6.8, 6.6, 6.5, 6.4, 6.4}),
+                                         curve(2, 0.1, {5, 4}),
+                                         curve(3, 0.9, {9, 8}),
+                                         curve(4, 0.12, {5, 4, 3, 2.5}),
+                                         curve(5, 0.88, {9, 8, 7.5, 7})};
   const std::vector<Pick> picks = planner.plan(curves, {3, 3, 0}, anything);
   REQUIRE(picks.size() == 3);
   std::set<int> trials;
@@ -215,7 +219,7 @@ TEST_CASE("the slots are dealt to the stages, and in each to the trial that prom
 
 TEST_CASE("picks that train side by side share what splits arrays") {
   const Planner planner(kSplit, {"hidden"}, 1, options_of(4));
-  std::vector<Curve> curves;
+  std::vector<SeenCurve> curves;
   for (int i = 0; i < 12; ++i) {
     const std::int64_t hidden = 8 << i % 3;
     const Vector x = planner.vector_of({{"x", i / 12.0}, {"hidden", hidden}});

@@ -9,9 +9,9 @@
 namespace hfta::search::gp {
 
 /// The multiple of the logarithm of the probability not to fail that is added to that of an improvement. 1 would be the
-/// improvement expected of one trial alone. Such bets are never-ending: once the best that does not fail is nearly found,
-/// nearly nothing is to be gained but beyond the border. Of 1, 2 and 4 on branin_disk and mixed_diverges (bench/search,
-/// seeds from 100 on) the last finds the best values, with the fewest failures.
+/// improvement expected of one trial alone. Such bets are never-ending: once the best that does not fail is nearly
+/// found, nearly nothing is to be gained but beyond the border. Of 1, 2 and 4 on branin_disk and mixed_diverges
+/// (bench/search, seeds from 100 on) the last finds the best values, with the fewest failures.
 inline constexpr double kCaution = 4;
 
 /// The logarithm of what one more configuration adds to the expected improvement of a batch (qEI), where others are

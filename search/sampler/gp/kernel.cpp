@@ -24,7 +24,7 @@ Matrix squares(const Matrix& a, const Matrix& b, Index dimension, bool category)
 
 }  // namespace
 
-double matern(double squared) {
+double matern_of_square(double squared) {
   const double r = kSqrt5 * std::sqrt(squared);
   return (1 + r + r * r / 3) * std::exp(-r);
 }
@@ -44,7 +44,7 @@ Matrix Kernel::between(const Matrix& a, const Matrix& b) const {
   for (Index i = 0; i < weights_.size(); ++i) {
     distances += weights_[i] * squares(a, b, i, category_[static_cast<std::size_t>(i)]);
   }
-  return variance_ * distances.unaryExpr(&matern);
+  return variance_ * distances.unaryExpr(&matern_of_square);
 }
 
 void Kernel::with_gradient(const Vector& x, const Matrix& a, Vector& covariances, Matrix& derivatives) const {
@@ -60,7 +60,7 @@ void Kernel::with_gradient(const Vector& x, const Matrix& a, Vector& covariances
     squared.array() += weights_[i] * derivatives.col(i).array().square();
     derivatives.col(i) *= 2 * weights_[i];
   }
-  covariances = variance_ * squared.unaryExpr(&matern);
+  covariances = variance_ * squared.unaryExpr(&matern_of_square);
   derivatives.array().colwise() *= variance_ * squared.unaryExpr(&matern_slope).array();
 }
 
@@ -76,7 +76,7 @@ Distances::Unscaled Distances::at(const Vector& log_lengths) const {
   for (Index i = 1; i < log_lengths.size(); ++i) {
     distances += std::exp(-2 * log_lengths[i]) * squares_[static_cast<std::size_t>(i)];
   }
-  return {distances.unaryExpr(&matern), distances.unaryExpr(&matern_slope)};
+  return {distances.unaryExpr(&matern_of_square), distances.unaryExpr(&matern_slope)};
 }
 
 Vector Distances::by_log_lengths(const Vector& log_lengths, const Matrix& slope, const Matrix& weights) const {

@@ -20,7 +20,7 @@ struct Hyperparameters {
 };
 
 /// Matern's function of r^2, for variance 1, and its derivative by r^2.
-[[nodiscard]] double matern(double squared);
+[[nodiscard]] double matern_of_square(double squared);
 [[nodiscard]] double matern_slope(double squared);
 
 class Kernel {

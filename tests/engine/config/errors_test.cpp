@@ -143,9 +143,8 @@ TEST_CASE("types and ranges") {
       {{{"seed: 1", "seed: [1]"}}, "s.yaml:3: seed: found a list, wanted an integer from 0 to 2^53"},
       {{{"seed: 1", "seed:"}}, "s.yaml:3: seed: found nothing, wanted an integer from 0 to 2^53"},
       {{{"method: random", "method: randon"}},
-       "s.yaml:4: method: found 'randon', wanted one of auto, grid, random, sobol, hyperband, bohb, dehb, tpe, gp, "
-       "cmaes, "
-       "evolution, pbt; did you mean 'random'?"},
+       "s.yaml:4: method: found 'randon', wanted one of auto, grid, random, sobol, hyperband, bohb, dehb, "
+       "freeze_thaw, tpe, gp, cmaes, evolution, pbt; did you mean 'random'?"},
       {{{"run_cap: 8", "run_cap: 0"}}, "s.yaml:5: run_cap: found 0, wanted an integer from 1 to 1000000000"},
       {{{"goal: maximize", "goal: max"}}, "s.yaml:6: metric.goal: found 'max', wanted one of minimize, maximize"},
       {{{kOptimizer, "{name: adamw, lr: 1e}"}},
@@ -377,8 +376,7 @@ TEST_CASE("hyperband") {
        "s.yaml:4: hyperband.eta: found 1, wanted an integer from 2 to 1000"},
       {{{"method: random", "method: simulated_annealing"}},
        "s.yaml:4: method: found 'simulated_annealing', wanted one of auto, grid, random, sobol, hyperband, bohb, dehb, "
-       "tpe, "
-       "gp, cmaes, evolution, pbt"},
+       "freeze_thaw, tpe, gp, cmaes, evolution, pbt"},
       {{{"method: random", "hyperband: {max_epochs: 9}\nmethod: hyperband"}},
        "s.yaml:4: hyperband.max_epochs: found 9, wanted at most train.epochs = 4"},
       {{{"method: random", "hyperband: {min_epochs: 5}\nmethod: hyperband"}},

@@ -61,6 +61,7 @@ std::string config_for(const Key& key) {
     changes.push_back({"method: random", "method: random\nearly_stopping: " + only + repeated});
   }
   if (key.path.starts_with("dehb")) changes.push_back({"method: random", "method: dehb"});
+  if (key.path.starts_with("freeze_thaw")) changes.push_back({"method: random", "method: freeze_thaw"});
   if (key.path.starts_with("bohb")) changes.push_back({"method: random", "method: bohb"});
   if (key.path.starts_with("early_terminate.")) {
     changes.push_back({"method: random", "method: random\nearly_terminate: {type: hyperband, min_iter: 1}"});

@@ -71,8 +71,8 @@ std::string bracket_lines_of(CountedRandom& random, int most, int eta) {
   const std::string& method = methods[random.below(methods.size())];
   return fmt::format("seed: {}\nmethod: {}\n{}: {{max_epochs: {}, eta: {}{}}}\n", random.below(1000), method, method,
                      most, eta,
-                     method == "hyperband" ? ", sampler: tpe"
-                     : method == "bohb"      ? ", min_points: 2"
+                     method == "hyperband"     ? ", sampler: tpe"
+                     : method == "bohb"        ? ", min_points: 2"
                      : method == "freeze_thaw" ? ", startup_trials: 3"
                                                : "") +
          (method == "hyperband" ? "tpe: {startup_trials: 3}\n" : "") + rest_of_lines(random, most);
