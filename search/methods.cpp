@@ -73,7 +73,8 @@ std::unique_ptr<Sampler> dehb(const MethodOptions& options, const SearchTask& ta
 
 FreezeThawOptions freeze_thaw_options(const MethodOptions& options, const SearchTask& task) {
   FreezeThawOptions own = options.freeze_thaw;
-  if (own.slots == 0) own.slots = task.width.value_or(FreezeThawOptions().slots);
+  constexpr int kUnknown = 8;
+  if (own.slots == 0) own.slots = task.width.value_or(kUnknown);
   return own;
 }
 
@@ -142,8 +143,8 @@ std::vector<MethodField> freeze_thaw_fields() {
            "Epochs a trial gets at most; not more than `train.epochs`."},
           {"startup_trials", [](MethodOptions& all) -> int& { return all.freeze_thaw.startup_trials; }, 1, 1'000'000,
            nullptr, "New trials alone begin until so many have shown a value."},
-          {"slots", [](MethodOptions& all) -> int& { return all.freeze_thaw.slots; }, 1, 1'000'000, "array.width",
-           "Trials that are picked to train side by side; 8 where `array.width` is not a number."},
+          {"slots", [](MethodOptions& all) -> int& { return all.freeze_thaw.slots; }, 0, 1'000'000, nullptr,
+           "Trials that are picked to train side by side; 0: `array.width`, or 8 where that is not a number."},
           {"eta", [](MethodOptions& all) -> int& { return all.freeze_thaw.eta; }, 2, 1000, nullptr,
            "A stage of training has `eta` times the epochs of the one before; slots are dealt to all stages in turn."},
           {"random_percent", [](MethodOptions& all) -> int& { return all.freeze_thaw.random_percent; }, 0, 100, nullptr,

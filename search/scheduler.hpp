@@ -98,7 +98,7 @@ struct PbtOptions {
 struct FreezeThawOptions {
   int max_epochs = 27;
   int startup_trials = 10;  ///< New trials alone begin until so many have shown a value.
-  int slots = 8;            ///< Trials that train side by side, new ones included.
+  int slots = 0;            ///< Trials that train side by side, new ones included; 0 only in MethodOptions.
   int eta = 3;              ///< A stage of training has eta times the epochs of the one before.
   int random_percent = 50;  ///< Of the new configurations are drawn at random.
 };
