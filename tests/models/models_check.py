@@ -10,6 +10,7 @@ Each model is exported in every one of the ways asked for (exporting.py), in flo
 its weights, as PyTorch's `double()` does. CI runs `--short`, which leaves out the models that take minutes; the whole,
 and `--forms all`, are run by hand. idioms_check.py has small models in all forms.
 Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
+HFTA_TEST_DEVICE=cuda trains on a GPU, where nothing is compiled; PyTorch stays on the CPU.
 """
 
 import argparse
@@ -37,7 +38,9 @@ from zoo import CASES, Case
 
 SLOTS = 3
 USUAL = "bounded"
-WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}, "compiled": {"chunk": 1, "compiled": True}}
+WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}}
+if os.environ.get("HFTA_TEST_DEVICE", "cpu") == "cpu":
+    WAYS["compiled"] = {"chunk": 1, "compiled": True}
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
@@ -164,6 +167,8 @@ def check_form(model_curve: str, reference: Reference, form: str, folder: pathli
         failures += wrong
         if way == "compiled":
             row["by_torch"] = sorted(found["by_torch"])
+        if found["why_eager"]:
+            row["why_eager"] = found["why_eager"]
         if way == str(SLOTS):
             row["by_slot"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "per_slot"})
             row["batched"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "batched"})
@@ -263,7 +268,7 @@ def show(row: dict) -> bool:
     print(f"{'FAILED' if row['failures'] else 'ok    '} {row['name']}: losses {row['losses1']:.1e} {row['losses3']:.1e}, "
           f"compiled {row.get('lossescompiled', -1):.1e}, by LibTorch {row.get('by_torch')}, answers {row['answers1']:.1e} "
           f"{row['answers3']:.1e}, rounding alone {row['noise']:.1e}, float32 {row['float32']:.1e}, by slot "
-          f"{row['by_slot']}, {row['seconds']:.0f} s", *row["failures"], sep="\n  ", flush=True)
+          f"{row['by_slot']}, {row['seconds']:.0f} s" + (f", not captured: {row['why_eager']}" if row.get("why_eager") else ""), *row["failures"], sep="\n  ", flush=True)
     return not row["failures"]
 
 
