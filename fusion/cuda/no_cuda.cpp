@@ -1,5 +1,6 @@
 // Stands in for the kernels where the build has no nvcc.
 #include "base/error.hpp"
+#include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
 namespace hfta::fusion::cuda {
@@ -25,5 +26,12 @@ void uniforms(double*, const Draw&, void*) { absent(); }
 void normals(float*, const Draw&, void*) { absent(); }
 void normals(double*, const Draw&, void*) { absent(); }
 void batch_indices(std::int64_t*, std::size_t, const std::int64_t*, const std::int64_t*, void*) { absent(); }
+
+std::size_t codec_workspace(std::size_t, int) { absent(); }
+void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,
+                  std::uint64_t*, void*) {
+  absent();
+}
+void decode_slots(const SlotBytes<const unsigned char>&, const SlotValues<float>&, std::uint64_t*, void*) { absent(); }
 
 }  // namespace hfta::fusion::cuda

@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "cuda_runtime.h"
+#include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/random/draws.hpp"
@@ -161,6 +162,17 @@ void run_all() {
   normals(out.data(), draw, nullptr);
 }
 
+void run_codec() {
+  float x = 1;
+  const float bound = 0.1F;
+  std::vector<std::uint32_t> bytes(40);
+  std::vector<std::uint64_t> workspace(codec_workspace(1, 1));
+  auto* const out = reinterpret_cast<unsigned char*>(bytes.data());
+  std::uint64_t size = 0;
+  encode_slots({&x, 1, 1}, &bound, {out, 160}, &size, workspace.data(), nullptr);
+  decode_slots({out, 160}, {&x, 1, 1}, workspace.data(), nullptr);
+}
+
 }  // namespace
 
 TEST_CASE("optimizer kernels step as the CPU's loops") {
@@ -218,13 +230,12 @@ TEST_CASE("a batch's indices") {
 
 // Whoever adds a kernel has it run here: how many instances of each were launched by the functions that do.
 TEST_CASE("every kernel of every file is run on the CPU") {
-  const std::map<std::string, std::size_t> instances = {{"mask_kernel", 2},
-                                                        {"uniform_kernel", 2},
-                                                        {"normal_kernel", 2},
-                                                        {"indices_kernel", 1},
-                                                        {"squares_kernel", 2},
-                                                        {"factors_kernel", 1},
-                                                        {"step_kernel", 2 * optimizers().size()}};
+  const std::map<std::string, std::size_t> instances = {
+      {"mask_kernel", 2},    {"uniform_kernel", 2},
+      {"normal_kernel", 2},  {"indices_kernel", 1},
+      {"squares_kernel", 2}, {"factors_kernel", 1},
+      {"clear_kernel", 1},   {"encode_kernel", 1},
+      {"decode_kernel", 1},  {"step_kernel", 2 * optimizers().size()}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
@@ -245,6 +256,7 @@ TEST_CASE("every kernel of every file is run on the CPU") {
   const std::int64_t begin = 0;
   std::int64_t index = 0;
   batch_indices(&index, 1, nullptr, &begin, nullptr);
+  run_codec();
   CHECK(fake_cuda::launched.size() == wanted);
 }
 
