@@ -26,13 +26,13 @@ namespace {
 // capture that fails destroys its graph while it is held.
 using CaptureMutex = std::recursive_mutex;
 
-// Shared by who runs ops, for a capture alone. All backwards of a device run in one thread of LibTorch's, whose cuDNN has
-// streams of its own for grouped convolutions: those that a capture has made part of its graph fail for everybody else
-// (CUDNN_STATUS_EXECUTION_FAILED, seen on an H100 with two workers). Taken before CaptureMutex.
+// Shared by who runs ops, for a capture alone. All backwards of a device run in one thread of LibTorch's, whose cuDNN
+// has streams of its own for grouped convolutions: those that a capture has made part of its graph fail for everybody
+// else (CUDNN_STATUS_EXECUTION_FAILED, seen on an H100 with two workers). Taken before CaptureMutex.
 using OpsMutex = std::shared_mutex;
 
-// LibTorch's warnings are meant for who wrote the calls: that a recurrent layer's weights do not lie in one piece, that an
-// op has no deterministic kernel.
+// LibTorch's warnings are meant for who wrote the calls: that a recurrent layer's weights do not lie in one piece, that
+// an op has no deterministic kernel.
 class Quiet final : public c10::WarningHandler {
  public:
   void process(const c10::Warning& /*warning*/) override {}

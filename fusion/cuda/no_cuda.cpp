@@ -1,6 +1,7 @@
 // Stands in for the kernels where the build has no nvcc.
 #include "base/error.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
+#include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
 namespace hfta::fusion::cuda {
@@ -26,6 +27,10 @@ void uniforms(double*, const Draw&, void*) { absent(); }
 void normals(float*, const Draw&, void*) { absent(); }
 void normals(double*, const Draw&, void*) { absent(); }
 void batch_indices(std::int64_t*, std::size_t, const std::int64_t*, const std::int64_t*, void*) { absent(); }
+void cross_entropy(const Logits<float>&, float*, float*, float*, void*) { absent(); }
+void cross_entropy(const Logits<double>&, double*, double*, double*, void*) { absent(); }
+void cross_entropy_backward(const Logits<float>&, const float*, const float*, float*, void*) { absent(); }
+void cross_entropy_backward(const Logits<double>&, const double*, const double*, double*, void*) { absent(); }
 
 std::size_t codec_workspace(std::size_t, int) { absent(); }
 void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,

@@ -155,7 +155,8 @@ class Curves {
     const auto steps = static_cast<std::size_t>(spec.value("steps", 0));
     batches_ = spec.value("batches", std::vector<std::int64_t>(steps, recipe_.batch_size));
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-      arrays_.inputs.push_back(array_of(fmt::format("x{}", i), graph_.values[static_cast<std::size_t>(graph_.inputs[i])].dtype));
+      arrays_.inputs.push_back(
+          array_of(fmt::format("x{}", i), graph_.values[static_cast<std::size_t>(graph_.inputs[i])].dtype));
     }
     if (info_of(recipe_.loss).targets != Targets::kNone) arrays_.target = array_of("y", recipe_.dtype);
   }

@@ -10,7 +10,7 @@ Each model is exported in every one of the ways asked for (exporting.py), in flo
 its weights, as PyTorch's `double()` does. CI runs `--short`, which leaves out the models that take minutes; the whole,
 and `--forms all`, are run by hand. idioms_check.py has small models in all forms.
 Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
-HFTA_TEST_DEVICE=cuda trains on a GPU, where nothing is compiled; PyTorch stays on the CPU.
+HFTA_TEST_DEVICE=cuda has both train on a GPU, where nothing is compiled.
 """
 
 import argparse
@@ -38,9 +38,11 @@ from zoo import CASES, Case
 
 SLOTS = 3
 USUAL = "bounded"
+DEVICE = os.environ.get("HFTA_TEST_DEVICE", "cpu")
 WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}}
-if os.environ.get("HFTA_TEST_DEVICE", "cpu") == "cpu":
+if DEVICE == "cpu":
     WAYS["compiled"] = {"chunk": 1, "compiled": True}
+torch.backends.cudnn.allow_tf32 = False
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
@@ -71,8 +73,9 @@ def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot:
     """Losses of each step, and the answer to the first samples in evaluation mode afterwards."""
     model = copy.deepcopy(fresh).to(dtype)
     nudge_module(model, nudge)
+    model = model.to(DEVICE)
     cast = lambda t: t.to(dtype) if t.is_floating_point() else t
-    data, target = [nudge(cast(x)) for x in data], cast(target)
+    data, target = [nudge(cast(x)).to(DEVICE) for x in data], cast(target).to(DEVICE)
     hyper = hyperparameters(case, slot)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(trained, lr=hyper["lr"], momentum=hyper["momentum"], weight_decay=hyper["weight_decay"])
@@ -86,7 +89,7 @@ def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot:
         losses.append(loss.item())
     model.eval()
     with torch.no_grad():
-        answer = picked(model(*[x[:case.batch] for x in data]), case).double().flatten()
+        answer = picked(model(*[x[:case.batch] for x in data]), case).double().flatten().cpu()
     return {"losses": losses, "answer": answer}
 
 

@@ -54,8 +54,7 @@ struct Conv {
   // cuDNN's kernels for tensor cores take several groups at a time where these have few channels: zeros are multiplied
   // with another slot's numbers, of which some may be NaN (seen on an H100 with 3 channels, in tf32 and in bfloat16).
   [[nodiscard]] bool groups_share_tiles() const {
-    const bool tensor_cores =
-        x.is_cuda() && (x.scalar_type() == at::kBFloat16 || at::globalContext().allowTF32CuDNN());
+    const bool tensor_cores = x.is_cuda() && (x.scalar_type() == at::kBFloat16 || at::globalContext().allowTF32CuDNN());
     constexpr std::int64_t kTile = 16;
     return tensor_cores && (weight.size(1) / groups % kTile != 0 || weight.size(2) % kTile != 0);
   }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "fusion/eager/batching_rules.hpp"
+#include "fusion/eager/class_losses.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -192,6 +193,10 @@ std::vector<at::Tensor> of_probabilities(const CrossEntropy& call) {
 
 // PyTorch: (1 - e) w[y] (-log p[y]) + e / C times the sum over classes of -w log p.
 std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
+  if (has_class_losses(call.x) && !call.weight.defined()) {
+    const ClassLosses all = class_losses(call.x, call.target, call.ignored, call.smoothing);
+    return reduced(Positions{all.loss, all.counted}, call.reduction);
+  }
   const at::Tensor log_p = at::log_softmax(call.x, 2);
   Positions all = chosen(log_p, call.target, call.weight, call.ignored);
   if (!call.smoothing.all([](double e) { return e == 0; })) {
@@ -224,19 +229,23 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
   return {loss.dim() > 1 ? loss.squeeze(1) : loss};
 }
 
-// For one slot: PyTorch's own, unless its numbers lie on the device. With weights and smoothing PyTorch's waits for the
-// device, so that it could not be captured.
+// For one slot: PyTorch's own, unless its numbers lie on the device, or there are kernels of ours. With weights and
+// smoothing PyTorch's waits for the device, so that it could not be captured.
 std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
   CrossEntropy one = cross_entropy_of(call);
   const bool waits = one.weight.defined() && !one.smoothing.all([](double e) { return e == 0; });
-  if (one.smoothing.is_known() && !waits) {
+  const bool by_kernel = has_class_losses(one.x) && !one.weight.defined() && !one.target.is_floating_point();
+  if (one.smoothing.is_known() && !waits && !by_kernel) {
     return {at::cross_entropy_loss(one.x, one.target, given(one.weight), one.reduction, one.ignored,
                                    one.smoothing.known().at(0))};
   }
   for (at::Tensor* tensor : {&one.x, &one.target, &one.weight}) {
     if (tensor->defined()) *tensor = tensor->unsqueeze(0);
   }
-  return {cross_entropy(one).front().squeeze(0)};
+  const bool batched = one.x.dim() > 2;
+  if (!batched) one.x = one.x.unsqueeze(1), one.target = one.target.unsqueeze(1);
+  const at::Tensor loss = cross_entropy(one).front().squeeze(0);
+  return {batched || loss.dim() == 0 ? loss : loss.squeeze(0)};
 }
 
 // Schema: self, target, weight, reduction, ignore_index.

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "cuda_runtime.h"
 #include "fusion/cuda/codec_kernels.hpp"
+#include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/random/draws.hpp"
@@ -160,6 +161,11 @@ void run_all() {
   dropout_masks(out.data(), draw, {nullptr, 0.5}, nullptr);
   uniforms(out.data(), draw, nullptr);
   normals(out.data(), draw, nullptr);
+  const std::int64_t target = 1;
+  const Logits<T> logits{out.data(), &target, -100, 1, 1, 3, nullptr, 0};
+  std::vector<T> sums(6);
+  cross_entropy(logits, sums.data(), sums.data() + 1, sums.data() + 2, nullptr);
+  cross_entropy_backward(logits, sums.data() + 1, sums.data(), sums.data() + 3, nullptr);
 }
 
 void run_codec() {
@@ -231,11 +237,12 @@ TEST_CASE("a batch's indices") {
 // Whoever adds a kernel has it run here: how many instances of each were launched by the functions that do.
 TEST_CASE("every kernel of every file is run on the CPU") {
   const std::map<std::string, std::size_t> instances = {
-      {"mask_kernel", 2},    {"uniform_kernel", 2},
-      {"normal_kernel", 2},  {"indices_kernel", 1},
-      {"squares_kernel", 2}, {"factors_kernel", 1},
-      {"clear_kernel", 1},   {"encode_kernel", 1},
-      {"decode_kernel", 1},  {"step_kernel", 2 * optimizers().size()}};
+      {"mask_kernel", 2},          {"uniform_kernel", 2},
+      {"normal_kernel", 2},        {"indices_kernel", 1},
+      {"squares_kernel", 2},       {"factors_kernel", 1},
+      {"clear_kernel", 1},         {"encode_kernel", 1},
+      {"decode_kernel", 1},        {"step_kernel", 2 * optimizers().size()},
+      {"cross_entropy_kernel", 2}, {"cross_entropy_backward_kernel", 2}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
