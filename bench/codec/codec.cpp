@@ -18,7 +18,7 @@ namespace {
 using namespace hfta;
 using namespace hfta::fusion;
 
-constexpr std::size_t kMegabyte = 1000 * 1000;
+constexpr std::size_t kMegabyte = 1000000;
 constexpr int kRounds = 15;
 
 // Median seconds of work(), of this process's own time: others may use the machine.

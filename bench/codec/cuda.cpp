@@ -27,7 +27,7 @@ namespace {
 using namespace hfta::fusion;
 
 constexpr std::size_t kBuffers = 4;  // that take turns: together they are larger than any L2 cache
-constexpr int kRounds = 60, kWarmRounds = 10;
+constexpr std::size_t kRounds = 60, kWarmRounds = 10;
 constexpr unsigned kSeconds = 240;  // until the process ends itself
 
 void want(bool held, const std::string& what) {
@@ -144,7 +144,7 @@ void check_odd_slots(cudaStream_t stream) {
 
 // That a captured graph of both codes what its slots hold when it is launched, again and again.
 void check_graph(cudaStream_t stream) {
-  Slots slots(activations(8 * 300000, true), std::vector<float>(8, 0.01F));
+  Slots slots(activations(2400000, true), std::vector<float>(8, 0.01F));
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t made = nullptr;
   check_slots(slots, stream);  // kernels are loaded
@@ -182,7 +182,7 @@ double rate(std::size_t bytes, cudaStream_t stream, Work work) {
     check(cudaEventElapsedTime(&times.emplace_back(), events[i], events[i + 1]), "reading an event");
   }
   for (const cudaEvent_t event : events) check(cudaEventDestroy(event), "destroying an event");
-  std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(kRounds / 2), times.end());
   return static_cast<double>(bytes) / (static_cast<double>(times[kRounds / 2]) * 1e-3) / 1e9;
 }
 
@@ -206,7 +206,7 @@ void measure(const std::vector<float>& x, std::size_t count, float bound, cudaSt
 }
 
 void measure_all(cudaStream_t stream) {
-  std::printf("GB/s of floats, relu of normal numbers, %zu buffers in turn, median of %d\n", kBuffers, kRounds);
+  std::printf("GB/s of floats, relu of normal numbers, %zu buffers in turn, median of %zu\n", kBuffers, kRounds);
   std::printf("%5s  %8s  %8s  %6s  %8s  %8s  %8s\n", "slots", "values", "bound", "ratio", "encode", "decode", "memcpy");
   constexpr std::size_t kValues = std::size_t{1} << 24;
   const std::vector<float> x = activations(kValues, true);
