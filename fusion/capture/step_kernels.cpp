@@ -5,25 +5,13 @@
 #include <vector>
 
 #include "fusion/cuda/slot_kernels.hpp"
-#include "fusion/eager/stream_pool.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-void* native_stream(const at::Device& device) { return current_stream(device).native_handle(); }
-
 std::size_t elements_per_slot(const at::Tensor& t, int slots) {
   return static_cast<std::size_t>(t.numel() / std::max(slots, 1));
-}
-
-// Calls work(out as T*) for the tensor's type.
-template <typename Work>
-void typed(const at::Tensor& out, Work work) {
-  if (out.scalar_type() == at::kDouble) {
-    work(out.data_ptr<double>());
-  } else {
-    work(out.data_ptr<float>());
-  }
 }
 
 // ---- on a CPU ----
@@ -91,7 +79,8 @@ void StepKernels::fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, 
   const std::size_t n = elements_per_slot(out, slots);
   const cuda::Draw draw{numbers_.random(), slots, n, node};
   launch([=] {
-    typed(out, [&](auto* to) {
+    typed(out, [&](auto number) {
+      auto* const to = out.data_ptr<decltype(number)>();
       if (out.is_cuda()) return on_gpu(to, draw, native_stream(out.device()));
       for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) on_cpu(to + b * n, n, b);
     });

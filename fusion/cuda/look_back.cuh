@@ -6,14 +6,12 @@
 /// what tiles have said until one has said a whole sum. Tiles are handed out in order, by a counter: whoever is waited
 /// for has begun, so waiting ends whatever the order in which the device starts blocks.
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
-namespace hfta::fusion::cuda {
+#include "fusion/cuda/warps.cuh"
 
-constexpr unsigned kLanes = 32, kWholeWarp = 0xffffffffU;
+namespace hfta::fusion::cuda {
 
 /// One word per tile: what it has said, and in the upper two bits of which kind. One store or load moves both at once.
 namespace tile_state {

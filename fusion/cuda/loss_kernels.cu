@@ -1,14 +1,11 @@
 // Cross entropy: a warp has a position, so that its lanes read neighbouring classes.
 #include <cmath>
 
-#include "fusion/cuda/launch.cuh"
 #include "fusion/cuda/loss_kernels.hpp"
+#include "fusion/cuda/warps.cuh"
 
 namespace hfta::fusion::cuda {
 namespace {
-
-constexpr unsigned kLanes = 32;
-constexpr unsigned kAll = 0xffffffffU;
 
 // NaN is passed over: it comes back in the sum of exponentials.
 struct Largest {
@@ -17,28 +14,6 @@ struct Largest {
     return b > a ? b : a;
   }
 };
-struct Sum {
-  template <typename T>
-  __device__ T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-
-// Over the lanes of a warp; all get the result, in one order.
-template <typename T, typename Join>
-__device__ T over_lanes(T value, Join join) {
-  for (unsigned by = kLanes / 2; by > 0; by /= 2) value = join(value, __shfl_xor_sync(kAll, value, by));
-  return value;
-}
-
-// Calls of(slot, position, lane) for every position that is this warp's.
-template <typename T, typename Of>
-__device__ void for_positions(const Logits<T>& logits, Of of) {
-  const unsigned slot = blockIdx.y, lane = threadIdx.x % kLanes;
-  const std::size_t warps = static_cast<std::size_t>(gridDim.x) * (kThreads / kLanes);
-  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * (kThreads / kLanes) + threadIdx.x / kLanes;
-  for (std::size_t p = first; p < logits.positions; p += warps) of(slot, slot * logits.positions + p, lane);
-}
 
 template <typename T>
 __device__ T smoothing_of(const Logits<T>& logits, unsigned slot) {
@@ -66,7 +41,7 @@ __device__ RowSums<T> sums_of(const T* row, std::size_t classes, unsigned lane, 
 
 template <typename T>
 __global__ void cross_entropy_kernel(Logits<T> logits, T* losses, T* log_sums, T* counted) {
-  for_positions(logits, [&](unsigned slot, std::size_t at, unsigned lane) {
+  for_rows(logits.positions, [&](unsigned slot, std::size_t at, unsigned lane) {
     const T* row = logits.x + at * logits.classes;
     const T e = smoothing_of(logits, slot);
     // A slot without smoothing does not see the other classes, which may be infinite.
@@ -88,7 +63,7 @@ __global__ void cross_entropy_kernel(Logits<T> logits, T* losses, T* log_sums, T
 
 template <typename T>
 __global__ void cross_entropy_backward_kernel(Logits<T> logits, const T* log_sums, const T* weights, T* gradients) {
-  for_positions(logits, [&](unsigned slot, std::size_t at, unsigned lane) {
+  for_rows(logits.positions, [&](unsigned slot, std::size_t at, unsigned lane) {
     const T* row = logits.x + at * logits.classes;
     T* out = gradients + at * logits.classes;
     const std::int64_t target = logits.targets[at];
@@ -109,15 +84,15 @@ bool empty(const Logits<T>& logits) {
 template <typename T>
 void launch_forward(const Logits<T>& logits, T* losses, T* log_sums, T* counted, void* stream) {
   if (empty(logits)) return;
-  launch("cross entropy", cross_entropy_kernel<T>, grid_for(logits.positions * kLanes, logits.slots), stream, logits,
-         losses, log_sums, counted);
+  launch("cross entropy", cross_entropy_kernel<T>, grid_of_rows(logits.positions, logits.slots), stream, logits, losses,
+         log_sums, counted);
 }
 
 template <typename T>
 void launch_backward(const Logits<T>& logits, const T* log_sums, const T* weights, T* gradients, void* stream) {
   if (empty(logits)) return;
-  launch("cross entropy's gradient", cross_entropy_backward_kernel<T>,
-         grid_for(logits.positions * kLanes, logits.slots), stream, logits, log_sums, weights, gradients);
+  launch("cross entropy's gradient", cross_entropy_backward_kernel<T>, grid_of_rows(logits.positions, logits.slots),
+         stream, logits, log_sums, weights, gradients);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #pragma once
 /// Cross entropy of classes in one pass over the logits each way. Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a build
-/// without nvcc. Sums have one order, so that the same logits give the same bits.
+/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// build without nvcc. Sums have one order, so that the same logits give the same bits.
 
 #include <cstddef>
 #include <cstdint>

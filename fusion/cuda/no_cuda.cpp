@@ -2,6 +2,7 @@
 #include "base/error.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
+#include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
 namespace hfta::fusion::cuda {
@@ -31,6 +32,16 @@ void cross_entropy(const Logits<float>&, float*, float*, float*, void*) { absent
 void cross_entropy(const Logits<double>&, double*, double*, double*, void*) { absent(); }
 void cross_entropy_backward(const Logits<float>&, const float*, const float*, float*, void*) { absent(); }
 void cross_entropy_backward(const Logits<double>&, const double*, const double*, double*, void*) { absent(); }
+void layer_norm(const NormRows<float>&, float*, float*, float*, void*) { absent(); }
+void layer_norm(const NormRows<double>&, double*, double*, double*, void*) { absent(); }
+void layer_norm_backward(const NormRows<float>&, const float*, const float*, const float*, const NormGradients<float>&,
+                         void*) {
+  absent();
+}
+void layer_norm_backward(const NormRows<double>&, const double*, const double*, const double*,
+                         const NormGradients<double>&, void*) {
+  absent();
+}
 
 std::size_t codec_workspace(std::size_t, int) { absent(); }
 void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,

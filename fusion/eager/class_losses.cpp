@@ -1,10 +1,12 @@
 #include "fusion/eager/class_losses.hpp"
 
+#include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "fusion/cuda/loss_kernels.hpp"
-#include "fusion/cuda/slot_kernels.hpp"
-#include "fusion/eager/stream_pool.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -28,18 +30,8 @@ cuda::Logits<T> logits_of(const Arguments& a) {
           static_cast<int>(slots),
           static_cast<std::size_t>(a.targets.numel() / std::max<std::int64_t>(slots, 1)),
           static_cast<std::size_t>(classes),
-          a.smoothing.defined() ? a.smoothing.const_data_ptr<double>() : nullptr,
+          numbers_or_null<double>(a.smoothing),
           a.one};
-}
-
-// Calls work(a number of x's type).
-template <typename Work>
-void typed(const at::Tensor& x, Work work) {
-  if (x.scalar_type() == at::kDouble) {
-    work(double{});
-  } else {
-    work(float{});
-  }
 }
 
 class ClassLossFunction : public torch::autograd::Function<ClassLossFunction> {
@@ -49,7 +41,7 @@ class ClassLossFunction : public torch::autograd::Function<ClassLossFunction> {
     arguments.x = x;
     const at::Tensor loss = at::empty(arguments.targets.sizes(), x.options()), log_sums = at::empty_like(loss),
                      counted = at::empty_like(loss);
-    void* const stream = current_stream(x.device()).native_handle();
+    void* const stream = native_stream(x.device());
     typed(x, [&](auto number) {
       using T = decltype(number);
       cuda::cross_entropy(logits_of<T>(arguments), loss.data_ptr<T>(), log_sums.data_ptr<T>(), counted.data_ptr<T>(),
@@ -67,7 +59,7 @@ class ClassLossFunction : public torch::autograd::Function<ClassLossFunction> {
     const Arguments arguments{saved[0], saved[1], saved[2], context->saved_data["ignored"].toInt(),
                               context->saved_data["one"].toDouble()};
     const at::Tensor weights = gradients[0].contiguous(), out = at::empty_like(arguments.x);
-    void* const stream = current_stream(out.device()).native_handle();
+    void* const stream = native_stream(out.device());
     typed(out, [&](auto number) {
       using T = decltype(number);
       cuda::cross_entropy_backward(logits_of<T>(arguments), saved[3].const_data_ptr<T>(), weights.const_data_ptr<T>(),
@@ -79,10 +71,7 @@ class ClassLossFunction : public torch::autograd::Function<ClassLossFunction> {
 
 }  // namespace
 
-bool has_class_losses(const at::Tensor& logits) {
-  const bool floats = logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble;
-  return logits.is_cuda() && floats && cuda::built();
-}
+bool has_class_losses(const at::Tensor& logits) { return kernels_take(logits); }
 
 ClassLosses class_losses(const at::Tensor& logits, const at::Tensor& targets, std::int64_t ignored,
                          const SlotNumbers& smoothing) {

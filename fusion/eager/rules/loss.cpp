@@ -1,11 +1,11 @@
 // Losses of slots side by side: element by element on [c, N, ...], then reduced within each slot.
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "fusion/eager/autocast.hpp"
 #include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/class_losses.hpp"
 
@@ -145,12 +145,6 @@ at::Tensor class_weight(const at::Tensor& weight, std::int64_t dims) {
   return weight.reshape(sizes);
 }
 
-// Autocast computes losses of classes in float32, on every device.
-at::Tensor in_float32(const at::Tensor& x) {
-  const at::DeviceType device = x.device().type();
-  return at::autocast::is_autocast_enabled(device) ? at::autocast::cached_cast(at::kFloat, x, device) : x;
-}
-
 // Of every position: what is gathered there, 0 where it is ignored; and the weight that it has in the mean.
 struct Positions {
   at::Tensor loss, weight;
@@ -211,8 +205,12 @@ std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
 
 // Schema: self, target, weight, reduction, ignore_index, label_smoothing.
 CrossEntropy cross_entropy_of(const OpCall& call) {
-  return {
-      in_float32(call.tensor(0)), call.tensor(1), call.tensor(2), call.integer(3), call.integer(4), call.per_slot(5)};
+  return {as_normalised(call.tensor(0)),
+          call.tensor(1),
+          call.tensor(2),
+          call.integer(3),
+          call.integer(4),
+          call.per_slot(5)};
 }
 
 std::vector<at::Tensor> cross_entropy(const CrossEntropy& call) {
@@ -250,7 +248,7 @@ std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
 
 // Schema: self, target, weight, reduction, ignore_index.
 std::vector<at::Tensor> nll(const OpCall& call) {
-  at::Tensor x = in_float32(call.tensor(0)), target = call.tensor(1);
+  at::Tensor x = as_normalised(call.tensor(0)), target = call.tensor(1);
   const bool batched = x.dim() > 2;
   if (!batched) x = x.unsqueeze(1), target = target.unsqueeze(1);
   const at::Tensor loss = reduced(chosen(x, target, call.tensor(2), call.integer(4)), call.integer(3)).front();

@@ -16,6 +16,7 @@
 #include "cuda_runtime.h"
 #include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
+#include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/random/draws.hpp"
@@ -166,6 +167,10 @@ void run_all() {
   std::vector<T> sums(6);
   cross_entropy(logits, sums.data(), sums.data() + 1, sums.data() + 2, nullptr);
   cross_entropy_backward(logits, sums.data() + 1, sums.data(), sums.data() + 3, nullptr);
+  const NormRows<T> rows{out.data(), nullptr, nullptr, 1, 1, 3, 1e-5};
+  layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
+  layer_norm_backward(rows, out.data(), sums.data() + 3, sums.data() + 4, {sums.data(), out.data() + 3, nullptr},
+                      nullptr);
 }
 
 void run_codec() {
@@ -236,13 +241,21 @@ TEST_CASE("a batch's indices") {
 
 // Whoever adds a kernel has it run here: how many instances of each were launched by the functions that do.
 TEST_CASE("every kernel of every file is run on the CPU") {
-  const std::map<std::string, std::size_t> instances = {
-      {"mask_kernel", 2},          {"uniform_kernel", 2},
-      {"normal_kernel", 2},        {"indices_kernel", 1},
-      {"squares_kernel", 2},       {"factors_kernel", 1},
-      {"clear_kernel", 1},         {"encode_kernel", 1},
-      {"decode_kernel", 1},        {"step_kernel", 2 * optimizers().size()},
-      {"cross_entropy_kernel", 2}, {"cross_entropy_backward_kernel", 2}};
+  const std::map<std::string, std::size_t> instances = {{"mask_kernel", 2},
+                                                        {"uniform_kernel", 2},
+                                                        {"normal_kernel", 2},
+                                                        {"indices_kernel", 1},
+                                                        {"squares_kernel", 2},
+                                                        {"factors_kernel", 1},
+                                                        {"clear_kernel", 1},
+                                                        {"encode_kernel", 1},
+                                                        {"decode_kernel", 1},
+                                                        {"step_kernel", 2 * optimizers().size()},
+                                                        {"cross_entropy_kernel", 2},
+                                                        {"cross_entropy_backward_kernel", 2},
+                                                        {"layer_norm_kernel", 2},
+                                                        {"layer_norm_input_kernel", 2},
+                                                        {"layer_norm_weights_kernel", 2}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
