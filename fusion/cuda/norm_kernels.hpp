@@ -1,8 +1,8 @@
 #pragma once
 /// Layer normalisation with a weight and a bias of each slot's own, and its gradients. Without torch; C++17.
 ///
-/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a build
-/// without nvcc. Sums have one order, which follows from rows and features alone.
+/// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
+/// build without nvcc. Sums have one order, which follows from rows and features alone.
 
 #include <cstddef>
 

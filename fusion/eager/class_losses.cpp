@@ -71,8 +71,6 @@ class ClassLossFunction : public torch::autograd::Function<ClassLossFunction> {
 
 }  // namespace
 
-bool has_class_losses(const at::Tensor& logits) { return kernels_take(logits); }
-
 ClassLosses class_losses(const at::Tensor& logits, const at::Tensor& targets, std::int64_t ignored,
                          const SlotNumbers& smoothing) {
   Arguments arguments;

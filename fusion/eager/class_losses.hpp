@@ -16,10 +16,7 @@ struct ClassLosses {
   at::Tensor counted;  ///< 1, or 0 where the position is ignored.
 };
 
-/// Whether class_losses takes them: logits in float32 or float64 on a GPU, in a build with kernels.
-[[nodiscard]] bool has_class_losses(const at::Tensor& logits);
-
-/// `logits` [c, N, C, ...], `targets` [c, N, ...] int64.
+/// `logits` [c, N, C, ...] that kernels_take(), `targets` [c, N, ...] int64.
 [[nodiscard]] ClassLosses class_losses(const at::Tensor& logits, const at::Tensor& targets, std::int64_t ignored,
                                        const SlotNumbers& smoothing);
 

@@ -18,8 +18,13 @@ template <typename T>
 cuda::NormRows<T> rows_of(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, std::int64_t features,
                           double eps) {
   const std::int64_t slots = x.size(0), rows = slots * features > 0 ? x.numel() / (slots * features) : 0;
-  return {x.const_data_ptr<T>(),  numbers_or_null<T>(weight),     numbers_or_null<T>(bias),           static_cast<int>(slots),
-          static_cast<std::size_t>(rows), static_cast<std::size_t>(features), eps};
+  return {x.const_data_ptr<T>(),
+          numbers_or_null<T>(weight),
+          numbers_or_null<T>(bias),
+          static_cast<int>(slots),
+          static_cast<std::size_t>(rows),
+          static_cast<std::size_t>(features),
+          eps};
 }
 
 // x, weight and bias in one piece each; autograd takes no undefined inputs.
@@ -66,8 +71,6 @@ std::optional<at::Tensor> in_one_piece(const at::Tensor& t) {
 }
 
 }  // namespace
-
-bool has_own_layer_norm(const at::Tensor& x) { return kernels_take(x); }
 
 at::Tensor own_layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, std::int64_t features,
                           double eps) {

@@ -1,5 +1,6 @@
 #pragma once
-/// Layer normalisation with a weight and a bias of each slot's own, by kernels of our own (fusion/cuda/norm_kernels.hpp).
+/// Layer normalisation with a weight and a bias of each slot's own, by kernels of our own
+/// (fusion/cuda/norm_kernels.hpp).
 
 #include <ATen/core/Tensor.h>
 
@@ -7,11 +8,8 @@
 
 namespace hfta::fusion {
 
-/// Whether own_layer_norm takes it: float32 or float64 on a GPU, in a build with kernels.
-[[nodiscard]] bool has_own_layer_norm(const at::Tensor& x);
-
-/// `x` [c, ...], of which the last dimensions, `features` numbers, are normalised; `weight` and `bias` [c, ...] of
-/// `features` numbers each, or undefined.
+/// `x` [c, ...], which kernels_take(); of it the last dimensions, `features` numbers, are normalised; `weight` and
+/// `bias` [c, ...] of `features` numbers each, or undefined.
 [[nodiscard]] at::Tensor own_layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                                         std::int64_t features, double eps);
 

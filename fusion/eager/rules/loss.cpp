@@ -8,6 +8,7 @@
 #include "fusion/eager/autocast.hpp"
 #include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/class_losses.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -187,7 +188,7 @@ std::vector<at::Tensor> of_probabilities(const CrossEntropy& call) {
 
 // PyTorch: (1 - e) w[y] (-log p[y]) + e / C times the sum over classes of -w log p.
 std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
-  if (has_class_losses(call.x) && !call.weight.defined()) {
+  if (kernels_take(call.x) && !call.weight.defined()) {
     const ClassLosses all = class_losses(call.x, call.target, call.ignored, call.smoothing);
     return reduced(Positions{all.loss, all.counted}, call.reduction);
   }
@@ -232,7 +233,7 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
 std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
   CrossEntropy one = cross_entropy_of(call);
   const bool waits = one.weight.defined() && !one.smoothing.all([](double e) { return e == 0; });
-  const bool by_kernel = has_class_losses(one.x) && !one.weight.defined() && !one.target.is_floating_point();
+  const bool by_kernel = kernels_take(one.x) && !one.weight.defined() && !one.target.is_floating_point();
   if (one.smoothing.is_known() && !waits && !by_kernel) {
     return {at::cross_entropy_loss(one.x, one.target, given(one.weight), one.reduction, one.ignored,
                                    one.smoothing.known().at(0))};

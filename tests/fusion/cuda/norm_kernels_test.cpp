@@ -40,10 +40,15 @@ template <typename T>
 Results<T> by_kernels(const Case<T>& all, bool affine) {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   const auto blank = [&](std::size_t n) { return std::vector<T>(n, nan); };
-  Results<T> out{blank(all.x.size()),    blank(kSlots * all.rows), blank(kSlots * all.rows),
-                 blank(all.x.size()),    blank(all.weight.size()), blank(all.weight.size())};
-  const NormRows<T> rows{all.x.data(), affine ? all.weight.data() : nullptr, affine ? all.bias.data() : nullptr, kSlots,
-                         all.rows,     all.features,                        kEps};
+  Results<T> out{blank(all.x.size()), blank(kSlots * all.rows), blank(kSlots * all.rows),
+                 blank(all.x.size()), blank(all.weight.size()), blank(all.weight.size())};
+  const NormRows<T> rows{all.x.data(),
+                         affine ? all.weight.data() : nullptr,
+                         affine ? all.bias.data() : nullptr,
+                         kSlots,
+                         all.rows,
+                         all.features,
+                         kEps};
   layer_norm(rows, out.y.data(), out.means.data(), out.rstds.data(), nullptr);
   layer_norm_backward(rows, all.dy.data(), out.means.data(), out.rstds.data(),
                       {out.dx.data(), affine ? out.dweight.data() : nullptr, affine ? out.dbias.data() : nullptr},
@@ -106,8 +111,8 @@ TEST_CASE("layer norm's kernels give results and gradients") {
         check_near(found.dbias, wanted.dbias, 1e-12);
         Case<float> narrow(rows, features);  // the same numbers, rounded
         for (auto member : {&Case<float>::x, &Case<float>::dy, &Case<float>::weight, &Case<float>::bias}) {
-          const auto& from = member == &Case<float>::x    ? all.x
-                             : member == &Case<float>::dy ? all.dy
+          const auto& from = member == &Case<float>::x        ? all.x
+                             : member == &Case<float>::dy     ? all.dy
                              : member == &Case<float>::weight ? all.weight
                                                               : all.bias;
           for (std::size_t i = 0; i < from.size(); ++i) (narrow.*member)[i] = static_cast<float>(from[i]);

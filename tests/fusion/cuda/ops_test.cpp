@@ -89,7 +89,8 @@ TEST_CASE("a layer norm of slots' own weights is LibTorch's, with its gradients"
     return lead;
   };
   const at::Tensor given = turned ? leaf(with({kSamples, kSlots, 2})) : leaf(with({kSlots, kSamples, 2}));
-  const at::Tensor x = turned ? given.transpose(0, 1) : given, weight = leaf(with({kSlots})), bias = leaf(with({kSlots}));
+  const at::Tensor x = turned ? given.transpose(0, 1) : given, weight = leaf(with({kSlots})),
+                   bias = leaf(with({kSlots}));
   std::vector<at::Tensor> rows;
   for (std::int64_t b = 0; b < kSlots; ++b) {
     rows.push_back(at::layer_norm(x.select(0, b), shape, weight.select(0, b), bias.select(0, b), 1e-5));
