@@ -33,7 +33,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const std::optional<at::Tensor>& own_weight,
                             const std::optional<at::Tensor>& own_bias, std::int64_t features, double eps) {
     const at::Tensor weight = own_weight.value_or(at::Tensor()), bias = own_bias.value_or(at::Tensor());
-    const at::Tensor y = at::empty_like(x);
+    at::Tensor y = at::empty_like(x);
     const at::Tensor means = at::empty({features > 0 ? x.numel() / features : 0}, x.options()),
                      rstds = at::empty_like(means);
     typed(x, [&](auto number) {
