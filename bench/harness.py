@@ -170,6 +170,10 @@ def enter_all(stack: ExitStack, some: list[tuple[Contestant, int]], race: Race, 
 
 
 def race_widths(race: Race, widths: list[int], args: argparse.Namespace, results: dict[str, Any]) -> None:
+    if time.monotonic() > args.deadline:
+        say(f"{race.workload}: no time is left")
+        results["skipped"] += [why_not(race, width, "no time was left") for width in widths]
+        return
     facts = prepared(race)
     everyone = []
     for c in chosen(contestants(race), args.peers):

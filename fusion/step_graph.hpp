@@ -30,6 +30,9 @@ class StepGraphRecorder {
   /// throws, and c10::Error if something in it cannot be captured (it waits for the device, or reads a number from it);
   /// nothing of a failed capture remains. This thread must have run `work` before, so that libraries are initialised.
   [[nodiscard]] virtual std::unique_ptr<StepGraph> capture(const std::function<void()>& work) = 0;
+  /// Runs `work`, ops on the current stream of which no graph is made, while nobody in the process captures one on a
+  /// GPU.
+  virtual void run(const std::function<void()>& work) { work(); }
   /// The stream of this recorder, which no other recorder gets. Empty if the backend has no streams.
   [[nodiscard]] virtual std::optional<c10::Stream> stream() const { return std::nullopt; }
   /// Calls `kernel`, which launches work that is not an op of LibTorch.

@@ -1,14 +1,16 @@
-// How fast one core encodes and decodes activations, beside memcpy. bench/README.md says how to run it.
+// How fast one core, or a GPU (--device cuda), encodes and decodes activations, beside memcpy. bench/README.md says how
+// to run it.
 #include "fusion/codec/codec.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <string>
 #include <vector>
 
-#include "base/random.hpp"
+#include "bench/codec/activations.hpp"
+#include "bench/codec/cuda.hpp"
 #include "fusion/simd/multiversion.hpp"
 
 namespace {
@@ -16,7 +18,7 @@ namespace {
 using namespace hfta;
 using namespace hfta::fusion;
 
-constexpr std::size_t kMegabyte = 1000 * 1000;
+constexpr std::size_t kMegabyte = 1000000;
 constexpr int kRounds = 15;
 
 // Median seconds of work(), of this process's own time: others may use the machine.
@@ -32,19 +34,8 @@ double seconds(Work work) {
   return times[kRounds / 2];
 }
 
-// Normal numbers; `relu`: those below zero are zero.
-std::vector<float> activations(std::size_t n, bool relu) {
-  CountedRandom random(1, Stream::kDropout, 0);
-  std::vector<float> x(n);
-  for (float& v : x) {
-    const double normal = std::sqrt(-2 * std::log(1 - random.uniform())) * std::cos(6.283185307 * random.uniform());
-    v = relu && normal < 0 ? 0.0F : static_cast<float>(normal);
-  }
-  return x;
-}
-
 void measure(std::size_t bytes, bool relu, float bound) {
-  const std::vector<float> x = activations(bytes / sizeof(float), relu);
+  const std::vector<float> x = bench::activations(bytes / sizeof(float), relu);
   std::vector<float> back(x.size());
   std::vector<std::byte> coded(most_encoded_bytes(x.size()));
   const int repeats = static_cast<int>(std::max<std::size_t>(1, 64 * kMegabyte / bytes));
@@ -63,9 +54,7 @@ void measure(std::size_t bytes, bool relu, float bound) {
               static_cast<double>(bytes) / static_cast<double>(size), in, out, copied);
 }
 
-}  // namespace
-
-int main() {
+int on_cpu() {
   std::printf("instruction set %s; GB/s of floats, one thread, median of %d\n", simd::name_of(simd::instruction_set()),
               kRounds);
   std::printf("%8s  %-6s  %8s  %6s  %8s  %8s  %8s\n", "MB", "values", "bound", "ratio", "encode", "decode", "memcpy");
@@ -75,4 +64,14 @@ int main() {
     }
   }
   return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const std::vector<std::string> arguments(words + 1, words + count);
+  if (arguments.empty()) return on_cpu();
+  if (arguments == std::vector<std::string>{"--device", "cuda"}) return bench::on_cuda();
+  std::fprintf(stderr, "usage: hfta_bench_codec [--device cuda]\n");
+  return 2;
 }

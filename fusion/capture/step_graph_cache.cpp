@@ -48,10 +48,7 @@ StepGraphCache::Known& StepGraphCache::known(const StepKey& key) {
 }
 
 void StepGraphCache::run(const StepKey& key, const std::string& why_not, const std::function<void()>& step) {
-  if (lane_ == nullptr || !why_not_.empty() || !why_not.empty()) {
-    ++counts_.eager;
-    return step();
-  }
+  if (lane_ == nullptr || !why_not_.empty() || !why_not.empty()) return run_eagerly(step);
   Known& here = known(key);
   here.used = ++clock_;
   const auto thread = std::this_thread::get_id();
@@ -63,8 +60,13 @@ void StepGraphCache::run(const StepKey& key, const std::string& why_not, const s
   }
   ++here.warm;
   if (!known_here) here.threads.push_back(thread);
+  run_eagerly(step);
+}
+
+void StepGraphCache::run_eagerly(const std::function<void()>& step) {
   ++counts_.eager;
-  step();
+  if (lane_ == nullptr) return step();
+  lane_->run(step);
 }
 
 // Whatever goes wrong, the step can still be made op by op, and says so itself if it is the one to blame.

@@ -47,6 +47,7 @@ class StepGraphCache {
 
   Known& known(const StepKey& key);
   void capture(Known& known, const std::function<void()>& step);
+  void run_eagerly(const std::function<void()>& step);
 
   StepGraphRecorder* lane_;
   std::string why_not_;

@@ -1,31 +1,17 @@
 #include "fusion/capture/step_kernels.hpp"
 
 #include <ATen/ATen.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <vector>
 
 #include "fusion/cuda/slot_kernels.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-void* current_stream(const at::Device& device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
-}
-
 std::size_t elements_per_slot(const at::Tensor& t, int slots) {
   return static_cast<std::size_t>(t.numel() / std::max(slots, 1));
-}
-
-// Calls work(out as T*) for the tensor's type.
-template <typename Work>
-void typed(const at::Tensor& out, Work work) {
-  if (out.scalar_type() == at::kDouble) {
-    work(out.data_ptr<double>());
-  } else {
-    work(out.data_ptr<float>());
-  }
 }
 
 // ---- on a CPU ----
@@ -62,7 +48,7 @@ void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams
   std::vector<unsigned short> group_of;
   for (const ParameterSlots& p : parameters) group_of.push_back(static_cast<unsigned short>(p.group));
   const cuda::SlotParameters<T> all{rows.data(), group_of.data(), static_cast<int>(rows.size()), live.slots()};
-  void* const stream = current_stream(workspace.device());
+  void* const stream = native_stream(workspace.device());
   double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
   cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
   cuda::step(live.kind(), all, {live.numbers(), live.updates(), factors, live.groups()}, stream);
@@ -93,8 +79,9 @@ void StepKernels::fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, 
   const std::size_t n = elements_per_slot(out, slots);
   const cuda::Draw draw{numbers_.random(), slots, n, node};
   launch([=] {
-    typed(out, [&](auto* to) {
-      if (out.is_cuda()) return on_gpu(to, draw, current_stream(out.device()));
+    typed(out, [&](auto number) {
+      auto* const to = out.data_ptr<decltype(number)>();
+      if (out.is_cuda()) return on_gpu(to, draw, native_stream(out.device()));
       for (std::size_t b = 0; b < static_cast<std::size_t>(slots); ++b) on_cpu(to + b * n, n, b);
     });
   });
@@ -136,7 +123,7 @@ void StepKernels::fill_indices(const at::Tensor& out, const at::Tensor& order) c
     auto* const to = out.data_ptr<std::int64_t>();
     const auto n = static_cast<std::size_t>(out.numel());
     const std::int64_t* const from = order.defined() ? order.const_data_ptr<std::int64_t>() : nullptr;
-    if (out.is_cuda()) return cuda::batch_indices(to, n, from, live.begin(), current_stream(out.device()));
+    if (out.is_cuda()) return cuda::batch_indices(to, n, from, live.begin(), native_stream(out.device()));
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t at = *live.begin() + static_cast<std::int64_t>(i);
       to[i] = from != nullptr ? from[at] : at;

@@ -7,16 +7,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "fusion/codec/codec.hpp"
+#include "fusion/codec/format.hpp"
 #include "fusion/simd/vector.hpp"
 
 namespace hfta::fusion::codec {
-
-/// How values are quantised. step = 2 bound.
-struct Quantiser {
-  float step = 0, inverse = 0;  ///< inverse: 1 / step, or the next float below it: |x| <= bound gives 0.
-  float tolerance = 0;          ///< A value that comes back further from what it was keeps its block as it is.
-};
 
 /// 32 words of 32 bits in registers of `kBytes`.
 template <std::size_t kBytes>
@@ -26,7 +20,7 @@ struct Block {
   typedef std::int32_t Wholes __attribute__((vector_size(kBytes)));
   typedef float Floats __attribute__((vector_size(kBytes)));
   // NOLINTEND(modernize-use-using)
-  static constexpr std::size_t kWidth = kBytes / 4, kParts = kCodecBlock / kWidth;
+  static constexpr std::size_t kWidth = kBytes / 4, kParts = kBlock / kWidth;
   using Lanes = std::make_index_sequence<kWidth>;
 
   Words part[kParts] = {};
@@ -43,13 +37,12 @@ struct Block {
   }
 
   /// Values become the zig-zag codes of their whole numbers: 0, -1, 1, -2, ... -> 0, 1, 2, 3, ...; all bits are set for
-  /// a value that would not come back. Adding 1.5 * 2^23 rounds to a whole number, whose bits are those of the sum less
+  /// a value that would not come back. Adding kMagic rounds to a whole number, whose bits are those of the sum less
   /// those of the addend.
   inline __attribute__((always_inline)) void quantise(const Quantiser& by) {
-    constexpr float kMagic = 12582912.0F;
     each([&](auto p) __attribute__((always_inline)) {
       const Floats x = reinterpret_cast<Floats>(part[p]);
-      const Words q = reinterpret_cast<Words>(x * by.inverse + kMagic) - std::bit_cast<std::uint32_t>(kMagic);
+      const Words q = reinterpret_cast<Words>(x * by.inverse + kMagic) - kMagicBits;
       const Floats off = x - as_floats(q) * by.step;
       const Floats distance = reinterpret_cast<Floats>(reinterpret_cast<Words>(off) & 0x7fffffffU);
       const Words within = reinterpret_cast<Words>(distance <= Floats{} + by.tolerance);

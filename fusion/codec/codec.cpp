@@ -1,34 +1,19 @@
-// Bytes: the step as a float (0: every block is kept as it is); a byte for each block, the bits of its codes, 32 for
-// one kept as it is; then, block after block, as many words as it has bits, word b holding bit b of its 32 codes.
 #include "fusion/codec/codec.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/error.hpp"
 #include "fusion/codec/block.hpp"
+#include "fusion/codec/format.hpp"
 #include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-constexpr std::size_t kHeader = sizeof(float), kBlockBytes = kCodecBlock * sizeof(float), kWord = sizeof(std::uint32_t);
-constexpr std::uint8_t kAsItIs = 32;  // bits of a block
+using codec::blocks_of, codec::kAsItIs, codec::kBlock, codec::kWord;
 
-std::size_t blocks_of(std::size_t n) { return (n + kCodecBlock - 1) / kCodecBlock; }
-
-float next_below(float x) { return std::nextafter(x, 0.0F); }
-
-codec::Quantiser quantiser(float bound) {
-  if (!(bound >= 0x1p-100F && bound <= 0x1p100F)) return {};
-  codec::Quantiser by;
-  by.step = 2 * bound;
-  by.inverse = 1 / by.step;
-  if (static_cast<double>(by.inverse) * static_cast<double>(by.step) > 1) by.inverse = next_below(by.inverse);
-  by.tolerance = next_below(static_cast<float>(static_cast<double>(bound) * (1 + 0x1p-20)));
-  return by;
-}
+constexpr std::size_t kHeader = codec::kHeaderWords * kWord, kBlockBytes = kBlock * sizeof(float);
 
 // A whole block at `x`; 32 words at `to` are written, whatever it needs.
 template <typename R>
@@ -51,15 +36,15 @@ inline __attribute__((always_inline)) std::uint8_t encode_block(const float* x, 
 template <typename R>
 inline __attribute__((always_inline)) std::byte* encode_all(R, std::span<const float> x, const codec::Quantiser& by,
                                                             std::byte* widths, std::byte* to) {
-  const std::size_t whole = x.size() / kCodecBlock, rest = x.size() % kCodecBlock;
+  const std::size_t whole = x.size() / kBlock, rest = x.size() % kBlock;
   for (std::size_t b = 0; b < whole; ++b) {
-    const std::uint8_t bits = encode_block<R>(x.data() + b * kCodecBlock, by, to);
+    const std::uint8_t bits = encode_block<R>(x.data() + b * kBlock, by, to);
     widths[b] = std::byte{bits};
     to += bits * kWord;
   }
   if (rest > 0) {
-    float last[kCodecBlock] = {};
-    std::memcpy(last, x.data() + whole * kCodecBlock, rest * sizeof(float));
+    float last[kBlock] = {};
+    std::memcpy(last, x.data() + whole * kBlock, rest * sizeof(float));
     const std::uint8_t bits = encode_block<R>(last, by, to);
     widths[whole] = std::byte{bits};
     to += bits * kWord;
@@ -88,21 +73,21 @@ inline __attribute__((always_inline)) void decode_all(R, std::span<const std::by
   std::memcpy(&step, bytes.data(), kHeader);
   const std::byte* const widths = bytes.data() + kHeader;
   const std::size_t blocks = blocks_of(x.size());
-  const std::byte* from = widths + blocks;
+  const std::byte* from = widths + codec::width_words(x.size()) * kWord;
   const std::byte* const end = bytes.data() + bytes.size();
   for (std::size_t b = 0; b < blocks; ++b) {
     const auto bits = std::to_integer<std::uint8_t>(widths[b]);
-    const std::size_t at = b * kCodecBlock, count = std::min(kCodecBlock, x.size() - at);
+    const std::size_t at = b * kBlock, count = std::min(kBlock, x.size() - at);
     std::byte words[kBlockBytes];
     const std::byte* source = from;
     if (static_cast<std::size_t>(end - from) < kBlockBytes) {  // a block reads 32 words, however few it has
       std::memcpy(words, from, bits * kWord);
       source = words;
     }
-    if (count == kCodecBlock) {
+    if (count == kBlock) {
       decode_block<R>(source, bits, step, x.data() + at);
     } else {
-      float last[kCodecBlock];
+      float last[kBlock];
       decode_block<R>(source, bits, step, last);
       std::memcpy(x.data() + at, last, count * sizeof(float));
     }
@@ -112,37 +97,42 @@ inline __attribute__((always_inline)) void decode_all(R, std::span<const std::by
 
 // That the widths, which say where everything lies, are such as encode() writes.
 void check(std::span<const std::byte> bytes, std::size_t n) {
-  const std::size_t blocks = blocks_of(n);
-  std::size_t wanted = kHeader + blocks;
+  const std::size_t blocks = blocks_of(n), width_bytes = codec::width_words(n) * kWord;
+  std::size_t wanted = kHeader + width_bytes;
   bool sound = bytes.size() >= wanted;
   if (sound) {
-    std::size_t words = 0, most = 0;
-    for (const std::byte width : bytes.subspan(kHeader, blocks)) {
-      words += std::to_integer<std::size_t>(width);
-      most = std::max(most, std::to_integer<std::size_t>(width));
+    std::size_t words = 0;
+    const std::span<const std::byte> widths = bytes.subspan(kHeader, width_bytes);
+    for (std::size_t b = 0; b < width_bytes; ++b) {
+      const auto width = std::to_integer<std::size_t>(widths[b]);
+      words += width;
+      sound = sound && width <= std::size_t{b < blocks ? kAsItIs : std::uint8_t{0}};
     }
     wanted += words * kWord;
-    sound = most <= kAsItIs && bytes.size() == wanted;
+    sound = sound && bytes.size() == wanted;
   }
   if (!sound) throw Error(ErrorKind::kInternal, "codec: found bytes that no encoder wrote for so many values");
 }
 
 }  // namespace
 
-std::size_t most_encoded_bytes(std::size_t n) { return kHeader + blocks_of(n) * (1 + kBlockBytes); }
+std::size_t most_encoded_bytes(std::size_t n) {
+  return kHeader + codec::width_words(n) * kWord + blocks_of(n) * kBlockBytes;
+}
 
 std::size_t encode(std::span<const float> x, float bound, std::span<std::byte> out) {
   if (out.size() < most_encoded_bytes(x.size())) {
     throw Error(ErrorKind::kInternal, "codec: found less room than the values may need");
   }
-  const codec::Quantiser by = quantiser(bound);
+  const codec::Quantiser by = codec::quantiser(bound);
   std::memcpy(out.data(), &by.step, kHeader);
   std::byte* const widths = out.data() + kHeader;
-  std::byte* to = widths + blocks_of(x.size());
+  std::byte* to = widths + codec::width_words(x.size()) * kWord;
+  std::fill(widths, to, std::byte{});
   if (by.step > 0) {
     to = simd::multiversion([&](auto r) { return encode_all(r, x, by, widths, to); });
   } else {
-    std::fill(widths, to, std::byte{kAsItIs});
+    std::fill_n(widths, blocks_of(x.size()), std::byte{kAsItIs});
     const std::size_t padded = blocks_of(x.size()) * kBlockBytes;
     if (!x.empty()) std::memcpy(to, x.data(), x.size_bytes());
     std::memset(to + x.size_bytes(), 0, padded - x.size_bytes());

@@ -3,9 +3,9 @@
 ///
 /// A value x becomes the whole number q = round(x / (2 bound)), and comes back as 2 bound q. Numbers are coded in
 /// blocks of 32, each with the fewest bits that hold its largest one (fixed-length coding, as cuSZp does: Huang et al.,
-/// SC'23). The encoder decodes what it wrote and compares: a block with a value that would not come back within the
-/// bound (NaN, infinity, values so large that a float's own rounding exceeds it) is kept as it is. Plain C++; no state;
-/// any thread.
+/// SC'23); format.hpp has the layout. The encoder decodes what it wrote and compares: a block with a value that would
+/// not come back within the bound (NaN, infinity, values so large that a float's own rounding exceeds it) is kept as it
+/// is. Plain C++; no state; any thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,8 @@
 
 namespace hfta::fusion {
 
-/// Values of a block.
-inline constexpr std::size_t kCodecBlock = 32;
-
-/// Bytes that n values need at most: a header of 4, a byte for each block, and every block kept as it is.
+/// Bytes that n values need at most: a header of 4, a byte for each block, up to 3 of zeros, and every block kept as it
+/// is.
 [[nodiscard]] std::size_t most_encoded_bytes(std::size_t n);
 
 /// Writes x and returns how many bytes that took; what lies behind them in `out` may be overwritten.

@@ -7,11 +7,13 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
 
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,28 @@ namespace {
 // Held while a graph is captured, and while one is destroyed: LibTorch keeps a list of graphs that no lock guards. A
 // capture that fails destroys its graph while it is held.
 using CaptureMutex = std::recursive_mutex;
+
+// Shared by who runs ops, for a capture alone. All backwards of a device run in one thread of LibTorch's, whose cuDNN
+// has streams of its own for grouped convolutions: those that a capture has made part of its graph fail for everybody
+// else (CUDNN_STATUS_EXECUTION_FAILED, seen on an H100 with two workers). Taken before CaptureMutex.
+using OpsMutex = std::shared_mutex;
+
+// LibTorch's warnings are meant for who wrote the calls: that a recurrent layer's weights do not lie in one piece, that
+// an op has no deterministic kernel.
+class Quiet final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
+// A thread that works on a device: LibTorch itself does not make the first device current, and cuBLAS then complains.
+class OnDevice {
+ public:
+  explicit OnDevice(c10::DeviceIndex device) { c10::cuda::set_device(device, /*force=*/true); }
+
+ private:
+  Quiet quiet_;
+  c10::WarningUtils::WarningHandlerGuard guard_{&quiet_};
+};
 
 // Memory that graphs of one lane share. It is gone with the last of them, and its name must not be used again then.
 struct Pool {
@@ -130,8 +154,12 @@ class Streams {
 
 class CudaLane final : public StepGraphRecorder {
  public:
-  CudaLane(std::shared_ptr<CaptureMutex> one_at_a_time, std::shared_ptr<Streams> streams, c10::DeviceIndex device)
-      : one_at_a_time_(std::move(one_at_a_time)), streams_(std::move(streams)), stream_(streams_->take(device)) {}
+  CudaLane(std::shared_ptr<OpsMutex> ops, std::shared_ptr<CaptureMutex> one_at_a_time, std::shared_ptr<Streams> streams,
+           c10::DeviceIndex device)
+      : ops_(std::move(ops)),
+        one_at_a_time_(std::move(one_at_a_time)),
+        streams_(std::move(streams)),
+        stream_(streams_->take(device)) {}
   ~CudaLane() override { streams_->give_back(stream_); }
   CudaLane(const CudaLane&) = delete;
   CudaLane& operator=(const CudaLane&) = delete;
@@ -139,7 +167,9 @@ class CudaLane final : public StepGraphRecorder {
   [[nodiscard]] std::optional<c10::Stream> stream() const override { return stream_.unwrap(); }
 
   std::unique_ptr<StepGraph> capture(const std::function<void()>& work) override {
+    const std::lock_guard no_ops(*ops_);
     const std::lock_guard lock(*one_at_a_time_);
+    const OnDevice here(stream_.device_index());
     // No memory is given back while a capture goes on, and a step op by op fills the cache again: make room first.
     if (std::exchange(ran_out_, false)) c10::cuda::CUDACachingAllocator::emptyCache();
     std::shared_ptr<Pool> pool = pool_.lock();
@@ -153,6 +183,12 @@ class CudaLane final : public StepGraphRecorder {
     }
     pool_ = pool;
     return graph;
+  }
+
+  void run(const std::function<void()>& work) override {
+    const std::shared_lock with_others(*ops_);
+    const OnDevice here(stream_.device_index());
+    work();
   }
 
   void launch(const std::function<void()>& kernel) override { kernel(); }
@@ -169,6 +205,7 @@ class CudaLane final : public StepGraphRecorder {
     graph.end();
   }
 
+  std::shared_ptr<OpsMutex> ops_;
   std::shared_ptr<CaptureMutex> one_at_a_time_;
   std::shared_ptr<Streams> streams_;
   c10::cuda::CUDAStream stream_;
@@ -187,10 +224,11 @@ class CudaBackend final : public StepGraphBackend {
  public:
   std::unique_ptr<StepGraphRecorder> open_recorder(const c10::Device& device) override {
     const c10::DeviceIndex index = device.has_index() ? device.index() : c10::cuda::current_device();
-    return std::make_unique<CudaLane>(one_at_a_time_, streams_, index);
+    return std::make_unique<CudaLane>(ops_, one_at_a_time_, streams_, index);
   }
 
  private:
+  std::shared_ptr<OpsMutex> ops_ = of_the_process<OpsMutex>();
   std::shared_ptr<CaptureMutex> one_at_a_time_ = of_the_process<CaptureMutex>();
   std::shared_ptr<Streams> streams_ = of_the_process<Streams>();
 };

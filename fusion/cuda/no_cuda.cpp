@@ -1,5 +1,8 @@
 // Stands in for the kernels where the build has no nvcc.
 #include "base/error.hpp"
+#include "fusion/cuda/codec_kernels.hpp"
+#include "fusion/cuda/loss_kernels.hpp"
+#include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 
 namespace hfta::fusion::cuda {
@@ -25,5 +28,26 @@ void uniforms(double*, const Draw&, void*) { absent(); }
 void normals(float*, const Draw&, void*) { absent(); }
 void normals(double*, const Draw&, void*) { absent(); }
 void batch_indices(std::int64_t*, std::size_t, const std::int64_t*, const std::int64_t*, void*) { absent(); }
+void cross_entropy(const Logits<float>&, float*, float*, float*, void*) { absent(); }
+void cross_entropy(const Logits<double>&, double*, double*, double*, void*) { absent(); }
+void cross_entropy_backward(const Logits<float>&, const float*, const float*, float*, void*) { absent(); }
+void cross_entropy_backward(const Logits<double>&, const double*, const double*, double*, void*) { absent(); }
+void layer_norm(const NormRows<float>&, float*, float*, float*, void*) { absent(); }
+void layer_norm(const NormRows<double>&, double*, double*, double*, void*) { absent(); }
+void layer_norm_backward(const NormRows<float>&, const float*, const float*, const float*, const NormGradients<float>&,
+                         void*) {
+  absent();
+}
+void layer_norm_backward(const NormRows<double>&, const double*, const double*, const double*,
+                         const NormGradients<double>&, void*) {
+  absent();
+}
+
+std::size_t codec_workspace(std::size_t, int) { absent(); }
+void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,
+                  std::uint64_t*, void*) {
+  absent();
+}
+void decode_slots(const SlotBytes<const unsigned char>&, const SlotValues<float>&, std::uint64_t*, void*) { absent(); }
 
 }  // namespace hfta::fusion::cuda

@@ -67,8 +67,16 @@ std::shared_ptr<const ValueEnv> EagerExecutor::share(const Samples& samples, boo
   return std::make_shared<const ValueEnv>(program.share(inputs, chunks_.front().leaves));
 }
 
+// Not while a graph is captured on the device.
+void EagerExecutor::run_ops(int group, const std::function<void()>& work) const {
+  StepGraphRecorder* const graphs = stream(group).graphs();
+  if (graphs == nullptr) return work();
+  graphs->run(work);
+}
+
 void EagerExecutor::prepare(Samples& samples, bool training) {
-  if (samples.shared == nullptr) threads_->run_alone([&] { samples.shared = share(samples, training); });
+  if (samples.shared != nullptr) return;
+  threads_->run_alone([&] { run_ops(0, [&] { samples.shared = share(samples, training); }); });
 }
 
 std::vector<at::Tensor> EagerExecutor::run(int group, const Program& program, std::span<const ValueEnv* const> shared,
@@ -95,6 +103,10 @@ std::vector<at::Tensor> EagerExecutor::forward(int group, const Batch& batch, st
 }
 
 void EagerExecutor::step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
+  run_ops(group, [&] { run_step(group, batch, slots, losses); });
+}
+
+void EagerExecutor::run_step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) {
   const at::AutoGradMode record(true);
   std::vector<SlotStep> steps;
   for (const SlotRun& slot : slots) steps.insert(steps.end(), slot.steps.begin(), slot.steps.end());
@@ -120,8 +132,13 @@ at::Tensor EagerExecutor::fresh_losses(int /*group*/) {
 std::vector<at::Tensor> EagerExecutor::predict(int group, const Samples& samples, std::span<const SlotRun> slots) {
   const at::NoGradGuard no_gradients;
   const PooledStream::Scope turn(stream(group));
-  const std::shared_ptr<const ValueEnv> shared = share(samples, false);
-  return run(group, evaluator_, std::vector<const ValueEnv*>(static_cast<std::size_t>(slots_), shared.get()), slots);
+  std::vector<at::Tensor> outputs;
+  run_ops(group, [&] {
+    const std::shared_ptr<const ValueEnv> shared = share(samples, false);
+    const std::vector<const ValueEnv*> of_slot(static_cast<std::size_t>(slots_), shared.get());
+    outputs = run(group, evaluator_, of_slot, slots);
+  });
+  return outputs;
 }
 
 Gradients EagerExecutor::gradients(int group) const {

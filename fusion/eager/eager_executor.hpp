@@ -47,6 +47,8 @@ class EagerExecutor final : public Executor {
 
  private:
   [[nodiscard]] int wide() const { return slots_ == 1 ? 0 : slots_; }
+  void run_ops(int group, const std::function<void()>& work) const;
+  void run_step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses);
   [[nodiscard]] std::shared_ptr<const ValueEnv> share(const Samples& samples, bool training);
   [[nodiscard]] std::vector<at::Tensor> run(int group, const Program& program, std::span<const ValueEnv* const> shared,
                                             std::span<const SlotRun> slots);

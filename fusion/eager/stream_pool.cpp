@@ -11,10 +11,6 @@ namespace {
 // Each holds its own memory for what is computed on the way, so there are not too many.
 constexpr int kMostStreams = 8;
 
-c10::Stream current_stream(const c10::Device& device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-}
-
 // `later` waits, on the device, for what `earlier` was given so far.
 void put_behind(const c10::Stream& earlier, const c10::Stream& later) {
   c10::Event event(earlier.device_type());
@@ -23,6 +19,10 @@ void put_behind(const c10::Stream& earlier, const c10::Stream& later) {
 }
 
 }  // namespace
+
+c10::Stream current_stream(const c10::Device& device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
 
 PooledStream::PooledStream(const c10::Device& device, StepGraphBackend* graphs) {
   if (graphs != nullptr) graphs_ = graphs->open_recorder(device);

@@ -2,11 +2,13 @@
 // PyTorch.
 //   model_curve SPEC.json  ->  JSON on standard output
 //   model_curve --optimizers  ->  the names of all optimizers
+// HFTA_TEST_DEVICE names the device, "cpu" without it. On a GPU steps are captured where they can be.
 // SPEC.json holds one specification, or a list of them, whose results are a list. One of a list that is refused says
 // so in its place: {"refused": message}; `plan_refused` is what `hfta-tune plan` would have said.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iostream>
@@ -20,6 +22,7 @@
 #include "fusion/compiled/compiled.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
+#include "fusion/gpu.hpp"
 #include "fusion/modes.hpp"
 #include "fusion/runnable.hpp"
 
@@ -142,23 +145,30 @@ SlotInit init_of(const json& slot, OptimizerKind kind, const Graph& graph) {
 
 class Curves {
  public:
-  explicit Curves(const json& spec)
+  Curves(const json& spec, const at::Device& device)
       : spec_(spec),
+        device_(device),
         model_(ExportedModel::read(spec.at("model").get<std::string>())),
         recipe_(recipe_of(spec)),
         graph_(graph_of(spec, model_, recipe_.dtype)),
         data_(read_tensors(spec.at("data"))) {
     const auto steps = static_cast<std::size_t>(spec.value("steps", 0));
     batches_ = spec.value("batches", std::vector<std::int64_t>(steps, recipe_.batch_size));
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      arrays_.inputs.push_back(
+          array_of(fmt::format("x{}", i), graph_.values[static_cast<std::size_t>(graph_.inputs[i])].dtype));
+    }
+    if (info_of(recipe_.loss).targets != Targets::kNone) arrays_.target = array_of("y", recipe_.dtype);
   }
 
   /// What `plan` would say against the model; "": nothing.
   [[nodiscard]] std::string plan_refused() const {
     const Samples all = first(batches_.at(0));
+    const auto rows = [&](const SampleArray& array) { return all.of(array).cpu(); };
     Dataset data;
-    data.target = field_of("y", all.target.stored());
-    data.size = all.target.size();
-    for (const SampleArray& input : all.inputs) data.inputs.push_back(field_of("x", input.stored()));
+    data.target = field_of("y", rows(all.target));
+    data.size = all.size();
+    for (const SampleArray& input : all.inputs) data.inputs.push_back(field_of("x", rows(input)));
     try {
       check_runnable(graph_, recipe_, init_of(spec_.at("slots").at(0), recipe_.optimizer, graph_).hyper, data,
                      at::kCPU);
@@ -176,13 +186,14 @@ class Curves {
     lowering.chunk = spec_.at("chunk");
     if (spec_.value("compiled", false)) {
       lowering.executor = "compiled";
+      if (!device_.is_cpu()) return {{"refused", "only CPUs have a compiler"}};
       compilation = compilation_of(graph_, recipe_);
       if (!compilation.why_not.empty()) return {{"refused", compilation.why_not}};
     }
     lowering.channels_last = spec_.value("channels_last", false);
     const json families = spec_.value("families", json::object());
     for (const auto& [family, way] : families.items()) lowering.families[family] = way;
-    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, at::kCPU);
+    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, device_, cuda_graphs(device_).backend);
     for (std::size_t b = 0; b < slots.size(); ++b) {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
     }
@@ -206,6 +217,8 @@ class Curves {
             {"gradients", gradients},
             {"predictions", predictions},
             {"choices", array.choices()},
+            {"captured", array.step_counts().captured},
+            {"why_eager", array.step_counts().why_eager},
             {"by_torch", compilation.by_torch},
             {"shared_runs", array.shared_runs()},
             {"shared_bytes", array.shared_bytes()},
@@ -239,27 +252,19 @@ class Curves {
   }
 
   [[nodiscard]] Samples samples(std::int64_t begin, std::int64_t n) const {
-    const auto take = [&](const std::string& name, const Value* value) {
-      const at::Tensor rows = data_.at(name).narrow(0, begin, n);
-      return value != nullptr && is_floating(value->dtype)
-                 ? rows.to(value->dtype == DType::kFloat64 ? at::kDouble : at::kFloat)
-                 : rows;
-    };
-    Samples out;
-    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
-      out.inputs.push_back(take(fmt::format("x{}", i), &graph_.values[static_cast<std::size_t>(graph_.inputs[i])]));
-    }
-    if (info_of(recipe_.loss).targets == Targets::kNone) {
-      out.begin = 0;
-      out.end = n;
-      return out;
-    }
-    at::Tensor target = take("y", nullptr);
-    if (at::isFloatingType(target.scalar_type())) {
-      target = target.to(recipe_.dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
-    }
-    out.target = target;
+    Samples out = arrays_;
+    out.begin = begin;
+    out.end = begin + n;
     return out;
+  }
+
+  /// All samples of an array; floating-point numbers have that type.
+  [[nodiscard]] SampleArray array_of(const std::string& name, DType dtype) const {
+    at::Tensor all = data_.at(name);
+    if (at::isFloatingType(all.scalar_type()) && is_floating(dtype)) {
+      all = all.to(dtype == DType::kFloat64 ? at::kDouble : at::kFloat);
+    }
+    return all.to(device_);
   }
 
   [[nodiscard]] std::vector<double> step(Array& array, std::size_t s) const {
@@ -279,9 +284,9 @@ class Curves {
         for (const OptimizerHyper& group : hyper.groups) rates.push_back(rate(group));
         rates.resize(static_cast<std::size_t>((i + 1) * array.rates_per_slot()));
       }
-      at::Tensor sums = at::zeros({2, array.slots_per_chunk()}, at::kDouble);
+      at::Tensor sums = array.fresh_losses(k).front();
       array.step(k, batch, rates, sums);
-      const at::Tensor mean = sums[0] / sums[1];
+      const at::Tensor mean = (sums[0] / sums[1]).cpu();
       for (std::int64_t i = 0; i < mean.numel(); ++i) {
         losses[static_cast<std::size_t>(array.first_slot(k) + i)] = mean.data_ptr<double>()[i];
       }
@@ -294,7 +299,7 @@ class Curves {
   static json gradients_of(const Array& array) {
     json found = json::object();
     for (const auto& [name, gradient] : array.gradients(0)) {
-      const at::Tensor flat = gradient.to(at::kDouble).contiguous().flatten();
+      const at::Tensor flat = gradient.to(at::kDouble).cpu().contiguous().flatten();
       found[name] = std::vector<double>(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
     }
     return found;
@@ -307,44 +312,54 @@ class Curves {
         spec_.contains("evaluated") ? spec_.at("evaluated").get<std::int64_t>() : batches_.at(0);
     at::Tensor output = array.predict(slot / c, first(evaluated));
     if (c > 1) output = output.select(0, slot % c);
-    output = output.to(at::kDouble).contiguous().flatten();
+    output = output.to(at::kDouble).cpu().contiguous().flatten();
     return {output.data_ptr<double>(), output.data_ptr<double>() + output.numel()};
   }
 
   const json& spec_;
+  at::Device device_;
   ExportedModel model_;
   Recipe recipe_;
   Graph graph_;
   std::map<std::string, at::Tensor> data_;
   std::vector<std::int64_t> batches_;  // samples of each step
+  Samples arrays_;                     // all samples
 };
 
 // A model that cannot even be read is refused by whoever reads it.
-std::string plan_refused(const json& spec) {
+std::string plan_refused(const json& spec, const at::Device& device) {
   try {
-    return Curves(spec).plan_refused();
+    return Curves(spec, device).plan_refused();
   } catch (const Error& error) {
     return error.what();
   }
 }
 
-json result_of(const json& spec) {
+json result_of(const json& spec, const at::Device& device) {
   try {
-    const Curves curves(spec);
+    const Curves curves(spec, device);
     json result = curves.run();
     result["plan_refused"] = curves.plan_refused();
     return result;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
-    return {{"refused", error.what()}, {"plan_refused", plan_refused(spec)}};
+    return {{"refused", error.what()}, {"plan_refused", plan_refused(spec, device)}};
   }
 }
 
-json results_of(const json& specs) {
-  if (!specs.is_array()) return Curves(specs).run();
+json results_of(const json& specs, const at::Device& device) {
+  if (!specs.is_array()) return Curves(specs, device).run();
   json results = json::array();
-  for (const json& spec : specs) results.push_back(result_of(spec));
+  for (const json& spec : specs) results.push_back(result_of(spec, device));
   return results;
+}
+
+// GPUs are looked for before anything is trained (cuda_devices()).
+at::Device wanted_device() {
+  const char* const name = std::getenv("HFTA_TEST_DEVICE");
+  const at::Device device(name != nullptr ? name : "cpu");
+  if (device.is_cuda() && cuda_devices() == 0) throw Error(ErrorKind::kDevice, "HFTA_TEST_DEVICE: found no GPU");
+  return device;
 }
 
 }  // namespace
@@ -361,7 +376,7 @@ int main(int argc, char** argv) {
   }
   try {
     const nlohmann::json spec = nlohmann::json::parse(std::ifstream(argv[1]));
-    std::cout << hfta::fusion::results_of(spec).dump() << "\n";
+    std::cout << hfta::fusion::results_of(spec, hfta::fusion::wanted_device()).dump() << "\n";
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";
     return EXIT_FAILURE;

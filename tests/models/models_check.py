@@ -10,6 +10,7 @@ Each model is exported in every one of the ways asked for (exporting.py), in flo
 its weights, as PyTorch's `double()` does. CI runs `--short`, which leaves out the models that take minutes; the whole,
 and `--forms all`, are run by hand. idioms_check.py has small models in all forms.
 Models run side by side, one per core and two at most (--jobs), each in a process of its own with one thread.
+HFTA_TEST_DEVICE=cuda has both train on a GPU, where nothing is compiled.
 """
 
 import argparse
@@ -37,7 +38,11 @@ from zoo import CASES, Case
 
 SLOTS = 3
 USUAL = "bounded"
-WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}, "compiled": {"chunk": 1, "compiled": True}}
+DEVICE = os.environ.get("HFTA_TEST_DEVICE", "cpu")
+WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}}
+if DEVICE == "cpu":
+    WAYS["compiled"] = {"chunk": 1, "compiled": True}
+torch.backends.cudnn.allow_tf32 = False
 
 
 def without_dropout(model: nn.Module) -> nn.Module:
@@ -68,8 +73,9 @@ def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot:
     """Losses of each step, and the answer to the first samples in evaluation mode afterwards."""
     model = copy.deepcopy(fresh).to(dtype)
     nudge_module(model, nudge)
+    model = model.to(DEVICE)
     cast = lambda t: t.to(dtype) if t.is_floating_point() else t
-    data, target = [nudge(cast(x)) for x in data], cast(target)
+    data, target = [nudge(cast(x)).to(DEVICE) for x in data], cast(target).to(DEVICE)
     hyper = hyperparameters(case, slot)
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(trained, lr=hyper["lr"], momentum=hyper["momentum"], weight_decay=hyper["weight_decay"])
@@ -83,7 +89,7 @@ def follow(case: Case, fresh: nn.Module, data: list, target: torch.Tensor, slot:
         losses.append(loss.item())
     model.eval()
     with torch.no_grad():
-        answer = picked(model(*[x[:case.batch] for x in data]), case).double().flatten()
+        answer = picked(model(*[x[:case.batch] for x in data]), case).double().flatten().cpu()
     return {"losses": losses, "answer": answer}
 
 
@@ -164,6 +170,8 @@ def check_form(model_curve: str, reference: Reference, form: str, folder: pathli
         failures += wrong
         if way == "compiled":
             row["by_torch"] = sorted(found["by_torch"])
+        if found["why_eager"]:
+            row["why_eager"] = found["why_eager"]
         if way == str(SLOTS):
             row["by_slot"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "per_slot"})
             row["batched"] = sorted({op for op, way in found["choices"] if op.startswith("aten::") and way == "batched"})
@@ -263,7 +271,7 @@ def show(row: dict) -> bool:
     print(f"{'FAILED' if row['failures'] else 'ok    '} {row['name']}: losses {row['losses1']:.1e} {row['losses3']:.1e}, "
           f"compiled {row.get('lossescompiled', -1):.1e}, by LibTorch {row.get('by_torch')}, answers {row['answers1']:.1e} "
           f"{row['answers3']:.1e}, rounding alone {row['noise']:.1e}, float32 {row['float32']:.1e}, by slot "
-          f"{row['by_slot']}, {row['seconds']:.0f} s", *row["failures"], sep="\n  ", flush=True)
+          f"{row['by_slot']}, {row['seconds']:.0f} s" + (f", not captured: {row['why_eager']}" if row.get("why_eager") else ""), *row["failures"], sep="\n  ", flush=True)
     return not row["failures"]
 
 

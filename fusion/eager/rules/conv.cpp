@@ -51,6 +51,22 @@ struct Conv {
     return at::complex(real - imag, sum - real - imag);
   }
 
+  // cuDNN's kernels for tensor cores take several groups at a time where these have few channels: zeros are multiplied
+  // with another slot's numbers, of which some may be NaN (seen on an H100 with 3 channels, in tf32 and in bfloat16).
+  [[nodiscard]] bool groups_share_tiles() const {
+    const bool tensor_cores = x.is_cuda() && (x.scalar_type() == at::kBFloat16 || at::globalContext().allowTF32CuDNN());
+    constexpr std::int64_t kTile = 16;
+    return tensor_cores && (weight.size(1) / groups % kTile != 0 || weight.size(2) % kTile != 0);
+  }
+  // The op itself, slot by slot.
+  [[nodiscard]] at::Tensor run_in_turn() const {
+    std::vector<at::Tensor> rows;
+    for (std::int64_t b = 0; b < x.size(0); ++b) {
+      rows.push_back(run(x.select(0, b), weight.select(0, b), bias.defined() ? bias.select(0, b) : bias, groups));
+    }
+    return at::stack(rows);
+  }
+
   // A layer that slots share sees their samples as one batch.
   [[nodiscard]] bool is_shared() const { return call.shared(1) && call.shared(2); }
   [[nodiscard]] at::Tensor run_shared() const {
@@ -69,7 +85,8 @@ struct Conv {
 template <bool kTransposed>
 std::vector<at::Tensor> grouped(const OpCall& call) {
   const Conv conv(call, kTransposed);
-  return {conv.is_shared() ? conv.run_shared() : conv.run_grouped(slots_into_channels(conv.x))};
+  if (conv.is_shared()) return {conv.run_shared()};
+  return {conv.groups_share_tiles() ? conv.run_in_turn() : conv.run_grouped(slots_into_channels(conv.x))};
 }
 
 std::vector<at::Tensor> grouped_channels_last(const OpCall& call) {
@@ -78,6 +95,7 @@ std::vector<at::Tensor> grouped_channels_last(const OpCall& call) {
   // oneDNN's bfloat16 kernels for this layout take several groups at a time: where channels do not fill a register,
   // zeros are multiplied with another slot's numbers, of which some may be NaN (seen on AMD Zen 4 with 3 channels).
   if (conv.x.is_cpu() && conv.x.scalar_type() == at::kBFloat16) return grouped<false>(call);
+  if (conv.groups_share_tiles()) return {conv.run_in_turn()};
   return {conv.run_grouped(slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast))};
 }
 

@@ -1,12 +1,14 @@
 // Losses of slots side by side: element by element on [c, N, ...], then reduced within each slot.
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "fusion/eager/autocast.hpp"
 #include "fusion/eager/batching_rules.hpp"
+#include "fusion/eager/class_losses.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -144,12 +146,6 @@ at::Tensor class_weight(const at::Tensor& weight, std::int64_t dims) {
   return weight.reshape(sizes);
 }
 
-// Autocast computes losses of classes in float32, on every device.
-at::Tensor in_float32(const at::Tensor& x) {
-  const at::DeviceType device = x.device().type();
-  return at::autocast::is_autocast_enabled(device) ? at::autocast::cached_cast(at::kFloat, x, device) : x;
-}
-
 // Of every position: what is gathered there, 0 where it is ignored; and the weight that it has in the mean.
 struct Positions {
   at::Tensor loss, weight;
@@ -192,6 +188,10 @@ std::vector<at::Tensor> of_probabilities(const CrossEntropy& call) {
 
 // PyTorch: (1 - e) w[y] (-log p[y]) + e / C times the sum over classes of -w log p.
 std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
+  if (kernels_take(call.x) && !call.weight.defined()) {
+    const ClassLosses all = class_losses(call.x, call.target, call.ignored, call.smoothing);
+    return reduced(Positions{all.loss, all.counted}, call.reduction);
+  }
   const at::Tensor log_p = at::log_softmax(call.x, 2);
   Positions all = chosen(log_p, call.target, call.weight, call.ignored);
   if (!call.smoothing.all([](double e) { return e == 0; })) {
@@ -206,8 +206,12 @@ std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
 
 // Schema: self, target, weight, reduction, ignore_index, label_smoothing.
 CrossEntropy cross_entropy_of(const OpCall& call) {
-  return {
-      in_float32(call.tensor(0)), call.tensor(1), call.tensor(2), call.integer(3), call.integer(4), call.per_slot(5)};
+  return {as_normalised(call.tensor(0)),
+          call.tensor(1),
+          call.tensor(2),
+          call.integer(3),
+          call.integer(4),
+          call.per_slot(5)};
 }
 
 std::vector<at::Tensor> cross_entropy(const CrossEntropy& call) {
@@ -224,24 +228,28 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
   return {loss.dim() > 1 ? loss.squeeze(1) : loss};
 }
 
-// For one slot: PyTorch's own, unless its numbers lie on the device. With weights and smoothing PyTorch's waits for the
-// device, so that it could not be captured.
+// For one slot: PyTorch's own, unless its numbers lie on the device, or there are kernels of ours. With weights and
+// smoothing PyTorch's waits for the device, so that it could not be captured.
 std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
   CrossEntropy one = cross_entropy_of(call);
   const bool waits = one.weight.defined() && !one.smoothing.all([](double e) { return e == 0; });
-  if (one.smoothing.is_known() && !waits) {
+  const bool by_kernel = kernels_take(one.x) && !one.weight.defined() && !one.target.is_floating_point();
+  if (one.smoothing.is_known() && !waits && !by_kernel) {
     return {at::cross_entropy_loss(one.x, one.target, given(one.weight), one.reduction, one.ignored,
                                    one.smoothing.known().at(0))};
   }
   for (at::Tensor* tensor : {&one.x, &one.target, &one.weight}) {
     if (tensor->defined()) *tensor = tensor->unsqueeze(0);
   }
-  return {cross_entropy(one).front().squeeze(0)};
+  const bool batched = one.x.dim() > 2;
+  if (!batched) one.x = one.x.unsqueeze(1), one.target = one.target.unsqueeze(1);
+  const at::Tensor loss = cross_entropy(one).front().squeeze(0);
+  return {batched || loss.dim() == 0 ? loss : loss.squeeze(0)};
 }
 
 // Schema: self, target, weight, reduction, ignore_index.
 std::vector<at::Tensor> nll(const OpCall& call) {
-  at::Tensor x = in_float32(call.tensor(0)), target = call.tensor(1);
+  at::Tensor x = as_normalised(call.tensor(0)), target = call.tensor(1);
   const bool batched = x.dim() > 2;
   if (!batched) x = x.unsqueeze(1), target = target.unsqueeze(1);
   const at::Tensor loss = reduced(chosen(x, target, call.tensor(2), call.integer(4)), call.integer(3)).front();

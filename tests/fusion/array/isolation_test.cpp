@@ -5,7 +5,9 @@
 
 #include "catch_after_torch.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/gpu.hpp"
 #include "models.hpp"
+#include "tests/fusion/capture/gpu.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -26,11 +28,12 @@ std::vector<Model> models(int chunk) {
 
 // The state after `steps`, with `between` called after each of them.
 template <typename Between>
-StateBytes trained(const Model& model, int chunk, int slot, int steps, Between between) {
-  Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+StateBytes trained(const Model& model, int chunk, const at::Device& device, int slot, int steps, Between between) {
+  Array array(model.graph, model.recipe, chunked(chunk), kWidth, 5, device, cuda_graphs(device).backend);
+  const Batch batch = on_device(model.batch, device);
   for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, b));
   for (int s = 0; s < steps; ++s) {
-    step_all(array, model.batch);
+    step_all(array, batch);
     between(array, s);
   }
   return array.extract(slot);
@@ -46,25 +49,22 @@ StateBytes poisoned(const StateBytes& clean, float value) {
   return bytes;
 }
 
-}  // namespace
-
-TEST_CASE("neighbours that leave, arrive or turn NaN change no bit of a slot") {
-  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
+void check_neighbours(int chunk, const at::Device& device) {
   for (const Model& model : models(chunk)) {
     INFO(model.name << ", chunk " << chunk);
     const auto nothing = [](Array&, int) {};
-    const StateBytes expected = trained(model, chunk, 2, 6, nothing);
-    CHECK(expected == trained(model, chunk, 2, 6, [](Array& array, int s) {
+    const StateBytes expected = trained(model, chunk, device, 2, 6, nothing);
+    CHECK(expected == trained(model, chunk, device, 2, 6, [](Array& array, int s) {
             if (s == 1) array.clear(3);
           }));
-    CHECK(expected == trained(model, chunk, 2, 6, [&](Array& array, int s) {
+    CHECK(expected == trained(model, chunk, device, 2, 6, [&](Array& array, int s) {
             if (s != 2) return;
             array.clear(1);
             array.admit(1, trial(model, 9));
             array.clear(3);
           }));
     for (const float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-      CHECK(expected == trained(model, chunk, 2, 6, [&](Array& array, int s) {
+      CHECK(expected == trained(model, chunk, device, 2, 6, [&](Array& array, int s) {
               if (s != 1) return;
               const StateBytes bad = poisoned(array.extract(3), poison);
               array.clear(3);
@@ -72,6 +72,28 @@ TEST_CASE("neighbours that leave, arrive or turn NaN change no bit of a slot") {
             }));
     }
   }
+}
+
+void check_slots(int chunk, const at::Device& device) {
+  for (const Model& model : models(chunk)) {
+    INFO(model.name << ", chunk " << chunk);
+    Array array(model.graph, model.recipe, chunked(chunk, {}, 2), kWidth, 5, device, cuda_graphs(device).backend);
+    const Batch batch = on_device(model.batch, device);
+    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, 2));
+    for (int s = 0; s < 6; ++s) step_all(array, batch);
+    for (int b = 1; b < kWidth; ++b) CHECK(array.extract(0) == array.extract(b));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("neighbours that leave, arrive or turn NaN change no bit of a slot") {
+  check_neighbours(GENERATE(as<int>(), kCompiled, 1, 2, 4), at::kCPU);
+}
+
+TEST_CASE("neighbours that leave, arrive or turn NaN change no bit of a slot on a GPU", "[gpu]") {
+  if (!gpu_is_there()) return;
+  check_neighbours(GENERATE(as<int>(), 1, 2, 4), first_gpu());
 }
 
 TEST_CASE("clipping is by the slot's own norm") {
@@ -97,21 +119,19 @@ TEST_CASE("clipping is by the slot's own norm") {
 }
 
 TEST_CASE("the same trial has the same bits in whichever slot") {
-  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4);
-  for (const Model& model : models(chunk)) {
-    INFO(model.name << ", chunk " << chunk);
-    Array array(model.graph, model.recipe, chunked(chunk, {}, 2), kWidth, 5, at::kCPU);
-    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(model, 2));
-    for (int s = 0; s < 6; ++s) step_all(array, model.batch);
-    for (int b = 1; b < kWidth; ++b) CHECK(array.extract(0) == array.extract(b));
-  }
+  check_slots(GENERATE(as<int>(), kCompiled, 1, 2, 4), at::kCPU);
+}
+
+TEST_CASE("the same trial has the same bits in whichever slot on a GPU", "[gpu]") {
+  if (!gpu_is_there()) return;
+  check_slots(GENERATE(as<int>(), 1, 2, 4), first_gpu());
 }
 
 TEST_CASE("a slot that moves to another array goes on bit for bit") {
   const int chunk = GENERATE(as<int>(), kCompiled, 1, 4);
   for (const Model& model : models(chunk)) {
     INFO(model.name << ", chunk " << chunk);
-    const StateBytes expected = trained(model, chunk, 1, 6, [](Array&, int) {});
+    const StateBytes expected = trained(model, chunk, at::kCPU, 1, 6, [](Array&, int) {});
     Array first(model.graph, model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
     Array second(model.graph, model.recipe, chunked(chunk), 2 * kWidth, 5, at::kCPU);
     first.admit(1, trial(model, 1));

@@ -150,8 +150,7 @@ inline std::vector<double> rates_of(const Array& array, int chunk) {
 
 /// One step of a chunk; its slots' mean losses.
 inline at::Tensor step_chunk(Array& array, int chunk, const Batch& batch) {
-  const at::Device device = batch.parts.front().target.device();
-  at::Tensor sums = at::zeros({2, array.slots_per_chunk()}, at::TensorOptions().dtype(at::kDouble).device(device));
+  at::Tensor sums = array.fresh_losses(chunk).front();
   array.step(chunk, batch, rates_of(array, chunk), sums);
   return (sums[0] / sums[1]).cpu();
 }

@@ -6,7 +6,9 @@
 
 #include "catch_after_torch.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/gpu.hpp"
 #include "setting.hpp"
+#include "tests/fusion/capture/gpu.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -45,8 +47,8 @@ struct Outcome {
   std::vector<StateBytes> states;
 };
 
-Outcome trained(const Setting& s, int chunk, const std::set<int>& bad, const Poison& poison) {
-  Array array(s.model.graph, s.model.recipe, chunked(chunk, {}, 2), kWidth, 5, at::kCPU);
+Outcome trained(const Setting& s, int chunk, const at::Device& device, const std::set<int>& bad, const Poison& poison) {
+  Array array(s.model.graph, s.model.recipe, chunked(chunk, {}, 2), kWidth, 5, device, cuda_graphs(device).backend);
   for (int b = 0; b < kWidth; ++b) {
     SlotInit init = trial(s.model, b);
     if (b != 1) init.hyper.clip_norm = 0.1 * (1 + b);
@@ -56,7 +58,8 @@ Outcome trained(const Setting& s, int chunk, const std::set<int>& bad, const Poi
     array.clear(b);
     array.insert(b, init, state);
   }
-  const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+  const DeviceData train = on_device(s.train, device), validation = on_device(s.validation, device);
+  const Epochs epochs(s.model.recipe, {}, train, &validation);
   Outcome outcome;
   for (int e = 0; e < kEpochs; ++e) {
     for (const EpochResult& r : epochs.run(array)) outcome.last[static_cast<std::size_t>(r.slot)] = r.metrics;
@@ -74,10 +77,7 @@ std::vector<Setting> settings() {
           setting(mlp(DType::kFloat32, OptimizerKind::kAdamW), 4, {3, 4}), setting(std::move(dropout), 4, {3, 4})};
 }
 
-}  // namespace
-
-TEST_CASE("poisoned slots change no bit of their neighbours over epochs") {
-  const int chunk = GENERATE(as<int>(), kCompiled, 1, 2, 4, 5);
+void check_poison(int chunk, const at::Device& device) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinite = std::numeric_limits<float>::infinity();
   // Large weights are finite, and so are the activations of the first layer; what is made of them overflows.
   const Poison poisons[] = {{"NaN weights", kNan, "", true},
@@ -86,10 +86,10 @@ TEST_CASE("poisoned slots change no bit of their neighbours over epochs") {
                             {"NaN optimizer", kNan, "optimizer", false}};
   const std::set<int> masks[] = {{1, 3}, {0, 2, 4}, {0, 1, 2, 4}, {1, 2, 3, 4}, {0, 4}};
   for (const Setting& s : settings()) {
-    const Outcome clean = trained(s, chunk, {}, poisons[0]);
+    const Outcome clean = trained(s, chunk, device, {}, poisons[0]);
     for (const Poison& poison : poisons) {
       for (const std::set<int>& bad : masks) {
-        const Outcome found = trained(s, chunk, bad, poison);
+        const Outcome found = trained(s, chunk, device, bad, poison);
         for (int b = 0; b < kWidth; ++b) {
           INFO(s.model.name << ", chunk " << chunk << ", " << poison.name << ", " << bad.size() << " of them, slot "
                             << b);
@@ -104,6 +104,17 @@ TEST_CASE("poisoned slots change no bit of their neighbours over epochs") {
       }
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("poisoned slots change no bit of their neighbours over epochs") {
+  check_poison(GENERATE(as<int>(), kCompiled, 1, 2, 4, 5), at::kCPU);
+}
+
+TEST_CASE("poisoned slots change no bit of their neighbours over epochs on a GPU", "[gpu]") {
+  if (!gpu_is_there()) return;
+  check_poison(GENERATE(as<int>(), 1, 2, 4, 5), first_gpu());
 }
 
 TEST_CASE("infinite gradients under clipping stay where they are") {

@@ -1,31 +1,22 @@
 // The CUDA kernels against the CPU's loops. Without kernels in the build their absence is told; without a GPU the
 // comparisons end as passed with a warning, and `[gpu]` names them for machines that have one.
-#define CATCH_CONFIG_EXTERNAL_INTERFACES  // a listener
 #include "fusion/gpu.hpp"
 
 #include <ATen/Context.h>
 
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <set>
 
 #include "fusion/capture/step_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "gpu.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
-
-// Whoever trains on a CPU first hides the GPUs: cuda_devices().
-std::optional<int> gpus_at_start;
-struct GpusFirst : Catch::TestEventListenerBase {
-  using TestEventListenerBase::TestEventListenerBase;
-  void testRunStarting(const Catch::TestRunInfo& /*run*/) override { gpus_at_start = cuda_devices(); }
-};
-CATCH_REGISTER_LISTENER(GpusFirst)
 
 StateBytes filled_with_nan(StateBytes bytes) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -36,17 +27,9 @@ StateBytes filled_with_nan(StateBytes bytes) {
   return bytes;
 }
 
-bool gpu_is_there() {
-  if (cuda::built() && gpus_at_start.value() > 0) return true;
-  WARN("no GPU, or a build without kernels: nothing was compared");
-  return false;
-}
-
 // The same steps on both; losses within a relative tolerance.
 void compare_steps(Array& host, Array& device, const Batch& batch, int steps, double tolerance) {
-  Batch there = batch;
-  for (SampleArray& input : there.parts[0].inputs) input = input.stored().cuda();
-  there.parts[0].target = there.parts[0].target.stored().cuda();
+  const Batch there = on_device(batch, first_gpu());
   for (int s = 0; s < steps; ++s) {
     const std::vector<double> expected = step_all(host, batch);
     for (int k = 0; k < device.chunks(); ++k) {
@@ -74,9 +57,7 @@ std::vector<StateBytes> states_after(int steps, const Model& model, const Loweri
     array.clear(b);
     array.insert(b, trial(model, b), state);
   }
-  Batch batch = model.batch;
-  for (SampleArray& input : batch.parts[0].inputs) input = input.stored().to(device);
-  batch.parts[0].target = batch.parts[0].target.stored().to(device);
+  const Batch batch = on_device(model.batch, device);
   for (int s = 0; s < steps; ++s) static_cast<void>(step_all(array, batch));
   std::vector<StateBytes> states;
   for (int b = 0; b < kWidth; ++b) states.push_back(array.extract(b));
@@ -108,7 +89,7 @@ void check_poison(const at::Device& device, std::int64_t channels, Precision pre
 
 }  // namespace
 
-TEST_CASE("GPUs are looked for before any test trains on a CPU") { CHECK(gpus_at_start.has_value()); }
+TEST_CASE("GPUs are looked for before any test trains on a CPU") { CHECK(gpus_at_start() >= 0); }
 
 TEST_CASE("grouped convolutions keep poisoned slots to themselves") {
   const auto channels = GENERATE(as<std::int64_t>(), 1, 3, 16, 32);
@@ -124,14 +105,14 @@ TEST_CASE("grouped convolutions on a GPU keep poisoned slots to themselves", "[g
   const auto channels = GENERATE(as<std::int64_t>(), 1, 3, 16, 32, 64);
   for (const char* form : {"grouped", "grouped_channels_last", "unfolded"}) {
     for (const Precision precision : {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16}) {
-      check_poison(at::Device(at::kCUDA, 0), channels, precision, form);
+      check_poison(first_gpu(), channels, precision, form);
     }
   }
 }
 
 TEST_CASE("an array on a GPU does the same again, bit for bit", "[gpu]") {
   if (!gpu_is_there()) return;
-  const at::Device gpu(at::kCUDA, 0);
+  const at::Device gpu = first_gpu();
   for (const int chunk : {1, 4}) {
     const Model model = conv_net(DType::kFloat32, OptimizerKind::kAdam);
     INFO("chunk " << chunk);
@@ -156,12 +137,12 @@ TEST_CASE("a build without kernels says so") {
 
 TEST_CASE("a GPU has kernels where the build has them") {
   CHECK(has_step_kernels(at::kCPU));
-  CHECK(has_step_kernels(at::Device(at::kCUDA, 0)) == cuda::built());
+  CHECK(has_step_kernels(first_gpu()) == cuda::built());
 }
 
 TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
   if (!gpu_is_there()) return;
-  const at::Device gpu(at::kCUDA, 0);
+  const at::Device gpu = first_gpu();
   StepParams host(OptimizerKind::kSgd, at::kFloat, 3, 1, 1, at::kCPU),
       device(OptimizerKind::kSgd, at::kFloat, 3, 1, 1, gpu);
   const std::vector<double> rates = {0.0, 0.3, 1.0};
@@ -195,7 +176,7 @@ TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
 
 TEST_CASE("an array on a GPU trains in a lower precision nearly as a CPU in float32", "[gpu]") {
   if (!gpu_is_there()) return;
-  const at::Device gpu(at::kCUDA, 0);
+  const at::Device gpu = first_gpu();
   const auto precision = GENERATE(Precision::kTf32, Precision::kBfloat16);
   const int chunk = GENERATE(1, 4);
   const CudaGraphs graphs = cuda_graphs(gpu);
@@ -222,13 +203,13 @@ TEST_CASE("an array on a GPU trains as on a CPU", "[gpu]") {
   if (kind == OptimizerKind::kLion || kind == OptimizerKind::kRprop) return;  // signs make steps of other rounding
   const int chunk = GENERATE(1, 4);
   const bool captured = GENERATE(false, true);
-  const CudaGraphs graphs = captured ? cuda_graphs(at::Device(at::kCUDA, 0)) : CudaGraphs{};
+  const CudaGraphs graphs = captured ? cuda_graphs(first_gpu()) : CudaGraphs{};
   INFO(graphs.why_none);
   REQUIRE((graphs.backend != nullptr) == captured);
   for (Model model : {conv_net(DType::kFloat64, kind), mlp(DType::kFloat64, kind)}) {
     INFO(model.name << ", chunk " << chunk);
     Array host(model.graph, model.recipe, chunked(chunk), 4, 5, at::kCPU);
-    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, at::Device(at::kCUDA, 0), graphs.backend);
+    Array device(model.graph, model.recipe, chunked(chunk), 4, 5, first_gpu(), graphs.backend);
     for (int b = 0; b < 4; ++b) {
       SlotInit init = trial(model, b);
       if (b == 3) init.hyper.clip_norm = 0.1;

@@ -46,7 +46,7 @@ std::vector<float> decoded(const Bytes& bytes, std::size_t n) {
 Bytes slowly_encoded(const std::vector<float>& x, float bound) {
   const std::size_t blocks = (x.size() + 31) / 32;
   const float step = 2 * bound;
-  Bytes bytes(4 + blocks);
+  Bytes bytes(4 + (blocks + 3) / 4 * 4);
   std::memcpy(bytes.data(), &step, 4);
   const float tolerance = std::nextafter(static_cast<float>(static_cast<double>(bound) * (1 + 0x1p-20)), 0.0F);
   float inverse = 1 / step;
@@ -119,9 +119,9 @@ TEST_CASE("values come back within the bound, and the bytes are those of a slow 
 
 TEST_CASE("sizes: a word of each block for each bit") {
   const std::vector<float> zeros(320, 0.0F), ones(320, 1.0F);
-  CHECK(encoded(zeros, 0.1F).size() == 4 + 10);
-  CHECK(encoded(ones, 0.5F).size() == 4 + 10 + 10 * 2 * 4);  // 1 / 1.0: the whole number 1, whose code is 2
-  CHECK(encoded(ones, 1.0F).size() == 4 + 10);
+  CHECK(encoded(zeros, 0.1F).size() == 4 + 12);
+  CHECK(encoded(ones, 0.5F).size() == 4 + 12 + 10 * 2 * 4);  // 1 / 1.0: the whole number 1, whose code is 2
+  CHECK(encoded(ones, 1.0F).size() == 4 + 12);
   const std::vector<float> x = activations(32000, 1, false, 1);
   const double bits = static_cast<double>(encoded(x, 0.01F).size()) * 8 / 32000;
   CHECK(bits > 8);  // the largest of 32 normal numbers is near 2.1: 105 steps, and the sign
@@ -236,6 +236,9 @@ TEST_CASE("bytes that no encoder wrote are refused or decoded, and nothing is re
     } catch (const Error&) {
     }
   }
+  Bytes padded = encoded({1.0F}, 0.01F);
+  padded[7] = std::byte{1};  // of the zeros behind the one width
+  CHECK_THROWS_AS(decode(padded, std::span(back).first(1)), Error);
   Bytes small(most_encoded_bytes(x.size()) - 1);
   CHECK_THROWS_AS(encode(x, 0.01F, small), Error);
 }

@@ -2,6 +2,7 @@
 // they began with, and the next capture succeeds.
 #include "fusion/cuda/graphs.cpp"  // NOLINT: compiled against fake/
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <stdexcept>
@@ -124,6 +125,51 @@ TEST_CASE("lanes of two backends on one device have streams of their own, and ta
   CHECK(fake_cuda::state.captured_at_once == 0);
   CHECK(fake_cuda::state.destroyed_while_capturing == 0);
   CHECK(pools_are_balanced());
+}
+
+TEST_CASE("a capture has the process to itself: it waits for ops of other lanes, and they for it") {
+  const auto graphs = backend();
+  const auto first = graphs->open_recorder(kGpu), second = graphs->open_recorder(kGpu);
+  std::atomic<int> under_way = 0, together = 0, met = 0;
+  const auto alone = [&] {
+    if (++under_way > 1) ++together;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    --under_way;
+  };
+  // Ops may run beside ops.
+  const auto beside = [&] {
+    ++met;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (met < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  };
+  std::thread other([&] { second->run(beside); });
+  first->run(beside);
+  other.join();
+  CHECK(met == 2);
+  std::thread capturing([&] {
+    for (int i = 0; i < 20; ++i) static_cast<void>(first->capture(alone));
+  });
+  for (int i = 0; i < 20; ++i) second->run(alone);
+  capturing.join();
+  CHECK(together == 0);
+}
+
+TEST_CASE("LibTorch's warnings about ops of a lane are not shown") {
+  const auto lane = backend()->open_recorder(kGpu);
+  int shown = 0;
+  class Counts final : public c10::WarningHandler {
+   public:
+    explicit Counts(int& all) : all_(all) {}
+    void process(const c10::Warning& /*warning*/) override { ++all_; }
+
+   private:
+    int& all_;
+  } counts(shown);
+  const c10::WarningUtils::WarningHandlerGuard guard(&counts);
+  lane->run([] { TORCH_WARN("weights are not in one piece"); });
+  CHECK(shown == 0);
+  TORCH_WARN("after it");
+  CHECK(shown == 1);
 }
 
 }  // namespace hfta::fusion::cuda

@@ -14,6 +14,9 @@
 
 #include "base/error.hpp"
 #include "cuda_runtime.h"
+#include "fusion/cuda/codec_kernels.hpp"
+#include "fusion/cuda/loss_kernels.hpp"
+#include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/random/draws.hpp"
@@ -159,6 +162,26 @@ void run_all() {
   dropout_masks(out.data(), draw, {nullptr, 0.5}, nullptr);
   uniforms(out.data(), draw, nullptr);
   normals(out.data(), draw, nullptr);
+  const std::int64_t target = 1;
+  const Logits<T> logits{out.data(), &target, -100, 1, 1, 3, nullptr, 0};
+  std::vector<T> sums(6);
+  cross_entropy(logits, sums.data(), sums.data() + 1, sums.data() + 2, nullptr);
+  cross_entropy_backward(logits, sums.data() + 1, sums.data(), sums.data() + 3, nullptr);
+  const NormRows<T> rows{out.data(), nullptr, nullptr, 1, 1, 3, 1e-5};
+  layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
+  layer_norm_backward(rows, out.data(), sums.data() + 3, sums.data() + 4, {sums.data(), out.data() + 3, nullptr},
+                      nullptr);
+}
+
+void run_codec() {
+  float x = 1;
+  const float bound = 0.1F;
+  std::vector<std::uint32_t> bytes(40);
+  std::vector<std::uint64_t> workspace(codec_workspace(1, 1));
+  auto* const out = reinterpret_cast<unsigned char*>(bytes.data());
+  std::uint64_t size = 0;
+  encode_slots({&x, 1, 1}, &bound, {out, 160}, &size, workspace.data(), nullptr);
+  decode_slots({out, 160}, {&x, 1, 1}, workspace.data(), nullptr);
 }
 
 }  // namespace
@@ -224,7 +247,15 @@ TEST_CASE("every kernel of every file is run on the CPU") {
                                                         {"indices_kernel", 1},
                                                         {"squares_kernel", 2},
                                                         {"factors_kernel", 1},
-                                                        {"step_kernel", 2 * optimizers().size()}};
+                                                        {"clear_kernel", 1},
+                                                        {"encode_kernel", 1},
+                                                        {"decode_kernel", 1},
+                                                        {"step_kernel", 2 * optimizers().size()},
+                                                        {"cross_entropy_kernel", 2},
+                                                        {"cross_entropy_backward_kernel", 2},
+                                                        {"layer_norm_kernel", 2},
+                                                        {"layer_norm_input_kernel", 2},
+                                                        {"layer_norm_weights_kernel", 2}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
@@ -245,6 +276,7 @@ TEST_CASE("every kernel of every file is run on the CPU") {
   const std::int64_t begin = 0;
   std::int64_t index = 0;
   batch_indices(&index, 1, nullptr, &begin, nullptr);
+  run_codec();
   CHECK(fake_cuda::launched.size() == wanted);
 }
 

@@ -490,7 +490,7 @@ std::vector<OpCase> op_cases() {
   return cases;
 }
 
-Model model_of(const OpCase& op_case) { return built(op_case, {DType::kFloat64, false}); }
+Model model_of(const OpCase& op_case, DType floats) { return built(op_case, {floats, false}); }
 
 Model model_in_bfloat16_of(const OpCase& op_case, bool rounded) {
   return in_bfloat16(built(op_case, {DType::kFloat32, rounded}));

@@ -46,7 +46,7 @@ struct OpCase {
 [[nodiscard]] std::vector<OpCase> op_cases();
 
 /// The case as a model with mean squared error against zero; three slots' hyperparameters come from trial().
-[[nodiscard]] Model model_of(const OpCase& op_case);
+[[nodiscard]] Model model_of(const OpCase& op_case, DType floats = DType::kFloat64);
 
 /// The same in float32, with the precision bfloat16. `rounded`: what is of slots and samples comes to the op in
 /// bfloat16, as a product would leave it, beside weights in float32.

@@ -135,6 +135,7 @@ class CUDAGraph {
 namespace c10::cuda {
 
 inline DeviceIndex current_device() { return 0; }
+inline void set_device(DeviceIndex /*device*/, bool /*force*/) {}
 
 namespace CUDACachingAllocator {
 inline void endAllocateToPool(DeviceIndex /*device*/, const MempoolId_t& id) { fake_cuda::state.device.end(id); }

@@ -1,0 +1,113 @@
+// Ops of ours that CUDA kernels run, on CPU tensors over fake/cuda_runtime.h: results and gradients are LibTorch's.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <vector>
+
+#include "fusion/eager/class_losses.hpp"
+#include "fusion/eager/layer_norm.hpp"
+#include "tests/fusion/array/catch_after_torch.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+at::Tensor leaf(at::IntArrayRef sizes) { return at::randn(sizes, at::kDouble).requires_grad_(); }
+
+// How far the two are apart, relative to the second's norm.
+double apart(const at::Tensor& found, const at::Tensor& wanted) {
+  REQUIRE(found.sizes() == wanted.sizes());
+  return (found - wanted).norm().item<double>() / std::max(1e-30, wanted.norm().item<double>());
+}
+
+void clear(at::TensorList leaves) {
+  for (const at::Tensor& t : leaves) t.mutable_grad().reset();
+}
+
+// Gradients of the sum of result times `by`.
+std::vector<at::Tensor> gradients(const at::Tensor& result, const at::Tensor& by, at::TensorList leaves) {
+  clear(leaves);
+  (result * by).sum().backward();
+  std::vector<at::Tensor> found;
+  for (const at::Tensor& t : leaves) found.push_back(t.grad().clone());
+  return found;
+}
+
+void compare(const at::Tensor& found, const at::Tensor& wanted, at::TensorList leaves) {
+  CHECK(apart(found, wanted) < 1e-14);
+  const at::Tensor by = at::randn(wanted.sizes(), at::kDouble);
+  const auto ours = gradients(found, by, leaves), theirs = gradients(wanted, by, leaves);
+  for (std::size_t i = 0; i < ours.size(); ++i) CHECK(apart(ours[i], theirs[i]) < 1e-13);
+}
+
+constexpr std::int64_t kSlots = 3, kSamples = 4, kClasses = 37, kIgnored = -100;
+
+// Slot by slot, by LibTorch.
+at::Tensor losses_by_slot(const at::Tensor& x, const at::Tensor& targets, const std::vector<double>& smoothing) {
+  std::vector<at::Tensor> rows;
+  for (std::int64_t b = 0; b < x.size(0); ++b) {
+    rows.push_back(at::cross_entropy_loss(x.select(0, b), targets.select(0, b), {}, at::Reduction::None, kIgnored,
+                                          smoothing[static_cast<std::size_t>(b)]));
+  }
+  return at::stack(rows);
+}
+
+}  // namespace
+
+TEST_CASE("class losses are LibTorch's cross entropy, with its gradient") {
+  at::manual_seed(1);
+  const std::vector<double> each = {0, 0.1, 0.7}, same = {0.2, 0.2, 0.2};
+  const std::vector<double> smoothing = GENERATE_COPY(each, same);
+  const bool on_device = GENERATE(false, true), positions = GENERATE(false, true), seen = GENERATE(false, true);
+  CAPTURE(smoothing, on_device, positions, seen);
+  std::vector<std::int64_t> sizes = {kSlots, kSamples, kClasses}, places = {kSlots, kSamples};
+  if (positions) sizes.insert(sizes.end(), {2, 5}), places.insert(places.end(), {2, 5});
+  const at::Tensor x = leaf(sizes), targets = at::randint(kClasses, places, at::kLong);
+  if (!seen) targets.select(1, 2).fill_(kIgnored);
+  const SlotNumbers numbers = on_device ? SlotNumbers(at::tensor(smoothing, at::kDouble)) : SlotNumbers(smoothing);
+  const ClassLosses found = class_losses(x, targets, kIgnored, numbers);
+  CHECK(found.counted.equal(targets.ne(kIgnored).to(at::kDouble)));
+  CHECK_FALSE(found.counted.requires_grad());
+  compare(found.loss, losses_by_slot(x, targets, smoothing), {x});
+}
+
+TEST_CASE("class losses take logits whose classes lie apart, and samples that slots share") {
+  at::manual_seed(2);
+  const at::Tensor x = leaf({kSlots, kSamples, 5, kClasses});  // a language model's, classes last
+  const at::Tensor targets = at::randint(kClasses, {kSamples, 5}, at::kLong).expand({kSlots, kSamples, 5});
+  const SlotNumbers none(std::vector<double>(kSlots, 0));
+  compare(class_losses(x.transpose(2, 3), targets, kIgnored, none).loss,
+          losses_by_slot(x.transpose(2, 3), targets, {0, 0, 0}), {x});
+}
+
+TEST_CASE("a layer norm of slots' own weights is LibTorch's, with its gradients") {
+  at::manual_seed(3);
+  const bool matrix = GENERATE(false, true), turned = GENERATE(false, true);
+  CAPTURE(matrix, turned);
+  const std::vector<std::int64_t> shape = matrix ? std::vector<std::int64_t>{3, 11} : std::vector<std::int64_t>{33};
+  const auto with = [&](std::vector<std::int64_t> lead) {
+    lead.insert(lead.end(), shape.begin(), shape.end());
+    return lead;
+  };
+  const at::Tensor given = turned ? leaf(with({kSamples, kSlots, 2})) : leaf(with({kSlots, kSamples, 2}));
+  const at::Tensor x = turned ? given.transpose(0, 1) : given, weight = leaf(with({kSlots})),
+                   bias = leaf(with({kSlots}));
+  std::vector<at::Tensor> rows;
+  for (std::int64_t b = 0; b < kSlots; ++b) {
+    rows.push_back(at::layer_norm(x.select(0, b), shape, weight.select(0, b), bias.select(0, b), 1e-5));
+  }
+  compare(own_layer_norm(x, weight, bias, 33, 1e-5), at::stack(rows), {given, weight, bias});
+}
+
+TEST_CASE("a layer norm without weights, or with frozen ones, gives the gradient that is wanted") {
+  at::manual_seed(4);
+  const at::Tensor x = leaf({kSlots, kSamples, 20}), frozen = at::randn({20}, at::kDouble);
+  compare(own_layer_norm(x, {}, {}, 20, 1e-5), at::layer_norm(x, {20}, {}, {}, 1e-5), {x});
+  const at::Tensor shared = frozen.expand({kSlots, 20}), bias = leaf({kSlots, 20});
+  compare(own_layer_norm(x, shared, bias, 20, 1e-5), at::layer_norm(x, {20}, frozen, {}, 1e-5) + bias.unsqueeze(1),
+          {x, bias});
+  const at::Tensor fixed = x.detach();
+  compare(own_layer_norm(fixed, shared, bias, 20, 1e-5),
+          at::layer_norm(fixed, {20}, frozen, {}, 1e-5) + bias.unsqueeze(1), {bias});
+}
+
+}  // namespace hfta::fusion
