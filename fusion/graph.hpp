@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/aligned_bytes.hpp"
+
 namespace hfta::fusion {
 
 enum class DType {
@@ -120,7 +122,7 @@ struct Padding {
 struct StoredTensor {
   Shape shape;
   DType dtype = DType::kFloat32;
-  std::vector<std::byte> bytes;
+  AlignedBytes bytes;
 };
 
 /// A parameter, or a buffer (running statistics, masks, constants). Slots own the weights that are trained or written

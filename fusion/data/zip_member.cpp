@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <vector>
 
 #include "fusion/data/array_file.hpp"
 
@@ -44,11 +45,9 @@ void check_zip_member(zip_t* zip, std::uint64_t index, std::uint64_t size, const
   check_end(member.get(), whole, place);
 }
 
-std::vector<std::byte> read_zip_member(zip_t* zip, std::uint64_t index, std::uint64_t size, const std::string& place) {
+void read_zip_member(zip_t* zip, std::uint64_t index, std::span<std::byte> out, const std::string& place) {
   const ZipMember member = open_zip_member(zip, index, place);
-  std::vector<std::byte> bytes(size);
-  check_end(member.get(), fill(member.get(), bytes), place);
-  return bytes;
+  check_end(member.get(), fill(member.get(), out), place);
 }
 
 }  // namespace hfta::fusion

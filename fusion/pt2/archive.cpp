@@ -123,9 +123,11 @@ std::uint64_t Archive::size_of(const std::string& name) const { return member(na
 
 std::uint32_t Archive::checksum_of(const std::string& name) const { return member(name).checksum; }
 
-std::vector<std::byte> Archive::read(const std::string& name) const {
+AlignedBytes Archive::read(const std::string& name) const {
   const Member& wanted = member(name);
-  return read_zip_member(zip_.get(), wanted.index, wanted.size, printable(fmt::format("{}: {}", name_, name)));
+  AlignedBytes bytes(wanted.size);
+  read_zip_member(zip_.get(), wanted.index, bytes, printable(fmt::format("{}: {}", name_, name)));
+  return bytes;
 }
 
 }  // namespace hfta::fusion::pt2
