@@ -11,8 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/aligned_bytes.hpp"
-
 namespace hfta::fusion {
 
 enum class DType {
@@ -122,7 +120,7 @@ struct Padding {
 struct StoredTensor {
   Shape shape;
   DType dtype = DType::kFloat32;
-  AlignedBytes bytes;
+  std::vector<std::byte> bytes;
 };
 
 /// A parameter, or a buffer (running statistics, masks, constants). Slots own the weights that are trained or written

@@ -22,7 +22,7 @@ DType float_type(const fusion::TensorView& tensor) {
 }
 
 template <typename T>
-void store(const std::vector<double>& values, AlignedBytes& bytes) {
+void store(const std::vector<double>& values, std::vector<std::byte>& bytes) {
   bytes.resize(values.size() * sizeof(T));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const T value = static_cast<T>(values[i]);

@@ -106,8 +106,7 @@ StoredArray read_npz(const std::filesystem::path& path, const std::string& name,
                      member_place);
   }
   allowance.take(stat.size, member_place);
-  std::vector<std::byte> bytes(stat.size);
-  read_zip_member(archive.get(), stat.index, bytes, member_place);
+  const std::vector<std::byte> bytes = read_zip_member(archive.get(), stat.index, stat.size, member_place);
   return parse_npy(std::make_shared<MemorySource>(bytes), use, member_place);
 }
 

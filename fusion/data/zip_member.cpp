@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
 #include "fusion/data/array_file.hpp"
 
@@ -45,9 +44,11 @@ void check_zip_member(zip_t* zip, std::uint64_t index, std::uint64_t size, const
   check_end(member.get(), whole, place);
 }
 
-void read_zip_member(zip_t* zip, std::uint64_t index, std::span<std::byte> out, const std::string& place) {
+std::vector<std::byte> read_zip_member(zip_t* zip, std::uint64_t index, std::uint64_t size, const std::string& place) {
   const ZipMember member = open_zip_member(zip, index, place);
-  check_end(member.get(), fill(member.get(), out), place);
+  std::vector<std::byte> bytes(size);
+  check_end(member.get(), fill(member.get(), bytes), place);
+  return bytes;
 }
 
 }  // namespace hfta::fusion

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <vector>
 
 namespace hfta::fusion {
 
@@ -28,8 +28,9 @@ using ZipMember = std::unique_ptr<zip_file_t, CloseZipMember>;
 /// Reads all of a member of `size` bytes and verifies its checksum. Throws as read_zip_member.
 void check_zip_member(zip_t* zip, std::uint64_t index, std::uint64_t size, const std::string& place);
 
-/// The whole member into `out`, its checksum verified. out.size(): what the directory claims, which the caller has
-/// found plausible. Throws Error{kConfig} that begins with `place`.
-void read_zip_member(zip_t* zip, std::uint64_t index, std::span<std::byte> out, const std::string& place);
+/// The whole member, its checksum verified. `size`: what the directory claims, which the caller has found plausible.
+/// Throws Error{kConfig} that begins with `place`.
+[[nodiscard]] std::vector<std::byte> read_zip_member(zip_t* zip, std::uint64_t index, std::uint64_t size,
+                                                     const std::string& place);
 
 }  // namespace hfta::fusion

@@ -123,11 +123,9 @@ std::uint64_t Archive::size_of(const std::string& name) const { return member(na
 
 std::uint32_t Archive::checksum_of(const std::string& name) const { return member(name).checksum; }
 
-AlignedBytes Archive::read(const std::string& name) const {
+std::vector<std::byte> Archive::read(const std::string& name) const {
   const Member& wanted = member(name);
-  AlignedBytes bytes(wanted.size);
-  read_zip_member(zip_.get(), wanted.index, bytes, printable(fmt::format("{}: {}", name_, name)));
-  return bytes;
+  return read_zip_member(zip_.get(), wanted.index, wanted.size, printable(fmt::format("{}: {}", name_, name)));
 }
 
 }  // namespace hfta::fusion::pt2

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/aligned_bytes.hpp"
 #include "fusion/data/zip_member.hpp"
 
 namespace hfta::fusion::pt2 {
@@ -35,7 +34,7 @@ class Archive {
   [[nodiscard]] std::uint64_t size_of(const std::string& member) const;
   [[nodiscard]] std::uint32_t checksum_of(const std::string& member) const;
   /// The whole member, its checksum verified.
-  [[nodiscard]] AlignedBytes read(const std::string& member) const;
+  [[nodiscard]] std::vector<std::byte> read(const std::string& member) const;
 
  private:
   struct Member {

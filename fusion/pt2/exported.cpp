@@ -148,7 +148,7 @@ std::unique_ptr<ExportedModel::Impl> ExportedModel::Impl::from(const pt2::Archiv
   impl->name = archive.name();
   const std::string model = pt2::model_name(archive);
   const std::string member = fmt::format("models/{}.json", model);
-  const AlignedBytes text = archive.read(member);
+  const std::vector<std::byte> text = archive.read(member);
   impl->fingerprint = fingerprint_of(archive, text);
   const pt2::Json json = pt2::parse_json(text, archive.name() + ": " + member);
   const pt2::Reader program(json, archive.name());

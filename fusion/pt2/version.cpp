@@ -17,7 +17,7 @@ constexpr std::string_view kUsual = "model";
 constexpr const char* kBeforePackages = "serialized_exported_program.json";  // torch 2.7 and older
 
 std::string small_text(const Archive& archive, const std::string& member) {
-  const AlignedBytes bytes = archive.read(member);
+  const std::vector<std::byte> bytes = archive.read(member);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return text.substr(0, text.find('\n'));
 }

@@ -89,7 +89,7 @@ bool is_contiguous(const Entry& entry) {
 }
 
 // Copies element by element in row-major order: an odometer over all dimensions.
-void gather(const Entry& entry, const AlignedBytes& storage, AlignedBytes& out) {
+void gather(const Entry& entry, const std::vector<std::byte>& storage, std::vector<std::byte>& out) {
   const auto width = static_cast<std::size_t>(fusion::size_of(entry.dtype));
   std::vector<std::int64_t> at(entry.sizes.size(), 0);
   std::int64_t from = entry.offset;
@@ -104,7 +104,7 @@ void gather(const Entry& entry, const AlignedBytes& storage, AlignedBytes& out) 
   }
 }
 
-std::shared_ptr<const StoredTensor> tensor_of(const Entry& entry, AlignedBytes& storage, bool last_use) {
+std::shared_ptr<const StoredTensor> tensor_of(const Entry& entry, std::vector<std::byte>& storage, bool last_use) {
   auto tensor = std::make_shared<StoredTensor>();
   tensor->shape = entry.sizes;
   tensor->dtype = entry.dtype;
@@ -169,7 +169,7 @@ Groups grouped(const Archive& archive, const std::string& config) {
 std::map<std::string, StoredWeight> read_weights(const Archive& archive, const std::string& config) {
   std::map<std::string, StoredWeight> weights;
   for (const auto& [member, entries] : grouped(archive, config)) {
-    AlignedBytes storage = archive.read(member);
+    std::vector<std::byte> storage = archive.read(member);
     std::map<std::string, std::shared_ptr<const StoredTensor>> same;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const Entry& entry = entries[i];

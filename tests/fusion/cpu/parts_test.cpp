@@ -212,7 +212,8 @@ TEST_CASE("which weights are constants") {
     Weight& weight = graph.weights[0];
     weight.trained = false;
     weight.init.kind = Init::Kind::kStored;
-    weight.stored = std::make_shared<const StoredTensor>(StoredTensor{{4}, DType::kFloat32, AlignedBytes(16)});
+    weight.stored =
+        std::make_shared<const StoredTensor>(StoredTensor{{4}, DType::kFloat32, std::vector<std::byte>(16)});
     change(weight);
     return constant_weights(graph) == std::vector<bool>{true};
   };
@@ -225,7 +226,7 @@ TEST_CASE("which weights are constants") {
   CHECK_FALSE(constant([](Weight& w) { w.init.kind = Init::Kind::kJittered; }));
   CHECK_FALSE(constant([](Weight& w) {
     w.stored = std::make_shared<const StoredTensor>(
-        StoredTensor{{1 << 19}, DType::kFloat32, AlignedBytes(std::size_t{1} << 21)});
+        StoredTensor{{1 << 19}, DType::kFloat32, std::vector<std::byte>(std::size_t{1} << 21)});
   }));
   CHECK_FALSE(constant(as_it_is, {{"aten::relu_", {ValueId{0}}}}));
   CHECK_FALSE(constant(as_it_is, {{"aten::view", {ValueId{0}, Ints{2, 2}}}, {"aten::relu_", {ValueId{1}}}}));

@@ -151,7 +151,7 @@ std::vector<Member> unpack(std::span<const std::byte> archive) {
   const pt2::Archive zip = pt2::Archive::view(archive, "golden");
   std::vector<Member> members;
   for (const std::string& name : zip.members()) {
-    const AlignedBytes bytes = zip.read(name);
+    const std::vector<std::byte> bytes = zip.read(name);
     members.push_back({name, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
   }
   return members;
