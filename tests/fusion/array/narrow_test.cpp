@@ -9,7 +9,7 @@
 namespace hfta::fusion::testing {
 namespace {
 
-constexpr std::int64_t kSamples = 6, kWords = 5, kVocabulary = 256;
+constexpr std::int64_t kSamples = 6, kWords = 6, kVocabulary = 256;
 
 Model model_of(Graph graph, DType dtype) {
   Model model{"half", std::move(graph), {}, {}};
