@@ -50,7 +50,7 @@ at::Tensor orthogonal(const at::Tensor& normal, double gain) {
 }
 
 at::Tensor jittered(const Weight& weight, const at::Tensor& normal) {
-  const at::Tensor values = stored_values(weight).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  at::Tensor values = stored_values(weight).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
   if (values.numel() < 2) return values;
   return values + normal * (values.std() * weight.init.scale);
 }
@@ -72,7 +72,7 @@ at::Tensor padded(const Weight& weight, CountedRandom random, std::span<const do
   used.padding.reset();
   used.shape[weight.padding->dim] = used_size(weight, hypers);
   const at::Tensor values = first_values(used, random, hypers);
-  const at::Tensor all = at::zeros(weight.shape, values.options());
+  at::Tensor all = at::zeros(weight.shape, values.options());
   const auto dim = static_cast<std::int64_t>(weight.padding->dim);
   all.narrow(dim, 0, values.size(dim)).copy_(values);
   return all;
