@@ -47,7 +47,8 @@ struct Trial {
   std::vector<Copy> copies;  ///< Ascending by epoch.
   State state = State::kRunning;
   bool enqueued = false;        ///< Of ours: asked for by Optuna's enqueue_trial, not by the sampler.
-  std::optional<double> value;  ///< The study's metric; absent while unknown and for FAIL.
+  std::optional<double> value;  ///< Of the study's first objective; absent while unknown and for FAIL.
+  std::vector<double> others;   ///< Of its other objectives, in order, where `value` is present.
   std::string reason;           ///< Why it failed; empty otherwise.
   /// Of ours, drawn by a method that learns: how many of the study's rounds were over when it was drawn.
   std::optional<int> seen_rounds;
@@ -61,6 +62,15 @@ struct Trial {
 
 /// Whether larger or smaller values of the metric are better.
 enum class Goal { kMinimize, kMaximize };
+
+/// A metric that a study optimises.
+struct Objective {
+  std::string metric;  ///< Its recorded name: val_accuracy, ...
+  Goal goal = Goal::kMinimize;
+  bool operator==(const Objective&) const = default;
+};
+/// At least one. Where there is one, trials are ordered by it; several order them only in part (trials/pareto.hpp).
+using Objectives = std::vector<Objective>;
 
 /// "RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING".
 [[nodiscard]] const char* name_of(State state);
