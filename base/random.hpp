@@ -24,7 +24,8 @@ enum class Stream : std::uint32_t {
   kGp = 11,
   kCmaes = 12,
   kEvolution = 13,
-  kFreezeThaw = 14
+  kFreezeThaw = 14,
+  kNsga2 = 15
 };
 
 /// One block of Philox4x32-10: 128 bits that depend on every bit of counter and key.

@@ -45,6 +45,9 @@ struct TaskSpec {
   std::optional<std::uint64_t> seed;  ///< train.seed; unset: the trial's number.
 };
 
+/// The metric that counts a trial's trained parameters; recorded where it is an objective.
+inline constexpr const char* kParameterCount = "parameters";
+
 /// A run_cap that no study comes to: of one that only its budget ends.
 inline constexpr int kEndless = 1'000'000'000;
 
@@ -86,10 +89,9 @@ struct StudyConfig {
   std::optional<int> run_cap;                    ///< Configurations.
   trials::Repetitions repetitions;
   Budget budget;
-  std::optional<double> target;  ///< The metric's value with which the study ends.
-  std::string metric;            ///< "val_accuracy"
-  trials::Goal goal = trials::Goal::kMinimize;
-  bool select_best = false;  ///< metric: {select: best}
+  std::optional<double> target;  ///< The metric's value with which the study ends; only of one objective.
+  trials::Objectives objectives = {{}};
+  bool select_best = false;  ///< metric: {select: best}; only of one objective.
   trials::Space space;       ///< What a trial has: the parameters searched, then `repetitions`' axes.
   std::vector<search::Constraint> constraints;          ///< That every drawn configuration meets.
   std::map<std::string, trials::ParamValue> otherwise;  ///< What ${name} is where that parameter does not apply.
@@ -111,6 +113,8 @@ struct StudyConfig {
   std::function<TaskSpec(const trials::Params&)> task;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
+  /// Whether trials have no single order.
+  [[nodiscard]] bool has_several_objectives() const { return objectives.size() > 1; }
   /// `space` without the repetitions' axes: what a sampler draws from.
   [[nodiscard]] trials::Space searched() const;
 };

@@ -28,8 +28,9 @@ using Pause = std::function<bool()>;
 /// The result of one epoch of an occupied slot.
 struct SlotReport {
   int slot = 0;
-  int epoch = 0;                          ///< The trial's epoch that has just finished, 1-based.
-  std::map<std::string, double> metrics;  ///< train_loss, val_*; NaN or infinite where training diverged.
+  int epoch = 0;  ///< The trial's epoch that has just finished, 1-based.
+  /// train_loss, val_*; NaN or infinite where training diverged. `parameters` (kParameterCount) if it is an objective.
+  std::map<std::string, double> metrics;
 };
 
 /// How an array runs, for the store and for messages.

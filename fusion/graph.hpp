@@ -199,7 +199,7 @@ struct Graph {
   /// A text that is equal for two graphs exactly if they can train side by side in one array: everything but `hypers`'
   /// values, `where` and stored values.
   [[nodiscard]] std::string signature() const;
-  /// Number of trained parameters; a complex one counts once.
+  /// Number of trained parameters; a complex one counts once, of a padded weight only what `hypers` say is used.
   [[nodiscard]] std::int64_t parameter_count() const;
 };
 

@@ -31,7 +31,7 @@ std::optional<std::int64_t> size_of(const trials::Space& space) {
 // Whether trials shall be stopped: a budget of epochs or time pays for other trials with what is saved; run_cap does
 // not.
 bool is_stopped(const StudyOutline& study) {
-  return !study.stops && !study.configurations && study.epochs >= kFewEpochs;
+  return !study.stops && !study.configurations && study.epochs >= kFewEpochs && study.objectives == 1;
 }
 
 // How many configurations the study will draw, as far as its limits tell.
@@ -75,9 +75,14 @@ std::string too_many_for_gp(const StudyOutline& study) {
 
 std::string gp_learns_soonest(const StudyOutline&) { return "gp needs the fewest trials to find good ones"; }
 
-constexpr std::array<Rule, 4> kRules = {{
+std::string several_objectives(const StudyOutline& study) {
+  return study.objectives > 1 ? fmt::format("it learns for {} objectives", study.objectives) : "";
+}
+
+constexpr std::array<Rule, 5> kRules = {{
     {"grid", all_fit},
     {"sobol", nothing_to_learn},
+    {"nsga2", several_objectives},
     {"tpe", too_many_for_gp},
     {"gp", gp_learns_soonest},
 }};

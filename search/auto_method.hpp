@@ -19,6 +19,7 @@ struct StudyOutline {
   int repetitions = 1;                            ///< Trials of each configuration.
   std::optional<int> width = {};                  ///< Slots, where the config says how many.
   bool stops = false;                             ///< The config has rules of early stopping.
+  std::size_t objectives = 1;
 };
 
 struct MethodChoice {

@@ -15,9 +15,10 @@ namespace hfta::search {
 /// A trial as a later draw sees it.
 struct SeenTrial {
   trials::Params params;
-  std::vector<double> values;   ///< The study's metric after epochs 1, 2, ...; NaN or infinite where it diverged.
+  std::vector<double> values;   ///< The study's first metric after epochs 1, 2, ...; NaN or infinite where it diverged.
   std::optional<double> value;  ///< The value it would have if it ended now: of its last epoch, or its best. Finite.
   std::optional<trials::State> ended;  ///< kComplete, kPruned or kFail; unset: it has not ended.
+  std::vector<double> others = {};     ///< `value`'s of the study's other objectives, in order; finite.
 };
 
 /// Every earlier draw, in order, including trials that another program asked for.

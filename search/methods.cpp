@@ -51,6 +51,11 @@ std::unique_ptr<Sampler> evolution(const MethodOptions& options, const SearchTas
   return make_evolution(task.space, task.seed, task.goal, options.evolution);
 }
 
+std::unique_ptr<Sampler> nsga2(const MethodOptions& options, const SearchTask& task) {
+  const std::vector<trials::Goal> goals = task.goals.empty() ? std::vector{task.goal} : task.goals;
+  return make_nsga2(task.space, task.seed, goals, options.nsga2);
+}
+
 std::unique_ptr<Sampler> tpe(const MethodOptions& options, const SearchTask& task) {
   return make_tpe(task.space, task.seed, task.goal, options.tpe);
 }
@@ -189,6 +194,11 @@ std::vector<MethodField> cmaes_fields() {
            "Trials of a generation, at least 4; 0: 4 + 3 times the logarithm of the number of parameters."}};
 }
 
+std::vector<MethodField> nsga2_fields() {
+  return {{"population", [](MethodOptions& all) -> int& { return all.nsga2.population; }, 2, 1'000'000, nullptr,
+           "The best COMPLETE trials, which may be parents; Sobol points until there are so many."}};
+}
+
 std::vector<MethodField> evolution_fields() {
   return {{"population", [](MethodOptions& all) -> int& { return all.evolution.population; }, 1, 1'000'000, nullptr,
            "The latest trials that ended, which may be parents; Sobol points until there are so many."},
@@ -208,7 +218,8 @@ const std::vector<Method>& methods() {
        .sampler = grid,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .takes_objectives = true},
       {.name = "random",
        .sentence = "independent draws; a finite space is not repeated until all of it was tried",
        .fields = {},
@@ -217,7 +228,8 @@ const std::vector<Method>& methods() {
        .sampler = random,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .takes_objectives = true},
       {.name = "sobol",
        .sentence = "scrambled Sobol points, which fill the space more evenly than random draws",
        .fields = {},
@@ -226,7 +238,8 @@ const std::vector<Method>& methods() {
        .sampler = sobol,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .takes_objectives = true},
       {.name = "hyperband",
        .sentence = "successive halving in Hyperband's brackets, of draws by its `sampler`",
        .fields = hyperband_fields(),
@@ -302,6 +315,16 @@ const std::vector<Method>& methods() {
        .scheduler = nullptr,
        .max_epochs = nullptr,
        .plan_text = nullptr},
+      {.name = "nsga2",
+       .sentence = "learns from the trials so far, for several objectives: children of the best and least crowded ones",
+       .fields = nsga2_fields(),
+       .has_end = false,
+       .needs_list = false,
+       .sampler = nsga2,
+       .scheduler = nullptr,
+       .max_epochs = nullptr,
+       .plan_text = nullptr,
+       .takes_objectives = true},
       {.name = "pbt",
        .sentence =
            "as random, and the worst of a population go on from copies of the best, with parameters near theirs",
@@ -319,8 +342,9 @@ const std::vector<Method>& methods() {
 
 std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
   const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
-                     splitting = task.splitting, width = task.width](const trials::Space& space, std::uint64_t seed) {
-    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, width});
+                     splitting = task.splitting, width = task.width,
+                     goals = task.goals](const trials::Space& space, std::uint64_t seed) {
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, width, goals});
   };
   const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
   std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);

@@ -22,6 +22,7 @@ struct MethodOptions {
   GpOptions gp;
   CmaesOptions cmaes;
   EvolutionOptions evolution;
+  Nsga2Options nsga2;
   PbtOptions pbt;
   BohbOptions bohb;
   DehbOptions dehb;
@@ -40,6 +41,7 @@ struct SearchTask {
   History prior = {};                       ///< Trials of an earlier study, which draws of a method that learns see.
   std::set<std::string> splitting = {};     ///< Of `fixed`: what trials have to share to train side by side.
   std::optional<int> width = {};            ///< Slots, where the config says how many.
+  std::vector<trials::Goal> goals = {};     ///< Of all objectives; empty: `goal` is of the only one.
 };
 
 /// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.
@@ -71,6 +73,7 @@ struct Method {
                                   ///< conditions or constraints, and no repetitions.
   bool takes_conditions = false;  ///< Its sampler knows of conditions; others are made for each group of parameters.
   bool takes_sampler = false;     ///< MethodOptions::sampler chooses its configurations.
+  bool takes_objectives = false;  ///< It can search for several objectives, which give trials no single order.
 };
 
 /// The method's sampler, within the space's conditions and the task's constraints (make_restricted()), behind the

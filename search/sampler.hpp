@@ -97,6 +97,20 @@ struct EvolutionOptions {
 [[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                       const EvolutionOptions& options);
 
+struct Nsga2Options {
+  int population = 20;  ///< The trials that may be parents: the best of all that are COMPLETE.
+};
+
+/// NSGA-II (Deb et al., IEEE TEC 6(2), 2002) for several objectives, without generations, so that an array never waits
+/// for the last of one: the population is the best `population` of all COMPLETE trials, by front and then by crowding
+/// distance (Durillo et al., "On the Effect of the Steady-State Selection Scheme in Multi-Objective Genetic
+/// Algorithms", EMO 2009). A draw is the child of two winners of tournaments between two, by uniform crossover and
+/// polynomial mutation. Until there is a population, Sobol points. Failed trials are no parents. If there are finitely
+/// many configurations, none is drawn twice as long as another is found. This sampler learns. `goals`: one per
+/// objective.
+[[nodiscard]] std::unique_ptr<Sampler> make_nsga2(trials::Space space, std::uint64_t seed,
+                                                  const std::vector<trials::Goal>& goals, const Nsga2Options& options);
+
 struct BohbOptions {
   int min_points = 0;       ///< Trials of a budget before a model is made of it, less 2; 0: parameters + 1.
   int top_percent = 15;     ///< Of these trials count as good.

@@ -22,8 +22,7 @@ struct Progress {
 /// A study as a whole.
 struct StudyRecord {
   std::string name;
-  std::string metric;  ///< Name of what is optimised: val_accuracy, ...
-  trials::Goal goal = trials::Goal::kMinimize;
+  trials::Objectives objectives = {{}};
   trials::Space space;      ///< Exact distributions; Optuna's tables get the nearest that Optuna has.
   std::string config;       ///< Snapshot of the config's text, as it was read.
   std::string config_json;  ///< The same, normalised; an edited config is compared with it.
@@ -33,10 +32,10 @@ struct StudyRecord {
 
 /// A line of `hfta-tune studies`.
 struct StudySummary {
-  std::string name, metric;
-  trials::Goal goal = trials::Goal::kMinimize;
+  std::string name;
+  trials::Objectives objectives = {{}};
   std::map<std::string, int> counts;  ///< By Optuna's state names; only states that occur.
-  std::optional<double> best;         ///< Of the COMPLETE trials' finite values.
+  std::optional<double> best;         ///< Of the COMPLETE trials' finite values; of several objectives there is none.
   std::optional<trials::UtcTime> last_change;
 };
 
@@ -79,6 +78,7 @@ struct StateChange {
   std::string reason;
   trials::UtcTime when;
   std::optional<int> round = std::nullopt;  ///< Trial::ended_round; unset: not written.
+  std::vector<double> others = {};          ///< Trial::others.
 };
 
 /// A trial continues from a copy of another. Only parameters with the names of the trial's own are kept.
@@ -92,7 +92,9 @@ struct Changes {
   struct Epoch {
     int trial = 0;
     trials::EpochRecord record;
-    std::optional<double> value;  ///< The study's metric: becomes Optuna's intermediate value at step `epoch`.
+    /// The study's metric: becomes Optuna's intermediate value at step `epoch`. Unset where there are several: Optuna
+    /// has none for them.
+    std::optional<double> value;
   };
   std::vector<std::pair<int, trials::UtcTime>> started;  ///< Trials admitted to a slot for the first time.
   std::vector<Epoch> epochs;                             ///< Written again (resume): replaces the row.

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.hpp"
 #include "storage/json.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::storage {
 
@@ -13,13 +15,18 @@ using trials::State;
 
 bool has_ended(State state) { return state == State::kComplete || state == State::kPruned || state == State::kFail; }
 
-std::optional<double> value_to_store(const StateChange& change) {
-  const bool has_number = change.value && !std::isnan(*change.value);
-  if (change.state == State::kComplete && !has_number) {
+std::vector<double> values_to_store(const StateChange& change, std::size_t objectives) {
+  const std::vector<double> values = trials::values_of(change.value, change.others);
+  const bool has_numbers =
+      change.value && std::none_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+  if (change.state == State::kComplete && !has_numbers) {
     throw Error(ErrorKind::kInternal, fmt::format("trial {}: COMPLETE without a value", change.trial));
   }
   const bool keeps = change.state == State::kComplete || change.state == State::kPruned;
-  return keeps && has_number ? change.value : std::nullopt;
+  if (!keeps || !has_numbers) return {};
+  if (values.size() == objectives) return values;
+  throw Error(ErrorKind::kInternal, fmt::format("trial {}: found {} values, wanted one for each of {} objectives",
+                                                change.trial, values.size(), objectives));
 }
 
 Distributions distributions_of(const trials::Space& space) {
@@ -44,7 +51,8 @@ EncodedParam encode(const Distributions& distributions, const std::string& name,
 
 void check_words(const StudyRecord& study) {
   (void)distributions_of(study.space);
-  (void)dump(nlohmann::json::array({study.metric}));
+  if (study.objectives.empty()) throw Error(ErrorKind::kInternal, "study: found no objective");
+  for (const trials::Objective& objective : study.objectives) (void)dump(nlohmann::json(objective.metric));
   (void)space_to_json(study.space);
 }
 

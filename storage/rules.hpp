@@ -15,9 +15,9 @@ namespace hfta::storage {
 
 /// COMPLETE, PRUNED or FAIL.
 [[nodiscard]] bool has_ended(trials::State state);
-/// The value that a trial of that state may have by Optuna's rules. Throws Error{kInternal} for COMPLETE without a
-/// number.
-[[nodiscard]] std::optional<double> value_to_store(const StateChange& change);
+/// The values that a trial of that state may have by Optuna's rules, one per objective; empty: none. Throws
+/// Error{kInternal} for COMPLETE without a number for each, and for more or fewer values than `objectives`.
+[[nodiscard]] std::vector<double> values_to_store(const StateChange& change, std::size_t objectives);
 
 /// A space in Optuna's terms, by parameter.
 using Distributions = std::map<std::string, OptunaDistribution>;

@@ -24,7 +24,8 @@ Usage export_usage() {
       "the trial's value was measured on, and are kept of the best trials (config: keep). Adapters of the config are\n"
       "merged into them; --format peft writes the adapters alone, a folder that PeftModel.from_pretrained takes.\n";
   add_storage_option(usage.options);
-  usage.options.add_options()("trial", po::value<int>()->value_name("N"), "the best COMPLETE trial unless told")(
+  usage.options.add_options()("trial", po::value<int>()->value_name("N"),
+                              "the best COMPLETE trial unless told; of several objectives one has to be told")(
       "output", po::value<std::string>()->value_name("FILE"), "where to; written atomically")(
       "format", po::value<std::string>()->value_name("F")->default_value("weights"),
       "weights; merged (of a model that PEFT wrapped: that of the model without); peft (--output is a folder)");

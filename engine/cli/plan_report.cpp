@@ -331,8 +331,8 @@ ordered_json model_json(const ModelFacts& model) {
 }  // namespace
 
 std::string plan_table(const StudyConfig& config, const Plan& plan) {
-  std::string out = fmt::format("study {}: {}, {} {}\n", printable(config.study), config.method, name_of(config.goal),
-                                printable(config.metric));
+  std::string out =
+      fmt::format("study {}: {}, {}\n", printable(config.study), config.method, objectives_text(config.objectives));
   if (config.choice && !config.choice->reason.empty()) out += printable(config.choice->text()) + "\n";
   out += plan.trials && *plan.trials != kEndless
              ? fmt::format("trials: {}, {} trial-epochs if none fails, at most {} epochs each\n", *plan.trials,
@@ -352,8 +352,8 @@ std::string plan_json(const StudyConfig& config, const Plan& plan) {
                        {"method", config.method},
                        {"method_reason", config.choice ? ordered_json(config.choice->reason) : ordered_json(nullptr)},
                        {"early_stopping", stopping_json(config)},
-                       {"metric", config.metric},
-                       {"direction", name_of(config.goal)},
+                       {"metric", config.objectives.front().metric},
+                       {"direction", name_of(config.objectives.front().goal)},
                        {"repeat", config.repetitions.seeds},
                        {"folds", config.repetitions.folds},
                        {"trials", plan.trials ? ordered_json(*plan.trials) : ordered_json(nullptr)},
@@ -361,6 +361,11 @@ std::string plan_json(const StudyConfig& config, const Plan& plan) {
                        {"max_epochs", plan.max_epochs},
                        {"devices", plan.devices},
                        {"drawn", plan.drawn}};
+  if (config.has_several_objectives()) {
+    for (const trials::Objective& objective : config.objectives) {
+      json["objectives"].push_back({{"metric", objective.metric}, {"direction", name_of(objective.goal)}});
+    }
+  }
   json["parameters"] = ordered_json::array();
   for (const trials::Parameter& p : config.space) json["parameters"].push_back(parameter_json(config, p));
   json["models"] = ordered_json::array();

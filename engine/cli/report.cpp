@@ -13,6 +13,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/runner.hpp"
+#include "engine/report/front.hpp"
 #include "engine/report/timeline.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -32,8 +33,10 @@ Usage report_usage() {
                               "only the K best trials (table: 10 unless told)")(
       "format", po::value<std::string>()->value_name("table|json|csv|events"), "table unless told")(
       "output", po::value<std::string>()->value_name("FILE"), "write to a file, not to standard output")(
-      "timeline", po::value<std::string>()->value_name("FILE"),
-      "also write where each device's time went: .svg, a picture; .json, a Chrome trace");
+      "reference", po::value<std::string>()->value_name("A,B"),
+      "of several objectives: the values that the hypervolume is measured from; the worst ones of all COMPLETE trials "
+      "unless told")("timeline", po::value<std::string>()->value_name("FILE"),
+                     "also write where each device's time went: .svg, a picture; .json, a Chrome trace");
   usage.positional = {"STUDY"};
   return usage;
 }
@@ -96,6 +99,9 @@ int report_command(const Words& words) {
   check_timeline(arguments);
   const std::unique_ptr<storage::Store> store = open_store(arguments);
   ReportInput input = read_report(*store, study_or_only(arguments, *store));
+  if (const auto reference = arguments.get<std::string>("reference")) {
+    input.reference = reference_from(*reference, input.objectives);
+  }
   input.runner = runner_of(*store, input.study, SystemClock());
   if (const auto file = arguments.get<std::string>("timeline")) write_timeline(*file, *store, input);
   print_to(arguments.get<std::string>("output").value_or(""), format.text(input, top));

@@ -30,6 +30,7 @@
 #include "engine/report/report.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/stores/stores.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -79,7 +80,9 @@ ConfigOrigin origin_from(const fs::path& file, const std::vector<Override>& over
 
 RunEnded run_ended(Store& store, const StudyConfig& config, bool finished) {
   const std::vector<trials::Trial> trials = store.trials(config.study);
-  return {finished, best_complete(best_trial(config, store, trials))};
+  const std::vector<const trials::Trial*> best = best_trials(config, store, trials);
+  if (!config.has_several_objectives()) return {finished, best_complete(best.empty() ? nullptr : best.front())};
+  return {finished, std::nullopt, numbers_of(best)};
 }
 
 int finish(Store& store, const StudyConfig& config, bool any_complete, Speech speech) {
@@ -94,7 +97,7 @@ int finish(Store& store, const StudyConfig& config, bool any_complete, Speech sp
   if (waiting > 0) tell(fmt::format("{} enqueued, for which run_cap has no room; --trials raises it", waiting));
   if (any_complete) return 0;
   // Of a study that its budget ended before a trial was COMPLETE, the report has the best so far.
-  const auto has_value = [&](const trials::Trial& t) { return latest_value(t, input.metric).has_value(); };
+  const auto has_value = [&](const trials::Trial& t) { return latest_value(t, input.objectives).has_value(); };
   if (!input.ended_by.empty() && std::any_of(input.trials.begin(), input.trials.end(), has_value)) return 0;
   const auto failed =
       std::find_if(input.trials.begin(), input.trials.end(), [](const auto& t) { return !t.reason.empty(); });
@@ -104,7 +107,7 @@ int finish(Store& store, const StudyConfig& config, bool any_complete, Speech sp
 }
 
 bool any_complete(Store& store, const StudyConfig& config) {
-  return trials::best_of(store.trials(config.study), config.goal) != nullptr;
+  return !trials::best_of(store.trials(config.study), config.objectives).empty();
 }
 
 void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
@@ -114,7 +117,7 @@ void tell_start(const StudyConfig& config, const Fleet& fleet, bool is_new) {
 }
 
 RunStarted run_started(const StudyConfig& config, const std::vector<std::string>& devices, bool resumed) {
-  return {config.study, config.storage, config.metric, config.goal, devices, resumed};
+  return {config.study, config.storage, config.objectives, devices, resumed};
 }
 
 std::size_t physical_memory() {

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/strategy.hpp"
+#include "engine/report/words.hpp"
 #include "search/completion.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -39,12 +40,24 @@ std::optional<trials::Params> matching(const trials::Space& space, const trials:
 }
 
 search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric) {
-  search::SeenTrial seen{std::move(params), {}, trial.value, trial.state};
+  search::SeenTrial seen{std::move(params), {}, trial.value, trial.state, trial.others};
   for (const trials::EpochRecord& record : trial.epochs) {
     const auto found = record.metrics.find(metric);
     seen.values.push_back(found == record.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
   }
   return seen;
+}
+
+// The same metrics and goals, in the same order. Optuna need not have named a metric.
+void check_objectives(const StudyConfig& config, const trials::Objectives& found) {
+  bool same = found.size() == config.objectives.size();
+  for (std::size_t i = 0; same && i < found.size(); ++i) {
+    const bool named = !found[i].metric.empty() && !found[i].metric.starts_with("value");
+    same = found[i].goal == config.objectives[i].goal && (!named || found[i].metric == config.objectives[i].metric);
+  }
+  if (same) return;
+  fail(config, fmt::format("found a study of another metric or goal ({}), wanted {}", objectives_text(found),
+                           objectives_text(config.objectives)));
 }
 
 bool has_ended(const trials::Trial& trial) {
@@ -69,18 +82,14 @@ search::History read_prior(const StudyConfig& config) {
     fail(config, fmt::format("study: found no study '{}' in {}{}", printable(from.study), printable(from.storage),
                              suggestion(from.study, names)));
   }
-  const bool named = !record->metric.empty() && record->metric != "value";
-  if (record->goal != config.goal || (named && record->metric != config.metric)) {
-    fail(config, fmt::format("found a study of another metric or goal ({}), wanted {}", printable(record->metric),
-                             printable(config.metric)));
-  }
+  check_objectives(config, record->objectives);
   std::vector<trials::Trial> trials = store->trials(from.study);
   std::erase_if(trials, [](const trials::Trial& trial) { return !has_ended(trial); });
   const std::size_t first = trials.size() > kMostTrials ? trials.size() - kMostTrials : 0;
   search::History prior;
   for (std::size_t i = first; i < trials.size(); ++i) {
     auto params = matching(config.searched(), trials::latest_params(trials[i]));
-    if (params) prior.push_back(seen(trials[i], std::move(*params), named ? record->metric : "value"));
+    if (params) prior.push_back(seen(trials[i], std::move(*params), record->objectives.front().metric));
   }
   tell(fmt::format("warm start: {} of {} ended trials of study '{}' are of this space", prior.size(), trials.size(),
                    printable(from.study)));

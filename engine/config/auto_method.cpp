@@ -52,6 +52,7 @@ AutoChoice choose(const Node& root, const std::string& file) {
   study.trial_epochs = budget.optional_integer("epochs");
   study.repetitions = static_cast<int>(reader.integer("repeat") * reader.section("folds").integer("count"));
   set(study.width, reader.section("array").integer_or_auto("width"));
+  if (const Node* metric = root.find("metric")) study.objectives = objective_nodes(*metric).size();
   study.stops = reader.has("early_stopping") || reader.has("early_terminate");
 
   const search::MethodChoice choice = search::choose_method(study);

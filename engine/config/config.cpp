@@ -87,20 +87,6 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
   }
 }
 
-void check_goal(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config) {
-  const std::optional<bool> larger = larger_is_better(task, config.metric);
-  const Node& metric = *root.find("metric");
-  if (!larger && metric.find("goal") == nullptr) {
-    fail_at(
-        file, metric, "metric.goal",
-        fmt::format("found nothing, wanted minimize or maximize: {} is a metric of yours", printable(config.metric)));
-  }
-  if (!larger || *larger == (config.goal == trials::Goal::kMaximize)) return;
-  config.warnings.push_back(fmt::format("{}:{}: metric.goal: {} is to be {}; wanted goal: {}", file, metric.line,
-                                        config.metric, *larger ? "minimized" : "maximized",
-                                        *larger ? "maximize, if larger is better" : "minimize, if smaller is better"));
-}
-
 // A study that was begun before there was a key still is what it was.
 void drop_default_stopping(json& record) {
   json& stopping = record.at("early_stopping");
@@ -118,7 +104,7 @@ void drop_default_stopping(json& record) {
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
   for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
-  record.at("metric").erase("target");
+  if (record.at("metric").is_object()) record.at("metric").erase("target");
   const search::Method& chosen = search::method(record.at("method").get<std::string>());
   const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";
   for (const search::Method& method : search::methods()) {
@@ -166,14 +152,15 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   task->folds = folds;
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
-  task->metric = config.metric;
-  task->metric_node = *root.find("metric")->find("name");
+  for (const ObjectiveNode& one : objective_nodes(*root.find("metric"))) {
+    task->metrics.push_back({join_path(one.path, "name"), *one.node.find("name")});
+  }
   config.task = [task](const trials::Params& params) {
     json unused;
     return read_task(*task, params, unused);
   };
   check_space(config, uses.used);
-  check_goal(root, shown, read_task(*task, trials::applying(config.space, base_params(config.space)), record), config);
+  check_goals(root, shown, read_task(*task, trials::applying(config.space, base_params(config.space)), record), config);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);

@@ -48,7 +48,11 @@ std::vector<Key> top_keys() {
        .fallback = "none",
        .sentence = "What the study may use, over all of its runs. It then ends with the best there is; a larger budget "
                    "goes on."},
-      {.path = "metric", .type = KeyType::kSection, .sentence = "What is optimised."},
+      {.path = "metric",
+       .type = KeyType::kSection,
+       .wanted = "a map of name and goal, or a list of 1 to 4 of them",
+       .sentence = "What is optimised. A map of the keys below; or a list of such maps, each an objective: "
+                   "[several objectives](search.md#several-objectives)."},
       {.path = "parameters",
        .type = KeyType::kSection,
        .sentence = "The search space: a map of names, each with its distribution (keys below)."},
@@ -82,7 +86,8 @@ std::vector<Key> top_keys() {
        .sentence = "Of how many of the best finished trials the weights are kept."},
       {.path = "metric.name",
        .type = KeyType::kWord,
-       .sentence = "`train_loss`, `val_loss`, or `val_` and one of `train.metrics`."},
+       .sentence = "`train_loss`, `val_loss`, `val_` and one of `train.metrics`, or `parameters`: how many "
+                   "parameters a trial trains."},
       {.path = "metric.goal",
        .type = KeyType::kChoice,
        .fallback = "minimize",
@@ -92,10 +97,12 @@ std::vector<Key> top_keys() {
        .type = KeyType::kChoice,
        .fallback = "last",
        .choices = {"last", "best"},
-       .sentence = "Which epoch's value a trial gets; `best` also keeps that epoch's weights."},
+       .sentence = "Which epoch's value a trial gets; `best` also keeps that epoch's weights. Of several objectives "
+                   "the last epoch's."},
       {.path = "metric.target",
        .fallback = "none",
-       .sentence = "The study ends when a trial has reached this value, which makes the trial complete."},
+       .sentence = "The study ends when a trial has reached this value, which makes the trial complete. Not of "
+                   "several objectives."},
   };
   keys.insert(keys.end(), others.begin(), others.end());
   return keys;

@@ -112,14 +112,6 @@ void read_method(Reader& root, const std::string& file, StudyConfig& config) {
   config.method_options = options;
 }
 
-void read_metric(Reader& root, StudyConfig& config) {
-  Reader metric = root.section("metric");
-  config.metric = metric.word("name");
-  config.goal = metric.word("goal") == "maximize" ? trials::Goal::kMaximize : trials::Goal::kMinimize;
-  config.select_best = metric.word("select") == "best";
-  config.target = metric.optional_number("target");
-}
-
 void check_lists(Reader& root, const std::string& file, const StudyConfig& config) {
   const Node& map = *root.find("parameters");
   for (const trials::Parameter& parameter : config.space) {
@@ -186,7 +178,8 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   if (method.needs_list) check_lists(root, file, config);
   check_dependences(root, config);
   read_beginnings(root, config);
-  read_metric(root, config);
+  read_objectives(root, file, config);
+  check_several(root, config);
   read_array(root, config);
   config.keep = static_cast<int>(root.integer("keep"));
 }

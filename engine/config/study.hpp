@@ -26,6 +26,19 @@ void read_beginnings(Reader& root, StudyConfig& config);
 /// run_cap and budget. Reads the method and early stopping first.
 void read_budget(Reader& root, StudyConfig& config);
 
+/// An entry of `metric`, which is a map, or a list of them.
+struct ObjectiveNode {
+  std::string path;  ///< "metric"; of several, "metric.0"
+  Node node;
+};
+[[nodiscard]] std::vector<ObjectiveNode> objective_nodes(const Node& metric);
+/// metric.
+void read_objectives(Reader& root, const std::string& file, StudyConfig& config);
+/// Throws if a study of several objectives has what needs one order of its trials. Reads all other keys first.
+void check_several(const Reader& root, const StudyConfig& config);
+/// Whether goals are what the metrics suggest; a warning where they are not. Throws for a formula without a goal.
+void check_goals(const Node& root, const std::string& file, const TaskSpec& task, StudyConfig& config);
+
 /// Everything else but the task. `config.folder`, `config.file` and `config.space` are set already.
 void read_study(Reader& root, const std::string& file, StudyConfig& config);
 

@@ -52,24 +52,25 @@ Absent absent_from(const TaskText& text, const trials::Params& params) {
   return absent;
 }
 
-void check_metric(const TaskText& text, const TaskSpec& task) {
-  const std::vector<std::string> names = recorded_metrics(task);
-  if (text.metric.empty() || std::count(names.begin(), names.end(), text.metric) > 0) return;
-  if (metric_behind(task, text.metric) != nullptr) return;
-  const std::string found = "found '" + printable(text.metric) + "', wanted ";
-  if (names.size() == 1 && text.metric.starts_with("val_")) {
-    fail_at(text.file, text.metric_node, "metric.name",
-            found + "train_loss: there is no validation set (data.validation adds one)");
+void check_metric(const TaskText& text, const TaskSpec& task, const std::string& path, const Node& node) {
+  std::vector<std::string> names = recorded_metrics(task);
+  const std::string& metric = node.text;
+  const bool is_recorded = metric == kParameterCount || std::count(names.begin(), names.end(), metric) > 0;
+  if (is_recorded || metric_behind(task, metric) != nullptr) return;
+  const std::string found = "found '" + printable(metric) + "', wanted ";
+  if (!is_validated(task) && metric.starts_with("val_")) {
+    fail_at(text.file, node, path, found + "train_loss: there is no validation set (data.validation adds one)");
   }
-  fail_at(text.file, text.metric_node, "metric.name",
-          found + "a metric that this task records" + suggestion(text.metric, names) +
-              (nearest(text.metric, names).empty() ? "" : " Recorded: " + join(names)));
+  names.emplace_back(kParameterCount);
+  fail_at(text.file, node, path,
+          found + "a metric that this task records" + suggestion(metric, names) +
+              (nearest(metric, names).empty() ? "" : " Recorded: " + join(names)));
 }
 
 }  // namespace
 
 std::optional<bool> larger_is_better(const TaskSpec& task, std::string_view name) {
-  if (name == "train_loss" || name == "val_loss") return false;
+  if (name == "train_loss" || name == "val_loss" || name == kParameterCount) return false;
   const fusion::MetricSpec* metric = metric_behind(task, name);
   return metric == nullptr ? std::nullopt : fusion::find_metric(metric->name)->larger_is_better;
 }
@@ -102,7 +103,7 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   read_data(data, text.folder, text.space, !has_loss_of_model(train), task);
   read_train(train, text, task);
   repeat_task(text, params, data, task);
-  check_metric(text, task);
+  for (const auto& [path, node] : text.metrics) check_metric(text, task, path, node);
   return task;
 }
 

@@ -10,6 +10,7 @@
 #include "engine/driver/study.hpp"
 #include "engine/report/words.hpp"
 #include "storage/checkpoints.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine::doctor {
 namespace {
@@ -30,30 +31,38 @@ void reading(const std::string& where, Findings& findings, Read read) {
   }
 }
 
-// What a trial's value is by metric.select; nullopt where its epochs do not say.
-std::optional<double> expected_value(const Trial& trial, const StudyConfig& config) {
-  std::optional<double> value;
+// What a trial's values are: of its last epoch, or by metric.select of its best; empty where its epochs do not say.
+std::vector<double> expected_values(const Trial& trial, const StudyConfig& config) {
+  std::vector<double> values;
   for (const trials::EpochRecord& epoch : trial.epochs) {
-    const auto metric = epoch.metrics.find(config.metric);
-    if (metric == epoch.metrics.end() || !std::isfinite(metric->second)) return std::nullopt;
-    if (!config.select_best || !value || trials::better(metric->second, *value, config.goal)) value = metric->second;
+    std::vector<double> now;
+    for (const trials::Objective& objective : config.objectives) {
+      const auto metric = epoch.metrics.find(objective.metric);
+      if (metric == epoch.metrics.end() || !std::isfinite(metric->second)) return {};
+      now.push_back(metric->second);
+    }
+    const bool counts = !config.select_best || values.empty() ||
+                        trials::better(now.front(), values.front(), config.objectives.front().goal);
+    if (counts) values = std::move(now);
   }
-  return value;
+  return values;
 }
 
 void check_values(const ExaminedStudy& study, Findings& findings) {
   for (const Trial& trial : *study.rows) {
     const bool has_ended = trial.state == State::kComplete || trial.state == State::kPruned;
     if (!has_ended || !trial.value || !study.drawn.contains(trial.number)) continue;
-    const std::optional<double> expected = expected_value(trial, *study.config);
-    if (!expected || *expected == *trial.value) continue;
-    findings.push_back(
-        {Severity::kNote,
-         place(study.name),
-         fmt::format("trial {}: its value is {}, the {} of its epochs' {} is {}", trial.number, shortest(*trial.value),
-                     study.config->select_best ? "best" : "last", printable(study.config->metric), shortest(*expected)),
-         "another program has ended it with a value of its own, or has changed it since",
-         {}});
+    const std::vector<double> expected = expected_values(trial, *study.config), found = trials::values_of(trial);
+    for (std::size_t i = 0; i < std::min(expected.size(), found.size()); ++i) {
+      if (expected[i] == found[i]) continue;
+      findings.push_back({Severity::kNote,
+                          place(study.name),
+                          fmt::format("trial {}: its value is {}, the {} of its epochs' {} is {}", trial.number,
+                                      shortest(found[i]), study.config->select_best ? "best" : "last",
+                                      printable(study.config->objectives[i].metric), shortest(expected[i])),
+                          "another program has ended it with a value of its own, or has changed it since",
+                          {}});
+    }
   }
 }
 

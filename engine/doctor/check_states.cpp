@@ -9,6 +9,7 @@
 #include "engine/driver/checkpoint_manager.hpp"
 #include "engine/report/words.hpp"
 #include "storage/state_survey.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine::doctor {
 namespace {
@@ -156,10 +157,10 @@ void check_room(const ExaminedStudy& study, std::size_t largest, Findings& findi
 void check_states(const ExaminedStore& /*store*/, const ExaminedStudy& study, Findings& findings) {
   std::optional<BestTrials> best;
   if (study.config && study.rows) {
-    best.emplace(study.config->keep, study.config->goal);
+    best.emplace(study.config->keep, study.config->objectives);
     for (const Trial& trial : *study.rows) {
       const bool counts = trial.state == State::kComplete && trial.value && study.drawn.contains(trial.number);
-      if (counts) (void)best->add(trial.number, *trial.value);
+      if (counts) (void)best->add(trial.number, trials::values_of(trial));
     }
   }
   const std::size_t before = findings.size();

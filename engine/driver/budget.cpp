@@ -11,8 +11,9 @@ bool ends_early(const StudyConfig& config) {
 }
 
 std::string end_of(const StudyConfig& config, const Used& used) {
-  if (config.target && used.best && !trials::better(*config.target, *used.best, config.goal)) {
-    return fmt::format("its target: {} {} is reached", printable(config.metric), shortest(*config.target));
+  if (config.target && used.best && !trials::better(*config.target, *used.best, config.objectives.front().goal)) {
+    return fmt::format("its target: {} {} is reached", printable(config.objectives.front().metric),
+                       shortest(*config.target));
   }
   if (config.budget.epochs && used.epochs >= *config.budget.epochs) {
     return fmt::format("its budget of {} trial-epochs", *config.budget.epochs);

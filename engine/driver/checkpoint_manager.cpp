@@ -8,25 +8,34 @@ namespace hfta::engine {
 using storage::Checkpoint;
 using storage::StateKind;
 
-BestTrials::BestTrials(int keep, trials::Goal goal) : most_(static_cast<std::size_t>(std::max(keep, 1))), goal_(goal) {}
+BestTrials::BestTrials(int keep, trials::Objectives objectives)
+    : most_(static_cast<std::size_t>(std::max(keep, 1))), objectives_(std::move(objectives)) {}
 
-std::optional<int> BestTrials::add(int number, double value) {
+// Who has left a front never comes back to it, so that it does not matter in which order trials are added.
+std::vector<int> BestTrials::add(int number, const std::vector<double>& values) {
+  if (objectives_.size() == 1) return add_to_best(number, values.front());
+  const std::optional<trials::Point> point = trials::point_of(values, objectives_);
+  return point ? front_.add(number, *point) : std::vector{number};
+}
+
+std::vector<int> BestTrials::add_to_best(int number, double value) {
   const auto worse = std::find_if(best_.begin(), best_.end(), [&](const Kept& kept) {
-    return trials::better(value, kept.value, goal_) || (value == kept.value && number < kept.number);
+    return trials::better(value, kept.value, objectives_.front().goal) || (value == kept.value && number < kept.number);
   });
   best_.insert(worse, {value, number});
-  if (best_.size() <= most_) return std::nullopt;
+  if (best_.size() <= most_) return {};
   const int surpassed = best_.back().number;
   best_.pop_back();
-  return surpassed;
+  return {surpassed};
 }
 
 bool BestTrials::contains(int number) const {
+  if (front_.contains(number)) return true;
   return std::any_of(best_.begin(), best_.end(), [&](const Kept& kept) { return kept.number == number; });
 }
 
 std::vector<int> BestTrials::numbers() const {
-  std::vector<int> all;
+  std::vector<int> all = front_.numbers();
   for (const Kept& kept : best_) all.push_back(kept.number);
   return all;
 }
@@ -36,8 +45,8 @@ CheckpointManager::CheckpointManager(storage::StudyStates& states, const StudyCo
     : states_(states),
       settle_(std::move(settle)),
       select_best_(config.select_best),
-      best_(config.keep, config.goal),
-      repetitions_(config.repetitions, config.goal) {}
+      best_(config.keep, config.objectives),
+      repetitions_(config.repetitions, config.objectives.front().goal) {}
 
 void CheckpointManager::begin(TrialTable& ledger) {
   for (const StateKind kind : storage::kStateKinds) of(kind).sweep();
@@ -48,7 +57,7 @@ void CheckpointManager::begin(TrialTable& ledger) {
       unfinished.insert(t.number);
       if (load_up_to(StateKind::kCopied, t.number, ledger.entry(draw).copied)) copies.insert(t.number);
     }
-    if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, *t.value);
+    if (t.state == trials::State::kComplete && t.value) (void)best_.add(t.number, trials::values_of(t));
     if (ledger.entry(draw).phase == Phase::kDone) repetitions_.end(draw, t.number, t.state, t.value);
   }
   for (const int number : of(StateKind::kRunning).trials()) {
@@ -139,12 +148,13 @@ void CheckpointManager::copy(const TrialRecord& entry, int number, const HeldSta
   best_on_disk_.erase(number);
 }
 
-void CheckpointManager::keep(int draw, int number, double value, int epoch, const HeldState& state, WriteBatch& page) {
-  const std::optional<int> surpassed = best_.add(number, value);
-  repetitions_.end(draw, number, trials::State::kComplete, value);
+void CheckpointManager::keep(int draw, int number, const std::vector<double>& values, int epoch, const HeldState& state,
+                             WriteBatch& page) {
+  const std::vector<int> surpassed = best_.add(number, values);
+  repetitions_.end(draw, number, trials::State::kComplete, values.front());
   if (is_kept(number)) page.kept.push_back({StateKind::kFinished, number, epoch, state});
-  if (surpassed && surpassed != number && !is_kept(*surpassed)) {
-    page.needless.emplace_back(StateKind::kFinished, *surpassed);
+  for (const int other : surpassed) {
+    if (other != number && !is_kept(other)) page.needless.emplace_back(StateKind::kFinished, other);
   }
   remove_released(number, page);
 }

@@ -13,19 +13,24 @@
 #include "engine/driver/trial_table.hpp"
 #include "engine/trainer.hpp"
 #include "storage/checkpoints.hpp"
+#include "trials/pareto.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
 
-/// The best of the COMPLETE trials added, ties to the lower number: the trials whose weights are kept.
+/// The best of the COMPLETE trials added, ties to the lower number: the trials whose weights are kept. Of several
+/// objectives the Pareto front.
 class BestTrials {
  public:
-  /// Keeps at most `keep` trials, and at least one, which is tested when the study ends.
-  BestTrials(int keep, trials::Goal goal);
-  /// Returns the number of the trial that is no longer among the best, which may be this one; nullopt if all fit.
-  std::optional<int> add(int number, double value);
+  /// Keeps at most `keep` trials, and at least one, which is tested when the study ends; of several objectives the
+  /// whole front, which is tested then, however large.
+  BestTrials(int keep, trials::Objectives objectives);
+  /// `values`: one per objective; of several objectives a trial without a point (trials/pareto.hpp) is never among the
+  /// best. Returns the numbers of the trials that are no longer among the best, which
+  /// may be this one.
+  std::vector<int> add(int number, const std::vector<double>& values);
   [[nodiscard]] bool contains(int number) const;
-  /// Best first.
+  /// Best first; of several objectives ascending.
   [[nodiscard]] std::vector<int> numbers() const;
 
  private:
@@ -33,9 +38,12 @@ class BestTrials {
     double value;
     int number;
   };
+  std::vector<int> add_to_best(int number, double value);
+
   std::size_t most_;
-  trials::Goal goal_;
-  std::vector<Kept> best_;  ///< Best first, at most `most_`.
+  trials::Objectives objectives_;
+  std::vector<Kept> best_;     ///< Of one objective: best first, at most `most_`.
+  trials::ParetoFront front_;  ///< Of several.
 };
 
 /// Running states belong to trials that are not done. Finished states are those that a trial's value was measured on:
@@ -66,7 +74,8 @@ class CheckpointManager {
   /// trained again, from the start. The trial's earlier states are removed when the batch is written.
   void copy(const TrialRecord& entry, int number, const HeldState& state, WriteBatch& page);
   /// A trial is COMPLETE: keeps `state` on disk if it is among the best.
-  void keep(int draw, int number, double value, int epoch, const HeldState& state, WriteBatch& page);
+  void keep(int draw, int number, const std::vector<double>& values, int epoch, const HeldState& state,
+            WriteBatch& page);
   /// A trial is done, and not COMPLETE.
   void give_up(int draw, int number, trials::State state, WriteBatch& page);
   /// A trial is done (after keep(), if it is COMPLETE).

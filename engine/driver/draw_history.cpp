@@ -2,10 +2,11 @@
 
 namespace hfta::engine {
 
-void DrawHistory::report(int draw, double metric, std::optional<double> value) {
+void DrawHistory::report(int draw, double metric, std::optional<double> value, const std::vector<double>& others) {
   search::SeenTrial& trial = trials_.at(static_cast<std::size_t>(draw));
   trial.values.push_back(metric);
   trial.value = value;
+  trial.others = others;
 }
 
 void DrawHistory::end(int draw, trials::State state, std::optional<int> round) {

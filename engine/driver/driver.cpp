@@ -109,7 +109,7 @@ Outcome Driver::Impl::run() {
   Outcome outcome;
   outcome.stopped_by = ledger.finished() || has_ended ? 0 : seams.stop.load();
   outcome.ended_by = ended_by;
-  outcome.any_complete = ledger.best_trial() != nullptr;
+  outcome.any_complete = !ledger.best_trials().empty();
   outcome.rounds = round - first_round;
   outcome.seconds = seams.clock.seconds() - began;
   return outcome;
@@ -277,8 +277,8 @@ void Driver::Impl::start(std::size_t device) {
 
 void Driver::Impl::see_whether_it_ends() {
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  const trials::Trial* best = ledger.best_trial();
-  ended_by = end_of(config, {spent(), ledger.epochs(), best != nullptr ? best->value : std::nullopt});
+  const std::vector<const trials::Trial*> best = ledger.best_trials();
+  ended_by = end_of(config, {spent(), ledger.epochs(), best.empty() ? std::nullopt : best.front()->value});
   has_ended = !ended_by.empty();
 }
 
@@ -343,20 +343,27 @@ Trainer& Driver::Impl::any_trainer() const {
 // Search never sees these numbers: they are taken once, when everything is decided, in an array of one slot so that
 // they do not depend on widths.
 void Driver::Impl::test_best() {
-  const trials::Trial* best = ledger.best_trial();
-  if (best == nullptr || !best->test_metrics.empty()) return;
-  const std::optional<SlotState> state = keeper.finished_state(best->number);
+  for (const trials::Trial* best : ledger.best_trials()) {
+    if (best->test_metrics.empty() && !test(*best)) return;
+  }
+}
+
+// False: there are no test data.
+bool Driver::Impl::test(const trials::Trial& best) {
+  const std::optional<SlotState> state = keeper.finished_state(best.number);
   if (!state) {
     page.events.emplace_back(
-        Note{fmt::format("trial {} is the best, but its weights are not on disk: no test metrics", best->number)});
-    return;
+        Note{fmt::format("trial {} is {}, but its weights are not on disk: no test metrics", best.number,
+                         config.has_several_objectives() ? "on the front" : "the best")});
+    return true;
   }
-  const std::unique_ptr<TrainerArray> array = any_trainer().open(trials::latest_params(*best), 1, 1, never);
-  array->insert(0, best->number, trials::latest_params(*best), *state);
+  const std::unique_ptr<TrainerArray> array = any_trainer().open(trials::latest_params(best), 1, 1, never);
+  array->insert(0, best.number, trials::latest_params(best), *state);
   std::map<std::string, double> metrics = array->test(0);
-  if (metrics.empty()) return;
-  page.events.emplace_back(Tested{best->number, metrics});
-  page.changes.test_metrics[best->number] = std::move(metrics);
+  if (metrics.empty()) return false;
+  page.events.emplace_back(Tested{best.number, metrics});
+  page.changes.test_metrics[best.number] = std::move(metrics);
+  return true;
 }
 
 }  // namespace hfta::engine

@@ -74,6 +74,7 @@ struct Driver::Impl {
   void recover(std::size_t device, const std::exception_ptr& error);
   void end();
   void test_best();
+  [[nodiscard]] bool test(const trials::Trial& best);
   [[nodiscard]] Trainer& any_trainer() const;
   // catching_up.cpp: a study of a method that learns goes on from where it stood
   bool begin_catching_up();

@@ -16,6 +16,7 @@
 #include "engine/driver/study.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -44,27 +45,47 @@ std::string kept_text(storage::Checkpoints& finished, const std::vector<trials::
   return numbers.empty() ? "none is kept" : "kept are " + join(numbers);
 }
 
-const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const StudyConfig& config, storage::Store& store,
-                            std::optional<int> number) {
-  if (!number) {
-    const trials::Trial* best = best_trial(config, store, trials);
-    if (best != nullptr) return *best;
+const trials::Trial& only_best(const std::vector<trials::Trial>& trials, const StudyConfig& config,
+                               storage::Store& store) {
+  const std::vector<const trials::Trial*> best = best_trials(config, store, trials);
+  if (best.empty()) {
     throw Error(ErrorKind::kConfig,
                 fmt::format("study '{}': found no trial that is COMPLETE, wanted one to export", config.study));
   }
+  if (best.size() == 1) return *best.front();
+  std::vector<std::string> numbers;
+  for (const trials::Trial* trial : best) numbers.push_back(std::to_string(trial->number));
+  throw Error(ErrorKind::kConfig, fmt::format("--trial: found nothing, wanted one of the {} trials on the Pareto front "
+                                              "of study '{}': {}",
+                                              best.size(), config.study, join(numbers)));
+}
+
+const trials::Trial& chosen(const std::vector<trials::Trial>& trials, const StudyConfig& config, storage::Store& store,
+                            std::optional<int> number) {
+  if (!number) return only_best(trials, config, store);
   const auto trial = std::find_if(trials.begin(), trials.end(), [&](const auto& t) { return t.number == *number; });
   if (trial != trials.end()) return *trial;
   throw Error(ErrorKind::kConfig, fmt::format("--trial: found {}, wanted a trial of study '{}', 0 to {}", *number,
                                               config.study, trials.empty() ? 0 : trials.back().number));
 }
 
-// Whether the trial's value was measured at that epoch: only then is a state what is asked for.
-bool gave_value(const trials::Trial& trial, int epoch, const std::string& metric) {
+// Whether the trial's values were measured at that epoch: only then is a state what is asked for.
+bool gave_values(const trials::Trial& trial, int epoch, const trials::Objectives& objectives) {
   const auto record =
       std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const auto& e) { return e.epoch == epoch; });
-  if (record == trial.epochs.end() || !trial.value) return false;
-  const auto found = record->metrics.find(metric);
-  return found != record->metrics.end() && found->second == *trial.value;
+  const std::vector<double> values = trials::values_of(trial);
+  if (record == trial.epochs.end() || values.size() != objectives.size()) return false;
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    const auto found = record->metrics.find(objectives[i].metric);
+    if (found == record->metrics.end() || found->second != values[i]) return false;
+  }
+  return true;
+}
+
+// Whose weights are kept.
+std::string kept_words(const StudyConfig& config) {
+  if (config.has_several_objectives()) return "the Pareto front";
+  return fmt::format("the best {} finished trials", std::max(config.keep, 1));
 }
 
 storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& config, storage::Checkpoints& finished,
@@ -72,13 +93,11 @@ storage::Checkpoint kept_state(const trials::Trial& trial, const StudyConfig& co
   std::optional<storage::Checkpoint> found;
   if (trial.state == trials::State::kComplete) found = finished.load(trial.number);
   if (!found) {
-    throw Error(
-        ErrorKind::kConfig,
-        fmt::format("study '{}': found no weights of trial {} ({}), wanted one of the best {} finished trials: {}",
-                    config.study, trial.number, trials::name_of(trial.state), std::max(config.keep, 1),
-                    kept_text(finished, trials)));
+    throw Error(ErrorKind::kConfig, fmt::format("study '{}': found no weights of trial {} ({}), wanted one of {}: {}",
+                                                config.study, trial.number, trials::name_of(trial.state),
+                                                kept_words(config), kept_text(finished, trials)));
   }
-  if (gave_value(trial, found->epoch, config.metric)) return std::move(*found);
+  if (gave_values(trial, found->epoch, config.objectives)) return std::move(*found);
   throw Error(
       ErrorKind::kStorage,
       fmt::format("study '{}': trial {}: found weights of epoch {}, wanted those of the epoch that its value was "
@@ -113,11 +132,12 @@ std::vector<ExportedFile> export_trial(const StudyConfig& config, storage::Store
   const storage::Checkpoint kept = kept_state(trial, config, finished, trials);
   Tensors tensors = fusion::parse_safetensors(kept.bytes).tensors;
   drop_optimizer_state(tensors);
-  const std::map<std::string, std::string> metadata = {{"format", "pt"},
-                                                       {"study", config.study},
-                                                       {"trial", std::to_string(trial.number)},
-                                                       {"epoch", std::to_string(kept.epoch)},
-                                                       {config.metric, shortest(*trial.value)}};
+  std::map<std::string, std::string> metadata = {{"format", "pt"},
+                                                 {"study", config.study},
+                                                 {"trial", std::to_string(trial.number)},
+                                                 {"epoch", std::to_string(kept.epoch)}};
+  const std::vector<double> values = trials::values_of(trial);
+  for (std::size_t i = 0; i < values.size(); ++i) metadata.emplace(config.objectives[i].metric, shortest(values[i]));
   const std::optional<ModelFile> file = config.task(trials::latest_params(trial)).model_file;
   if (!file && format == ExportFormat::kWeights) return {{"", fusion::write_safetensors(tensors, metadata)}};
   if (!file) {

@@ -49,6 +49,7 @@ json history_json(const search::History& history) {
                     {"values", std::move(values)},
                     {"value", trial.value ? number_json(*trial.value) : json(nullptr)},
                     {"state", trial.ended ? json(trials::name_of(*trial.ended)) : json(nullptr)}});
+    if (!trial.others.empty()) list.back()["others"] = trial.others;
   }
   return list;
 }
@@ -63,6 +64,7 @@ search::History history_from(const json& list) {
     for (const json& value : one.at("values")) trial.values.push_back(number_from(value));
     if (!one.at("value").is_null()) trial.value = one.at("value").get<double>();
     if (!one.at("state").is_null()) trial.ended = trials::state_from(one.at("state").get<std::string>());
+    if (one.contains("others")) trial.others = one.at("others").get<std::vector<double>>();
   }
   return history;
 }

@@ -9,18 +9,28 @@
 #include "base/text.hpp"
 
 namespace hfta::engine {
+namespace {
 
-Measurement measure(const std::map<std::string, double>& metrics, const std::string& metric, int epoch) {
+double value_in(const std::map<std::string, double>& metrics, const std::string& metric) {
   const auto found = metrics.find(metric);
-  if (found == metrics.end()) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : metrics) names.push_back(name);
-    throw Error(ErrorKind::kConfig, fmt::format("metric: name: found '{}', wanted one of the metrics that are taken{}",
-                                                printable(metric), suggestion(metric, names)));
+  if (found != metrics.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : metrics) names.push_back(name);
+  throw Error(ErrorKind::kConfig, fmt::format("metric: name: found '{}', wanted one of the metrics that are taken{}",
+                                              printable(metric), suggestion(metric, names)));
+}
+
+}  // namespace
+
+Measurement measure(const std::map<std::string, double>& metrics, const trials::Objectives& objectives, int epoch) {
+  Measurement measured{value_in(metrics, objectives.front().metric), {}, {}};
+  for (std::size_t i = 1; i < objectives.size(); ++i) {
+    measured.others.push_back(value_in(metrics, objectives[i].metric));
   }
-  Measurement measured{found->second, {}};
   // train_loss first: where it is not finite, the rest only follows from it.
-  for (const std::string& name : {std::string("train_loss"), metric}) {
+  std::vector<std::string> names = {"train_loss"};
+  for (const trials::Objective& objective : objectives) names.push_back(objective.metric);
+  for (const std::string& name : names) {
     const auto entry = metrics.find(name);
     if (entry == metrics.end() || std::isfinite(entry->second)) continue;
     measured.failure = fmt::format("{} is {} at epoch {}", name, shortest(entry->second), epoch);

@@ -1,18 +1,23 @@
 #pragma once
-/// The value of the study's metric, taken from an epoch's metrics.
+/// The values of the study's objectives, taken from an epoch's metrics.
 
 #include <map>
 #include <string>
+#include <vector>
+
+#include "trials/trial.hpp"
 
 namespace hfta::engine {
 
 struct Measurement {
-  double value = 0;     ///< The study's metric; may be NaN or infinite.
-  std::string failure;  ///< "train_loss is nan at epoch 3; finite until epoch 2" if it has diverged; else empty.
+  double value = 0;            ///< Of the first objective; may be NaN or infinite.
+  std::vector<double> others;  ///< Of the other ones, in order; likewise.
+  std::string failure;         ///< "train_loss is nan at epoch 3; finite until epoch 2" if it has diverged; else empty.
 };
 
-/// A trial has diverged when its training loss or the study's metric is not finite. Throws Error{kConfig}, naming
-/// the available metrics, if `metric` is not one of them.
-[[nodiscard]] Measurement measure(const std::map<std::string, double>& metrics, const std::string& metric, int epoch);
+/// A trial has diverged when its training loss or the value of an objective is not finite. Throws Error{kConfig},
+/// naming the available metrics, if an objective's is not one of them.
+[[nodiscard]] Measurement measure(const std::map<std::string, double>& metrics, const trials::Objectives& objectives,
+                                  int epoch);
 
 }  // namespace hfta::engine

@@ -21,9 +21,13 @@ std::string counts(const Status& s) {
 }
 
 std::string best(const Status& s) {
+  if (s.front) {
+    return s.front->empty() ? "no value yet"
+                            : fmt::format("Pareto front of {}", counted(s.front->size(), "trial", "trials"));
+  }
   if (!s.best) return "no value yet";
-  return fmt::format("best {} {} (trial {}, epoch {}: {})", s.metric, value_text(s.best->value), s.best->number,
-                     s.best->epoch, params_text(s.best->params));
+  return fmt::format("best {} {} (trial {}, epoch {}: {})", s.objectives.front().metric, value_text(s.best->value),
+                     s.best->number, s.best->epoch, params_text(s.best->params));
 }
 
 std::string arrays(const Status& s) {

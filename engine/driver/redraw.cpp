@@ -32,15 +32,17 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
           DrawHistory& history) {
   history.add(trial.params);
   std::optional<double> value;
+  std::vector<double> others;
   for (const trials::EpochRecord& record : trial.epochs) {
     const auto found = rounds.find({trial.number, record.epoch});
     if (found == rounds.end() || found->second >= seen) break;
-    const Measurement measured = measure(record.metrics, config.metric, record.epoch);
+    const Measurement measured = measure(record.metrics, config.objectives, record.epoch);
     const bool failed = !measured.failure.empty();
-    const bool counts =
-        !failed && !(config.select_best && value && !trials::better(measured.value, *value, config.goal));
+    const bool counts = !failed && !(config.select_best && value &&
+                                     !trials::better(measured.value, *value, config.objectives.front().goal));
     if (counts) value = measured.value;
-    history.report(draw, failed ? std::numeric_limits<double>::quiet_NaN() : measured.value, value);
+    if (counts) others = measured.others;
+    history.report(draw, failed ? std::numeric_limits<double>::quiet_NaN() : measured.value, value, others);
   }
   const bool done = trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
   if (done) history.end(draw, trial.state, trial.ended_round);
@@ -70,7 +72,7 @@ std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
              history);
       }
       const search::History seen =
-          search::by_configuration(history.after(*trial.seen_rounds), repetitions, config.goal);
+          search::by_configuration(history.after(*trial.seen_rounds), repetitions, config.objectives.front().goal);
       all.push_back(
           {trial.number, trial.params, repetitions.params_of(strategy.sampler->ask(first, 1, seen).at(0), 0)});
     }

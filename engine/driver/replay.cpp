@@ -89,11 +89,13 @@ void TrialTable::replay(const Past& past) {
   if (past.record != nullptr) {
     ++epochs_;
     e.recorded = past.record->epoch;
-    const Measurement measured = measure(past.record->metrics, config_.metric, e.recorded);
+    const Measurement measured = measure(past.record->metrics, config_.objectives, e.recorded);
     told = !measured.failure.empty();
     if (t.state == trials::State::kRunning) e.failure = measured.failure;
-    if (!told) take_value(past.draw, e.recorded, measured.value);
-    if (learns_) history_.report(past.draw, told ? std::numeric_limits<double>::quiet_NaN() : measured.value, e.value);
+    if (!told) take_value(past.draw, e.recorded, measured);
+    if (learns_) {
+      history_.report(past.draw, told ? std::numeric_limits<double>::quiet_NaN() : measured.value, e.value, e.others);
+    }
     e.decision =
         strategy_.scheduler->report(past.draw, e.recorded, told ? std::numeric_limits<double>::quiet_NaN() : *e.value);
   }

@@ -54,7 +54,9 @@ void Driver::Impl::record(OpenArray& array, const SlotReport& report) {
   const ReportResult told = ledger.report(draw, report);
   page.changes.occupancy.push_back({array.id(), round, report.slot, number, report.epoch});
   if (told.recorded) {
-    page.changes.epochs.push_back({number, {report.epoch, report.metrics}, told.value});
+    const std::optional<double> intermediate =
+        config.has_several_objectives() ? std::nullopt : std::optional(told.value);
+    page.changes.epochs.push_back({number, {report.epoch, report.metrics}, intermediate});
     page.events.emplace_back(EpochEnded{number, report.epoch, report.metrics, told.value, array.id(), report.slot});
   } else {
     array.follow(report.slot, ledger);
@@ -84,7 +86,7 @@ void Driver::Impl::act(OpenArray& array, int slot) {
       finish(draw, State::kPruned, "");
       break;
     case Decision::kComplete:
-      keeper.keep(draw, ledger.trial(draw).number, *entry.value, entry.value_epoch,
+      keeper.keep(draw, ledger.trial(draw).number, entry.values(), entry.value_epoch,
                   config.select_best ? entry.best_state : array.extract(slot), page);
       finish(draw, State::kComplete, "");
       break;
@@ -122,8 +124,9 @@ void Driver::Impl::finish(int draw, State state, const std::string& reason) {
   const trials::Trial& trial = ledger.trial(draw);
   if (state != State::kComplete) keeper.give_up(draw, trial.number, state, page);
   keeper.forget(trial.number, page);
-  page.changes.states.push_back({trial.number, state, trial.value, reason, seams.clock.utc(), trial.ended_round});
-  page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason});
+  page.changes.states.push_back(
+      {trial.number, state, trial.value, reason, seams.clock.utc(), trial.ended_round, trial.others});
+  page.events.emplace_back(TrialEnded{trial.number, state, trial.value, reason, trial.others});
 }
 
 // A round is told when the slots that it emptied are filled again.
@@ -135,7 +138,7 @@ void Driver::Impl::turn_page() {
 Status Driver::Impl::status() {
   Status s;
   s.study = config.study;
-  s.metric = config.metric;
+  s.objectives = config.objectives;
   s.round = round;
   if (ledger.cap() != kEndless) s.planned = ledger.cap();
   s.complete = ledger.count(State::kComplete);
@@ -152,6 +155,7 @@ Status Driver::Impl::status() {
   s.rate = rate.rate();
   s.seconds = seams.clock.seconds() - began;
   s.best = ledger.best();
+  s.front = ledger.front();
   return s;
 }
 

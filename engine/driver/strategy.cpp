@@ -31,7 +31,8 @@ std::unique_ptr<search::Scheduler> make_stopping(const StudyConfig& config, sear
   if (const auto size = sampler.size(); run_caps.empty() && size) {  // a grid has an end of its own
     run_caps.push_back(static_cast<int>(std::min<std::int64_t>(*size, std::numeric_limits<int>::max())));
   }
-  return search::make_stopping(rules_of(config), full_epochs(config, sampler), config.goal, run_caps);
+  return search::make_stopping(rules_of(config), full_epochs(config, sampler), config.objectives.front().goal,
+                               run_caps);
 }
 
 // A rule that compares repetitions stands alone.
@@ -47,18 +48,18 @@ std::unique_ptr<search::Scheduler> make_scheduler(const StudyConfig& config, con
   if (const search::StoppingRule* rule = comparing_rule(config)) {
     search::StoppingOptions options = config.early_stopping.front().options;
     options.max_epochs = full_epochs(config, sampler);
-    return rule->compare(options, config.repetitions, config.goal);
+    return rule->compare(options, config.repetitions, config.objectives.front().goal);
   }
   const search::Method& method = search::method(config.method);
   std::unique_ptr<search::Scheduler> judge =
       method.scheduler != nullptr
           ? search::make_stopping_beside(method.scheduler(config.method_options, task, run_caps), rules_of(config),
-                                         config.goal)
+                                         config.objectives.front().goal)
           : make_stopping(config, sampler, run_caps);
   // Where nobody is stopped, repetitions need not wait for each other.
   const bool stops = method.scheduler != nullptr || !config.early_stopping.empty();
   if (!config.repetitions.any() || !stops) return judge;
-  return search::make_repeated(std::move(judge), config.repetitions, config.goal);
+  return search::make_repeated(std::move(judge), config.repetitions, config.objectives.front().goal);
 }
 
 std::optional<std::int64_t> times(std::optional<std::int64_t> configurations, int count) {
@@ -86,8 +87,10 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
   const trials::Space searched = config.searched();
   std::set<std::string> fixed = config.shape_changing;
   fixed.insert(config.padded.begin(), config.padded.end());
-  const search::SearchTask task{searched,      config.goal, config.seed,           fixed,       config.constraints,
-                                config.points, prior,       config.shape_changing, config.width};
+  std::vector<trials::Goal> goals;
+  for (const trials::Objective& objective : config.objectives) goals.push_back(objective.goal);
+  const search::SearchTask task{searched,      goals.front(), config.seed,           fixed,        config.constraints,
+                                config.points, prior,         config.shape_changing, config.width, goals};
   strategy.repetitions = config.repetitions;
   strategy.sampler = search::make_sampler(method, config.method_options, task);
   strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);

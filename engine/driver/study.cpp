@@ -12,6 +12,7 @@
 #include "engine/driver/history_json.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/trial_table.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -82,8 +83,7 @@ storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& o
                                 const std::vector<ModelFacts>& models, const search::History& prior) {
   storage::StudyRecord record;
   record.name = config.study;
-  record.metric = config.metric;
-  record.goal = config.goal;
+  record.objectives = config.objectives;
   record.space = config.space;
   record.config = config.text;
   record.config_json = pack(config, origin, with_models({}, models, config), history_json(prior));
@@ -156,18 +156,22 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
   TrialTable ledger(config, record.run_caps);
   ledger.restore(store.trials(config.study), store.draws(config.study));
-  const trials::Trial* best = ledger.best_trial();
-  const Used used{record.progress.seconds, ledger.epochs(), best != nullptr ? best->value : std::nullopt};
+  const std::vector<const trials::Trial*> best = ledger.best_trials();
+  const Used used{record.progress.seconds, ledger.epochs(), best.empty() ? std::nullopt : best.front()->value};
   if (end_of(config, used).empty()) {
     if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
   }
-  return best == nullptr || !best->test_metrics.empty() || !has_test_data(config, best->params);
+  return std::all_of(best.begin(), best.end(), [&](const trials::Trial* one) {
+    return !one->test_metrics.empty() || !has_test_data(config, one->params);
+  });
 }
 
-const trials::Trial* best_trial(const StudyConfig& config, storage::Store& store,
-                                const std::vector<trials::Trial>& trials) {
-  if (!config.repetitions.any()) return trials::best_of(trials, config.goal);
-  return trials::best_of(trials::in_order(trials, store.draws(config.study)), config.repetitions, config.goal);
+std::vector<const trials::Trial*> best_trials(const StudyConfig& config, storage::Store& store,
+                                              const std::vector<trials::Trial>& trials) {
+  if (!config.repetitions.any()) return trials::best_of(trials, config.objectives);
+  const trials::Trial* best = trials::best_of(trials::in_order(trials, store.draws(config.study)), config.repetitions,
+                                              config.objectives.front().goal);
+  return best == nullptr ? std::vector<const trials::Trial*>{} : std::vector{best};
 }
 
 std::string fresh_name(storage::Store& store, const std::string& study) {

@@ -53,9 +53,9 @@ struct ConfigOrigin {
 [[nodiscard]] bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record);
 
 /// The best COMPLETE trial of `trials`, which are the store's; with repetitions, the best repetition of the best
-/// configuration. nullptr if there is none.
-[[nodiscard]] const trials::Trial* best_trial(const StudyConfig& config, storage::Store& store,
-                                              const std::vector<trials::Trial>& trials);
+/// configuration; of several objectives the Pareto front, by number. Empty if no trial is COMPLETE.
+[[nodiscard]] std::vector<const trials::Trial*> best_trials(const StudyConfig& config, storage::Store& store,
+                                                            const std::vector<trials::Trial>& trials);
 
 /// `<study>-2`, or the next higher number whose name is not taken.
 [[nodiscard]] std::string fresh_name(storage::Store& store, const std::string& study);

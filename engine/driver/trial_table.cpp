@@ -43,7 +43,8 @@ int TrialTable::plan(int k, int rounds) {
   const search::History& seen = history_.after(rounds);
   const std::vector<trials::Params> params =
       repetitions().any()
-          ? strategy_.sampler->ask(first_asked, asked, search::by_configuration(seen, repetitions(), config_.goal))
+          ? strategy_.sampler->ask(first_asked, asked,
+                                   search::by_configuration(seen, repetitions(), config_.objectives.front().goal))
           : strategy_.sampler->ask(first_asked, asked, seen);
   exhausted_ = static_cast<int>(params.size()) < asked;
   for (const trials::Params& one : params) {
@@ -64,11 +65,16 @@ int TrialTable::push_repetitions(int k) {
   return std::max(k, 0);
 }
 
-const trials::Trial* TrialTable::best_trial() const {
-  if (!repetitions().any()) return trials::best_of(trials_, config_.goal);
+std::vector<const trials::Trial*> TrialTable::best_trials() const {
+  if (!repetitions().any()) return trials::best_of(trials_, config_.objectives);
   std::vector<const trials::Trial*> drawn;
   for (const trials::Trial& trial : trials_) drawn.push_back(&trial);
-  return trials::best_of(drawn, repetitions(), config_.goal);
+  const trials::Trial* best = trials::best_of(drawn, repetitions(), config_.objectives.front().goal);
+  return best == nullptr ? std::vector<const trials::Trial*>{} : std::vector{best};
+}
+
+std::optional<std::vector<int>> TrialTable::front() const {
+  return config_.has_several_objectives() ? std::optional(front_.numbers()) : std::nullopt;
 }
 
 void TrialTable::enter(const std::vector<int>& numbers) {
@@ -115,7 +121,7 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
                                                   trial(draw).number, report.epoch, e.trained + 1));
   }
   e.trained = report.epoch;
-  const Measurement measured = measure(report.metrics, config_.metric, report.epoch);
+  const Measurement measured = measure(report.metrics, config_.objectives, report.epoch);
   ReportResult told{report.epoch > e.recorded, measured.value, measured.failure};
   if (!told.recorded) {
     // The scheduler heard a finite value for this epoch once; it can only be told that the trial is gone.
@@ -128,11 +134,11 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
   ++epochs_;
   if (!told.failure.empty()) {
     e.decision = strategy_.scheduler->report(draw, report.epoch, std::numeric_limits<double>::quiet_NaN());
-    if (learns_) history_.report(draw, std::numeric_limits<double>::quiet_NaN(), e.value);
+    if (learns_) history_.report(draw, std::numeric_limits<double>::quiet_NaN(), e.value, e.others);
     return told;
   }
-  take_value(draw, report.epoch, measured.value);
-  if (learns_) history_.report(draw, measured.value, e.value);
+  take_value(draw, report.epoch, measured);
+  if (learns_) history_.report(draw, measured.value, e.value, e.others);
   e.decision = strategy_.scheduler->report(draw, report.epoch, *e.value);
   return told;
 }
@@ -140,15 +146,17 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
 // Ascending order is best first, ties to the lower draw.
 std::pair<double, int> TrialTable::rank_of(int draw) const {
   const double value = entries_.at(static_cast<std::size_t>(draw)).value.value();
-  return {config_.goal == trials::Goal::kMinimize ? value : -value, draw};
+  return {config_.objectives.front().goal == trials::Goal::kMinimize ? value : -value, draw};
 }
 
 // The value that the trial would have if it ended now.
-void TrialTable::take_value(int draw, int epoch, double value) {
+void TrialTable::take_value(int draw, int epoch, const Measurement& measured) {
   TrialRecord& e = entry(draw);
-  if (config_.select_best && e.value && !trials::better(value, *e.value, config_.goal)) return;
+  if (config_.select_best && e.value && !trials::better(measured.value, *e.value, config_.objectives.front().goal))
+    return;
   if (e.value) ranking_.erase(rank_of(draw));
-  e.value = value;
+  e.value = measured.value;
+  e.others = measured.others;
   e.value_epoch = epoch;
   ranking_.insert(rank_of(draw));
 }
@@ -157,6 +165,7 @@ void TrialTable::forget_value(int draw) {
   TrialRecord& e = entry(draw);
   if (e.value) ranking_.erase(rank_of(draw));
   e.value.reset();
+  e.others.clear();
   e.value_epoch = 0;
   e.best_state.reset();
 }
@@ -171,7 +180,7 @@ void TrialTable::copy(int draw, const search::CopyOf& copy) {
 }
 
 std::optional<BestSoFar> TrialTable::best() const {
-  if (ranking_.empty()) return std::nullopt;
+  if (ranking_.empty() || config_.has_several_objectives()) return std::nullopt;
   const auto best = static_cast<std::size_t>(ranking_.begin()->second);
   return BestSoFar{trials_[best].number, entries_[best].value_epoch, *entries_[best].value,
                    trials::latest_params(trials_[best])};
@@ -197,13 +206,22 @@ void TrialTable::finish(int draw, trials::State state, const std::string& reason
     history_.end(draw, state, round);
   }
   t.value = state == trials::State::kFail ? std::nullopt : e.value;
+  if (t.value) t.others = e.others;
   if (state == trials::State::kFail) strategy_.scheduler->fail(draw);  // rungs must not wait for it
   count_done(draw);
+}
+
+void TrialTable::add_to_front(const trials::Trial& trial) {
+  if (!config_.has_several_objectives()) return;
+  if (std::optional<trials::Point> point = trials::point_of(trial, config_.objectives)) {
+    (void)front_.add(trial.number, std::move(*point));
+  }
 }
 
 void TrialTable::count_done(int draw) {
   begin(draw);
   set_phase(draw, Phase::kDone);
+  add_to_front(trial(draw));
   if (entry(draw).value && trial(draw).state != trials::State::kComplete) ranking_.erase(rank_of(draw));
 }
 

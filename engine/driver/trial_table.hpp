@@ -14,11 +14,13 @@
 #include "engine/config.hpp"
 #include "engine/driver/draw_history.hpp"
 #include "engine/driver/lineage.hpp"
+#include "engine/driver/measure.hpp"
 #include "engine/driver/progress.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/study_writer.hpp"
 #include "engine/trainer.hpp"
 #include "storage/store.hpp"
+#include "trials/pareto.hpp"
 #include "trials/trial.hpp"
 
 namespace hfta::engine {
@@ -42,16 +44,20 @@ struct TrialRecord {
   bool changed = false;   ///< Its state is newer than its newest checkpoint.
   HeldState state;  ///< Held while the trial is in no slot; null: the state is on disk, or the trial has not begun.
   std::optional<double> value;  ///< The value it would have if it ended now; unset before its first epoch.
-  int value_epoch = 0;          ///< The epoch that `value` was measured at.
+  std::vector<double> others;   ///< The same of the study's other objectives.
+  int value_epoch = 0;          ///< The epoch that these were measured at.
   HeldState best_state;         ///< metric.select best: the state after `value_epoch`.
   search::Decision decision = search::Decision::kContinue;  ///< The scheduler's latest decision.
   std::string failure;  ///< Of a study that goes on: why it failed, where the store has its last epoch and not its end.
+
+  /// `value` and `others`; empty while there are none.
+  [[nodiscard]] std::vector<double> values() const { return trials::values_of(value, others); }
 };
 
 /// The effect of a report.
 struct ReportResult {
   bool recorded = false;  ///< The epoch is new to the store, not trained again after a lost state.
-  double value = 0;       ///< The metric at this epoch.
+  double value = 0;       ///< The first objective's metric at this epoch.
   std::string failure;    ///< Why the trial has failed; empty if it has not.
 };
 
@@ -93,8 +99,9 @@ class TrialTable {
   [[nodiscard]] const trials::Repetitions& repetitions() const { return strategy_.repetitions; }
   /// How many repetitions the latest configuration lacks yet.
   [[nodiscard]] int missing_repetitions() const { return repetitions().rounded_up(drawn()) - drawn(); }
-  /// The best repetition of the best configuration; nullptr if no trial is COMPLETE.
-  [[nodiscard]] const trials::Trial* best_trial() const;
+  /// The best repetition of the best configuration; of several objectives the Pareto front, by number. Empty if no
+  /// trial is COMPLETE.
+  [[nodiscard]] std::vector<const trials::Trial*> best_trials() const;
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
@@ -150,8 +157,11 @@ class TrialTable {
   [[nodiscard]] std::optional<std::int64_t> epochs_left() const;
   /// Epochs until the trial's next decision.
   [[nodiscard]] int epochs_to_target(int draw);
-  /// The best value of the COMPLETE trials and of the unfinished ones, as if these ended now.
+  /// The best value of the COMPLETE trials and of the unfinished ones, as if these ended now; none of several
+  /// objectives.
   [[nodiscard]] std::optional<BestSoFar> best() const;
+  /// Of several objectives: the numbers of the trials on the Pareto front, ascending.
+  [[nodiscard]] std::optional<std::vector<int>> front() const;
 
  private:
   /// Enters an epoch that the store has of a trial; `record` null: the store has none.
@@ -168,9 +178,10 @@ class TrialTable {
   void replay_verdicts();
   [[nodiscard]] bool was_copied(int draw, int epoch);
   void forget_value(int draw);
-  void take_value(int draw, int epoch, double value);
+  void take_value(int draw, int epoch, const Measurement& measured);
   void set_phase(int draw, Phase phase);
   void count_done(int draw);
+  void add_to_front(const trials::Trial& trial);
   void begin(int draw);
   void hold(int draw);
   void let_go(int draw);
@@ -184,6 +195,7 @@ class TrialTable {
   std::vector<trials::Trial> trials_;
   std::array<int, 5> counts_{};               ///< By trials::State.
   std::set<std::pair<double, int>> ranking_;  ///< Trials that may still be the best: best first.
+  trials::ParetoFront front_;                 ///< Of several objectives.
   std::map<int, std::size_t> holding_;        ///< Bytes by draw.
   std::set<int> unsaved_;                     ///< Some of holding_.
   std::size_t held_bytes_ = 0;

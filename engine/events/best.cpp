@@ -8,4 +8,10 @@ std::optional<BestSoFar> best_complete(const trials::Trial* best) {
                    trials::latest_params(*best)};
 }
 
+std::vector<int> numbers_of(const std::vector<const trials::Trial*>& trials) {
+  std::vector<int> numbers;
+  for (const trials::Trial* trial : trials) numbers.push_back(trial->number);
+  return numbers;
+}
+
 }  // namespace hfta::engine

@@ -15,8 +15,7 @@ namespace hfta::engine {
 /// A run of the study begins. The first event of every run.
 struct RunStarted {
   std::string study, storage;  ///< storage: the store's file.
-  std::string metric;
-  trials::Goal goal = trials::Goal::kMinimize;
+  trials::Objectives objectives = {{}};
   std::vector<std::string> devices;
   bool resumed = false;  ///< The run resumes a study that the store has.
 };
@@ -32,7 +31,7 @@ struct TrialStarted {
 struct EpochEnded {
   int trial = 0, epoch = 0;               ///< epoch: 1-based.
   std::map<std::string, double> metrics;  ///< "train_loss", "val_accuracy".
-  double value = 0;                       ///< The study's metric; NaN where the trial diverged.
+  double value = 0;                       ///< The first objective's metric; NaN where the trial diverged.
   int array = 0, slot = 0;
 };
 
@@ -47,7 +46,8 @@ struct TrialEnded {
   int trial = 0;
   trials::State state = trials::State::kComplete;
   std::optional<double> value;
-  std::string reason;  ///< Of FAIL.
+  std::string reason;               ///< Of FAIL.
+  std::vector<double> others = {};  ///< `value`s of the study's other objectives.
 };
 
 /// An array has been opened, or has another width or way to run.
@@ -57,7 +57,7 @@ struct ArrayChanged {
   int width = 0, chunk = 0, threads = 0;
 };
 
-/// The test metrics of the best trial, when the study is finished.
+/// The test metrics of the best trial, when the study is finished; of several objectives of each of the front.
 struct Tested {
   int trial = 0;
   std::map<std::string, double> metrics;
@@ -84,9 +84,13 @@ struct BestSoFar {
 /// A COMPLETE trial after its last epoch; nullopt for nullptr.
 [[nodiscard]] std::optional<BestSoFar> best_complete(const trials::Trial* best);
 
+/// Of trials.
+[[nodiscard]] std::vector<int> numbers_of(const std::vector<const trials::Trial*>& trials);
+
 /// The study after a round, when the slots that it emptied were filled again.
 struct Status {
-  std::string study, metric;
+  std::string study;
+  trials::Objectives objectives = {{}};
   int round = 0;               ///< Rounds of the study so far.
   std::optional<int> planned;  ///< Trials in all; unset: no limit.
   int complete = 0, pruned = 0, failed = 0;
@@ -97,6 +101,7 @@ struct Status {
   double rate = 0;                          ///< Trial-epochs per second of late; 0: unknown.
   double seconds = 0;                       ///< Since this run began.
   std::optional<BestSoFar> best;
+  std::optional<std::vector<int>> front;  ///< Of several objectives, in place of `best`: the Pareto front's trials.
   std::vector<ArrayStatus> arrays;
 };
 
@@ -104,6 +109,7 @@ struct Status {
 struct RunEnded {
   bool finished = false;  ///< No trial is left; otherwise the run was stopped, and the study can go on.
   std::optional<BestSoFar> best;
+  std::optional<std::vector<int>> front = std::nullopt;  ///< As Status has it.
 };
 
 using Event = std::variant<RunStarted, TrialStarted, EpochEnded, TrialCopied, TrialEnded, ArrayChanged, Tested, Note,

@@ -43,14 +43,28 @@ ordered_json best_json(const std::optional<BestSoFar>& best) {
       {"trial", best->number}, {"epoch", best->epoch}, {"value", best->value}, {"params", params_json(best->params)}};
 }
 
+const char* direction_of(const trials::Objective& objective) {
+  return objective.goal == trials::Goal::kMaximize ? "maximize" : "minimize";
+}
+
+ordered_json objectives_json(const trials::Objectives& objectives) {
+  ordered_json all = ordered_json::array();
+  for (const trials::Objective& objective : objectives) {
+    all.push_back({{"metric", objective.metric}, {"direction", direction_of(objective)}});
+  }
+  return all;
+}
+
 ordered_json json_of(const RunStarted& e) {
-  return {{"event", "run_started"},
-          {"study", e.study},
-          {"storage", e.storage},
-          {"metric", e.metric},
-          {"direction", e.goal == trials::Goal::kMaximize ? "maximize" : "minimize"},
-          {"devices", e.devices},
-          {"resumed", e.resumed}};
+  ordered_json json = {{"event", "run_started"},
+                       {"study", e.study},
+                       {"storage", e.storage},
+                       {"metric", e.objectives.front().metric},
+                       {"direction", direction_of(e.objectives.front())},
+                       {"devices", e.devices},
+                       {"resumed", e.resumed}};
+  if (e.objectives.size() > 1) json["objectives"] = objectives_json(e.objectives);
+  return json;
 }
 
 ordered_json json_of(const TrialStarted& e) {
@@ -75,11 +89,15 @@ ordered_json json_of(const TrialCopied& e) {
 }
 
 ordered_json json_of(const TrialEnded& e) {
-  return {{"event", "trial_ended"},
-          {"trial", e.trial},
-          {"state", trials::name_of(e.state)},
-          {"value", or_null(e.value)},
-          {"reason", e.reason.empty() ? ordered_json(nullptr) : ordered_json(e.reason)}};
+  ordered_json json = {{"event", "trial_ended"},
+                       {"trial", e.trial},
+                       {"state", trials::name_of(e.state)},
+                       {"value", or_null(e.value)},
+                       {"reason", e.reason.empty() ? ordered_json(nullptr) : ordered_json(e.reason)}};
+  if (e.others.empty()) return json;
+  json["values"] = {*e.value};
+  for (const double value : e.others) json["values"].push_back(value);
+  return json;
 }
 
 ordered_json json_of(const ArrayChanged& e) {
@@ -101,24 +119,28 @@ ordered_json json_of(const Status& e) {
                       {"width", array.width},
                       {"occupied", array.occupied}});
   }
-  return {{"event", "status"},
-          {"round", e.round},
-          {"trials", or_null(e.planned)},
-          {"complete", e.complete},
-          {"pruned", e.pruned},
-          {"failed", e.failed},
-          {"running", e.running},
-          {"waiting", e.waiting},
-          {"epochs", e.epochs},
-          {"epochs_left", or_null(e.epochs_left)},
-          {"epochs_per_second", e.rate > 0 ? ordered_json(e.rate) : ordered_json(nullptr)},
-          {"seconds", e.seconds},
-          {"best", best_json(e.best)},
-          {"arrays", std::move(arrays)}};
+  ordered_json json = {{"event", "status"},
+                       {"round", e.round},
+                       {"trials", or_null(e.planned)},
+                       {"complete", e.complete},
+                       {"pruned", e.pruned},
+                       {"failed", e.failed},
+                       {"running", e.running},
+                       {"waiting", e.waiting},
+                       {"epochs", e.epochs},
+                       {"epochs_left", or_null(e.epochs_left)},
+                       {"epochs_per_second", e.rate > 0 ? ordered_json(e.rate) : ordered_json(nullptr)},
+                       {"seconds", e.seconds},
+                       {"best", best_json(e.best)},
+                       {"arrays", std::move(arrays)}};
+  if (e.front) json["front"] = *e.front;
+  return json;
 }
 
 ordered_json json_of(const RunEnded& e) {
-  return {{"event", "run_ended"}, {"finished", e.finished}, {"best", best_json(e.best)}};
+  ordered_json json = {{"event", "run_ended"}, {"finished", e.finished}, {"best", best_json(e.best)}};
+  if (e.front) json["front"] = *e.front;
+  return json;
 }
 
 }  // namespace

@@ -2,12 +2,22 @@
 
 #include <c10/core/Device.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/fused/translated.hpp"
 #include "engine/topology/numa.hpp"
 
 namespace hfta::engine {
+
+namespace {
+
+bool has_objective(const StudyConfig& config, const std::string& metric) {
+  return std::any_of(config.objectives.begin(), config.objectives.end(),
+                     [&](const trials::Objective& objective) { return objective.metric == metric; });
+}
+
+}  // namespace
 
 FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
                        int decided, int width)
@@ -22,14 +32,16 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch, task.graph.limits},
               data.train, data.validation ? &*data.validation : nullptr),
-      sets_{{task.spec.data.folds.fold, 0}} {
+      sets_{{task.spec.data.folds.fold, 0}},
+      counts_parameters_(has_objective(trainer.config(), kParameterCount)) {
   for (const fusion::Measured& way : kept.choices.candidates) {
     needs_.try_emplace(way.lowering.executor, trainer.memory_need(task, way.lowering));
   }
 }
 
-fusion::SlotInit FusedArray::init_for(int number, const trials::Params& params) {
+fusion::SlotInit FusedArray::init_for(int slot, int number, const trials::Params& params) {
   const PreparedTask task = trainer_.prepare(params);
+  parameters_[slot] = static_cast<double>(task.graph.parameter_count());
   return {task.spec.seed.value_or(static_cast<std::uint64_t>(number)), task.spec.hyper, set_of(task)};
 }
 
@@ -45,13 +57,13 @@ int FusedArray::set_of(const PreparedTask& task) {
 
 void FusedArray::admit(int slot, int number, const trials::Params& params) {
   const KeepTo kept(trainer_.options().cpus);
-  const fusion::SlotInit init = init_for(number, params);
+  const fusion::SlotInit init = init_for(slot, number, params);
   translated(label_, [&] { array_.admit(slot, init); });
 }
 
 void FusedArray::insert(int slot, int number, const trials::Params& params, const SlotState& state) {
   const KeepTo kept(trainer_.options().cpus);
-  const fusion::SlotInit init = init_for(number, params);
+  const fusion::SlotInit init = init_for(slot, number, params);
   translated(label_, [&] { array_.insert(slot, init, state); });
 }
 
@@ -78,6 +90,7 @@ std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause)
     if (!results) return std::nullopt;
     std::vector<SlotReport> reports;
     for (fusion::EpochResult& result : *results) {
+      if (counts_parameters_) result.metrics[kParameterCount] = parameters_.at(result.slot);
       reports.push_back({result.slot, result.epoch, std::move(result.metrics)});
     }
     return reports;

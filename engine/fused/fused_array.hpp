@@ -28,7 +28,7 @@ class FusedArray final : public TrainerArray {
   [[nodiscard]] ArrayInfo info() const override;
 
  private:
-  [[nodiscard]] fusion::SlotInit init_for(int number, const trials::Params& params);
+  [[nodiscard]] fusion::SlotInit init_for(int slot, int number, const trials::Params& params);
   /// The number that epochs_ has for the data of the task's fold.
   [[nodiscard]] int set_of(const PreparedTask& task);
 
@@ -40,7 +40,9 @@ class FusedArray final : public TrainerArray {
   bool cpu_;
   fusion::Array array_;
   fusion::Epochs epochs_;
-  std::map<int, int> sets_;  // by fold
+  std::map<int, int> sets_;           // by fold
+  bool counts_parameters_;            // their number is an objective
+  std::map<int, double> parameters_;  // by slot, of the trial in it
 };
 
 }  // namespace hfta::engine

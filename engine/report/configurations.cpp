@@ -55,19 +55,20 @@ std::string repetitions_text(const trials::Repetitions& repetitions) {
 std::vector<ConfigurationRow> configuration_rows(const ReportInput& input) {
   if (!input.repetitions.any()) return {};
   std::vector<ConfigurationRow> rows;
-  for (trials::Configuration& one :
-       trials::configurations_of(trials::in_order(input.trials, input.draws), input.repetitions, input.goal)) {
+  for (trials::Configuration& one : trials::configurations_of(trials::in_order(input.trials, input.draws),
+                                                              input.repetitions, input.objectives.front().goal)) {
     rows.push_back(row_of(std::move(one)));
   }
   std::stable_sort(rows.begin(), rows.end(), [&](const ConfigurationRow& a, const ConfigurationRow& b) {
-    return trials::better(a.configuration.value, b.configuration.value, input.goal);
+    return trials::better(a.configuration.value, b.configuration.value, input.objectives.front().goal);
   });
   return rows;
 }
 
 const Trial* best_of(const ReportInput& input) {
-  if (!input.repetitions.any()) return trials::best_of(input.trials, input.goal);
-  return trials::best_of(trials::in_order(input.trials, input.draws), input.repetitions, input.goal);
+  if (input.objectives.size() > 1) return nullptr;
+  if (!input.repetitions.any()) return trials::best_of(input.trials, input.objectives.front().goal);
+  return trials::best_of(trials::in_order(input.trials, input.draws), input.repetitions, input.objectives.front().goal);
 }
 
 std::string configurations_text(const ReportInput& input, int top) {

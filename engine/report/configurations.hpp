@@ -21,7 +21,8 @@ struct ConfigurationRow {
 /// repetitions. Refers to `input`.
 [[nodiscard]] std::vector<ConfigurationRow> configuration_rows(const ReportInput& input);
 
-/// The best COMPLETE trial of a report: with repetitions, the best repetition of the best configuration. nullptr: none.
+/// The best COMPLETE trial of a report: with repetitions, the best repetition of the best configuration. nullptr: there
+/// is none, or several objectives.
 [[nodiscard]] const trials::Trial* best_of(const ReportInput& input);
 
 /// For people: how often configurations are repeated, and the `top` best in columns, with mean, standard deviation and

@@ -94,7 +94,7 @@ SplitMetrics split(const std::map<std::string, double>& metrics, const std::stri
 const trials::EpochRecord* valued_epoch(const ReportInput& input, const trials::Trial& trial) {
   if (trial.epochs.empty()) return nullptr;
   const auto found = std::find_if(trial.epochs.begin(), trial.epochs.end(), [&](const trials::EpochRecord& epoch) {
-    const auto value = epoch.metrics.find(input.metric);
+    const auto value = epoch.metrics.find(input.objectives.front().metric);
     return input.select_best && value != epoch.metrics.end() && trial.value == value->second;
   });
   return found == trial.epochs.end() ? &trial.epochs.back() : &*found;
@@ -103,12 +103,12 @@ const trials::EpochRecord* valued_epoch(const ReportInput& input, const trials::
 std::map<std::string, ConfusionMatrix> confusion_of(const ReportInput& input, const trials::Trial& trial) {
   const trials::EpochRecord* epoch = valued_epoch(input, trial);
   if (epoch == nullptr) return {};
-  return split(epoch->metrics, input.metric).matrices;
+  return split(epoch->metrics, input.objectives.front().metric).matrices;
 }
 
 std::string confusion_text(const ReportInput& input, const trials::Trial& trial) {
   const trials::EpochRecord* epoch = valued_epoch(input, trial);
-  std::map<std::string, ConfusionMatrix> all = split(trial.test_metrics, input.metric).matrices;
+  std::map<std::string, ConfusionMatrix> all = split(trial.test_metrics, input.objectives.front().metric).matrices;
   all.merge(confusion_of(input, trial));
   std::string text;
   for (const auto& [set, matrix] : all) {

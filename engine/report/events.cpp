@@ -9,6 +9,7 @@
 #include "engine/events/event.hpp"
 #include "engine/report/configurations.hpp"
 #include "engine/report/report.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -37,7 +38,7 @@ class Retold {
 
  private:
   void begin() {
-    RunStarted started{input_.study, "", input_.metric, input_.goal, {}, false};
+    RunStarted started{input_.study, "", input_.objectives, {}, false};
     std::set<std::string> devices;
     for (const storage::ArrayRecord& array : input_.arrays) devices.insert(array.device);
     started.devices.assign(devices.begin(), devices.end());
@@ -61,7 +62,7 @@ class Retold {
     if (told == 0) events_.emplace_back(TrialStarted{trial.number, trial.params, place.array, place.slot});
     for (const trials::EpochRecord& epoch : trial.epochs) {
       if (epoch.epoch <= told || epoch.epoch > place.epoch) continue;
-      const auto value = epoch.metrics.find(input_.metric);
+      const auto value = epoch.metrics.find(input_.objectives.front().metric);
       events_.emplace_back(EpochEnded{trial.number, epoch.epoch, epoch.metrics,
                                       value == epoch.metrics.end() ? std::nan("") : value->second, place.array,
                                       place.slot});
@@ -79,16 +80,25 @@ class Retold {
   void end(const Trial& trial) {
     const bool done = trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
     if (!done || !ended_.insert(trial.number).second) return;
-    events_.emplace_back(TrialEnded{trial.number, trial.state, trial.value, trial.reason});
+    events_.emplace_back(TrialEnded{trial.number, trial.state, trial.value, trial.reason, trial.others});
   }
 
   void finish() {
-    const Trial* best = best_of(input_);
-    if (best != nullptr && !best->test_metrics.empty()) events_.emplace_back(Tested{best->number, best->test_metrics});
+    const bool several = input_.objectives.size() > 1;
+    std::vector<const Trial*> best;
+    if (several) best = trials::best_of(input_.trials, input_.objectives);
+    if (const Trial* one = best_of(input_)) best.push_back(one);
+    for (const Trial* one : best) {
+      if (!one->test_metrics.empty()) events_.emplace_back(Tested{one->number, one->test_metrics});
+    }
     const bool goes_on = std::any_of(input_.trials.begin(), input_.trials.end(), [](const Trial& trial) {
       return trial.state == trials::State::kRunning || trial.state == trials::State::kWaiting;
     });
-    events_.emplace_back(RunEnded{!goes_on, best_complete(best)});
+    if (several) {
+      events_.emplace_back(RunEnded{!goes_on, std::nullopt, numbers_of(best)});
+    } else {
+      events_.emplace_back(RunEnded{!goes_on, best_complete(best.empty() ? nullptr : best.front())});
+    }
   }
 
   const ReportInput& input_;

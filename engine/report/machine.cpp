@@ -9,8 +9,10 @@
 #include "base/text.hpp"
 #include "engine/report/configurations.hpp"
 #include "engine/report/confusion.hpp"
+#include "engine/report/front.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -59,7 +61,31 @@ ordered_json to_json(const ConfusionMatrix& matrix) {
 // Of a trial's last epoch, but for confusion matrices.
 std::map<std::string, double> last_metrics(const ReportInput& input, const Trial& trial) {
   if (trial.epochs.empty()) return {};
-  return split(trial.epochs.back().metrics, input.metric).numbers;
+  return split(trial.epochs.back().metrics, input.objectives.front().metric).numbers;
+}
+
+ordered_json to_json(const trials::Objectives& objectives) {
+  ordered_json list = ordered_json::array();
+  for (const trials::Objective& objective : objectives) {
+    list.push_back({{"metric", objective.metric}, {"direction", name_of(objective.goal)}});
+  }
+  return list;
+}
+
+ordered_json to_json(const FrontSummary& front) {
+  ordered_json numbers = ordered_json::array();
+  for (const Trial* trial : front.trials) numbers.push_back(trial->number);
+  return {{"trials", std::move(numbers)}, {"hypervolume", number(front.hypervolume)}, {"reference", front.reference}};
+}
+
+// Of several objectives: the values in their order, and the test metrics, which every trial of the front has.
+void add_values(const ReportInput& input, const Trial& trial, ordered_json& out) {
+  ordered_json values = ordered_json::array();
+  for (const double value : trials::values_of(trial)) values.push_back(number(value));
+  out["values"] = values.empty() ? ordered_json(nullptr) : std::move(values);
+  for (const auto& [name, value] : split(trial.test_metrics, input.objectives.front().metric).numbers) {
+    out["metrics"][name] = number(value);
+  }
 }
 
 ordered_json to_json(const ReportInput& input, const Trial& trial) {
@@ -70,6 +96,7 @@ ordered_json to_json(const ReportInput& input, const Trial& trial) {
                       {"epochs", last_epoch(trial)},  {"duration_s", number(duration(trial))},
                       {"metrics", std::move(metrics)}};
   for (const auto& [set, matrix] : confusion_of(input, trial)) out["confusion_matrix"][set] = to_json(matrix);
+  if (input.objectives.size() > 1) add_values(input, trial, out);
   if (!trial.reason.empty()) out["reason"] = trial.reason;
   if (trial.copies.empty()) return out;
   out["drawn"] = to_json(trial.params);
@@ -136,7 +163,7 @@ std::vector<const Trial*> chosen(const ReportInput& input, std::optional<int> to
     for (const Trial& trial : input.trials) all.push_back(&trial);
     return all;
   }
-  std::vector<const Trial*> best = ranked(input.trials, input.goal, input.metric);
+  std::vector<const Trial*> best = ranked(input.trials, input.objectives);
   best.resize(std::min(best.size(), static_cast<std::size_t>(std::max(*top, 0))));
   return best;
 }
@@ -203,13 +230,33 @@ std::map<int, std::vector<std::string>> configuration_cells(const ReportInput& i
   return cells;
 }
 
+// Of several objectives a value each, and from 0 which front the trial is on.
+std::vector<std::string> value_columns(const ReportInput& input) {
+  if (input.objectives.size() == 1) return {"value"};
+  std::vector<std::string> names;
+  for (const trials::Objective& objective : input.objectives) names.push_back("values." + objective.metric);
+  names.emplace_back("front");
+  return names;
+}
+
+void add_value_cells(const ReportInput& input, const Trial& trial, const std::map<int, int>& fronts,
+                     std::vector<std::string>& cells) {
+  const std::vector<double> values = trials::values_of(trial);
+  for (std::size_t i = 0; i < input.objectives.size(); ++i) {
+    cells.push_back(i < values.size() ? shortest(values[i]) : "");
+  }
+  if (input.objectives.size() == 1) return;
+  const auto front = fronts.find(trial.number);
+  cells.push_back(front != fronts.end() ? std::to_string(front->second) : "");
+}
+
 }  // namespace
 
 std::string report_json(const ReportInput& input, std::optional<int> top) {
   ordered_json best = nullptr;
   if (const Trial* trial = best_of(input)) {
     best = to_json(input, *trial);
-    const SplitMetrics tested = split(trial->test_metrics, input.metric);
+    const SplitMetrics tested = split(trial->test_metrics, input.objectives.front().metric);
     for (const auto& [name, value] : tested.numbers) best["metrics"][name] = number(value);
     for (const auto& [set, matrix] : tested.matrices) best["confusion_matrix"][set] = to_json(matrix);
   }
@@ -217,8 +264,8 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
   for (const Trial* trial : chosen(input, top)) list.push_back(to_json(input, *trial));
   ordered_json out = {
       {"study", input.study},
-      {"metric", input.metric},
-      {"direction", name_of(input.goal)},
+      {"metric", input.objectives.front().metric},
+      {"direction", name_of(input.objectives.front().goal)},
       {"method", input.method.empty() ? ordered_json(nullptr) : ordered_json(input.method)},
       {"method_reason", input.method_reason.empty() ? ordered_json(nullptr) : ordered_json(input.method_reason)},
       {"counts", ordered_json(count_states(input.trials))},
@@ -226,6 +273,11 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
       {"runner", to_json(input.runner)},
       {"ended_by", input.ended_by.empty() ? ordered_json(nullptr) : ordered_json(input.ended_by)},
       {"occupancy", to_json(input.occupancy)}};
+  if (input.objectives.size() > 1) {
+    const std::optional<FrontSummary> front = front_of(input);
+    out["objectives"] = to_json(input.objectives);
+    out["front"] = front ? to_json(*front) : ordered_json(nullptr);
+  }
   if (input.repetitions.any()) add_configurations(input, top, out);
   out["trials"] = std::move(list);
   return dump(out);
@@ -234,7 +286,9 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
 std::string report_csv(const ReportInput& input, std::optional<int> top) {
   const std::vector<std::string> params = param_names(input.trials);
   const std::set<std::string> metrics = metric_names(input), confusion = confusion_sets(input);
-  std::vector<std::string> header = {"number", "state", "value", "epochs", "duration_s"};
+  std::vector<std::string> header = {"number", "state"};
+  for (const std::string& name : value_columns(input)) header.push_back(spreadsheet_cell(name));
+  header.insert(header.end(), {"epochs", "duration_s"});
   for (const std::string& name : params) header.push_back(spreadsheet_cell("params." + name));
   for (const std::string& name : metrics) header.push_back(spreadsheet_cell("metrics." + name));
   for (const std::string& set : confusion) header.push_back(spreadsheet_cell("confusion_matrix." + set));
@@ -244,10 +298,12 @@ std::string report_csv(const ReportInput& input, std::optional<int> top) {
       "configuration.low", "configuration.high",  "configuration.median"};
   const std::map<int, std::vector<std::string>> configurations = configuration_cells(input);
   if (input.repetitions.any()) header.insert(header.end(), kConfigurationCells.begin(), kConfigurationCells.end());
+  const std::map<int, int> fronts = fronts_by_number(input);
   std::string out = csv_line(header);
   for (const Trial* trial : chosen(input, top)) {
-    std::vector<std::string> cells = {std::to_string(trial->number), trials::name_of(trial->state), cell(trial->value),
-                                      std::to_string(last_epoch(*trial)), cell(duration(*trial))};
+    std::vector<std::string> cells = {std::to_string(trial->number), trials::name_of(trial->state)};
+    add_value_cells(input, *trial, fronts, cells);
+    cells.insert(cells.end(), {std::to_string(last_epoch(*trial)), cell(duration(*trial))});
     for (const std::string& name : params) {
       const trials::Params& latest = latest_params(*trial);
       const auto found = std::find_if(latest.begin(), latest.end(), [&](const auto& p) { return p.first == name; });
@@ -279,10 +335,11 @@ std::string studies_json(const std::vector<storage::StudySummary>& studies) {
   ordered_json list = ordered_json::array();
   for (const storage::StudySummary& s : studies) {
     list.push_back({{"study", s.name},
-                    {"metric", s.metric},
-                    {"direction", name_of(s.goal)},
+                    {"metric", s.objectives.front().metric},
+                    {"direction", name_of(s.objectives.front().goal)},
                     {"counts", ordered_json(s.counts)},
                     {"best", number(s.best)}});
+    if (s.objectives.size() > 1) list.back()["objectives"] = to_json(s.objectives);
   }
   return dump(list);
 }

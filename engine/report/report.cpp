@@ -7,9 +7,12 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/report/front.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -36,6 +39,12 @@ int place(trials::State state) {
 bool selects_best(const json& packed) {
   const json::json_pointer select("/config/metric/select");
   return packed.is_object() && packed.contains(select) && packed.at(select) == "best";
+}
+
+// A trial without a place is behind all others.
+bool is_ahead(const std::optional<FrontPlace>& a, const std::optional<FrontPlace>& b) {
+  if (!a || !b) return a.has_value() && !b;
+  return a->front != b->front ? a->front < b->front : a->crowding > b->crowding;
 }
 
 int count_at(const json& packed, const char* place) {
@@ -68,8 +77,10 @@ ReportInput read_report(storage::Store& store, const std::string& study) {
     throw Error(ErrorKind::kConfig, "study: found '" + printable(study) + "', wanted one that is in the store" +
                                         (names.empty() ? "; it has none" : suggestion(study, names)));
   }
-  ReportInput input{study, record->metric.empty() ? "value" : record->metric, record->goal,
-                    store.trials(study, storage::Store::Damage::kMark)};
+  ReportInput input{study, record->objectives, store.trials(study, storage::Store::Damage::kMark)};
+  for (trials::Objective& objective : input.objectives) {
+    if (objective.metric.empty()) objective.metric = "value";
+  }
   const json packed = json::parse(record->config_json, nullptr, /*allow_exceptions=*/false);
   input.select_best = selects_best(packed);
   input.method = word_at(packed, "/config/method");
@@ -101,25 +112,44 @@ std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials
   return counts;
 }
 
-std::optional<double> latest_value(const trials::Trial& trial, const std::string& metric) {
-  if (trial.value || trial.epochs.empty()) return trial.value;
-  const auto& metrics = trial.epochs.back().metrics;
-  const auto last = metrics.find(metric);
-  return last == metrics.end() ? std::nullopt : std::optional(last->second);
+std::vector<std::optional<double>> latest_values(const trials::Trial& trial, const trials::Objectives& objectives) {
+  const std::vector<double> values = trials::values_of(trial);
+  std::vector<std::optional<double>> latest;
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    std::optional<double> value;
+    if (i < values.size()) value = values[i];
+    if (values.empty() && !trial.epochs.empty()) {
+      const auto& metrics = trial.epochs.back().metrics;
+      const auto last = metrics.find(objectives[i].metric);
+      if (last != metrics.end()) value = last->second;
+    }
+    latest.push_back(value);
+  }
+  return latest;
 }
 
-std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal,
-                                         const std::string& metric) {
-  std::vector<const trials::Trial*> order;
-  for (const trials::Trial& trial : trials) order.push_back(&trial);
-  const auto value = [&](const trials::Trial* t) {
-    return (t->state == trials::State::kRunning ? latest_value(*t, metric) : t->value).value_or(std::nan(""));
+std::optional<double> latest_value(const trials::Trial& trial, const trials::Objectives& objectives) {
+  return latest_values(trial, objectives).front();
+}
+
+std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials,
+                                         const trials::Objectives& objectives) {
+  std::vector<std::optional<FrontPlace>> places(trials.size());
+  if (objectives.size() > 1) places = front_places(trials, objectives);
+  std::vector<std::size_t> order(trials.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto value = [&](const trials::Trial& t) {
+    return (t.state == trials::State::kRunning ? latest_value(t, objectives) : t.value).value_or(std::nan(""));
   };
-  std::stable_sort(order.begin(), order.end(), [&](const trials::Trial* a, const trials::Trial* b) {
-    if (place(a->state) != place(b->state)) return place(a->state) < place(b->state);
-    return trials::better(value(a), value(b), goal);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    const trials::Trial &a = trials[i], &b = trials[j];
+    if (place(a.state) != place(b.state)) return place(a.state) < place(b.state);
+    if (objectives.size() == 1) return trials::better(value(a), value(b), objectives.front().goal);
+    return is_ahead(places[i], places[j]);
   });
-  return order;
+  std::vector<const trials::Trial*> rows;
+  for (const std::size_t i : order) rows.push_back(&trials[i]);
+  return rows;
 }
 
 }  // namespace hfta::engine

@@ -23,8 +23,7 @@ struct Runner {
 /// What a report is made from. Trials that Optuna added are in it like any other.
 struct ReportInput {
   std::string study;
-  std::string metric;  ///< "" where the study was not made by us; then it is called "value".
-  trials::Goal goal = trials::Goal::kMinimize;
+  trials::Objectives objectives = {{}};               ///< A metric without a name is called "value".
   std::vector<trials::Trial> trials;                  ///< By number.
   std::vector<storage::ArrayRecord> arrays = {};      ///< For the devices that rounds ran on.
   std::vector<storage::RoundRecord> rounds = {};      ///< For the time that training took.
@@ -38,6 +37,8 @@ struct ReportInput {
   bool select_best = false;              ///< metric.select: a trial's value is its best epoch's, not its last one's.
   trials::Repetitions repetitions = {};
   std::vector<int> draws = {};  ///< With repetitions: the number of each draw, in order.
+  std::optional<std::vector<double>> reference =
+      {};  ///< That a hypervolume is measured from, one number per objective.
 };
 
 /// Reads a study. Throws Error{kConfig} naming the nearest study if there is none of that name.
@@ -46,22 +47,27 @@ struct ReportInput {
 /// How many trials are in each state, by Optuna's names; only states that occur.
 [[nodiscard]] std::map<std::string, int> count_states(const std::vector<trials::Trial>& trials);
 
-/// What a trial has come to: its value or, while it has none, what `metric` was after its last epoch.
-[[nodiscard]] std::optional<double> latest_value(const trials::Trial& trial, const std::string& metric);
+/// What a trial has come to: its value or, while it has none, what the first objective was after its last epoch.
+[[nodiscard]] std::optional<double> latest_value(const trials::Trial& trial, const trials::Objectives& objectives);
+/// The same of each objective.
+[[nodiscard]] std::vector<std::optional<double>> latest_values(const trials::Trial& trial,
+                                                               const trials::Objectives& objectives);
 
 /// Trials from the best to the worst: COMPLETE by value, then RUNNING by latest_value, then PRUNED by value, then
-/// WAITING, then FAIL; ties to the lower number.
-[[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials, trials::Goal goal,
-                                                       const std::string& metric);
+/// WAITING, then FAIL; ties to the lower number. Of several objectives COMPLETE ones by front, then from the least
+/// crowded one on (front_places()), and others by number.
+[[nodiscard]] std::vector<const trials::Trial*> ranked(const std::vector<trials::Trial>& trials,
+                                                       const trials::Objectives& objectives);
 
 /// For people: the method if `auto` chose it, counts, who runs the study, the best COMPLETE trial with its parameters,
-/// test metrics and confusion matrices, while trials are RUNNING the best so far, the `top` best configurations (with
+/// test metrics and confusion matrices (of several objectives the front's size and hypervolume instead), while trials
+/// are RUNNING the best so far, the `top` best configurations (with
 /// repetitions) and trials in columns, and how the slots were used.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, method, counts, best, runner, occupancy, with repetitions also these and the
-/// configurations (best first), trials (by number; with `top` the best so many, best first). Numbers round-trip
-/// exactly; what is absent or not finite is null. Ends with a newline.
+/// One object: study, metric, direction, of several objectives these and the front, method, counts, best, runner,
+/// occupancy, with repetitions also these and the configurations (best first), trials (by number; with `top` the best
+/// so many, best first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
 
 /// What happened, as the study's runs told it: lines of event_json(), see docs/events.md. PRUNED and FAIL are told

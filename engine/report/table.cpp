@@ -11,6 +11,7 @@
 #include "engine/report/columns.hpp"
 #include "engine/report/configurations.hpp"
 #include "engine/report/confusion.hpp"
+#include "engine/report/front.hpp"
 #include "engine/report/report.hpp"
 #include "engine/report/words.hpp"
 
@@ -47,17 +48,25 @@ std::vector<std::string> param_names(const std::vector<const Trial*>& rows) {
   return names;
 }
 
-std::vector<std::string> row_of(const Trial& trial, const std::string& metric, const std::vector<std::string>& params) {
+std::vector<std::string> row_of(const Trial& trial, const trials::Objectives& objectives,
+                                const std::map<int, int>& fronts, const std::vector<std::string>& params) {
   std::string time = "-";
   if (trial.started && trial.completed) {
     const double seconds = std::chrono::duration<double>(*trial.completed - *trial.started).count();
     time = fmt::format("{:.1f}", std::max(0.0, seconds));
   }
-  const std::optional<double> value =
-      trial.state == trials::State::kRunning ? latest_value(trial, metric) : trial.value;
-  std::vector<std::string> cells = {std::to_string(trial.number), trials::name_of(trial.state),
-                                    value ? value_text(*value) : "-",
-                                    std::to_string(trial.epochs.empty() ? 0 : trial.epochs.back().epoch), time};
+  std::vector<std::string> cells = {std::to_string(trial.number), trials::name_of(trial.state)};
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    const bool has_none = trial.state != trials::State::kRunning && !trial.value;
+    const std::optional<double> value = has_none ? std::nullopt : latest_values(trial, objectives)[i];
+    cells.push_back(value ? value_text(*value) : "-");
+  }
+  if (objectives.size() > 1) {
+    const auto front = fronts.find(trial.number);
+    cells.push_back(front != fronts.end() ? std::to_string(front->second) : "-");
+  }
+  cells.push_back(std::to_string(trial.epochs.empty() ? 0 : trial.epochs.back().epoch));
+  cells.push_back(time);
   for (const std::string& name : params) {
     const trials::Params& latest = latest_params(trial);
     const auto found = std::find_if(latest.begin(), latest.end(), [&](const auto& p) { return p.first == name; });
@@ -67,14 +76,15 @@ std::vector<std::string> row_of(const Trial& trial, const std::string& metric, c
 }
 
 std::string best_text(const ReportInput& input) {
+  if (input.objectives.size() > 1) return front_text(input);
   const Trial* best = best_of(input);
   if (best == nullptr) return "best: none, no trial is COMPLETE\n";
-  std::string text =
-      fmt::format("best: {} {} (trial {}", printable(input.metric), value_text(*best->value), best->number);
+  std::string text = fmt::format("best: {} {} (trial {}", printable(input.objectives.front().metric),
+                                 value_text(*best->value), best->number);
   if (!best->epochs.empty()) text += fmt::format(", {} epochs", best->epochs.back().epoch);
   text += fmt::format(")\n  with {}\n", params_text(latest_params(*best)));
   std::vector<std::string> words;
-  for (const auto& [name, value] : split(best->test_metrics, input.metric).numbers) {
+  for (const auto& [name, value] : split(best->test_metrics, input.objectives.front().metric).numbers) {
     words.push_back(printable(name) + " " + value_text(value));
   }
   if (!words.empty()) text += "  test: " + join(words) + "\n";
@@ -85,22 +95,23 @@ std::string best_text(const ReportInput& input) {
 std::string best_so_far_text(const ReportInput& input) {
   const auto running = [](const Trial& trial) { return trial.state == trials::State::kRunning; };
   if (input.repetitions.any()) return "";  // one lucky repetition says little
+  if (input.objectives.size() > 1) return "";
   if (std::none_of(input.trials.begin(), input.trials.end(), running)) return "";
-  const Trial* best = trials::best_of(input.trials, input.goal);
+  const Trial* best = trials::best_of(input.trials, input.objectives.front().goal);
   double value = best != nullptr ? *best->value : std::nan("");  // anything is better than NaN
   const Trial* found = nullptr;
   for (const Trial& trial : input.trials) {
     if (trial.state == trials::State::kFail || trial.state == trials::State::kComplete || trial.epochs.empty())
       continue;
-    const double now = latest_value(trial, input.metric).value_or(std::nan(""));
-    if (!std::isfinite(now) || !trials::better(now, value, input.goal)) continue;
+    const double now = latest_value(trial, input.objectives).value_or(std::nan(""));
+    if (!std::isfinite(now) || !trials::better(now, value, input.objectives.front().goal)) continue;
     found = &trial;
     value = now;
   }
   if (found == nullptr) return "";
-  return fmt::format("best so far: {} {} (trial {}, {}, {} epochs)\n  with {}\n", printable(input.metric),
-                     value_text(value), found->number, trials::name_of(found->state), found->epochs.back().epoch,
-                     params_text(latest_params(*found)));
+  return fmt::format("best so far: {} {} (trial {}, {}, {} epochs)\n  with {}\n",
+                     printable(input.objectives.front().metric), value_text(value), found->number,
+                     trials::name_of(found->state), found->epochs.back().epoch, params_text(latest_params(*found)));
 }
 
 std::string ending_text(const ReportInput& input) {
@@ -138,8 +149,7 @@ std::string failures_text(const std::vector<Trial>& trials) {
 std::string report_table(const ReportInput& input, int top) {
   std::size_t epochs = 0;
   for (const Trial& trial : input.trials) epochs += trial.epochs.size();
-  std::string out =
-      fmt::format("study {}: {} {}\n", printable(input.study), name_of(input.goal), printable(input.metric));
+  std::string out = fmt::format("study {}: {}\n", printable(input.study), objectives_text(input.objectives));
   out += fmt::format("trials: {} ({}); {} trial-epochs, trained for {}\n", input.trials.size(),
                      counts_text(count_states(input.trials)), epochs, duration_text(training_seconds(input)));
   if (!input.method_reason.empty()) {
@@ -148,15 +158,19 @@ std::string report_table(const ReportInput& input, int top) {
   }
   out += ending_text(input) + runner_text(input) + failures_text(input.trials) + best_text(input) +
          best_so_far_text(input) + configurations_text(input, top);
-  std::vector<const Trial*> rows = ranked(input.trials, input.goal, input.metric);
+  std::vector<const Trial*> rows = ranked(input.trials, input.objectives);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
   if (rows.empty()) return out + occupancy_text(input.occupancy);
   const std::vector<std::string> params = param_names(rows);
-  std::vector<std::string> header = {"trial", "state", printable(input.metric), "epochs", "time [s]"};
+  std::vector<std::string> header = {"trial", "state"};
+  for (const trials::Objective& objective : input.objectives) header.push_back(printable(objective.metric));
+  if (input.objectives.size() > 1) header.emplace_back("front");
+  header.insert(header.end(), {"epochs", "time [s]"});
   for (const std::string& name : params) header.push_back(printable(name));
   std::vector<std::vector<std::string>> cells;
   cells.reserve(rows.size());
-  for (const Trial* trial : rows) cells.push_back(row_of(*trial, input.metric, params));
+  const std::map<int, int> fronts = fronts_by_number(input);
+  for (const Trial* trial : rows) cells.push_back(row_of(*trial, input.objectives, fronts, params));
   out += "\n" + in_columns(header, cells);
   if (rows.size() < input.trials.size()) {
     out += fmt::format("({} more; --top shows more of them, --format json all)\n", input.trials.size() - rows.size());
@@ -172,8 +186,8 @@ std::string studies_table(const std::vector<storage::StudySummary>& studies) {
         s.last_change
             ? fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(*s.last_change)))
             : "-";
-    rows.push_back({printable(s.name), fmt::format("{} {}", name_of(s.goal), printable(s.metric)),
-                    s.best ? value_text(*s.best) : "-", counts_text(s.counts), changed});
+    rows.push_back({printable(s.name), objectives_text(s.objectives), s.best ? value_text(*s.best) : "-",
+                    counts_text(s.counts), changed});
   }
   return in_columns({"study", "goal", "best", "trials", "last change [UTC]"}, rows);
 }

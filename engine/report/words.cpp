@@ -35,6 +35,14 @@ std::string counted(std::size_t count, const char* one, const char* many) {
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
+std::string objectives_text(const trials::Objectives& objectives) {
+  std::vector<std::string> words;
+  for (const trials::Objective& objective : objectives) {
+    words.push_back(fmt::format("{} {}", name_of(objective.goal), printable(objective.metric)));
+  }
+  return join(words);
+}
+
 const char* name_of(trials::Goal goal) { return goal == trials::Goal::kMinimize ? "minimize" : "maximize"; }
 
 }  // namespace hfta::engine

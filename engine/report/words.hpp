@@ -26,4 +26,7 @@ namespace hfta::engine {
 /// "minimize" or "maximize".
 [[nodiscard]] const char* name_of(trials::Goal goal);
 
+/// "maximize val_accuracy, minimize parameters".
+[[nodiscard]] std::string objectives_text(const trials::Objectives& objectives);
+
 }  // namespace hfta::engine

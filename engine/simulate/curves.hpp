@@ -16,13 +16,15 @@ namespace hfta::engine {
 class Curves {
  public:
   virtual ~Curves() = default;
-  /// After `epoch` (1-based) epochs of the trial `number`: train_loss and the study's metric at least.
+  /// After `epoch` (1-based) epochs of the trial `number`: train_loss and the metrics of the study's objectives at
+  /// least.
   [[nodiscard]] virtual std::map<std::string, double> at(int number, const trials::Params& params, int epoch) const = 0;
 };
 
 /// Curves such as training gives: a power law from a common start down to a level that depends on how far each
 /// parameter is from an optimum somewhere in its range (which the study's seed decides), with noise from epoch to
-/// epoch; those of a configuration's repetitions differ in their speed and their noise. One trial in fifty, those
+/// epoch. Each objective has an optimum of its own, and `parameters` grows towards the end of every range. Those of a
+/// configuration's repetitions differ in their speed and their noise. One trial in fifty, those
 /// furthest off first, diverges to NaN.
 [[nodiscard]] std::unique_ptr<Curves> make_invented_curves(const StudyConfig& config);
 
@@ -31,8 +33,8 @@ class Curves {
 /// n-th trial, from the first again after the last. With columns `param.<name>`, one for each parameter of the study, a
 /// trial gets the curve of the configuration nearest to its own (NearestConfiguration; ties to the lower trial of the
 /// file); they are read in the first row of a trial, and may be empty in its others. After its last recorded epoch a
-/// curve stays where it is. Throws Error{kConfig} naming file and line, or the columns there are if the study's metric
-/// is none of them.
+/// curve stays where it is. Throws Error{kConfig} naming file and line, or the columns there are if the metric of an
+/// objective is none of them.
 [[nodiscard]] std::unique_ptr<Curves> read_curves(const std::filesystem::path& file, const StudyConfig& config);
 
 }  // namespace hfta::engine

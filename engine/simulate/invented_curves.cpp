@@ -47,46 +47,68 @@ double place_of(const Distribution& distribution, const trials::ParamValue& valu
 class InventedCurves final : public Curves {
  public:
   explicit InventedCurves(const StudyConfig& config)
-      : space_(config.searched()), metric_(config.metric), goal_(config.goal), seed_(config.seed) {
-    for (std::size_t i = 0; i < space_.size(); ++i) {
-      optimum_.push_back(CountedRandom(seed_, Stream::kSimulation, 0, i).uniform());
+      : space_(config.searched()), objectives_(config.objectives), seed_(config.seed) {
+    for (std::size_t j = 0; j < objectives_.size(); ++j) {
+      std::vector<double>& optimum = optima_.emplace_back();
+      for (std::size_t i = 0; i < space_.size(); ++i) {
+        optimum.push_back(CountedRandom(seed_, Stream::kSimulation, 0, i + j * space_.size()).uniform());
+      }
     }
   }
 
   [[nodiscard]] std::map<std::string, double> at(int number, const trials::Params& params, int epoch) const override {
-    const double distance = distance_of(params);
+    const double distance = distance_of(params, optima_.front());
     CountedRandom trial(seed_, Stream::kSimulation, 1, static_cast<std::uint64_t>(number));
     const double decay = 0.5 + trial.uniform();
     const bool diverges = trial.uniform() < 2 * kDivergingShare * distance;
     const int diverges_at = 1 + static_cast<int>(trial.below(4));
     CountedRandom noise(seed_, Stream::kSimulation, static_cast<std::uint64_t>(number) + 2,
                         static_cast<std::uint64_t>(epoch));
-    const double level = 0.05 + distance;
-    const double loss = level + (kStartLoss - level) * std::pow(1.0 + epoch, -decay) + kNoise * noise.normal();
-    const double shown = diverges && epoch >= diverges_at ? std::numeric_limits<double>::quiet_NaN() : loss;
-    std::map<std::string, double> metrics = {{"train_loss", shown}, {"val_loss", shown + 0.05}};
-    metrics.insert_or_assign(metric_, goal_ == trials::Goal::kMinimize ? shown + 0.05 : std::exp(-shown));
+    const double drawn = noise.normal();
+    const auto loss = [&](double away) {
+      const double level = 0.05 + away;
+      return level + (kStartLoss - level) * std::pow(1.0 + epoch, -decay) + kNoise * drawn;
+    };
+    const bool is_gone = diverges && epoch >= diverges_at;
+    const auto shown = [&](double value) { return is_gone ? std::numeric_limits<double>::quiet_NaN() : value; };
+    std::map<std::string, double> metrics = {{"train_loss", shown(loss(distance))},
+                                             {"val_loss", shown(loss(distance)) + 0.05}};
+    for (std::size_t j = 0; j < objectives_.size(); ++j) {
+      const double own = shown(loss(distance_of(params, optima_[j])));
+      const bool minimize = objectives_[j].goal == trials::Goal::kMinimize;
+      metrics.insert_or_assign(objectives_[j].metric, minimize ? own + 0.05 : std::exp(-own));
+      if (objectives_[j].metric == kParameterCount) metrics[kParameterCount] = size_of(params);
+    }
     return metrics;
   }
 
  private:
-  [[nodiscard]] double distance_of(const trials::Params& params) const {
+  [[nodiscard]] double distance_of(const trials::Params& params, const std::vector<double>& optimum) const {
     double sum = 0, count = 0;
     for (std::size_t i = 0; i < space_.size(); ++i) {
       const trials::ParamValue* value = trials::find_value(params, space_[i].name);
       if (value == nullptr) continue;  // it does not apply
-      const double away = place_of(space_[i].distribution, *value) - optimum_[i];
+      const double away = place_of(space_[i].distribution, *value) - optimum[i];
       sum += away * away;
       ++count;
     }
     return std::sqrt(sum / std::max(1.0, count));
   }
 
+  // Larger towards the end of every range.
+  [[nodiscard]] double size_of(const trials::Params& params) const {
+    double size = 1000;
+    for (const trials::Parameter& parameter : space_) {
+      const trials::ParamValue* value = trials::find_value(params, parameter.name);
+      if (value != nullptr) size += std::round(1000 * place_of(parameter.distribution, *value));
+    }
+    return size;
+  }
+
   trials::Space space_;
-  std::string metric_;
-  trials::Goal goal_;
+  trials::Objectives objectives_;
   std::uint64_t seed_;
-  std::vector<double> optimum_;
+  std::vector<std::vector<double>> optima_;  // by objective
 };
 
 }  // namespace

@@ -112,7 +112,7 @@ void check_parameters(const Columns& columns, const trials::Space& space, const 
 
 Columns columns_of(const std::vector<std::string>& header, const StudyConfig& config, const std::string& place) {
   Columns columns{column(header, "trial", place), column(header, "epoch", place), {}, {}};
-  (void)column(header, config.metric, place);
+  for (const trials::Objective& objective : config.objectives) (void)column(header, objective.metric, place);
   for (std::size_t i = 0; i < header.size(); ++i) {
     if (i == columns.trial || i == columns.epoch) continue;
     const bool parameter = header[i].starts_with(kParameter);

@@ -176,7 +176,12 @@ std::int64_t Graph::parameter_count() const {
   std::int64_t total = 0;
   for (const Weight& weight : weights) {
     if (!weight.trained) continue;
-    total += elements_of(weight.model_shape(), 1);
+    Shape shape = weight.model_shape();
+    if (const std::optional<Padding>& padding = weight.padding) {
+      const double used = hypers[static_cast<std::size_t>(padding->used.index)].value;
+      shape[padding->dim] = static_cast<std::int64_t>(used);
+    }
+    total += elements_of(shape, 1);
   }
   return total;
 }

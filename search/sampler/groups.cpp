@@ -58,7 +58,7 @@ class Grouped final : public Sampler {
  private:
   // The trial as the group's sampler sees it, if it has the group's parameters.
   static void see(History& seen, const Group& group, const SeenTrial& trial) {
-    SeenTrial part{{}, trial.values, trial.value, trial.ended};
+    SeenTrial part{{}, trial.values, trial.value, trial.ended, trial.others};
     for (const trials::Parameter& parameter : group.space) {
       const trials::ParamValue* value = trials::find_value(trial.params, parameter.name);
       if (value == nullptr) return;

@@ -17,10 +17,6 @@ using trials::State;
 // Minus zero becomes zero, as in every store.
 double kept(double value) { return value + 0.0; }
 
-std::optional<double> kept(const std::optional<double>& value) {
-  return value ? std::optional(kept(*value)) : std::nullopt;
-}
-
 std::map<std::string, double> kept(std::map<std::string, double> metrics) {
   for (auto& [name, value] : metrics) value = kept(value);
   return metrics;
@@ -50,7 +46,7 @@ void check(MemoryStudy& study, const Changes& changes) {
   }
   for (const StateChange& change : changes.states) {
     (void)study.trial(change.trial);
-    (void)value_to_store(change);
+    (void)values_to_store(change, study.record.objectives.size());
   }
   for (const OccupancyRecord& o : changes.occupancy) (void)study.trial(o.trial);
   for (const auto& [number, metrics] : changes.test_metrics) (void)study.trial(number);
@@ -78,7 +74,10 @@ void write(MemoryStudy& study, const StateChange& change) {
   MemoryTrial& trial = study.trial(change.trial);
   trial.row.state = change.state;
   trial.row.completed = has_ended(change.state) ? std::optional(change.when) : std::nullopt;
-  trial.row.value = kept(value_to_store(change));
+  std::vector<double> values = values_to_store(change, study.record.objectives.size());
+  for (double& value : values) value = kept(value);
+  trial.row.value = values.empty() ? std::nullopt : std::optional(values.front());
+  trial.row.others.assign(values.begin() + (values.empty() ? 0 : 1), values.end());
   if (trial.is_ours) trial.row.reason = change.reason;
   if (change.round) trial.row.ended_round = change.round;
 }
@@ -105,8 +104,10 @@ void add(StudySummary& summary, const trials::Trial& trial) {
   for (const std::optional<trials::UtcTime>& time : {trial.started, trial.completed}) {
     if (time && (!summary.last_change || *time > *summary.last_change)) summary.last_change = time;
   }
+  if (summary.objectives.size() > 1) return;
   if (trial.state != State::kComplete || !trial.value || !std::isfinite(*trial.value)) return;
-  if (!summary.best || trials::better(*trial.value, *summary.best, summary.goal)) summary.best = trial.value;
+  const trials::Goal goal = summary.objectives.front().goal;
+  if (!summary.best || trials::better(*trial.value, *summary.best, goal)) summary.best = trial.value;
 }
 
 template <typename Map>
@@ -179,8 +180,7 @@ std::vector<StudySummary> MemoryStore::studies() {
   for (const MemoryStudy& study : content_.studies) {
     StudySummary& summary = list.emplace_back();
     summary.name = study.record.name;
-    summary.metric = study.record.metric;
-    summary.goal = study.record.goal;
+    summary.objectives = study.record.objectives;
     for (const MemoryTrial& trial : study.trials) add(summary, trial.row);
   }
   return list;

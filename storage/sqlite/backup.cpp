@@ -20,6 +20,7 @@
 #include "storage/sqlite/connection.hpp"
 #include "storage/sqlite/private_copy.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
+#include "trials/pareto.hpp"
 
 namespace hfta::storage {
 namespace {
@@ -90,7 +91,7 @@ class States {
 /// A study as it was copied.
 struct CopiedStudy {
   std::string name;
-  trials::Goal goal = trials::Goal::kMinimize;
+  trials::Objectives objectives;
   std::vector<Trial> trials;
   int rounds = 0;
   std::vector<std::string> damage;
@@ -100,7 +101,7 @@ std::vector<CopiedStudy> read_copy(const fs::path& copy) {
   SqliteStore store = SqliteStore::open(copy, SqliteStore::Mode::kReadOnly);
   std::vector<CopiedStudy> studies;
   for (const StudySummary& summary : store.studies()) {
-    CopiedStudy study{summary.name, summary.goal, {}, 0, {}};
+    CopiedStudy study{summary.name, summary.objectives, {}, 0, {}};
     const auto reading = [&](const std::function<void()>& read) {
       try {
         read();
@@ -122,12 +123,14 @@ std::vector<CopiedStudy> read_copy(const fs::path& copy) {
   return studies;
 }
 
-// Whether the copied table's best trial has the weights that it is tested with. A better one may have taken their place
-// on the disk after the table was copied.
+// Whether the copied table's best trials have the weights that they are tested with. Better ones may have taken their
+// place on the disk after the table was copied.
 bool has_best_weights(const CopiedStudy& study, States& states) {
-  const Trial* best = trials::best_of(study.trials, study.goal);
-  if (best == nullptr || !states.has_any(study.name, StateKind::kFinished)) return true;
-  return states.copied(study.name, StateKind::kFinished).load(best->number).has_value();
+  if (!states.has_any(study.name, StateKind::kFinished)) return true;
+  Checkpoints copies = states.copied(study.name, StateKind::kFinished);
+  const std::vector<const Trial*> best = trials::best_of(study.trials, study.objectives);
+  return std::all_of(best.begin(), best.end(),
+                     [&](const Trial* trial) { return copies.load(trial->number).has_value(); });
 }
 
 // States of trials that have ended since, or of which the copied table knows less.

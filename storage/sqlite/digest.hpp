@@ -21,16 +21,17 @@ enum class Part : std::int64_t {
   kStarted,    ///< trial_id, datetime_start
   kEpoch,      ///< trial_id, epoch, name, value, value_type
   kState,      ///< trial_id, state, datetime_complete, reason
-  kValue,      ///< trial_id, value, value_type
+  kValue,      ///< trial_id, value, value_type: of the first objective
   kTest,       ///< trial_id, name, value, value_type
-  kStudy,      ///< study_name, direction, metric, config, config_json, space_json, run_caps_json
-  kArray,      ///< study_id, array, device, partition, width, chunk, threads, choices_json
-  kRound,      ///< study_id, round, array, width, occupied, seconds
-  kSlot,       ///< study_id, round, array, slot, trial_id, epoch
-  kEnqueued,   ///< trial_id of a trial that another program asked for
-  kSeen,       ///< trial_id, rounds that were over when it was drawn
-  kEndRound,   ///< trial_id, round after which it ended
-  kCopy,       ///< trial_id, key and value of the attribute that tells of a copy
+  kStudy,  ///< study_name, directions with commas between them, metric, config, config_json, space_json, run_caps_json
+  kArray,  ///< study_id, array, device, partition, width, chunk, threads, choices_json
+  kRound,  ///< study_id, round, array, width, occupied, seconds
+  kSlot,   ///< study_id, round, array, slot, trial_id, epoch
+  kEnqueued,  ///< trial_id of a trial that another program asked for
+  kSeen,      ///< trial_id, rounds that were over when it was drawn
+  kEndRound,  ///< trial_id, round after which it ended
+  kCopy,      ///< trial_id, key and value of the attribute that tells of a copy
+  kOther,     ///< trial_id, objective, value, value_type: of another objective than the first
 };
 
 namespace detail {

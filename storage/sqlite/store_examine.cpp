@@ -30,6 +30,11 @@ constexpr Rule kRules[] = {
      "SELECT printf('trial %d: found no value, wanted one for a trial that is COMPLETE', number) FROM trials t"
      " WHERE study_id = ?1 AND state = 'COMPLETE' AND NOT EXISTS"
      " (SELECT 1 FROM trial_values v WHERE v.trial_id = t.trial_id)"},
+    {false,
+     "SELECT printf('trial %d: found %d values, wanted %d, one for each objective', number, count(*), d.objectives)"
+     " FROM trials t JOIN trial_values v ON v.trial_id = t.trial_id JOIN (SELECT count(*) AS objectives"
+     " FROM study_directions WHERE study_id = ?1) d WHERE t.study_id = ?1 GROUP BY t.trial_id"
+     " HAVING count(*) <> d.objectives"},
     {true,
      "SELECT printf('trial %d: found a value, wanted none for a trial that is %s', number, state) FROM trials t"
      " JOIN hfta_trials h ON h.trial_id = t.trial_id WHERE t.study_id = ?1 AND state IN ('FAIL', 'RUNNING', 'WAITING')"

@@ -41,6 +41,7 @@ struct SqliteStore::Impl {
     std::int64_t id = 0;
     std::vector<std::int64_t> trial_ids;
     Distributions distributions;
+    std::size_t objectives = 1;
   };
 
   /// The file's, as messages give it.
@@ -101,6 +102,12 @@ void write_end_digest(Connection& connection, std::int64_t trial_id);
 inline Digest digest_of_slot(std::int64_t study_id, const Query& row) {
   return Digest::of(Part::kSlot, study_id, row.integer(0), row.integer(1), row.integer(2), row.integer(3),
                     row.integer(4));
+}
+/// Of a row of trial_values.
+inline Digest digest_of_value(std::int64_t trial_id, std::int64_t objective, const std::optional<double>& value,
+                              std::string_view type) {
+  return objective == 0 ? Digest::of(Part::kValue, trial_id, value, type)
+                        : Digest::of(Part::kOther, trial_id, objective, value, type);
 }
 /// Of a row of hfta_rounds: round, array, width, occupied, seconds.
 inline Digest digest_of_round(std::int64_t study_id, const Query& row) {

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "storage/checkpoints.hpp"
 #include "storage/json.hpp"
+#include "storage/sqlite/objectives.hpp"
 #include "storage/sqlite/schema.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
 #include "storage/sqlite/store_impl.hpp"
@@ -94,26 +95,6 @@ void leave_wal(Connection& connection) {
   }
 }
 
-trials::Goal goal_from(std::string_view direction) {
-  if (direction == "MAXIMIZE") return trials::Goal::kMaximize;
-  if (direction == "MINIMIZE" || direction.empty() || direction == "NOT_SET") return trials::Goal::kMinimize;
-  throw Error(ErrorKind::kStorage,
-              fmt::format("direction: found '{}', wanted MINIMIZE or MAXIMIZE", printable(direction)));
-}
-
-/// The first of Optuna's metric names; Optuna calls it "value" where none was set.
-std::string metric_from(std::string_view names_json) {
-  if (names_json.empty()) return "value";
-  const nlohmann::json names = parse(names_json, "study:metric_names");
-  return names.is_array() && !names.empty() && names[0].is_string() ? names[0].get<std::string>() : "value";
-}
-
-constexpr const char* kStudyColumns =
-    "SELECT s.study_id, s.study_name,"
-    " (SELECT direction FROM study_directions d WHERE d.study_id = s.study_id AND d.objective = 0),"
-    " (SELECT value_json FROM study_system_attributes a WHERE a.study_id = s.study_id"
-    "  AND a.\"key\" = 'study:metric_names') FROM studies s ORDER BY s.study_id";
-
 void count_trials(Connection& connection, std::map<std::int64_t, StudySummary>& by_id) {
   Query query = connection.query(
       "SELECT study_id, state, count(*), max(max(coalesce(datetime_start, ''), coalesce(datetime_complete, '')))"
@@ -134,8 +115,8 @@ void find_best(Connection& connection, std::map<std::int64_t, StudySummary>& by_
       " AND v.objective = 0 WHERE t.state = 'COMPLETE' AND v.value_type = 'FINITE' GROUP BY t.study_id");
   while (query.next()) {
     const auto found = by_id.find(query.integer(0));
-    if (found == by_id.end()) continue;
-    found->second.best = query.real(found->second.goal == trials::Goal::kMinimize ? 1 : 2);
+    if (found == by_id.end() || found->second.objectives.size() > 1) continue;
+    found->second.best = query.real(found->second.objectives.front().goal == trials::Goal::kMinimize ? 1 : 2);
   }
 }
 
@@ -239,12 +220,10 @@ void SqliteStore::use(const Faults& faults) { impl_->faults = &faults; }
 std::vector<StudySummary> SqliteStore::studies() {
   Transaction snapshot(impl_->connection, Transaction::Kind::kRead);
   std::map<std::int64_t, StudySummary> by_id;
-  Query query = impl_->connection.query(kStudyColumns);
-  while (query.next()) {
-    StudySummary& study = by_id[query.integer(0)];
-    study.name = query.text(1);
-    study.goal = impl_->reading(study.name, [&] { return goal_from(query.view(2)); });
-    study.metric = impl_->reading(study.name, [&] { return metric_from(query.view(3)); });
+  Query query = impl_->connection.query("SELECT study_id, study_name FROM studies ORDER BY study_id");
+  while (query.next()) by_id[query.integer(0)].name = query.text(1);
+  for (auto& [id, study] : by_id) {
+    study.objectives = impl_->reading(study.name, [&, id = id] { return read_objectives(impl_->connection, id); });
   }
   count_trials(impl_->connection, by_id);
   find_best(impl_->connection, by_id);
@@ -264,16 +243,7 @@ std::optional<StudyRecord> SqliteStore::find(const std::string& study) {
 StudyRecord SqliteStore::Impl::read_study(const std::string& name, std::int64_t id) {
   StudyRecord record;
   record.name = name;
-  Query optuna = connection.query(
-      "SELECT (SELECT direction FROM study_directions WHERE study_id = ?1 AND objective = 0),"
-      " (SELECT value_json FROM study_system_attributes WHERE study_id = ?1 AND \"key\" = 'study:metric_names')");
-  optuna.bind(id);
-  std::string direction;
-  if (optuna.next()) {
-    direction = optuna.text(0);
-    record.goal = goal_from(optuna.view(0));
-    record.metric = metric_from(optuna.view(1));
-  }
+  record.objectives = read_objectives(connection, id);
   if (!has_hfta_tables()) return record;
   Query ours = connection.query(has_digests() ? "SELECT metric, config, config_json, space_json, run_caps_json, digest "
                                                 "FROM hfta_studies WHERE study_id = ?1"
@@ -282,11 +252,11 @@ StudyRecord SqliteStore::Impl::read_study(const std::string& name, std::int64_t 
   ours.bind(id);
   if (!ours.next()) return record;
   if (!ours.is_null(5) &&
-      Digest(ours.integer(5)) != Digest::of(Part::kStudy, name, direction, ours.view(0), ours.view(1), ours.view(2),
-                                            ours.view(3), ours.view(4))) {
+      Digest(ours.integer(5)) != Digest::of(Part::kStudy, name, joined_directions(connection, id), ours.view(0),
+                                            ours.view(1), ours.view(2), ours.view(3), ours.view(4))) {
     throw Error(ErrorKind::kStorage, std::string("its config: ") + kDamaged);
   }
-  record.metric = ours.text(0);
+  name_metrics(ours.view(0), record.objectives);
   record.config = ours.text(1);
   record.config_json = ours.text(2);
   record.space = space_from_json(ours.view(3));

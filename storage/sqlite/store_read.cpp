@@ -146,14 +146,19 @@ void Builder::read_params() {
 
 void Builder::read_values() {
   Query query = open(
-      "SELECT t.trial_id, v.value, v.value_type FROM trials t JOIN trial_values v ON v.trial_id = t.trial_id"
-      " AND v.objective = 0 WHERE t.study_id = ?1 ORDER BY t.trial_id");
+      "SELECT t.trial_id, v.objective, v.value, v.value_type FROM trials t JOIN trial_values v"
+      " ON v.trial_id = t.trial_id WHERE t.study_id = ?1 ORDER BY t.trial_id, v.objective");
   query.bind(study_);
   while (query.next()) {
     Trial* trial = seek(query);
     if (trial == nullptr) continue;
-    digests().end += Digest::of(Part::kValue, query.integer(0), query.number(1), query.view(2));
-    trial->value = from_columns(query.real(1), query.view(2));
+    digests().end += digest_of_value(query.integer(0), query.integer(1), query.number(2), query.view(3));
+    const double value = from_columns(query.real(2), query.view(3));
+    if (query.integer(1) == 0) {
+      trial->value = value;
+    } else if (trial->value) {
+      trial->others.push_back(value);
+    }
   }
 }
 
@@ -304,7 +309,7 @@ std::vector<Trial> SqliteStore::trials(const std::string& study, Damage damage) 
     builder.read_params();
     builder.read_values();
     if (impl_->has_hfta_tables()) builder.read_ours(impl_->has_digests());
-    builder.read_optunas_epochs(record ? record->metric : "value");
+    builder.read_optunas_epochs(record ? record->objectives.front().metric : "value");
     builder.check(damage);
   });
   return builder.take();

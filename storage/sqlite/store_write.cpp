@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "storage/json.hpp"
+#include "storage/sqlite/objectives.hpp"
 #include "storage/sqlite/store_impl.hpp"
 #include "storage/sqlite/utc.hpp"
 
@@ -13,8 +14,6 @@ namespace hfta::storage {
 namespace {
 
 using trials::Params;
-
-const char* direction_of(trials::Goal goal) { return goal == trials::Goal::kMinimize ? "MINIMIZE" : "MAXIMIZE"; }
 
 /// The parameters that Optuna's doubles cannot hold, as JSON by name; nullopt if there are none.
 class ExactParams {
@@ -124,21 +123,21 @@ void write_copy(Connection& connection, const Distributions& distributions, std:
   digest += Digest::of(Part::kCopy, trial_id, key, text);
 }
 
-void write_value(Connection& connection, std::int64_t trial_id, const std::optional<double>& value) {
-  if (!value) {
+void write_values(Connection& connection, std::int64_t trial_id, const std::vector<double>& values) {
+  if (values.empty()) {
     connection.query("DELETE FROM trial_values WHERE trial_id = ?1").bind(trial_id).run();
     return;
   }
-  const StoredNumber number = to_columns(*value);
-  connection
-      .query(
-          "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (?1, 0, ?2, ?3)"
-          " ON CONFLICT (trial_id, objective) DO UPDATE SET value = excluded.value, value_type = excluded.value_type")
-      .bind(trial_id, number.value, number.type)
-      .run();
+  Query insert = connection.query(
+      "INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (?1, ?2, ?3, ?4)"
+      " ON CONFLICT (trial_id, objective) DO UPDATE SET value = excluded.value, value_type = excluded.value_type");
+  for (std::size_t objective = 0; objective < values.size(); ++objective) {
+    const StoredNumber number = to_columns(values[objective]);
+    insert.bind(trial_id, static_cast<std::int64_t>(objective), number.value, number.type).run();
+  }
 }
 
-void write_state(Connection& connection, std::int64_t trial_id, const StateChange& change) {
+void write_state(Connection& connection, std::int64_t trial_id, const StateChange& change, std::size_t objectives) {
   const bool ends = has_ended(change.state);
   std::optional<std::string> completed;
   if (ends) completed = utc_text(change.when);
@@ -153,7 +152,7 @@ void write_state(Connection& connection, std::int64_t trial_id, const StateChang
       .bind(trial_id, change.reason)
       .run();
   if (change.round) set_attribute(connection, trial_id, kEndRoundKey, std::to_string(*change.round));
-  write_value(connection, trial_id, value_to_store(change));
+  write_values(connection, trial_id, values_to_store(change, objectives));
   if (ends) write_end_digest(connection, trial_id);
 }
 
@@ -225,12 +224,11 @@ void write_study_digest(Connection& connection, std::int64_t study_id) {
   Digest digest;
   {
     Query query = connection.query(
-        "SELECT s.study_name, (SELECT direction FROM study_directions WHERE study_id = ?1 AND objective = 0), h.metric,"
-        " h.config, h.config_json, h.space_json, h.run_caps_json FROM studies s JOIN hfta_studies h"
-        " ON h.study_id = s.study_id WHERE s.study_id = ?1");
+        "SELECT s.study_name, h.metric, h.config, h.config_json, h.space_json, h.run_caps_json FROM studies s"
+        " JOIN hfta_studies h ON h.study_id = s.study_id WHERE s.study_id = ?1");
     if (!query.bind(study_id).next()) return;
-    digest = Digest::of(Part::kStudy, query.view(0), query.view(1), query.view(2), query.view(3), query.view(4),
-                        query.view(5), query.view(6));
+    digest = Digest::of(Part::kStudy, query.view(0), joined_directions(connection, study_id), query.view(1),
+                        query.view(2), query.view(3), query.view(4), query.view(5));
   }
   connection.query("UPDATE hfta_studies SET digest = ?2 WHERE study_id = ?1").bind(study_id, digest.stored()).run();
 }
@@ -251,8 +249,11 @@ void write_end_digest(Connection& connection, std::int64_t trial_id) {
         " ON h.trial_id = t.trial_id WHERE t.trial_id = ?1");
     if (!query.bind(trial_id).next()) return;
     digest += Digest::of(Part::kState, trial_id, query.view(0), query.view(1), query.view(2));
-    Query value = connection.query("SELECT value, value_type FROM trial_values WHERE trial_id = ?1 AND objective = 0");
-    if (value.bind(trial_id).next()) digest += Digest::of(Part::kValue, trial_id, value.number(0), value.view(1));
+    Query values = connection.query("SELECT objective, value, value_type FROM trial_values WHERE trial_id = ?1");
+    values.bind(trial_id);
+    while (values.next()) {
+      digest += digest_of_value(trial_id, values.integer(0), values.number(1), values.view(2));
+    }
     Query tests = connection.query("SELECT name, value, value_type FROM hfta_test_metrics WHERE trial_id = ?1");
     tests.bind(trial_id);
     while (tests.next()) digest += Digest::of(Part::kTest, trial_id, tests.view(0), tests.number(1), tests.view(2));
@@ -269,10 +270,13 @@ SqliteStore::Impl::KnownStudy& SqliteStore::Impl::known(const std::string& name)
   if (study.id == id) return study;
   study = {};
   study.id = id;
-  Query query = connection.query("SELECT space_json FROM hfta_studies WHERE study_id = ?1");
+  Query query = connection.query(
+      "SELECT space_json, (SELECT count(*) FROM study_directions WHERE study_id = ?1) FROM hfta_studies"
+      " WHERE study_id = ?1");
   query.bind(id);
   if (!query.next()) return study;
   reading(name, [&] { study.distributions = distributions_of(space_from_json(query.view(0))); });
+  study.objectives = static_cast<std::size_t>(query.integer(1));
   return study;
 }
 
@@ -298,20 +302,24 @@ void SqliteStore::create(const StudyRecord& study) {
   impl_->known_studies.erase(study.name);  // one of that name may have been deleted by another program
   connection.query("INSERT INTO studies (study_name) VALUES (?1)").bind(study.name).run();
   const std::int64_t id = connection.last_id();
-  connection.query("INSERT INTO study_directions (direction, study_id, objective) VALUES (?1, ?2, 0)")
-      .bind(direction_of(study.goal), id)
-      .run();
+  std::vector<std::string> metrics;
+  for (const trials::Objective& objective : study.objectives) {
+    connection.query("INSERT INTO study_directions (direction, study_id, objective) VALUES (?1, ?2, ?3)")
+        .bind(direction_of(objective.goal), id, static_cast<std::int64_t>(metrics.size()))
+        .run();
+    metrics.push_back(objective.metric);
+  }
   connection
       .query(
           "INSERT INTO study_system_attributes (study_id, \"key\", value_json) VALUES (?1, 'study:metric_names', ?2)")
-      .bind(id, dump(nlohmann::json::array({study.metric})))
+      .bind(id, dump(metrics))
       .run();
   connection
       .query(
           "INSERT INTO hfta_studies (study_id, metric, config, config_json, space_json, run_caps_json,"
           " library_version) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
-      .bind(id, study.metric, study.config, study.config_json, space_to_json(study.space), ints_to_json(study.run_caps),
-            HFTA_VERSION)
+      .bind(id, metrics_column(metrics), study.config, study.config_json, space_to_json(study.space),
+            ints_to_json(study.run_caps), HFTA_VERSION)
       .run();
   write_study_digest(connection, id);
   transaction.commit();
@@ -402,7 +410,9 @@ void SqliteStore::commit(const std::string& study, const Changes& changes) {
     write_copy(connection, known.distributions, trial_id, change.copy, digests[trial_id]);
   }
   write_digests(connection, digests);
-  for (const StateChange& change : changes.states) write_state(connection, id_of(change.trial), change);
+  for (const StateChange& change : changes.states) {
+    write_state(connection, id_of(change.trial), change, known.objectives);
+  }
   write_arrays(connection, known.id, changes);
   for (const OccupancyRecord& o : changes.occupancy) {
     connection

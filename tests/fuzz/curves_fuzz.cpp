@@ -33,7 +33,7 @@ class MemoryFile {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   hfta::engine::StudyConfig config;
-  config.metric = "val_loss";
+  config.objectives.front().metric = "val_loss";
   hfta::trials::Distribution word, rate;
   word.kind = hfta::trials::DistributionKind::kCategorical;
   word.values = {std::string("sgd"), std::int64_t{1}, true};

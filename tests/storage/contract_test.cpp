@@ -42,8 +42,8 @@ TEST_CASE("contract: a study reads back as it was written, by any connection", "
   const auto record = before->find("digits");
   REQUIRE(record);
   CHECK(record->name == wanted.name);
-  CHECK(record->metric == wanted.metric);
-  CHECK((record->goal == wanted.goal));
+  CHECK(record->objectives.front().metric == wanted.objectives.front().metric);
+  CHECK((record->objectives.front().goal == wanted.objectives.front().goal));
   CHECK(record->config == wanted.config);
   CHECK(record->config_json == wanted.config_json);
   CHECK(record->run_caps == wanted.run_caps);
@@ -57,6 +57,40 @@ TEST_CASE("contract: a study reads back as it was written, by any connection", "
   }
   CHECK_FALSE(before->find("other"));
   CHECK(before->draws("digits") == std::vector<int>{0, 1, 2, 3, 4, 5});
+}
+
+TEST_CASE("contract: several objectives read back, one value of each trial for each", "[contract]") {
+  const std::unique_ptr<StorePlace> place = any_store();
+  const std::unique_ptr<Store> opened = place->open();
+  Store& store = *opened;
+  write_front(store, "s");
+  const trials::Objectives wanted = {{"val_accuracy", trials::Goal::kMaximize},
+                                     {"parameters", trials::Goal::kMinimize}};
+  CHECK((store.find("s")->objectives == wanted));
+  REQUIRE(store.studies().size() == 1);
+  CHECK((store.studies()[0].objectives == wanted));
+  CHECK_FALSE(store.studies()[0].best);
+  const std::vector<trials::Trial> trials = store.trials("s");
+  CHECK(trials[4].value == 0.9375);
+  CHECK(trials[4].others == std::vector<double>{900});
+  CHECK_FALSE(trials[3].value);
+  CHECK(trials[3].others.empty());
+
+  const std::vector<std::vector<double>> refused = {{}, {1, 2}, {kNaN}};  // beside the first
+  for (const std::vector<double>& others : refused) {
+    Changes changes;
+    changes.states = {{5, State::kComplete, 0.5, "", at(30), std::nullopt, others}};
+    CHECK_THROWS_AS(store.commit("s", changes), Error);
+    CHECK((store.trials("s")[5].state == State::kRunning));
+  }
+  Changes changes;
+  changes.states = {{5, State::kComplete, 0.5, "", at(30), std::nullopt, {-kInfinity}}};
+  store.commit("s", changes);
+  CHECK(store.trials("s")[5].others == std::vector<double>{-kInfinity});
+  changes.states = {{5, State::kRunning, std::nullopt, "", at(30)}};
+  store.commit("s", changes);
+  CHECK_FALSE(store.trials("s")[5].value);
+  CHECK(store.trials("s")[5].others.empty());
 }
 
 TEST_CASE("contract: arrays, rounds and occupancy read back, changed ones as changed", "[contract]") {
@@ -157,7 +191,7 @@ TEST_CASE("contract: several studies in a store do not mix", "[contract]") {
   CHECK(store.studies().empty());
   write_sample(store, "one");
   StudyRecord two = sample_study("two");
-  two.goal = trials::Goal::kMinimize;
+  two.objectives.front().goal = trials::Goal::kMinimize;
   store.create(two);
   CHECK(store.add_trials("two", {{params_of(1)}}, at(100)) == std::vector<int>{0});
   CHECK(store.add_trials("one", {{params_of(2)}, {params_of(3)}}, at(101.5)) == std::vector<int>{6, 7});
@@ -172,13 +206,13 @@ TEST_CASE("contract: several studies in a store do not mix", "[contract]") {
   const auto studies = store.studies();
   REQUIRE(studies.size() == 2);
   CHECK(studies[0].name == "one");
-  CHECK(studies[0].metric == "val_accuracy");
-  CHECK((studies[0].goal == trials::Goal::kMaximize));
+  CHECK(studies[0].objectives.front().metric == "val_accuracy");
+  CHECK((studies[0].objectives.front().goal == trials::Goal::kMaximize));
   CHECK(studies[0].counts == std::map<std::string, int>{{"COMPLETE", 2}, {"FAIL", 2}, {"PRUNED", 1}, {"RUNNING", 3}});
   CHECK(studies[0].best == 0.875);
   CHECK((studies[0].last_change == at(101.5)));
   CHECK(studies[1].best == 0.25);
-  CHECK((studies[1].goal == trials::Goal::kMinimize));
+  CHECK((studies[1].objectives.front().goal == trials::Goal::kMinimize));
 }
 
 TEST_CASE("contract: names are taken once, and unknown ones are refused with the nearest", "[contract]") {
@@ -206,7 +240,7 @@ TEST_CASE("contract: update replaces the config and the caps, nothing else", "[c
   changed.config = "edited";
   changed.config_json = "{}";
   changed.run_caps = {3, 6, 12};
-  changed.metric = "other";
+  changed.objectives.front().metric = "other";
   changed.space.clear();
   store.update(changed);
   const auto record = store.find("s");
@@ -214,7 +248,7 @@ TEST_CASE("contract: update replaces the config and the caps, nothing else", "[c
   CHECK(record->config == "edited");
   CHECK(record->config_json == "{}");
   CHECK(record->run_caps == std::vector<int>{3, 6, 12});
-  CHECK(record->metric == "val_accuracy");
+  CHECK(record->objectives.front().metric == "val_accuracy");
   CHECK(record->space.size() == every_kind().size());
   check_equal(store.trials("s"), sample_trials());
 }

@@ -101,6 +101,7 @@ Changes Steps::changes(const std::vector<int>& drawn) {
         {trial_of(drawn), state, nearly_always ? 0.125 * small(9) : number(), chance(0.3) ? "it broke" : "", time()});
     if (!nearly_always && chance(0.3)) made.states.back().value.reset();
     if (chance(0.3)) made.states.back().round = small(50);
+    if (chance(0.4)) made.states.back().others = {chance(0.9) ? 0.125 * small(9) : number()};
   }
   for (int i = small(2); i > 0; --i) {
     made.arrays.push_back({small(3), "cpu", "hidden=64", small(9), small(9), small(9), chance(0.5) ? "{}" : "[]"});
@@ -129,8 +130,10 @@ Steps::Step Steps::next(Store& first) {
   switch (small(12)) {
     case 0: {
       StudyRecord record = sample_study(chance(0.1) ? "" : study);
-      if (chance(0.1)) record.metric = "\xff";
-      if (chance(0.5)) record.goal = trials::Goal::kMinimize;
+      if (chance(0.1)) record.objectives.front().metric = "\xff";
+      if (chance(0.5)) record.objectives.front().goal = trials::Goal::kMinimize;
+      if (chance(0.4)) record.objectives.push_back({chance(0.1) ? "\xff" : "parameters", trials::Goal::kMinimize});
+      if (chance(0.05)) record.objectives.clear();
       return [=](Party&, Store& store) { return store.create(record), "created"; };
     }
     case 1: {

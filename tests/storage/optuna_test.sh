@@ -8,4 +8,6 @@ trap 'rm -rf -- "$folder"' EXIT
 
 "$sample" write "$folder/sample.db" sample
 "$sample" report "$folder/sample.db" sample >"$folder/report.json"
+"$sample" write_front "$folder/front.db" front
+"$python" "$here/optuna_front_check.py" "$folder/front.db" front "$sample"
 "$python" "$here/optuna_check.py" "$folder/sample.db" sample "$folder/report.json" --reread "'$sample' report {store} {study}"

@@ -121,6 +121,7 @@ std::string text(const trials::Trial& t) {
       fmt::format("trial {} seen {} ended {} {} {} {} [{}] {} {}{}\n", t.number, t.seen_rounds.value_or(-1),
                   t.ended_round.value_or(-1), trials::name_of(t.state), t.enqueued, bits(t.value), t.reason,
                   text(t.started), text(t.completed), text(t.params));
+  for (const double other : t.others) out += "  and " + bits(other) + "\n";
   for (const trials::Copy& copy : t.copies) {
     out += fmt::format("  copy of {} after {}:{}\n", copy.source, copy.epoch, text(copy.params));
   }
@@ -129,9 +130,14 @@ std::string text(const trials::Trial& t) {
   return out;
 }
 
+std::string text(const trials::Objectives& objectives) {
+  std::string out;
+  for (const trials::Objective& one : objectives) out += fmt::format(" {} {}", one.metric, static_cast<int>(one.goal));
+  return out;
+}
+
 std::string text(const StudyRecord& study) {
-  std::string out = fmt::format("{} {} {} '{}' '{}'", study.name, study.metric, static_cast<int>(study.goal),
-                                study.config, study.config_json);
+  std::string out = fmt::format("{}{} '{}' '{}'", study.name, text(study.objectives), study.config, study.config_json);
   for (const int cap : study.run_caps) out += fmt::format(" {}", cap);
   for (const trials::Parameter& p : study.space) {
     const trials::Distribution& d = p.distribution;
@@ -175,8 +181,7 @@ std::string reading_of(Store& store, const std::string& study) {
 std::string reading_of(Store& store) {
   std::string out;
   for (const StudySummary& s : store.studies()) {
-    out += fmt::format("study {} {} {} {} {}", s.name, s.metric, static_cast<int>(s.goal), bits(s.best),
-                       text(s.last_change));
+    out += fmt::format("study {}{} {} {}", s.name, text(s.objectives), bits(s.best), text(s.last_change));
     for (const auto& [state, count] : s.counts) out += fmt::format(" {} {}", count, state);
     const std::optional<Lease> lease = store.lease(s.name);
     out += lease ? fmt::format(" lease {} {} {}\n", lease->fence, lease->token, lease->holder) : "\n";

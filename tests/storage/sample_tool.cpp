@@ -1,6 +1,6 @@
 /// For optuna_check.py: `storage_sample write STORE STUDY` makes a store in which everything occurs, `storage_sample
 /// report STORE STUDY` prints a study in the form of `hfta-tune report --format json`, by other code than the
-/// product's.
+/// product's. `write_front` and `front` are for optuna_front_check.py: a study of several objectives, and its front.
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
 #include "tests/storage/samples.hpp"
+#include "trials/pareto.hpp"
 
 namespace {
 
@@ -55,13 +56,43 @@ void report(const std::string& path, const std::string& study) {
     list.push_back(trial_json(trial));
     counts[name_of(trial.state)] = counts.value(name_of(trial.state), 0) + 1;
   }
-  const trials::Trial* best = best_of(trials, record->goal);
+  const trials::Trial* best = best_of(trials, record->objectives.front().goal);
   std::cout << json{{"study", study},
-                    {"metric", record->metric},
-                    {"direction", record->goal == trials::Goal::kMaximize ? "maximize" : "minimize"},
+                    {"metric", record->objectives.front().metric},
+                    {"direction", record->objectives.front().goal == trials::Goal::kMaximize ? "maximize" : "minimize"},
                     {"counts", counts},
                     {"best", best != nullptr ? trial_json(*best) : json(nullptr)},
                     {"trials", list}}
+            << "\n";
+}
+
+void front(const std::string& path, const std::string& study) {
+  storage::SqliteStore store = storage::SqliteStore::open(path, storage::SqliteStore::Mode::kReadOnly);
+  const auto record = store.find(study);
+  if (!record) throw Error(ErrorKind::kConfig, "no study " + study);
+  json objectives = json::array(), list = json::array();
+  for (const trials::Objective& one : record->objectives) {
+    objectives.push_back({one.metric, one.goal == trials::Goal::kMaximize ? "MAXIMIZE" : "MINIMIZE"});
+  }
+  const std::vector<trials::Trial> trials = store.trials(study);
+  for (const trials::Trial& trial : trials) {
+    list.push_back({{"number", trial.number}, {"state", name_of(trial.state)}, {"values", trials::values_of(trial)}});
+  }
+  trials::Point reference;
+  for (const trials::Objective& one : record->objectives) {
+    reference.push_back(one.goal == trials::Goal::kMaximize ? 0 : 1000);
+  }
+  std::vector<trials::Point> points;
+  std::vector<int> numbers;
+  for (const trials::Trial* trial : trials::best_of(trials, record->objectives)) {
+    points.push_back(*trials::point_of(*trial, record->objectives));
+    numbers.push_back(trial->number);
+  }
+  std::cout << json{{"objectives", objectives},
+                    {"trials", list},
+                    {"front", numbers},
+                    {"reference", reference},
+                    {"hypervolume", trials::hypervolume(points, reference)}}
             << "\n";
 }
 
@@ -75,11 +106,20 @@ int main(int argc, char** argv) {
       storage::testing::write_sample(store, words[2]);
       return 0;
     }
+    if (words.size() == 3 && words[0] == "write_front") {
+      storage::SqliteStore store = storage::SqliteStore::open(words[1], storage::SqliteStore::Mode::kCreate);
+      storage::testing::write_front(store, words[2]);
+      return 0;
+    }
     if (words.size() == 3 && words[0] == "report") {
       report(words[1], words[2]);
       return 0;
     }
-    std::cerr << "usage: storage_sample write|report STORE STUDY\n";
+    if (words.size() == 3 && words[0] == "front") {
+      front(words[1], words[2]);
+      return 0;
+    }
+    std::cerr << "usage: storage_sample write|report|write_front|front STORE STUDY\n";
   } catch (const std::exception& error) {
     std::cerr << "storage_sample: " << error.what() << "\n";
   }

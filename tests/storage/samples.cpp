@@ -134,8 +134,8 @@ trials::Params params_of(int trial) {
 StudyRecord sample_study(const std::string& name) {
   StudyRecord study;
   study.name = name;
-  study.metric = "val_accuracy";
-  study.goal = trials::Goal::kMaximize;
+  study.objectives.front().metric = "val_accuracy";
+  study.objectives.front().goal = trials::Goal::kMaximize;
   study.space = every_kind();
   study.config = "study: sample  # comment\nmethod: random\nunusual: \xe2\x82\xac\n";
   study.config_json = R"({"method":"random"})";
@@ -184,6 +184,28 @@ void write_sample(Store& store, const std::string& name) {
   if (store.take_lease(name, std::nullopt, wanted.token, wanted.holder) != wanted) {
     throw std::logic_error("take_lease: another lease");
   }
+}
+
+void write_front(Store& store, const std::string& name) {
+  StudyRecord study = sample_study(name);
+  study.objectives.push_back({"parameters", trials::Goal::kMinimize});
+  store.create(study);
+  std::vector<NewTrial> added;
+  for (int trial = 0; trial < kSampleTrials; ++trial) added.push_back({params_of(trial)});
+  (void)store.add_trials(name, added, at(0));
+  const std::vector<std::vector<double>> values = {{0.875, 500}, {0.75, 100}, {0.75, 200}, {}, {0.9375, 900}};
+  Changes changes;
+  for (int trial = 0; trial < kSampleTrials; ++trial) changes.started.emplace_back(trial, at(1 + trial));
+  for (int trial = 0; trial < static_cast<int>(values.size()); ++trial) {
+    const std::vector<double>& own = values[static_cast<std::size_t>(trial)];
+    if (own.empty()) {
+      changes.states.push_back({trial, State::kFail, std::nullopt, "val_accuracy is NaN at epoch 1", at(20)});
+      continue;
+    }
+    changes.epochs.push_back({trial, {1, {{"val_accuracy", own[0]}, {"parameters", own[1]}}}, std::nullopt});
+    changes.states.push_back({trial, State::kComplete, own[0], "", at(20), std::nullopt, {own[1]}});
+  }
+  store.commit(name, changes);
 }
 
 Lease sample_lease() { return {1, "adele-4711-Xa0Yb1", "process 4711 on host adele"}; }

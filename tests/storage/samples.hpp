@@ -58,6 +58,9 @@ constexpr int kSampleTrials = 6;
 [[nodiscard]] Changes sample_round(int round);
 /// Creates sample_study(name), adds its trials, commits its rounds and takes its lease, which is not held.
 void write_sample(Store& store, const std::string& name);
+/// A study of two objectives, val_accuracy up and parameters down: trials 0, 1 and 4 are its Pareto front, trial 2 is
+/// dominated, 3 has failed, 5 runs.
+void write_front(Store& store, const std::string& name);
 /// What lease() must give for it.
 [[nodiscard]] Lease sample_lease();
 /// What trials() must give for it.

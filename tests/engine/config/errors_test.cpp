@@ -119,7 +119,9 @@ TEST_CASE("keys") {
        "s.yaml:12: model.zoo: found this key, which is not available in this version; wanted model.layers or..."},
       {{{kHidden, "{parameters: {a: {value: 1}}}"}},
        "s.yaml:10: parameters.hidden.parameters: found this key, which is not available in this version; nested..."},
-      {{{"metric: {name: val_accuracy, goal: maximize}\n", ""}}, "s.yaml:1: metric: found nothing, wanted a map"},
+      {{{"metric: {name: val_accuracy, goal: maximize}\n", ""}},
+       "s.yaml:1: metric: found nothing, wanted a map of name and "
+       "goal, or a list of 1 to 4 of them"},
       {{{"  epochs: 4\n", ""}}, "s.yaml:19: train.epochs: found nothing, wanted an integer from 1 to 1000000"},
       {{{"  loss: cross_entropy\n", ""}},
        "s.yaml:19: train.loss: found nothing, wanted one of cross_entropy, nll, ..."},
@@ -144,7 +146,7 @@ TEST_CASE("types and ranges") {
       {{{"seed: 1", "seed:"}}, "s.yaml:3: seed: found nothing, wanted an integer from 0 to 2^53"},
       {{{"method: random", "method: randon"}},
        "s.yaml:4: method: found 'randon', wanted one of auto, grid, random, sobol, hyperband, bohb, dehb, "
-       "freeze_thaw, tpe, gp, cmaes, evolution, pbt; did you mean 'random'?"},
+       "freeze_thaw, tpe, gp, cmaes, evolution, nsga2, pbt; did you mean 'random'?"},
       {{{"run_cap: 8", "run_cap: 0"}}, "s.yaml:5: run_cap: found 0, wanted an integer from 1 to 1000000000"},
       {{{"goal: maximize", "goal: max"}}, "s.yaml:6: metric.goal: found 'max', wanted one of minimize, maximize"},
       {{{kOptimizer, "{name: adamw, lr: 1e}"}},
@@ -364,7 +366,7 @@ TEST_CASE("data and metric") {
       {{{"name: val_accuracy", "name: val_acuracy"}},
        "s.yaml:6: metric.name: found 'val_acuracy', wanted a metric that this task records; did you mean "
        "'val_accuracy'? "
-       "Recorded: train_loss, val_loss, val_accuracy"},
+       "Recorded: train_loss, val_loss, val_accuracy, parameters"},
       {{{"name: val_accuracy", "name: test_accuracy"}},
        "s.yaml:6: metric.name: found 'test_accuracy', wanted a metric that this task records..."},
   });
@@ -376,7 +378,7 @@ TEST_CASE("hyperband") {
        "s.yaml:4: hyperband.eta: found 1, wanted an integer from 2 to 1000"},
       {{{"method: random", "method: simulated_annealing"}},
        "s.yaml:4: method: found 'simulated_annealing', wanted one of auto, grid, random, sobol, hyperband, bohb, dehb, "
-       "freeze_thaw, tpe, gp, cmaes, evolution, pbt"},
+       "freeze_thaw, tpe, gp, cmaes, evolution, nsga2, pbt"},
       {{{"method: random", "hyperband: {max_epochs: 9}\nmethod: hyperband"}},
        "s.yaml:4: hyperband.max_epochs: found 9, wanted at most train.epochs = 4"},
       {{{"method: random", "hyperband: {min_epochs: 5}\nmethod: hyperband"}},

@@ -125,7 +125,7 @@ TEST_CASE("long and wide texts are bounded") {
   for (int i = 0; i < 40'000; ++i) keys += std::to_string(i) + ": 1\n";
   CHECK(message_of(keys) ==
         "s.yaml:1: 0: found an unknown key, wanted one of this section's; valid: study, storage, "
-        "seed, method, hyperband, bohb, dehb, freeze_thaw, tpe, gp, cmaes, evolution, pbt, repeat, folds, rank, "
+        "seed, method, hyperband, bohb, dehb, freeze_thaw, tpe, gp, cmaes, evolution, nsga2, pbt, repeat, folds, rank, "
         "early_stopping, early_terminate, run_cap, "
         "budget, metric, parameters, constraints, points, warm_start, model, data, train, array, keep");
 }

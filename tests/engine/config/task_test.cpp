@@ -23,8 +23,8 @@ TEST_CASE("the sample, typed") {
   CHECK(config.seed == 1);
   CHECK(config.method == "random");
   CHECK(config.run_cap == 8);
-  CHECK(config.metric == "val_accuracy");
-  CHECK(config.goal == trials::Goal::kMaximize);
+  CHECK(config.objectives.front().metric == "val_accuracy");
+  CHECK(config.objectives.front().goal == trials::Goal::kMaximize);
   CHECK_FALSE(config.select_best);
   CHECK(config.width == 4);
   CHECK_FALSE(config.threads);

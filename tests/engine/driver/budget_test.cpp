@@ -62,7 +62,7 @@ TEST_CASE("what ends a study, and why") {
   config.target = 0.9;  // to be maximized
   CHECK(end_of(config, {0, 0, 0.89}).empty());
   CHECK(end_of(config, {0, 0, 0.9}) == "its target: val_accuracy 0.9 is reached");
-  config.goal = trials::Goal::kMinimize;
+  config.objectives.front().goal = trials::Goal::kMinimize;
   CHECK(end_of(config, {0, 0, 0.89}) == "its target: val_accuracy 0.9 is reached");
   CHECK(end_of(config, {0, 0, {}}).empty());
 }

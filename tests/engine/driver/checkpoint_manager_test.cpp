@@ -53,11 +53,11 @@ TEST_CASE(
   states.save_finished(0);  // and then it was killed, in front of the transaction
   CheckpointManager keeper = states.keeper();
   keeper.begin(states.ledger);
-  const bool minimize = states.config.goal == trials::Goal::kMinimize;
+  const bool minimize = states.config.objectives.front().goal == trials::Goal::kMinimize;
   WriteBatch page;
-  keeper.keep(1, 1, 0.5, 9, std::make_shared<const SlotState>(10), page);
+  keeper.keep(1, 1, {0.5}, 9, std::make_shared<const SlotState>(10), page);
   keeper.forget(1, page);
-  keeper.keep(0, 0, among_best == minimize ? 0.1 : 0.9, 9, std::make_shared<const SlotState>(10), page);
+  keeper.keep(0, 0, {among_best == minimize ? 0.1 : 0.9}, 9, std::make_shared<const SlotState>(10), page);
   keeper.forget(0, page);
   write(page, states);
   CHECK(states.finished.trials() == std::vector<int>{among_best ? 0 : 1});

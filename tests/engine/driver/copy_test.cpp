@@ -185,7 +185,7 @@ TEST_CASE("a trial's value counts from its last copy") {
     const int since = trial.copies.empty() ? 0 : trial.copies.back().epoch;
     double best = 0;
     for (const trials::EpochRecord& epoch : trial.epochs) {
-      if (epoch.epoch > since) best = std::max(best, epoch.metrics.at(config.metric));
+      if (epoch.epoch > since) best = std::max(best, epoch.metrics.at(config.objectives.front().metric));
     }
     CHECK(trial.value == best);
   }

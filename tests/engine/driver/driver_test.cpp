@@ -172,7 +172,7 @@ TEST_CASE("a trial that diverges late frees its slot and never ranks") {
 
 TEST_CASE("a metric that nobody takes is an error that names those there are") {
   StudyFixture study(digits_config());
-  study.config.metric = "val_acuracy";
+  study.config.objectives.front().metric = "val_acuracy";
   CHECK_THROWS_WITH(study.run(), Catch::Contains("'val_acuracy'") && Catch::Contains("did you mean 'val_accuracy'?"));
 }
 

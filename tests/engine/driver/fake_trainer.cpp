@@ -166,6 +166,7 @@ class FakeArray final : public TrainerArray {
     std::map<std::string, double> all = {{"train_loss", 1 - held.model.weight},
                                          {"val_loss", 1.1 - held.model.weight},
                                          {"val_accuracy", held.model.weight}};
+    if (world_.counts_parameters) all[kParameterCount] = std::round(1000 * quality(held.params));
     const bool chosen = world_.diverge.contains(held.model.number) || world_.diverge.contains(-1);
     if (chosen && held.model.epoch >= world_.diverge_at) all[world_.diverging_metric] = world_.diverged;
     return all;

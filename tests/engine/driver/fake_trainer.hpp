@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config.hpp"
 #include "engine/trainer.hpp"
 
 namespace hfta::engine::testing {
@@ -24,6 +25,7 @@ struct World {
   double diverged = std::numeric_limits<double>::quiet_NaN();
   std::string diverging_metric = "train_loss";
   bool has_test = true;
+  bool counts_parameters = false;  ///< Records `parameters` too: better trials have more.
   std::vector<ModelFacts> models;
   std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
   std::string partition_by = "hidden";

@@ -55,8 +55,8 @@ TEST_CASE("a draw knows epochs of rounds that are over, and ends of earlier roun
   DrawHistory history;
   history.add({{"x", 1.0}});
   history.add({{"x", 2.0}});
-  history.report(0, 0.5, 0.5);
-  history.report(0, 0.25, 0.5);
+  history.report(0, 0.5, 0.5, {});
+  history.report(0, 0.25, 0.5, {});
   history.end(0, State::kPruned, 1);
   history.end(1, State::kFail, std::nullopt);
   CHECK_FALSE(history.after(1)[0].ended);

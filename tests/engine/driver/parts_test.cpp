@@ -72,11 +72,11 @@ TEST_CASE("a measurement is a value, or the reason of a failure") {
                         {0.5, 0.6, nan, ""}};  // another metric may be undefined
   for (const Case& c : cases) {
     const Measurement m =
-        measure({{"train_loss", c.train_loss}, {"val_loss", c.val_loss}, {"val_r2", c.val_r2}}, "val_loss", 4);
+        measure({{"train_loss", c.train_loss}, {"val_loss", c.val_loss}, {"val_r2", c.val_r2}}, {{"val_loss"}}, 4);
     CHECK(m.failure == c.failure);
     if (std::isfinite(c.val_loss)) CHECK(m.value == c.val_loss);
   }
-  CHECK_THROWS_WITH(measure({{"train_loss", 1.0}}, "val_loss", 1), Catch::Contains("'val_loss'"));
+  CHECK_THROWS_WITH(measure({{"train_loss", 1.0}}, {{"val_loss"}}, 1), Catch::Contains("'val_loss'"));
 }
 
 TEST_CASE("workers run side by side, each in its own thread, and tell of their ends one by one") {
@@ -134,7 +134,7 @@ TEST_CASE("the rate looks at the last half minute") {
 TEST_CASE("a status is one line for logs, and a few that fit for a terminal") {
   Status s;
   s.study = "digits";
-  s.metric = "val_accuracy";
+  s.objectives.front().metric = "val_accuracy";
   s.round = 12;
   s.planned = 98;
   s.complete = 2;

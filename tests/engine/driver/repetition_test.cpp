@@ -223,10 +223,11 @@ TEST_CASE("the best repetition of the best configuration is tested, and its weig
     (void)study.run();
     const std::vector<Trial> all = study.trials();
     const std::unique_ptr<storage::Store> store = study.open();
-    const Trial* best = best_trial(study.config, *store, all);
-    REQUIRE(best != nullptr);
+    const std::vector<const Trial*> found = best_trials(study.config, *store, all);
+    REQUIRE(found.size() == 1);
+    const Trial* best = found.front();
     CHECK(!best->test_metrics.empty());
-    const Trial* luckiest = trials::best_of(all, study.config.goal);
+    const Trial* luckiest = trials::best_of(all, study.config.objectives.front().goal);
     different += luckiest != best ? 1 : 0;
     storage::StudyStates states(study.files, study.checkpoints);
     const std::vector<int> kept = states.of(storage::StateKind::kFinished).trials();

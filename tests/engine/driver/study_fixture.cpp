@@ -47,8 +47,8 @@ StudyConfig digits_config() {
   config.method = "hyperband";
   config.method_options.hyperband = {1, 27, 3};
   config.run_cap = 98;
-  config.metric = "val_accuracy";
-  config.goal = trials::Goal::kMaximize;
+  config.objectives.front().metric = "val_accuracy";
+  config.objectives.front().goal = trials::Goal::kMaximize;
   config.space = digits_space();
   config.shape_changing = {"hidden"};
   config.text = "study: digits\n";
@@ -128,6 +128,7 @@ std::string StudyFixture::table() {
   for (const trials::Trial& t : trials()) {
     text +=
         fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
+    for (const double other : t.others) text += " and " + shortest(other);
     for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
     for (const trials::Copy& copy : t.copies) {
       text += fmt::format(" copy of {} after {}:", copy.source, copy.epoch);

@@ -20,7 +20,7 @@ TEST_CASE("a study's record says where its config came from") {
   const ConfigOrigin origin{"/home/a b/digits.yaml", {{"train.epochs", "9"}, {"seed", "\"7\""}}};
   const storage::StudyRecord record = new_record(config, origin);
   CHECK(record.name == "digits");
-  CHECK(record.metric == "val_accuracy");
+  CHECK(record.objectives.front().metric == "val_accuracy");
   CHECK(record.config == config.text);
   CHECK(record.run_caps == std::vector<int>{98});
   const ConfigOrigin back = origin_of(record);

@@ -34,7 +34,7 @@ struct Case {
 };
 
 const std::vector<Case> kCases = {
-    {RunStarted{"digits", "/tmp/a.db", "val_loss", trials::Goal::kMinimize, {"cpu"}, true},
+    {RunStarted{"digits", "/tmp/a.db", {{"val_loss", trials::Goal::kMinimize}}, {"cpu"}, true},
      R"({"event":"run_started","study":"digits","storage":"/tmp/a.db","metric":"val_loss","direction":"minimize",)"
      R"("devices":["cpu"],"resumed":true})"},
     {TrialStarted{7, {{"lr", 0.25}, {"deep", true}, {"act", std::string("relu")}, {"none", std::monostate()}}, 1, 2},

@@ -21,7 +21,7 @@ namespace {
 // Three repetitions of four configurations: whole; better on the whole; one failed; one still runs. The last trial is
 // Optuna's. Numbers are not draws: another program enqueued draw 0, as trial 3.
 ReportInput study(Rank rank = Rank::kMean) {
-  ReportInput input{"s", "val_loss", trials::Goal::kMinimize, {}};
+  ReportInput input{"s", {{"val_loss", trials::Goal::kMinimize}}, {}};
   input.repetitions = {3, 1, rank};
   input.draws = {3, 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11};
   const std::vector<double> values = {0.5, 0.7, 0.9, 0.1, 0.6, 0.5, 0.4, 0.2, 0.3, 0.9, 0.8, 0.7};

@@ -41,7 +41,7 @@ ReportInput study(int classes = 2) {
     trial.epochs.push_back({e, joined({{"val_loss", e == 1 ? 2.0 : 1.0}}, cells("val", classes, e))});
   }
   trial.test_metrics = joined({{"test_loss", 0.5}}, cells("test", classes, 100));
-  return {"s", "val_loss", trials::Goal::kMinimize, {trial}};
+  return {"s", {{"val_loss", trials::Goal::kMinimize}}, {trial}};
 }
 
 }  // namespace

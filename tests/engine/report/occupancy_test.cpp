@@ -110,7 +110,7 @@ TEST_CASE("occupancy: none without rounds, places or time") {
 }
 
 TEST_CASE("occupancy: in the table's last lines and in JSON") {
-  ReportInput input{"s", "val_loss", hfta::trials::Goal::kMinimize, three_trials_the_last_failed(), {}};
+  ReportInput input{"s", {{"val_loss", hfta::trials::Goal::kMinimize}}, three_trials_the_last_failed(), {}};
   CHECK(report_table(input, 5).find("slots:") == std::string::npos);
   CHECK(nlohmann::json::parse(report_json(input, {}))["occupancy"].is_null());
   input.rounds = {{0, 0, 4, 4, 1}, {1, 0, 2, 1, 1}, {1, 1, 8, 7, 1}, {2, 0, 2, 2, 2}};

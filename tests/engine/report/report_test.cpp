@@ -32,12 +32,12 @@ Trial made(int number, State state, std::optional<double> value, int epochs = 1)
 }
 
 ReportInput study(std::vector<Trial> trials, trials::Goal goal = trials::Goal::kMinimize) {
-  return {"s", "val_loss", goal, std::move(trials), {}};
+  return {"s", {{"val_loss", goal}}, std::move(trials), {}};
 }
 
 std::vector<int> order(const std::vector<Trial>& all, trials::Goal goal) {
   std::vector<int> numbers;
-  for (const Trial* trial : ranked(all, goal, "val_loss")) numbers.push_back(trial->number);
+  for (const Trial* trial : ranked(all, {{"val_loss", goal}})) numbers.push_back(trial->number);
   return numbers;
 }
 
@@ -172,12 +172,12 @@ TEST_CASE("hostile names reach no terminal, and JSON stays JSON") {
   trial.test_metrics = {{"test\x1b_loss", 1.0}};
   ReportInput input = study({trial});
   input.study = "s\x1b[H";
-  input.metric = "m\x1b";
+  input.objectives.front().metric = "m\x1b";
   CHECK(report_table(input, 10).find('\x1b') == std::string::npos);
   CHECK(json::accept(report_json(input, {})));
   storage::StudySummary summary;
   summary.name = input.study;
-  summary.metric = input.metric;
+  summary.objectives.front().metric = input.objectives.front().metric;
   CHECK(studies_table({summary}).find('\x1b') == std::string::npos);
   CHECK(json::accept(studies_json({summary})));
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -16,9 +17,11 @@
 #include "base/random.hpp"
 #include "base/temporary_folder.hpp"
 #include "engine/simulate/simulation.hpp"
+#include "storage/checkpoints.hpp"
 #include "storage/memory/memory_store.hpp"
 #include "storage/sqlite/sqlite_store.hpp"
 #include "studies.hpp"
+#include "trials/pareto.hpp"
 
 using namespace hfta;
 using namespace hfta::engine;
@@ -124,6 +127,15 @@ std::string lines_of(CountedRandom& random, bool learns, bool depends) {
   return lines + rest_of_lines(random, most, repeated);
 }
 
+// Of several objectives, which allow no rule of early stopping.
+std::string objectives_lines_of(CountedRandom& random, bool learns) {
+  static const std::vector<std::string> others = {"{name: parameters}", "{name: val_accuracy, goal: maximize}",
+                                                  "{name: train_loss}, {name: parameters, goal: minimize}"};
+  return fmt::format("seed: {}\nmetric: [{{name: val_loss}}, {}]\nmethod: {}\nnsga2: {{population: 4}}\n",
+                     random.below(1000), others[random.below(others.size())], learns ? "nsga2" : "sobol") +
+         rest_of_lines(random, static_cast<int>(2 + random.below(9)));
+}
+
 // What befalls one life: nothing, or one thing at some time.
 std::string order_for(CountedRandom& random, bool with_memory) {
   static const std::vector<std::string> places = {
@@ -166,6 +178,11 @@ void check_whole(storage::Store& store, const StudyConfig& config, MemoryFiles& 
   for (const char* kind : {"running", "copied"}) {
     CHECK(files.list(store.states(config.study).folder / kind).empty());
   }
+  if (!config.has_several_objectives()) return;
+  storage::StudyStates states(files, store.states(config.study).folder);
+  std::vector<int> kept = states.of(storage::StateKind::kFinished).trials();
+  std::sort(kept.begin(), kept.end());
+  CHECK(kept == trials::pareto_front(store.trials(config.study), config.objectives).numbers());
 }
 
 void check_study(int number) {
@@ -173,7 +190,9 @@ void check_study(int number) {
   // What a method that learns draws follows from how many slots are trained at once: on one device, as wide throughout.
   const bool learns = random.uniform() < 0.25;
   const bool depends = random.uniform() < 0.3;
-  std::string lines = lines_of(random, learns, depends);
+  CountedRandom objectives(20261121, Stream::kSimulation, static_cast<std::uint64_t>(number), 1);
+  const bool several = objectives.uniform() < 0.15;
+  std::string lines = several ? objectives_lines_of(objectives, learns) : lines_of(random, learns, depends);
   if (depends) lines += "constraints: [\"dropout * 100 < hidden\"]\npoints: [{lr: 0.1}, {hidden: 32, dropout: 0.1}]\n";
   const std::string parameters = depends ? "  smooth: {min: 0.0, max: 0.3, when: {hidden: [64, 128]}}\n" : "";
   INFO(lines);
@@ -182,7 +201,7 @@ void check_study(int number) {
   const std::atomic<int> stop{0};
   const Faults none;
   StudyConfig reference = digits_study(lines, parameters);
-  reference.select_best = random.uniform() < 0.3;
+  reference.select_best = !several && random.uniform() < 0.3;
   const WildCurves curves(reference, wild);
   MemoryFiles undisturbed(none);
   EitherStore undisturbed_store(number % kKinds == 1), store(number % kKinds == 0);

@@ -34,6 +34,8 @@ const std::string kConditional =
     "  smooth: {min: 0.0, max: 0.3, when: {hidden: [64, 128]}}\n"
     "  act: {values: [a, b], when: {hidden: 64}}\n"
     "  leak: {min: 0.0, max: 1.0, when: {act: b}}\n";
+const std::string kObjectives =
+    "metric: [{name: val_accuracy, goal: maximize}, {name: parameters, goal: minimize}, {name: val_loss}]\n";
 const std::vector<Study> kStudies = {
     {"method: random"},
     {"method: tpe"},
@@ -68,6 +70,10 @@ const std::vector<Study> kStudies = {
     {"method: tpe\nconstraints: [\"dropout + leak < 1\"]", kConditional},
     {"method: dehb\ndehb: {max_epochs: 9}", kConditional},
     {"method: hyperband\nhyperband: {max_epochs: 9, sampler: tpe}", kConditional},
+    {kObjectives + "method: nsga2\nnsga2: {population: 5}"},
+    {kObjectives + "method: nsga2\nnsga2: {population: 5}\nconstraints: [\"dropout + leak < 1\"]", kConditional},
+    {kObjectives + "method: auto\nnsga2: {population: 5}\nbudget: {epochs: 300}"},
+    {kObjectives + "method: sobol"},
 };
 
 StudyConfig config_of(const Study& study) {

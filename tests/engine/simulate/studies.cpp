@@ -11,7 +11,6 @@ namespace hfta::engine::testing {
 StudyConfig digits_study(const std::string& lines, const std::string& parameters) {
   static const std::string kBegin = R"(
 study: s
-metric: {name: val_loss, goal: minimize}
 parameters:
   lr: {distribution: log_uniform_values, min: 1.0e-4, max: 1.0}
   wd: {values: [0, 1.0e-4, 1.0e-3]}
@@ -26,9 +25,12 @@ parameters:
     - {dropout: "${dropout}"}
     - {linear: ["${hidden}", 10]}
 data: {name: digits, batch_size: 64)";
+  static const std::string kMetric = "\nmetric: {name: val_loss, goal: minimize}";
   const bool folds = lines.find("folds:") != std::string::npos;
-  return parse_config(lines + kBegin + parameters + kRest + (folds ? "}\n" : ", validation: 0.2}\n"),
-                      "/simulated/s.yaml", {});
+  const bool measured = lines.find("metric:") != std::string::npos;
+  return parse_config(
+      lines + (measured ? "" : kMetric) + kBegin + parameters + kRest + (folds ? "}\n" : ", validation: 0.2}\n"),
+      "/simulated/s.yaml", {});
 }
 
 std::string table_of(storage::Store& store, const StudyConfig& config) {
@@ -36,6 +38,7 @@ std::string table_of(storage::Store& store, const StudyConfig& config) {
   for (const trials::Trial& t : store.trials(config.study)) {
     text +=
         fmt::format("{} {} {} [{}]", t.number, trials::name_of(t.state), t.value ? shortest(*t.value) : "-", t.reason);
+    for (const double other : t.others) text += " and " + shortest(other);
     for (const auto& [name, value] : t.params) text += fmt::format(" {}={}", name, trials::to_text(value));
     for (const trials::Copy& copy : t.copies) {
       text += fmt::format(" copy of {} after {}:", copy.source, copy.epoch);

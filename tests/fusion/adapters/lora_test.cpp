@@ -121,6 +121,15 @@ TEST_CASE("adapters start as PEFT's do, and are padded to the largest rank", "[a
   CHECK(conv_a.init.scale == Approx(1 / std::sqrt(fan_in)));
 }
 
+TEST_CASE("of padded weights as many parameters count as the trial trains", "[adapters]") {
+  Lora lora = lora_of({"first"});
+  const Shape layer = weight_of(adapted("torch-2.11", lora), "first.weight").shape;
+  for (const int rank : {1, 2, 4}) {
+    lora.rank = rank;
+    CHECK(adapted("torch-2.11", lora).parameter_count() == rank * (layer[0] + layer[1]));
+  }
+}
+
 TEST_CASE("the scale follows alpha and the true rank", "[adapters]") {
   Lora lora = lora_of({"first"});
   CHECK(lora_scale(lora) == 3);

@@ -22,7 +22,10 @@ std::string shown(Store& store) {
   std::string text;
   const auto record = store.find("s");
   if (!record) return "no study";
-  text += record->metric + (record->goal == trials::Goal::kMaximize ? " up " : " down ") + record->config_json;
+  for (const trials::Objective& one : record->objectives) {
+    text += one.metric + (one.goal == trials::Goal::kMaximize ? " up " : " down ");
+  }
+  text += record->config_json;
   for (const trials::Trial& t : store.trials("s", Damage::kMark)) {
     text += "\n" + std::to_string(t.number);
     if (t.reason.starts_with("damaged")) {
@@ -141,6 +144,39 @@ TEST_CASE("digest: a run refuses a store in which a trial is another, and names 
       CHECK(trial.reason.starts_with("damaged") == (trial.number == edit.trial));
     }
     CHECK_FALSE(marked[static_cast<std::size_t>(edit.trial)].value);
+  }
+}
+
+TEST_CASE("digest: of several objectives each direction, name and value is guarded", "[digest]") {
+  const Edit edits[] = {
+      {"UPDATE trial_values SET value = value + 1 WHERE trial_id = 2 AND objective = 1", 1},
+      {"UPDATE trial_values SET value = value + 1 WHERE trial_id = 2 AND objective = 0", 1},
+      {"UPDATE trial_values SET objective = 2 WHERE trial_id = 5 AND objective = 1", 4},
+      {"DELETE FROM trial_values WHERE trial_id = 1 AND objective = 1", 0},
+      {"INSERT INTO trial_values (trial_id, objective, value, value_type) VALUES (3, 2, 1, 'FINITE')", 2},
+  };
+  const TempFolder folder;
+  const auto edited = [&](const char* sql) {
+    fs::remove(folder / "s.db");
+    SqliteStore store = SqliteStore::open(folder / "s.db", Mode::kCreate);
+    write_front(store, "s");
+    Connection(folder / "s.db", true, false).execute(sql);
+    return store;
+  };
+  for (const Edit& edit : edits) {
+    INFO(edit.sql);
+    SqliteStore store = edited(edit.sql);
+    check_refused(folder / "s.db", "trial " + std::to_string(edit.trial) + ": damaged",
+                  [&] { (void)store.trials("s"); });
+  }
+  const char* studies[] = {"UPDATE study_directions SET direction = 'MAXIMIZE' WHERE objective = 1",
+                           "DELETE FROM study_directions WHERE objective = 1",
+                           "UPDATE study_directions SET objective = 2 WHERE objective = 0",
+                           "UPDATE hfta_studies SET metric = replace(metric, 'parameters', 'size')"};
+  for (const char* sql : studies) {
+    INFO(sql);
+    SqliteStore store = edited(sql);
+    check_refused(folder / "s.db", "its config: damaged", [&] { (void)store.find("s"); });
   }
 }
 

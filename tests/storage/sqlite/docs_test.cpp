@@ -24,6 +24,7 @@ TEST_CASE("docs: every query of docs/storage.md gives rows", "[docs]") {
   {
     SqliteStore store = SqliteStore::open(file, SqliteStore::Mode::kCreate);
     write_sample(store, "s");
+    write_front(store, "front");
   }
   const auto queries = queries_of(read_file(hfta::testing::source_folder() / "docs/storage.md"));
   CHECK(queries.size() >= 5);

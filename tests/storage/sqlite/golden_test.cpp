@@ -82,9 +82,9 @@ TEST_CASE("golden: a study that Optuna made is read whole", "[golden]") {
   REQUIRE(record);
   CHECK(record->config.empty());
   CHECK(record->space.empty());
-  CHECK(record->metric == "val_accuracy");
-  CHECK((record->goal == trials::Goal::kMaximize));
-  CHECK(store.find("first")->metric == "value");
+  CHECK(record->objectives.front().metric == "val_accuracy");
+  CHECK((record->objectives.front().goal == trials::Goal::kMaximize));
+  CHECK(store.find("first")->objectives.front().metric == "value");
   CHECK(store.draws("golden").empty());
   CHECK(store.arrays("golden").empty());
   CHECK(store.rounds("golden").empty());

@@ -41,8 +41,8 @@ TEST_CASE("store: a study reads back as it was written", "[store]") {
   REQUIRE(record);
   const StudyRecord wanted = sample_study("digits");
   CHECK(record->name == wanted.name);
-  CHECK(record->metric == wanted.metric);
-  CHECK((record->goal == wanted.goal));
+  CHECK(record->objectives.front().metric == wanted.objectives.front().metric);
+  CHECK((record->objectives.front().goal == wanted.objectives.front().goal));
   CHECK(record->config == wanted.config);
   CHECK(record->config_json == wanted.config_json);
   CHECK(record->run_caps == wanted.run_caps);

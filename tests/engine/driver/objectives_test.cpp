@@ -1,0 +1,169 @@
+// Studies of several objectives, run with fake trainers.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "engine/driver/checkpoint_manager.hpp"
+#include "engine/driver/export.hpp"
+#include "engine/driver/redraw.hpp"
+#include "engine/driver/study.hpp"
+#include "fusion/data/safetensors.hpp"
+#include "storage/checkpoints.hpp"
+#include "study_fixture.hpp"
+#include "trials/pareto.hpp"
+
+using namespace hfta;
+using namespace hfta::engine;
+using namespace hfta::engine::testing;
+using trials::Goal;
+using trials::State;
+using trials::Trial;
+
+namespace {
+
+StudyConfig config_of(const std::string& method, int run_cap) {
+  StudyConfig config = random_config(run_cap);
+  config.method = method;
+  config.method_options.nsga2.population = 6;
+  config.objectives = {{"val_accuracy", Goal::kMaximize}, {kParameterCount, Goal::kMinimize}};
+  config.width = 5;
+  return config;
+}
+
+struct Study : StudyFixture {
+  explicit Study(StudyConfig study_config, Kept kept = Kept::kInMemory) : StudyFixture(std::move(study_config), kept) {
+    world.counts_parameters = true;
+    world.diverge = {3};
+  }
+  std::vector<int> kept() {
+    storage::StudyStates states(files, checkpoints);
+    std::vector<int> numbers = states.of(storage::StateKind::kFinished).trials();
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+  }
+  std::vector<int> front() { return trials::pareto_front(trials(), config.objectives).numbers(); }
+};
+
+}  // namespace
+
+TEST_CASE("each trial has the values of its last epoch, and one that diverged has none") {
+  for (const Kept kept : {Kept::kInMemory, Kept::kInFile}) {
+    Study study(config_of("nsga2", 40), kept);
+    CHECK(study.run().any_complete);
+    for (const Trial& trial : study.trials()) {
+      INFO("trial " << trial.number);
+      if (trial.number == 3) {
+        CHECK((trial.state == State::kFail));
+        CHECK(trials::values_of(trial).empty());
+        continue;
+      }
+      CHECK((trial.state == State::kComplete));
+      CHECK(trials::values_of(trial) == std::vector<double>{trial.epochs.back().metrics.at("val_accuracy"),
+                                                            trial.epochs.back().metrics.at(kParameterCount)});
+    }
+  }
+}
+
+TEST_CASE("a trial diverges by the metric of any objective") {
+  Study study(config_of("random", 10));
+  study.world.diverging_metric = kParameterCount;
+  (void)study.run();
+  CHECK((study.trials()[3].state == State::kFail));
+  CHECK(study.trials()[3].reason == "parameters is nan at epoch 1");
+}
+
+TEST_CASE("the front's weights are kept and tested, all of them and no others") {
+  Study study(config_of("nsga2", 60));
+  study.config.keep = 1;
+  (void)study.run();
+  const std::vector<int> front = study.front();
+  CHECK(front.size() >= 3);  // or the case shows little
+  CHECK(study.kept() == front);
+  for (const Trial& trial : study.trials()) {
+    const bool is_on_front = std::count(front.begin(), front.end(), trial.number) > 0;
+    CHECK(trial.test_metrics.empty() == !is_on_front);
+  }
+  CHECK(study.world.tests == static_cast<int>(front.size()));
+  std::vector<int> tested;
+  for (const Event& event : study.recorder.events) {
+    if (const auto* test = std::get_if<Tested>(&event)) tested.push_back(test->trial);
+  }
+  CHECK(tested == front);
+  CHECK(study.recorder.statuses.back().front == front);
+  CHECK_FALSE(study.recorder.statuses.back().best);
+  const std::unique_ptr<storage::Store> store = study.open();
+  CHECK(is_finished(*store, study.config, *store->find("digits")));
+}
+
+TEST_CASE("a study of several objectives that is stopped again and again comes to the same end") {
+  for (const char* method : {"nsga2", "random"}) {
+    INFO(method);
+    Study whole(config_of(method, 40));
+    (void)whole.run();
+    for (const bool keep : {true, false}) {
+      Study pieces(config_of(method, 40), Kept::kInFile);
+      CHECK(pieces.run_in_pieces(keep ? 3 : 17, 1, keep) > 1);
+      CHECK(pieces.table() == whole.table());
+      CHECK(pieces.kept() == whole.kept());
+    }
+  }
+}
+
+TEST_CASE("every draw of NSGA-II can be made again from the store") {
+  Study study(config_of("nsga2", 40));
+  (void)study.run();
+  const std::unique_ptr<storage::Store> store = study.open();
+  const std::vector<Redraw> redrawn = redraw(study.config, *store);
+  CHECK(redrawn.size() == 40);
+  for (const Redraw& one : redrawn) {
+    INFO("trial " << one.number);
+    CHECK(one.stored == one.drawn);
+  }
+}
+
+TEST_CASE("export wants to be told which trial of a front, unless there is one") {
+  Study study(config_of("nsga2", 40));
+  (void)study.run();
+  const std::vector<int> front = study.front();
+  REQUIRE(front.size() > 1);
+  const std::unique_ptr<storage::Store> store = study.open();
+  storage::StudyStates states(study.files, study.checkpoints);
+  storage::Checkpoints& finished = states.of(storage::StateKind::kFinished);
+  const auto exported = [&](std::optional<int> number) {
+    return export_trial(study.config, *store, finished, number, ExportFormat::kWeights).front().bytes;
+  };
+  CHECK_THROWS_WITH(exported({}), Catch::Contains("--trial: found nothing, wanted one of the") &&
+                                      Catch::Contains("on the Pareto front of study 'digits': " +
+                                                      std::to_string(front[0]) + ", " + std::to_string(front[1])));
+  const std::vector<Trial> all = study.trials();
+  for (const int number : front) {
+    const std::vector<std::byte> file = exported(number);
+    const auto metadata = fusion::parse_safetensors(file).metadata;
+    CHECK(metadata.at("trial") == std::to_string(number));
+    CHECK(metadata.contains("val_accuracy"));
+    CHECK(metadata.contains(kParameterCount));
+  }
+  const auto other = std::find_if(all.begin(), all.end(), [&](const Trial& trial) {
+    return trial.state == State::kComplete && std::count(front.begin(), front.end(), trial.number) == 0;
+  });
+  REQUIRE(other != all.end());
+  CHECK_THROWS_WITH(exported(other->number), Catch::Contains("wanted one of the Pareto front: kept are"));
+}
+
+TEST_CASE("the best trials of several objectives are a front, in whatever order they end") {
+  const trials::Objectives objectives = {{"a", Goal::kMinimize}, {"b", Goal::kMaximize}};
+  BestTrials best(1, objectives);
+  CHECK(best.add(4, {1, 1}).empty());
+  CHECK(best.add(2, {2, 2}).empty());
+  CHECK(best.add(7, {3, 2}) == std::vector<int>{7});
+  CHECK(best.add(1, {1, 2}) == std::vector<int>{2, 4});
+  CHECK(best.add(0, {1, 2}).empty());  // as good
+  CHECK(best.numbers() == std::vector<int>{0, 1});
+  CHECK(best.contains(1));
+  CHECK_FALSE(best.contains(2));
+}
