@@ -135,6 +135,17 @@ class Defaults(unittest.TestCase):
             with self.subTest(given):
                 self.assertEqual(build({"lr": 1}, **given)["metric"], wanted)
 
+    def test_several_metrics(self):
+        both = [{"name": "val_accuracy", "goal": "maximize"}, {"name": "parameters", "goal": "minimize"}]
+        self.assertEqual(build({"lr": 1}, metric=["val_accuracy", "parameters"])["metric"], both)
+        self.assertEqual(build({"lr": 1}, over={"metric": [{"name": "val_accuracy"}, {"name": "parameters"}]})["metric"], both)
+        self.assertEqual(build({"lr": 1}, metric=["val_accuracy"])["metric"], both[0])
+        told = build({"lr": 1}, over={"metric": {"name": ["val_mine", "parameters"], "goal": ["maximize", "minimize"]}})
+        self.assertEqual([one["goal"] for one in told["metric"]], ["maximize", "minimize"])
+        for name, goal in [([], None), (["val_loss", "parameters"], ["minimize"])]:
+            with self.assertRaisesRegex(ConfigError, "goal: found"):
+                build({"lr": 1}, over={"metric": {"name": name, "goal": goal}})
+
 
 class Escape(unittest.TestCase):
     def test_config_is_merged_last(self):

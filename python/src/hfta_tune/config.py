@@ -5,7 +5,7 @@ import difflib
 import hashlib
 import json
 import re
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from .errors import ConfigError
 from .space import Distribution
@@ -42,7 +42,7 @@ _PARAMETERS: Dict[str, Place] = {
 _MAY_CHANGE = ("study", "storage", "run_cap", "array")  # between two runs of a study
 _LARGER_IS_BETTER = tuple(f"val_{name}" for name in (
     "accuracy", "top_", "precision", "recall", "f1", "mean_iou", "balanced_accuracy", "auroc", "average_precision", "r2"))
-_NEED_A_CAP = ("auto", "random", "sobol", "tpe", "gp", "bayes", "cmaes", "evolution", "pbt")
+_NEED_A_CAP = ("auto", "random", "sobol", "tpe", "gp", "bayes", "cmaes", "evolution", "nsga2", "pbt")
 DEFAULT_TRIALS = 20
 
 
@@ -171,19 +171,39 @@ def _at(tree: Any, place: Place) -> Any:
     return tree
 
 
-def _fill_in(tree: Tree, gridded: bool) -> None:
-    """Defaults that the program does not have: the method of a grid, how many trials, what the metric's goal is."""
-    if tree.get("method") is None:
-        tree["method"] = "grid" if gridded else "random"
-    if tree.get("run_cap") is None and tree["method"] in _NEED_A_CAP:
-        tree["run_cap"] = DEFAULT_TRIALS
-    metric = tree.setdefault("metric", {})
+def _metrics(metric: Any) -> List[Tree]:
+    """The objectives: a map with one name and goal, or with a list of names and perhaps of goals; or a list of maps."""
+    if isinstance(metric, list):
+        return metric
+    if not isinstance(metric.get("name"), list):
+        return [metric]
+    names, goals = metric["name"], metric.get("goal")
+    goals = goals if isinstance(goals, list) else [goals] * len(names)
+    if not names or len(goals) != len(names):
+        raise ConfigError(f"tune: goal: found {len(goals)} goals, wanted one for each of {len(names)} metrics")
+    return [{**metric, "name": name, "goal": goal} for name, goal in zip(names, goals)]
+
+
+def _fill_in_metric(metric: Tree, tree: Tree) -> None:
     if metric.get("name") is None:
         metric["name"] = "val_loss" if tree["data"].get("validation") is not None or tree.get("folds") is not None else "train_loss"
     formulas = tree["train"].get("metrics")
     known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
     if metric.get("goal") is None and known:
         metric["goal"] = "maximize" if str(metric["name"]).startswith(_LARGER_IS_BETTER) else "minimize"
-    tree["metric"] = {key: value for key, value in metric.items() if value is not None}
+    for key in [key for key, value in metric.items() if value is None]:
+        del metric[key]
+
+
+def _fill_in(tree: Tree, gridded: bool) -> None:
+    """Defaults that the program does not have: the method of a grid, how many trials, what the metric's goal is."""
+    if tree.get("method") is None:
+        tree["method"] = "grid" if gridded else "random"
+    if tree.get("run_cap") is None and tree["method"] in _NEED_A_CAP:
+        tree["run_cap"] = DEFAULT_TRIALS
+    metrics = _metrics(tree.get("metric") or {})
+    for metric in metrics:
+        _fill_in_metric(metric, tree)
+    tree["metric"] = metrics if len(metrics) > 1 else metrics[0]
     for key in [key for key, value in tree.items() if value is None]:
         del tree[key]

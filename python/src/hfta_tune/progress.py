@@ -36,7 +36,8 @@ class Lines:
         self._metric = event["metric"]
         verb = "resumes" if event["resumed"] else "begins"
         devices = " on " + ", ".join(event["devices"]) if event["devices"] else ""
-        return f"study {event['study']} {verb}{devices}: {event['direction']} {event['metric']} ({event['storage']})"
+        objectives = ", ".join(f"{one['direction']} {one['metric']}" for one in event.get("objectives", [event]))
+        return f"study {event['study']} {verb}{devices}: {objectives} ({event['storage']})"
 
     def _status(self, event: Event) -> Optional[str]:
         now = self._clock()
@@ -48,6 +49,8 @@ class Lines:
         parts = [f"{done}{total} trials done, {event['running']} running"]
         if event["best"]:
             parts.append(self._best(event["best"]))
+        if event.get("front"):
+            parts.append(f"front of {len(event['front'])}")
         if event["epochs_per_second"]:
             speed = f"{event['epochs_per_second']:.3g} trial-epochs/s"
             if event["epochs_left"] is not None:
@@ -71,6 +74,7 @@ class Lines:
     def _run_ended(self, event: Event) -> str:
         state = "finished" if event["finished"] else "stopped; the same call resumes it"
         best = ": " + self._best(event["best"]) if event["best"] else ""
+        best = best or (f": front of {len(event['front'])}" if event.get("front") else "")
         return f"  {state} after {_duration(self._clock() - self._began)}{best}"
 
 

@@ -6,7 +6,7 @@ import math
 import os
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ class Trial:
     duration_s: Optional[float] = field(repr=False, default=None)
     reason: Optional[str] = None       # why it failed
     confusion: Dict[str, List[List[Optional[float]]]] = field(repr=False, default_factory=dict)  # Study.confusion_matrix
+    values: Optional[List[float]] = None  # of several objectives one for each; None if there are none
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Configuration:
 class Study:
     """A study in a store, as it was when this object was made or `refresh` was called last.
 
-    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`) can be read, and
-    `configurations`, best first, where `repeat` or `folds` was given.
+    `name`, `storage` (the file), `metric`, `direction` (`minimize` or `maximize`) can be read, `objectives` (these two of
+    each objective), and `configurations`, best first, where `repeat` or `folds` was given. Of several objectives `metric`
+    is the first, `front` takes the place of `best`, and `hypervolume` says how good it is (None without a front).
     """
 
     def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
@@ -68,6 +70,11 @@ class Study:
         self.name: str = report["study"]
         self.metric: str = report["metric"]
         self.direction: str = report["direction"]
+        self.objectives: List[Tuple[str, str]] = [(entry["metric"], entry["direction"]) for entry in report.get(
+            "objectives", [report])]
+        front = report.get("front") or {"trials": [], "hypervolume": None}
+        self._front: List[int] = front["trials"]
+        self.hypervolume: Optional[float] = front["hypervolume"]
         best = report["best"]
         self._best = None if best is None else _trial(best)
         self.trials: List[Trial] = [_trial(entry) for entry in report["trials"]]
@@ -78,10 +85,22 @@ class Study:
 
     @property
     def best(self) -> Trial:
-        """The best COMPLETE trial. Throws HftaError if there is none."""
+        """The best COMPLETE trial. Throws HftaError if there is none, as in a study of several objectives."""
+        if len(self.objectives) > 1:
+            raise HftaError(f"study {self.name}: found {len(self.objectives)} objectives, wanted one: Study.front has the trials "
+                            "that no other one is better than")
         if self._best is None:
             raise HftaError(f"study {self.name}: no trial is COMPLETE")
         return self._best
+
+    @property
+    def front(self) -> List[Trial]:
+        """The COMPLETE trials that no other one is better than, by number: Optuna's `best_trials`.
+
+        Of one objective the best trial, if there is one."""
+        if len(self.objectives) == 1:
+            return [] if self._best is None else [self._best]
+        return [trial for trial in self.trials if trial.number in self._front]
 
     def best_module(self, number: Optional[int] = None) -> nn.Module:
         """A copy of the module, on the CPU and in evaluation mode, with the weights of the best trial, or of trial `number`.
@@ -147,18 +166,25 @@ class Study:
         return counts.astype(np.int64) if np.equal(np.mod(counts, 1), 0).all() else counts
 
     def dataframe(self) -> Any:
-        """The trials as a pandas DataFrame, by number: state, value, epochs, duration_s, reason, `params.*`, `metrics.*`.
+        """The trials as a pandas DataFrame, by number: state, value (of several objectives `values.*`), epochs, duration_s, reason,
+        `params.*`, `metrics.*`.
 
         Throws ImportError where pandas is missing."""
         try:
             import pandas
         except ImportError as error:
             raise ImportError("Study.dataframe needs pandas: pip install pandas; Study.trials needs nothing") from error
-        rows = [{"number": trial.number, "state": trial.state, "value": trial.value, "epochs": trial.epochs,
+        rows = [{"number": trial.number, "state": trial.state, **self._values(trial), "epochs": trial.epochs,
                  "duration_s": trial.duration_s, "reason": trial.reason,
                  **{f"params.{name}": value for name, value in trial.params.items()},
                  **{f"metrics.{name}": value for name, value in trial.metrics.items()}} for trial in self.trials]
         return pandas.DataFrame(rows, columns=None if rows else ["number", "state", "value"]).set_index("number")
+
+    def _values(self, trial: Trial) -> Dict[str, Optional[float]]:
+        if len(self.objectives) == 1:
+            return {"value": trial.value}
+        values = trial.values or [None] * len(self.objectives)
+        return {f"values.{metric}": value for (metric, _), value in zip(self.objectives, values)}
 
     def optuna(self) -> Any:
         """The same study as an `optuna.Study`, on the same store: for its plots, importances and dashboard."""
@@ -174,6 +200,7 @@ class Study:
             states[trial.state] = states.get(trial.state, 0) + 1
         counts = ", ".join(f"{count} {state}" for state, count in states.items())
         best = f", best {self.metric} {self._best.value:.6g} (trial {self._best.number})" if self._best else ""
+        best = best or (f", front of {len(self._front)}" if self._front else "")
         return f"Study('{self.name}', {len(self.trials)} trials: {counts}{best})"
 
 
@@ -195,4 +222,4 @@ def _configuration(entry: Dict[str, Any]) -> Configuration:
 def _trial(entry: Dict[str, Any]) -> Trial:
     return Trial(entry["number"], entry["state"], entry["value"], entry["params"], entry["epochs"],
                  {name: math.nan if value is None else value for name, value in entry["metrics"].items()},
-                 entry.get("duration_s"), entry.get("reason"), entry.get("confusion_matrix", {}))
+                 entry.get("duration_s"), entry.get("reason"), entry.get("confusion_matrix", {}), entry.get("values"))

@@ -16,7 +16,7 @@ from .run import run_study
 from .study import Study, load_study
 
 def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *, loss: Spec = None,
-         metric: Optional[str] = None, goal: Optional[str] = None, epochs: Optional[int] = 10, batch_size: Any = 32,
+         metric: Union[None, str, Sequence[str]] = None, goal: Union[None, str, Sequence[str]] = None, epochs: Optional[int] = 10, batch_size: Any = 32,
          optimizer: Spec = None, phases: Optional[Sequence[Mapping[str, Any]]] = None, method: Spec = None, trials: Optional[int] = None, early_stopping: Spec = None,
          repeat: Optional[int] = None, folds: Union[None, int, Mapping[str, Any]] = None, rank: Optional[str] = None,
          storage: Union[str, "os.PathLike[str]"] = "hfta-tune.db", name: Optional[str] = None,
@@ -41,7 +41,8 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     phases: in place of both, steps that each batch makes in turn (a GAN's): maps {"loss": "d_loss", "params": "netD",
       "optimizer": {"name": "adam", "lr": 2e-4}, "every": 1} of outputs, which the module computes, and parameters.
     metric, goal: `val_loss` unless told (`train_loss` without validation); names that end in accuracy, r2 and the like
-      are maximized unless told.
+      are maximized unless told. A list of metrics is several objectives (`Study.front`), for which `goal` may be a list,
+      too, and `method` one that takes them: "nsga2", "auto", `random` or `grid`. "parameters": how many a trial trains.
     method, early_stopping: a name, or a map of the name and options: {"name": "hyperband", "eta": 3}. The method is
       `random` unless told, `grid` if `space` has a `grid(...)`; `auto` chooses by space, trials and width.
     trials: in all; 20 unless told, or what `grid` and `hyperband` come to. With `repeat` or `folds`: configurations.
