@@ -1,5 +1,6 @@
-// Samplers on problems of two objectives whose Pareto front is known, by ask and tell: how much of the front's hypervolume
-// is still missing. optuna_fronts.py does the same with Optuna's samplers, and prints lines of the same form.
+// Samplers on problems of two objectives whose Pareto front is known, by ask and tell: how much of the front's
+// hypervolume is still missing. optuna_fronts.py does the same with Optuna's samplers, and prints lines of the same
+// form.
 
 #include <fmt/format.h>
 
@@ -59,14 +60,13 @@ Point zdt2(const Params& params) {
 }
 
 // The loss of functions.hpp's `mixed`, and the logarithm of its width.
-Point mixed_width(const Params& params) {
-  return {function("mixed").value(params), std::log2(number(params, 1)) - 3};
-}
+Point mixed_width(const Params& params) { return {function("mixed").value(params), std::log2(number(params, 1)) - 3}; }
 
 double whole_of_mixed_width(const Point& reference) {
   std::vector<Point> points;
   for (int width = 8; width <= 512; ++width) {
-    points.push_back(mixed_width({{"lr", 3e-3}, {"width", std::int64_t{width}}, {"drop", 0.2}, {"opt", std::string("b")}}));
+    points.push_back(
+        mixed_width({{"lr", 3e-3}, {"width", std::int64_t{width}}, {"drop", 0.2}, {"opt", std::string("b")}}));
   }
   return trials::hypervolume(points, reference);
 }
