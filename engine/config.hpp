@@ -13,6 +13,7 @@
 #include "fusion/dataset.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/layers.hpp"
+#include "fusion/memory_policy.hpp"
 #include "fusion/recipe.hpp"
 #include "search/constraints.hpp"
 #include "search/methods.hpp"
@@ -73,6 +74,13 @@ struct AutoChoice {
   [[nodiscard]] std::string text() const;
 };
 
+/// Memory as a budget: `memory` in the config.
+struct MemoryBudget {
+  std::optional<std::int64_t> limit;  ///< Bytes of each device that arrays may hold; unset: auto.
+  fusion::MemoryPolicy policy = fusion::MemoryPolicy::kAuto;
+  bool given = false;  ///< The config has the section: what it leads to is shown.
+};
+
 /// A checked config. Copyable.
 struct StudyConfig {
   std::string study;
@@ -103,6 +111,7 @@ struct StudyConfig {
   std::optional<int> threads;                   ///< array.threads; unset: auto
   std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
+  MemoryBudget memory;
   std::vector<std::string> warnings;
   std::string text;        ///< As read, for the store's snapshot.
   std::string normalized;  ///< JSON of everything that affects results; an edited config is compared with it.

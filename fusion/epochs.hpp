@@ -56,6 +56,10 @@ struct EpochOptions {
   BatchLimits limits = {};
 };
 
+/// Samples that are evaluated at a time: at least as many as are trained, more where samples are small. `elements`: of
+/// a sample of the first input. A rule that knows nothing of the array, so that sums are the same at any width.
+[[nodiscard]] std::int64_t evaluation_batch(const Recipe& recipe, const EpochOptions& options, std::int64_t elements);
+
 /// Runs whole epochs. Each slot is at its own epoch: slots at the same epoch of the same data share their batches,
 /// others gather their own. The data must outlive this object.
 class Epochs {

@@ -117,7 +117,7 @@ void drop_default_stopping(json& record) {
 
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
-  for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
+  for (const char* key : {"study", "storage", "run_cap", "budget", "array", "memory"}) record.erase(key);
   record.at("metric").erase("target");
   const search::Method& chosen = search::method(record.at("method").get<std::string>());
   const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";

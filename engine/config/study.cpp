@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/config/repetition.hpp"
@@ -154,13 +155,37 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
+// A number, or one with a unit; nothing: auto.
+std::optional<std::int64_t> read_bytes(Reader& section, const char* key) {
+  const Node* node = section.find(key);
+  const auto* word =
+      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  if (word == nullptr || *word == "auto") return section.integer_or_auto(key);
+  const Site site = section.site(key);
+  const std::optional<std::int64_t> bytes = bytes_from(*word);
+  if (!bytes || static_cast<double>(*bytes) < site.key.least) site.mismatch(*node);
+  section.record(key, *bytes);
+  return bytes;
+}
+
 // Bytes; nothing: auto.
 std::optional<std::int64_t> read_cache(Reader& array) {
   const Node* node = array.find("cache");
   const auto* word =
       node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
   if (word != nullptr && *word == "off") return 0;
-  return array.integer_or_auto("cache");
+  return read_bytes(array, "cache");
+}
+
+void read_memory(Reader& root, StudyConfig& config) {
+  config.memory.given = root.has("memory");
+  Reader memory = root.section("memory");
+  config.memory.limit = read_bytes(memory, "limit");
+  const std::string policy = memory.word("policy");
+  config.memory.policy =
+      std::find_if(fusion::kMemoryPolicies.begin(), fusion::kMemoryPolicies.end(), [&](const auto& one) {
+        return policy == one.first;
+      })->second;
 }
 
 void read_array(Reader& root, StudyConfig& config) {
@@ -188,6 +213,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   read_beginnings(root, config);
   read_metric(root, config);
   read_array(root, config);
+  read_memory(root, config);
   config.keep = static_cast<int>(root.integer("keep"));
 }
 

@@ -97,12 +97,13 @@ class CompiledModel::Borrowed {
   std::unique_ptr<Workspace> mine_;
 };
 
-CompiledModel::CompiledModel(const ExecutorModel& model, int threads)
+CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recompute)
     : training_(model.alone),
       evaluation_(model.evaluation),
       owned_(model.owned),
       recipe_(model.recipe),
       threads_(threads),
+      recompute_(recompute),
       store_(model.store),
       group_of_(model.group_of),
       phase_(model.phase),
@@ -122,7 +123,8 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_)
+        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_,
+                                         recompute_)
                  : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n,
                                         library_.get(), threads_));
   }
@@ -256,26 +258,73 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
   return outputs;
 }
 
+namespace {
+
+// What the phases of a recipe compile: training each, evaluation the first.
+template <typename Train, typename Evaluate>
+void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evaluate evaluate) {
+  check_precision(recipe);
+  for (std::size_t p = 0; p < phase_count(recipe); ++p) {
+    const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
+    const SpecializedGraph training = specialized(complete, Purpose::kTraining);
+    train(training);
+    if (p > 0) continue;
+    SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
+    evaluation.graph = with_owned(std::move(evaluation.graph), owned_weights(training));
+    evaluate(evaluation);
+  }
+}
+
+std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
+  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
+}
+
+}  // namespace
+
 Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
   Compilation found;
   try {
-    check_precision(recipe);
     const std::unique_ptr<const cpu::Library> library = torch_library();
-    const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
-    for (std::size_t p = 0; p < phase_count(recipe); ++p) {
-      const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
-      const SpecializedGraph training = specialized(complete, Purpose::kTraining);
-      add_ops(cpu::compile_training(training.graph, training.index, recipe.dtype, n, library.get()), found.by_torch);
-      if (p > 0) continue;
-      const SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
-      static_cast<void>(cpu::compile_forward(with_owned(evaluation.graph, owned_weights(training)), evaluation.index,
-                                             recipe.dtype, n, library.get()));
-    }
+    const std::int64_t n = training_batch(graph, recipe);
+    for_each_phase(
+        graph, recipe,
+        [&](const SpecializedGraph& one) {
+          add_ops(cpu::compile_training(one.graph, one.index, recipe.dtype, n, library.get()), found.by_torch);
+        },
+        [&](const SpecializedGraph& one) {
+          static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));
+        });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
     found.why_not = error.what();
   }
   return found;
+}
+
+std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, std::int64_t evaluation_batch,
+                                      int threads, std::span<const int> recompute) {
+  const std::unique_ptr<const cpu::Library> library = torch_library();
+  const std::int64_t n = training_batch(graph, recipe);
+  std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
+  std::int64_t evaluating = 0;
+  for_each_phase(
+      graph, recipe,
+      [&](const SpecializedGraph& one) {
+        const std::vector<std::size_t> bytes =
+            cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<std::int64_t>(bytes[i]);
+        if (first.empty()) first = all;
+      },
+      [&](const SpecializedGraph& one) {
+        for (const std::int64_t samples : {n, evaluation_batch}) {
+          if (samples == 0) continue;
+          const cpu::CompiledGraph plan =
+              cpu::compile_forward(one.graph, one.index, recipe.dtype, samples, library.get(), threads);
+          evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
+        }
+      });
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]);
+  return all;
 }
 
 }  // namespace hfta::fusion

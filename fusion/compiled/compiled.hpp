@@ -36,9 +36,9 @@ struct BatchLoss {
 /// been met by as many threads.
 class CompiledModel {
  public:
-  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads. Throws
-  /// Error{kConfig} naming an op that cannot be compiled.
-  CompiledModel(const ExecutorModel& model, int threads);
+  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads. `recompute`:
+  /// Lowering::recompute. Throws Error{kConfig} naming an op that cannot be compiled.
+  CompiledModel(const ExecutorModel& model, int threads, int recompute);
   ~CompiledModel();
 
   /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null:
@@ -72,7 +72,7 @@ class CompiledModel {
   const SpecializedGraph& evaluation_;
   const std::vector<bool>& owned_;
   Recipe recipe_;
-  int threads_;
+  int threads_, recompute_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
   std::size_t phase_;                 ///< Of the store's states.
@@ -90,5 +90,11 @@ struct Compilation {
 };
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
+
+/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases. `evaluation_batch`:
+/// WayQuestion's. `threads`: of all teams together. Throws Error{kConfig} if the graph cannot be compiled.
+[[nodiscard]] std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe,
+                                                    std::int64_t evaluation_batch, int threads,
+                                                    std::span<const int> recompute);
 
 }  // namespace hfta::fusion
