@@ -74,8 +74,8 @@ struct ModelFacts {
 
 /// The memory that arrays of a partition are predicted to need, in bytes.
 struct MemoryNeed {
-  std::int64_t slot = 0;         ///< Per slot: trained weights, gradients and optimizer state.
-  std::int64_t activations = 0;  ///< Per working slot, besides: a batch's values, once forward and once backward.
+  std::int64_t slot = 0;         ///< Per slot: trained weights, buffers and optimizer state; gradients where kept.
+  std::int64_t activations = 0;  ///< Per working slot, besides: what a batch's forward and backward are computed in.
   std::int64_t shared = 0;       ///< Held once for all slots: weights, kept features and, on a GPU, the data.
 
   /// The need of `width` slots, `working` of which work at a time.

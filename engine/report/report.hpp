@@ -56,10 +56,10 @@ struct ReportInput {
 
 /// For people: the method if `auto` chose it, counts, who runs the study, the best COMPLETE trial with its parameters,
 /// test metrics and confusion matrices, while trials are RUNNING the best so far, the `top` best configurations (with
-/// repetitions) and trials in columns, and how the slots were used.
+/// repetitions) and trials in columns, how the slots were used, how arrays ran and what they held of memory.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, method, counts, best, runner, occupancy, with repetitions also these and the
+/// One object: study, metric, direction, method, counts, best, runner, occupancy, ways, with repetitions also these and the
 /// configurations (best first), trials (by number; with `top` the best so many, best first). Numbers round-trip
 /// exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);

@@ -12,6 +12,7 @@
 #include "engine/report/configurations.hpp"
 #include "engine/report/confusion.hpp"
 #include "engine/report/report.hpp"
+#include "engine/report/ways.hpp"
 #include "engine/report/words.hpp"
 
 namespace hfta::engine {
@@ -150,7 +151,8 @@ std::string report_table(const ReportInput& input, int top) {
          best_so_far_text(input) + configurations_text(input, top);
   std::vector<const Trial*> rows = ranked(input.trials, input.goal, input.metric);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
-  if (rows.empty()) return out + occupancy_text(input.occupancy);
+  const std::string use = occupancy_text(input.occupancy) + ways_text(ways_that_ran(input.arrays));
+  if (rows.empty()) return out + use;
   const std::vector<std::string> params = param_names(rows);
   std::vector<std::string> header = {"trial", "state", printable(input.metric), "epochs", "time [s]"};
   for (const std::string& name : params) header.push_back(printable(name));
@@ -161,7 +163,7 @@ std::string report_table(const ReportInput& input, int top) {
   if (rows.size() < input.trials.size()) {
     out += fmt::format("({} more; --top shows more of them, --format json all)\n", input.trials.size() - rows.size());
   }
-  return out + occupancy_text(input.occupancy);
+  return out + use;
 }
 
 std::string studies_table(const std::vector<storage::StudySummary>& studies) {
