@@ -104,6 +104,19 @@ TEST_CASE("arrays hold what was predicted, and no more than the limit, at every 
   }
 }
 
+TEST_CASE("what evaluation works in counts, where its batches are larger") {
+  const std::vector<Override> overrides = {{"data.batch_size", "8"}, {"run_cap", "2"}};
+  Place place(overrides);
+  place.trainer.check(kParams);
+  const auto array = place.trainer.open(kParams, 2, 0, never);
+  for (int slot = 0; slot < 2; ++slot) array->admit(slot, slot, kParams);
+  const auto held = [&] { return nlohmann::json::parse(array->info().choices_json)["held_bytes"].get<std::int64_t>(); };
+  const std::int64_t before = held();
+  static_cast<void>(array->run_epoch(never));
+  CHECK(held() > 2 * before);
+  CHECK(held() == place.trainer.plan(kParams).bytes(2));
+}
+
 TEST_CASE("a trial's bits depend on neither policy nor limit") {
   const MemoryPlan all = free_plan();
   std::vector<SlotState> states;
