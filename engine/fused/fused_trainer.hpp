@@ -96,6 +96,8 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] int wanted_width() const;
   [[nodiscard]] int planned_width(const PreparedTask& task);
   [[nodiscard]] fusion::WayQuestion question(const PreparedTask& task, int width);
+  /// WayQuestion::evaluation_batch.
+  [[nodiscard]] std::int64_t evaluated_at_a_time(const PreparedTask& task);
   /// Bytes of the device that the task's data take.
   [[nodiscard]] std::int64_t data_bytes(const PreparedTask& task);
   /// All ways to run arrays of that width under the policy, and what they need. Throws Error{kConfig} if there are none.

@@ -48,19 +48,23 @@ fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) const
 }
 
 fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {
+  return {trained_graph(task), task.spec.recipe,           device(),
+          width,               threads(),                  graphs().get(),
+          options_.config.memory.policy, evaluated_at_a_time(task)};
+}
+
+// A set that has fewer samples is one batch.
+std::int64_t FusedTrainer::evaluated_at_a_time(const PreparedTask& task) {
   const fusion::Graph& graph = trained_graph(task);
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
+  const fusion::EpochOptions options = epoch_options(task);
   const std::int64_t elements =
       fusion::elements_of(graph.values[static_cast<std::size_t>(graph.inputs.front())].shape, 1);
-  const bool evaluates = splits.validation || splits.test;
-  return {graph,
-          task.spec.recipe,
-          device(),
-          width,
-          threads(),
-          graphs().get(),
-          options_.config.memory.policy,
-          evaluates ? fusion::evaluation_batch(task.spec.recipe, epoch_options(task), elements) : 0};
+  const std::int64_t batch = fusion::evaluation_batch(task.spec.recipe, options, elements);
+  const std::int64_t largest =
+      std::max(splits.validation ? splits.validation->size : 0, splits.test ? splits.test->size : 0);
+  const bool filled_up = options.fixed_batch > 0 || !options.limits.allow(std::min(batch, largest));
+  return largest > 0 && filled_up ? batch : std::min(batch, largest);
 }
 
 std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {

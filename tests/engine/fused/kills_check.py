@@ -473,9 +473,9 @@ def copies(world, arguments):
 
 def policies(world, arguments):
     """All under limits that only compiled slots fit: what another executor computes agrees but for rounding."""
-    sets = ["--set", "memory.policy=auto", "--set", "array.width=4"]
+    own = (*OPTIONS, "--set", "array.width=4", "--set", "data.batch_size=256")
     planned = subprocess.run([world.binary, "plan", world.folder(study(CONV, "sgd", "float32")) / "study.yaml",
-                              *OPTIONS, *sets, "--format", "json"], env=world.environment, check=True, text=True,
+                              *own, "--format", "json"], env=world.environment, check=True, text=True,
                              stdout=subprocess.PIPE)
     ways = [partition["memory"]["ways"] for partition in json.loads(planned.stdout)["partitions"]]
     whole = max(4 * way[0]["bytes_per_slot"] + way[0]["bytes_per_arena"] for way in ways)
@@ -483,7 +483,7 @@ def policies(world, arguments):
     assert least < whole, ways
     tables, kills = None, 0
     for policy, limit in (("keep", whole), ("recompute", whole), ("auto", least)):
-        options = (*OPTIONS, "--set", f"memory.policy={policy}", "--set", f"memory.limit={limit}", "--set", "array.width=4")
+        options = (*own, "--set", f"memory.policy={policy}", "--set", f"memory.limit={limit}")
         expected = world.undisturbed(options)
         with contextlib.closing(sqlite3.connect(expected.folder / "s.db")) as database:
             ran = [json.loads(choices)["lowering"] for choices, in database.execute("SELECT choices_json FROM hfta_arrays")]
