@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/trainer.hpp"
@@ -42,13 +43,15 @@ struct Budgeted {
 [[nodiscard]] MemoryPlan memory_plan(std::span<const WayNeed> ways, const Budgeted& budgeted, std::int64_t room,
                                      int widest);
 
-/// What fitting one trial would take, as the end of an error: "at least 210.0 MiB: ..." `ways` as above, of a batch of
-/// `samples`. `leaner`: ways that another policy has; may be empty. `smaller_batch`: the largest that fits; 0: none.
+/// One trial that does not fit.
 struct Misfit {
-  std::span<const WayNeed> ways, recomputing;
-  std::int64_t room = 0;
-  std::int64_t samples = 0, smaller_batch = 0;
+  std::span<const WayNeed> ways;         ///< Of its policy.
+  std::span<const WayNeed> recomputing;  ///< Of policy recompute, where that is another one; may be empty.
+  std::int64_t room = 0;                 ///< Bytes.
+  std::int64_t samples = 0;              ///< Of its batches.
+  std::int64_t smaller_batch = 0;        ///< One that would fit; 0: none.
 };
+/// "found 10.0 MiB, wanted at least 210.0 MiB: one trial takes ...", and what would fit.
 [[nodiscard]] std::string misfit_text(const Misfit& misfit);
 
 }  // namespace hfta::engine

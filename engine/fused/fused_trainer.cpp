@@ -236,9 +236,9 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
-  check_budget(task);
-  check_width(options_.config, budgeted(task).ways.front().need, planned_width(task),
-              fusion::device_memory(device()));
+  const Budgeted budget = budgeted(task);
+  check_budget(task, budget);
+  check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
   graphs_.try_emplace(options_.config.partition(params), graph_key(task));
   if (task.spec.model_file) {
     if (splits.validation || splits.test) check_evaluation(task);

@@ -107,7 +107,7 @@ class FusedTrainer : public Trainer {
   /// Those of them that fit.
   [[nodiscard]] Budgeted budgeted(const PreparedTask& task);
   /// That one slot fits into memory.limit, and array.width does.
-  void check_budget(const PreparedTask& task);
+  void check_budget(const PreparedTask& task, const Budgeted& found);
   /// The largest batch, of the task's halved again and again, with which one slot fits; 0: none.
   [[nodiscard]] int batch_that_fits(const PreparedTask& task);
 

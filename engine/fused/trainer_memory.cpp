@@ -133,12 +133,10 @@ int FusedTrainer::batch_that_fits(const PreparedTask& task) {
   return 0;
 }
 
-// Without a limit of the config's arrays are tried as they are, and become narrower where memory runs out.
-void FusedTrainer::check_budget(const PreparedTask& task) {
+// Where the config has no limit, arrays are tried as they are, and become narrower if memory runs out.
+void FusedTrainer::check_budget(const PreparedTask& task, const Budgeted& found) {
   const MemoryBudget& memory = options_.config.memory;
-  const std::vector<WayNeed>& all = ways(task, wanted_width());
   if (!memory.limit) return;
-  const Budgeted found = budgeted(task);
   if (found.width == 0) {
     std::vector<WayNeed> recomputing;
     if (memory.policy == fusion::MemoryPolicy::kKeep) {
@@ -147,7 +145,7 @@ void FusedTrainer::check_budget(const PreparedTask& task) {
       recomputing = needs_of(task, other, fusion::ways_to_run(other));
     }
     throw Error(ErrorKind::kConfig,
-                "memory.limit: " + misfit_text({all, recomputing, room(), task.spec.recipe.batch_size, batch_that_fits(task)}));
+                "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, room(), task.spec.recipe.batch_size, batch_that_fits(task)}));
   }
   if (!options_.config.width || found.width >= wanted_width()) return;
   throw Error(ErrorKind::kConfig,
