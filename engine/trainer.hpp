@@ -119,9 +119,9 @@ struct FeaturePlan {
 struct MemoryWay {
   std::string lowering;  ///< As MeasuredWay::lowering.
   MemoryNeed need;
-  int working = 1;     ///< The most slots that work at a time.
-  int width = 0;       ///< The most slots that fit, of those wanted; 0: not even one does.
-  bool open = false;   ///< Arrays may run so: the fastest of those that may is chosen.
+  int working = 1;    ///< The most slots that work at a time.
+  int width = 0;      ///< The most slots that fit, of those wanted; 0: not even one does.
+  bool open = false;  ///< Arrays may run so: the fastest of those that may is chosen.
 };
 
 /// How a partition's arrays keep to a limit.

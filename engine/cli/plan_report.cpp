@@ -175,7 +175,8 @@ std::string memory_verdict(const Partition& p) {
   const MemoryPlan& budget = *p.plan.budget;
   const auto most = std::max_element(budget.ways.begin(), budget.ways.end(),
                                      [](const MemoryWay& a, const MemoryWay& b) { return a.width < b.width; });
-  if (budget.plenty) return fmt::format("{}: it fits, and less memory would gain nothing", budget.ways.front().lowering);
+  if (budget.plenty)
+    return fmt::format("{}: it fits, and less memory would gain nothing", budget.ways.front().lowering);
   if (most->width == 0) return "not even one trial fits, whichever way";
   return fmt::format("{} fits {} trials at most; arrays run by the fastest of the ways marked, which is measured",
                      budget.ways.front().lowering, budget.ways.front().width);

@@ -240,13 +240,14 @@ std::vector<Key> array_keys() {
 }
 
 std::vector<Key> memory_keys() {
-  Key policy = {.path = "memory.policy",
-                .type = KeyType::kChoice,
-                .fallback = name_of(fusion::MemoryPolicy::kAuto),
-                .sentence =
-                    "What becomes of values that the backward pass reads. `keep`: they stay in memory. `recompute`: some "
-                    "are computed again, to the same bits, which needs less memory and more time; on a CPU. `auto`: "
-                    "`keep` where that fits the limit, else the fastest of what fits, measured."};
+  Key policy = {
+      .path = "memory.policy",
+      .type = KeyType::kChoice,
+      .fallback = name_of(fusion::MemoryPolicy::kAuto),
+      .sentence =
+          "What becomes of values that the backward pass reads. `keep`: they stay in memory. `recompute`: some "
+          "are computed again, to the same bits, which needs less memory and more time; on a CPU. `auto`: "
+          "`keep` where that fits the limit, else the fastest of what fits, measured."};
   for (const auto& [name, which] : fusion::kMemoryPolicies) policy.choices.emplace_back(name);
   return {{.path = "memory.limit",
            .type = KeyType::kOther,

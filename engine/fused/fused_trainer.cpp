@@ -345,8 +345,8 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
   const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) return *known;
-  const fusion::MeasureOptions options{key.width,  key.threads, slot_steps, 0.02, pause,
-                                       graphs(), lowerings_of(budgeted(task).ways)};
+  const fusion::MeasureOptions options{
+      key.width, key.threads, slot_steps, 0.02, pause, graphs(), lowerings_of(budgeted(task).ways)};
   KeptChoices kept{key, fusion::measure(trained_graph(task), recipe, data, options, device(), clock_), slot_steps};
   if (!pause()) cache_.remember(kept);  // else it was cut short
   return kept;
@@ -360,8 +360,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
     const fusion::WayQuestion asked = question(task, key.width);
     const Budgeted budget = budgeted(task);
     const auto timed = [&](std::vector<fusion::Lowering> which) {
-      const fusion::MeasureOptions options{key.width, key.threads, kPlenty,         0.02,
-                                           pause,     graphs(),    std::move(which)};
+      const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause, graphs(), std::move(which)};
       return fusion::measure(asked.graph, asked.recipe, trained_data(task).train, options, device(), clock_);
     };
     const KeptChoices kept{key, timed(lowerings_of(budget.ways)), kPlenty};

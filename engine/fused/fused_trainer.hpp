@@ -100,7 +100,8 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] std::int64_t evaluated_at_a_time(const PreparedTask& task);
   /// Bytes of the device that the task's data take.
   [[nodiscard]] std::int64_t data_bytes(const PreparedTask& task);
-  /// All ways to run arrays of that width under the policy, and what they need. Throws Error{kConfig} if there are none.
+  /// All ways to run arrays of that width under the policy, and what they need. Throws Error{kConfig} if there are
+  /// none.
   [[nodiscard]] const std::vector<WayNeed>& ways(const PreparedTask& task, int width);
   [[nodiscard]] std::vector<WayNeed> needs_of(const PreparedTask& task, const fusion::WayQuestion& question,
                                               std::span<const fusion::Lowering> ways);

@@ -43,13 +43,12 @@ int FusedTrainer::planned_width(const PreparedTask& task) {
 }
 
 fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) const {
-  return {task.spec.order,       task.spec.drop_last,      options_.config.seed,
+  return {task.spec.order,        task.spec.drop_last,      options_.config.seed,
           task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits};
 }
 
 fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {
-  return {trained_graph(task), task.spec.recipe,           device(),
-          width,               threads(),                  graphs().get(),
+  return {trained_graph(task),           task.spec.recipe,         device(), width, threads(), graphs().get(),
           options_.config.memory.policy, evaluated_at_a_time(task)};
 }
 
@@ -114,7 +113,8 @@ Budgeted FusedTrainer::budgeted(const PreparedTask& task) {
   const Budgeted found = within(ways(task, wanted), room(), wanted, enough);
   const int width = std::max(1, found.width);
   // Fewer slots than were wanted run in other chunks.
-  return width == wanted || options_.config.width ? found : within(ways(task, width), room(), width, std::min(enough, width));
+  return width == wanted || options_.config.width ? found
+                                                  : within(ways(task, width), room(), width, std::min(enough, width));
 }
 
 MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Lowering& lowering) {
@@ -145,7 +145,8 @@ void FusedTrainer::check_budget(const PreparedTask& task, const Budgeted& found)
       recomputing = needs_of(task, other, fusion::ways_to_run(other));
     }
     throw Error(ErrorKind::kConfig,
-                "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, room(), task.spec.recipe.batch_size, batch_that_fits(task)}));
+                "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, room(),
+                                                task.spec.recipe.batch_size, batch_that_fits(task)}));
   }
   if (!options_.config.width || found.width >= wanted_width()) return;
   throw Error(ErrorKind::kConfig,

@@ -59,8 +59,8 @@ struct ReportInput {
 /// repetitions) and trials in columns, how the slots were used, how arrays ran and what they held of memory.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
-/// One object: study, metric, direction, method, counts, best, runner, occupancy, ways, with repetitions also these and the
-/// configurations (best first), trials (by number; with `top` the best so many, best first). Numbers round-trip
+/// One object: study, metric, direction, method, counts, best, runner, occupancy, ways, with repetitions also these and
+/// the configurations (best first), trials (by number; with `top` the best so many, best first). Numbers round-trip
 /// exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
 

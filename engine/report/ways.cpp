@@ -28,10 +28,9 @@ std::vector<WayThatRan> ways_that_ran(const std::vector<storage::ArrayRecord>& a
   std::vector<WayThatRan> all;
   for (const storage::ArrayRecord& array : arrays) {
     const json record = json::parse(array.choices_json, nullptr, false);
-    WayThatRan one{word_at(record, json::json_pointer("/lowering")),
-                   word_at(record, json::json_pointer("/choices/memory")), 1,
-                   bytes_at(record, json::json_pointer("/held_bytes")),
-                   bytes_at(record, json::json_pointer("/predicted/bytes"))};
+    WayThatRan one{
+        word_at(record, json::json_pointer("/lowering")), word_at(record, json::json_pointer("/choices/memory")), 1,
+        bytes_at(record, json::json_pointer("/held_bytes")), bytes_at(record, json::json_pointer("/predicted/bytes"))};
     if (one.lowering.empty()) continue;
     const auto known = std::find_if(all.begin(), all.end(), [&](const WayThatRan& way) {
       return way.lowering == one.lowering && way.memory == one.memory;

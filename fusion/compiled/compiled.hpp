@@ -36,8 +36,8 @@ struct BatchLoss {
 /// been met by as many threads.
 class CompiledModel {
  public:
-  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads. `recompute`:
-  /// Lowering::recompute. Throws Error{kConfig} naming an op that cannot be compiled.
+  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads.
+  /// `recompute`: Lowering::recompute. Throws Error{kConfig} naming an op that cannot be compiled.
   CompiledModel(const ExecutorModel& model, int threads, int recompute);
   ~CompiledModel();
 
@@ -91,8 +91,9 @@ struct Compilation {
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
 
-/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases. `evaluation_batch`:
-/// WayQuestion's. `threads`: of all teams together. Throws Error{kConfig} if the graph cannot be compiled.
+/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases.
+/// `evaluation_batch`: WayQuestion's. `threads`: of all teams together. Throws Error{kConfig} if the graph cannot be
+/// compiled.
 [[nodiscard]] std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe,
                                                     std::int64_t evaluation_batch, int threads,
                                                     std::span<const int> recompute);

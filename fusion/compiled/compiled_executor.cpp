@@ -123,9 +123,7 @@ void CompiledExecutor::for_each(std::span<const int> groups, const std::function
       if (!failure) failure = std::current_exception();
     }
   };
-  attempt([&] {
-    threads_->run(static_cast<int>(alone), [&](int i) { work(groups[static_cast<std::size_t>(i)]); });
-  });
+  attempt([&] { threads_->run(static_cast<int>(alone), [&](int i) { work(groups[static_cast<std::size_t>(i)]); }); });
   for (std::size_t first = alone; first < count; first += workers) {
     attempt([&] { run_in_teams(groups.subspan(first, std::min(workers, count - first)), work); });
   }

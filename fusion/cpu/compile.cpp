@@ -183,14 +183,12 @@ auto with_training(const Graph& graph, const std::vector<int>& index, DType dtyp
 
 CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
                                const Library* library, int threads, Recompute recompute) {
-  return with_training(graph, index, dtype, n, library, threads, [&](Builder& b) {
-    return b.finish(b.graph().outputs, recompute);
-  });
+  return with_training(graph, index, dtype, n, library, threads,
+                       [&](Builder& b) { return b.finish(b.graph().outputs, recompute); });
 }
 
-std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                         std::int64_t n, const Library* library, int threads,
-                                         std::span<const Recompute> recompute) {
+std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                                         const Library* library, int threads, std::span<const Recompute> recompute) {
   return with_training(graph, index, dtype, n, library, threads, [&](Builder& b) {
     std::vector<std::size_t> bytes;
     for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));

@@ -29,8 +29,8 @@ namespace hfta::fusion::cpu {
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
                                              std::int64_t n, const Library* library = nullptr, int threads = 1,
                                              Recompute recompute = 0);
-/// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`; compiles once for all of
-/// them.
+/// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`; compiles once for all
+/// of them.
 [[nodiscard]] std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
                                                        std::int64_t n, const Library* library, int threads,
                                                        std::span<const Recompute> recompute);

@@ -23,8 +23,9 @@ TEST_CASE("amounts of memory are read with their units") {
 }
 
 TEST_CASE("what is no amount of memory is none") {
-  for (const char* text : {"", " ", "GiB", "8 G", "8G", "-1", "-1GiB", "1e9", "8  GiB", " 8GiB", "8GiB ", "8GiBx", "1..5GB",
-                           "nan", "inf", "0x10", "9223372036854775808", "8388608TiB", "99999999999999999999TiB"}) {
+  for (const char* text :
+       {"", " ", "GiB", "8 G", "8G", "-1", "-1GiB", "1e9", "8  GiB", " 8GiB", "8GiB ", "8GiBx", "1..5GB", "nan", "inf",
+        "0x10", "9223372036854775808", "8388608TiB", "99999999999999999999TiB"}) {
     INFO(text);
     CHECK_FALSE(bytes_from(text));
   }

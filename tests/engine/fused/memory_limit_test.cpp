@@ -120,9 +120,10 @@ TEST_CASE("what evaluation works in counts, where its batches are larger") {
 TEST_CASE("a trial's bits depend on neither policy nor limit") {
   const MemoryPlan all = free_plan();
   std::vector<SlotState> states;
-  for (const std::vector<Override>& overrides :
-       {std::vector<Override>{}, {{"memory.policy", "recompute"}}, {limit_of(all.ways[1].need.total(8, 1))},
-        {limit_of(all.ways.back().need.total(1, 1))}}) {
+  for (const std::vector<Override>& overrides : {std::vector<Override>{},
+                                                 {{"memory.policy", "recompute"}},
+                                                 {limit_of(all.ways[1].need.total(8, 1))},
+                                                 {limit_of(all.ways.back().need.total(1, 1))}}) {
     Place place(overrides);
     place.trainer.check(kParams);
     const auto array = place.trainer.open(kParams, place.trainer.plan(kParams).width, 0, never);

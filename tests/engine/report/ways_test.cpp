@@ -14,12 +14,12 @@ storage::ArrayRecord array(const std::string& choices) {
 }  // namespace
 
 TEST_CASE("arrays that ran alike are one line, with what most was held") {
-  const std::vector<WayThatRan> ways = ways_that_ran(
-      {array(R"({"lowering": "a", "held_bytes": 100, "predicted": {"bytes": 200}})"),
-       array(R"({"lowering": "b", "held_bytes": 2097152, "predicted": {"bytes": 2097152},
+  const std::vector<WayThatRan> ways =
+      ways_that_ran({array(R"({"lowering": "a", "held_bytes": 100, "predicted": {"bytes": 200}})"),
+                     array(R"({"lowering": "b", "held_bytes": 2097152, "predicted": {"bytes": 2097152},
                  "choices": {"memory": "recompute"}})"),
-       array(R"({"lowering": "a", "held_bytes": 300, "predicted": {"bytes": 301}})"),
-       array(R"({"lowering": "a", "held_bytes": 50, "predicted": {"bytes": 900}})")});
+                     array(R"({"lowering": "a", "held_bytes": 300, "predicted": {"bytes": 301}})"),
+                     array(R"({"lowering": "a", "held_bytes": 50, "predicted": {"bytes": 900}})")});
   CHECK(ways_text(ways) ==
         "memory: 3 arrays by a; at most 300 bytes held, 301 bytes predicted\n"
         "memory: 1 array by b (memory recompute); at most 2.0 MiB held, 2.0 MiB predicted\n");

@@ -94,9 +94,9 @@ Model resnet_like() {
   const auto norm = layer("batch_norm2d", {kChannels});
   std::vector<LayerSpec> layers = {conv(3, kChannels), norm, layer("relu", {}, "block0")};
   for (int block = 0; block < 5; ++block) {
-    for (const LayerSpec& one : {conv(kChannels, kChannels), norm, layer("relu"), conv(kChannels, kChannels), norm,
-                                 layer("add", {"block" + std::to_string(block)}),
-                                 layer("relu", {}, "block" + std::to_string(block + 1))}) {
+    for (const LayerSpec& one :
+         {conv(kChannels, kChannels), norm, layer("relu"), conv(kChannels, kChannels), norm,
+          layer("add", {"block" + std::to_string(block)}), layer("relu", {}, "block" + std::to_string(block + 1))}) {
       layers.push_back(one);
     }
   }

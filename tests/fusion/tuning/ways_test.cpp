@@ -107,12 +107,12 @@ TEST_CASE("a policy has the ways that are its own, the ones that keep all first"
   REQUIRE_FALSE(less.empty());
   CHECK(any.size() == keep.size() + less.size());
   const std::vector<std::string> first = {any[0].to_text(), any[1].to_text(), any[2].to_text()};
-  CHECK(first == std::vector<std::string>{"compiled, 4 x 1 threads", "compiled, 2 x 2 threads",
-                                          "compiled, 1 x 4 threads"});
+  CHECK(first ==
+        std::vector<std::string>{"compiled, 4 x 1 threads", "compiled, 2 x 2 threads", "compiled, 1 x 4 threads"});
   const Refused refused = ways_refused({model.graph, model.recipe, at::kCPU, 4, 4, nullptr, MemoryPolicy::kRecompute});
-  CHECK(std::count(refused.begin(), refused.end(),
-                   std::pair<std::string, std::string>{"eager",
-                                                       "it keeps all values, and memory.policy is recompute"}) == 1);
+  CHECK(std::count(
+            refused.begin(), refused.end(),
+            std::pair<std::string, std::string>{"eager", "it keeps all values, and memory.policy is recompute"}) == 1);
   // Where nothing can be computed again, all is kept.
   const Model flat = classifier("one layer", {layer("flatten"), layer("linear", {std::int64_t{12}, std::int64_t{4}})},
                                 {3, 4}, 4, DType::kFloat32);
@@ -121,7 +121,8 @@ TEST_CASE("a policy has the ways that are its own, the ones that keep all first"
 }
 
 TEST_CASE("teams and what is computed again change no bit") {
-  const Model model = GENERATE(conv_net(DType::kFloat32, OptimizerKind::kAdam), mlp(DType::kFloat32, OptimizerKind::kSgd));
+  const Model model =
+      GENERATE(conv_net(DType::kFloat32, OptimizerKind::kAdam), mlp(DType::kFloat32, OptimizerKind::kSgd));
   std::vector<StateBytes> expected;
   for (const Lowering& way : ways_to_run({model.graph, model.recipe, at::kCPU, 5, 4, nullptr, MemoryPolicy::kAuto})) {
     if (way.executor != "compiled") continue;
