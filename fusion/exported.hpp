@@ -97,6 +97,10 @@ class ExportedModel {
   /// Names of the parameters among them; the rest are buffers.
   [[nodiscard]] const std::vector<std::string>& parameters() const;
 
+  /// Entries of the state dict that `other` has with the same values are from now on the other's memory: two exports of
+  /// one module hold it once.
+  void share_values(const ExportedModel& other);
+
   /// Graphs of one model share its stored tensors. The code that runs the graph checks whether every op exists.
   /// Throws Error{kConfig}: patterns that match nothing and paths that cannot be bound (nearest named), an output that
   /// is not there or has no batch, and with options.fresh a parameter whose distribution is not recognised.

@@ -85,6 +85,7 @@ struct TrainedAdapters::Impl {
 
   // ---- Merged ----
 
+  void check_mergeable(const Adapter& adapter) const;
   [[nodiscard]] Matrix merged_weight(const Adapter& adapter) const;
 };
 
@@ -217,15 +218,22 @@ std::vector<ExportedFile> TrainedAdapters::peft_folder(const std::map<std::strin
           {"adapter_model.safetensors", fusion::write_safetensors(tensors, metadata)}};
 }
 
-// W + scale * B A, in W's own layout; of DoRA, each output's row of it at the length that was learnt (arXiv:2402.09353,
-// equation 5).
-Matrix TrainedAdapters::Impl::merged_weight(const Adapter& adapter) const {
+void TrainedAdapters::Impl::check_mergeable(const Adapter& adapter) const {
+  if (adapter.weight.empty()) {
+    fail(fmt::format("'{}' has a quantized weight, into which no adapter can be merged; wanted --format peft",
+                     printable(adapter.module)));
+  }
   if (is_tied(adapter.weight)) {
     fail(
         fmt::format("'{}' is the weight of another layer, too, which a merged adapter would change; wanted --format "
                     "peft",
                     printable(adapter.weight)));
   }
+}
+
+// W + scale * B A, in W's own layout; of DoRA, each output's row of it at the length that was learnt (arXiv:2402.09353,
+// equation 5).
+Matrix TrainedAdapters::Impl::merged_weight(const Adapter& adapter) const {
   const Matrix own = matrix_of(tensor(adapter.weight));
   Matrix delta = product(b_of(adapter), a_of(adapter));
   const bool turned = adapter.kind == LoraKind::kTransposed || adapter.kind == LoraKind::kEmbedding;
@@ -250,7 +258,10 @@ Matrix TrainedAdapters::Impl::merged_weight(const Adapter& adapter) const {
 
 std::vector<std::byte> TrainedAdapters::merged(const std::map<std::string, std::string>& metadata) const {
   std::map<std::string, const Adapter*> adapted;
-  for (const Adapter& adapter : impl_->adapters) adapted[adapter.weight] = &adapter;
+  for (const Adapter& adapter : impl_->adapters) {
+    impl_->check_mergeable(adapter);
+    adapted[adapter.weight] = &adapter;
+  }
   Tensors tensors;
   std::vector<fusion::StoredTensor> held;
   held.reserve(adapted.size());

@@ -73,7 +73,8 @@ fusion::Graph ModelFiles::graph(const ModelFile& model) {
 // The same file, or the same export by another name, is one graph, if that says what evaluation computes.
 fusion::Graph ModelFiles::graph_of(const ModelFile& model, const Entry& trained) {
   if (model.evaluation_name.empty()) return trained.model.graph(model.import);
-  const fusion::ExportedModel& evaluation = read_evaluation(model);
+  fusion::ExportedModel& evaluation = evaluation_entry(model).model;
+  evaluation.share_values(trained.model);
   if (evaluation.fingerprint() == trained.model.fingerprint()) {
     fusion::Graph graph = trained.model.graph(model.import);
     if (fusion::doubt_of_evaluation(graph).empty()) return graph;

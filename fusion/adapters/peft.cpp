@@ -129,6 +129,13 @@ double fan_in(const Shape& shape) {
 // Whether the name's container is the one.
 bool in_container(std::string_view name, std::string_view container) { return cut_at(name, container).has_value(); }
 
+// Whether the adapter is of a linear layer: a matrix that is no embedding's.
+bool is_linear(const Adapter& adapter, const Graph& graph) {
+  const auto a = std::find_if(graph.weights.begin(), graph.weights.end(),
+                              [&](const Weight& weight) { return weight.name == adapter.a; });
+  return a != graph.weights.end() && a->shape.size() == 2 && in_container(adapter.a, "lora_A");
+}
+
 }  // namespace
 
 std::vector<Adapter> own_adapters(const Graph& graph, const Lora& lora) {
@@ -178,7 +185,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::vector<Adapter> adapters;
   for (const std::string& module : order) {
     Adapter& adapter = found.at(module);
-    if (adapter.a.empty() || adapter.b.empty() || adapter.weight.empty()) {
+    if (adapter.a.empty() || adapter.b.empty() || (adapter.weight.empty() && !is_linear(adapter, graph))) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("'{}': found an adapter that is none of a linear layer, a convolution or an embedding",
                               printable(module)));

@@ -117,6 +117,11 @@ const std::byte* Builder::constant_bytes(const Tensor& tensor) const {
   return found == constants_.end() ? nullptr : found->bytes.data();
 }
 
+bool Builder::is_weight(const Tensor& tensor) const {
+  return std::any_of(weights_.begin(), weights_.end(),
+                     [&](const Tensor& weight) { return weight.buffer == tensor.buffer; });
+}
+
 std::size_t Builder::add_part(std::vector<std::string> ops) {
   parts_.push_back(std::move(ops));
   return parts_.size() - 1;
@@ -152,9 +157,10 @@ void Builder::emit(const std::vector<Tensor>& touched, Kernel kernel) {
   schedule_.steps.push_back(step_of(touched, std::move(kernel)));
 }
 
-void Builder::recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, bool product) {
+void Builder::recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel,
+                           RecomputeCost cost) {
   if (!training_ || !recording_) return;
-  Recomputation again{output.buffer, step_of(touched, std::move(kernel)), product};
+  Recomputation again{output.buffer, step_of(touched, std::move(kernel)), cost};
   again.step.info.backward = true;
   recomputations_.push_back(std::move(again));
 }

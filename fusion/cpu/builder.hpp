@@ -68,14 +68,16 @@ class Builder {
   [[nodiscard]] Tensor constant(Dims sizes, DType dtype, std::vector<std::byte> bytes);
   /// The bytes of the tensor's buffer if it is such a one; null otherwise.
   [[nodiscard]] const std::byte* constant_bytes(const Tensor& tensor) const;
+  /// Whether the tensor lies in the memory of a weight.
+  [[nodiscard]] bool is_weight(const Tensor& tensor) const;
   /// A further part that a library runs, of these ops; its place in Run::kept.
   [[nodiscard]] std::size_t add_part(std::vector<std::string> ops);
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
   /// Says that `kernel` computes `output`, which the kernel emitted last has written whole, once more, to the same
-  /// bits, from what else it touches. `product`: Recomputation::product.
-  void recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, bool product);
+  /// bits, from what else it touches.
+  void recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, RecomputeCost cost);
   /// What is emitted from now on is the node's.
   void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.

@@ -17,6 +17,18 @@ std::vector<bool> touched_from(const Schedule& schedule, std::size_t begin, std:
   return touched;
 }
 
+bool is_wanted(RecomputeCost cost, Recompute recompute) {
+  switch (cost) {
+    case RecomputeCost::kWidening:
+      return true;
+    case RecomputeCost::kPass:
+      return recompute > 0;
+    case RecomputeCost::kProduct:
+      return recompute > 1;
+  }
+  return false;
+}
+
 // By buffer: what the backward does without until it computes it again.
 std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation> ways, const std::vector<bool>& pinned,
                          Recompute recompute) {
@@ -36,7 +48,7 @@ std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation
       there = there && (pinned[i] || read_later[i] || away[i] || !used[i]);  // !used: scratch of its own
       before = std::max(before, row[i]);
     }
-    away[own] = there && !pinned[own] && before < longest && (recompute > 1 || !way.product);
+    away[own] = there && !pinned[own] && before < longest && is_wanted(way.cost, recompute);
     row[own] = away[own] ? before + 1 : 0;
   }
   return away;
@@ -72,7 +84,7 @@ class Backward {
 Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation> ways, const std::vector<bool>& pinned,
                         Recompute recompute) {
   Recomputing all{schedule, std::vector<bool>(pinned.size(), false)};
-  if (recompute == 0) return all;
+  if (ways.empty()) return all;
   all.given_away = choose(schedule, ways, pinned, recompute);
   std::vector<Step>& steps = all.schedule.steps;
   steps.resize(schedule.backward);

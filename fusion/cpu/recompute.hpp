@@ -23,11 +23,19 @@ struct Step {
   std::vector<int> buffers;
 };
 
+/// What it costs to compute a value once more.
+enum class RecomputeCost {
+  kWidening,  ///< One pass over a weight that is held in a narrower type: next to nothing beside the product that reads
+              ///< it.
+  kPass,      ///< One pass over memory.
+  kProduct,   ///< A matrix product, or a convolution.
+};
+
 /// How a buffer that one kernel of the forward writes whole is computed once more.
 struct Recomputation {
   int buffer = -1;
-  Step step;             ///< Writes the same bits as that kernel, and nothing else that anybody reads.
-  bool product = false;  ///< Whether it multiplies matrices, or convolves: costly.
+  Step step;  ///< Writes the same bits as that kernel, and nothing else that anybody reads.
+  RecomputeCost cost = RecomputeCost::kPass;
 };
 
 /// A training step's kernels, the backward's from `backward` on.
@@ -36,9 +44,9 @@ struct Schedule {
   std::size_t backward = 0;
 };
 
-/// What is computed again. 0: nothing. 1: what costs no matrix products. k >= 2: their outputs, too. A value may need
-/// others to be computed again before it, but never a row of more than k (of 2, where k is 1): they are all there at
-/// once.
+/// What is computed again. 0: widened weights alone. 1: what costs no matrix products. k >= 2: their outputs, too. A
+/// value may need others to be computed again before it, but never a row of more than k (of 2, where k is 1): they are
+/// all there at once.
 using Recompute = int;
 
 /// The schedule with the kernels put in that compute again.

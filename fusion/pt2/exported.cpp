@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/error.hpp"
@@ -186,6 +187,21 @@ const std::string& ExportedModel::fingerprint() const { return impl_->fingerprin
 const std::vector<StateEntry>& ExportedModel::state() const { return impl_->parameters.state; }
 const std::vector<std::string>& ExportedModel::parameters() const { return impl_->parameters.names; }
 
+void ExportedModel::share_values(const ExportedModel& other) {
+  using Shared = std::shared_ptr<const StoredTensor>;
+  std::map<std::string, Shared> theirs;
+  for (const StateEntry& entry : other.state()) theirs.try_emplace(entry.name, entry.value);
+  const auto share = [&](const std::string& name, Shared& own) {
+    const auto found = theirs.find(name);
+    if (own == nullptr || found == theirs.end() || found->second == own) return;
+    const StoredTensor &a = *own, &b = *found->second;
+    if (a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes) own = found->second;
+  };
+  for (StateEntry& entry : impl_->parameters.state) share(entry.name, entry.value);
+  for (Weight& weight : impl_->parameters.weights) share(weight.name, weight.stored);
+  for (Weight& weight : impl_->translation.graph.weights) share(weight.name, weight.stored);
+}
+
 std::optional<std::int64_t> ExportedModel::fixed_batch() const {
   const std::int64_t fixed = impl_->translation.graph.fixed_batch;
   return fixed > 0 ? std::optional(fixed) : std::nullopt;
@@ -208,6 +224,7 @@ Graph ExportedModel::graph(const ImportOptions& given) const {
   pt2::set_start(graph, options, impl_->translation.classes);
   if (options.lora) insert_lora(graph, *options.lora);
   pt2::set_dtype(graph, impl_->parameters.dtype, options.dtype);
+  pt2::keep_narrow(graph, nullptr);
   return graph;
 }
 
@@ -226,8 +243,9 @@ Graph ExportedModel::graph(const ImportOptions& given, const ExportedModel& othe
   if (options.lora) insert_lora(graph, *options.lora);
   Graph own = *graph.evaluation;
   pt2::set_dtype(own, impl_->parameters.dtype, options.dtype);
-  graph.evaluation = std::make_shared<const Graph>(std::move(own));
   pt2::set_dtype(graph, impl_->parameters.dtype, options.dtype);
+  pt2::keep_narrow(graph, &own);
+  graph.evaluation = std::make_shared<const Graph>(std::move(own));
   return graph;
 }
 

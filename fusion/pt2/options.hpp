@@ -12,6 +12,11 @@ namespace hfta::fusion::pt2 {
 /// `to` wherever the model has its own float type `from`: weights, values and arguments.
 void set_dtype(Graph& graph, DType from, DType to);
 
+/// Frozen matrices that the file has in 16 bits keep that type, and are widened where a product reads them, to the same
+/// numbers: the base of adapters is then held in half the memory. Those alone that products and look-ups read. Both
+/// graphs have the same weights; `evaluation` may be null.
+void keep_narrow(Graph& graph, Graph* evaluation);
+
 /// Parameters that match are not trained; `names` are those of all parameters, used by the graph or not. `where` begins
 /// messages.
 void freeze(Graph& graph, const std::vector<std::string>& patterns, const std::vector<std::string>& names,

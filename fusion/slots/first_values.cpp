@@ -12,14 +12,21 @@
 namespace hfta::fusion {
 namespace {
 
-at::Tensor stored(const Weight& weight) {
+void check_stored(const Weight& weight) {
   if (weight.stored == nullptr || weight.stored->shape != weight.model_shape() ||
       static_cast<std::int64_t>(weight.stored->bytes.size()) !=
           elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype)) {
     throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
   }
-  const at::Tensor values = at::empty(weight.model_shape(), scalar_type(weight.stored->dtype));
-  std::copy(weight.stored->bytes.begin(), weight.stored->bytes.end(), static_cast<std::byte*>(values.data_ptr()));
+}
+
+// A tensor in the memory of what was read, which it keeps alive: many share it, and nobody writes to it.
+at::Tensor stored(const Weight& weight) {
+  check_stored(weight);
+  auto* const bytes = const_cast<std::byte*>(weight.stored->bytes.data());
+  const at::Tensor values = at::from_blob(
+      bytes, weight.model_shape(), [held = weight.stored](void*) {},
+      at::TensorOptions().dtype(scalar_type(weight.stored->dtype)));
   return weight.pairs ? at::view_as_real(values) : values;
 }
 

@@ -10,9 +10,10 @@
 
 namespace hfta::fusion {
 
-/// On the host: in the type that is stored, else in float64. The same draws whatever the weight's own type. `hypers`:
-/// Graph::hypers of the slot; what it uses of a padded weight is drawn as if that were all, and the rest is zero.
-/// Throws Error{kInternal} for a number that is no size within the weight's.
+/// On the host: in the type that is stored, in the very memory that Weight::stored keeps, which nobody writes to; else
+/// in float64. The same draws whatever the weight's own type. `hypers`: Graph::hypers of the slot; what it uses of a
+/// padded weight is drawn as if that were all, and the rest is zero. Throws Error{kInternal} for a number that is no
+/// size within the weight's.
 [[nodiscard]] at::Tensor first_values(const Weight& weight, CountedRandom random, std::span<const double> hypers);
 
 }  // namespace hfta::fusion

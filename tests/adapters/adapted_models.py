@@ -84,6 +84,15 @@ def _qwen2():
     return hf.Qwen2ForCausalLM(hf.Qwen2Config(vocab_size=VOCABULARY, max_position_embeddings=16, num_key_value_heads=2, **_SIZES))
 
 
+def _wide_llama():
+    return hf.LlamaForCausalLM(hf.LlamaConfig(vocab_size=VOCABULARY, max_position_embeddings=16, hidden_size=128,
+                                              intermediate_size=256, num_hidden_layers=1, num_attention_heads=2,
+                                              num_key_value_heads=2))
+
+
+# With matrices that are large enough to be held in the type of their file.
+WIDE = Case("wide llama", _wide_llama, ["q_proj", "v_proj", "down_proj"], kind="words", task="CAUSAL_LM")
+
 CASES = [
     Case("bert", _bert, ["query", "value"], ["classifier"]),
     Case("roberta", _roberta, ["query", "value", "output.dense"], ["classifier"]),

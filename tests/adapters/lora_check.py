@@ -12,6 +12,8 @@ alone    a slot of the array is what it is alone, at its own rank
 
 batches  a slot that steps once in 4 batches, or in 2, is what it is with batches 4 and 2 times as large; the words that
          count differ from sample to sample
+packed      texts packed two to a row, apart by a mask and positions of their own, train as texts in rows of their own
+half        a base that is stored in bfloat16 gives the bits of the same numbers in float32
 optimizers  of one model: under each of the table ranks 2, 4 and 8 in one array are what they are alone, and what pads
          them stays zero
 
@@ -34,7 +36,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 try:
     import peft
     import transformers
-    from adapted_models import CASES, Case
+    from adapted_models import CASES, WIDE, Case
 except ImportError as missing:
     print(f"skipped, the package {missing.name} is not installed")
     sys.exit(77)
@@ -311,6 +313,56 @@ def check_batches(case: Case, run: Runner, verdicts: Verdicts) -> None:
         verdicts.within(f"batches, {way}: weights", worst, 1e-12)
 
 
+def packed(inputs: dict) -> dict:
+    """Every two texts in one row: no word sees the other text, and the first word of each is nobody's to predict."""
+    texts, length = inputs["input_ids"].shape
+    rows: dict[str, list] = {"input_ids": [], "attention_mask": [], "position_ids": [], "labels": []}
+    for first in range(0, texts, 2):
+        ids, labels = torch.zeros(2 * length, dtype=torch.long), torch.full((2 * length,), -100)
+        positions, text, begin = torch.zeros(2 * length, dtype=torch.long), torch.full((2 * length,), -1), 0
+        for each in (first, first + 1):
+            count = int(inputs["attention_mask"][each].sum())
+            place = slice(begin, begin + count)
+            ids[place], labels[place] = inputs["input_ids"][each, :count], inputs["labels"][each, :count]
+            positions[place], text[place], labels[begin], begin = torch.arange(count), each, -100, begin + count
+        order = torch.arange(2 * length)
+        sees = (text[:, None] == text[None, :]) & (order[:, None] >= order[None, :])
+        for name, row in zip(rows, (ids, sees[None], positions, labels)):
+            rows[name].append(row)
+    return {name: torch.stack(row) for name, row in rows.items()}
+
+
+def check_packed(case: Case, run: Runner, verdicts: Verdicts) -> None:
+    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
+    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    folder = run.folder / "packed"
+    folder.mkdir()
+    inputs = packed(run.inputs)
+    export(case.model(), inputs, folder / "base.pt2")
+    in_rows = Runner(run.program, folder, inputs)
+    wanted = run("base.pt2", slots, lora=lora)["states"]
+    for way, more in {"together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
+        found = in_rows("base.pt2", slots, lora=lora, batch=BATCH // 2, evaluated=BATCH // 2, **more)["states"]
+        worst = max(((found[slot][name] - wanted[slot][name]).norm() / wanted[slot][name].norm().clamp_min(1)).item()
+                    for slot in range(4) for name in wanted[slot] if "lora_" in name and "optimizer" not in name)
+        verdicts.within(f"packed, {way}: weights", worst, 1e-12)
+
+
+def check_half(case: Case, run: Runner, verdicts: Verdicts) -> None:
+    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
+    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    with torch.no_grad():
+        half = case.model().bfloat16()
+        export(half, run.inputs, run.folder / "half.pt2")
+        export(half.float(), run.inputs, run.folder / "float.pt2")
+    for way, more in {"slot by slot": {}, "together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
+        found = run("half.pt2", slots, lora=lora, dtype="float32", **more)
+        wanted = run("float.pt2", slots, lora=lora, dtype="float32", **more)
+        same = found["losses"] == wanted["losses"] and all(
+            torch.equal(found["states"][slot][name], x) for slot in range(4) for name, x in wanted["states"][slot].items())
+        verdicts.within(f"half, {way}: bits that differ", 0.0 if same else 1.0, 0)
+
+
 def check(model_curve: str, case: Case) -> list[str]:
     verdicts = Verdicts(case.name)
     with tempfile.TemporaryDirectory(prefix="hfta-lora-") as name:
@@ -323,6 +375,10 @@ def check(model_curve: str, case: Case) -> list[str]:
         check_own(case, run, verdicts)
         check_alone(case, run, verdicts)
         check_batches(case, run, verdicts)
+        if case.kind == "words":
+            check_packed(case, run, verdicts)
+        if case.name == "llama":
+            check_half(WIDE, Runner(model_curve, folder, inputs), verdicts)
         if case.name == "bert":
             check_optimizers(case, run, verdicts)
         check_peft(case, run, verdicts)

@@ -99,7 +99,7 @@ void forward(Builder& b, const BatchNorm& n) {
   const auto again = [n](const Run& run) {  // by the statistics that are there
     share_channels(run, n, [&](const Channels& of) { normalise_channels<T>(n, run, of); });
   };
-  b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, again, false);
+  b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, again, RecomputeCost::kPass);
 }
 
 // From the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "fusion/cpu/kernels/widen.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/elements.hpp"
 #include "fusion/cpu/strided.hpp"
@@ -140,9 +141,42 @@ void negate(LoweringContext& site) {
                          [](std::int64_t a, std::int64_t) -> std::int64_t { return a == 0 ? 1 : 0; }}));
 }
 
+template <typename Stored>
+Tensor widened(Builder& b, const Tensor& x) {
+  Tensor y = b.fresh(x.sizes);
+  y.strides = x.strides;
+  typed(b.dtype(), [&]<typename T>() {
+    const Kernel kernel = [=](const Run& run) { widen(run.team, run.at<Stored>(x), run.at<T>(y), x.numel()); };
+    b.emit({x, y}, kernel);
+    if (b.is_weight(x)) b.recomputable(y, {x, y}, kernel, RecomputeCost::kWidening);
+  });
+  return y;
+}
+
+// x in the type that is computed in, with x's order in memory; undefined if x's numbers are not narrow. What is made of
+// a weight is not kept for the backward: a base that is held in a narrow type would otherwise be there in the wide one.
+Tensor widened(Builder& b, const Tensor& x) {
+  if (!x.dense()) return {};
+  switch (x.dtype) {
+    case DType::kFloat16:
+      return widened<simd::Half>(b, x);
+    case DType::kBFloat16:
+      return widened<simd::Bfloat16>(b, x);
+    case DType::kInt8:
+      return widened<std::int8_t>(b, x);
+    case DType::kUInt8:
+      return widened<std::uint8_t>(b, x);
+    default:
+      return {};
+  }
+}
+
 void convert(LoweringContext& site, DType dtype) {
   const Tensor x = site.tensor(0);
   if (dtype == x.dtype) return site.bind(x);
+  if (dtype == site.b.dtype() && !site.b.wants_gradient(x)) {
+    if (const Tensor y = widened(site.b, x); y.defined()) return site.bind(y);
+  }
   if (is_floating(dtype) && dtype != site.b.dtype()) site.fail("another dtype than the model's");
   if (site.b.wants_gradient(x)) site.fail("it turns what has a gradient into something else");
   site.bind(elementwise(site, dtype, x, x,

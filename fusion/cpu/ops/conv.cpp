@@ -52,7 +52,8 @@ void forward(Builder& b, const Conv& c) {
   const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
   const Tensor scratch = b.fresh({product->scratch(b.threads())}), again = b.fresh({product->scratch(b.threads())});
   b.emit({c.x, c.weight, c.bias, c.y, scratch}, forward_kernel<T>(c, product, scratch));
-  b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again}, forward_kernel<T>(c, product, again), true);
+  b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again}, forward_kernel<T>(c, product, again),
+                 RecomputeCost::kProduct);
 }
 
 // All of an image's gradients at once, while it is in the cache.

@@ -30,7 +30,7 @@ void emit_gated(Builder& b, const Gated& g) {
     gate(run.team, g.op, run.at<T>(g.x), run.at<T>(g.gate), run.at<T>(g.y), n);
   };
   b.emit({g.x, g.gate, g.y}, kernel);
-  b.recomputable(g.y, {g.x, g.gate, g.y}, kernel, false);
+  b.recomputable(g.y, {g.x, g.gate, g.y}, kernel, RecomputeCost::kPass);
   b.differentiable({g.x, g.gate}, {g.y}, [&b, g, n] {
     const auto given = b.gradient(g.y);
     if (!given) return;

@@ -38,7 +38,9 @@ void forward(Builder& b, const Linear& l, bool final) {
       Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true});
   const Tensor scratch = b.fresh({gemm->scratch(b.threads())}), again = b.fresh({gemm->scratch(b.threads())});
   b.emit({l.x, l.weight, l.bias, l.y, scratch}, forward_kernel<T>(l, gemm, scratch));
-  if (final) b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, again}, forward_kernel<T>(l, gemm, again), true);
+  if (final)
+    b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, again}, forward_kernel<T>(l, gemm, again),
+                   RecomputeCost::kProduct);
 }
 
 template <typename T>

@@ -50,7 +50,7 @@ void emit_norm(Builder& b, ValueId output, Norm l) {
                      run.at<T>(l.y), run.at<T>(l.mean), run.at<T>(l.inverse));
     };
     b.emit({l.x, l.weight, l.bias, l.y, l.mean, l.inverse}, kernel);
-    b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, l.mean, l.inverse}, kernel, false);
+    b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, l.mean, l.inverse}, kernel, RecomputeCost::kPass);
     b.differentiable({l.x, l.weight, l.bias}, {l.y}, [&b, l] { backward<T>(b, l); });
   });
   b.bind(output, l.y);

@@ -47,7 +47,7 @@ void emit_unary(Builder& b, const OneTensor& u) {
   const std::int64_t n = u.x.numel();
   const auto kernel = [=](const Run& run) { apply(run.team, u.op, u.p(run), run.at<T>(u.x), run.at<T>(u.y), n); };
   b.emit({u.x, u.y}, kernel);
-  b.recomputable(u.y, {u.x, u.y}, kernel, false);
+  b.recomputable(u.y, {u.x, u.y}, kernel, RecomputeCost::kPass);
   b.differentiable({u.x}, {u.y}, [&b, u, n] {
     const auto given = b.gradient(u.y);
     if (!given) return;

@@ -71,11 +71,11 @@ void emit(Builder& b, const Pool& p, bool largest) {
       max_pool(run.team, *p.shape, run.at<T>(p.x), run.at<T>(p.y), kept ? run.at<std::uint16_t>(p.where) : nullptr);
     });
     const auto again = [=](const Run& run) { max_pool(run.team, *p.shape, run.at<T>(p.x), run.at<T>(p.y), nullptr); };
-    b.recomputable(p.y, {p.x, p.y}, again, false);
+    b.recomputable(p.y, {p.x, p.y}, again, RecomputeCost::kPass);
   } else {
     const auto kernel = [=](const Run& run) { mean_pool(run.team, *p.shape, run.at<T>(p.x), run.at<T>(p.y)); };
     b.emit({p.x, p.y}, kernel);
-    b.recomputable(p.y, {p.x, p.y}, kernel, false);
+    b.recomputable(p.y, {p.x, p.y}, kernel, RecomputeCost::kPass);
   }
   b.differentiable({p.x}, {p.y}, [=, &b] {
     const auto dy = b.gradient(p.y);

@@ -169,7 +169,7 @@ template <typename T>
 void emit_rotary(Builder& b, const Rotary& r) {
   const Kernel kernel = rotary_kernel<T>(r, r.x, r.y, [](const RotaryRows<T>& rows) { rotate(rows); });
   b.emit({r.x, r.cos, r.sin, r.y}, kernel);
-  b.recomputable(r.y, {r.x, r.cos, r.sin, r.y}, kernel, false);
+  b.recomputable(r.y, {r.x, r.cos, r.sin, r.y}, kernel, RecomputeCost::kPass);
   b.differentiable({r.x}, {r.y}, [&b, r] {
     const auto dy = b.gradient(r.y);
     if (!dy) return;

@@ -1,6 +1,7 @@
 #include "gradient_check.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <numeric>
@@ -40,16 +41,29 @@ std::vector<std::byte> bytes_of(const std::vector<double>& values) {
   return bytes;
 }
 
+// A weight's values in its type; T stands for every floating-point type that is computed in.
+template <typename T>
+std::vector<std::byte> bytes_in(DType dtype, const std::vector<double>& values) {
+  if (dtype == DType::kInt64) return bytes_of<std::int64_t>(values);
+  if (dtype == DType::kBool) return bytes_of<bool>(values);
+  if (dtype == DType::kInt8) return bytes_of<std::int8_t>(values);
+  if (dtype == DType::kUInt8) return bytes_of<std::uint8_t>(values);
+  if (dtype != DType::kBFloat16) return bytes_of<T>(values);
+  std::vector<std::byte> bytes(values.size() * sizeof(std::uint16_t));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(values[i]));
+    reinterpret_cast<std::uint16_t*>(bytes.data())[i] = static_cast<std::uint16_t>(bits >> 16);
+  }
+  return bytes;
+}
+
 template <typename T = double>
 Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std::vector<double>>& weights,
                  const std::vector<double>& hypers, Team* team = nullptr) {
   const std::span<std::byte*> buffers = arena.bind(plan);
   std::vector<std::vector<std::byte>> held;
   for (std::size_t w = 0; w < weights.size(); ++w) {
-    const DType dtype = plan.weights[w].dtype;
-    held.push_back(dtype == DType::kInt64  ? bytes_of<std::int64_t>(weights[w])
-                   : dtype == DType::kBool ? bytes_of<bool>(weights[w])
-                                           : bytes_of<T>(weights[w]));
+    held.push_back(bytes_in<T>(plan.weights[w].dtype, weights[w]));
     buffers[static_cast<std::size_t>(plan.weights[w].buffer)] = held.back().data();
   }
   const Tensor& wanted = plan.inputs.back();

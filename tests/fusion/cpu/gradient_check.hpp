@@ -27,7 +27,7 @@ class SmallGraph {
     weights.push_back(std::move(values));
     return id;
   }
-  /// A weight that is not trained, of another dtype: indices, masks.
+  /// A weight that is not trained, of another dtype: indices, masks, numbers of 8 or 16 bits, which `values` are.
   ValueId constant(const std::string& name, Shape shape, DType dtype, std::vector<double> values) {
     const ValueId id = weight(name, std::move(shape), false);
     graph.weights.back().dtype = dtype;

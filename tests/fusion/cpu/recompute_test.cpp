@@ -106,6 +106,46 @@ TEST_CASE("a step that computes values again needs less memory") {
   CHECK(share_of_all(mobilenet_like(), 4) < 0.45);
 }
 
+// Frozen linear layers of so many features behind a trained one, with weights of that type.
+SmallGraph frozen_layers(DType held) {
+  constexpr std::int64_t kFeatures = 48;
+  constexpr int kLayers = 6;
+  SmallGraph small;
+  ValueId x = small.weight("x", {8, kFeatures});
+  for (int layer = 0; layer < kLayers; ++layer) {
+    std::vector<double> values(static_cast<std::size_t>(kFeatures * kFeatures));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i * 7 % 13) - 6;
+    ValueId weight = small.constant("w" + std::to_string(layer), {kFeatures, kFeatures}, held, std::move(values));
+    if (held != DType::kFloat64) {
+      weight = small.call("aten::to.dtype", {weight, DType::kFloat64, false, false, std::monostate{}});
+    }
+    x = small.call("aten::tanh", {small.call("aten::linear", {x, weight, std::monostate{}})});
+    x = small.call("aten::mul.Tensor", {x, 0.25});
+  }
+  return small;
+}
+
+CompiledGraph training_of(const SmallGraph& small) {
+  const Graph graph = with_error(small.graph, DType::kFloat64);
+  std::vector<int> index(graph.nodes.size());
+  std::iota(index.begin(), index.end(), 0);
+  return compile_training(graph, index, DType::kFloat64, 1);
+}
+
+TEST_CASE("weights that are held in a narrow type give the wide ones' bits, and are widened anew for the backward") {
+  const DType held = GENERATE(DType::kBFloat16, DType::kInt8);
+  const SmallGraph wide = frozen_layers(DType::kFloat64), narrow = frozen_layers(held);
+  const Outcome wanted = run_training(wide), found = run_training(narrow);
+  CHECK(found.loss == wanted.loss);
+  CHECK(found.output == wanted.output);
+  CHECK(found.gradients.at(0) == wanted.gradients.at(0));
+  const CompiledGraph plan = training_of(narrow);
+  CHECK(plan.recomputed == 6);
+  // One wide weight at a time lies in the arena: what is kept for the backward is no more than with wide weights.
+  const std::size_t one = 48 * 48 * sizeof(double);
+  CHECK(plan.arena_bytes <= training_of(wide).arena_bytes + 2 * one);
+}
+
 TEST_CASE("evaluation has nothing to compute again") {
   const Graph graph = resnet_like().graph;
   std::vector<int> index(graph.nodes.size());

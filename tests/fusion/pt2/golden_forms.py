@@ -139,6 +139,23 @@ class ComplexNumbers(nn.Module):
         return (z @ self.mix).abs()
 
 
+class Half(nn.Module):
+    """In bfloat16: a table that is looked up and multiplied by, and layers large enough to be kept so."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(256, 64)
+        self.body = nn.Linear(64, 256)
+        self.back = nn.Linear(256, 64)
+        self.norm = nn.Linear(64, 64)
+        self.head = nn.Linear(64, 256, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens):
+        x = self.back(torch.relu(self.body(self.embed(tokens).mean(1))))
+        return self.head(torch.tanh(self.norm(x)))
+
+
 def forms():
     """Programs by the names of their archives."""
 
@@ -160,5 +177,6 @@ def forms():
         "autocast": export(Mixed(), x),
         "two-sizes": export(Outer(), torch.randn(3, 4), torch.randn(4, 2)),
         "writes": export(Writes(), x).run_decompositions(),
+        "half": export(Half().to(torch.bfloat16), torch.randint(0, 256, (4, 6)), shapes=({0: BATCH},)),
         "complex": export(ComplexNumbers(), torch.randn(4, 6), shapes=({0: BATCH},)),
     }

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "fusion/verify.hpp"
 #include "pt2_text.hpp"
 
 namespace hfta::fusion::test {
@@ -125,6 +126,47 @@ TEST_CASE("tensors are read as they are, not as they lie in the file", "[pt2]") 
   CHECK(to_text(stored("nothing").shape) == "[0, 2]");
   CHECK(weight_of(graph, "turned").trained);
   CHECK(weight_of(graph, "short").dtype == DType::kBFloat16);
+}
+
+TEST_CASE("frozen matrices in half precision keep their type, and are widened where they are read", "[pt2]") {
+  ImportOptions options;
+  options.freeze = {"embed", "body", "norm"};
+  const Graph graph = model_of("half").graph(options);
+  CHECK(weights_text(graph) ==
+        "embed.weight [256, 64] bfloat16 = head.weight\n"
+        "body.weight [256, 64] bfloat16\n"
+        "body.bias [256] float32\n"  // no matrix
+        "back.weight [64, 256] float32 trained\n"
+        "back.bias [64] float32 trained\n"
+        "norm.weight [64, 64] float32\n"  // small
+        "norm.bias [64] float32\n");
+  const std::string calls = text_of(graph);
+  CHECK_THAT(calls, Catch::Contains("%embedding (narrow)[N, 6, 64] = aten::embedding(weight=%embed.weight"));
+  CHECK_THAT(calls, Catch::Contains("%embedding[N, 6, 64] = aten::to.dtype(self=%embedding (narrow), dtype=float32)"));
+  CHECK_THAT(calls,
+             Catch::Contains("%body.weight (widened)[256, 64] = aten::to.dtype(self=%body.weight, dtype=float32)"));
+  CHECK_THAT(calls, Catch::Contains("weight=%body.weight (widened)"));
+  CHECK_THAT(calls, Catch::Contains("weight=%embed.weight (widened)"));
+  CHECK_NOTHROW(verify(graph));
+}
+
+TEST_CASE("what is trained is held in the type that is computed in", "[pt2]") {
+  const Graph graph = model_of("half").graph({});
+  for (const Weight& weight : graph.weights) CHECK(weight.dtype == DType::kFloat32);
+}
+
+TEST_CASE("two exports of one module hold their common tensors once", "[pt2]") {
+  const ExportedModel first = model_of("half");
+  ExportedModel second = model_of("half"), other = model_of("torch-2.11");
+  REQUIRE(second.state().at(0).value != first.state().at(0).value);
+  second.share_values(first);
+  other.share_values(first);
+  const Graph a = first.graph({}), b = second.graph({});
+  for (std::size_t i = 0; i < first.state().size(); ++i) {
+    CHECK(second.state().at(i).value == first.state().at(i).value);
+  }
+  for (std::size_t i = 0; i < a.weights.size(); ++i) CHECK(a.weights[i].stored == b.weights[i].stored);
+  CHECK(other.state().at(0).name == "unused");
 }
 
 TEST_CASE("truth values are 0 or 1 whatever the file holds", "[pt2]") {

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Wall time until a study of configs/digits.yaml has reached a validation accuracy, against Optuna with PyTorch.
+
+    bench/target.py [--seeds 10] [--accuracy 0.99] [--methods hyperband asha auto]
+
+Everyone trains the network of configs/digits.yaml over its search space, on the same images, with a validation set of
+the same size, for at most 27 epochs a trial, and ends when a trial has reached the accuracy after an epoch. Optuna has
+TPESampler and HyperbandPruner, and trains with PyTorch as somebody would who wants it quick (bench/peers/digits_study.py).
+Times are those of whole processes, start-up included; of Optuna also without the imports. Seed by seed everyone has a turn.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+METHODS = {
+    "hyperband": "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 27, eta: 3}\n",
+    "asha": "method: random\nearly_stopping: {name: asha, min_epochs: 1, eta: 3}\n",
+    "bohb": "method: bohb\nbohb: {min_epochs: 1, max_epochs: 27, eta: 3}\n",
+    "freeze_thaw": "method: freeze_thaw\n",
+    "auto": "method: auto\n",
+}
+OURS = ("study", "storage", "seed", "method", "hyperband", "run_cap", "metric")  # keys that are written anew
+
+
+def config(method: str, seed: int, accuracy: float, folder: pathlib.Path) -> str:
+    digits = (ROOT / "configs" / "digits.yaml").read_text()
+    rest = re.sub(rf"^({'|'.join(OURS)}):.*\n", "", digits, flags=re.MULTILINE)
+    return (f"study: target\nstorage: {folder}/study.db\nseed: {seed}\n{METHODS[method]}budget: {{epochs: 20000}}\n"
+            f"metric: {{name: val_accuracy, goal: maximize, target: {accuracy}}}\n{rest}")
+
+
+def run(command: list[str], folder: pathlib.Path) -> tuple[float, str]:
+    """Seconds, and what it printed."""
+    begin = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "HFTA_CACHE": str(folder / "cache")})
+    seconds = time.perf_counter() - begin
+    if done.returncode != 0:
+        raise SystemExit(f"bench/target.py: {' '.join(command)} failed:\n{(done.stdout + done.stderr)[-2000:]}")
+    return seconds, done.stdout
+
+
+def found(text: str, pattern: str) -> float:
+    match = re.search(pattern, text)
+    if match is None:
+        raise SystemExit(f"bench/target.py: found no '{pattern}' in:\n{text[-2000:]}")
+    return float(match[1])
+
+
+def ours(binary: pathlib.Path, method: str, seed: int, accuracy: float) -> float:
+    with tempfile.TemporaryDirectory(prefix="hfta-target-") as name:
+        folder = pathlib.Path(name)
+        (folder / "study.yaml").write_text(config(method, seed, accuracy, folder))
+        seconds, printed = run([str(binary), str(folder / "study.yaml")], folder)
+        if found(printed, r"best: val_accuracy ([\d.]+)") < accuracy:
+            raise SystemExit(f"bench/target.py: {method} with seed {seed} did not reach {accuracy}")
+        return seconds
+
+
+def optuna(seed: int, accuracy: float) -> tuple[float, float]:
+    """Seconds, and without imports."""
+    with tempfile.TemporaryDirectory(prefix="hfta-target-") as name:
+        folder = pathlib.Path(name)
+        script = ROOT / "bench" / "peers" / "digits_study.py"
+        seconds, printed = run([sys.executable, str(script), str(folder / "study.db"), "--seed", str(seed), "--accuracy", str(accuracy)],
+                               folder)
+        return seconds, found(printed, r"without imports ([\d.]+) s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--accuracy", type=float, default=0.99)
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["hyperband", "asha", "auto"])
+    parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bin/hfta-tune")
+    arguments = parser.parse_args()
+    seconds: dict[str, list[float]] = {"optuna": [], "optuna, without imports": [], **{method: [] for method in arguments.methods}}
+    for seed in range(1, arguments.seeds + 1):
+        for name, value in zip(("optuna", "optuna, without imports"), optuna(seed, arguments.accuracy)):
+            seconds[name].append(value)
+        for method in arguments.methods:
+            seconds[method].append(ours(arguments.binary.resolve(), method, seed, arguments.accuracy))
+        print(f"seed {seed}: " + ", ".join(f"{name} {values[-1]:.1f} s" for name, values in seconds.items()), flush=True)
+    print("\n| | median s | least | most | Optuna takes |\n|---|---|---|---|---|")
+    median = {name: statistics.median(values) for name, values in seconds.items()}
+    for name, values in seconds.items():
+        print(f"| {name} | {median[name]:.1f} | {min(values):.1f} | {max(values):.1f} | {median['optuna'] / median[name]:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
