@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 
+from peers import TUNABLES
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 METHODS = {
     "hyperband": "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 27, eta: 3}\n",
@@ -37,10 +39,10 @@ def config(method: str, seed: int, accuracy: float, folder: pathlib.Path) -> str
             f"metric: {{name: val_accuracy, goal: maximize, target: {accuracy}}}\n{rest}")
 
 
-def run(command: list[str], folder: pathlib.Path) -> tuple[float, str]:
+def run(command: list[str], folder: pathlib.Path, **variables: str) -> tuple[float, str]:
     """Seconds, and what it printed."""
     begin = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "HFTA_CACHE": str(folder / "cache")})
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, **variables})
     seconds = time.perf_counter() - begin
     if done.returncode != 0:
         raise SystemExit(f"bench/target.py: {' '.join(command)} failed:\n{(done.stdout + done.stderr)[-2000:]}")
@@ -58,7 +60,7 @@ def ours(binary: pathlib.Path, method: str, seed: int, accuracy: float) -> float
     with tempfile.TemporaryDirectory(prefix="hfta-target-") as name:
         folder = pathlib.Path(name)
         (folder / "study.yaml").write_text(config(method, seed, accuracy, folder))
-        seconds, printed = run([str(binary), str(folder / "study.yaml")], folder)
+        seconds, printed = run([str(binary), str(folder / "study.yaml")], folder, HFTA_CACHE=str(folder / "cache"))
         if found(printed, r"best: val_accuracy ([\d.]+)") < accuracy:
             raise SystemExit(f"bench/target.py: {method} with seed {seed} did not reach {accuracy}")
         return seconds
@@ -69,8 +71,8 @@ def optuna(seed: int, accuracy: float) -> tuple[float, float]:
     with tempfile.TemporaryDirectory(prefix="hfta-target-") as name:
         folder = pathlib.Path(name)
         script = ROOT / "bench" / "peers" / "digits_study.py"
-        seconds, printed = run([sys.executable, str(script), str(folder / "study.db"), "--seed", str(seed), "--accuracy", str(accuracy)],
-                               folder)
+        command = [sys.executable, str(script), str(folder / "study.db"), "--seed", str(seed), "--accuracy", str(accuracy)]
+        seconds, printed = run(command, folder, GLIBC_TUNABLES=TUNABLES)  # hfta-tune sees to its own malloc
         return seconds, found(printed, r"without imports ([\d.]+) s")
 
 

@@ -11,9 +11,11 @@ import numpy as np
 import optuna
 import torch
 import torch.nn.functional as F
+from study_training import BATCH
+from study_training import accuracy as validated
 from torch import Tensor, nn
 
-EPOCHS, BATCH, PART = 27, 64, 0.2  # of the images, for validation and for test each
+EPOCHS, PART = 27, 0.2  # of the images, for validation and for test each
 MOST_TRIALS = 2000
 
 
@@ -41,19 +43,16 @@ def train(trial: optuna.Trial, data: tuple[Tensor, Tensor, Tensor, Tensor], accu
     dropout = trial.suggest_float("dropout", 0.0, 0.8)
     smoothing = trial.suggest_float("label_smoothing", 0.0, 0.5)
     model = network(dropout, trial.suggest_categorical("hidden", [32, 64, 128]))
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=weight_decay)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=momentum, weight_decay=weight_decay, fused=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
     value = 0.0
     for epoch in range(EPOCHS):
-        model.train()
         for rows in torch.randperm(len(x)).split(BATCH):
             optimizer.zero_grad()
             F.cross_entropy(model(x[rows]), y[rows], label_smoothing=smoothing).backward()
             optimizer.step()
         schedule.step()
-        model.eval()
-        with torch.no_grad():
-            value = (model(val_x).argmax(1) == val_y).float().mean().item()
+        value = validated(model, val_x, val_y)
         trial.report(value, epoch + 1)
         if value >= accuracy:
             trial.study.stop()

@@ -16,10 +16,6 @@ class ModelFiles {
  public:
   /// Throws Error{kConfig} with the place where the config names the file.
   [[nodiscard]] const fusion::ExportedModel& read(const ModelFile& model) { return entry(model).model; }
-  /// The same of the file of model.evaluation, which has to be named.
-  [[nodiscard]] const fusion::ExportedModel& read_evaluation(const ModelFile& model) {
-    return evaluation_entry(model).model;
-  }
   /// The graph of a trial, its own numbers bound and with the evaluation that the config names; made once for all
   /// trials that differ in those numbers alone. Throws as ExportedModel::graph.
   [[nodiscard]] fusion::Graph graph(const ModelFile& model);

@@ -129,11 +129,15 @@ double fan_in(const Shape& shape) {
 // Whether the name's container is the one.
 bool in_container(std::string_view name, std::string_view container) { return cut_at(name, container).has_value(); }
 
-// Whether the adapter is of a linear layer: a matrix that is no embedding's.
-bool is_linear(const Adapter& adapter, const Graph& graph) {
-  const auto a = std::find_if(graph.weights.begin(), graph.weights.end(),
-                              [&](const Weight& weight) { return weight.name == adapter.a; });
-  return a != graph.weights.end() && a->shape.size() == 2 && in_container(adapter.a, "lora_A");
+// Whether the adapter is of a linear layer whose weight is computed from integers that the layer holds.
+bool is_of_quantized_linear(const Adapter& adapter, const Graph& graph) {
+  const std::string below = adapter.module + std::string(kBase) + ".";
+  bool matrix = false, quantized = false;
+  for (const Weight& weight : graph.weights) {
+    matrix |= weight.name == adapter.a && weight.shape.size() == 2 && in_container(weight.name, "lora_A");
+    quantized |= own_part(weight.name).starts_with(below) && !is_floating(weight.dtype) && !is_complex(weight.dtype);
+  }
+  return matrix && quantized;
 }
 
 }  // namespace
@@ -185,7 +189,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::vector<Adapter> adapters;
   for (const std::string& module : order) {
     Adapter& adapter = found.at(module);
-    if (adapter.a.empty() || adapter.b.empty() || (adapter.weight.empty() && !is_linear(adapter, graph))) {
+    if (adapter.a.empty() || adapter.b.empty() || (adapter.weight.empty() && !is_of_quantized_linear(adapter, graph))) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("'{}': found an adapter that is none of a linear layer, a convolution or an embedding",
                               printable(module)));

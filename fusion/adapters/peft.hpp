@@ -16,7 +16,7 @@ namespace hfta::fusion {
 struct Adapter {
   std::string module;  ///< The layer's path in the model without adapters, as its user wrote it.
   LoraKind kind = LoraKind::kLinear;
-  std::string weight;     ///< The layer's own weight; "": it is computed from others, as a quantized one.
+  std::string weight;     ///< The layer's own weight; "": it is quantized, computed from integers.
   std::string a, b;       ///< Of shapes as LoraKind has them, perhaps padded.
   std::string magnitude;  ///< DoRA's (arXiv:2402.09353): one number for each output; "": there is none.
   double scale = 1;

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "fusion/eager/boxed.hpp"
 #include "fusion/execution/torch_error.hpp"
+#include "fusion/slots/first_values.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
 namespace hfta::fusion {
@@ -17,13 +18,9 @@ namespace {
 class TorchValues final : public cpu::KnownValues {
  public:
   void give(const Weight& weight) override {
-    const StoredTensor& stored = *weight.stored;
-    const auto* bytes = stored.bytes.data();
-    const at::Tensor view = at::from_blob(const_cast<std::byte*>(bytes), stored.shape,
-                                          at::TensorOptions().dtype(scalar_type(stored.dtype)));
     const auto id = static_cast<std::size_t>(weight.value);
     values_.resize(std::max(values_.size(), id + 1));
-    values_[id] = view.to(scalar_type(weight.dtype), /*non_blocking=*/false, /*copy=*/true);
+    values_[id] = stored_values(weight).to(scalar_type(weight.dtype), /*non_blocking=*/false, /*copy=*/true);
   }
 
   bool run(const Node& node, std::span<const cpu::Tensor> shapes) override {

@@ -14,19 +14,10 @@ namespace hfta::fusion {
 
 using simd::Bfloat16;
 using simd::Half;
+using simd::number_of;
 using simd::to_float;
 
 static_assert(std::endian::native == std::endian::little, "numbers are taken from files as they lie there");
-
-/// The number itself, or a Half's or Bfloat16's as a float.
-template <typename Stored>
-[[gnu::always_inline]] inline auto number_of(Stored stored) {
-  if constexpr (std::is_same_v<Stored, Half> || std::is_same_v<Stored, Bfloat16>) {
-    return to_float(stored);
-  } else {
-    return stored;
-  }
-}
 
 /// Number `i`; wherever it lies.
 template <typename Stored>

@@ -1,11 +1,11 @@
 // Frozen matrices of a model in half precision keep the type of the file.
 #include <algorithm>
 #include <array>
-#include <iterator>
-#include <optional>
+#include <functional>
 #include <utility>
+#include <vector>
 
-#include "fusion/graph/reads.hpp"
+#include "fusion/graph/uses.hpp"
 #include "fusion/op_traits.hpp"
 #include "fusion/pt2/options.hpp"
 
@@ -33,26 +33,39 @@ const Reader* reader_of(const Node& node) {
   return found == kReaders.end() ? nullptr : found;
 }
 
-// Whether the node reads the value as a weight, and not otherwise.
-bool reads_as_weight(const Node& node, ValueId value) {
+// The value that the node reads as a weight, and not otherwise; kNoValue: none.
+ValueId weight_read(const Node& node) {
   const Reader* const reader = reader_of(node);
+  const Arg* const arg = reader == nullptr ? nullptr : argument(node, reader->weight);
+  const auto* const weight = arg == nullptr ? nullptr : std::get_if<ValueId>(arg);
+  if (weight == nullptr) return kNoValue;
   const std::vector<ValueId> read = inputs_of(node);
-  if (reader == nullptr || std::count(read.begin(), read.end(), value) != 1) return false;
-  const Arg* const weight = argument(node, reader->weight);
-  return weight != nullptr && *weight == Arg(value);
+  return std::count(read.begin(), read.end(), *weight) == 1 ? *weight : kNoValue;
 }
 
-bool may_be_narrow(const Graph& graph, const Weight& weight) {
+bool is_stored_narrow(const Weight& weight) {
   const bool stored = weight.stored != nullptr && weight.init.kind == Init::Kind::kStored;
   if (!stored || weight.trained || weight.pairs || weight.shape.size() != 2) return false;
   if (!is_floating(weight.dtype) || !is_floating(weight.stored->dtype)) return false;
-  if (size_of(weight.stored->dtype) != 2 || size_of(weight.dtype) <= 2) return false;
-  if (elements_of(weight.shape, 1) < kLeastElements) return false;
-  if (std::count(graph.outputs.begin(), graph.outputs.end(), weight.value) > 0) return false;
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
-    const std::vector<ValueId> read = inputs_of(node);
-    return std::count(read.begin(), read.end(), weight.value) == 0 || reads_as_weight(node, weight.value);
-  });
+  return size_of(weight.stored->dtype) == 2 && size_of(weight.dtype) > 2 &&
+         elements_of(weight.shape, 1) >= kLeastElements;
+}
+
+// By weight: whether it may be held as it is stored.
+std::vector<bool> may_be_narrow(const Graph& graph) {
+  std::vector<bool> as_weight(graph.values.size(), true);  // by value: nobody reads it otherwise
+  for (const ValueId id : graph.outputs) as_weight[static_cast<std::size_t>(id)] = false;
+  for (const Node& node : graph.nodes) {
+    const ValueId weight = weight_read(node);
+    for (const ValueId id : inputs_of(node)) {
+      if (id != weight) as_weight[static_cast<std::size_t>(id)] = false;
+    }
+  }
+  std::vector<bool> may;
+  for (const Weight& weight : graph.weights) {
+    may.push_back(is_stored_narrow(weight) && as_weight[static_cast<std::size_t>(weight.value)]);
+  }
+  return may;
 }
 
 ValueId add_value(Graph& graph, Value value) {
@@ -64,50 +77,63 @@ Node widening(const Node& of, ValueId from, ValueId to, DType dtype) {
   return {"aten::to.dtype", {from, dtype}, {to}, of.path + ".widened", of.where, of.no_gradient, {"self", "dtype"}};
 }
 
-// Puts the calls that widen the weight in front of its readers, or behind them.
-void widen_for_readers(Graph& graph, const Weight& weight, DType narrow) {
-  std::vector<Node> before = std::exchange(graph.nodes, {});
-  for (Node& node : before) {
-    if (!reads_as_weight(node, weight.value)) {
-      graph.nodes.push_back(std::move(node));
-      continue;
-    }
-    if (reader_of(node)->looks_up) {
-      const ValueId wide = node.outputs[0];
-      Value rows = graph.values[static_cast<std::size_t>(wide)];
-      rows.name += " (narrow)";
-      rows.dtype = narrow;
-      node.outputs[0] = add_value(graph, std::move(rows));
-      graph.nodes.push_back(std::move(node));
-      const Node& own = graph.nodes.back();
-      graph.nodes.push_back(widening(own, own.outputs[0], wide, weight.dtype));
-      continue;
-    }
-    const ValueId wide = add_value(graph, {weight.name + " (widened)", weight.shape, weight.dtype});
-    graph.nodes.push_back(widening(node, weight.value, wide, weight.dtype));
-    for (Arg& arg : node.args) {
-      if (arg == Arg(weight.value)) arg = wide;
-    }
-    graph.nodes.push_back(std::move(node));
-  }
+// The node, with a call behind it that widens the rows which it looked up.
+void widen_rows(Graph& graph, Node node, const Weight& weight) {
+  const ValueId wide = node.outputs[0];
+  Value rows = graph.values[static_cast<std::size_t>(wide)];
+  rows.name += " (narrow)";
+  rows.dtype = weight.stored->dtype;
+  const ValueId narrow = add_value(graph, std::move(rows));
+  node.outputs[0] = narrow;
+  Node widened = widening(node, narrow, wide, weight.dtype);
+  graph.nodes.push_back(std::move(node));
+  graph.nodes.push_back(std::move(widened));
 }
 
-void make_narrow(Graph& graph, std::size_t i) {
-  const DType narrow = graph.weights[i].stored->dtype;
-  widen_for_readers(graph, graph.weights[i], narrow);
-  graph.weights[i].dtype = narrow;
-  graph.values[static_cast<std::size_t>(graph.weights[i].value)].dtype = narrow;
+// The node, with a call in front of it that widens the weight.
+void widen_weight(Graph& graph, Node node, const Weight& weight) {
+  const ValueId wide = add_value(graph, {weight.name + " (widened)", weight.shape, weight.dtype});
+  graph.nodes.push_back(widening(node, weight.value, wide, weight.dtype));
+  std::replace(node.args.begin(), node.args.end(), Arg(weight.value), Arg(wide));
+  graph.nodes.push_back(std::move(node));
+}
+
+void make_narrow(Graph& graph, const std::vector<bool>& narrow) {
+  std::vector<const Weight*> by_value(graph.values.size(), nullptr);
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    if (narrow[i]) by_value[static_cast<std::size_t>(graph.weights[i].value)] = &graph.weights[i];
+  }
+  std::vector<Node> before = std::exchange(graph.nodes, {});
+  for (Node& node : before) {
+    const ValueId read = weight_read(node);
+    const Weight* const weight = read == kNoValue ? nullptr : by_value[static_cast<std::size_t>(read)];
+    if (weight == nullptr) {
+      graph.nodes.push_back(std::move(node));
+    } else if (reader_of(node)->looks_up) {
+      widen_rows(graph, std::move(node), *weight);
+    } else {
+      widen_weight(graph, std::move(node), *weight);
+    }
+  }
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    Weight& weight = graph.weights[i];
+    if (!narrow[i]) continue;
+    weight.dtype = weight.stored->dtype;
+    graph.values[static_cast<std::size_t>(weight.value)].dtype = weight.dtype;
+  }
 }
 
 }  // namespace
 
 void keep_narrow(Graph& graph, Graph* evaluation) {
-  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-    if (!may_be_narrow(graph, graph.weights[i])) continue;
-    if (evaluation != nullptr && !may_be_narrow(*evaluation, evaluation->weights[i])) continue;
-    make_narrow(graph, i);
-    if (evaluation != nullptr) make_narrow(*evaluation, i);
+  std::vector<bool> narrow = may_be_narrow(graph);
+  if (evaluation != nullptr) {
+    const std::vector<bool> too = may_be_narrow(*evaluation);
+    std::transform(narrow.begin(), narrow.end(), too.begin(), narrow.begin(), std::logical_and<>());
   }
+  if (std::find(narrow.begin(), narrow.end(), true) == narrow.end()) return;
+  make_narrow(graph, narrow);
+  if (evaluation != nullptr) make_narrow(*evaluation, narrow);
 }
 
 }  // namespace hfta::fusion::pt2

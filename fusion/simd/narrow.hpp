@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace hfta::fusion::simd {
 
@@ -30,6 +31,16 @@ struct Bfloat16 {
 
 [[gnu::always_inline]] inline float to_float(Bfloat16 number) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(number.bits) << 16);
+}
+
+/// The number itself, or a Half's or Bfloat16's as a float.
+template <typename Stored>
+[[gnu::always_inline]] inline auto number_of(Stored stored) {
+  if constexpr (std::is_same_v<Stored, Half> || std::is_same_v<Stored, Bfloat16>) {
+    return to_float(stored);
+  } else {
+    return stored;
+  }
 }
 
 }  // namespace hfta::fusion::simd

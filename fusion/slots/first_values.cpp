@@ -12,24 +12,6 @@
 namespace hfta::fusion {
 namespace {
 
-void check_stored(const Weight& weight) {
-  if (weight.stored == nullptr || weight.stored->shape != weight.model_shape() ||
-      static_cast<std::int64_t>(weight.stored->bytes.size()) !=
-          elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype)) {
-    throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
-  }
-}
-
-// A tensor in the memory of what was read, which it keeps alive: many share it, and nobody writes to it.
-at::Tensor stored(const Weight& weight) {
-  check_stored(weight);
-  auto* const bytes = const_cast<std::byte*>(weight.stored->bytes.data());
-  const at::Tensor values = at::from_blob(
-      bytes, weight.model_shape(), [held = weight.stored](void*) {},
-      at::TensorOptions().dtype(scalar_type(weight.stored->dtype)));
-  return weight.pairs ? at::view_as_real(values) : values;
-}
-
 double truncated_normal(CountedRandom& random) {
   constexpr double kCut = 2;
   for (;;) {
@@ -68,7 +50,7 @@ at::Tensor orthogonal(const at::Tensor& normal, double gain) {
 }
 
 at::Tensor jittered(const Weight& weight, const at::Tensor& normal) {
-  const at::Tensor values = stored(weight).to(at::kDouble);
+  at::Tensor values = stored_values(weight).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
   if (values.numel() < 2) return values;
   return values + normal * (values.std() * weight.init.scale);
 }
@@ -90,7 +72,7 @@ at::Tensor padded(const Weight& weight, CountedRandom random, std::span<const do
   used.padding.reset();
   used.shape[weight.padding->dim] = used_size(weight, hypers);
   const at::Tensor values = first_values(used, random, hypers);
-  const at::Tensor all = at::zeros(weight.shape, values.options());
+  at::Tensor all = at::zeros(weight.shape, values.options());
   const auto dim = static_cast<std::int64_t>(weight.padding->dim);
   all.narrow(dim, 0, values.size(dim)).copy_(values);
   return all;
@@ -98,10 +80,23 @@ at::Tensor padded(const Weight& weight, CountedRandom random, std::span<const do
 
 }  // namespace
 
+at::Tensor stored_values(const Weight& weight) {
+  if (weight.stored == nullptr || weight.stored->shape != weight.model_shape() ||
+      static_cast<std::int64_t>(weight.stored->bytes.size()) !=
+          elements_of(weight.model_shape(), 1) * size_of(weight.stored->dtype)) {
+    throw Error(ErrorKind::kInternal, fmt::format("{}: found no stored values of its shape", weight.name));
+  }
+  auto* const bytes = const_cast<std::byte*>(weight.stored->bytes.data());
+  const at::Tensor values = at::from_blob(
+      bytes, weight.model_shape(), [held = weight.stored](void*) {},
+      at::TensorOptions().dtype(scalar_type(weight.stored->dtype)));
+  return weight.pairs ? at::view_as_real(values) : values;
+}
+
 at::Tensor first_values(const Weight& weight, CountedRandom random, std::span<const double> hypers) {
   const Init& init = weight.init;
   if (weight.padding) return padded(weight, random, hypers);
-  if (init.kind == Init::Kind::kStored) return stored(weight);
+  if (init.kind == Init::Kind::kStored) return stored_values(weight);
   at::Tensor values = at::zeros(weight.shape, at::kDouble);
   double* out = values.data_ptr<double>();
   for (std::int64_t i = 0; i < values.numel(); ++i) out[i] = draw(init, random);

@@ -71,6 +71,16 @@ def slot_of(slot: int, hypers: list[float]) -> dict:
             "hypers": hypers}
 
 
+def own_slots() -> list[dict]:
+    """With adapters of the config, each of its own rank and alpha."""
+    return [slot_of(slot, [rank, alpha / rank]) for slot, (rank, alpha) in enumerate(zip(RANKS, ALPHAS))]
+
+
+def adapters_of(case: Case) -> dict:
+    """Of the largest rank; what a slot uses of it is among the slot's numbers."""
+    return {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
+
+
 class Runner:
     """Runs model_curve on one file; a run ends with each slot's state."""
 
@@ -186,6 +196,11 @@ def off(found, wanted) -> float:
     return ((found - wanted).norm() / wanted.norm().clamp_min(1e-30)).item()
 
 
+def apart(found: torch.Tensor, wanted: torch.Tensor) -> float:
+    """The difference, relative to the norm, or to 1 where that is less."""
+    return ((found.double() - wanted.double()).norm() / wanted.double().norm().clamp_min(1)).item()
+
+
 def off_weights(case: Case, state: dict, reference: dict, rank: int) -> float:
     """Of all that is trained, the largest difference, relative to its norm, or to 1 where that is less."""
     worst = 0.0
@@ -193,7 +208,7 @@ def off_weights(case: Case, state: dict, reference: dict, rank: int) -> float:
         found = find(state, name)
         if "lora_" in name:
             found = found.narrow(0 if "_A" in name else 1, 0, rank)
-        worst = max(worst, ((found.double() - wanted.double()).norm() / wanted.double().norm().clamp_min(1)).item())
+        worst = max(worst, apart(found, wanted))
     return worst
 
 
@@ -209,8 +224,8 @@ def padding(state: dict, rank: int) -> float:
 
 
 def check_own(case: Case, run: Runner, verdicts: Verdicts) -> None:
-    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
-    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    lora = adapters_of(case)
+    slots = own_slots()
     first = run("base.pt2", slots, steps=0, lora=lora)["states"]
     references = [follow(case, run.inputs, first[slot], slot, ALPHAS[slot], RANKS[slot]) for slot in range(4)]
     for way, more in {"slot by slot": {}, "together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
@@ -225,8 +240,8 @@ def check_own(case: Case, run: Runner, verdicts: Verdicts) -> None:
 
 
 def check_alone(case: Case, run: Runner, verdicts: Verdicts) -> None:
-    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
-    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    lora = adapters_of(case)
+    slots = own_slots()
     together = run("base.pt2", slots, lora=lora)
     worst = 0.0
     for slot in range(3):
@@ -238,7 +253,7 @@ def check_alone(case: Case, run: Runner, verdicts: Verdicts) -> None:
             found = together["states"][slot][name]
             if "lora_" in name:
                 found = found.narrow(0 if "_A" in name else 1, 0, RANKS[slot])
-            worst = max(worst, ((found - tensor).norm() / tensor.norm().clamp_min(1)).item())
+            worst = max(worst, apart(found, tensor))
     verdicts.within("alone, at its own rank: weights", worst, 1e-12)
 
 
@@ -276,8 +291,8 @@ def check_same(case: Case, run: Runner, verdicts: Verdicts) -> None:
 
 
 def check_optimizers(case: Case, run: Runner, verdicts: Verdicts) -> None:
-    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
-    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(3)]
+    lora = adapters_of(case)
+    slots = own_slots()[:3]
     names = subprocess.run([run.program, "--optimizers"], capture_output=True, text=True, check=True).stdout.split()
     for name in names:
         for way, more in {"together": {"chunk": 3}, "compiled": {"compiled": True}}.items():
@@ -293,13 +308,13 @@ def check_optimizers(case: Case, run: Runner, verdicts: Verdicts) -> None:
                     found = together[slot][key]
                     if "lora_" in key and tensor.dim() >= 2:
                         found = found.narrow(0 if "_A" in key else 1, 0, RANKS[slot])
-                    worst = max(worst, ((found - tensor).norm() / tensor.norm().clamp_min(1)).item())
+                    worst = max(worst, apart(found, tensor))
             verdicts.within(f"{name}, {way}: alone", worst, 1e-12)
 
 
 def check_batches(case: Case, run: Runner, verdicts: Verdicts) -> None:
-    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
-    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    lora = adapters_of(case)
+    slots = own_slots()
     each = [4, 2, 1, 4]
     accumulating = [{**slot, "accumulate": count} for slot, count in zip(slots, each)]
     for way, more in {"slot by slot": {}, "together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
@@ -308,8 +323,7 @@ def check_batches(case: Case, run: Runner, verdicts: Verdicts) -> None:
         for slot, count in enumerate(each):
             wanted = run("base.pt2", [slots[slot]], steps=4 // count, batch=BATCH * count, lora=lora)["states"][0]
             trained = [name for name in wanted if "lora_" in name or any(part in name.split(".") for part in case.train)]
-            worst = max(worst, *(((found[slot][name] - wanted[name]).norm() / wanted[name].norm().clamp_min(1)).item()
-                                 for name in trained))
+            worst = max(worst, *(apart(found[slot][name], wanted[name]) for name in trained))
         verdicts.within(f"batches, {way}: weights", worst, 1e-12)
 
 
@@ -324,7 +338,9 @@ def packed(inputs: dict) -> dict:
             count = int(inputs["attention_mask"][each].sum())
             place = slice(begin, begin + count)
             ids[place], labels[place] = inputs["input_ids"][each, :count], inputs["labels"][each, :count]
-            positions[place], text[place], labels[begin], begin = torch.arange(count), each, -100, begin + count
+            positions[place], text[place] = torch.arange(count), each
+            labels[begin] = -100
+            begin += count
         order = torch.arange(2 * length)
         sees = (text[:, None] == text[None, :]) & (order[:, None] >= order[None, :])
         for name, row in zip(rows, (ids, sees[None], positions, labels)):
@@ -333,8 +349,8 @@ def packed(inputs: dict) -> dict:
 
 
 def check_packed(case: Case, run: Runner, verdicts: Verdicts) -> None:
-    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
-    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
+    lora = adapters_of(case)
+    slots = own_slots()
     folder = run.folder / "packed"
     folder.mkdir()
     inputs = packed(run.inputs)
@@ -343,18 +359,17 @@ def check_packed(case: Case, run: Runner, verdicts: Verdicts) -> None:
     wanted = run("base.pt2", slots, lora=lora)["states"]
     for way, more in {"together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
         found = in_rows("base.pt2", slots, lora=lora, batch=BATCH // 2, evaluated=BATCH // 2, **more)["states"]
-        worst = max(((found[slot][name] - wanted[slot][name]).norm() / wanted[slot][name].norm().clamp_min(1)).item()
+        worst = max(apart(found[slot][name], wanted[slot][name])
                     for slot in range(4) for name in wanted[slot] if "lora_" in name and "optimizer" not in name)
         verdicts.within(f"packed, {way}: weights", worst, 1e-12)
 
 
 def check_half(case: Case, run: Runner, verdicts: Verdicts) -> None:
-    lora = {"targets": case.targets, "train": case.train, "rank": LARGEST, "alpha": 1.0}
-    slots = [slot_of(slot, [RANKS[slot], ALPHAS[slot] / RANKS[slot]]) for slot in range(4)]
-    with torch.no_grad():
-        half = case.model().bfloat16()
-        export(half, run.inputs, run.folder / "half.pt2")
-        export(half.float(), run.inputs, run.folder / "float.pt2")
+    lora = adapters_of(case)
+    slots = own_slots()
+    half = case.model().bfloat16()
+    export(half, run.inputs, run.folder / "half.pt2")
+    export(half.float(), run.inputs, run.folder / "float.pt2")
     for way, more in {"slot by slot": {}, "together": {"chunk": 4}, "compiled": {"compiled": True}}.items():
         found = run("half.pt2", slots, lora=lora, dtype="float32", **more)
         wanted = run("float.pt2", slots, lora=lora, dtype="float32", **more)

@@ -1,7 +1,5 @@
 #include "fusion/cpu/kernels/widen.hpp"
 
-#include <type_traits>
-
 #include "fusion/cpu/kernels/elements.hpp"
 
 namespace hfta::fusion::cpu {
@@ -9,13 +7,7 @@ namespace {
 
 template <typename Stored, typename T>
 inline __attribute__((always_inline)) void widen_part(const Stored* __restrict from, T* __restrict to, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    if constexpr (std::is_integral_v<Stored>) {
-      to[i] = static_cast<T>(from[i]);
-    } else {
-      to[i] = static_cast<T>(simd::to_float(from[i]));
-    }
-  }
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(simd::number_of(from[i]));
 }
 
 }  // namespace

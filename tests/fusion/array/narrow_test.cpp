@@ -3,6 +3,7 @@
 
 #include "catch_after_torch.hpp"
 #include "fusion/exported.hpp"
+#include "fusion/slots/first_values.hpp"
 #include "models.hpp"
 #include "tests/source_folder.hpp"
 
@@ -89,6 +90,10 @@ TEST_CASE("frozen weights lie where they were read, once for all arrays", "[adap
   const Array other(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU);
   // Each array has a graph, and a tensor in the stored memory.
   CHECK(model.graph.weights.front().stored.use_count() >= before + 4);
+  for (const Weight& weight : model.graph.weights) {
+    const at::Tensor values = first_values(weight, CountedRandom(0, Stream::kInit, 0), {});
+    CHECK(values.const_data_ptr() == static_cast<const void*>(weight.stored->bytes.data()));
+  }
 }
 
 }  // namespace hfta::fusion::testing

@@ -72,14 +72,18 @@ SmallGraph mobilenet_like() {
   return net.graph();
 }
 
+CompiledGraph training_of(const SmallGraph& small, Recompute recompute = 0) {
+  const Graph graph = with_error(small.graph, DType::kFloat64);
+  std::vector<int> index(graph.nodes.size());
+  std::iota(index.begin(), index.end(), 0);
+  return compile_training(graph, index, DType::kFloat64, 1, nullptr, 1, recompute);
+}
+
 // The loss is a mean over the channels alone, so that its own memory counts for little.
 CompiledGraph plan_of(const SmallGraph& small, Recompute recompute) {
   SmallGraph mean = small;
   mean.call("aten::mean.dim", {small.graph.outputs.front(), Ints{0, 2, 3}, false, std::monostate{}});
-  const Graph graph = with_error(mean.graph, DType::kFloat64);
-  std::vector<int> index(graph.nodes.size());
-  std::iota(index.begin(), index.end(), 0);
-  return compile_training(graph, index, DType::kFloat64, 1, nullptr, 1, recompute);
+  return training_of(mean, recompute);
 }
 
 double share_of_all(const SmallGraph& small, Recompute recompute) {
@@ -123,13 +127,6 @@ SmallGraph frozen_layers(DType held) {
     x = small.call("aten::mul.Tensor", {x, 0.25});
   }
   return small;
-}
-
-CompiledGraph training_of(const SmallGraph& small) {
-  const Graph graph = with_error(small.graph, DType::kFloat64);
-  std::vector<int> index(graph.nodes.size());
-  std::iota(index.begin(), index.end(), 0);
-  return compile_training(graph, index, DType::kFloat64, 1);
 }
 
 TEST_CASE("weights that are held in a narrow type give the wide ones' bits, and are widened anew for the backward") {
