@@ -8,6 +8,9 @@
 
 namespace hfta::fusion {
 
+/// The most ranks of a group.
+inline constexpr int kMostRanks = 64;
+
 /// One rank's end of a group of ranks, numbered from 0. All ranks make the same calls in the same order, with equally
 /// many elements; each call blocks until the whole group has made it. The calls of a rank come one at a time, from any
 /// thread. Results are the same bits at every rank, and do not depend on who came when.

@@ -10,9 +10,6 @@
 
 namespace hfta::fusion {
 
-/// The most ranks of a group.
-inline constexpr int kMostRanks = 64;
-
 /// Makes the shared memory of a new group, and a seat for each rank in order. A seat is a descriptor of that memory,
 /// closed on exec; a process that is started with it takes the seat. The rank is alive as long as anybody has its seat
 /// open: whoever passes one on closes their own. `window`: bytes that each rank has in the memory; calls with more go
