@@ -17,7 +17,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
-             trainer.config().seed, trainer.device(), trainer.graphs()),
+             trainer.config().seed, trainer.device(), trainer.graphs(), trainer.options().group.get()),
       epochs_(task.spec.recipe,
               {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
                task.graph.largest_batch, task.graph.limits},
