@@ -72,6 +72,7 @@ std::unique_ptr<Member> start_member(const std::filesystem::path& program, int r
                                     "--channel",      std::to_string(its.get()),
                                     "--seat",         std::to_string(seat.get())};
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   pid_t process = 0;

@@ -339,6 +339,7 @@ std::vector<std::unique_ptr<Collectives>> ranks_in_process(int ranks, std::size_
   const std::shared_ptr<const Mapping> shared =
       mapped(reopened(seats.front()), 0);  // it keeps the file that it maps open
   std::vector<std::unique_ptr<Collectives>> all;
+  all.reserve(seats.size());
   for (int r = 0; r < ranks; ++r) {
     all.push_back(std::make_unique<SharedMemoryRank>(std::move(seats[static_cast<std::size_t>(r)]), r, shared));
   }
