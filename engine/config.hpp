@@ -113,8 +113,9 @@ struct StudyConfig {
   bool refill = true;                           ///< array.refill
   MemoryBudget memory;
   std::vector<std::string> warnings;
-  std::string text;        ///< As read, for the store's snapshot.
-  std::string normalized;  ///< JSON of everything that affects results; an edited config is compared with it.
+  std::string text;                 ///< As read, for the store's snapshot.
+  std::vector<Override> overrides;  ///< That it was read with.
+  std::string normalized;           ///< JSON of everything that affects results; an edited config is compared with it.
 
   /// The task of a trial. Throws Error{kConfig} with the place if the parameters do not fit.
   std::function<TaskSpec(const trials::Params&)> task;
@@ -127,8 +128,12 @@ struct StudyConfig {
 /// "cpu:3" -> 3, the threads of that device; nullopt for any other word.
 [[nodiscard]] std::optional<int> cpu_threads(const std::string& device);
 
-/// The CPU threads of each of a study's devices. "cpu:3" has 3; the `cpu` without a number divide what these leave of
-/// `all`, and have at least one each; a GPU may use them all.
+/// The devices that a word of array.device joins to one, which train each array together: "cpu:1+cpu:1" -> "cpu:1",
+/// "cpu:1". Any other word is the only part of its own.
+[[nodiscard]] std::vector<std::string> parts_of(const std::string& device);
+
+/// The CPU threads of each of a study's devices. "cpu:3" has 3, and so has each part of "cpu:3+cpu:3"; the `cpu`
+/// without a number divide what these leave of `all`, and have at least one each; a GPU may use them all.
 [[nodiscard]] std::vector<int> threads_of(const std::vector<std::string>& devices, int all);
 
 /// Reads and checks a config: syntax, keys, types, ranges, ${} references, layer shapes for every combination of

@@ -143,6 +143,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   config.file = file;
   config.folder = fs::absolute(file).lexically_normal().parent_path();
   config.text = text;
+  config.overrides = overrides;
 
   json record = json::object();
   Reader reader(shown, root, "", "", record);

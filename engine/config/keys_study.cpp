@@ -214,10 +214,11 @@ std::vector<Key> array_keys() {
       {.path = "array.device",
        .type = KeyType::kOther,
        .fallback = "auto",
-       .wanted = "auto, cpu, cpu:N, cuda, cuda:N, all, or a list of devices",
+       .wanted = "auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a list of devices",
        .sentence =
            "Where arrays run: `[cuda:0, cuda:1]` trains on both. `cpu:3` is three threads of the CPU; several `cpu` "
-           "divide the other threads."},
+           "divide the other threads. `cpu:1+cpu:1` is one device of two equal parts, which train each array together: "
+           "data parallel, each half of every batch (devices.md)."},
       {.path = "array.threads",
        .type = KeyType::kOther,
        .fallback = "auto",

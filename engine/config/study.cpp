@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/config/repetition.hpp"
+#include "fusion/collectives.hpp"
 #include "search/choices.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -132,7 +133,14 @@ void check_lists(Reader& root, const std::string& file, const StudyConfig& confi
   }
 }
 
+// Devices that train each array together: equal ones, as a batch is divided into equal parts.
+bool is_joined(const std::vector<std::string>& parts) {
+  return parts.size() <= fusion::kMostRanks && cpu_threads(parts.front()) &&
+         std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return part == parts.front(); });
+}
+
 bool is_device(const std::string& word) {
+  if (const std::vector<std::string> parts = parts_of(word); parts.size() > 1) return is_joined(parts);
   if (word == "auto" || word == "cpu" || word == "cuda" || word == "all") return true;
   if (word.starts_with("cpu:")) return cpu_threads(word).has_value();
   const std::string number = word.starts_with("cuda:") ? word.substr(5) : "";

@@ -17,7 +17,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
-             trainer.config().seed, trainer.device(), trainer.graphs()),
+             trainer.config().seed, trainer.device(), trainer.graphs(), trainer.options().group.get()),
       epochs_(task.spec.recipe, trainer.epoch_options(task), data.train, data.validation ? &*data.validation : nullptr),
       sets_{{task.spec.data.folds.fold, 0}} {
   for (const fusion::Measured& way : kept.choices.candidates) {

@@ -16,6 +16,7 @@
 #include "engine/fused/translated.hpp"
 #include "engine/topology/numa.hpp"
 #include "fusion/array.hpp"
+#include "fusion/divided_batches.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
@@ -39,7 +40,9 @@ void check_threads(const StudyConfig& config) {
                     *config.threads, most, kMostPerCore, cores()));
   }
   int named = 0;
-  for (const std::string& device : config.devices) named += cpu_threads(device).value_or(0);
+  for (const std::string& device : config.devices) {
+    for (const std::string& part : parts_of(device)) named += cpu_threads(part).value_or(0);
+  }
   if (named <= most) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.device: found {} threads, wanted at most {}, {} for each of this machine's {} cores",
@@ -236,6 +239,7 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
+  check_divided(task, splits.train.size);
   const Budgeted budget = budgeted(task);
   check_budget(task, budget);
   check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
@@ -244,6 +248,18 @@ void FusedTrainer::check(const trials::Params& params) {
     if (splits.validation || splits.test) check_evaluation(task);
     check_model(task, splits.train);
   }
+}
+
+void FusedTrainer::check_divided(const PreparedTask& task, std::int64_t samples) {
+  if (options_.group == nullptr) return;
+  const std::int64_t batch = task.spec.recipe.batch_size;
+  const std::int64_t batches[] = {std::min(batch, samples), task.spec.drop_last ? 0 : samples % batch};
+  const std::string why =
+      fusion::why_not_divided(trained_graph(task), task.spec.recipe, options_.group->ranks(), batches);
+  if (why.empty()) return;
+  throw Error(ErrorKind::kConfig, fmt::format("array.device: found {}, wanted one device for each array, as its parts "
+                                              "cannot divide the batches of this model: {}",
+                                              options_.label, why));
 }
 
 // Trials that are only trained have nothing to doubt.

@@ -72,6 +72,8 @@ class FusedTrainer : public Trainer {
  private:
   /// That the graph says what validation and test compute.
   void check_evaluation(const PreparedTask& task) const;
+  /// That its batches of so many training samples can be divided, where ranks are to do so.
+  void check_divided(const PreparedTask& task, std::int64_t samples);
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "fusion/collectives/gradient_mean.hpp"
 #include "fusion/compiled/torch_library.hpp"
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
@@ -61,12 +62,22 @@ struct CompiledModel::Workspace {
   cpu::Arena arena;
   std::vector<SlotRow<float>> rows32;
   std::vector<SlotRow<double>> rows64;
+  std::vector<float> exchanged32;
+  std::vector<double> exchanged64;
   template <typename T>
   std::vector<SlotRow<T>>& rows() {
     if constexpr (sizeof(T) == sizeof(float)) {
       return rows32;
     } else {
       return rows64;
+    }
+  }
+  template <typename T>
+  std::vector<T>& exchanged() {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return exchanged32;
+    } else {
+      return exchanged64;
     }
   }
 };
@@ -108,6 +119,7 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       group_of_(model.group_of),
       phase_(model.phase),
       states_(info_of(recipe_.optimizer).states.size()),
+      group_(model.group),
       library_(torch_library()) {
   check_precision(recipe_);
   const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
@@ -166,10 +178,24 @@ void CompiledModel::accumulate(const cpu::CompiledGraph& plan, std::span<std::by
 }
 
 template <typename T>
-void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, double weight,
-                          std::span<const SlotStep> numbers) const {
+void CompiledModel::take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspace& workspace, BatchLoss& loss) const {
+  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+  SlotMean<T> mean{loss.mean, loss.weight, {}};
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!plan.gradients[i].defined()) continue;
+    mean.gradients.emplace_back(reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
+                                static_cast<std::size_t>(plan.weights[i].numel()));
+  }
+  take_mean(*group_, std::span(&mean, 1), workspace.exchanged<T>());
+  loss = {mean.loss, mean.weight};
+}
+
+template <typename T>
+void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                          BatchLoss& loss, std::span<const SlotStep> numbers) const {
   const bool updates = numbers.front().updates;
-  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), slot.row, weight, updates);
+  if (group_ != nullptr) take_mean_over_ranks<T>(plan, workspace, loss);
+  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), slot.row, loss.weight, updates);
   if (updates) update<T>(plan, workspace, slot, numbers);
 }
 
@@ -239,11 +265,12 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples);
   BatchLoss loss{number_of(plan.outputs[0], buffers), static_cast<double>(samples.size())};
   if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
+  if (!slot.counts) loss.weight = 0;
   if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
   if (recipe_.dtype == DType::kFloat64) {
-    learn<double>(plan, *workspace, slot, loss.weight, numbers);
+    learn<double>(plan, *workspace, slot, loss, numbers);
   } else {
-    learn<float>(plan, *workspace, slot, loss.weight, numbers);
+    learn<float>(plan, *workspace, slot, loss, numbers);
   }
   return loss;
 }

@@ -25,6 +25,7 @@ struct CompiledSlot {
   SlotRandom random;
   std::span<const double> hypers;
   Team* team = nullptr;  ///< Who shares the work; null: the caller alone. Results are equal bits.
+  bool counts = true;    ///< Batch::counts
 };
 
 /// A batch's mean loss, and what the mean was divided by.
@@ -41,8 +42,8 @@ class CompiledModel {
   CompiledModel(const ExecutorModel& model, int threads, int recompute);
   ~CompiledModel();
 
-  /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null:
-  /// not wanted): those of the trained weights are copied there.
+  /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. With ranks, of all
+  /// their samples. `gradients` (null: not wanted): those of the trained weights, of these samples, are copied there.
   BatchLoss step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                  Gradients* gradients);
   /// The evaluation's outputs for the samples.
@@ -58,8 +59,11 @@ class CompiledModel {
   std::span<std::byte*> run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                             const Samples& samples) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
+  /// Loss and gradients become those of all ranks.
   template <typename T>
-  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, double weight,
+  void take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspace& workspace, BatchLoss& loss) const;
+  template <typename T>
+  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, BatchLoss& loss,
              std::span<const SlotStep> numbers) const;
   template <typename T>
   void accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row, double weight,
@@ -77,6 +81,7 @@ class CompiledModel {
   const std::vector<int>& group_of_;  ///< By weight.
   std::size_t phase_;                 ///< Of the store's states.
   std::size_t states_;                ///< Of the optimizer.
+  Collectives* group_;                ///< Null: there are no other ranks.
   std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;

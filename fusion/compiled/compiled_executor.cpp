@@ -138,7 +138,9 @@ void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotR
   const SlotRun& slot = slots.front();
   if (!slot.occupied) return;
   const Samples& samples = batch.parts[batch.part_of_slot(0)];
-  const BatchLoss loss = compiled_.step(slot_of(group, slot), samples, slot.steps,
+  CompiledSlot own = slot_of(group, slot);
+  own.counts = batch.counts;
+  const BatchLoss loss = compiled_.step(own, samples, slot.steps,
                                         keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
   auto* const sums = losses.data_ptr<double>();
   if (loss.weight != 0) sums[0] += loss.mean * loss.weight;  // a batch whose labels are all ignored has no mean

@@ -196,14 +196,23 @@ TEST_CASE("types and ranges") {
       {{{"{width: 4}", "{width: 1000000000}"}},
        "s.yaml:24: array.width: found 1000000000, wanted auto or an integer from 1 to 4096"},
       {{{"{width: 4}", "{device: gpu}"}},
-       "s.yaml:24: array.device: found 'gpu', wanted auto, cpu, cpu:N, cuda, cuda:N, all, or a list of devices"},
-      {{{"{width: 4}", "{device: [cpu, cuda:x]}"}},
-       "s.yaml:24: array.device: found 'cuda:x', wanted auto, cpu, cpu:N, cuda, cuda:N, all, or a list of devices"},
-      {{{"{width: 4}", "{device: [cpu:1, cpu:0]}"}},
-       "s.yaml:24: array.device: found 'cpu:0', wanted auto, cpu, cpu:N, cuda, cuda:N, all, or a list of devices"},
-      {{{"{width: 4}", "{device: []}"}},
-       "s.yaml:24: array.device: found an empty list, wanted auto, cpu, cpu:N, cuda, cuda:N, all, or a list of "
+       "s.yaml:24: array.device: found 'gpu', wanted auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a list of "
        "devices"},
+      {{{"{width: 4}", "{device: [cpu, cuda:x]}"}},
+       "s.yaml:24: array.device: found 'cuda:x', wanted auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a list of "
+       "devices"},
+      {{{"{width: 4}", "{device: [cpu:1, cpu:0]}"}},
+       "s.yaml:24: array.device: found 'cpu:0', wanted auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a list of "
+       "devices"},
+      {{{"{width: 4}", "{device: []}"}},
+       "s.yaml:24: array.device: found an empty list, wanted auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a "
+       "list "
+       "of devices"},
+      {{{"{width: 4}", "{device: cpu:1+cpu:2}"}}, "s.yaml:24: array.device: found 'cpu:1+cpu:2', wanted auto..."},
+      {{{"{width: 4}", "{device: [cpu:1+cpu]}"}}, "s.yaml:24: array.device: found 'cpu:1+cpu', wanted auto..."},
+      {{{"{width: 4}", "{device: cpu:1+}"}}, "s.yaml:24: array.device: found 'cpu:1+', wanted auto..."},
+      {{{"{width: 4}", "{device: +cpu:1}"}}, "s.yaml:24: array.device: found '+cpu:1', wanted auto..."},
+      {{{"{width: 4}", "{device: cuda:0+cuda:1}"}}, "s.yaml:24: array.device: found 'cuda:0+cuda:1', wanted auto..."},
       {{{"{width: 4}", "{device: [cpu, auto]}"}},
        "s.yaml:24: array.device: found auto among 2 devices, wanted it alone"},
       {{{"array: {width: 4}", "memory: {limit: 8G}"}},
