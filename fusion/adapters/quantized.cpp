@@ -81,8 +81,13 @@ class RunReader {
     if (!numbers || input.shape.empty() || input.shape.size() != output.shape.size()) return std::nullopt;
     const bool same_rows = std::equal(input.shape.begin(), input.shape.end() - 1, output.shape.begin());
     if (!same_rows || input.shape.back() < 1 || output.shape.back() < 1) return std::nullopt;
-    return LayerCall{makers_[at(*y)], LoraKind::kLinear, run.module,  std::nullopt, {output.shape.back(), input.shape.back()},
-                     output.dtype,    *x};
+    return LayerCall{makers_[at(*y)],
+                     LoraKind::kLinear,
+                     run.module,
+                     std::nullopt,
+                     {output.shape.back(), input.shape.back()},
+                     output.dtype,
+                     *x};
   }
 
  private:
