@@ -61,6 +61,7 @@ std::vector<adapters::LayerCall> meant(const std::vector<adapters::LayerCall>& c
 
 void check_patterns(const std::vector<adapters::LayerCall>& calls, const Lora& lora) {
   std::vector<std::string> modules;
+  modules.reserve(calls.size());
   for (const adapters::LayerCall& call : calls) modules.push_back(call.module);
   for (const std::string& pattern : lora.targets) {
     if (wants_all_linear(lora)) continue;
@@ -152,7 +153,7 @@ std::string module_of(const Node& node, const Weight& weight) {
   std::string first;
   for (const std::string& name : names) {
     if (!name.ends_with(kSuffix)) continue;
-    const std::string module = name.substr(0, name.size() - kSuffix.size());
+    std::string module = name.substr(0, name.size() - kSuffix.size());
     if (module == node.path) return module;
     if (first.empty()) first = module;
   }
