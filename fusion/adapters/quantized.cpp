@@ -65,6 +65,10 @@ std::vector<Run> runs_of(const Graph& graph, const std::set<std::string>& module
 class RunReader {
  public:
   explicit RunReader(const Graph& graph) : graph_(graph), makers_(makers_of(graph)), readers_(graph.values.size()) {
+    for (const Weight& weight : graph.weights) {
+      weights_.insert(weight.value);
+      if (is_integer_matrix(weight)) integers_.insert(weight.value);
+    }
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       for (const ValueId id : inputs_of(graph.nodes[n])) readers_[at(id)].push_back(n);
     }
@@ -102,9 +106,7 @@ class RunReader {
     std::set<ValueId> found;
     for (std::size_t n = run.begin; n < run.end; ++n) {
       for (const ValueId id : inputs_of(graph_.nodes[n])) {
-        const bool weight = std::any_of(graph_.weights.begin(), graph_.weights.end(),
-                                        [&](const Weight& one) { return one.value == id; });
-        if (!weight && !graph_.values[at(id)].number && !is_in(run, makers_[at(id)])) found.insert(id);
+        if (!weights_.contains(id) && !graph_.values[at(id)].number && !is_in(run, makers_[at(id)])) found.insert(id);
       }
     }
     return found;
@@ -127,10 +129,7 @@ class RunReader {
   }
 
   [[nodiscard]] bool is_product_with_integers(const Run& run) const {
-    std::set<ValueId> widened;  // or still integers
-    for (const Weight& weight : graph_.weights) {
-      if (is_integer_matrix(weight)) widened.insert(weight.value);
-    }
+    std::set<ValueId> widened = integers_;  // or still integers
     int products = 0, with_integers = 0;
     for (std::size_t n = run.begin; n < run.end; ++n) {
       const Node& node = graph_.nodes[n];
@@ -146,6 +145,7 @@ class RunReader {
   }
 
   const Graph& graph_;
+  std::set<ValueId> weights_, integers_;
   std::vector<std::size_t> makers_;
   std::vector<std::vector<std::size_t>> readers_;  // by value: calls, and behind them all the graph itself
 };
