@@ -13,6 +13,7 @@
 #include "fusion/dataset.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/layers.hpp"
+#include "fusion/memory_policy.hpp"
 #include "fusion/recipe.hpp"
 #include "search/constraints.hpp"
 #include "search/methods.hpp"
@@ -76,6 +77,13 @@ struct AutoChoice {
   [[nodiscard]] std::string text() const;
 };
 
+/// Memory as a budget: `memory` in the config.
+struct MemoryBudget {
+  std::optional<std::int64_t> limit;  ///< Bytes of each device that arrays may hold; unset: auto.
+  fusion::MemoryPolicy policy = fusion::MemoryPolicy::kAuto;
+  bool given = false;  ///< The config has the section: what it leads to is shown.
+};
+
 /// A checked config. Copyable.
 struct StudyConfig {
   std::string study;
@@ -105,9 +113,11 @@ struct StudyConfig {
   std::optional<int> threads;                   ///< array.threads; unset: auto
   std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
+  MemoryBudget memory;
   std::vector<std::string> warnings;
-  std::string text;        ///< As read, for the store's snapshot.
-  std::string normalized;  ///< JSON of everything that affects results; an edited config is compared with it.
+  std::string text;                 ///< As read, for the store's snapshot.
+  std::vector<Override> overrides;  ///< That it was read with.
+  std::string normalized;           ///< JSON of everything that affects results; an edited config is compared with it.
 
   /// The task of a trial. Throws Error{kConfig} with the place if the parameters do not fit.
   std::function<TaskSpec(const trials::Params&)> task;
@@ -122,8 +132,12 @@ struct StudyConfig {
 /// "cpu:3" -> 3, the threads of that device; nullopt for any other word.
 [[nodiscard]] std::optional<int> cpu_threads(const std::string& device);
 
-/// The CPU threads of each of a study's devices. "cpu:3" has 3; the `cpu` without a number divide what these leave of
-/// `all`, and have at least one each; a GPU may use them all.
+/// The devices that a word of array.device joins to one, which train each array together: "cpu:1+cpu:1" -> "cpu:1",
+/// "cpu:1". Any other word is the only part of its own.
+[[nodiscard]] std::vector<std::string> parts_of(const std::string& device);
+
+/// The CPU threads of each of a study's devices. "cpu:3" has 3, and so has each part of "cpu:3+cpu:3"; the `cpu`
+/// without a number divide what these leave of `all`, and have at least one each; a GPU may use them all.
 [[nodiscard]] std::vector<int> threads_of(const std::vector<std::string>& devices, int all);
 
 /// Reads and checks a config: syntax, keys, types, ranges, ${} references, layer shapes for every combination of

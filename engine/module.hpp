@@ -10,6 +10,7 @@
 
 #include "engine/config.hpp"
 #include "engine/trainer.hpp"
+#include "fusion/collectives.hpp"
 
 namespace hfta::engine {
 
@@ -23,6 +24,8 @@ struct TrainerOptions {
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
   std::optional<int> threads = {};  ///< Of the CPU; unset: the config's, or all, divided by `sharers`.
   std::vector<int> cpus = {};       ///< That its threads keep to: those of a NUMA node; empty: any.
+  /// Ranks that train this trainer's arrays together, each some samples of every batch; null: it trains them alone.
+  std::shared_ptr<fusion::Collectives> group = nullptr;
 };
 
 /// What the module exports under the C name `hfta_torch_module`.

@@ -75,8 +75,8 @@ struct ModelFacts {
 
 /// The memory that arrays of a partition are predicted to need, in bytes.
 struct MemoryNeed {
-  std::int64_t slot = 0;         ///< Per slot: trained weights, gradients and optimizer state.
-  std::int64_t activations = 0;  ///< Per working slot, besides: a batch's values, once forward and once backward.
+  std::int64_t slot = 0;         ///< Per slot: trained weights, buffers and optimizer state; gradients where kept.
+  std::int64_t activations = 0;  ///< Per working slot, besides: what a batch's forward and backward are computed in.
   std::int64_t shared = 0;       ///< Held once for all slots: weights, kept features and, on a GPU, the data.
 
   /// The need of `width` slots, `working` of which work at a time.
@@ -116,6 +116,22 @@ struct FeaturePlan {
   std::string prevented;              ///< What keeps frozen layers from it, and what to do about it; "": nothing does.
 };
 
+/// One way to run a partition's arrays, beside others that need another amount of memory.
+struct MemoryWay {
+  std::string lowering;  ///< As MeasuredWay::lowering.
+  MemoryNeed need;
+  int working = 1;    ///< The most slots that work at a time.
+  int width = 0;      ///< The most slots that fit, of those wanted; 0: not even one does.
+  bool open = false;  ///< Arrays may run so: the fastest of those that may is chosen.
+};
+
+/// How a partition's arrays keep to a limit.
+struct MemoryPlan {
+  std::int64_t limit = 0;       ///< Bytes.
+  bool plenty = true;           ///< The first way fits as well as any: nothing is gained by another.
+  std::vector<MemoryWay> ways;  ///< From the one that needs most to ever more frugal ones.
+};
+
 /// The array that a partition would get.
 struct PartitionPlan {
   int width = 0;                                  ///< Recommended number of slots for many waiting trials.
@@ -124,7 +140,8 @@ struct PartitionPlan {
   std::vector<GroupPlan> groups;                  ///< Of the optimizer; the other parameters are in none.
   std::optional<ModelFacts> model;                ///< Set if the model came from a file.
   std::optional<ModelFacts> evaluation;           ///< Set if evaluation has a file of its own.
-  std::optional<MemoryNeed> memory;               ///< Unset: unknown.
+  std::optional<MemoryNeed> memory;               ///< Of the way that is tried first. Unset: unknown.
+  std::optional<MemoryPlan> budget;               ///< Unset: unknown.
   int working = std::numeric_limits<int>::max();  ///< The most slots that work at a time: few on a CPU.
   std::map<std::string, std::string> lowerings;   ///< Op path -> lowering, where known without training.
   std::optional<FeaturePlan> features;  ///< Unset: no layers are frozen, or keeping their results would not pay.

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "fusion/collectives.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/lowering.hpp"
 #include "fusion/recipe.hpp"
@@ -67,13 +68,20 @@ class Array {
   /// Whether GPUs may use TF32 is a process-wide setting: that of the last array made. On a GPU, cuDNN is set, for the
   /// whole process, to deterministic kernels without benchmarks. Throws Error{kConfig} if the graph has an op that
   /// cannot be run in this way, or if the recipe's precision is not available for its dtype or the lowering.
+  ///
+  /// `group`: if set, each rank of it has such an array, makes the same calls, and hands each step its share of the
+  /// batch (share_of_batch, Batch::earlier, Batch::counts). Slots then take the steps of whole batches, up to rounding,
+  /// and are the same bits at all ranks. It must outlive this. Throws Error{kConfig} for a model whose batches cannot
+  /// be divided (fusion/divided_batches.hpp), and for a device that is no CPU.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
-        std::shared_ptr<StepGraphBackend> graphs = nullptr);
+        std::shared_ptr<StepGraphBackend> graphs = nullptr, Collectives* group = nullptr);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
 
   [[nodiscard]] int width() const;
+  /// Null: this array trains on its own.
+  [[nodiscard]] Collectives* group() const;
   [[nodiscard]] const Lowering& lowering() const;
   [[nodiscard]] bool occupied(int slot) const;
   [[nodiscard]] SlotProgress progress(int slot) const;
@@ -105,7 +113,7 @@ class Array {
   [[nodiscard]] int slots_per_chunk() const;
   /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done (on a GPU:
   /// enqueued; each chunk has its own stream, and the caller's stream waits for all of them). The first exception is
-  /// rethrown.
+  /// rethrown. With a group one chunk after the other, on all threads.
   void for_each_chunk(const std::function<void(int chunk)>& work);
 
   /// Whether some layers are the same for all slots (a frozen backbone), so that chunks with the same samples should

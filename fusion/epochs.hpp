@@ -56,6 +56,10 @@ struct EpochOptions {
   BatchLimits limits = {};
 };
 
+/// Samples that are evaluated at a time: at least as many as are trained, more where samples are small. `elements`: of
+/// a sample of the first input. A rule that knows nothing of the array, so that sums are the same at any width.
+[[nodiscard]] std::int64_t evaluation_batch(const Recipe& recipe, const EpochOptions& options, std::int64_t elements);
+
 /// Runs whole epochs. Each slot is at its own epoch: slots at the same epoch of the same data share their batches,
 /// others gather their own. The data must outlive this object.
 class Epochs {
@@ -77,7 +81,8 @@ class Epochs {
   [[nodiscard]] std::vector<EpochResult> run(Array& array) const;
   /// The same, unless `pause` returns true: then returns nothing, and each slot is somewhere in its epoch, as its
   /// SlotProgress says. The next call continues from there; slots may be at different steps. A pause changes no bit of
-  /// the results. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end of its epoch.
+  /// the results. With Array::group every rank calls this; rank 0's `pause` decides for all, and rank 0 alone
+  /// evaluates. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end of its epoch.
   [[nodiscard]] std::optional<std::vector<EpochResult>> run(Array& array, const Pause& pause) const;
   /// Metrics of one occupied slot over a whole set in evaluation mode, each name prefixed with `prefix`.
   [[nodiscard]] std::map<std::string, double> evaluate(Array& array, int slot, const DeviceData& data,
@@ -105,6 +110,8 @@ class Epochs {
   void train_in_step(Array& array, Runs& runs, const Orders& orders, const Pause& asked) const;
   [[nodiscard]] std::vector<EpochResult> finish(Array& array, Runs& runs) const;
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(std::int64_t step) const;
+  /// What of a step's batch this rank's array takes.
+  [[nodiscard]] BatchShare share_of(const Array& array, std::int64_t step) const;
   [[nodiscard]] OrderKey order_key(const Array& array, int slot) const;
   [[nodiscard]] Orders orders_for(const Array& array) const;
   [[nodiscard]] Samples samples_in(const OrderKey& key, const at::Tensor& order) const;

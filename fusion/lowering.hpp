@@ -17,11 +17,14 @@ struct Lowering {
   int chunk = 1;
   bool channels_last = false;                   ///< Layout of images where chunk is 1.
   std::map<std::string, std::string> families;  ///< Op family -> candidate ("conv" -> "grouped"); absent: the first.
-  int workers = 1;                              ///< Threads that run chunks.
-  int threads_per_worker = 1;                   ///< Threads inside an op.
+  int workers = 1;                              ///< Threads, or teams of threads, that run chunks.
+  int threads_per_worker = 1;                   ///< Threads inside an op; of "compiled", of each team.
+  /// What "compiled" computes again for the backward, instead of keeping it (fusion/cpu/recompute.hpp): 0 nothing, and
+  /// more with each step. Neither it nor the split of threads changes a bit of "compiled".
+  int recompute = 0;
 
   bool operator==(const Lowering&) const = default;
-  /// "chunk 8, conv unfolded, linear batched, 2 x 1 threads"; "compiled, 2 x 1 threads".
+  /// "chunk 8, conv unfolded, linear batched, 2 x 1 threads"; "compiled, recompute 2, 1 x 2 threads".
   [[nodiscard]] std::string to_text() const;
 };
 

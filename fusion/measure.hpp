@@ -23,6 +23,7 @@ struct MeasureOptions {
   double budget_share = 0.02;       ///< Of the predicted time of those steps, spent on measuring at most.
   std::function<bool()> stop = {};  ///< Called between candidates: true ends measuring with the results so far.
   std::shared_ptr<StepGraphBackend> graphs = nullptr;  ///< The backend of the arrays that will run.
+  std::vector<Lowering> ways = {};                     ///< What to time, in this order; empty: lowering_candidates().
 };
 
 /// Candidates for the graph on that device, most promising first: on a CPU compiled, if it can be; each slot by itself

@@ -119,6 +119,8 @@ struct Batch {
   std::vector<int> part_of = {};  ///< Which of `parts` each slot of the chunk takes; empty: all take the first.
   bool last = false;              ///< Of its epoch: slots that accumulate gradients take a step.
   std::int64_t place = 0;         ///< Batches of the epoch before it: phases have their turns by it.
+  std::int64_t earlier = 0;       ///< Samples of the batch that other ranks have before these (BatchShare::first).
+  bool counts = true;             ///< BatchShare::counts
 
   [[nodiscard]] std::size_t part_of_slot(int slot_of_chunk) const {
     return part_of.empty() ? 0 : static_cast<std::size_t>(part_of[static_cast<std::size_t>(slot_of_chunk)]);

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fusion/graph.hpp"
 #include "fusion/lowering.hpp"
+#include "fusion/memory_policy.hpp"
 #include "fusion/recipe.hpp"
 #include "fusion/step_graph.hpp"
 
@@ -25,15 +27,18 @@ struct WayQuestion {
   int width = 1;                             ///< Of the widest array.
   int threads = 1;                           ///< Cores; on a GPU groups that may be under way side by side.
   const StepGraphBackend* graphs = nullptr;  ///< Of the arrays; null where nothing is to be captured.
+  MemoryPolicy policy = MemoryPolicy::kKeep;
+  std::int64_t evaluation_batch = 0;  ///< Samples that are evaluated at a time (fusion/epochs.hpp); 0: none are.
 };
 
-/// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share: upper bounds.
+/// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share. Of "compiled"
+/// what it allocates, if the graph has no ops that LibTorch runs in its place; all else are upper bounds.
 struct WayMemory {
   std::int64_t slot = 0;     ///< Of every slot, as long as the array lives.
   std::int64_t at_work = 0;  ///< Of every slot that is at work, beside that.
 };
 
-/// The lowerings that are worth timing, most promising first.
+/// The lowerings that are worth timing, most promising first: all that the policy has. May compile the graph.
 [[nodiscard]] std::vector<Lowering> ways_to_run(const WayQuestion& question);
 /// Executors that have none of these for a reason: name and reason, in the table's order. May compile the graph.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion& question);
@@ -51,10 +56,9 @@ struct WayMemory {
 /// does not have.
 [[nodiscard]] std::map<std::string, std::string> op_notes(const Graph& graph);
 
-/// Of the executor that needs most, among those that run on the device: enough for whichever will be chosen.
-[[nodiscard]] WayMemory memory_of_any(const WayQuestion& question);
-/// Of the one that runs the lowering. Throws Error{kConfig} where none does.
-[[nodiscard]] WayMemory memory_of(const WayQuestion& question, const Lowering& lowering);
+/// Of who runs each of the lowerings, in their order. Compiles the graph once for all of them. Throws Error{kConfig}
+/// where nobody runs one.
+[[nodiscard]] std::vector<WayMemory> memory_of(const WayQuestion& question, std::span<const Lowering> lowerings);
 /// Slots of an array of that width that are at work at a time.
 [[nodiscard]] int slots_at_work(const Lowering& lowering, int width, const c10::Device& device);
 

@@ -33,8 +33,10 @@ int topo_command(const Words& words);
 int export_command(const Words& words);
 int backup_command(const Words& words);
 int doctor_command(const Words& words);
+/// What hfta-tune starts itself: one of the processes of a device that is made of several.
+int rank_command(const Words& words);
 
-/// The name of every command, for messages.
+/// The name of every command that is for users, for messages.
 [[nodiscard]] const std::vector<std::string>& command_names();
 
 // ---- Shared by commands ----

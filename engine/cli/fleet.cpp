@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "engine/cli/commands.hpp"
 #include "engine/cli/places.hpp"
 #include "engine/driver/study.hpp"
+#include "engine/parallel/parallel_trainer.hpp"
+#include "engine/parallel/start.hpp"
 #include "engine/topology/numa.hpp"
+#include "fusion/collectives/shared_memory.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -31,11 +37,62 @@ std::vector<std::string> labels_of(const std::vector<std::string>& devices) {
 // "cpu:3" is the CPU.
 std::string without_threads(const std::string& device) { return cpu_threads(device) ? "cpu" : device; }
 
-std::vector<std::vector<int>> kept_cpus(const std::vector<std::string>& devices, std::vector<int> threads) {
+// One device, or a part of one.
+struct Part {
+  std::string device;  ///< "cpu", "cuda:1"
+  int threads = 0;
+  std::vector<int> cpus = {};
+};
+
+// By device; each part has the CPUs of a node to itself.
+std::vector<std::vector<Part>> parts_of_all(const std::vector<std::string>& devices, int cores) {
+  const std::vector<int> threads = threads_of(devices, cores);
+  std::vector<std::vector<Part>> all;
+  std::vector<int> on_cpu;  // threads, by part
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (without_threads(devices[i]) != "cpu") threads[i] = 0;
+    std::vector<Part>& parts = all.emplace_back();
+    for (const std::string& part : parts_of(devices[i])) {
+      parts.push_back({without_threads(part), threads[i]});
+      on_cpu.push_back(parts.back().device == "cpu" ? threads[i] : 0);
+    }
   }
-  return cpus_for(threads, numa_nodes());
+  const std::vector<std::vector<int>> cpus = cpus_for(on_cpu, numa_nodes());
+  std::size_t next = 0;
+  for (std::vector<Part>& parts : all) {
+    for (Part& part : parts) part.cpus = cpus[next++];
+  }
+  return all;
+}
+
+// Trainers that are on the same device, which share its memory.
+int sharers_of(const std::string& device, const std::vector<std::vector<Part>>& all) {
+  int count = 0;
+  for (const std::vector<Part>& parts : all) {
+    for (const Part& part : parts) count += part.device == device ? 1 : 0;
+  }
+  return count;
+}
+
+// This process is rank 0.
+std::unique_ptr<Trainer> make_parallel(const TorchModule& module, TrainerOptions options,
+                                       const std::vector<Part>& parts) {
+  auto seats = std::make_shared<std::vector<Descriptor>>(fusion::make_seats(static_cast<int>(parts.size())));
+  options.group = fusion::take_seat(std::move(seats->front()), 0);
+  const auto start = [seats, parts, options]() {
+    std::vector<std::unique_ptr<Member>> members;
+    for (std::size_t r = 1; r < parts.size(); ++r) {
+      members.push_back(start_member(program_file(), static_cast<int>(r), std::move((*seats)[r])));
+      TrainerOptions own = options;
+      own.threads = parts[r].threads;
+      own.cpus = parts[r].cpus;
+      members.back()->channel().send(start_json(own));
+    }
+    return members;
+  };
+  const StudyConfig& config = options.config;
+  return std::make_unique<ParallelTrainer>(module.make_trainer(options), start, static_cast<int>(parts.size()),
+                                           options.label,
+                                           [config](const trials::Params& params) { return config.partition(params); });
 }
 
 }  // namespace
@@ -44,16 +101,14 @@ Fleet make_fleet(const StudyConfig& config, const std::filesystem::path& cache) 
   const TorchModule& module = load_torch_module();
   const std::vector<std::string> devices = module.devices(config.devices);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::vector<int> threads = threads_of(devices, config.threads.value_or(cores));
-  const std::vector<std::vector<int>> cpus = kept_cpus(devices, threads);
+  const std::vector<std::vector<Part>> all = parts_of_all(devices, config.threads.value_or(cores));
   Fleet fleet;
   fleet.devices = labels_of(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const std::string device = without_threads(devices[i]);
-    const auto sharers = static_cast<int>(std::count_if(
-        devices.begin(), devices.end(), [&](const std::string& other) { return without_threads(other) == device; }));
-    fleet.trainers.push_back(
-        module.make_trainer({config, device, fleet.devices[i], sharers, data_root(), cache, threads[i], cpus[i]}));
+    const Part& first = all[i].front();
+    const TrainerOptions options{config,      first.device, fleet.devices[i], sharers_of(first.device, all),
+                                 data_root(), cache,        first.threads,    first.cpus};
+    fleet.trainers.push_back(all[i].size() > 1 ? make_parallel(module, options, all[i]) : module.make_trainer(options));
   }
   check_extremes(config, *fleet.trainers.front());
   return fleet;

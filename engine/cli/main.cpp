@@ -47,14 +47,15 @@ constexpr const char* kHelp =
 struct Command {
   std::string name;
   std::function<int(const Words&)> run;
+  bool for_users = true;
 };
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> all = {{"run", run_command},           {"resume", resume_command},
-                                           {"report", report_command},     {"plan", plan_command},
-                                           {"export", export_command},     {"studies", studies_command},
-                                           {"simulate", simulate_command}, {"backup", backup_command},
-                                           {"doctor", doctor_command},     {"topo", topo_command}};
+  static const std::vector<Command> all = {
+      {"run", run_command},           {"resume", resume_command},   {"report", report_command},
+      {"plan", plan_command},         {"export", export_command},   {"studies", studies_command},
+      {"simulate", simulate_command}, {"backup", backup_command},   {"doctor", doctor_command},
+      {"topo", topo_command},         {"rank", rank_command, false}};
   return all;
 }
 
@@ -138,7 +139,9 @@ int run(const Words& words) {
 const std::vector<std::string>& command_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Command& command : commands()) all.push_back(command.name);
+    for (const Command& command : commands()) {
+      if (command.for_users) all.push_back(command.name);
+    }
     return all;
   }();
   return names;

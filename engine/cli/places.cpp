@@ -11,12 +11,14 @@ namespace hfta::engine {
 
 namespace fs = std::filesystem;
 
-fs::path program_folder() {
+fs::path program_file() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) throw Error(ErrorKind::kInternal, "/proc/self/exe: cannot read: " + error.message());
-  return program.parent_path();
+  return program;
 }
+
+fs::path program_folder() { return program_file().parent_path(); }
 
 fs::path data_root() {
   const fs::path installed = program_folder().parent_path() / "share/hfta-tune/data";

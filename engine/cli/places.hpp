@@ -5,7 +5,8 @@
 
 namespace hfta::engine {
 
-/// Folder of the running program, links followed.
+/// The running program, and its folder; links followed.
+[[nodiscard]] std::filesystem::path program_file();
 [[nodiscard]] std::filesystem::path program_folder();
 
 /// Folder of the built-in data: `../share/hfta-tune/data` of an install tree, or `data` of the clone that the program

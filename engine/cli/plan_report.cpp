@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
+#include "engine/cli/plan_memory.hpp"
+#include "engine/params_json.hpp"
 #include "engine/report/columns.hpp"
 #include "engine/report/words.hpp"
 
@@ -31,11 +33,6 @@ std::string values_text(const Distribution& d) {
   }
   return has_bounds(d.kind) ? shortest(d.min) + " .. " + shortest(d.max)
                             : "mu " + shortest(d.mu) + ", sigma " + shortest(d.sigma);
-}
-
-std::string bytes_text(double bytes) {
-  if (bytes <= 0) return "-";
-  return bytes < 1e9 ? fmt::format("{:.1f}", bytes / (1 << 20)) : fmt::format("{:.0f}", bytes / (1 << 20));
 }
 
 // "optimizer = sgd, rmsprop; hidden = 64"
@@ -85,8 +82,8 @@ std::string partition_table(const Plan& plan) {
     const std::int64_t slot = p.plan.memory ? p.plan.memory->slot + p.plan.memory->activations : 0;
     rows.push_back({p.name.empty() ? "(one for all)" : printable(p.name), std::to_string(p.trials), widths_text(p),
                     std::to_string(p.plan.parameters), std::to_string(p.plan.frozen),
-                    bytes_text(static_cast<double>(slot)),
-                    bytes_text(static_cast<double>(p.plan.bytes(p.plan.width).value_or(0)))});
+                    mebibytes(static_cast<double>(slot)),
+                    mebibytes(static_cast<double>(p.plan.bytes(p.plan.width).value_or(0)))});
   }
   return in_columns({"partition", "trials", "width", "weights/trial", "frozen", "MiB/slot", "MiB"}, rows);
 }
@@ -97,12 +94,12 @@ std::string features_text(const FeaturePlan& features) {
   if (features.shared) {
     const std::int64_t all = features.samples * features.bytes_per_sample;
     out = fmt::format("run for all trials alike; results {} bytes per sample, {} MiB for {} samples, ",
-                      features.bytes_per_sample, bytes_text(static_cast<double>(all)), features.samples);
+                      features.bytes_per_sample, mebibytes(static_cast<double>(all)), features.samples);
     out += features.kept_bytes < all
                ? fmt::format("of which {:.1f} MiB are kept (array.cache): the others are computed in every epoch\n",
                              static_cast<double>(features.kept_bytes) / (1 << 20))
                : fmt::format("kept (array.cache: at most {} MiB): each sample is computed once\n",
-                             bytes_text(static_cast<double>(features.budget)));
+                             mebibytes(static_cast<double>(features.budget)));
   }
   if (!features.prevented.empty()) out += printable(features.prevented) + "\n";
   return out;
@@ -133,7 +130,7 @@ std::string groups_table(const Plan& plan) {
       others -= group.parameters;
     }
     rows.push_back({"(no group)", std::to_string(others)});
-    out += fmt::format("\n{}, groups of the optimizer:\n", p.name.empty() ? "every trial" : printable(p.name));
+    out += fmt::format("\n{}, groups of the optimizer:\n", of_partition(p));
     out += in_columns({"parameters", "weights/trial"}, rows);
   }
   return out;
@@ -149,7 +146,7 @@ std::string ways_table(const Plan& plan) {
       rows.push_back({way.lowering, fmt::format("{:.4f}", 1000 * way.slot_step_seconds),
                       fmt::format("{:.0f}", way.samples_per_second), way.chosen ? "chosen" : ""});
     }
-    out += fmt::format("\n{}, one training step:\n", p.name.empty() ? "every trial" : printable(p.name));
+    out += fmt::format("\n{}, one training step:\n", of_partition(p));
     out += in_columns({"way to run", "ms/trial", "trial-samples/s", ""}, rows);
     for (const MeasuredWay& way : p.ways) {
       if (!way.why_not.empty()) out += fmt::format("not {}: {}\n", way.lowering, printable(way.why_not));
@@ -241,23 +238,11 @@ std::string models_text(const Plan& plan) {
   return out;
 }
 
-ordered_json to_json(const trials::ParamValue& value) {
-  return std::visit(
-      [](const auto& v) -> ordered_json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) {
-          return nullptr;
-        } else {
-          return v;
-        }
-      },
-      value);
-}
-
 ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& p) {
   const Distribution& d = p.distribution;
   ordered_json json = {{"name", p.name}, {"distribution", trials::name_of(d.kind)}};
   if (!d.values.empty()) {
-    for (const trials::ParamValue& value : d.values) json["values"].push_back(to_json(value));
+    for (const trials::ParamValue& value : d.values) json["values"].emplace_back(value_json(value));
   } else if (has_bounds(d.kind)) {
     json["min"] = d.min;
     json["max"] = d.max;
@@ -268,7 +253,7 @@ ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& 
   json["fusible"] = !config.shape_changing.contains(p.name);
   for (const trials::Condition& condition : p.when) {
     for (const trials::ParamValue& value : condition.values)
-      json["when"][condition.parameter].push_back(to_json(value));
+      json["when"][condition.parameter].emplace_back(value_json(value));
   }
   return json;
 }
@@ -314,6 +299,7 @@ ordered_json partition_json(const Partition& p) {
           {"bytes_per_slot",
            bytes ? ordered_json(p.plan.memory->slot + p.plan.memory->activations) : ordered_json(nullptr)},
           {"bytes", bytes ? ordered_json(*bytes) : ordered_json(nullptr)},
+          {"memory", memory_json(p.plan)},
           {"lowerings", std::move(lowerings)},
           {"measured", std::move(ways)},
           {"not_measured", std::move(refused)}};
@@ -344,7 +330,8 @@ std::string plan_table(const StudyConfig& config, const Plan& plan) {
   if (plan.drawn < plan.trials.value_or(plan.drawn + 1)) {
     out += fmt::format("(trials of each partition among the first {})\n", plan.drawn);
   }
-  return out + groups_table(plan) + frozen_text(plan) + lowering_table(plan) + ways_table(plan);
+  return out + groups_table(plan) + frozen_text(plan) + memory_table(config, plan) + lowering_table(plan) +
+         ways_table(plan);
 }
 
 std::string plan_json(const StudyConfig& config, const Plan& plan) {

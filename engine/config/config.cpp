@@ -103,7 +103,7 @@ void drop_default_stopping(json& record) {
 
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
-  for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
+  for (const char* key : {"study", "storage", "run_cap", "budget", "array", "memory"}) record.erase(key);
   if (record.at("metric").is_object()) record.at("metric").erase("target");
   const search::Method& chosen = search::method(record.at("method").get<std::string>());
   const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";
@@ -129,6 +129,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   config.file = file;
   config.folder = fs::absolute(file).lexically_normal().parent_path();
   config.text = text;
+  config.overrides = overrides;
 
   json record = json::object();
   Reader reader(shown, root, "", "", record);

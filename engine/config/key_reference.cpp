@@ -77,7 +77,7 @@ std::string key_reference() {
   for (const char* section :
        {"early_stopping", "early_terminate", "budget", "warm_start", "folds", "metric", "parameters.*", "model",
         "model.adapters", "model.adapters.lora", "data", "train", "train.loss", "train.optimizer",
-        "train.optimizer.groups.*", "train.phases.*", "train.schedule", "array"}) {
+        "train.optimizer.groups.*", "train.phases.*", "train.schedule", "array", "memory"}) {
     out += section_table(section);
   }
   return out;

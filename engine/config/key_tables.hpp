@@ -28,5 +28,6 @@ inline constexpr double kMostCount = 1e9;
 [[nodiscard]] std::vector<Key> phase_keys();
 [[nodiscard]] std::vector<Key> schedule_keys();
 [[nodiscard]] std::vector<Key> array_keys();
+[[nodiscard]] std::vector<Key> memory_keys();
 
 }  // namespace hfta::engine::configuration

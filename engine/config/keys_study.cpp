@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "engine/config/key_tables.hpp"
+#include "fusion/memory_policy.hpp"
 #include "trials/space.hpp"
 
 namespace hfta::engine::configuration {
@@ -78,6 +79,11 @@ std::vector<Key> top_keys() {
        .type = KeyType::kSection,
        .fallback = "",
        .sentence = "How trials are packed. May be changed while a study runs."},
+      {.path = "memory",
+       .type = KeyType::kSection,
+       .fallback = "",
+       .sentence = "What arrays may hold of a device's memory, and how they keep to it: [memory.md](memory.md). May be "
+                   "changed while a study runs."},
       {.path = "keep",
        .type = KeyType::kInteger,
        .fallback = "10",
@@ -215,10 +221,11 @@ std::vector<Key> array_keys() {
       {.path = "array.device",
        .type = KeyType::kOther,
        .fallback = "auto",
-       .wanted = "auto, cpu, cpu:N, cuda, cuda:N, all, or a list of devices",
+       .wanted = "auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a list of devices",
        .sentence =
            "Where arrays run: `[cuda:0, cuda:1]` trains on both. `cpu:3` is three threads of the CPU; several `cpu` "
-           "divide the other threads."},
+           "divide the other threads. `cpu:1+cpu:1` is one device of two equal parts, which train each array together: "
+           "data parallel, each half of every batch (devices.md)."},
       {.path = "array.threads",
        .type = KeyType::kOther,
        .fallback = "auto",
@@ -230,7 +237,7 @@ std::vector<Key> array_keys() {
        .type = KeyType::kOther,
        .fallback = "auto",
        .least = 0,
-       .wanted = "auto, off or a number of bytes",
+       .wanted = "auto, off or bytes (2GiB)",
        .sentence = "Memory for what frozen layers make of samples, for all arrays: each sample goes through them once. "
                    "`auto`: a quarter of the machine's. The results' bits do not depend on it."},
       {.path = "array.refill",
@@ -238,6 +245,26 @@ std::vector<Key> array_keys() {
        .fallback = "true",
        .sentence = "Whether a slot that falls empty is filled at once; `false`: when the whole array is, to compare."},
   };
+}
+
+std::vector<Key> memory_keys() {
+  Key policy = {
+      .path = "memory.policy",
+      .type = KeyType::kChoice,
+      .fallback = name_of(fusion::MemoryPolicy::kAuto),
+      .sentence =
+          "What becomes of values that the backward pass reads. `keep`: they stay in memory. `recompute`: some "
+          "are computed again, to the same bits, which needs less memory and more time; on a CPU. `auto`: "
+          "`keep` where that fits the limit, else the fastest of what fits, measured."};
+  for (const auto& [name, which] : fusion::kMemoryPolicies) policy.choices.emplace_back(name);
+  return {{.path = "memory.limit",
+           .type = KeyType::kOther,
+           .fallback = "auto",
+           .least = 1,
+           .wanted = "auto or bytes (8GiB)",
+           .sentence = "Bytes of a device that weights, optimizer states, activations and kept features may take: MiB, "
+                       "GiB, MB, GB, ... Arrays are as wide as fits. `auto`: half of the device's memory."},
+          std::move(policy)};
 }
 
 }  // namespace hfta::engine::configuration

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/config/repetition.hpp"
+#include "fusion/collectives.hpp"
 #include "search/choices.hpp"
 #include "storage/stores/stores.hpp"
 
@@ -123,7 +125,14 @@ void check_lists(Reader& root, const std::string& file, const StudyConfig& confi
   }
 }
 
+// Devices that train each array together: equal ones, as a batch is divided into equal parts.
+bool is_joined(const std::vector<std::string>& parts) {
+  return parts.size() <= fusion::kMostRanks && cpu_threads(parts.front()) &&
+         std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return part == parts.front(); });
+}
+
 bool is_device(const std::string& word) {
+  if (const std::vector<std::string> parts = parts_of(word); parts.size() > 1) return is_joined(parts);
   if (word == "auto" || word == "cpu" || word == "cuda" || word == "all") return true;
   if (word.starts_with("cpu:")) return cpu_threads(word).has_value();
   const std::string number = word.starts_with("cuda:") ? word.substr(5) : "";
@@ -146,13 +155,39 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
+// Null where there is no word, a number among others.
+const std::string* word_at(const Reader& section, const char* key) {
+  const Node* node = section.find(key);
+  return node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+}
+
+// A number, or one with a unit; nothing: auto.
+std::optional<std::int64_t> read_bytes(Reader& section, const char* key) {
+  const std::string* const word = word_at(section, key);
+  if (word == nullptr || *word == "auto") return section.integer_or_auto(key);
+  const Site site = section.site(key);
+  const std::optional<std::int64_t> bytes = bytes_from(*word);
+  if (!bytes || static_cast<double>(*bytes) < site.key.least) site.mismatch(*section.find(key));
+  section.record(key, *bytes);
+  return bytes;
+}
+
 // Bytes; nothing: auto.
 std::optional<std::int64_t> read_cache(Reader& array) {
-  const Node* node = array.find("cache");
-  const auto* word =
-      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  const std::string* const word = word_at(array, "cache");
   if (word != nullptr && *word == "off") return 0;
-  return array.integer_or_auto("cache");
+  return read_bytes(array, "cache");
+}
+
+void read_memory(Reader& root, StudyConfig& config) {
+  config.memory.given = root.has("memory");
+  Reader memory = root.section("memory");
+  config.memory.limit = read_bytes(memory, "limit");
+  const std::string policy = memory.word("policy");
+  config.memory.policy =
+      std::find_if(fusion::kMemoryPolicies.begin(), fusion::kMemoryPolicies.end(), [&](const auto& one) {
+        return policy == one.first;
+      })->second;
 }
 
 void read_array(Reader& root, StudyConfig& config) {
@@ -181,6 +216,7 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
   read_objectives(root, file, config);
   check_several(root, config);
   read_array(root, config);
+  read_memory(root, config);
   config.keep = static_cast<int>(root.integer("keep"));
 }
 

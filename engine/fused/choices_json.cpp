@@ -23,6 +23,7 @@ ordered_json lowering_json(const fusion::Lowering& l) {
   ordered_json json = {{kFlagged, flagged},      {"chunk", l.chunk},     {"channels_last", l.channels_last},
                        {"families", l.families}, {"workers", l.workers}, {"threads_per_worker", l.threads_per_worker}};
   if (!flagged && l.executor != kUnflagged) json["executor"] = l.executor;
+  if (l.recompute != 0) json["recompute"] = l.recompute;
   return json;
 }
 
@@ -34,20 +35,22 @@ fusion::Lowering lowering_from(const ordered_json& json) {
   json.at("families").get_to(l.families);
   l.workers = int_from(json.at("workers"));
   l.threads_per_worker = int_from(json.at("threads_per_worker"));
+  if (json.contains("recompute")) l.recompute = int_from(json.at("recompute"));
   return l;
 }
 
 bool possible(const fusion::Measured& candidate) {
   const fusion::Lowering& l = candidate.lowering;
-  return l.chunk >= 1 && l.workers >= 1 && l.threads_per_worker >= 1 && std::isfinite(candidate.wave_seconds) &&
-         candidate.wave_seconds >= 0;
+  return l.chunk >= 1 && l.workers >= 1 && l.threads_per_worker >= 1 && l.recompute >= 0 &&
+         std::isfinite(candidate.wave_seconds) && candidate.wave_seconds >= 0;
 }
 
 }  // namespace
 
 std::string ChoiceKey::to_text() const {
   // The number: raised when there are new ways to run, so that they are tried.
-  return fmt::format("3|{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
+  const std::string plain = fmt::format("3|{}|{}|width {}|threads {}|{}", device, library, width, threads, graph);
+  return memory.empty() ? plain : plain + "|memory " + memory;
 }
 
 ordered_json to_json(const KeptChoices& kept) {
@@ -55,9 +58,12 @@ ordered_json to_json(const KeptChoices& kept) {
   for (const fusion::Measured& measured : kept.choices.candidates) {
     candidates.push_back({{"lowering", lowering_json(measured.lowering)}, {"wave_seconds", measured.wave_seconds}});
   }
-  return {{"how", kept.choices.how},       {"device", kept.key.device},         {"library", kept.key.library},
-          {"graph", kept.key.graph},       {"width", kept.key.width},           {"threads", kept.key.threads},
-          {"slot_steps", kept.slot_steps}, {"complete", kept.choices.complete}, {"candidates", std::move(candidates)}};
+  ordered_json json = {
+      {"how", kept.choices.how},       {"device", kept.key.device},         {"library", kept.key.library},
+      {"graph", kept.key.graph},       {"width", kept.key.width},           {"threads", kept.key.threads},
+      {"slot_steps", kept.slot_steps}, {"complete", kept.choices.complete}, {"candidates", std::move(candidates)}};
+  if (!kept.key.memory.empty()) json["memory"] = kept.key.memory;
+  return json;
 }
 
 std::optional<KeptChoices> kept_choices(const ordered_json& json) {
@@ -69,6 +75,7 @@ std::optional<KeptChoices> kept_choices(const ordered_json& json) {
     json.at("graph").get_to(kept.key.graph);
     kept.key.width = int_from(json.at("width"));
     kept.key.threads = int_from(json.at("threads"));
+    kept.key.memory = json.value("memory", std::string());
     json.at("slot_steps").get_to(kept.slot_steps);
     json.at("complete").get_to(kept.choices.complete);
     for (const ordered_json& entry : json.at("candidates")) {
@@ -110,6 +117,8 @@ std::string difference_of(const ChoiceKey& before, const ChoiceKey& now) {
   compare("device", before.device, now.device);
   compare("LibTorch", before.library, now.library);
   compare("threads", before.threads, now.threads);
+  const auto memory_of = [](const ChoiceKey& key) { return key.memory.empty() ? std::string("auto") : key.memory; };
+  compare("memory", memory_of(before), memory_of(now));
   if (!before.graph.empty() && !now.graph.empty() && before.graph != now.graph) {
     parts.emplace_back("another graph of the model");
   }

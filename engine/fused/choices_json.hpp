@@ -15,6 +15,7 @@ struct ChoiceKey {
   std::string graph;  ///< Dtype and precision, optimizer, loss, batch size, and a hash of the graph's signature.
   int width = 0;      ///< For which lowerings were measured.
   int threads = 0;
+  std::string memory = {};  ///< "recompute", "auto within 8.0 GiB"; "" for the defaults.
   bool operator==(const ChoiceKey&) const = default;
   [[nodiscard]] std::string to_text() const;
 };

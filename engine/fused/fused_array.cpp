@@ -27,15 +27,12 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
-             trainer.config().seed, trainer.device(), trainer.graphs()),
-      epochs_(task.spec.recipe,
-              {task.spec.order, task.spec.drop_last, trainer.config().seed, task.graph.fixed_batch,
-               task.graph.largest_batch, task.graph.limits},
-              data.train, data.validation ? &*data.validation : nullptr),
+             trainer.config().seed, trainer.device(), trainer.graphs(), trainer.options().group.get()),
+      epochs_(task.spec.recipe, trainer.epoch_options(task), data.train, data.validation ? &*data.validation : nullptr),
       sets_{{task.spec.data.folds.fold, 0}},
       counts_parameters_(has_objective(trainer.config(), kParameterCount)) {
   for (const fusion::Measured& way : kept.choices.candidates) {
-    needs_.try_emplace(way.lowering.executor, trainer.memory_need(task, way.lowering));
+    needs_.try_emplace(way.lowering.to_text(), trainer.memory_need(task, way.lowering));
   }
 }
 
@@ -110,7 +107,7 @@ ArrayInfo FusedArray::info() const {
   const double epoch_seconds = kept_.choices.seconds_per_slot_step(array_.width()) * array_.width() *
                                static_cast<double>(epochs_.steps_per_epoch());
   const int at_work = fusion::slots_at_work(lowering, array_.width(), trainer_.device());
-  json["predicted"] = {{"bytes", needs_.at(lowering.executor).total(array_.width(), at_work)},
+  json["predicted"] = {{"bytes", needs_.at(lowering.to_text()).total(array_.width(), at_work)},
                        {"training_seconds_per_round", epoch_seconds}};
   json["held_bytes"] = array_.held_bytes();
   const fusion::StepCounts steps = array_.step_counts();

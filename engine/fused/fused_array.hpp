@@ -35,7 +35,7 @@ class FusedArray final : public TrainerArray {
   FusedTrainer& trainer_;
   const TaskData& data_;
   KeptChoices kept_;
-  std::map<std::string, MemoryNeed> needs_;  // by Lowering::executor
+  std::map<std::string, MemoryNeed> needs_;  // by Lowering::to_text()
   std::string label_;
   bool cpu_;
   fusion::Array array_;

@@ -5,7 +5,6 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <limits>
 #include <thread>
 
 #include "base/error.hpp"
@@ -13,11 +12,11 @@
 #include "base/text.hpp"
 #include "engine/fused/fused_array.hpp"
 #include "engine/fused/inputs.hpp"
-#include "engine/fused/memory.hpp"
 #include "engine/fused/task_check.hpp"
 #include "engine/fused/translated.hpp"
 #include "engine/topology/numa.hpp"
 #include "fusion/array.hpp"
+#include "fusion/divided_batches.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
@@ -27,10 +26,6 @@
 
 namespace hfta::engine {
 namespace {
-
-// Wider arrays of small models on a CPU gain nothing more: chunks are what the caches see.
-constexpr int kWidestOnCpu = 32;
-constexpr int kWidestOnGpu = 256;
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
@@ -45,7 +40,9 @@ void check_threads(const StudyConfig& config) {
                     *config.threads, most, kMostPerCore, cores()));
   }
   int named = 0;
-  for (const std::string& device : config.devices) named += cpu_threads(device).value_or(0);
+  for (const std::string& device : config.devices) {
+    for (const std::string& part : parts_of(device)) named += cpu_threads(part).value_or(0);
+  }
   if (named <= most) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.device: found {} threads, wanted at most {}, {} for each of this machine's {} cores",
@@ -150,12 +147,10 @@ std::string loss_text(const fusion::Recipe& recipe) {
                      options.log_target, options.weighted);
 }
 
-// What of a task choices depend on; the graph's signature would be long.
-std::string graph_key(const fusion::Recipe& recipe, const fusion::Graph& graph) {
-  Fnv1a hash;
-  hash.add(graph.signature());
-  return fmt::format("{}|{}|{}|batch {}|{:016x}", type_of(recipe), name_of(recipe.optimizer), loss_text(recipe),
-                     recipe.batch_size, hash.value());
+std::vector<fusion::Lowering> lowerings_of(const std::vector<WayNeed>& ways) {
+  std::vector<fusion::Lowering> all;
+  for (const WayNeed& way : ways) all.push_back(way.lowering);
+  return all;
 }
 
 // Bytes of features that are kept: as the config says, or a quarter of the memory.
@@ -165,6 +160,15 @@ std::int64_t feature_budget(const TrainerOptions& options) {
 }
 
 }  // namespace
+
+// The graph's signature would be long.
+std::string FusedTrainer::graph_key(const PreparedTask& task) {
+  const fusion::Recipe& recipe = task.spec.recipe;
+  Fnv1a hash;
+  hash.add(trained_graph(task).signature());
+  return fmt::format("{}|{}|{}|batch {}|{:016x}", type_of(recipe), name_of(recipe.optimizer), loss_text(recipe),
+                     recipe.batch_size, hash.value());
+}
 
 FusedTrainer::FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock)
     : options_(options),
@@ -235,12 +239,27 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
-  check_width(options_.config, memory_need(task), planned_width(task), fusion::device_memory(device()));
-  graphs_.try_emplace(options_.config.partition(params), graph_key(task.spec.recipe, trained_graph(task)));
+  check_divided(task, splits.train.size);
+  const Budgeted budget = budgeted(task);
+  check_budget(task, budget);
+  check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
+  graphs_.try_emplace(options_.config.partition(params), graph_key(task));
   if (task.spec.model_file) {
     if (splits.validation || splits.test) check_evaluation(task);
     check_model(task, splits.train);
   }
+}
+
+void FusedTrainer::check_divided(const PreparedTask& task, std::int64_t samples) {
+  if (options_.group == nullptr) return;
+  const std::int64_t batch = task.spec.recipe.batch_size;
+  const std::int64_t batches[] = {std::min(batch, samples), task.spec.drop_last ? 0 : samples % batch};
+  const std::string why =
+      fusion::why_not_divided(trained_graph(task), task.spec.recipe, options_.group->ranks(), batches);
+  if (why.empty()) return;
+  throw Error(ErrorKind::kConfig, fmt::format("array.device: found {}, wanted one device for each array, as its parts "
+                                              "cannot divide the batches of this model: {}",
+                                              options_.label, why));
 }
 
 // Trials that are only trained have nothing to doubt.
@@ -302,44 +321,6 @@ std::optional<double> FusedTrainer::step_seconds(const std::string& partition, i
   return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
 
-int FusedTrainer::planned_width(const PreparedTask& task) {
-  const int trials = options_.config.run_cap.value_or(kWidestOnGpu);  // more slots than trials are never filled
-  if (options_.config.width) return std::min(*options_.config.width, std::max(1, trials));
-  const int widest = std::clamp(trials, 1, device().is_cpu() ? kWidestOnCpu : kWidestOnGpu);
-  const std::int64_t room = fusion::device_memory(device()) / 2 / options_.sharers;
-  return static_cast<int>(std::min<std::int64_t>(memory_need(task).most_slots(room, working(widest)), widest));
-}
-
-// Before it is known which way they run: slot by slot on a CPU, as a rule.
-int FusedTrainer::working(int width) const { return device().is_cpu() ? std::min(threads(), width) : width; }
-
-fusion::WayQuestion FusedTrainer::question(const PreparedTask& task) {
-  return {trained_graph(task), task.spec.recipe, device(), 1, threads(), graphs().get()};
-}
-
-std::int64_t FusedTrainer::data_bytes(const PreparedTask& task) {
-  const fusion::Splits& splits = load(task.spec, task.input_types).host;
-  const auto bytes_of = [&](const fusion::Dataset& part) {
-    return fusion::device_bytes(part, task.graph, task.spec.recipe, device());
-  };
-  const std::optional<FeaturePlan> features = feature_plan(task);
-  const std::int64_t bytes = bytes_of(splits.train) + (splits.validation ? bytes_of(*splits.validation) : 0) +
-                             (splits.test ? bytes_of(*splits.test) : 0) +
-                             (features ? features->kept_bytes + features->weight_bytes : 0);
-  const fusion::FoldSource& folds = task.spec.data.folds;
-  return fusion::has_equal_parts(folds) ? folds.count * bytes : bytes;  // an array has trials of every fold
-}
-
-MemoryNeed FusedTrainer::memory_need(const PreparedTask& task) {
-  return engine::memory_need(trained_graph(task), task.spec.recipe, fusion::memory_of_any(question(task)),
-                             data_bytes(task));
-}
-
-MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Lowering& lowering) {
-  return engine::memory_need(trained_graph(task), task.spec.recipe, fusion::memory_of(question(task), lowering),
-                             data_bytes(task));
-}
-
 PartitionPlan FusedTrainer::plan(const trials::Params& params) {
   const PreparedTask task = prepare(params);
   PartitionPlan plan;
@@ -353,8 +334,10 @@ PartitionPlan FusedTrainer::plan(const trials::Params& params) {
       plan.evaluation = models_.evaluation_facts(*task.spec.model_file);
     }
   }
-  plan.memory = memory_need(task);
-  plan.working = working(std::numeric_limits<int>::max());
+  const Budgeted budget = budgeted(task);
+  plan.memory = budget.ways.front().need;
+  plan.working = budget.ways.front().working;
+  plan.budget = memory_plan(ways(task, wanted_width()), budget, room(), wanted_width());
   plan.lowerings = fusion::op_notes(trained_graph(task));
   plan.features = feature_plan(task);
   return plan;
@@ -368,20 +351,18 @@ bool FusedTrainer::are_runnable(const KeptChoices& kept) const {
 }
 
 ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
-  return {options_.device + " " + cpu_model(), TORCH_VERSION, std::move(graph), width, threads()};
+  return {options_.device + " " + cpu_model(), TORCH_VERSION, std::move(graph), width, threads(), memory_text()};
 }
 
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                    const Pause& pause) {
   const fusion::DeviceData& data = trained_data(task).train;
   const fusion::Recipe& recipe = task.spec.recipe;
-  const fusion::Epochs epochs(
-      recipe,
-      {task.spec.order, task.spec.drop_last, 0, task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits},
-      data, nullptr);
+  const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) return *known;
-  const fusion::MeasureOptions options{key.width, key.threads, slot_steps, 0.02, pause, graphs()};
+  const fusion::MeasureOptions options{
+      key.width, key.threads, slot_steps, 0.02, pause, graphs(), lowerings_of(budgeted(task).ways)};
   KeptChoices kept{key, fusion::measure(trained_graph(task), recipe, data, options, device(), clock_), slot_steps};
   if (!pause()) cache_.remember(kept);  // else it was cut short
   return kept;
@@ -391,28 +372,35 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
   constexpr double kPlenty = 1e12;  // slot steps that are said to follow, so that nothing is left out
   const PreparedTask task = prepare(params);
   return translated(options_.label, [&] {
-    const ChoiceKey key = key_of(graph_key(task.spec.recipe, trained_graph(task)), planned_width(task));
-    const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause, graphs()};
-    const KeptChoices kept{
-        key,
-        fusion::measure(trained_graph(task), task.spec.recipe, trained_data(task).train, options, device(), clock_),
-        kPlenty};
+    const ChoiceKey key = key_of(graph_key(task), planned_width(task));
+    const fusion::WayQuestion asked = question(task, key.width);
+    const Budgeted budget = budgeted(task);
+    const auto timed = [&](std::vector<fusion::Lowering> which) {
+      const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause, graphs(), std::move(which)};
+      return fusion::measure(asked.graph, asked.recipe, trained_data(task).train, options, device(), clock_);
+    };
+    const KeptChoices kept{key, timed(lowerings_of(budget.ways)), kPlenty};
     if (!pause()) cache_.remember(kept);
     std::vector<MeasuredWay> ways;
     const fusion::Measured& best = kept.choices.best_for(key.width);
-    for (const fusion::Measured& way : kept.choices.candidates) {
+    const auto add = [&](const fusion::Measured& way) {
       const double seconds = fusion::step_seconds(way, key.width) / key.width;
       ways.push_back({way.lowering.to_text(), seconds, task.spec.recipe.batch_size / seconds, &way == &best,
-                      fusion::way_note(question(task), way.lowering)});
+                      fusion::way_note(asked, way.lowering)});
+    };
+    for (const fusion::Measured& way : kept.choices.candidates) add(way);
+    // What a leaner way would cost is shown to those who ask for it; it is not chosen.
+    if (config().memory.given && !budget.spare.empty()) {
+      for (const fusion::Measured& way : timed(lowerings_of(budget.spare)).candidates) add(way);
     }
-    for (auto& [name, why] : fusion::ways_refused(question(task))) ways.push_back({.lowering = name, .why_not = why});
+    for (auto& [name, why] : fusion::ways_refused(asked)) ways.push_back({.lowering = name, .why_not = why});
     return ways;
   });
 }
 
 const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
                                              double expected_epochs, const Pause& pause) {
-  const std::string graph = graph_key(task.spec.recipe, trained_graph(task));
+  const std::string graph = graph_key(task);
   graphs_.try_emplace(partition, graph);
   const auto earlier = recalled_.find(partition);
   if (earlier != recalled_.end() && earlier->second.key.graph == graph) return earlier->second;

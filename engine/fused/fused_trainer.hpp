@@ -11,6 +11,7 @@
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
+#include "engine/fused/budget.hpp"
 #include "engine/fused/choice_cache.hpp"
 #include "engine/fused/feature_cache.hpp"
 #include "engine/fused/model_files.hpp"
@@ -51,8 +52,7 @@ class FusedTrainer : public Trainer {
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
-  /// What arrays of the task will need, whichever way they run; or by that lowering.
-  [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task);
+  /// What arrays of the task will need by that lowering.
   [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task, const fusion::Lowering& lowering);
   /// What of the task's model is frozen and alike for all trials.
   [[nodiscard]] const fusion::FrozenPrefix& frozen(const PreparedTask& task);
@@ -63,6 +63,7 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const StudyConfig& config() const { return options_.config; }
   [[nodiscard]] c10::Device device() const { return c10::Device(options_.device); }
+  [[nodiscard]] fusion::EpochOptions epoch_options(const PreparedTask& task) const;
   /// The task's data on device(), as trained_graph() takes them. They stay as long as the trainer.
   [[nodiscard]] const TaskData& trained_data(const PreparedTask& task);
   /// For arrays on device(); null where steps are not captured.
@@ -71,6 +72,8 @@ class FusedTrainer : public Trainer {
  private:
   /// That the graph says what validation and test compute.
   void check_evaluation(const PreparedTask& task) const;
+  /// That its batches of so many training samples can be divided, where ranks are to do so.
+  void check_divided(const PreparedTask& task, std::int64_t samples);
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
@@ -82,12 +85,35 @@ class FusedTrainer : public Trainer {
                                      const Pause& pause);
   /// What choices of today depend on, for that task and width.
   [[nodiscard]] ChoiceKey key_of(std::string graph, int width) const;
+  /// What of a task choices depend on.
+  [[nodiscard]] std::string graph_key(const PreparedTask& task);
+
+  // ---- Memory (trainer_memory.cpp) ----
+
+  /// Bytes that its arrays may hold.
+  [[nodiscard]] std::int64_t room() const;
+  /// ChoiceKey::memory.
+  [[nodiscard]] std::string memory_text() const;
+  /// The most slots that an array should have, if they fit; those it will have.
+  [[nodiscard]] int wanted_width() const;
   [[nodiscard]] int planned_width(const PreparedTask& task);
-  /// Slots of an array that are at work at a time, at most.
-  [[nodiscard]] int working(int width) const;
-  [[nodiscard]] fusion::WayQuestion question(const PreparedTask& task);
+  [[nodiscard]] fusion::WayQuestion question(const PreparedTask& task, int width);
+  /// WayQuestion::evaluation_batch.
+  [[nodiscard]] std::int64_t evaluated_at_a_time(const PreparedTask& task);
   /// Bytes of the device that the task's data take.
   [[nodiscard]] std::int64_t data_bytes(const PreparedTask& task);
+  /// All ways to run arrays of that width under the policy, and what they need. Throws Error{kConfig} if there are
+  /// none.
+  [[nodiscard]] const std::vector<WayNeed>& ways(const PreparedTask& task, int width);
+  [[nodiscard]] std::vector<WayNeed> needs_of(const PreparedTask& task, const fusion::WayQuestion& question,
+                                              std::span<const fusion::Lowering> ways);
+  /// Those of them that fit.
+  [[nodiscard]] Budgeted budgeted(const PreparedTask& task);
+  /// That one slot fits into memory.limit, and array.width does.
+  void check_budget(const PreparedTask& task, const Budgeted& found);
+  /// The largest batch, of the task's halved again and again, with which one slot fits; 0: none.
+  [[nodiscard]] int batch_that_fits(const PreparedTask& task);
+
   [[nodiscard]] std::optional<FeaturePlan> feature_plan(const PreparedTask& task);
   /// Whether this trainer's arrays can run by them all.
   [[nodiscard]] bool are_runnable(const KeptChoices& kept) const;
@@ -106,6 +132,7 @@ class FusedTrainer : public Trainer {
   std::map<std::string, KeptChoices> choices_;          ///< By ChoiceKey::graph.
   std::map<std::string, KeptChoices> recalled_;         ///< By partition.
   std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
+  std::map<std::string, std::vector<WayNeed>> ways_;    ///< By graph, width and data.
 };
 
 }  // namespace hfta::engine

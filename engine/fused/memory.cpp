@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fusion/graph/reads.hpp"
+#include "fusion/passes/sharing.hpp"
 #include "fusion/phases.hpp"
 
 namespace hfta::engine {
@@ -17,6 +18,7 @@ MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe,
     for (std::size_t i = 0; i < trained.size(); ++i) copies[i] += trained[i] ? states : 0;
   }
   const std::vector<bool> read = fusion::weights_read(graph);
+  const std::vector<bool> owned = fusion::owned_weights({graph, {}});  // running statistics, too
   MemoryNeed need;
   need.slot = way.slot;
   need.activations = way.at_work;
@@ -25,7 +27,8 @@ MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe,
     const fusion::Weight& weight = graph.weights[i];
     if (!weight.trained && !read[i]) continue;
     const std::int64_t bytes = fusion::size_of(weight.dtype) * fusion::elements_of(weight.shape, 1);
-    (weight.trained ? need.slot : need.shared) += weight.trained ? static_cast<std::int64_t>(copies[i]) * bytes : bytes;
+    const bool of_slot = weight.trained || owned[i];
+    (of_slot ? need.slot : need.shared) += of_slot ? static_cast<std::int64_t>(copies[i]) * bytes : bytes;
   }
   return need;
 }

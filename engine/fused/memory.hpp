@@ -8,7 +8,8 @@
 
 namespace hfta::engine {
 
-/// An upper bound. `way`: what running takes; `data`: bytes of the device that all slots' samples take.
+/// As exact as `way` is, but that weights which training does not reach count as trained. `way`: what running takes;
+/// `data`: bytes of the device that all slots' samples take.
 [[nodiscard]] MemoryNeed memory_need(const fusion::Graph& graph, const fusion::Recipe& recipe,
                                      const fusion::WayMemory& way, std::int64_t data);
 

@@ -21,7 +21,7 @@ std::vector<std::string> cuda_names(int count) {
 
 // What one word stands for. The machine is asked for GPUs only where it matters.
 std::vector<std::string> resolved(const std::string& wanted) {
-  if (wanted == "cpu" || cpu_threads(wanted)) return {wanted};
+  if (wanted == "cpu" || cpu_threads(parts_of(wanted).front())) return {wanted};
   std::vector<std::string> found = cuda_names(fusion::cuda_devices());
   if (wanted == "auto") return {found.empty() ? "cpu" : found.front()};
   if (found.empty()) {

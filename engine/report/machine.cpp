@@ -11,6 +11,7 @@
 #include "engine/report/confusion.hpp"
 #include "engine/report/front.hpp"
 #include "engine/report/report.hpp"
+#include "engine/report/ways.hpp"
 #include "engine/report/words.hpp"
 #include "trials/pareto.hpp"
 
@@ -117,6 +118,18 @@ ordered_json to_json(const std::optional<Occupancy>& occupancy) {
           {"drain", occupancy->drain ? to_json(*occupancy->drain) : ordered_json(nullptr)},
           {"trained_again", occupancy->trained_again},
           {"failed", occupancy->failed}};
+}
+
+ordered_json to_json(const std::vector<WayThatRan>& ways) {
+  ordered_json list = ordered_json::array();
+  for (const WayThatRan& way : ways) {
+    list.push_back({{"lowering", way.lowering},
+                    {"memory", way.memory.empty() ? ordered_json(nullptr) : ordered_json(way.memory)},
+                    {"arrays", way.arrays},
+                    {"held_bytes", way.held_bytes},
+                    {"predicted_bytes", way.predicted_bytes}});
+  }
+  return list;
 }
 
 ordered_json to_json(const std::optional<Runner>& runner) {
@@ -272,7 +285,8 @@ std::string report_json(const ReportInput& input, std::optional<int> top) {
       {"best", std::move(best)},
       {"runner", to_json(input.runner)},
       {"ended_by", input.ended_by.empty() ? ordered_json(nullptr) : ordered_json(input.ended_by)},
-      {"occupancy", to_json(input.occupancy)}};
+      {"occupancy", to_json(input.occupancy)},
+      {"ways", to_json(ways_that_ran(input.arrays))}};
   if (input.objectives.size() > 1) {
     const std::optional<FrontSummary> front = front_of(input);
     out["objectives"] = to_json(input.objectives);

@@ -61,13 +61,13 @@ struct ReportInput {
 
 /// For people: the method if `auto` chose it, counts, who runs the study, the best COMPLETE trial with its parameters,
 /// test metrics and confusion matrices (of several objectives the front's size and hypervolume instead), while trials
-/// are RUNNING the best so far, the `top` best configurations (with
-/// repetitions) and trials in columns, and how the slots were used.
+/// are RUNNING the best so far, the `top` best configurations (with repetitions) and trials in columns, how the slots
+/// were used, how arrays ran and what they held of memory.
 [[nodiscard]] std::string report_table(const ReportInput& input, int top);
 
 /// One object: study, metric, direction, of several objectives these and the front, method, counts, best, runner,
-/// occupancy, with repetitions also these and the configurations (best first), trials (by number; with `top` the best
-/// so many, best first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
+/// occupancy, ways, with repetitions also these and the configurations (best first), trials (by number; with `top` the
+/// best so many, best first). Numbers round-trip exactly; what is absent or not finite is null. Ends with a newline.
 [[nodiscard]] std::string report_json(const ReportInput& input, std::optional<int> top);
 
 /// What happened, as the study's runs told it: lines of event_json(), see docs/events.md. PRUNED and FAIL are told

@@ -13,6 +13,7 @@
 #include "engine/report/confusion.hpp"
 #include "engine/report/front.hpp"
 #include "engine/report/report.hpp"
+#include "engine/report/ways.hpp"
 #include "engine/report/words.hpp"
 
 namespace hfta::engine {
@@ -160,7 +161,8 @@ std::string report_table(const ReportInput& input, int top) {
          best_so_far_text(input) + configurations_text(input, top);
   std::vector<const Trial*> rows = ranked(input.trials, input.objectives);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(std::max(top, 0))));
-  if (rows.empty()) return out + occupancy_text(input.occupancy);
+  const std::string use = occupancy_text(input.occupancy) + ways_text(ways_that_ran(input.arrays));
+  if (rows.empty()) return out + use;
   const std::vector<std::string> params = param_names(rows);
   std::vector<std::string> header = {"trial", "state"};
   for (const trials::Objective& objective : input.objectives) header.push_back(printable(objective.metric));
@@ -175,7 +177,7 @@ std::string report_table(const ReportInput& input, int top) {
   if (rows.size() < input.trials.size()) {
     out += fmt::format("({} more; --top shows more of them, --format json all)\n", input.trials.size() - rows.size());
   }
-  return out + occupancy_text(input.occupancy);
+  return out + use;
 }
 
 std::string studies_table(const std::vector<storage::StudySummary>& studies) {

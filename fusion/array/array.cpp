@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "fusion/array/phase.hpp"
 #include "fusion/array/progress.hpp"
+#include "fusion/divided_batches.hpp"
 #include "fusion/executors/executors.hpp"
 #include "fusion/random/draws.hpp"
 #include "fusion/slots/slot_store.hpp"
@@ -27,6 +28,16 @@ struct Slot {
 int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 
 const SlotHyper nobody;
+
+void check_divided(const Graph& model, const Recipe& recipe, const at::Device& device, int ranks) {
+  if (!device.is_cpu()) {
+    throw Error(ErrorKind::kConfig, fmt::format("array: found ranks on {}, wanted them on CPUs", device.str()));
+  }
+  const std::int64_t batch = recipe.batch_size;
+  const std::string why = why_not_divided(model, recipe, ranks, std::span(&batch, 1));
+  if (why.empty()) return;
+  throw Error(ErrorKind::kConfig, fmt::format("array: its batches cannot be divided among {} ranks: {}", ranks, why));
+}
 
 // All numbers of `count` groups; those left out are the optimizer's.
 void complete(std::vector<OptimizerHyper>& groups, std::size_t count, const OptimizerHyper& optimizer) {
@@ -55,9 +66,10 @@ struct Array::Impl {
   std::vector<double> default_hypers;
   std::int64_t earlier_shared_runs = 0;  // of executors before these
   bool keep_gradients = false;
+  Collectives* group;
 
   Impl(const Graph& g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
-       const std::shared_ptr<StepGraphBackend>& graphs)
+       const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks)
       : recipe(std::move(r)),
         model_hypers(g.hypers.size()),
         phases(phases_of(g, recipe)),
@@ -66,7 +78,9 @@ struct Array::Impl {
         study_seed(seed),
         evaluation(specialized(graph(), Purpose::kEvaluation)),
         owned(owned_in(phases)),
-        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device) {
+        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device),
+        group(ranks) {
+    if (group != nullptr) check_divided(g, recipe, device, group->ranks());
     for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
       throw Error(ErrorKind::kConfig,
@@ -82,7 +96,7 @@ struct Array::Impl {
       PhaseOfStep& phase = *phases[p];
       phase.training = specialized(phase.graph, Purpose::kTrainingTogether);
       phase.model.emplace(ExecutorModel{phase.graph, phase.recipe, phase.alone, phase.training, evaluation, owned,
-                                        phase.group_of, store, device, graphs, p, !recipe.phases.empty()});
+                                        phase.group_of, store, device, graphs, p, !recipe.phases.empty(), group});
     }
     lower(lowering);
   }
@@ -204,7 +218,7 @@ struct Array::Impl {
   }
 
   // By slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
-  std::span<const SlotRun> runs_of(int chunk, std::size_t phase, std::span<const double> rates, bool last_batch) {
+  std::span<SlotRun> runs_of(int chunk, std::size_t phase, std::span<const double> rates, bool last_batch) {
     const std::span<const Slot> members = slots_of(chunk);
     const auto first = static_cast<std::size_t>(chunk * lowering.chunk);
     const std::span<SlotRun> of_chunk = std::span(runs).subspan(first, members.size());
@@ -218,7 +232,11 @@ struct Array::Impl {
 
   // One phase of a step. Layers that slots share were run for the first phase alone.
   void step(int chunk, std::size_t phase, const Batch& batch, std::span<const double> rates, at::Tensor& losses) {
-    const std::span<const SlotRun> of_chunk = runs_of(chunk, phase, rates, batch.last);
+    const std::span<SlotRun> of_chunk = runs_of(chunk, phase, rates, batch.last);
+    for (SlotRun& run : of_chunk) {
+      run.random.samples = static_cast<std::uint64_t>(batch.parts.front().size());
+      run.random.earlier = static_cast<std::uint64_t>(batch.earlier);
+    }
     if (phase == 0) return running().step(chunk, batch, of_chunk, losses);
     Batch own = batch;
     for (Samples& part : own.parts) part.shared = nullptr;
@@ -230,11 +248,13 @@ struct Array::Impl {
 };
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-             const at::Device& device, std::shared_ptr<StepGraphBackend> graphs)
-    : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs)) {}
+             const at::Device& device, std::shared_ptr<StepGraphBackend> graphs, Collectives* group)
+    : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs,
+                                   group)) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
+Collectives* Array::group() const { return impl_->group; }
 const Lowering& Array::lowering() const { return impl_->lowering; }
 bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
 SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }
@@ -285,7 +305,8 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
     const auto members = impl_->slots_of(k);
     if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
   }
-  impl_->running().for_each(busy, work);
+  if (impl_->group == nullptr) return impl_->running().for_each(busy, work);
+  for (const int& k : busy) impl_->running().for_each(std::span(&k, 1), work);  // ranks call their group in one order
 }
 
 void Array::step(int chunk, const Batch& batch, std::span<const double> rates, std::span<at::Tensor> losses) {

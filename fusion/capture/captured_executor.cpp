@@ -61,7 +61,10 @@ ExecutorKind captured_executor() {
   kind.runs = [](const Lowering& lowering, const c10::Device& device, const StepGraphBackend* graphs) {
     return eager_executor().runs(lowering, device, graphs) && why_not(device, graphs).empty();
   };
-  kind.why_not = [](const WayQuestion& question) { return why_not(question.device, question.graphs); };
+  kind.why_not = [](const WayQuestion& question) {
+    const std::string why = why_not(question.device, question.graphs);
+    return why.empty() ? why_not_keep(question) : why;
+  };
   kind.make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
     return std::make_unique<CapturedExecutor>(model, lowering);
   };

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "base/error.hpp"
+#include "fusion/collectives/gradient_mean.hpp"
 #include "fusion/compiled/torch_library.hpp"
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
@@ -54,20 +56,25 @@ void check_precision(const Recipe& recipe) {
               "float32 and float64");
 }
 
+std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
+  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
+}
+
 }  // namespace
 
 // What one thread, or a team, works with.
 struct CompiledModel::Workspace {
-  cpu::Arena arena;
-  std::vector<SlotRow<float>> rows32;
-  std::vector<SlotRow<double>> rows64;
   template <typename T>
-  std::vector<SlotRow<T>>& rows() {
-    if constexpr (sizeof(T) == sizeof(float)) {
-      return rows32;
-    } else {
-      return rows64;
-    }
+  struct Typed {
+    std::vector<SlotRow<T>> rows;
+    std::vector<T> exchanged;  // with other ranks
+  };
+  cpu::Arena arena;
+  std::tuple<Typed<float>, Typed<double>> typed;
+
+  template <typename T>
+  Typed<T>& of() {
+    return std::get<Typed<T>>(typed);
   }
 };
 
@@ -97,19 +104,21 @@ class CompiledModel::Borrowed {
   std::unique_ptr<Workspace> mine_;
 };
 
-CompiledModel::CompiledModel(const ExecutorModel& model, int threads)
+CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recompute)
     : training_(model.alone),
       evaluation_(model.evaluation),
       owned_(model.owned),
       recipe_(model.recipe),
       threads_(threads),
+      recompute_(recompute),
       store_(model.store),
       group_of_(model.group_of),
       phase_(model.phase),
       states_(info_of(recipe_.optimizer).states.size()),
+      group_(model.group),
       library_(torch_library()) {
   check_precision(recipe_);
-  const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
+  const std::int64_t n = training_batch(training_.graph, recipe_);
   static_cast<void>(plan_for(true, n));
   if (phase_ == 0) static_cast<void>(plan_for(false, n));  // which evaluates for all of them
 }
@@ -122,7 +131,8 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_)
+        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_,
+                                         recompute_)
                  : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n,
                                         library_.get(), threads_));
   }
@@ -164,10 +174,24 @@ void CompiledModel::accumulate(const cpu::CompiledGraph& plan, std::span<std::by
 }
 
 template <typename T>
-void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, double weight,
-                          std::span<const SlotStep> numbers) const {
+void CompiledModel::take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspace& workspace, BatchLoss& loss) const {
+  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+  SlotMean<T> mean{loss.mean, loss.weight, {}};
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!plan.gradients[i].defined()) continue;
+    mean.gradients.emplace_back(reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
+                                static_cast<std::size_t>(plan.weights[i].numel()));
+  }
+  take_mean(*group_, std::span(&mean, 1), workspace.of<T>().exchanged);
+  loss = {mean.loss, mean.weight};
+}
+
+template <typename T>
+void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                          BatchLoss& loss, std::span<const SlotStep> numbers) const {
   const bool updates = numbers.front().updates;
-  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), slot.row, weight, updates);
+  if (group_ != nullptr) take_mean_over_ranks<T>(plan, workspace, loss);
+  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), slot.row, loss.weight, updates);
   if (updates) update<T>(plan, workspace, slot, numbers);
 }
 
@@ -175,7 +199,7 @@ template <typename T>
 void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                            std::span<const SlotStep> numbers) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
-  std::vector<SlotRow<T>>& rows = workspace.rows<T>();
+  std::vector<SlotRow<T>>& rows = workspace.of<T>().rows;
   rows.clear();
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (!plan.gradients[i].defined()) continue;
@@ -237,11 +261,12 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples);
   BatchLoss loss{number_of(plan.outputs[0], buffers), static_cast<double>(samples.size())};
   if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
+  if (!slot.counts) loss.weight = 0;
   if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
   if (recipe_.dtype == DType::kFloat64) {
-    learn<double>(plan, *workspace, slot, loss.weight, numbers);
+    learn<double>(plan, *workspace, slot, loss, numbers);
   } else {
-    learn<float>(plan, *workspace, slot, loss.weight, numbers);
+    learn<float>(plan, *workspace, slot, loss, numbers);
   }
   return loss;
 }
@@ -256,26 +281,69 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
   return outputs;
 }
 
+namespace {
+
+// What the phases of a recipe compile: training each, evaluation the first.
+template <typename Train, typename Evaluate>
+void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evaluate evaluate) {
+  check_precision(recipe);
+  for (std::size_t p = 0; p < phase_count(recipe); ++p) {
+    const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
+    const SpecializedGraph training = specialized(complete, Purpose::kTraining);
+    train(training);
+    if (p > 0) continue;
+    SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
+    evaluation.graph = with_owned(std::move(evaluation.graph), owned_weights(training));
+    evaluate(evaluation);
+  }
+}
+
+}  // namespace
+
 Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
   Compilation found;
   try {
-    check_precision(recipe);
     const std::unique_ptr<const cpu::Library> library = torch_library();
-    const std::int64_t n = graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
-    for (std::size_t p = 0; p < phase_count(recipe); ++p) {
-      const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
-      const SpecializedGraph training = specialized(complete, Purpose::kTraining);
-      add_ops(cpu::compile_training(training.graph, training.index, recipe.dtype, n, library.get()), found.by_torch);
-      if (p > 0) continue;
-      const SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
-      static_cast<void>(cpu::compile_forward(with_owned(evaluation.graph, owned_weights(training)), evaluation.index,
-                                             recipe.dtype, n, library.get()));
-    }
+    const std::int64_t n = training_batch(graph, recipe);
+    for_each_phase(
+        graph, recipe,
+        [&](const SpecializedGraph& one) {
+          add_ops(cpu::compile_training(one.graph, one.index, recipe.dtype, n, library.get()), found.by_torch);
+        },
+        [&](const SpecializedGraph& one) {
+          static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));
+        });
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;
     found.why_not = error.what();
   }
   return found;
+}
+
+std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, std::int64_t evaluation_batch,
+                                      int threads, std::span<const int> recompute) {
+  const std::unique_ptr<const cpu::Library> library = torch_library();
+  const std::int64_t n = training_batch(graph, recipe);
+  std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
+  std::int64_t evaluating = 0;
+  for_each_phase(
+      graph, recipe,
+      [&](const SpecializedGraph& one) {
+        const std::vector<std::size_t> bytes =
+            cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<std::int64_t>(bytes[i]);
+        if (first.empty()) first = all;
+      },
+      [&](const SpecializedGraph& one) {
+        for (const std::int64_t samples : {n, evaluation_batch}) {
+          if (samples == 0) continue;
+          const cpu::CompiledGraph plan =
+              cpu::compile_forward(one.graph, one.index, recipe.dtype, samples, library.get(), threads);
+          evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
+        }
+      });
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]);
+  return all;
 }
 
 }  // namespace hfta::fusion

@@ -25,6 +25,7 @@ struct CompiledSlot {
   SlotRandom random;
   std::span<const double> hypers;
   Team* team = nullptr;  ///< Who shares the work; null: the caller alone. Results are equal bits.
+  bool counts = true;    ///< Batch::counts
 };
 
 /// A batch's mean loss, and what the mean was divided by.
@@ -36,13 +37,13 @@ struct BatchLoss {
 /// been met by as many threads.
 class CompiledModel {
  public:
-  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads. Throws
-  /// Error{kConfig} naming an op that cannot be compiled.
-  CompiledModel(const ExecutorModel& model, int threads);
+  /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads.
+  /// `recompute`: Lowering::recompute. Throws Error{kConfig} naming an op that cannot be compiled.
+  CompiledModel(const ExecutorModel& model, int threads, int recompute);
   ~CompiledModel();
 
-  /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. `gradients` (null:
-  /// not wanted): those of the trained weights are copied there.
+  /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. With ranks, of all
+  /// their samples. `gradients` (null: not wanted): those of the trained weights, of these samples, are copied there.
   BatchLoss step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                  Gradients* gradients);
   /// The evaluation's outputs for the samples.
@@ -58,8 +59,11 @@ class CompiledModel {
   std::span<std::byte*> run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                             const Samples& samples) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
+  /// Loss and gradients become those of all ranks.
   template <typename T>
-  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, double weight,
+  void take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspace& workspace, BatchLoss& loss) const;
+  template <typename T>
+  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, BatchLoss& loss,
              std::span<const SlotStep> numbers) const;
   template <typename T>
   void accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row, double weight,
@@ -72,11 +76,12 @@ class CompiledModel {
   const SpecializedGraph& evaluation_;
   const std::vector<bool>& owned_;
   Recipe recipe_;
-  int threads_;
+  int threads_, recompute_;
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
   std::size_t phase_;                 ///< Of the store's states.
   std::size_t states_;                ///< Of the optimizer.
+  Collectives* group_;                ///< Null: there are no other ranks.
   std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
   std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
@@ -90,5 +95,12 @@ struct Compilation {
 };
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
+
+/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases.
+/// `evaluation_batch`: WayQuestion's. `threads`: of all teams together. Throws Error{kConfig} if the graph cannot be
+/// compiled.
+[[nodiscard]] std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe,
+                                                    std::int64_t evaluation_batch, int threads,
+                                                    std::span<const int> recompute);
 
 }  // namespace hfta::fusion

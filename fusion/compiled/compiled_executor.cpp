@@ -5,56 +5,127 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <map>
+#include <utility>
 
 namespace hfta::fusion {
 namespace {
 
 constexpr const char* kName = "compiled";
 
+// What each of them needs, in their order. Gradients are those of the slots at work: they lie in the arena of their
+// thread. What LibTorch keeps for ops that it runs does not: it is bounded by the values of these.
+std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lowering> lowerings) {
+  const std::vector<std::string> by_torch = compilation_of(question.graph, question.recipe).by_torch;
+  const std::int64_t beside = bytes_of_values(question, by_torch);
+  std::map<int, std::vector<int>> recompute;  // by threads of all teams, which have scratch memory
+  for (const Lowering& one : lowerings) recompute[one.workers * one.threads_per_worker].push_back(one.recompute);
+  std::map<std::pair<int, int>, std::int64_t> bytes;
+  for (const auto& [threads, all] : recompute) {
+    const std::vector<std::int64_t> arenas =
+        arena_bytes(question.graph, question.recipe, question.evaluation_batch, threads, all);
+    for (std::size_t i = 0; i < all.size(); ++i) bytes[{threads, all[i]}] = arenas[i];
+  }
+  std::vector<WayMemory> found;
+  for (const Lowering& one : lowerings) {
+    found.push_back({0, bytes.at({one.workers * one.threads_per_worker, one.recompute}) + beside});
+  }
+  return found;
+}
+
+// Each needs clearly less memory than those before it.
+std::vector<int> worthwhile_recomputing(const WayQuestion& question) {
+  constexpr double kClearly = 0.97;
+  static constexpr std::array kTried = {0, 1, 2, 3, 4, 6, 8};
+  const std::vector<std::int64_t> arenas =
+      arena_bytes(question.graph, question.recipe, question.evaluation_batch, question.threads, kTried);
+  std::vector<int> all;
+  std::int64_t least = arenas.front();
+  for (std::size_t i = 1; i < kTried.size(); ++i) {
+    if (static_cast<double>(arenas[i]) >= kClearly * static_cast<double>(least)) continue;
+    all.push_back(kTried[i]);
+    least = arenas[i];
+  }
+  return all;
+}
+
+// First all threads by themselves, which trains most slots at a time; then ever fewer and larger teams, which need
+// fewer arenas. The same with ever more computed again.
+std::vector<Lowering> candidates(const WayQuestion& question) {
+  std::vector<int> recompute = {0};
+  if (question.policy != MemoryPolicy::kKeep) {
+    const std::vector<int> worthwhile = worthwhile_recomputing(question);
+    if (question.policy == MemoryPolicy::kRecompute && !worthwhile.empty()) recompute.clear();
+    recompute.insert(recompute.end(), worthwhile.begin(), worthwhile.end());
+  }
+  std::vector<Lowering> all;
+  for (const int level : recompute) {
+    const int threads = std::max(1, question.threads);  // be they more than slots: they form teams
+    for (int workers = threads; workers >= 1; workers /= 2) {
+      Lowering lowering;
+      lowering.executor = kName;
+      lowering.workers = workers;
+      lowering.threads_per_worker = threads / workers;
+      lowering.recompute = level;
+      all.push_back(std::move(lowering));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& lowering)
     : model_(model),
       workers_(std::max(1, lowering.workers)),
-      threads_per_worker_(lowering.threads_per_worker),
-      compiled_(model, workers_) {}
+      threads_per_worker_(std::max(1, lowering.threads_per_worker)),
+      compiled_(model, workers_ * threads_per_worker_, lowering.recompute) {}
 
 void CompiledExecutor::resize() {
   gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
   team_of_.assign(gradients_.size(), nullptr);
-  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), threads_per_worker_);
+  // Ops of LibTorch run on one thread whatever the team, as their sums may depend on how many there are.
+  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), 1);
 }
 
 // They are kept until another number is wanted: an array is narrowed between epochs, not within.
 void CompiledExecutor::form_teams(int count) {
   if (static_cast<int>(teams_.size()) == count) return;
   teams_.clear();
-  for (int t = 0; t < count; ++t) teams_.push_back(std::make_unique<Team>(workers_ / count));
+  for (int t = 0; t < count; ++t) teams_.push_back(std::make_unique<Team>(workers_ * threads_per_worker_ / count));
 }
 
-void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
-  const int count = static_cast<int>(groups.size()), rest = count % workers_;
-  const bool teams = rest > 0 && workers_ / rest > 1;
-  const int alone = teams ? count - rest : count;
-  std::exception_ptr failure;  // the others run to their end
+// At most as many groups as workers, each by a team of its own; all threads are shared out.
+void CompiledExecutor::run_in_teams(std::span<const int> groups, const std::function<void(int)>& work) {
+  form_teams(static_cast<int>(groups.size()));
+  for (std::size_t t = 0; t < groups.size(); ++t) team_of_[static_cast<std::size_t>(groups[t])] = teams_[t].get();
+  std::exception_ptr failure;
   try {
-    threads_->run(alone, [&](int i) { work(groups[static_cast<std::size_t>(i)]); });
+    threads_->run(static_cast<int>(groups.size()), [&](int t) { work(groups[static_cast<std::size_t>(t)]); });
   } catch (...) {
     failure = std::current_exception();
   }
-  if (teams) {
-    form_teams(rest);
-    for (int t = 0; t < rest; ++t) {
-      team_of_[static_cast<std::size_t>(groups[static_cast<std::size_t>(alone + t)])] =
-          teams_[static_cast<std::size_t>(t)].get();
-    }
+  std::fill(team_of_.begin(), team_of_.end(), nullptr);
+  if (failure) std::rethrow_exception(failure);
+}
+
+void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
+  const std::size_t count = groups.size(), workers = static_cast<std::size_t>(workers_), rest = count % workers;
+  const bool in_teams = threads_per_worker_ > 1, rest_in_teams = rest > 0 && (in_teams || workers / rest > 1);
+  const std::size_t alone = in_teams ? 0 : rest_in_teams ? count - rest : count;
+  std::exception_ptr failure;  // the others run to their end
+  const auto attempt = [&](const auto& run) {
     try {
-      threads_->run(rest, [&](int t) { work(groups[static_cast<std::size_t>(alone + t)]); });
+      run();
     } catch (...) {
       if (!failure) failure = std::current_exception();
     }
-    std::fill(team_of_.begin(), team_of_.end(), nullptr);
+  };
+  attempt([&] { threads_->run(static_cast<int>(alone), [&](int i) { work(groups[static_cast<std::size_t>(i)]); }); });
+  for (std::size_t first = alone; first < count; first += workers) {
+    attempt([&] { run_in_teams(groups.subspan(first, std::min(workers, count - first)), work); });
   }
   if (failure) std::rethrow_exception(failure);
 }
@@ -67,7 +138,9 @@ void CompiledExecutor::step(int group, const Batch& batch, std::span<const SlotR
   const SlotRun& slot = slots.front();
   if (!slot.occupied) return;
   const Samples& samples = batch.parts[batch.part_of_slot(0)];
-  const BatchLoss loss = compiled_.step(slot_of(group, slot), samples, slot.steps,
+  CompiledSlot own = slot_of(group, slot);
+  own.counts = batch.counts;
+  const BatchLoss loss = compiled_.step(own, samples, slot.steps,
                                         keep_gradients_ ? &gradients_[static_cast<std::size_t>(group)] : nullptr);
   auto* const sums = losses.data_ptr<double>();
   if (loss.weight != 0) sums[0] += loss.mean * loss.weight;  // a batch whose labels are all ignored has no mean
@@ -88,7 +161,7 @@ ExecutorKind compiled_executor() {
   return {.name = kName,
           .runs =
               [](const Lowering& lowering, const c10::Device& device, const StepGraphBackend*) {
-                return lowering.executor == kName && lowering.chunk == 1 && device.is_cpu();
+                return lowering.executor == kName && lowering.chunk == 1 && device.is_cpu() && lowering.recompute >= 0;
               },
           .why_not = [](const WayQuestion& question) -> std::string {
             if (!question.device.is_cpu()) return "kernels are compiled for a CPU";
@@ -97,17 +170,8 @@ ExecutorKind compiled_executor() {
           .make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<CompiledExecutor>(model, lowering);
           },
-          .candidates = [](const WayQuestion& question) -> std::vector<Lowering> {
-            Lowering lowering = in_groups_of(1, question);
-            lowering.executor = kName;
-            lowering.workers = std::max(1, question.threads);  // be they more than slots: they form teams
-            lowering.threads_per_worker = 1;
-            return {lowering};
-          },
-          // Gradients are those of the slots at work: they lie in the arena of their thread.
-          .memory = [](const WayQuestion& question) -> WayMemory {
-            return {0, bytes_of_gradients(question.graph) + bytes_of_values(question)};
-          },
+          .candidates = candidates,
+          .memory = memory,
           .note = [](const WayQuestion& question) -> std::string {
             const std::vector<std::string> ops = compilation_of(question.graph, question.recipe).by_torch;
             return ops.empty() ? "" : fmt::format("LibTorch runs {}, for want of a compiler", fmt::join(ops, ", "));

@@ -1,6 +1,7 @@
 #pragma once
-/// Slots run one by one, each by kernels that were compiled for the whole graph, on a CPU. Threads run a slot each;
-/// where fewer slots than threads are left, several threads share the work of one.
+/// Slots run one by one, each by kernels that were compiled for the whole graph, on a CPU. Threads, or teams of
+/// threads, run a slot each; where fewer slots than these are left, more threads share the work of one. Each works in
+/// one arena.
 
 #include <memory>
 #include <vector>
@@ -21,8 +22,8 @@ class CompiledExecutor final : public Executor {
 
   void resize() override;
   [[nodiscard]] int groups() const override { return static_cast<int>(gradients_.size()); }
-  /// As many groups as Lowering::workers at a time. The rest, if there are at most half as many, are run by teams that
-  /// share all threads, to the same bits.
+  /// As many groups as Lowering::workers at a time, each by Lowering::threads_per_worker threads. The rest, if there
+  /// are at most half as many, are run by teams that share all threads, to the same bits.
   void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
   [[nodiscard]] at::Tensor fresh_losses(int group) override;
@@ -35,6 +36,7 @@ class CompiledExecutor final : public Executor {
 
  private:
   void form_teams(int count);
+  void run_in_teams(std::span<const int> groups, const std::function<void(int)>& work);
   [[nodiscard]] CompiledSlot slot_of(int group, const SlotRun& slot) const;
 
   ExecutorModel model_;

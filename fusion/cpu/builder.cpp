@@ -318,6 +318,12 @@ std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomput
   return placed;
 }
 
+std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute recompute) {
+  CompiledGraph ends;
+  bind_ends(ends, outputs);
+  return place(lifetimes(ends, recomputing(schedule_, recomputations_, pinned(ends), recompute))).bytes;
+}
+
 CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recompute) {
   CompiledGraph plan;
   plan.threads = threads_;

@@ -119,6 +119,8 @@ class Builder {
   void run_backward(const Tensor& loss);
   /// `outputs`: values of the graph that can be read after a run.
   [[nodiscard]] CompiledGraph finish(std::span<const ValueId> outputs, Recompute recompute = 0);
+  /// CompiledGraph::arena_bytes of what finish() would make.
+  [[nodiscard]] std::size_t arena_bytes(std::span<const ValueId> outputs, Recompute recompute);
 
  private:
   struct Buffer {

@@ -154,7 +154,7 @@ auto checked(Work work) -> decltype(work()) {
 
 // `attempt`: of compiling the graph; begun anew with each call that turns out to be the library's.
 template <typename Attempt>
-CompiledGraph with_parts(const Graph& graph, const Library* library, Attempt attempt) {
+auto with_parts(const Graph& graph, const Library* library, Attempt attempt) {
   Parts parts(graph, library);
   for (;;) {
     try {
@@ -165,17 +165,34 @@ CompiledGraph with_parts(const Graph& graph, const Library* library, Attempt att
   }
 }
 
-}  // namespace
-
-CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                               const Library* library, int threads, Recompute recompute) {
+// `use`: of the builder, when forward and backward are compiled.
+template <typename Use>
+auto with_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                   const Library* library, int threads, Use use) {
   std::vector<int> positions = index;
   const Graph cut = checked([&] { return in_panels(graph, positions, n); });
   return with_parts(cut, library, [&](Parts& parts) {
     Builder b(cut, positions, dtype, n, true, threads);
     compile_nodes(b, parts);
     b.run_backward(b.value(cut.outputs.at(0)));
-    return b.finish(cut.outputs, recompute);
+    return use(b);
+  });
+}
+
+}  // namespace
+
+CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                               const Library* library, int threads, Recompute recompute) {
+  return with_training(graph, index, dtype, n, library, threads,
+                       [&](Builder& b) { return b.finish(b.graph().outputs, recompute); });
+}
+
+std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                                         const Library* library, int threads, std::span<const Recompute> recompute) {
+  return with_training(graph, index, dtype, n, library, threads, [&](Builder& b) {
+    std::vector<std::size_t> bytes;
+    for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));
+    return bytes;
   });
 }
 

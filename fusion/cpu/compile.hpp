@@ -6,6 +6,11 @@
 /// and the next slot uses the same memory. Sums are made in a fixed order, so equal slots give equal bits wherever and
 /// beside whomever they run, and however many threads share a kernel's work (fusion/threads/team.hpp).
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/library.hpp"
 #include "fusion/cpu/recompute.hpp"
@@ -24,6 +29,11 @@ namespace hfta::fusion::cpu {
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
                                              std::int64_t n, const Library* library = nullptr, int threads = 1,
                                              Recompute recompute = 0);
+/// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`; compiles once for all
+/// of them.
+[[nodiscard]] std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
+                                                       std::int64_t n, const Library* library, int threads,
+                                                       std::span<const Recompute> recompute);
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
                                             std::int64_t n, const Library* library = nullptr, int threads = 1);

@@ -61,15 +61,16 @@ ExecutorKind eager_executor() {
   static const std::string name = Lowering().executor;
   return {.name = name.c_str(),
           .runs = [](const Lowering& lowering, const c10::Device&,
-                     const StepGraphBackend*) { return lowering.executor == name; },
-          .why_not = [](const WayQuestion&) { return std::string(); },  // LibTorch runs all that is admitted
+                     const StepGraphBackend*) { return lowering.executor == name && lowering.recompute == 0; },
+          .why_not = why_not_keep,  // LibTorch runs all that is admitted
           .make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
             return std::make_unique<EagerExecutor>(model, lowering);
           },
           .candidates = candidates,
           // A group's gradients are as wide as its rows.
-          .memory = [](const WayQuestion& question) -> WayMemory {
-            return {bytes_of_gradients(question.graph), bytes_of_values(question)};
+          .memory = [](const WayQuestion& question, std::span<const Lowering> lowerings) -> std::vector<WayMemory> {
+            return std::vector<WayMemory>(lowerings.size(),
+                                          {bytes_of_gradients(question.graph), bytes_of_values(question)});
           },
           .op_forms =
               [](const Graph& graph, const Lowering& lowering) {

@@ -10,6 +10,7 @@
 #include "fusion/eager/accumulation.hpp"
 #include "fusion/eager/loss.hpp"
 #include "fusion/eager/optimizer.hpp"
+#include "fusion/eager/ranks.hpp"
 #include "fusion/eager/run_numbers.hpp"
 
 namespace hfta::fusion {
@@ -110,10 +111,11 @@ void EagerExecutor::run_step(int group, const Batch& batch, std::span<const Slot
   const at::AutoGradMode record(true);
   std::vector<SlotStep> steps;
   for (const SlotRun& slot : slots) steps.insert(steps.end(), slot.steps.begin(), slot.steps.end());
-  const std::vector<at::Tensor> objective = forward(group, batch, slots);
+  std::vector<at::Tensor> objective = forward(group, batch, slots);
   backward(objective.front());
   std::vector<ParameterSlots> reached = chunk(group).take_gradients(keep_gradients_);
   const std::int64_t samples = batch.parts.front().size();
+  if (model_.group != nullptr) objective = mean_over_ranks(*model_.group, batch, slots, objective, reached);
   add_loss(losses, objective, samples);
   if (!model_.recipe.accumulates) return fusion::step(model_.recipe.optimizer, reached, steps);
   const at::Tensor& total = chunk(group).gradient_weight;

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "fusion/random/mask_part.hpp"
+
 namespace hfta::fusion {
 
 SlotNumbers HostNumbers::hyper(int index) const {
@@ -32,7 +34,8 @@ at::Tensor HostNumbers::filled(at::IntArrayRef sizes, const at::TensorOptions& l
 at::Tensor HostNumbers::dropout_masks(at::IntArrayRef sizes, const SlotNumbers& rates, std::uint32_t node,
                                       const at::TensorOptions& like) const {
   return filled(sizes, like, [&](auto* out, std::size_t n, std::size_t b) {
-    fill_dropout_mask(out, n, rates.known()[b], random_[b].key, node, random_[b].step);
+    fill_dropout_mask_part(out, random_[b].elements_before(n), n, rates.known()[b], random_[b].key, node,
+                           random_[b].step);
   });
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "fusion/collectives.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/passes/specialize.hpp"
@@ -38,6 +39,7 @@ struct ExecutorModel {
   std::shared_ptr<StepGraphBackend> graphs;  ///< Null where nothing is to be captured.
   std::size_t phase = 0;                     ///< Of SlotStore::state.
   bool clips_weights = false;                ///< Whether slots may have SlotStep::clip_weights.
+  Collectives* group = nullptr;  ///< Ranks that run other samples of each batch; null: this runs all of them.
 };
 
 /// One slot in one step or prediction.
@@ -67,9 +69,10 @@ class Executor {
   /// first exception is rethrown.
   virtual void for_each(std::span<const int> groups, const std::function<void(int)>& work) = 0;
 
-  /// One batch of every occupied slot of the group, and an optimizer step of those that update (SlotStep). Adds to
-  /// `losses`, [2, c] float64 on the device, each slot's loss before the step times the batch's weight, and that weight
-  /// (Objective).
+  /// One batch of every occupied slot of the group, and an optimizer step of those that update (SlotStep). With
+  /// ExecutorModel::group the batch is this rank's share; the step and the losses are those of all ranks' shares, and
+  /// groups are run one at a time, in the same order at every rank. Adds to `losses`, [2, c] float64 on the device,
+  /// each slot's loss before the step times the batch's weight, and that weight (Objective).
   virtual void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) = 0;
   /// The group's accumulator for step(): [2, c] float64 zeros on the device. It may be the buffer of the last
   /// call.
@@ -86,7 +89,7 @@ class Executor {
   /// How often the shared layers were computed for training.
   [[nodiscard]] virtual std::int64_t shared_runs() const { return 0; }
 
-  /// Whether step() keeps the gradients for gradients().
+  /// Whether step() keeps the gradients, of this rank's samples, for gradients().
   virtual void keep_gradients(bool keep) = 0;
   [[nodiscard]] virtual Gradients gradients(int group) const = 0;
 

@@ -8,6 +8,16 @@ namespace {
 
 constexpr int kMostOnGpu = 4;
 
+std::int64_t bytes_of_outputs(const WayQuestion& question, const Node& node) {
+  std::int64_t bytes = 0;
+  for (const ValueId id : node.outputs) {
+    if (id == kNoValue) continue;
+    const Value& value = question.graph.values[static_cast<std::size_t>(id)];
+    if (!value.number) bytes += 2 * size_of(value.dtype) * elements_of(value.shape, question.recipe.batch_size);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Lowering in_groups_of(int chunk, const WayQuestion& question) {
@@ -23,14 +33,20 @@ Lowering in_groups_of(int chunk, const WayQuestion& question) {
 
 std::int64_t bytes_of_values(const WayQuestion& question) {
   std::int64_t bytes = 0;
+  for (const Node& node : question.graph.nodes) bytes += bytes_of_outputs(question, node);
+  return bytes;
+}
+
+std::int64_t bytes_of_values(const WayQuestion& question, std::span<const std::string> ops) {
+  std::int64_t bytes = 0;
   for (const Node& node : question.graph.nodes) {
-    for (const ValueId id : node.outputs) {
-      if (id == kNoValue) continue;
-      const Value& value = question.graph.values[static_cast<std::size_t>(id)];
-      if (!value.number) bytes += 2 * size_of(value.dtype) * elements_of(value.shape, question.recipe.batch_size);
-    }
+    if (std::find(ops.begin(), ops.end(), node.op) != ops.end()) bytes += bytes_of_outputs(question, node);
   }
   return bytes;
+}
+
+std::string why_not_keep(const WayQuestion& question) {
+  return question.policy == MemoryPolicy::kRecompute ? "it keeps all values, and memory.policy is recompute" : "";
 }
 
 std::int64_t bytes_of_gradients(const Graph& graph) {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,10 @@ namespace hfta::fusion {
 
 /// Bytes of a batch's values where none is reused: each node's output, once forward and once backward.
 [[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question);
+/// The same of the nodes whose op is one of these.
+[[nodiscard]] std::int64_t bytes_of_values(const WayQuestion& question, std::span<const std::string> ops);
+/// Why an executor that keeps all values is not for the question's policy; "" if it is.
+[[nodiscard]] std::string why_not_keep(const WayQuestion& question);
 /// Bytes of the gradients of one slot's trained weights.
 [[nodiscard]] std::int64_t bytes_of_gradients(const Graph& graph);
 
@@ -35,8 +40,8 @@ struct ExecutorKind {
   std::unique_ptr<Executor> (*make)(const ExecutorModel& model, const Lowering& lowering);
   /// Lowerings that are worth timing, most promising first. Asked where why_not() is "".
   std::vector<Lowering> (*candidates)(const WayQuestion& question);
-  /// What it takes, without making it: an upper bound.
-  WayMemory (*memory)(const WayQuestion& question);
+  /// What each of its lowerings takes, without making it: see WayMemory.
+  std::vector<WayMemory> (*memory)(const WayQuestion& question, std::span<const Lowering> lowerings);
   /// ways.hpp: way_note, op_forms, op_notes.
   std::string (*note)(const WayQuestion& question) = nullptr;
   std::vector<std::pair<std::string, std::vector<std::string>>> (*op_forms)(const Graph& graph,

@@ -17,6 +17,7 @@ std::string Lowering::to_text() const {
   if (chunk > 1) {
     for (const auto& [family, name] : families) parts.push_back(fmt::format("{} {}", family, name));
   }
+  if (recompute > 0) parts.push_back(fmt::format("recompute {}", recompute));
   parts.push_back(fmt::format("{} x {} threads", workers, threads_per_worker));
   return join(parts);
 }

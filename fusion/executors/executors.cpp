@@ -25,12 +25,6 @@ const ExecutorKind& kind_of(const Lowering& lowering, const c10::Device& device,
                                               lowering.executor, lowering.to_text(), lowering.chunk, device.str()));
 }
 
-// Fewer slots at work change nothing of the order: what is held for every slot weighs more.
-bool needs_less(const WayMemory& a, const WayMemory& b) {
-  const std::int64_t all_of_a = a.slot + a.at_work, all_of_b = b.slot + b.at_work;
-  return all_of_a != all_of_b ? all_of_a < all_of_b : a.slot < b.slot;
-}
-
 }  // namespace
 
 const std::vector<ExecutorKind>& executor_kinds() {
@@ -83,14 +77,23 @@ std::map<std::string, std::string> op_notes(const Graph& graph) {
   return all;
 }
 
-WayMemory memory_of_any(const WayQuestion& question) {
-  WayMemory most;
-  for (const ExecutorKind& kind : executor_kinds()) most = std::max(most, kind.memory(question), needs_less);
-  return most;
-}
-
-WayMemory memory_of(const WayQuestion& question, const Lowering& lowering) {
-  return kind_of(lowering, question.device, question.graphs).memory(question);
+std::vector<WayMemory> memory_of(const WayQuestion& question, std::span<const Lowering> lowerings) {
+  std::vector<const ExecutorKind*> runs;
+  for (const Lowering& one : lowerings) runs.push_back(&kind_of(one, question.device, question.graphs));
+  std::vector<WayMemory> all(lowerings.size());
+  for (const ExecutorKind& kind : executor_kinds()) {
+    std::vector<Lowering> own;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i] == &kind) own.push_back(lowerings[i]);
+    }
+    if (own.empty()) continue;
+    const std::vector<WayMemory> found = kind.memory(question, own);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i] == &kind) all[i] = found[next++];
+    }
+  }
+  return all;
 }
 
 }  // namespace hfta::fusion

@@ -29,6 +29,12 @@ bool draws(const Node& node) {
   return (rate == nullptr || !is_zero(*rate)) && (layers == nullptr || !is_one_layer(*layers));
 }
 
+bool draws_masks(const Node& node) {
+  if (!draws(node) || !draws_noise(node)) return false;
+  const OpTraits& op = traits_of(node);
+  return !op.rate.empty() && op.layers.empty();
+}
+
 bool draws_noise(const Node& node) { return !is_number_op(node.op) && traits_of(node).draws == Draws::kNoise; }
 
 }  // namespace hfta::fusion

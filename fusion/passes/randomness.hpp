@@ -9,6 +9,9 @@ namespace hfta::fusion {
 /// not false, and the rate of noise is not 0.
 [[nodiscard]] bool draws(const Node& node);
 
+/// Whether what the node draws are dropout masks of its result's samples.
+[[nodiscard]] bool draws_masks(const Node& node);
+
 /// Whether what the node may draw is noise of a layer's own, which PyTorch's layers turn off in evaluation.
 [[nodiscard]] bool draws_noise(const Node& node);
 

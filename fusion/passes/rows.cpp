@@ -25,11 +25,14 @@ bool depends_on_size(const Value& value) {
   return std::any_of(value.shape.begin(), value.shape.end(), [](std::int64_t size) { return size < 0; });
 }
 
+enum class Reading { kTraining, kEvaluation, kShares };
+
 class Proof {
  public:
-  Proof(const Graph& graph, const std::vector<bool>& known, bool in_evaluation)
+  Proof(const Graph& graph, const std::vector<bool>& known, Reading reading)
       : graph_(graph),
-        in_evaluation_(in_evaluation),
+        in_evaluation_(reading == Reading::kEvaluation),
+        in_shares_(reading == Reading::kShares),
         of_(graph.values.size(), DependsOn::kMore),
         at_(graph.values.size()),
         written_(graph) {
@@ -97,18 +100,22 @@ class Proof {
   [[nodiscard]] DependsOn result_of(const Node& node, std::size_t o) {
     if (const auto at = sample_dim(value(node.outputs[o]))) at_[static_cast<std::size_t>(node.outputs[o])] = *at;
     if (is_number_op(node.op)) return number_of(node);
-    if (value(node.outputs[o]).number || has_hyper(node)) return DependsOn::kMore;
+    if (value(node.outputs[o]).number || (has_hyper(node) && !in_shares_)) return DependsOn::kMore;
     Node still = node;  // as evaluation runs it
     const Rows rows = rows_of(node.op);
+    const bool masked = in_shares_ && draws_masks(node);
     if (draws(node) || by_batch_statistics(node)) {
-      if (!in_evaluation_ || !is_noise(node)) return DependsOn::kMore;
+      if (!masked && (!in_evaluation_ || !is_noise(node))) return DependsOn::kMore;
       if (Arg* training = find_argument(still, traits_of(node).training)) *training = false;
     }
     if (!ignored_write(node) && !written_by(node).empty()) return DependsOn::kMore;
     if (any_of_batch(node) || (any_count(node) && !takes_sizes(rows))) return DependsOn::kMore;
     if (rows == Rows::kFilled) return filled(node, o);
     if (rows == Rows::kCounted) return counted(node, o);
-    return by_rule(still, o, rule_of(rows));
+    const DependsOn found = by_rule(still, o, rule_of(rows));
+    const SampleDim& at = at_[static_cast<std::size_t>(node.outputs[o])];
+    const bool counted = found == DependsOn::kSample && at.dim == 0 && at.outer == 1;
+    return masked && !counted ? DependsOn::kMore : found;
   }
 
   // Tensors that it reads give sizes and types alone.
@@ -165,7 +172,7 @@ class Proof {
   }
 
   const Graph& graph_;
-  bool in_evaluation_;
+  bool in_evaluation_, in_shares_;
   std::vector<DependsOn> of_;
   std::vector<SampleDim> at_;  // by value that depends on samples or places
   MemorySets written_;
@@ -214,11 +221,15 @@ std::optional<std::vector<std::int64_t>> RowsCall::integers(std::string_view nam
 }
 
 std::vector<DependsOn> dependence_of(const Graph& graph, const std::vector<bool>& known) {
-  return Proof(graph, known, false).run();
+  return Proof(graph, known, Reading::kTraining).run();
 }
 
 std::vector<DependsOn> dependence_in_evaluation(const Graph& graph, const std::vector<bool>& known) {
-  return Proof(graph, known, true).run();
+  return Proof(graph, known, Reading::kEvaluation).run();
+}
+
+std::vector<DependsOn> dependence_in_shares(const Graph& graph) {
+  return Proof(graph, std::vector<bool>(graph.weights.size(), true), Reading::kShares).run();
 }
 
 }  // namespace hfta::fusion

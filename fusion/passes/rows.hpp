@@ -35,4 +35,9 @@ struct SampleDim {
 /// The same if calls that draw noise, or take statistics over the batch, did neither.
 [[nodiscard]] std::vector<DependsOn> dependence_in_evaluation(const Graph& graph, const std::vector<bool>& known);
 
+/// The same for one slot's training whose batch is divided: all weights and all numbers that the trial sets are known,
+/// and masks of dropout are functions of the sample and its place in the whole batch (SlotRandom::elements_before),
+/// where samples are the first dimension.
+[[nodiscard]] std::vector<DependsOn> dependence_in_shares(const Graph& graph);
+
 }  // namespace hfta::fusion

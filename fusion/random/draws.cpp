@@ -59,13 +59,21 @@ inline __attribute__((always_inline)) void philox_lanes(std::uint32_t first, std
   }
 }
 
-// out[i] = of(word first + i) for elements 0 to n-1; `first` a multiple of kDrawnAtOnce.
+// out[i] = of(word first + i) for elements 0 to n-1.
 template <typename T, typename Of>
 inline __attribute__((always_inline)) void fill_words(T* out, std::size_t n, std::uint64_t key, std::uint32_t node,
                                                       std::uint64_t step, std::size_t first, Of of) {
   static_assert(kDrawnAtOnce == 4 * kLanes);
   Words lanes[4];
   const auto* const words = reinterpret_cast<const std::uint32_t*>(lanes);
+  if (const std::size_t skipped = first % kDrawnAtOnce; skipped > 0) {
+    const std::size_t count = std::min(n, kDrawnAtOnce - skipped);
+    philox_lanes(static_cast<std::uint32_t>((first - skipped) / 4), node, step, key, lanes);
+    for (std::size_t i = 0; i < count; ++i) out[i] = of(words[skipped + i]);
+    out += count;
+    n -= count;
+    first += count;
+  }
   for (std::size_t begin = 0; begin < n; begin += 4 * kLanes) {
     philox_lanes(static_cast<std::uint32_t>((first + begin) / 4), node, step, key, lanes);
     T* const to = out + begin;

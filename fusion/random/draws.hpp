@@ -14,6 +14,12 @@ namespace hfta::fusion {
 struct SlotRandom {
   std::uint64_t key = 0;   ///< Of (study seed, trial).
   std::uint64_t step = 0;  ///< Steps the trial has trained.
+  /// Samples that the values drawn for have, and how many samples of the step's batch are before them, where another
+  /// rank has those (fusion/collectives.hpp).
+  std::uint64_t samples = 1, earlier = 0;
+
+  /// Of a value with samples along its first dimension, n elements here: how many of the batch's are before them.
+  [[nodiscard]] std::size_t elements_before(std::size_t n) const { return n / samples * earlier; }
 };
 
 /// Key of one trial's masks.

@@ -6,7 +6,7 @@
 
 namespace hfta::fusion {
 
-/// Parts begin at multiples of so many elements.
+/// Parts that begin at multiples of so many elements take the least time.
 inline constexpr std::size_t kDrawnAtOnce = 64;
 
 /// Elements [first, first + n) of what fill_dropout_mask (draws.hpp) fills, to out[0], ..., out[n - 1].

@@ -95,15 +95,17 @@ class Epochs::Run {
   /// `prepared`: the step's samples by order, if they were prepared for all slots.
   void step(const Prepared* prepared) {
     set_rates();
-    const auto [begin, end] = epochs_.range_of(at_);
+    const BatchShare share = epochs_.share_of(array_, at_);
     for (std::size_t p = 0; p < batch_.parts.size(); ++p) {
       if (prepared != nullptr) {
         batch_.parts[p] = prepared->at(part_keys_[p]);
         continue;
       }
-      batch_.parts[p].begin = begin;
-      batch_.parts[p].end = end;
+      batch_.parts[p].begin = share.begin;
+      batch_.parts[p].end = share.end;
     }
+    batch_.earlier = share.first;
+    batch_.counts = share.counts;
     batch_.last = at_ + 1 == epochs_.steps_per_epoch();
     batch_.place = at_;
     array_.step(chunk_, batch_, rates_, losses_);
@@ -260,12 +262,24 @@ std::vector<EpochResult> Epochs::run(Array& array) const {
   return *run(array, [] { return false; });
 }
 
+namespace {
+
+// Ranks stop behind the same step.
+bool asked_anywhere(const Array& array, const Pause& pause) {
+  if (array.group() == nullptr) return pause();
+  std::byte asked{array.group()->rank() == 0 && pause()};
+  array.group()->broadcast(std::span(&asked, 1), 0);
+  return asked != std::byte{0};
+}
+
+}  // namespace
+
 std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& pause) const {
   check_places(array);
   const Orders orders = orders_for(array);
   std::atomic<bool> paused = false;
   const auto asked = [&] {
-    if (!paused && pause()) paused = true;
+    if (!paused && asked_anywhere(array, pause)) paused = true;
     return paused.load();
   };
   Runs runs(static_cast<std::size_t>(array.chunks()));
@@ -273,7 +287,7 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
   const bool at_hand = std::all_of(orders.begin(), orders.end(),
                                    [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
-  if (array.shares_layers() || !at_hand) {
+  if (array.shares_layers() || !at_hand || array.group() != nullptr) {
     train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
@@ -294,8 +308,9 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
 }
 
 std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
+  const bool evaluates = validates() && (array.group() == nullptr || array.group()->rank() == 0);
   std::vector<std::vector<ChunkMetrics>> validation;  // by set of data and chunk
-  for (std::size_t set = 0; validates() && set < sets_.size(); ++set) {
+  for (std::size_t set = 0; evaluates && set < sets_.size(); ++set) {
     const auto trains_on_it = [&](int slot) {
       return array.occupied(slot) && array.init_of(slot).data == static_cast<int>(set);
     };
@@ -312,7 +327,7 @@ std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
     if (runs[static_cast<std::size_t>(k)] == nullptr) continue;
     for (EpochResult& result : runs[static_cast<std::size_t>(k)]->finish()) {
       const auto member = static_cast<std::size_t>(result.slot - array.first_slot(k));
-      if (validates()) {
+      if (evaluates) {
         const auto set = static_cast<std::size_t>(array.init_of(result.slot).data);
         for (const auto& [name, value] : validation[set][static_cast<std::size_t>(k)][member]) {
           result.metrics["val_" + name] = value;
@@ -331,14 +346,14 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
   for (std::int64_t s = 0; s < steps_per_epoch(); ++s) {
     if (std::none_of(runs.begin(), runs.end(), [&](const auto& run) { return here(run, s); })) continue;
     if (asked()) return;
-    const auto [begin, end] = range_of(s);
+    const BatchShare share = share_of(array, s);
     Prepared samples;
     for (const auto& [key, order] : orders) {
       const auto uses = [&, &k = key](const auto& run) { return here(run, s) && run->uses(k); };
       if (std::none_of(runs.begin(), runs.end(), uses)) continue;
       Samples& here_now = samples.emplace(key, samples_in(key, order)).first->second;
-      here_now.begin = begin;
-      here_now.end = end;
+      here_now.begin = share.begin;
+      here_now.end = share.end;
       if (!here_now.at_hand()) here_now = here_now.taken();
       if (array.shares_layers()) array.prepare(here_now, true);
     }
@@ -347,6 +362,12 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
       if (run.at() == s) run.step(&samples);
     });
   }
+}
+
+BatchShare Epochs::share_of(const Array& array, std::int64_t step) const {
+  const auto [begin, end] = range_of(step);
+  if (array.group() == nullptr) return {begin, end, 0, true};
+  return share_of_batch(begin, end, array.group()->rank(), array.group()->ranks());
 }
 
 std::pair<std::int64_t, std::int64_t> Epochs::range_of(std::int64_t step) const {

@@ -8,17 +8,19 @@
 
 namespace hfta::fusion {
 
-// Larger batches than training's make evaluation of small samples faster; a rule that knows nothing of the array keeps
-// its sums the same at any width.
-std::int64_t Epochs::evaluation_batch() const {
-  if (options_.fixed_batch > 0) return options_.fixed_batch;
-  if (recipe_.loss == Loss::kModel) return recipe_.batch_size;  // it may look at a batch as a whole
+// Larger batches than training's make evaluation of small samples faster.
+std::int64_t evaluation_batch(const Recipe& recipe, const EpochOptions& options, std::int64_t elements) {
+  if (options.fixed_batch > 0) return options.fixed_batch;
+  if (recipe.loss == Loss::kModel) return recipe.batch_size;  // it may look at a batch as a whole
   constexpr std::int64_t kElements = std::int64_t{1} << 20;
-  const std::int64_t per_sample = std::max<std::int64_t>(1, train().inputs.front().stride());
-  const std::int64_t small = std::min<std::int64_t>(256, kElements / per_sample);
-  const std::int64_t batch = std::max<std::int64_t>(recipe_.batch_size, small);
-  const std::int64_t allowed = options_.largest_batch > 0 ? std::min(batch, options_.largest_batch) : batch;
-  return options_.limits.allow(allowed) ? allowed : recipe_.batch_size;
+  const std::int64_t small = std::min<std::int64_t>(256, kElements / std::max<std::int64_t>(1, elements));
+  const std::int64_t batch = std::max<std::int64_t>(recipe.batch_size, small);
+  const std::int64_t allowed = options.largest_batch > 0 ? std::min(batch, options.largest_batch) : batch;
+  return options.limits.allow(allowed) ? allowed : recipe.batch_size;
+}
+
+std::int64_t Epochs::evaluation_batch() const {
+  return fusion::evaluation_batch(recipe_, options_, train().inputs.front().stride());
 }
 
 // The next batch size from n on that the graph takes.

@@ -228,7 +228,8 @@ std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& reci
 
 MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data, const MeasureOptions& options,
                         const at::Device& device, const Clock& clock) {
-  const std::vector<Lowering> plans = lowering_candidates(graph, recipe, options, device);
+  const std::vector<Lowering> plans =
+      options.ways.empty() ? lowering_candidates(graph, recipe, options, device) : options.ways;
   if (options.slot_steps <= 0) return {{{plans.front(), 0}}, "not measured"};
   return Autotuner(graph, recipe, data, options, device, clock).run(plans);
 }

@@ -24,10 +24,11 @@ void emit_product(Builder& b, const Tensor& left, const Tensor& right, const Ten
 /// The slot's dropout mask of the node, of n elements.
 template <typename T>
 void fill_mask(const Run& run, T* mask, std::int64_t n, double rate, std::uint32_t node) {
+  const std::size_t before = run.random.elements_before(static_cast<std::size_t>(n));
   share(run.team, stretches_of(n, 1, static_cast<std::int64_t>(kDrawnAtOnce)),
         [&](std::int64_t first, std::int64_t count, int) {
-          fill_dropout_mask_part(mask + first, static_cast<std::size_t>(first), static_cast<std::size_t>(count), rate,
-                                 run.random.key, node, run.random.step);
+          fill_dropout_mask_part(mask + first, before + static_cast<std::size_t>(first),
+                                 static_cast<std::size_t>(count), rate, run.random.key, node, run.random.step);
         });
 }
 

@@ -15,7 +15,7 @@ Place = Tuple[Any, ...]  # keys of maps, and positions in lists
 
 # Where an argument of `tune` beyond its named ones stands in a config.
 _ARGUMENTS: Dict[str, Place] = {
-    **{key: (key,) for key in ("keep",)},
+    **{key: (key,) for key in ("keep", "memory")},
     **{key: ("metric", key) for key in ("select",)},
     **{key: ("model", key) for key in ("freeze", "bind", "init", "adapters")},
     **{key: ("data", key) for key in ("shuffle", "order", "drop_last")},
@@ -39,7 +39,7 @@ _PARAMETERS: Dict[str, Place] = {
     "init": ("model", "init"),
 }
 
-_MAY_CHANGE = ("study", "storage", "run_cap", "array")  # between two runs of a study
+_MAY_CHANGE = ("study", "storage", "run_cap", "array", "memory")  # between two runs of a study
 _LARGER_IS_BETTER = tuple(f"val_{name}" for name in (
     "accuracy", "top_", "precision", "recall", "f1", "mean_iou", "balanced_accuracy", "auroc", "average_precision", "r2"))
 _NEED_A_CAP = ("auto", "random", "sobol", "tpe", "gp", "bayes", "cmaes", "evolution", "nsga2", "pbt")

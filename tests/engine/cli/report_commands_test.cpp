@@ -45,7 +45,7 @@ TEST_CASE("report --format json is one object of the documented form, alone on s
   CHECK(finished.err.empty());
   const ordered_json all = ordered_json::parse(finished.out);
   CHECK(keys(all) == std::vector<std::string>{"study", "metric", "direction", "method", "method_reason", "counts",
-                                              "best", "runner", "ended_by", "occupancy", "trials"});
+                                              "best", "runner", "ended_by", "occupancy", "ways", "trials"});
   CHECK(all["study"] == "digits");
   CHECK(all["metric"] == "val_accuracy");
   CHECK(all["direction"] == "maximize");

@@ -624,6 +624,28 @@ TEST_CASE("plan --measure shows every way to run and what it takes") {
   CHECK(plan["partitions"][0]["not_measured"] == json{{"other", "no fake"}});
 }
 
+TEST_CASE("plan shows how memory is kept to, where the config speaks of it") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  CHECK_THAT(place.run({"plan", "digits.yaml"}).out, !Catch::Contains("memory within"));
+  const Finished table = place.run({"plan", "digits.yaml", "--set", "memory.limit=64MiB"});
+  for (const char* part : {"memory within 64.0 MiB (policy auto):", "MiB/arena", "fake, leaner",
+                           "fake: it fits, and less memory would gain nothing"}) {
+    CHECK_THAT(table.out, Catch::Contains(part));
+  }
+  const json plan = json::parse(place.run({"plan", "digits.yaml", "--format", "json"}).out);
+  const json& memory = plan["partitions"][0]["memory"];
+  CHECK(memory["limit"] == 64 << 20);
+  CHECK(memory["plenty"] == true);
+  CHECK(memory["ways"][1] == json{{"lowering", "fake, leaner"},
+                                  {"bytes_per_slot", 1 << 20},
+                                  {"bytes_per_arena", 2 << 20},
+                                  {"shared_bytes", 0},
+                                  {"arenas", 1},
+                                  {"width", 8},
+                                  {"open", false}});
+}
+
 TEST_CASE("plan says what would run, and creates nothing") {
   const Workplace place;
   place.write("digits.yaml", kHyperband);

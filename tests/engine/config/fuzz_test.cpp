@@ -127,7 +127,7 @@ TEST_CASE("long and wide texts are bounded") {
         "s.yaml:1: 0: found an unknown key, wanted one of this section's; valid: study, storage, "
         "seed, method, hyperband, bohb, dehb, freeze_thaw, tpe, gp, cmaes, evolution, nsga2, pbt, repeat, folds, rank, "
         "early_stopping, early_terminate, run_cap, "
-        "budget, metric, parameters, constraints, points, warm_start, model, data, train, array, keep");
+        "budget, metric, parameters, constraints, points, warm_start, model, data, train, array, memory, keep");
 }
 
 }  // namespace

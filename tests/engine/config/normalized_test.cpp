@@ -24,6 +24,7 @@ TEST_CASE("what decides nothing makes no difference") {
            {{"run_cap: 8", "run_cap: 80"}},
            {{"{width: 4}", "{width: 16, device: cpu, threads: 2}"}},
            {{"array: {width: 4}\n", ""}},
+           {{"array: {width: 4}\n", "memory: {limit: 8GiB, policy: recompute}\n"}},
            {{"storage: sample.db", "storage: sqlite:///sample.db"}},
            {{"loss: cross_entropy", "loss: {name: cross_entropy, label_smoothing: 0}"}},
            {{"{name: cosine}", "cosine"}},
@@ -40,6 +41,23 @@ TEST_CASE("what decides nothing makes no difference") {
        }) {
     CHECK(differences(changes) == std::vector<std::string>{});
   }
+}
+
+TEST_CASE("bytes are read with and without a unit") {
+  const auto memory = [](const std::string& limit) {
+    return parsed(changed({{"array: {width: 4}", "memory: {limit: " + limit + ", policy: keep}"}})).memory;
+  };
+  CHECK(memory("8GiB").limit == std::int64_t{8} << 30);
+  CHECK(memory("1.5 gb").limit == 1500000000);
+  CHECK(memory("1000").limit == 1000);
+  CHECK_FALSE(memory("auto").limit);
+  CHECK(memory("auto").policy == fusion::MemoryPolicy::kKeep);
+  CHECK(memory("auto").given);
+  const StudyConfig plain = parsed(kSample);
+  CHECK_FALSE((plain.memory.limit || plain.memory.given));
+  CHECK(plain.memory.policy == fusion::MemoryPolicy::kAuto);
+  CHECK(parsed(changed({{"{width: 4}", "{cache: 2GiB}"}})).cache == std::int64_t{2} << 30);
+  CHECK(parsed(changed({{"{width: 4}", "{cache: off}"}})).cache == 0);
 }
 
 TEST_CASE("differences are told by key path") {

@@ -13,7 +13,9 @@ TEST_CASE("devices are a word or a list of words") {
                                                                     {"[cuda:0,cuda:1]", {"cuda:0", "cuda:1"}},
                                                                     {"[cpu, cpu, cuda:12]", {"cpu", "cpu", "cuda:12"}},
                                                                     {"cpu:3", {"cpu:3"}},
-                                                                    {"[cpu:1,cpu:3]", {"cpu:1", "cpu:3"}}};
+                                                                    {"[cpu:1,cpu:3]", {"cpu:1", "cpu:3"}},
+                                                                    {"cpu:2+cpu:2", {"cpu:2+cpu:2"}},
+                                                                    {"[cpu:1+cpu:1,cpu]", {"cpu:1+cpu:1", "cpu"}}};
   for (const auto& [text, devices] : cases) CHECK(parsed(kSample, {{"array.device", text}}).devices == devices);
 }
 
@@ -28,6 +30,7 @@ TEST_CASE("CPU devices have the threads that they name, and divide the others") 
                                    {{"cpu", "cpu", "cpu"}, 8, {2, 2, 2}},
                                    {{"cpu:1", "cpu:3"}, 8, {1, 3}},
                                    {{"cpu:3", "cpu", "cpu"}, 8, {3, 2, 2}},
+                                   {{"cpu:2+cpu:2", "cpu"}, 8, {2, 4}},
                                    {{"cpu:8", "cpu"}, 4, {8, 1}},
                                    {{"cuda:0", "cpu"}, 6, {6, 6}},
                                    {{}, 6, {}}};

@@ -198,6 +198,8 @@ PartitionPlan FakeTrainer::plan(const trials::Params& params) {
   plan.width = world_.width;
   plan.parameters = static_cast<std::int64_t>(params.size()) * 100;
   plan.memory = MemoryNeed{.slot = 1 << 20};
+  const MemoryNeed lean{.slot = 1 << 20, .activations = 2 << 20};
+  plan.budget = MemoryPlan{64 << 20, true, {{"fake", *plan.memory, 2, 8, true}, {"fake, leaner", lean, 1, 8, false}}};
   plan.lowerings = {{"layers.0", "loop"}};
   return plan;
 }

@@ -63,6 +63,19 @@ TEST_CASE("executors have their names in stores, but for the first two, which ha
   CHECK(recorded_choices(document(old))->choices.candidates.front().lowering == fusion::Lowering());
 }
 
+TEST_CASE("what is computed again, and the memory that this was chosen for, are kept") {
+  KeptChoices kept = sample();
+  CHECK(to_json(kept).dump().find("memory") == std::string::npos);  // as stores were before there was a choice
+  CHECK(to_json(kept).dump().find("recompute") == std::string::npos);
+  kept.choices.candidates.front().lowering.recompute = 2;
+  kept.key.memory = "recompute";
+  const auto back = recorded_choices(document(to_json(kept)));
+  REQUIRE(back);
+  CHECK(back->choices.candidates.front().lowering == kept.choices.candidates.front().lowering);
+  CHECK(back->key == kept.key);
+  CHECK(kept.key.to_text() == sample().key.to_text() + "|memory recompute");
+}
+
 TEST_CASE("what are no choices is none, old records too") {
   for (const char* text : {"", "{", "[]", "3", "null", "{}", R"({"choices": 3})", R"({"choices": {}})",
                            R"({"how": "measured", "lowering": "chunk 1", "wave_ms": {"chunk 1": 2.5}})"}) {
@@ -70,6 +83,12 @@ TEST_CASE("what are no choices is none, old records too") {
     CHECK_FALSE(recorded_choices(text));
   }
   const ordered_json whole = to_json(sample());
+  for (const char* text : {"-1", "3000000000", "\"2\"", "0.5"}) {
+    INFO(text);
+    ordered_json broken = whole;
+    broken["candidates"][1]["lowering"]["recompute"] = ordered_json::parse(text);
+    CHECK_FALSE(recorded_choices(document(broken)));
+  }
   for (const auto& [key, value] : whole.items()) {
     INFO(key);
     ordered_json without = whole;
@@ -131,6 +150,7 @@ TEST_CASE("what differs is named") {
       {{before.device, before.library, "", 16, before.threads}, ""},
       {{"cpu Other", before.library, before.graph, 16, 6}, "device cpu Some CPU (now cpu Other)"},
       {{before.device, "2.12.0", before.graph, 16, 2}, "LibTorch 2.11.0 (now 2.12.0), threads 6 (now 2)"},
+      {{before.device, before.library, before.graph, 16, 6, "keep"}, "memory auto (now keep)"},
       {{before.device, before.library, "x", 16, 6}, "another graph of the model"}};
   for (const Case& c : cases) CHECK(difference_of(before, c.now) == c.words);
 }

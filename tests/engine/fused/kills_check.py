@@ -9,18 +9,21 @@ signals   SIGTERM and SIGINT inside long epochs
 twice     while another program locks the store a stop waits for it; a second signal does not
 caches    every life finds an empty cache
 hung      a process stands still, another takes over, the first one wakes up
+policies  a study is killed under each policy of memory; its table is that of one that keeps all
 copies    a population whose worst go on from copies is killed again and again, and where it writes copies
 """
 
 import argparse
 import collections
 import contextlib
+import json
 import pathlib
 import random
 import re
 import shutil
 import signal
 import sqlite3
+import subprocess
 import tempfile
 import threading
 import time
@@ -468,7 +471,37 @@ def copies(world, arguments):
     return f"a population of {len(expected.tables['copies'])} copies killed {kills} times, and 6 where it writes"
 
 
-PARTS = {part.__name__: part for part in (one, several, places, signals, twice, caches, hung, copies)}
+def policies(world, arguments):
+    """All under limits that only compiled slots fit: what another executor computes agrees but for rounding."""
+    own = (*OPTIONS, "--set", "array.width=4", "--set", "data.batch_size=256")
+    planned = subprocess.run([world.binary, "plan", world.folder(study(CONV, "sgd", "float32")) / "study.yaml",
+                              *own, "--format", "json"], env=world.environment, check=True, text=True,
+                             stdout=subprocess.PIPE)
+    ways = [partition["memory"]["ways"] for partition in json.loads(planned.stdout)["partitions"]]
+    whole = max(4 * way[0]["bytes_per_slot"] + way[0]["bytes_per_arena"] for way in ways)
+    least = max(4 * way[-1]["bytes_per_slot"] + way[-1]["bytes_per_arena"] for way in ways)
+    assert least < whole, ways
+    tables, kills = None, 0
+    for policy, limit in (("keep", whole), ("recompute", whole), ("auto", least)):
+        options = (*own, "--set", f"memory.policy={policy}", "--set", f"memory.limit={limit}")
+        expected = world.undisturbed(options)
+        with contextlib.closing(sqlite3.connect(expected.folder / "s.db")) as database:
+            ran = [json.loads(choices)["lowering"] for choices, in database.execute("SELECT choices_json FROM hfta_arrays")]
+        assert all(way.startswith("compiled") for way in ran), ran
+        assert any("recompute" in way for way in ran) == (policy != "keep"), ran
+        tables = tables or expected.tables
+        same_tables(expected.tables, tables)
+        folder = world.folder(expected.text)
+        left, moments = Left(folder), random.Random(5)
+        while left := kill(world, expected, folder, left, moments.uniform(0.2, 0.6) * expected.seconds):
+            kills += 1
+            assert kills < 80, "no life reaches the end"
+        expected.check(folder)
+    assert kills >= 3, kills
+    return f"three policies, killed {kills} times"
+
+
+PARTS = {part.__name__: part for part in (one, several, places, signals, twice, caches, hung, policies, copies)}
 
 
 def main():

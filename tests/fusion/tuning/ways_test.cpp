@@ -1,6 +1,8 @@
 // What the table of executors answers, whoever is in it.
 #include "fusion/ways.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "fusion/executors/executors.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
@@ -12,9 +14,11 @@ namespace {
 
 using Refused = std::vector<std::pair<std::string, std::string>>;
 
-std::int64_t bytes_of(const Graph& graph) {
+std::int64_t bytes_of_trained(const Graph& graph) {
   std::int64_t bytes = 0;
-  for (const Weight& weight : graph.weights) bytes += size_of(weight.dtype) * elements_of(weight.shape, 1);
+  for (const Weight& weight : graph.weights) {
+    if (weight.trained) bytes += size_of(weight.dtype) * elements_of(weight.shape, 1);
+  }
   return bytes;
 }
 
@@ -64,23 +68,74 @@ TEST_CASE("why something cannot run is told in words") {
         Refused{{"compiled", "kernels are compiled for a CPU"}, {"captured", "this build has no kernels for meta"}});
 }
 
-TEST_CASE("memory is that of who runs, and enough for any") {
-  const Model model = mlp(DType::kFloat32, OptimizerKind::kAdam);
-  const WayQuestion question{model.graph, model.recipe, at::kCPU, 4, 2};
-  const WayMemory most = memory_of_any(question);
-  CHECK(most.slot == bytes_of(model.graph));  // gradients
-  for (const Lowering& way : ways_to_run(question)) {
-    INFO(way.to_text());
-    const WayMemory memory = memory_of(question, way);
-    for (const int at_work : {1, 3, 4}) {
-      CHECK(4 * memory.slot + at_work * memory.at_work <= 4 * most.slot + at_work * most.at_work);
-    }
-    Array array(model.graph, model.recipe, way, 4, 5, at::kCPU);
+TEST_CASE("memory is that of who runs; of compiled slots to the byte") {
+  const Model model =
+      GENERATE(mlp(DType::kFloat32, OptimizerKind::kAdam), conv_net(DType::kFloat64, OptimizerKind::kSgd));
+  const MemoryPolicy policy = GENERATE(MemoryPolicy::kKeep, MemoryPolicy::kAuto, MemoryPolicy::kRecompute);
+  INFO(model.name << ", " << name_of(policy));
+  const WayQuestion question{model.graph, model.recipe, at::kCPU, 4, 2, nullptr, policy};
+  const std::vector<Lowering> ways = ways_to_run(question);
+  const std::vector<WayMemory> needs = memory_of(question, ways);
+  REQUIRE(needs.size() == ways.size());
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    INFO(ways[i].to_text());
+    const bool compiled = ways[i].executor == "compiled";
+    CHECK(needs[i].slot == (compiled ? 0 : bytes_of_trained(model.graph)));  // gradients
+    Array array(model.graph, model.recipe, ways[i], 4, 5, at::kCPU);
     for (int b = 0; b < 4; ++b) array.admit(b, trial(model, b));
     static_cast<void>(step_all(array, model.batch));
     const std::int64_t beside = array.held_bytes() - 4 * array.bytes_per_slot() - array.shared_bytes();
-    CHECK(beside <= 4 * memory.slot + slots_at_work(way, 4, at::kCPU) * memory.at_work);
+    const std::int64_t predicted = 4 * needs[i].slot + slots_at_work(ways[i], 4, at::kCPU) * needs[i].at_work;
+    if (compiled) {
+      CHECK(beside == predicted);
+    } else {
+      CHECK(beside <= predicted);
+    }
   }
+}
+
+TEST_CASE("a policy has the ways that are its own, the ones that keep all first") {
+  const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
+  const auto ways = [&](MemoryPolicy policy) {
+    return ways_to_run({model.graph, model.recipe, at::kCPU, 4, 4, nullptr, policy});
+  };
+  const auto recomputes = [](const Lowering& way) { return way.recompute > 0; };
+  const std::vector<Lowering> keep = ways(MemoryPolicy::kKeep), any = ways(MemoryPolicy::kAuto),
+                              less = ways(MemoryPolicy::kRecompute);
+  CHECK(std::none_of(keep.begin(), keep.end(), recomputes));
+  CHECK(std::all_of(less.begin(), less.end(), recomputes));
+  REQUIRE_FALSE(less.empty());
+  CHECK(any.size() == keep.size() + less.size());
+  const std::vector<std::string> first = {any[0].to_text(), any[1].to_text(), any[2].to_text()};
+  CHECK(first ==
+        std::vector<std::string>{"compiled, 4 x 1 threads", "compiled, 2 x 2 threads", "compiled, 1 x 4 threads"});
+  const Refused refused = ways_refused({model.graph, model.recipe, at::kCPU, 4, 4, nullptr, MemoryPolicy::kRecompute});
+  CHECK(std::count(
+            refused.begin(), refused.end(),
+            std::pair<std::string, std::string>{"eager", "it keeps all values, and memory.policy is recompute"}) == 1);
+  // Where nothing can be computed again, all is kept.
+  const Model flat = classifier("one layer", {layer("flatten"), layer("linear", {std::int64_t{12}, std::int64_t{4}})},
+                                {3, 4}, 4, DType::kFloat32);
+  for (const Lowering& way : ways_to_run({flat.graph, flat.recipe, at::kCPU, 4, 2, nullptr, MemoryPolicy::kRecompute}))
+    CHECK(way.recompute == 0);
+}
+
+TEST_CASE("teams and what is computed again change no bit") {
+  const Model model =
+      GENERATE(conv_net(DType::kFloat32, OptimizerKind::kAdam), mlp(DType::kFloat32, OptimizerKind::kSgd));
+  std::vector<StateBytes> expected;
+  for (const Lowering& way : ways_to_run({model.graph, model.recipe, at::kCPU, 5, 4, nullptr, MemoryPolicy::kAuto})) {
+    if (way.executor != "compiled") continue;
+    INFO(model.name << ": " << way.to_text());
+    Array array(model.graph, model.recipe, way, 5, 5, at::kCPU);
+    for (int b = 0; b < 5; ++b) array.admit(b, trial(model, b));
+    for (int s = 0; s < 3; ++s) step_all(array, model.batch);
+    std::vector<StateBytes> states;
+    for (int b = 0; b < 5; ++b) states.push_back(array.extract(b));
+    if (expected.empty()) expected = states;
+    CHECK((states == expected));
+  }
+  CHECK_FALSE(expected.empty());
 }
 
 TEST_CASE("forms of ops are those that the lowering may choose among") {
@@ -101,8 +156,10 @@ TEST_CASE("a lowering that nobody runs is an error of whoever asks for it") {
   Lowering unknown, wide = chunked(kCompiled);
   unknown.executor = "nobody";
   wide.chunk = 2;
+  Lowering again = chunked(1);
+  again.recompute = 1;  // what LibTorch runs keeps all
   const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
-  for (const Lowering& lowering : {unknown, wide}) {
+  for (const Lowering& lowering : {unknown, wide, again}) {
     CHECK_FALSE(is_runnable(lowering, at::kCPU, nullptr));
     CHECK_THROWS_WITH(Array(model.graph, model.recipe, lowering, 2, 5, at::kCPU),
                       Catch::Contains("on cpu, which nothing runs"));
@@ -114,7 +171,9 @@ TEST_CASE("a lowering in words") {
   CHECK(chunked(1).to_text() == "chunk 1, 1 x 1 threads");
   CHECK(chunked(8, {{"conv", "unfolded"}, {"linear", "batched"}}, 2).to_text() ==
         "chunk 8, conv unfolded, linear batched, 2 x 1 threads");
-  Lowering images = chunked(1), other = chunked(4);
+  Lowering images = chunked(1), other = chunked(4), again = chunked(kCompiled);
+  again.recompute = 2;
+  CHECK(again.to_text() == "compiled, recompute 2, 1 x 1 threads");
   images.channels_last = true;
   other.executor = "other";
   CHECK(images.to_text() == "chunk 1, channels last, 1 x 1 threads");

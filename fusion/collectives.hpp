@@ -1,0 +1,51 @@
+#pragma once
+/// Ranks that work together on one array: what they tell each other. One implementation for processes of one machine
+/// (fusion/collectives/shared_memory.hpp); NCCL would be another one. Without torch.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hfta::fusion {
+
+/// The most ranks of a group.
+inline constexpr int kMostRanks = 64;
+
+/// One rank's end of a group of ranks, numbered from 0. All ranks make the same calls in the same order, with equally
+/// many elements; each call blocks until the whole group has made it. The calls of a rank come one at a time, from any
+/// thread. Results are the same bits at every rank, and do not depend on who came when.
+///
+/// Throws Error{kDevice} at every rank if one of them has ended, or if their calls differ; who waits learns it within a
+/// second. A group in which that has happened is lost: every later call throws the same.
+class Collectives {
+ public:
+  Collectives() = default;
+  virtual ~Collectives() = default;
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int ranks() const = 0;
+
+  /// Each element becomes the sum of the ranks' elements at that place, added in order of rank.
+  virtual void all_reduce(std::span<float> values) = 0;
+  virtual void all_reduce(std::span<double> values) = 0;
+  /// Everybody's bytes become those of rank `root`.
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+  /// Returns when all ranks have come here.
+  virtual void barrier() = 0;
+};
+
+/// A rank's part of a batch.
+struct BatchShare {
+  std::int64_t begin = 0, end = 0;  ///< Samples, in the numbers that the batch's are given in; never empty.
+  std::int64_t first = 0;           ///< `begin`, counted from the batch's first sample.
+  /// False where there are fewer samples than ranks: this rank runs another's sample, so that it runs at all, and what
+  /// comes of it has no weight.
+  bool counts = true;
+};
+
+/// Divides the samples [begin, end), at least one, among ranks: parts of equal size or one more, in order of rank.
+[[nodiscard]] BatchShare share_of_batch(std::int64_t begin, std::int64_t end, int rank, int ranks);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,20 @@
+#pragma once
+/// Whether ranks may each run some samples of a batch (fusion/collectives.hpp) and be together what one device is.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "fusion/graph.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// Why batches of these sizes cannot be divided among so many ranks, naming an op and its place where one is to blame;
+/// "" if they can: each output of the training graph is then proved to be a function of its own sample, call by call
+/// (passes/rows.hpp), so that the loss is a mean over samples. `model`: without its loss. Throws Error{kConfig} as
+/// with_complete_arguments.
+[[nodiscard]] std::string why_not_divided(const Graph& model, const Recipe& recipe, int ranks,
+                                          std::span<const std::int64_t> batches);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,174 @@
+"""Studies on a device of several processes, some of which are killed, end with the table of one that nothing disturbed.
+
+usage: parallel_check.py HFTA_TUNE SCRATCH_FOLDER [equal|killed|first|stopped|refused ...]
+
+equal    two and three processes find what one device does, in float64 up to rounding, and the same bits each time
+killed   a process behind the first is killed, the run ends soon with an error, and the same command goes on
+first    the first process is killed, the others end, and the same command goes on
+stopped  SIGINT to all of them, as a terminal sends it, is a pause
+refused  a model with batch norm is refused, and the op is named
+"""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from kills_check import read_tables, same_tables
+
+TOLERANCE = 1e-9  # of float64, whatever the ranks
+TEXT = """
+study: s
+storage: s.db
+seed: 3
+method: random
+run_cap: 6
+metric: {name: val_loss, goal: minimize}
+parameters:
+  lr: {min: 0.01, max: 0.1}
+  drop: {min: 0.0, max: 0.5}
+data: {name: digits, batch_size: 50, validation: 0.2, test: 0.1}
+model:
+  layers: [{conv2d: [1, 8, 3], padding: 1}, relu, flatten, {dropout: "${drop}"}, {linear: [512, 10]}]
+train:
+  loss: cross_entropy
+  optimizer: {name: sgd, lr: "${lr}", momentum: 0.9}
+  clip_norm: 1.0
+  epochs: 4
+  dtype: float64
+"""
+
+
+class Studies:
+    def __init__(self, program, scratch):
+        self.program, self.scratch, self.count = str(pathlib.Path(program).resolve()), scratch, 0
+        scratch.mkdir(parents=True, exist_ok=True)
+        self.environment = {**os.environ, "HFTA_CACHE": str(scratch / "cache")}
+
+    def folder(self, text=TEXT):
+        self.count += 1
+        folder = self.scratch / str(self.count)
+        folder.mkdir()
+        (folder / "s.yaml").write_text(text)
+        return folder
+
+    def start(self, folder, device, *options, **variables):
+        return subprocess.Popen([self.program, "s.yaml", "--device", device, *options], cwd=folder,
+                                env={**self.environment, **variables}, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def run(self, folder, device, wanted=0, *options, **variables):
+        process = self.start(folder, device, *options, **variables)
+        told = process.communicate(timeout=300)[1]
+        assert process.returncode == wanted, f"exit {process.returncode}, wanted {wanted}: {told}"
+        return told
+
+    def tables(self, device):
+        folder = self.folder()
+        self.run(folder, device)
+        return read_tables(folder / "s.db")
+
+
+def ranks_of(session):
+    """The processes of the session that are ranks behind the first."""
+    found = []
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"rank" in words[:2] and os.getsid(int(folder.name)) == session:
+                found.append(int(folder.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def wait_for(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+    return found
+
+
+def equal(studies):
+    one, two = studies.tables("cpu:1"), studies.tables("cpu:1+cpu:1")
+    same_tables(two, one, TOLERANCE)
+    same_tables(studies.tables("cpu:1+cpu:1+cpu:1"), one, TOLERANCE)
+    same_tables(studies.tables("cpu:1+cpu:1"), two)
+    assert two != one, "wanted sums in another order to be seen in some bit"
+
+
+def killed(studies):
+    expected = studies.tables("cpu:1+cpu:1+cpu:1")
+    draw = random.Random(5)
+    for place in range(3):
+        folder = studies.folder()
+        process = studies.start(folder, "cpu:1+cpu:1+cpu:1")
+        victim = draw.choice(wait_for(lambda: ranks if len(ranks := ranks_of(process.pid)) == 2 else None))
+        time.sleep(draw.uniform(0, 0.4))
+        os.kill(victim, signal.SIGKILL)
+        began = time.monotonic()
+        told = process.communicate(timeout=300)[1]
+        assert process.returncode in (0, 4), told  # 0: it had ended before
+        assert time.monotonic() - began < 20, "a dead rank was waited for"
+        assert process.returncode == 0 or "was ended by signal 9" in told, told
+        assert not ranks_of(process.pid)
+        studies.run(folder, "cpu:1+cpu:1+cpu:1")
+        same_tables(read_tables(folder / "s.db"), expected)
+    folder = studies.folder()
+    told = studies.run(folder, "cpu:1+cpu:1+cpu:1", 4, HFTA_FAULTS="rank-run@3=kill")
+    assert "was ended by signal 9" in told, told
+    studies.run(folder, "cpu:1+cpu:1+cpu:1")
+    same_tables(read_tables(folder / "s.db"), expected)
+
+
+def first(studies):
+    expected = studies.tables("cpu:1+cpu:1")
+    folder = studies.folder()
+    process = studies.start(folder, "cpu:1+cpu:1", HFTA_FAULTS="epoch-cpu:1+cpu:1@3=kill")
+    process.communicate(timeout=300)
+    assert process.returncode == -signal.SIGKILL
+    wait_for(lambda: not ranks_of(process.pid), 10)
+    studies.run(folder, "cpu:1+cpu:1")
+    same_tables(read_tables(folder / "s.db"), expected)
+
+
+def stopped(studies):
+    text = TEXT.replace("epochs: 4", "epochs: 30")
+    whole, folder = studies.folder(text), studies.folder(text)
+    studies.run(whole, "cpu:1+cpu:1")
+    process = studies.start(folder, "cpu:1+cpu:1")
+    wait_for(lambda: ranks_of(process.pid))
+    for line in process.stderr:
+        if line.startswith("round "):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    told = process.communicate(timeout=300)[1]
+    assert process.returncode == 128 + signal.SIGINT, told
+    assert not ranks_of(process.pid)
+    studies.run(folder, "cpu:1+cpu:1")
+    same_tables(read_tables(folder / "s.db"), read_tables(whole / "s.db"))
+
+
+def refused(studies):
+    text = TEXT.replace("padding: 1}, relu", "padding: 1}, {batch_norm2d: 8}, relu")
+    told = studies.run(studies.folder(text), "cpu:1+cpu:1", 2)
+    assert "aten::batch_norm in layers.1 takes statistics over the whole batch" in told, told
+
+
+PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused)}
+
+
+def main():
+    studies = Studies(sys.argv[1], pathlib.Path(sys.argv[2]) / str(os.getpid()))
+    for name in sys.argv[3:] or PARTS:
+        began = time.monotonic()
+        PARTS[name](studies)
+        print(f"{name}: as wanted ({time.monotonic() - began:.1f} s)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

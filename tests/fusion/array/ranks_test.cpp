@@ -1,0 +1,230 @@
+// Ranks that each run some samples of every batch: together what one device is, and equal to each other in every bit.
+#include <optional>
+
+#include "../collectives/as_ranks.hpp"
+#include "base/error.hpp"
+#include "catch_after_torch.hpp"
+#include "models.hpp"
+#include "setting.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+constexpr int kWidth = 3;
+constexpr std::int64_t kIgnored = -100;
+
+struct Case {
+  Setting setting;
+  std::optional<double> clip_norm = {};
+  bool leaves = false;  ///< Slot 1 leaves behind the first epoch, slot 2 comes then.
+};
+
+// 27 samples in batches of 6, so that the last batch has 3: fewer than four ranks.
+Case case_of(Model model, std::int64_t classes, const Shape& input) {
+  return {random_setting(std::move(model), classes, input, {27, 3, 17})};
+}
+
+Case of_mlp(DType dtype, OptimizerKind optimizer) { return case_of(mlp(dtype, optimizer), 4, {3, 4}); }
+
+Model dropping(DType dtype, OptimizerKind optimizer) {
+  return classifier("net with dropout",
+                    {layer("conv2d", {std::int64_t{1}, std::int64_t{5}, std::int64_t{3}}), layer("relu"),
+                     layer("dropout", {0.3}), layer("flatten"), layer("linear", {std::int64_t{180}, std::int64_t{17}}),
+                     layer("tanh"), layer("dropout", {0.4}), layer("linear", {std::int64_t{17}, std::int64_t{5}})},
+                    {1, 8, 8}, 5, dtype, optimizer);
+}
+
+Case with_ignored(Case c) {
+  c.setting.train.target.stored().slice(0, 0, 24, 3).fill_(kIgnored);  // in different numbers in the ranks' shares
+  return c;
+}
+
+struct Trained {
+  std::vector<StateBytes> states;  // by slot
+  std::vector<at::Tensor> answers;
+  std::vector<double> losses;  // train_loss, epoch by epoch and slot by slot
+  std::vector<double> validation;
+};
+
+Trained trained(const Case& c, int chunk, Collectives* group) {
+  const Setting& s = c.setting;
+  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, group);
+  const auto admit = [&](int b) {
+    SlotInit init = trial(s.model, b);
+    init.hyper.clip_norm = c.clip_norm;
+    array.admit(b, init);
+  };
+  for (int b = 0; b < (c.leaves ? 2 : kWidth); ++b) admit(b);
+  const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+  Trained found;
+  for (int e = 0; e < 3; ++e) {
+    for (const EpochResult& result : epochs.run(array)) {
+      found.losses.push_back(result.metrics.at("train_loss"));
+      if (result.metrics.contains("val_loss")) found.validation.push_back(result.metrics.at("val_loss"));
+    }
+    if (e > 0 || !c.leaves) continue;
+    array.clear(1);
+    admit(2);
+  }
+  const Samples all{s.validation.inputs, s.validation.target};
+  for (int b = 0; b < kWidth; ++b) {
+    if (!array.occupied(b)) continue;
+    found.states.push_back(array.extract(b));
+    const at::Tensor output = array.predict(b / array.slots_per_chunk(), all);
+    found.answers.push_back((array.slots_per_chunk() == 1 ? output : output[b % array.slots_per_chunk()]).clone());
+  }
+  return found;
+}
+
+std::vector<Trained> trained_by_ranks(const Case& c, int chunk, int ranks) {
+  std::vector<Trained> found(static_cast<std::size_t>(ranks));
+  const auto thrown = as_ranks(
+      ranks, [&](Collectives& group) { found[static_cast<std::size_t>(group.rank())] = trained(c, chunk, &group); });
+  for (const std::string& error : thrown) CHECK(error.empty());
+  return found;
+}
+
+void check_equal(const Case& c, int chunk, int ranks, double tolerance) {
+  const Trained alone = trained(c, chunk, nullptr);
+  const std::vector<Trained> found = trained_by_ranks(c, chunk, ranks);
+  REQUIRE(found.front().answers.size() == alone.answers.size());
+  for (std::size_t b = 0; b < alone.answers.size(); ++b) {
+    CHECK(relative_difference(found.front().answers[b], alone.answers[b]) < tolerance);
+  }
+  REQUIRE(found.front().losses.size() == alone.losses.size());
+  for (std::size_t i = 0; i < alone.losses.size(); ++i) {
+    CHECK(found.front().losses[i] == Approx(alone.losses[i]).epsilon(tolerance));
+  }
+  CHECK(found.front().validation.size() == alone.validation.size());
+  for (const Trained& rank : found) {
+    CHECK((rank.states == found.front().states));
+    CHECK(rank.losses == found.front().losses);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks are together what one device is, in float64 to 1e-12, and each other's bits", "[numeric]") {
+  const DType type = DType::kFloat64;
+  const int ranks = GENERATE(2, 3, 4);
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  const auto cases = [&](int number) {
+    switch (number) {
+      case 0:
+        return of_mlp(type, OptimizerKind::kSgd);
+      case 1:
+        return with_ignored(of_mlp(type, OptimizerKind::kAdamW));
+      case 2:
+        return case_of(dropping(type, OptimizerKind::kAdam), 5, {1, 8, 8});
+      case 3: {
+        Case c = case_of(accumulating(in_groups(mlp(type, OptimizerKind::kSgd))), 4, {3, 4});
+        return with_ignored(std::move(c));
+      }
+      case 4: {
+        Case c = of_mlp(type, OptimizerKind::kSgd);
+        c.setting.model.recipe.loss_options.class_weight = {1, 2, 0.5, 3};
+        c.clip_norm = 0.05;
+        return c;
+      }
+      default: {
+        Case c = case_of(dropping(type, OptimizerKind::kSgd), 5, {1, 8, 8});
+        c.leaves = true;
+        return c;
+      }
+    }
+  };
+  for (int number = 0; number < 6; ++number) {
+    INFO("case " << number << ", " << ranks << " ranks, chunk " << chunk);
+    check_equal(cases(number), chunk, ranks, 1e-12);
+  }
+}
+
+TEST_CASE("ranks are together what one device is, in float32 to 1e-6", "[numeric]") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  check_equal(of_mlp(DType::kFloat32, OptimizerKind::kSgd), chunk, 2, 1e-6);
+  check_equal(with_ignored(of_mlp(DType::kFloat32, OptimizerKind::kSgd)), chunk, 3, 1e-6);
+  check_equal(case_of(dropping(DType::kFloat32, OptimizerKind::kSgd), 5, {1, 8, 8}), chunk, 2, 1e-6);
+}
+
+TEST_CASE("losses over numbers are divided as those over classes are", "[numeric]") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  for (const Loss loss : {Loss::kMse, Loss::kBceWithLogits, Loss::kKlDiv, Loss::kPoissonNll}) {
+    Case c = of_mlp(DType::kFloat64, OptimizerKind::kSgd);
+    c.setting.model.recipe.loss = loss;
+    c.setting.model.recipe.metrics.clear();
+    for (DeviceData* data : {&c.setting.train, &c.setting.validation}) {
+      data->target = SampleArray(counted_normal({27, 4}, DType::kFloat64, 3).sigmoid());
+    }
+    INFO(name_of(loss));
+    check_equal(c, chunk, 2, 1e-12);
+  }
+}
+
+TEST_CASE("a slot's bits do not depend on whether its neighbours train, whatever the ranks") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  Case c = case_of(dropping(DType::kFloat32, OptimizerKind::kAdam), 5, {1, 8, 8});
+  const std::vector<Trained> all = trained_by_ranks(c, chunk, 2);
+  c.leaves = true;
+  const std::vector<Trained> fewer = trained_by_ranks(c, chunk, 2);
+  REQUIRE(fewer.front().states.size() == 2);
+  CHECK((fewer.front().states[0] == all.front().states[0]));
+}
+
+TEST_CASE("ranks pause behind the same step, and go on to the same bits") {
+  const Setting s = case_of(dropping(DType::kFloat32, OptimizerKind::kAdam), 5, {1, 8, 8}).setting;
+  const int chunk = GENERATE(as<int>(), kCompiled, 3);
+  const auto states_of = [&](int pause_at) {
+    std::vector<std::vector<StateBytes>> states(2);
+    const auto thrown = as_ranks(2, [&](Collectives& group) {
+      Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, &group);
+      for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
+      const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+      int asked = 0;
+      const auto pause = [&] { return group.rank() == 0 && ++asked == pause_at; };
+      int runs = 1;
+      while (!epochs.run(array, pause)) ++runs;
+      want(runs == (pause_at > 0 ? 2 : 1), "a pause at every rank, or at none");
+      for (int b = 0; b < kWidth; ++b) {
+        states[static_cast<std::size_t>(group.rank())].push_back(array.extract(b));
+      }
+    });
+    for (const std::string& error : thrown) CHECK(error.empty());
+    CHECK((states[0] == states[1]));
+    return states[0];
+  };
+  const auto whole = states_of(0);
+  for (const int pause_at : {1, 3, 6}) CHECK((states_of(pause_at) == whole));  // 6: behind the last step
+}
+
+TEST_CASE("a rank that fails in the midst of an epoch is an error at the others") {
+  const Setting s = of_mlp(DType::kFloat32, OptimizerKind::kSgd).setting;
+  const int failing = GENERATE(1, 2);
+  const auto thrown = as_ranks(3, [&](Collectives& group) {
+    Array array(s.model.graph, s.model.recipe, chunked(kCompiled), kWidth, 5, at::kCPU, nullptr, &group);
+    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
+    const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+    static_cast<void>(epochs.run(array));
+    if (group.rank() == failing) throw Error(ErrorKind::kMemory, "no room");
+    static_cast<void>(epochs.run(array));
+  });
+  for (int r = 0; r < 3; ++r) {
+    const std::string wanted = "ranks: rank " + std::to_string(failing) + " of 3 has ended";
+    CHECK_THAT(thrown[static_cast<std::size_t>(r)], Catch::StartsWith(r == failing ? "no room" : wanted));
+  }
+}
+
+TEST_CASE("an array of ranks refuses a model whose batches cannot be divided") {
+  const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
+  for (const int ranks : {1, 2}) {
+    const auto thrown = as_ranks(ranks, [&](Collectives& group) {
+      const Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU, nullptr, &group);
+    });
+    for (const std::string& error : thrown) {
+      CHECK(error == (ranks == 1 ? ""
+                                 : "array: its batches cannot be divided among 2 ranks: aten::batch_norm in layers.1 "
+                                   "takes statistics over the whole batch"));
+    }
+  }
+}
+
+}  // namespace hfta::fusion::testing
