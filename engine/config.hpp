@@ -121,6 +121,9 @@ struct StudyConfig {
 
   /// The task of a trial. Throws Error{kConfig} with the place if the parameters do not fit.
   std::function<TaskSpec(const trials::Params&)> task;
+  /// Whether what is drawn, stopped or promoted follows from what other trials have shown, or a trial's value ends the
+  /// study. Trials that begin later then know more.
+  [[nodiscard]] bool follows_results() const;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
   /// Whether trials have no single order.

@@ -258,7 +258,8 @@ const std::vector<Method>& methods() {
        .sampler = bohb,
        .scheduler = hyperband,
        .max_epochs = hyperband_epochs,
-       .plan_text = brackets_text},
+       .plan_text = brackets_text,
+       .learns = true},
       {.name = "dehb",
        .sentence = "Hyperband's brackets, in which configurations evolve from one another by differential evolution",
        .fields = dehb_fields(),
@@ -268,7 +269,8 @@ const std::vector<Method>& methods() {
        .scheduler = dehb_brackets,
        .max_epochs = hyperband_epochs,
        .plan_text = brackets_text,
-       .takes_conditions = true},
+       .takes_conditions = true,
+       .learns = true},
       {.name = "freeze_thaw",
        .sentence = "after every epoch the slots go to the trials whose learning curves promise most, new ones included",
        .fields = freeze_thaw_fields(),
@@ -277,7 +279,8 @@ const std::vector<Method>& methods() {
        .sampler = freeze_thaw_sampler,
        .scheduler = freeze_thaw_scheduler,
        .max_epochs = freeze_thaw_epochs,
-       .plan_text = stages_text},
+       .plan_text = stages_text,
+       .learns = true},
       {.name = "tpe",
        .sentence = "learns from the trials so far, by the tree-structured Parzen estimator as in Optuna",
        .fields = tpe_fields(),
@@ -286,7 +289,8 @@ const std::vector<Method>& methods() {
        .sampler = tpe,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .learns = true},
       {.name = "gp",
        .sentence = "learns from the trials so far, by a Gaussian process and the expected improvement; W&B's `bayes`",
        .fields = gp_fields(),
@@ -295,7 +299,8 @@ const std::vector<Method>& methods() {
        .sampler = gp,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .learns = true},
       {.name = "cmaes",
        .sentence =
            "learns from the trials so far, by adapting a normal distribution to the better half of each generation",
@@ -305,7 +310,8 @@ const std::vector<Method>& methods() {
        .sampler = cmaes,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .learns = true},
       {.name = "evolution",
        .sentence = "learns from the trials so far: a good one of the latest with one parameter changed",
        .fields = evolution_fields(),
@@ -314,7 +320,8 @@ const std::vector<Method>& methods() {
        .sampler = evolution,
        .scheduler = nullptr,
        .max_epochs = nullptr,
-       .plan_text = nullptr},
+       .plan_text = nullptr,
+       .learns = true},
       {.name = "nsga2",
        .sentence = "learns from the trials so far, for several objectives: children of the best and least crowded ones",
        .fields = nsga2_fields(),
@@ -324,7 +331,8 @@ const std::vector<Method>& methods() {
        .scheduler = nullptr,
        .max_epochs = nullptr,
        .plan_text = nullptr,
-       .takes_objectives = true},
+       .takes_objectives = true,
+       .learns = true},
       {.name = "pbt",
        .sentence =
            "as random, and the worst of a population go on from copies of the best, with parameters near theirs",
@@ -349,6 +357,10 @@ std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions&
   const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
   std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);
   return make_pointed(task.space, task.seed, task.constraints, task.points, make_warm(task.prior, std::move(sampler)));
+}
+
+bool learns(const Method& method, const MethodOptions& options) {
+  return method.takes_sampler ? hfta::search::method(options.sampler).learns : method.learns;
 }
 
 bool lends_sampler(const Method& method) {

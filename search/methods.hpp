@@ -74,6 +74,7 @@ struct Method {
   bool takes_conditions = false;  ///< Its sampler knows of conditions; others are made for each group of parameters.
   bool takes_sampler = false;     ///< MethodOptions::sampler chooses its configurations.
   bool takes_objectives = false;  ///< It can search for several objectives, which give trials no single order.
+  bool learns = false;            ///< As its sampler says; where it takes another's, see learns().
 };
 
 /// The method's sampler, within the space's conditions and the task's constraints (make_restricted()), behind the
@@ -85,6 +86,8 @@ struct Method {
 [[nodiscard]] const std::vector<Method>& methods();
 /// Whether a method that takes a sampler can take this one's: it has no end, and no scheduler of its own.
 [[nodiscard]] bool lends_sampler(const Method& method);
+/// Whether its draws follow from results: its sampler is one that learns (Sampler::learns()).
+[[nodiscard]] bool learns(const Method& method, const MethodOptions& options);
 /// nullptr: there is none of that name.
 [[nodiscard]] const Method* find_method(std::string_view name);
 /// REQUIRES that there is one of that name.

@@ -217,7 +217,9 @@ std::vector<Key> array_keys() {
        .least = 1,
        .most = 4096,
        .wanted = "auto or an integer from 1 to 4096",
-       .sentence = "Trials trained side by side."},
+       .sentence =
+           "Trials trained side by side. `auto`: on a GPU as many as fit into memory, up to 256; on a CPU 32, or "
+           "[two for each thread](search.md#how-many-side-by-side) where trials follow from one another's results."},
       {.path = "array.device",
        .type = KeyType::kOther,
        .fallback = "auto",

@@ -221,3 +221,14 @@ void read_study(Reader& root, const std::string& file, StudyConfig& config) {
 }
 
 }  // namespace hfta::engine::configuration
+
+namespace hfta::engine {
+
+bool StudyConfig::follows_results() const {
+  const bool compares = std::any_of(early_stopping.begin(), early_stopping.end(), [](const search::Stopping& one) {
+    return search::stopping_rule(one.rule).judge == nullptr;
+  });
+  return compares || target || search::learns(search::method(method), method_options);
+}
+
+}  // namespace hfta::engine

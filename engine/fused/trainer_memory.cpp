@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "base/bytes.hpp"
@@ -17,6 +18,15 @@ namespace {
 // Wider arrays of small models on a CPU gain nothing more: chunks are what the caches see.
 constexpr int kWidestOnCpu = 32;
 constexpr int kWidestOnGpu = 256;
+
+// Where trials follow from one another's results, few at a time come to good ones in fewer epochs, and a CPU trains few
+// slots almost as fast as many, if every thread has some (docs/search.md, "How many side by side").
+constexpr int kSlotsOfThread = 2, kFewestOnCpu = 4;
+
+int widest_on_cpu(const StudyConfig& config, int threads) {
+  if (!config.follows_results()) return kWidestOnCpu;
+  return std::min(std::max(kSlotsOfThread * threads, kFewestOnCpu) * config.repetitions.count(), kWidestOnCpu);
+}
 
 }  // namespace
 
@@ -34,7 +44,8 @@ std::string FusedTrainer::memory_text() const {
 // More slots than trials are never filled.
 int FusedTrainer::wanted_width() const {
   const int trials = std::max(1, options_.config.run_cap.value_or(kWidestOnGpu));
-  return std::min(options_.config.width.value_or(device().is_cpu() ? kWidestOnCpu : kWidestOnGpu), trials);
+  const int widest = device().is_cpu() ? widest_on_cpu(options_.config, threads()) : kWidestOnGpu;
+  return std::min(options_.config.width.value_or(widest), trials);
 }
 
 int FusedTrainer::planned_width(const PreparedTask& task) {

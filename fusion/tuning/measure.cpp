@@ -5,10 +5,10 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "base/error.hpp"
+#include "fusion/tuning/widening.hpp"
 #include "fusion/ways.hpp"
 
 namespace hfta::fusion {
@@ -36,22 +36,6 @@ int steps_at_a_time(double wave_seconds) {
 double seconds_to_time(double wave_seconds) { return wave_seconds * (2 + kRepeats * steps_at_a_time(wave_seconds)); }
 
 constexpr double kClose = 2;  // times as slow as the fastest: what noise may have done
-
-// Whether wider chunks are worth a try: not behind two that were no faster per slot than what was half as wide.
-class Widening {
- public:
-  [[nodiscard]] bool given_up() const { return in_vain_ == 2; }
-  void note(const Measured& chunk) {
-    const double per_slot = chunk.wave_seconds / chunk.lowering.chunk;
-    in_vain_ = per_slot < kGain * last_ ? 0 : in_vain_ + 1;
-    last_ = per_slot;
-  }
-
- private:
-  static constexpr double kGain = 0.97;
-  double last_ = std::numeric_limits<double>::infinity();
-  int in_vain_ = 0;
-};
 
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
 class StepTimer {
@@ -142,6 +126,10 @@ class Autotuner {
     return std::nullopt;
   }
 
+  [[nodiscard]] double per_slot(const Measured& candidate) const {
+    return step_seconds(candidate, options_.width) / options_.width;
+  }
+
   bool try_out(const Lowering& lowering) {
     const std::optional<Measured> found = timed(lowering);
     if (found) choices_.candidates.push_back(*found);
@@ -163,14 +151,14 @@ class Autotuner {
     while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
     if (choices_.candidates.empty()) choices_.candidates.push_back(probe_.time(plans[next]));  // or say why not
     budget_ = options_.budget_share * options_.slot_steps * choices_.seconds_per_slot_step(options_.width);
-    Widening widening;
+    Widening widening(options_.width);
+    widening.note(plans[next].chunk, per_slot(choices_.candidates.front()));
     for (std::size_t i = next + 1; i < plans.size(); ++i) {
-      const bool wider = plans[i].chunk > plans[i - 1].chunk;
-      if (wider && widening.given_up()) continue;
+      if (!widening.is_worthwhile(plans[i].chunk)) continue;
       // Slots that run together take at most about as long as they would in turn.
       const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
       if (!affordable(seconds_to_time(growth * choices_.candidates.front().wave_seconds))) continue;
-      if (try_out(plans[i]) && wider) widening.note(choices_.candidates.back());
+      if (try_out(plans[i])) widening.note(plans[i].chunk, per_slot(choices_.candidates.back()));
     }
   }
 

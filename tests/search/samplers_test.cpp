@@ -196,6 +196,19 @@ TEST_CASE("every sampler: k draws at once are k draws one by one, whatever was a
   }
 }
 
+TEST_CASE("every method's row says whether its sampler learns") {
+  const Space space = {{"a", categorical({integer(1), integer(2)})}, {"b", bounded(Kind::kUniform, 0, 1)}};
+  const Space lists = {space[0]};
+  for (const Method& method : methods()) {
+    INFO(method.name);
+    const Space& searched = method.needs_list ? lists : space;
+    CHECK(learns(method, {}) == make(method, searched)->learns());
+    MethodOptions options;
+    options.sampler = "tpe";
+    if (method.takes_sampler) CHECK(learns(method, options));
+  }
+}
+
 TEST_CASE("every sampler depends on the seed") {
   const Space space = spaces()[5].space;
   for (const Method* method : samplers()) {

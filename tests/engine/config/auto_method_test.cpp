@@ -47,6 +47,21 @@ TEST_CASE("a rule of early stopping that is given stays") {
   }
 }
 
+TEST_CASE("a study follows results where it draws, stops or ends by what trials have shown") {
+  const auto with = [](const std::string& lines) {
+    return parsed(changed({{"method: random", lines}})).follows_results();
+  };
+  CHECK_FALSE(with("method: random"));
+  CHECK_FALSE(with("method: sobol"));
+  CHECK_FALSE(with("method: hyperband"));
+  CHECK_FALSE(with("method: random\nearly_stopping: {name: patience, patience: 1}"));
+  CHECK(with("method: tpe"));
+  CHECK(with("method: hyperband\nhyperband: {sampler: gp}"));
+  CHECK(with("method: random\nearly_stopping: asha"));
+  CHECK(with("method: random\nearly_stopping: [{name: patience, patience: 1}, median]"));
+  CHECK(parsed(kSample, {{"metric.target", "0.1"}}).follows_results());
+}
+
 TEST_CASE("a study that was begun keeps what was chosen") {
   const AutoChoice begun{{{"method", "tpe"}, {"early_stopping", "{name: median, min_trials: 3}"}}, "it was so"};
   const StudyConfig config = parse_config(changed({kUnnamed, {"{width: 4}", "{width: 64}"}}), "s.yaml", {}, begun);

@@ -57,6 +57,29 @@ std::string earlier_choices() {
 
 }  // namespace
 
+TEST_CASE("on a CPU an array of which no width is told is narrow where results matter, and wide elsewhere") {
+  struct Case {
+    const char* what;
+    std::vector<Override> overrides;
+    int width;
+  };
+  const Override any = {"array.width", "auto"}, many = {"run_cap", "200"};
+  const std::vector<Case> cases = {
+      {"nothing follows from results", {any, many}, 32},
+      {"no more than there are trials", {any}, 8},
+      {"two for each thread", {any, many, {"method", "tpe"}, {"array.threads", "3"}}, 6},
+      {"at least four", {any, many, {"early_stopping", "asha"}, {"array.threads", "1"}}, 4},
+      {"two configurations for each thread", {any, many, {"method", "gp"}, {"repeat", "5"}}, 20},
+      {"never more than elsewhere", {any, many, {"method", "gp"}, {"repeat", "50"}}, 32},
+      {"a width that is told holds", {{"array.width", "24"}, many, {"metric.target", "0.1"}}, 24},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    Place place(c.overrides);
+    CHECK(place.trainer.plan(params(8)).width == c.width);
+  }
+}
+
 TEST_CASE("an array runs as it did in the study so far") {
   const std::string earlier = earlier_choices();
   Place place({{"array.width", "3"}, {"run_cap", "100"}});

@@ -90,7 +90,7 @@ TEST_CASE("chunks are widened as long as that helps") {
   };
   CHECK(widest(TickingClock()) == 32);
   CHECK(widest(TiringClock()) < 32);
-  CHECK(widest(TiringClock()) >= 4);
+  CHECK(widest(TiringClock()) >= 2);
 }
 
 TEST_CASE("a disturbance while the first candidate is timed is not held against it") {
