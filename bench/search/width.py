@@ -19,7 +19,7 @@ from pathlib import Path
 
 from replay import HERE, OURS, ROOT, TASKS, Task
 
-STRATEGIES = ("random + asha", "gp + asha", "gp", "tpe", "hyperband", "freeze_thaw")
+STRATEGIES = ("random + asha", "gp + asha", "gp", "tpe", "hyperband")
 
 
 def target_of(task: Task, share: float) -> float:
