@@ -115,9 +115,17 @@ void drop_default_stopping(json& record) {
   if (stopping.empty() || (stopping.is_object() && stopping.at("name") == "none")) record.erase("early_stopping");
 }
 
+// Only what is compressed trains other bits.
+void drop_memory(json& record) {
+  json& memory = record.at("memory");
+  memory.erase("limit");
+  if (memory.at("policy") != name_of(fusion::MemoryPolicy::kCompress)) record.erase("memory");
+}
+
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
-  for (const char* key : {"study", "storage", "run_cap", "budget", "array", "memory"}) record.erase(key);
+  for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
+  drop_memory(record);
   record.at("metric").erase("target");
   const search::Method& chosen = search::method(record.at("method").get<std::string>());
   const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";
@@ -168,6 +176,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
   task->metric = config.metric;
+  task->compression = config.memory.compression;
   task->metric_node = *root.find("metric")->find("name");
   config.task = [task](const trials::Params& params) {
     json unused;

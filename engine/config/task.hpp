@@ -30,8 +30,9 @@ struct TaskText {
   std::map<std::string, trials::ParamValue> otherwise;  ///< StudyConfig::otherwise
   trials::Repetitions repetitions;
   FoldKeys folds;
-  int default_epochs = 0;  ///< Where train.epochs is left out; 0: it may not be.
-  std::string metric;      ///< The study's; "" leaves it unchecked.
+  std::optional<fusion::Compression> compression = {};  ///< Of memory.policy: compress.
+  int default_epochs = 0;                               ///< Where train.epochs is left out; 0: it may not be.
+  std::string metric;                                   ///< The study's; "" leaves it unchecked.
   Node metric_node;
 };
 
