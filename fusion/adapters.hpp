@@ -55,7 +55,9 @@ enum class LoraKind {
 struct LoraTarget {
   std::string module;  ///< "bert.encoder.layer.0.attention.self.query"
   LoraKind kind = LoraKind::kLinear;
-  std::size_t weight = 0;  ///< In Graph::weights.
+  bool quantized = false;  ///< Its weight is computed from integers that the module holds.
+  Shape shape;             ///< The weight's.
+  DType dtype = DType::kFloat32;
 };
 
 /// Names of its adapters' weights: "<module>.lora_A.weight"; of an embedding "<module>.lora_embedding_A".

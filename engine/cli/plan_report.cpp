@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "engine/cli/plan_memory.hpp"
+#include "engine/params_json.hpp"
 #include "engine/report/columns.hpp"
 #include "engine/report/words.hpp"
 
@@ -237,23 +238,11 @@ std::string models_text(const Plan& plan) {
   return out;
 }
 
-ordered_json to_json(const trials::ParamValue& value) {
-  return std::visit(
-      [](const auto& v) -> ordered_json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>) {
-          return nullptr;
-        } else {
-          return v;
-        }
-      },
-      value);
-}
-
 ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& p) {
   const Distribution& d = p.distribution;
   ordered_json json = {{"name", p.name}, {"distribution", trials::name_of(d.kind)}};
   if (!d.values.empty()) {
-    for (const trials::ParamValue& value : d.values) json["values"].push_back(to_json(value));
+    for (const trials::ParamValue& value : d.values) json["values"].emplace_back(value_json(value));
   } else if (has_bounds(d.kind)) {
     json["min"] = d.min;
     json["max"] = d.max;
@@ -264,7 +253,7 @@ ordered_json parameter_json(const StudyConfig& config, const trials::Parameter& 
   json["fusible"] = !config.shape_changing.contains(p.name);
   for (const trials::Condition& condition : p.when) {
     for (const trials::ParamValue& value : condition.values)
-      json["when"][condition.parameter].push_back(to_json(value));
+      json["when"][condition.parameter].emplace_back(value_json(value));
   }
   return json;
 }

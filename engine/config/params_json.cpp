@@ -10,6 +10,16 @@ namespace {
 using nlohmann::json;
 using trials::ParamValue;
 
+ParamValue value_from(const json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_float()) return value.get<double>();
+  if (value.is_number()) return value.get<std::int64_t>();
+  if (value.is_null()) return {};
+  return value.get<std::string>();
+}
+
+}  // namespace
+
 json value_json(const ParamValue& value) {
   return std::visit(
       [](const auto& one) -> json {
@@ -21,16 +31,6 @@ json value_json(const ParamValue& value) {
       },
       value);
 }
-
-ParamValue value_from(const json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_float()) return value.get<double>();
-  if (value.is_number()) return value.get<std::int64_t>();
-  if (value.is_null()) return {};
-  return value.get<std::string>();
-}
-
-}  // namespace
 
 json params_json(const trials::Params& params) {
   json list = json::array();

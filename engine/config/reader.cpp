@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "engine/params_json.hpp"
 
 namespace hfta::engine::configuration {
 namespace {
@@ -33,19 +34,8 @@ json recorded(const Node& node, json value) { return node.from.empty() ? std::mo
 
 }  // namespace
 
-json to_json(const trials::ParamValue& value) {
-  return std::visit(
-      [](const auto& v) -> json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>)
-          return nullptr;
-        else
-          return v;
-      },
-      value);
-}
-
 json to_json(const Node& node) {
-  if (node.kind == Node::Kind::kScalar) return recorded(node, to_json(node.value));
+  if (node.kind == Node::Kind::kScalar) return recorded(node, value_json(node.value));
   if (node.kind == Node::Kind::kList) {
     json list = json::array();
     for (const Node& item : node.items) list.push_back(to_json(item));

@@ -81,6 +81,5 @@ class Reader {
 
 /// The JSON of a scalar, list or map as it stands in the config.
 [[nodiscard]] nlohmann::json to_json(const Node& node);
-[[nodiscard]] nlohmann::json to_json(const trials::ParamValue& value);
 
 }  // namespace hfta::engine::configuration

@@ -163,24 +163,26 @@ std::vector<std::string> read_devices(const Reader& array) {
   return words;
 }
 
+// Null where there is no word, a number among others.
+const std::string* word_at(const Reader& section, const char* key) {
+  const Node* node = section.find(key);
+  return node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+}
+
 // A number, or one with a unit; nothing: auto.
 std::optional<std::int64_t> read_bytes(Reader& section, const char* key) {
-  const Node* node = section.find(key);
-  const auto* word =
-      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  const std::string* const word = word_at(section, key);
   if (word == nullptr || *word == "auto") return section.integer_or_auto(key);
   const Site site = section.site(key);
   const std::optional<std::int64_t> bytes = bytes_from(*word);
-  if (!bytes || static_cast<double>(*bytes) < site.key.least) site.mismatch(*node);
+  if (!bytes || static_cast<double>(*bytes) < site.key.least) site.mismatch(*section.find(key));
   section.record(key, *bytes);
   return bytes;
 }
 
 // Bytes; nothing: auto.
 std::optional<std::int64_t> read_cache(Reader& array) {
-  const Node* node = array.find("cache");
-  const auto* word =
-      node == nullptr || node->kind != Node::Kind::kScalar ? nullptr : std::get_if<std::string>(&node->value);
+  const std::string* const word = word_at(array, "cache");
   if (word != nullptr && *word == "off") return 0;
   return read_bytes(array, "cache");
 }

@@ -2,6 +2,7 @@
 /// The calls of a graph that are layers which can be adapted. Internal to fusion/adapters.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,14 +11,20 @@
 namespace hfta::fusion::adapters {
 
 struct LayerCall {
-  std::size_t node = 0;  ///< In Graph::nodes.
+  std::size_t node = 0;  ///< In Graph::nodes: the one that gives the layer's output.
   LoraKind kind = LoraKind::kLinear;
   std::string module;
-  std::size_t weight = 0;  ///< In Graph::weights.
+  std::optional<std::size_t> weight;  ///< In Graph::weights; unset: computed from integers.
+  Shape shape;                        ///< The weight's, as `kind` has it.
+  DType dtype = DType::kFloat32;      ///< Of the layer's products.
   ValueId input = kNoValue;
 };
 
-/// In order. Those are left out whose weight is computed or belongs to no module of its own.
+/// In order. Those are left out whose weight is computed, but for quantized_calls(), or belongs to no module of its
+/// own.
 [[nodiscard]] std::vector<LayerCall> layer_calls(const Graph& graph);
+
+/// Linear layers whose weight is computed from integers that their module holds, in order.
+[[nodiscard]] std::vector<LayerCall> quantized_calls(const Graph& graph);
 
 }  // namespace hfta::fusion::adapters

@@ -31,13 +31,12 @@ Init uniform_by(std::int64_t fan_in) {
   return {Init::Kind::kUniform, fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0};
 }
 
-Pair pair_of(const Graph& graph, const LoraTarget& target, std::int64_t rank, HyperRef used) {
-  const Weight& weight = graph.weights[target.weight];
-  const Shape& shape = weight.shape;
+Pair pair_of(const LoraTarget& target, std::int64_t rank, HyperRef used) {
+  const Shape& shape = target.shape;
   Pair pair;
   pair.a.name = lora_a_name(target);
   pair.b.name = lora_b_name(target);
-  pair.a.dtype = pair.b.dtype = weight.dtype;
+  pair.a.dtype = pair.b.dtype = target.dtype;
   pair.a.padding = {0, used};
   pair.b.padding = {1, used};
   const bool out_last = target.kind == LoraKind::kTransposed || target.kind == LoraKind::kEmbedding;
@@ -226,7 +225,7 @@ void insert_lora(Graph& graph, const Lora& lora) {
   std::optional<Inserter> evaluated;
   if (evaluation) evaluated.emplace(*evaluation, lora, false);
   for (const LoraTarget& target : targets) {
-    const Pair pair = pair_of(graph, target, lora.largest_rank, used);
+    const Pair pair = pair_of(target, lora.largest_rank, used);
     training.add(target.module, pair);
     if (evaluated) evaluated->add(target.module, pair);
   }

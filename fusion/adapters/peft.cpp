@@ -129,24 +129,13 @@ double fan_in(const Shape& shape) {
 // Whether the name's container is the one.
 bool in_container(std::string_view name, std::string_view container) { return cut_at(name, container).has_value(); }
 
-// Whether the adapter is of a linear layer whose weight is computed from integers that the layer holds.
-bool is_of_quantized_linear(const Adapter& adapter, const Graph& graph) {
-  const std::string below = adapter.module + std::string(kBase) + ".";
-  bool matrix = false, quantized = false;
-  for (const Weight& weight : graph.weights) {
-    matrix |= weight.name == adapter.a && weight.shape.size() == 2 && in_container(weight.name, "lora_A");
-    quantized |= own_part(weight.name).starts_with(below) && !is_floating(weight.dtype) && !is_complex(weight.dtype);
-  }
-  return matrix && quantized;
-}
-
 }  // namespace
 
 std::vector<Adapter> own_adapters(const Graph& graph, const Lora& lora) {
   std::vector<Adapter> adapters;
   for (const LoraTarget& target : lora_targets(graph, lora)) {
-    adapters.push_back({target.module, target.kind, target.module + ".weight", lora_a_name(target), lora_b_name(target),
-                        "", lora_scale(lora)});
+    adapters.push_back({target.module, target.kind, target.quantized ? "" : target.module + ".weight",
+                        lora_a_name(target), lora_b_name(target), "", lora_scale(lora)});
   }
   return adapters;
 }
@@ -157,6 +146,7 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
   std::map<std::string, ValueId> outputs;
   std::set<std::string> names;
   std::vector<std::string> order;
+  std::set<std::string> of_layers;  // modules
   for (const Weight& weight : graph.weights) {
     const PeftName name = peft_name(weight.name);
     if (name.part != PeftName::Part::kAdapter) continue;
@@ -183,13 +173,14 @@ std::vector<Adapter> peft_adapters(const Graph& graph) {
     const std::string module(own_part(call.module.substr(0, call.module.size() - kBase.size())));
     const auto adapter = found.find(module);
     if (adapter == found.end()) continue;
+    of_layers.insert(module);
     adapter->second.kind = call.kind;
-    adapter->second.weight = call.module + ".weight";
+    if (call.weight) adapter->second.weight = call.module + ".weight";
   }
   std::vector<Adapter> adapters;
   for (const std::string& module : order) {
     Adapter& adapter = found.at(module);
-    if (adapter.a.empty() || adapter.b.empty() || (adapter.weight.empty() && !is_of_quantized_linear(adapter, graph))) {
+    if (adapter.a.empty() || adapter.b.empty() || !of_layers.contains(module)) {
       throw Error(ErrorKind::kConfig,
                   fmt::format("'{}': found an adapter that is none of a linear layer, a convolution or an embedding",
                               printable(module)));

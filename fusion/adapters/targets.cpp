@@ -37,6 +37,11 @@ bool names_weight(const std::vector<std::string>& patterns, const Weight& weight
   });
 }
 
+// Integers are not.
+bool is_trained(const Lora& lora, const Graph& graph, const adapters::LayerCall& call) {
+  return call.weight && names_weight(lora.train, graph.weights[*call.weight]);
+}
+
 // The layers that targets mean, by module.
 std::vector<adapters::LayerCall> meant(const std::vector<adapters::LayerCall>& calls, const Graph& graph,
                                        const Lora& lora) {
@@ -49,14 +54,14 @@ std::vector<adapters::LayerCall> meant(const std::vector<adapters::LayerCall>& c
   std::copy_if(calls.begin(), calls.end(), std::back_inserter(found), is_linear);
   if (found.empty()) return found;
   const std::string head = found.back().module;
-  std::erase_if(found, [&](const adapters::LayerCall& call) {
-    return call.module == head || names_weight(lora.train, graph.weights[call.weight]);
-  });
+  std::erase_if(found,
+                [&](const adapters::LayerCall& call) { return call.module == head || is_trained(lora, graph, call); });
   return found;
 }
 
 void check_patterns(const std::vector<adapters::LayerCall>& calls, const Lora& lora) {
   std::vector<std::string> modules;
+  modules.reserve(calls.size());
   for (const adapters::LayerCall& call : calls) modules.push_back(call.module);
   for (const std::string& pattern : lora.targets) {
     if (wants_all_linear(lora)) continue;
@@ -93,12 +98,12 @@ std::vector<LoraTarget> lora_targets(const Graph& graph, const Lora& lora) {
   std::vector<LoraTarget> targets;
   for (const adapters::LayerCall& call : meant(calls, graph, lora)) {
     check_convolution(graph, call, lora);
-    if (names_weight(lora.train, graph.weights[call.weight])) {
+    if (is_trained(lora, graph, call)) {
       fail(lora, fmt::format("'{}' is among the targets and in train; wanted it in one of them", call.module));
     }
     const bool known = std::any_of(targets.begin(), targets.end(),
                                    [&](const LoraTarget& target) { return target.module == call.module; });
-    if (!known) targets.push_back({call.module, call.kind, call.weight});
+    if (!known) targets.push_back({call.module, call.kind, !call.weight, call.shape, call.dtype});
   }
   if (targets.empty()) fail(lora, "the model has no linear layer to adapt but its last");
   return targets;
@@ -148,7 +153,7 @@ std::string module_of(const Node& node, const Weight& weight) {
   std::string first;
   for (const std::string& name : names) {
     if (!name.ends_with(kSuffix)) continue;
-    const std::string module = name.substr(0, name.size() - kSuffix.size());
+    std::string module = name.substr(0, name.size() - kSuffix.size());
     if (module == node.path) return module;
     if (first.empty()) first = module;
   }
@@ -181,9 +186,15 @@ std::vector<LayerCall> layer_calls(const Graph& graph) {
     const ValueId input = value_of(argument(node, row->input));
     const auto weight = weights.find(value_of(argument(node, row->weight)));
     if (input == kNoValue || weight == weights.end()) continue;
-    const std::string module = module_of(node, graph.weights[weight->second]);
-    if (!module.empty()) calls.push_back({n, row->kind, module, weight->second, input});
+    const Weight& own = graph.weights[weight->second];
+    const std::string module = module_of(node, own);
+    if (!module.empty()) calls.push_back({n, row->kind, module, weight->second, own.shape, own.dtype, input});
   }
+  const std::vector<LayerCall> quantized = quantized_calls(graph);
+  const std::size_t count = calls.size();
+  calls.insert(calls.end(), quantized.begin(), quantized.end());
+  std::inplace_merge(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(count), calls.end(),
+                     [](const LayerCall& a, const LayerCall& b) { return a.node < b.node; });
   return calls;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "fusion/collectives/gradient_mean.hpp"
@@ -69,31 +70,26 @@ void check_precision(const Recipe& recipe) {
               "float32 and float64");
 }
 
+std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
+  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
+}
+
 }  // namespace
 
 // What one thread, or a team, works with.
 struct CompiledModel::Workspace {
+  template <typename T>
+  struct Typed {
+    std::vector<SlotRow<T>> rows;
+    std::vector<T> exchanged;  // with other ranks
+  };
   cpu::Arena arena;
   EncodedValues encoded;
-  std::vector<SlotRow<float>> rows32;
-  std::vector<SlotRow<double>> rows64;
-  std::vector<float> exchanged32;
-  std::vector<double> exchanged64;
+  std::tuple<Typed<float>, Typed<double>> typed;
+
   template <typename T>
-  std::vector<SlotRow<T>>& rows() {
-    if constexpr (sizeof(T) == sizeof(float)) {
-      return rows32;
-    } else {
-      return rows64;
-    }
-  }
-  template <typename T>
-  std::vector<T>& exchanged() {
-    if constexpr (sizeof(T) == sizeof(float)) {
-      return exchanged32;
-    } else {
-      return exchanged64;
-    }
+  Typed<T>& of() {
+    return std::get<Typed<T>>(typed);
   }
 };
 
@@ -138,7 +134,7 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       group_(model.group),
       library_(torch_library()) {
   check_precision(recipe_);
-  const std::int64_t n = training_.graph.fixed_batch > 0 ? training_.graph.fixed_batch : recipe_.batch_size;
+  const std::int64_t n = training_batch(training_.graph, recipe_);
   static_cast<void>(plan_for(true, n));
   if (phase_ == 0) static_cast<void>(plan_for(false, n));  // which evaluates for all of them
 }
@@ -206,7 +202,7 @@ void CompiledModel::take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspa
     mean.gradients.emplace_back(reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
                                 static_cast<std::size_t>(plan.weights[i].numel()));
   }
-  take_mean(*group_, std::span(&mean, 1), workspace.exchanged<T>());
+  take_mean(*group_, std::span(&mean, 1), workspace.of<T>().exchanged);
   loss = {mean.loss, mean.weight};
 }
 
@@ -223,7 +219,7 @@ template <typename T>
 void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                            std::span<const SlotStep> numbers) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
-  std::vector<SlotRow<T>>& rows = workspace.rows<T>();
+  std::vector<SlotRow<T>>& rows = workspace.of<T>().rows;
   rows.clear();
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (!plan.gradients[i].defined()) continue;
@@ -368,10 +364,6 @@ std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
   constexpr std::int64_t kExpectedRatio = 4;
   return EncodedValues::held_bytes_for(encoded_elements(plan) * size_of(DType::kFloat32) / kExpectedRatio,
                                        plan.threads);
-}
-
-std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
-  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
 }
 
 }  // namespace

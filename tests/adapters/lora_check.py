@@ -14,6 +14,7 @@ batches  a slot that steps once in 4 batches, or in 2, is what it is with batche
          count differ from sample to sample
 packed      texts packed two to a row, apart by a mask and positions of their own, train as texts in rows of their own
 half        a base that is stored in bfloat16 gives the bits of the same numbers in float32
+eight       a base of eight bits (torchao): adapters of the config are those that PEFT puts in, in float32 to 1e-5
 optimizers  of one model: under each of the table ranks 2, 4 and 8 in one array are what they are alone, and what pads
          them stays zero
 
@@ -22,6 +23,7 @@ In float64 to 1e-9 of PEFT and 1e-12 of each other; the first loss in float32 to
 
 import argparse
 import contextlib
+import copy
 import json
 import pathlib
 import subprocess
@@ -107,12 +109,12 @@ class Runner:
 # ---- What PEFT does ----
 
 
-def wrapped(case: Case, rank: int, alpha: float) -> torch.nn.Module:
+def wrapped(case: Case, rank: int, alpha: float, model: torch.nn.Module | None = None) -> torch.nn.Module:
     config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(case.targets), modules_to_save=list(case.train) or None,
                              task_type=case.task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return peft.get_peft_model(case.model(), config)
+        return peft.get_peft_model(model or case.model(), config)
 
 
 def plain(name: str) -> str:
@@ -378,6 +380,35 @@ def check_half(case: Case, run: Runner, verdicts: Verdicts) -> None:
         verdicts.within(f"half, {way}: bits that differ", 0.0 if same else 1.0, 0)
 
 
+def check_eight(case: Case, run: Runner, verdicts: Verdicts) -> None:
+    """PEFT's model is exported with the weights that hfta-tune drew for its own adapters."""
+    try:
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+        from torchao.utils import unwrap_tensor_subclass
+    except ImportError:
+        print(f"{case.name:12s} eight: skipped, the package torchao is not installed")
+        return
+    rank, alpha = 4, 8.0
+    lora = {"targets": case.targets, "train": case.train, "rank": rank, "alpha": alpha}
+    slots = [slot_of(0, [rank, alpha / rank])]
+    base = case.model()
+    quantize_(base.model, Int8WeightOnlyConfig())
+    export(unwrap_tensor_subclass(copy.deepcopy(base)), run.inputs, run.folder / "eight.pt2")
+    first = run("eight.pt2", slots, steps=0, dtype="float32", lora=lora)["states"][0]
+    model = wrapped(case, rank, alpha, base)
+    put(model, first, rank)
+    export(unwrap_tensor_subclass(model), run.inputs, run.folder / "eight-peft.pt2")
+    for way, more in {"op by op": {}, "compiled": {"compiled": True}}.items():
+        own = run("eight.pt2", slots, dtype="float32", lora=lora, **more)
+        theirs = run("eight-peft.pt2", [slot_of(0, [])], dtype="float32", **more)
+        verdicts.within(f"eight, {way}: losses", off(own["losses"], theirs["losses"]), 1e-5)
+        weights = {name: x for name, x in theirs["states"][0].items() if "lora_" in name and "optimizer" not in name}
+        verdicts.within(f"eight, {way}: weights",
+                        max(apart(find(own["states"][0], name), x) for name, x in weights.items()), 1e-5)
+        moved = max(apart(own["states"][0][name], first[name]) for name in map(plain, weights))
+        verdicts.within(f"eight, {way}: weights that stay", 0.0 if moved > 1e-3 else 1.0, 0)
+
+
 def check(model_curve: str, case: Case) -> list[str]:
     verdicts = Verdicts(case.name)
     with tempfile.TemporaryDirectory(prefix="hfta-lora-") as name:
@@ -394,6 +425,7 @@ def check(model_curve: str, case: Case) -> list[str]:
             check_packed(case, run, verdicts)
         if case.name == "llama":
             check_half(WIDE, Runner(model_curve, folder, inputs), verdicts)
+            check_eight(case, run, verdicts)
         if case.name == "bert":
             check_optimizers(case, run, verdicts)
         check_peft(case, run, verdicts)

@@ -101,6 +101,33 @@ TEST_CASE("an adapted layer gives what it gave, plus the scaled product of its a
   CHECK(at[4].args[1] == Arg(HyperRef{1}));
 }
 
+TEST_CASE("a layer whose weight is computed from integers is adapted as one call", "[adapters]") {
+  const Graph before = model_of("quantized").graph({});
+  const Graph graph = adapted("quantized", lora_of({"up", "mix"}));
+  verify(graph);
+  CHECK(trained(graph) == "up.lora_A.weight up.lora_B.weight mix.lora_A.weight mix.lora_B.weight ");
+  CHECK(weight_of(graph, "up.lora_A.weight").shape == Shape{4, 4});
+  CHECK(weight_of(graph, "up.lora_B.weight").shape == Shape{6, 4});
+  CHECK(weight_of(graph, "up.lora_A.weight").init.scale == Approx(0.5));
+  // Three calls of two layers; what reads a layer's result reads the sum.
+  CHECK(graph.nodes.size() == before.nodes.size() + 3 * std::size_t{4});
+  std::vector<ValueId> read;
+  for (const Node& node : graph.nodes) {
+    if (node.op == "aten::relu") read.push_back(std::get<ValueId>(node.args[0]));
+  }
+  REQUIRE(read.size() == 3);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto sum = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                  [&](const Node& node) { return node.outputs == std::vector<ValueId>{read[i]}; });
+    REQUIRE(sum != graph.nodes.end());
+    CHECK(sum->path == (i == 0 ? "up.lora_sum" : "mix.lora_sum"));
+  }
+  // Integers that have no part in a product make no layer.
+  CHECK(trained(adapted("quantized", lora_of({"all-linear"}))) ==
+        "up.lora_A.weight up.lora_B.weight mix.lora_A.weight mix.lora_B.weight gated.gate.lora_A.weight "
+        "gated.gate.lora_B.weight ");
+}
+
 TEST_CASE("adapters start as PEFT's do, and are padded to the largest rank", "[adapters]") {
   const Graph graph = adapted("torch-2.11", lora_of({"first", "conv"}));
   const Weight& layer = weight_of(graph, "first.weight");

@@ -156,6 +156,49 @@ class Half(nn.Module):
         return self.head(torch.tanh(self.norm(x)))
 
 
+class Int8Linear(nn.Module):
+    """A linear layer with weights of eight bits and a scale for each output, in calls of its own, as torchao's are."""
+
+    def __init__(self, features, out):
+        super().__init__()
+        self.register_buffer("quantized", torch.randint(-127, 128, (out, features), dtype=torch.int8))
+        self.register_buffer("scale", torch.rand(out, 1) / 127)
+        self.bias = nn.Parameter(torch.randn(out))
+
+    def forward(self, x):
+        rows = x.reshape(-1, x.shape[-1])
+        product = torch.mm(rows, self.quantized.t().to(x.dtype)) * self.scale.flatten()
+        return product.reshape(*x.shape[:-1], product.shape[-1]) + self.bias
+
+
+class Gated(nn.Module):
+    """One product, and integers that have no part in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("index", torch.randint(0, 8, (1, 6)))
+        self.table = nn.Parameter(torch.randn(8))
+        self.gate = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.gate(x) + self.table[self.index]
+
+
+class Quantized(nn.Module):
+    """Layers of eight bits, one of them called twice, and a module that is none."""
+
+    def __init__(self):
+        super().__init__()
+        self.up = Int8Linear(4, 6)
+        self.mix = Int8Linear(6, 6)
+        self.gated = Gated()
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        y = self.mix(torch.relu(self.mix(torch.relu(self.up(x)))))
+        return self.head(torch.relu(self.gated(y)).mean(1))
+
+
 def forms():
     """Programs by the names of their archives."""
 
@@ -178,5 +221,6 @@ def forms():
         "two-sizes": export(Outer(), torch.randn(3, 4), torch.randn(4, 2)),
         "writes": export(Writes(), x).run_decompositions(),
         "half": export(Half().to(torch.bfloat16), torch.randint(0, 256, (4, 6)), shapes=({0: BATCH},)),
+        "quantized": export(Quantized(), torch.randn(4, 5, 4), shapes=({0: BATCH},)),
         "complex": export(ComplexNumbers(), torch.randn(4, 6), shapes=({0: BATCH},)),
     }

@@ -1,8 +1,8 @@
 // Which models' batches ranks may divide.
 #include "fusion/divided_batches.hpp"
 
-#include "../array/catch_after_torch.hpp"
-#include "../array/models.hpp"
+#include "catch_after_torch.hpp"
+#include "models.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
