@@ -160,6 +160,24 @@ TEST_CASE("a compressed slot that is saved between two refreshes goes on to the 
   }
 }
 
+TEST_CASE("a trial in a slot that another one has had begins without that one's bounds", "[numeric]") {
+  const Model model = with(plain(), Compression{.sigma = 0.01, .interval = 1000});
+  const auto state_after = [&](bool second) {
+    Array array(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+    const auto train = [&](int b) {
+      array.admit(0, trial(model, b));
+      for (int s = 0; s < 6; ++s) static_cast<void>(step_all(array, model.batch));
+    };
+    if (second) {
+      train(0);
+      array.clear(0);
+    }
+    train(2);
+    return array.extract(0);
+  };
+  CHECK((state_after(true) == state_after(false)));
+}
+
 namespace {
 
 // Positions among a layer's numbers: fusion/codec/slot_bounds.cpp.

@@ -168,6 +168,32 @@ TEST_CASE("values are encoded in float32 alone") {
   CHECK_THROWS_AS(compile_training(graph, index, DType::kFloat64, 1, nullptr, 1, 1, &bounds), Error);
 }
 
+TEST_CASE("a value that two layers read is encoded within the smaller one of their bounds") {
+  constexpr float kSmall = 0.01F, kLarge = 0.5F;
+  constexpr std::size_t kBound = 0, kFound = 1;  // among a layer's numbers: fusion/codec/slot_bounds.cpp
+  const BoundLayout layout({2, 2});
+  std::vector<float> x(2048), back(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+  const std::vector<EncodedValue> plan = {{static_cast<std::int64_t>(x.size()), {{0, 4, 1}, {1, 4, 1}}}};
+  for (const auto& [first, second] : {std::pair{kSmall, kLarge}, {kLarge, kSmall}}) {
+    std::vector<double> row(layout.size(), 0);
+    for (const auto& [layer, bound] : {std::pair{std::size_t{0}, first}, {std::size_t{1}, second}}) {
+      row[layout.offset(layer) + kBound] = static_cast<double>(bound);
+      row[layout.offset(layer) + kFound] = 1;
+    }
+    SlotBounds bounds(layout, row, 100);
+    EncodedValues values;
+    values.begin(1, 1);
+    Coding coding(plan, values, bounds, 0.01);
+    coding.encode(0, x.data(), nullptr);
+    coding.decode(0, back.data(), nullptr);
+    float most = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(x[i] - back[i]));
+    CHECK(most < 1.001F * kSmall);
+    CHECK(most > 0.9F * kSmall);
+  }
+}
+
 TEST_CASE("signs of a relu's result mask its gradient as the result itself does") {
   for (const std::int64_t n : {1, 31, 32, 33, 1000, 100003}) {
     CAPTURE(n);
