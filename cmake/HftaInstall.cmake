@@ -37,7 +37,7 @@ function(hfta_install_libraries export)
 endfunction()
 hfta_install_libraries(hfta-targets base trials search simd threads optimizers metrics graph)
 if(HFTA_WITH_TORCH)
-  hfta_install_libraries(hfta-array-targets random collectives cuda cpu array)
+  hfta_install_libraries(hfta-array-targets random collectives codec cuda cpu array)
 endif()
 
 include(CMakePackageConfigHelpers)

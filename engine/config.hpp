@@ -81,7 +81,8 @@ struct AutoChoice {
 struct MemoryBudget {
   std::optional<std::int64_t> limit;  ///< Bytes of each device that arrays may hold; unset: auto.
   fusion::MemoryPolicy policy = fusion::MemoryPolicy::kAuto;
-  bool given = false;  ///< The config has the section: what it leads to is shown.
+  std::optional<fusion::Compression> compression = {};  ///< Of policy compress: as every trial's recipe has it.
+  bool given = false;                                   ///< The config has the section: what it leads to is shown.
 };
 
 /// A checked config. Copyable.

@@ -34,7 +34,8 @@ struct SlotInit {
 /// `optimizer.<state>.<weight>`, and its SlotProgress in the metadata (`epoch_step`, `epoch_loss` and `epoch_weight`,
 /// the latter two the bits of a double in hexadecimal, where it was paused; `batches` and `accumulated` where batches
 /// are accumulated). In the midst of a step sums of gradients are `optimizer.gradient.<weight>`;
-/// the optimizer of a phase k behind the first has `optimizer.phase<k>.<state>.<weight>`. The same bytes give
+/// the optimizer of a phase k behind the first has `optimizer.phase<k>.<state>.<weight>`; bounds of values that are
+/// compressed are `optimizer.bounds`. The same bytes give
 /// the same slot, bit for bit, in any array of an equal graph and dtype.
 using StateBytes = std::vector<std::byte>;
 

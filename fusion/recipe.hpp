@@ -104,6 +104,13 @@ struct Phase {
   std::string where;       ///< "s.yaml:12: train.phases.0.params", for messages.
 };
 
+/// Saved values lie encoded until the backward reads them (MemoryPolicy::kCompress): gradients are off by a share of
+/// their scale, so that this is part of how a model is trained.
+struct Compression {
+  double sigma = 0.01;           ///< That share; 0: encoded values come back as they were.
+  std::int64_t interval = 1000;  ///< Steps between two times that a slot's bounds are found anew, at most.
+};
+
 /// The settings that all trials of an array share, besides the graph.
 struct Recipe {
   Loss loss = Loss::kCrossEntropy;
@@ -122,7 +129,8 @@ struct Recipe {
   /// each phase's loss, and its weight if it is weighted, stand in Graph::outputs, the first phase's before the terms,
   /// the others' behind them. Gradients are not accumulated then.
   std::vector<Phase> phases = {};
-  bool accumulates = false;  ///< Whether slots keep sums of gradients, for SlotHyper::accumulate.
+  bool accumulates = false;                     ///< Whether slots keep sums of gradients, for SlotHyper::accumulate.
+  std::optional<Compression> compression = {};  ///< None: values are kept, or computed again, to the same bits.
 };
 
 }  // namespace hfta::fusion

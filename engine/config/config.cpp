@@ -101,9 +101,17 @@ void drop_default_stopping(json& record) {
   if (stopping.empty() || (stopping.is_object() && stopping.at("name") == "none")) record.erase("early_stopping");
 }
 
+// Only what is compressed trains other bits.
+void drop_memory(json& record) {
+  json& memory = record.at("memory");
+  memory.erase("limit");
+  if (memory.at("policy") != name_of(fusion::MemoryPolicy::kCompress)) record.erase("memory");
+}
+
 // What may change without changing results.
 void drop_what_decides_nothing(json& record) {
-  for (const char* key : {"study", "storage", "run_cap", "budget", "array", "memory"}) record.erase(key);
+  for (const char* key : {"study", "storage", "run_cap", "budget", "array"}) record.erase(key);
+  drop_memory(record);
   if (record.at("metric").is_object()) record.at("metric").erase("target");
   const search::Method& chosen = search::method(record.at("method").get<std::string>());
   const std::string lender = chosen.takes_sampler ? record.at(chosen.name).value("sampler", "") : "";
@@ -153,6 +161,7 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
   task->folds = folds;
   const search::Method& method = search::method(config.method);
   task->default_epochs = method.max_epochs != nullptr ? method.max_epochs(config.method_options) : 0;
+  task->compression = config.memory.compression;
   for (const ObjectiveNode& one : objective_nodes(*root.find("metric"))) {
     task->metrics.push_back({join_path(one.path, "name"), *one.node.find("name")});
   }

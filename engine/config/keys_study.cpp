@@ -83,7 +83,7 @@ std::vector<Key> top_keys() {
        .type = KeyType::kSection,
        .fallback = "",
        .sentence = "What arrays may hold of a device's memory, and how they keep to it: [memory.md](memory.md). May be "
-                   "changed while a study runs."},
+                   "changed while a study runs, but for `policy: compress`."},
       {.path = "keep",
        .type = KeyType::kInteger,
        .fallback = "10",
@@ -257,7 +257,9 @@ std::vector<Key> memory_keys() {
       .sentence =
           "What becomes of values that the backward pass reads. `keep`: they stay in memory. `recompute`: some "
           "are computed again, to the same bits, which needs less memory and more time; on a CPU. `auto`: "
-          "`keep` where that fits the limit, else the fastest of what fits, measured."};
+          "`keep` where that fits the limit, else the fastest of what fits, measured. `compress`: inputs of layers lie "
+          "encoded within bounds, so that gradients are off by `sigma`; on a CPU, in float32. It is never `auto`'s "
+          "choice, and may not be changed, nor chosen, while a study runs."};
   for (const auto& [name, which] : fusion::kMemoryPolicies) policy.choices.emplace_back(name);
   return {{.path = "memory.limit",
            .type = KeyType::kOther,
@@ -266,7 +268,21 @@ std::vector<Key> memory_keys() {
            .wanted = "auto or bytes (8GiB)",
            .sentence = "Bytes of a device that weights, optimizer states, activations and kept features may take: MiB, "
                        "GiB, MB, GB, ... Arrays are as wide as fits. `auto`: half of the device's memory."},
-          std::move(policy)};
+          std::move(policy),
+          {.path = "memory.sigma",
+           .fallback = "0.01",
+           .least = 0,
+           .most = 1,
+           .above = true,
+           .sentence = "Of `compress`: the standard deviation of the error that it makes in a layer's gradient, as a "
+                       "share of the mean absolute value of that gradient."},
+          {.path = "memory.interval",
+           .type = KeyType::kInteger,
+           .fallback = "1000",
+           .least = 1,
+           .most = kMostCount,
+           .sentence = "Of `compress`: steps after which a trial's bounds are found anew, at most; it is half as many "
+                       "whenever one has moved more than twofold."}};
 }
 
 }  // namespace hfta::engine::configuration

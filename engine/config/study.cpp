@@ -188,6 +188,13 @@ void read_memory(Reader& root, StudyConfig& config) {
       std::find_if(fusion::kMemoryPolicies.begin(), fusion::kMemoryPolicies.end(), [&](const auto& one) {
         return policy == one.first;
       })->second;
+  const fusion::Compression compression{memory.number("sigma"), memory.integer("interval")};
+  if (config.memory.policy != fusion::MemoryPolicy::kCompress) return;
+  config.memory.compression = compression;
+  const auto has_ranks = [](const std::string& device) { return parts_of(device).size() > 1; };
+  if (std::any_of(config.devices.begin(), config.devices.end(), has_ranks)) {
+    memory.fail("policy", "found compress with a device of several ranks, wanted devices of one process each");
+  }
 }
 
 void read_array(Reader& root, StudyConfig& config) {

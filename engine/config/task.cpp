@@ -102,6 +102,7 @@ TaskSpec read_task(const TaskText& text, const trials::Params& params, nlohmann:
   Reader train = root.section("train");
   read_data(data, text.folder, text.space, !has_loss_of_model(train), task);
   read_train(train, text, task);
+  task.recipe.compression = text.compression;
   repeat_task(text, params, data, task);
   for (const auto& [path, node] : text.metrics) check_metric(text, task, path, node);
   return task;

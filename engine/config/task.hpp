@@ -30,8 +30,9 @@ struct TaskText {
   std::map<std::string, trials::ParamValue> otherwise;  ///< StudyConfig::otherwise
   trials::Repetitions repetitions;
   FoldKeys folds;
-  int default_epochs = 0;                             ///< Where train.epochs is left out; 0: it may not be.
-  std::vector<std::pair<std::string, Node>> metrics;  ///< The study's, by the keys' paths; none are unchecked.
+  std::optional<fusion::Compression> compression = {};  ///< Of memory.policy: compress.
+  int default_epochs = 0;                               ///< Where train.epochs is left out; 0: it may not be.
+  std::vector<std::pair<std::string, Node>> metrics;    ///< The study's, by the keys' paths; none are unchecked.
 };
 
 /// Reads and checks a trial's task, and records it in canonical form. Throws Error{kConfig} with the place.

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "fusion/array/phase.hpp"
 #include "fusion/array/progress.hpp"
+#include "fusion/cpu/encode.hpp"
 #include "fusion/divided_batches.hpp"
 #include "fusion/executors/executors.hpp"
 #include "fusion/random/draws.hpp"
@@ -37,6 +38,20 @@ void check_divided(const Graph& model, const Recipe& recipe, const at::Device& d
   const std::string why = why_not_divided(model, recipe, ranks, std::span(&batch, 1));
   if (why.empty()) return;
   throw Error(ErrorKind::kConfig, fmt::format("array: its batches cannot be divided among {} ranks: {}", ranks, why));
+}
+
+void check_compression(const Recipe& recipe, const at::Device& device, const Collectives* group) {
+  if (!recipe.compression) return;
+  const char* const found = !device.is_cpu()                  ? "a GPU"
+                            : group != nullptr                ? "several ranks"
+                            : !recipe.phases.empty()          ? "phases"
+                            : recipe.dtype != DType::kFloat32 ? "float64"
+                                                              : nullptr;
+  if (found == nullptr) return;
+  throw Error(ErrorKind::kConfig,
+              fmt::format("array: found {}, with which values are not compressed, wanted one process on a CPU, one "
+                          "phase and float32",
+                          found));
 }
 
 // All numbers of `count` groups; those left out are the optimizer's.
@@ -78,8 +93,10 @@ struct Array::Impl {
         study_seed(seed),
         evaluation(specialized(graph(), Purpose::kEvaluation)),
         owned(owned_in(phases)),
-        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device),
+        store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device,
+              recipe.compression ? cpu::bounded_layers(graph()).size() : 0),
         group(ranks) {
+    check_compression(recipe, device, group);
     if (group != nullptr) check_divided(g, recipe, device, group->ranks());
     for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {

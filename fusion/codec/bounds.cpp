@@ -1,71 +1,127 @@
 #include "fusion/codec/bounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
+
+#include "fusion/codec/format.hpp"
+#include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion {
 namespace {
 
 bool usable(double x) { return std::isfinite(x) && x > 0; }
 
-double nonzero_share(std::span<const float> values) {
-  if (values.empty()) return 0;
-  const auto zeros = std::count(values.begin(), values.end(), 0.0F);
-  return 1 - static_cast<double>(zeros) / static_cast<double>(values.size());
+std::size_t rows_of(const SavedInput& input) { return input.channels == 0 ? 0 : input.values.size() / input.channels; }
+
+// Shares of values that are not 0, by channel.
+std::vector<double> nonzero_shares(const SavedInput& input) {
+  std::vector<double> shares(input.channels, 0);
+  const std::size_t rows = rows_of(input);
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* const row = input.values.data() + r * input.channels;
+    for (std::size_t c = 0; c < input.channels; ++c) shares[c] += row[c] != 0 ? 1 : 0;
+  }
+  for (double& share : shares) share /= static_cast<double>(std::max<std::size_t>(rows, 1));
+  return shares;
 }
 
-// The root of the mean over channels of term(channel).
+// The root of the mean over channels of term(channel, its outputs).
 template <typename Term>
-double root_of_mean(std::span<const ChannelStatistics> channels, Term term) {
+double root_of_mean(std::size_t channels, std::span<const OutputSums> outputs, Term term) {
+  if (channels == 0 || outputs.empty()) return 0;
   double sum = 0;
-  for (const ChannelStatistics& channel : channels) sum += term(channel);
-  return channels.empty() ? 0 : std::sqrt(sum / static_cast<double>(channels.size()));
+  for (std::size_t c = 0; c < channels; ++c) sum += term(c, outputs[c * outputs.size() / channels]);
+  return std::sqrt(sum / static_cast<double>(channels));
+}
+
+constexpr std::size_t kRows = 64, kColumns = 64;  // of a block, whose sums are floats
+
+// Adds the errors of [rows, columns] values, and their squares. A whole number beyond 2^22 is none (format.hpp).
+inline __attribute__((always_inline)) void add_errors(const float* x, std::size_t ld, std::size_t rows,
+                                                      std::size_t columns, float step, CodingError* errors) {
+  constexpr float kMost = 0x1p22F;
+  const float inverse = 1 / step;
+  std::array<float, kColumns> sums = {}, squares = {};
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float* const row = x + r * ld;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const float q = row[c] * inverse, whole = (q + codec::kMagic) - codec::kMagic;
+      const float off = std::abs(q) < kMost ? step * whole - row[c] : 0.0F;
+      sums[c] += off;
+      squares[c] += off * off;
+    }
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    errors[c].mean += static_cast<double>(sums[c]);
+    errors[c].square += static_cast<double>(squares[c]);
+  }
 }
 
 }  // namespace
 
-CodingError coding_error(std::span<const float> values, float bound) {
-  const double step = 2 * static_cast<double>(bound);
-  CodingError error;
-  if (values.empty() || !usable(step)) return error;
-  for (const float value : values) {
-    const auto x = static_cast<double>(value);
-    const double off = step * std::nearbyint(x / step) - x;
-    if (!std::isfinite(off)) continue;
-    error.mean += off;
-    error.square += off * off;
+std::vector<CodingError> coding_errors(const SavedInput& input, float bound) {
+  std::vector<CodingError> errors(input.channels);
+  const std::size_t rows = rows_of(input);
+  const float step = 2 * bound;
+  if (rows == 0 || !usable(static_cast<double>(step)) || !std::isfinite(1 / step)) return errors;
+  for (std::size_t r = 0; r < rows; r += kRows) {
+    for (std::size_t c = 0; c < input.channels; c += kColumns) {
+      const float* const x = input.values.data() + r * input.channels + c;
+      simd::multiversion([&] {
+        add_errors(x, input.channels, std::min(kRows, rows - r), std::min(kColumns, input.channels - c), step,
+                   errors.data() + c);
+      });
+    }
   }
-  const auto n = static_cast<double>(values.size());
-  return {error.mean / n, error.square / n};
+  for (CodingError& error : errors) {
+    error.mean /= static_cast<double>(rows);
+    error.square /= static_cast<double>(rows);
+  }
+  return errors;
 }
 
-double uniform_error(std::span<const ChannelStatistics> channels, float bound) {
-  return static_cast<double>(bound) *
-         root_of_mean(channels, [](const ChannelStatistics& c) { return nonzero_share(c.values) / 3 * c.squares; });
+double uniform_error(const SavedInput& input, std::span<const OutputSums> outputs, float bound) {
+  const std::vector<double> shares = nonzero_shares(input);
+  return static_cast<double>(bound) * root_of_mean(input.channels, outputs, [&](std::size_t c, const OutputSums& sums) {
+           return shares[c] / 3 * sums.squares;
+         });
 }
 
-double gradient_error(std::span<const ChannelStatistics> channels, float bound) {
-  return root_of_mean(channels, [bound](const ChannelStatistics& c) {
-    const CodingError error = coding_error(c.values, bound);
-    const double mean = error.mean * error.mean;
-    const double beside = c.squares - c.square_of_sum / static_cast<double>(c.positions);
-    return mean * c.square_of_sum + (error.square - mean) * std::max(beside, 0.0);
+double gradient_error(const SavedInput& input, std::span<const OutputSums> outputs, float bound) {
+  const std::vector<CodingError> errors = coding_errors(input, bound);
+  return root_of_mean(input.channels, outputs, [&](std::size_t c, const OutputSums& sums) {
+    const double mean = errors[c].mean * errors[c].mean;
+    const double beside = sums.squares - sums.square_of_sum / sums.positions;
+    return mean * sums.square_of_sum + (errors[c].square - mean) * std::max(beside, 0.0);
   });
 }
 
-float bound_for(std::span<const ChannelStatistics> channels, double sigma) {
+float bound_for(const SavedInput& input, std::span<const OutputSums> outputs, double sigma) {
   constexpr int kSteps = 40;
-  const double first = sigma / uniform_error(channels, 1);
+  const double first = sigma / uniform_error(input, outputs, 1);
   if (!usable(sigma) || !usable(first) || !(first < static_cast<double>(std::numeric_limits<float>::max()))) return 0;
   float bound = std::nextafter(static_cast<float>(first), 0.0F);
   for (int s = 0; s < kSteps; ++s) {
-    const double found = gradient_error(channels, bound);
+    const double found = gradient_error(input, outputs, bound);
     if (found <= sigma) return bound;
     if (!usable(found)) return 0;
     bound *= static_cast<float>(std::clamp(sigma / found, 0.5, 0.95));
   }
   return 0;
+}
+
+float first_bound(const SavedInput& input, double share) {
+  double squares = 0, nonzero = 0;
+  for (const float x : input.values) {
+    squares += static_cast<double>(x) * static_cast<double>(x);
+    nonzero += x != 0 ? 1 : 0;
+  }
+  const double bound = share * std::sqrt(6 / std::numbers::pi * squares / nonzero);
+  return usable(bound) && bound < static_cast<double>(std::numeric_limits<float>::max()) ? static_cast<float>(bound)
+                                                                                         : 0;
 }
 
 double gradient_scale(std::span<const float> state, double state_per_gradient) {

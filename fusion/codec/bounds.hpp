@@ -23,33 +23,52 @@
 /// of the outputs that it has a part in (of all, or of those of its group); sigma^2 is the mean over channels. Sums
 /// leave out positions at which a weight meets padding: a wide or dilated kernel on a small image does at many.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace hfta::fusion {
 
-/// What one step shows of one channel of a layer's input.
-struct ChannelStatistics {
-  std::span<const float> values;  ///< Saved, in any order.
-  double squares = 0;             ///< Sum of L^2 over samples and positions; the mean over the outputs' channels.
-  double square_of_sum = 0;       ///< Square of the sum of L; the mean likewise.
-  std::int64_t positions = 1;     ///< n: how many L are summed.
+/// A layer's saved input, row-major [rows, channels]: samples and positions by channels.
+struct SavedInput {
+  std::span<const float> values;
+  std::size_t channels = 1;
+};
+
+/// What one step shows of the L of the outputs that a channel of the input has a part in.
+struct OutputSums {
+  double squares = 0;        ///< Sum of L^2 over samples and positions; the mean over the outputs' channels.
+  double square_of_sum = 0;  ///< Square of the sum of L; the mean likewise.
+  double positions = 1;      ///< n: how many L are summed.
 };
 
 /// Of x' - x, where x' is the multiple of 2 bound that is nearest to x; 0 for values that have none.
 struct CodingError {
   double mean = 0, square = 0;  ///< The means of it and of its square.
 };
-[[nodiscard]] CodingError coding_error(std::span<const float> values, float bound);
+/// By channel.
+[[nodiscard]] std::vector<CodingError> coding_errors(const SavedInput& input, float bound);
+
+// In what follows `outputs` are those of groups of channels, equal in size: of all channels, or each.
 
 /// sigma by (1), of a bound.
-[[nodiscard]] double uniform_error(std::span<const ChannelStatistics> channels, float bound);
+[[nodiscard]] double uniform_error(const SavedInput& input, std::span<const OutputSums> outputs, float bound);
 /// sigma by (2), the standard deviation of a weight gradient's elements.
-[[nodiscard]] double gradient_error(std::span<const ChannelStatistics> channels, float bound);
+[[nodiscard]] double gradient_error(const SavedInput& input, std::span<const OutputSums> outputs, float bound);
 
 /// A bound whose error by (1) and (2) is at most `sigma`, as large as a few steps find; 0, which keeps everything as it
-/// is (codec.hpp), where there is none: a sigma or statistics that are 0, negative, infinite or NaN.
-[[nodiscard]] float bound_for(std::span<const ChannelStatistics> channels, double sigma);
+/// is (codec.hpp), where there is none: a sigma or sums that are 0, negative, infinite or NaN.
+[[nodiscard]] float bound_for(const SavedInput& input, std::span<const OutputSums> outputs, double sigma);
+
+/// A bound for a layer of which nothing is known yet but its input: `share` of the gradient's scale, if L has a mean of
+/// 0 and nothing to do with x. The elements of dW are then normal with the variance mean x^2 sum L^2, and (1) gives
+///
+///     bound = share sqrt(6 / pi mean x^2 / R)                                                                    (3)
+///
+/// in which L does not occur. Gradients are rather larger than that in a net that has something to learn. 0 where there
+/// is none.
+[[nodiscard]] float first_bound(const SavedInput& input, double share);
 
 /// The scale of a layer's gradient: the mean of its absolute values over an optimizer's state that averages gradients.
 /// `state_per_gradient`: how large the state is for a constant gradient of 1. That is 1 for Adam's exp_avg, and

@@ -13,7 +13,9 @@
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
+#include "fusion/cpu/encode.hpp"
 #include "fusion/optimizers/accumulate.hpp"
+#include "fusion/optimizers/gradient_average.hpp"
 #include "fusion/optimizers/shared_step.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
@@ -49,6 +51,18 @@ void add_ops(const cpu::CompiledGraph& plan, std::vector<std::string>& ops) {
   }
 }
 
+// What is computed again beside encoded values decides which ones these are, and so bits: it is no way to run then.
+cpu::CompiledGraph compressing_plan(const SpecializedGraph& training, const Recipe& recipe, std::int64_t n,
+                                    const cpu::Library* library, int threads, const BoundLayout& bounds) {
+  return cpu::compile_training(training.graph, training.index, recipe.dtype, n, library, threads, cpu::kBesideEncoded,
+                               &bounds);
+}
+
+BoundLayout bounds_in(const Graph& graph, const Recipe& recipe) {
+  return recipe.compression ? cpu::bounded_layers(graph)
+                            : BoundLayout(std::vector<std::int64_t>(graph.weights.size(), 0));
+}
+
 void check_precision(const Recipe& recipe) {
   if (recipe.precision != Precision::kBfloat16) return;
   throw Error(ErrorKind::kConfig,
@@ -70,6 +84,7 @@ struct CompiledModel::Workspace {
     std::vector<T> exchanged;  // with other ranks
   };
   cpu::Arena arena;
+  EncodedValues encoded;
   std::tuple<Typed<float>, Typed<double>> typed;
 
   template <typename T>
@@ -111,6 +126,7 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       recipe_(model.recipe),
       threads_(threads),
       recompute_(recompute),
+      bounds_(bounds_in(model.graph, recipe_)),
       store_(model.store),
       group_of_(model.group_of),
       phase_(model.phase),
@@ -130,11 +146,13 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{training, n}];
   if (plan == nullptr) {
     const SpecializedGraph& reading = training ? training_ : evaluation_;
+    const bool encodes = training && bounds_.size() > 0;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_,
-                                         recompute_)
-                 : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n,
-                                        library_.get(), threads_));
+        encodes    ? compressing_plan(reading, recipe_, n, library_.get(), threads_, bounds_)
+        : training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_,
+                                           recompute_)
+                   : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n,
+                                          library_.get(), threads_));
   }
   return *plan;
 }
@@ -143,7 +161,9 @@ std::int64_t CompiledModel::workspace_bytes() {
   const std::lock_guard lock(mutex_);
   std::size_t most = 0;
   for (const auto& [key, plan] : plans_) most = std::max(most, plan->arena_bytes);
-  return static_cast<std::int64_t>(most);
+  std::int64_t encoded = 0;
+  for (const auto& workspace : idle_) encoded = std::max(encoded, workspace->encoded.held_bytes());
+  return static_cast<std::int64_t>(most) + encoded;
 }
 
 void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const {
@@ -218,16 +238,46 @@ void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace,
 
 // Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
 std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                                         const Samples& samples) const {
+                                         const Samples& samples, SlotBounds* bounds) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   bind(plan, buffers, slot.row);
   const auto fill = [&](const SampleArray& from, const cpu::Tensor& to) {
     gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.array(i), plan.inputs[i]);
-  const cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
+  cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
+  std::optional<cpu::Coding> coding;
+  if (bounds != nullptr) {
+    workspace.encoded.begin(plan.encoded.size(), threads_);
+    all.coding = &coding.emplace(plan.encoded, workspace.encoded, *bounds, recipe_.compression->sigma);
+  }
   for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
   return buffers;
+}
+
+std::optional<SlotBounds> CompiledModel::bounds_of(int row) const {
+  if (bounds_.size() == 0) return std::nullopt;
+  double* const numbers = store_.bounds().data_ptr<double>() + static_cast<std::size_t>(row) * bounds_.size();
+  return SlotBounds(bounds_, {numbers, bounds_.size()}, recipe_.compression->interval);
+}
+
+// The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
+void CompiledModel::find_wanted(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                                std::span<const SlotStep> numbers, const SlotBounds& bounds) const {
+  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+  std::vector<double> per_gradient;  // by group
+  for (const SlotStep& one : numbers) {
+    per_gradient.push_back(one.updates ? state_per_gradient(recipe_.optimizer, one) : 0);
+  }
+  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
+    if (!bounds_.has(i) || !plan.gradients[i].defined()) continue;
+    const auto n = static_cast<std::size_t>(plan.weights[i].numel());
+    const double per = per_gradient[static_cast<std::size_t>(group_of_[i])];
+    const float* const state =
+        per > 0 ? store_.state(phase_, i, 0).data_ptr<float>() + static_cast<std::size_t>(slot.row) * n
+                : reinterpret_cast<const float*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]);
+    bounds.set_wanted(i, recipe_.compression->sigma * gradient_scale({state, n}, per > 0 ? per : 1));
+  }
 }
 
 Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const {
@@ -258,7 +308,8 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   const cpu::CompiledGraph& plan = plan_for(true, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
-  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples);
+  std::optional<SlotBounds> bounds = bounds_of(slot.row);
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, bounds ? &*bounds : nullptr);
   BatchLoss loss{number_of(plan.outputs[0], buffers), static_cast<double>(samples.size())};
   if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
   if (!slot.counts) loss.weight = 0;
@@ -268,6 +319,10 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   } else {
     learn<float>(plan, *workspace, slot, loss, numbers);
   }
+  if (bounds) {
+    if (bounds->measures()) find_wanted(plan, *workspace, slot, numbers, *bounds);
+    bounds->end();
+  }
   return loss;
 }
 
@@ -275,7 +330,7 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
   const cpu::CompiledGraph& plan = plan_for(false, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
-  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples);
+  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, nullptr);
   std::vector<at::Tensor> outputs;
   for (const cpu::Tensor& output : plan.outputs) outputs.push_back(view_of(output, buffers).clone());
   return outputs;
@@ -298,6 +353,19 @@ void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evalu
   }
 }
 
+std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
+  std::int64_t elements = 0;
+  for (const cpu::EncodedValue& value : plan.encoded) elements += value.elements;
+  return elements;
+}
+
+// Slots' bounds are not known before they train. Measured ratios: docs/memory.md.
+std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
+  constexpr std::int64_t kExpectedRatio = 4;
+  return EncodedValues::held_bytes_for(encoded_elements(plan) * size_of(DType::kFloat32) / kExpectedRatio,
+                                       plan.threads);
+}
+
 }  // namespace
 
 Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
@@ -308,7 +376,12 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
     for_each_phase(
         graph, recipe,
         [&](const SpecializedGraph& one) {
-          add_ops(cpu::compile_training(one.graph, one.index, recipe.dtype, n, library.get()), found.by_torch);
+          const BoundLayout bounds = bounds_in(one.graph, recipe);
+          const cpu::CompiledGraph plan =
+              bounds.size() > 0 ? compressing_plan(one, recipe, n, library.get(), 1, bounds)
+                                : cpu::compile_training(one.graph, one.index, recipe.dtype, n, library.get());
+          add_ops(plan, found.by_torch);
+          found.compresses = found.compresses || encoded_elements(plan) > 0;
         },
         [&](const SpecializedGraph& one) {
           static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));
@@ -325,12 +398,19 @@ std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, 
   const std::unique_ptr<const cpu::Library> library = torch_library();
   const std::int64_t n = training_batch(graph, recipe);
   std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
-  std::int64_t evaluating = 0;
+  std::int64_t evaluating = 0, encoded = 0;
+  const auto arenas_of = [&](const SpecializedGraph& one) {
+    const BoundLayout bounds = bounds_in(one.graph, recipe);
+    if (bounds.size() == 0)
+      return cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
+    const cpu::CompiledGraph plan = compressing_plan(one, recipe, n, library.get(), threads, bounds);
+    encoded = expected_encoded_bytes(plan);
+    return std::vector<std::size_t>(recompute.size(), plan.arena_bytes);
+  };
   for_each_phase(
       graph, recipe,
       [&](const SpecializedGraph& one) {
-        const std::vector<std::size_t> bytes =
-            cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
+        const std::vector<std::size_t> bytes = arenas_of(one);
         for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<std::int64_t>(bytes[i]);
         if (first.empty()) first = all;
       },
@@ -342,7 +422,7 @@ std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, 
           evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
         }
       });
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]) + encoded;
   return all;
 }
 

@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "fusion/codec/slot_bounds.hpp"
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/library.hpp"
 #include "fusion/execution/executor.hpp"
@@ -48,16 +50,19 @@ class CompiledModel {
                  Gradients* gradients);
   /// The evaluation's outputs for the samples.
   [[nodiscard]] std::vector<at::Tensor> predict(const CompiledSlot& slot, const Samples& samples);
-  /// Bytes that one thread, or team, needs for the batch sizes met so far.
+  /// Bytes that one thread, or team, needs for the batch sizes met so far; the most of them where values are encoded.
   [[nodiscard]] std::int64_t workspace_bytes();
 
  private:
   struct Workspace;
   class Borrowed;
+  [[nodiscard]] std::optional<SlotBounds> bounds_of(int row) const;
+  void find_wanted(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                   std::span<const SlotStep> numbers, const SlotBounds& bounds) const;
   const cpu::CompiledGraph& plan_for(bool training, std::int64_t n);
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
   std::span<std::byte*> run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                            const Samples& samples) const;
+                            const Samples& samples, SlotBounds* bounds) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
   /// Loss and gradients become those of all ranks.
   template <typename T>
@@ -77,6 +82,7 @@ class CompiledModel {
   const std::vector<bool>& owned_;
   Recipe recipe_;
   int threads_, recompute_;
+  BoundLayout bounds_;  ///< By weight; of a recipe that compresses.
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
   std::size_t phase_;                 ///< Of the store's states.
@@ -92,6 +98,7 @@ class CompiledModel {
 struct Compilation {
   std::string why_not;                ///< Why they cannot be, naming an op and its place; "" if they can.
   std::vector<std::string> by_torch;  ///< Ops that LibTorch runs in training, none twice, for want of a compiler.
+  bool compresses = false;            ///< Whether any value lies encoded between forward and backward.
 };
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);

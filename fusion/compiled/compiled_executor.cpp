@@ -2,13 +2,14 @@
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <map>
 #include <utility>
+
+#include "base/text.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -55,7 +56,7 @@ std::vector<int> worthwhile_recomputing(const WayQuestion& question) {
 // fewer arenas. The same with ever more computed again.
 std::vector<Lowering> candidates(const WayQuestion& question) {
   std::vector<int> recompute = {0};
-  if (question.policy != MemoryPolicy::kKeep) {
+  if (question.policy == MemoryPolicy::kAuto || question.policy == MemoryPolicy::kRecompute) {
     const std::vector<int> worthwhile = worthwhile_recomputing(question);
     if (question.policy == MemoryPolicy::kRecompute && !worthwhile.empty()) recompute.clear();
     recompute.insert(recompute.end(), worthwhile.begin(), worthwhile.end());
@@ -165,6 +166,10 @@ ExecutorKind compiled_executor() {
               },
           .why_not = [](const WayQuestion& question) -> std::string {
             if (!question.device.is_cpu()) return "kernels are compiled for a CPU";
+            if (question.recipe.compression) {
+              if (question.recipe.dtype != DType::kFloat32) return "values are compressed in float32 alone";
+              if (!question.recipe.phases.empty()) return "values are not compressed where steps have phases";
+            }
             return compilation_of(question.graph, question.recipe).why_not;
           },
           .make = [](const ExecutorModel& model, const Lowering& lowering) -> std::unique_ptr<Executor> {
@@ -173,8 +178,15 @@ ExecutorKind compiled_executor() {
           .candidates = candidates,
           .memory = memory,
           .note = [](const WayQuestion& question) -> std::string {
-            const std::vector<std::string> ops = compilation_of(question.graph, question.recipe).by_torch;
-            return ops.empty() ? "" : fmt::format("LibTorch runs {}, for want of a compiler", fmt::join(ops, ", "));
+            const Compilation found = compilation_of(question.graph, question.recipe);
+            std::vector<std::string> notes;
+            if (!found.by_torch.empty()) {
+              notes.push_back(fmt::format("LibTorch runs {}, for want of a compiler", join(found.by_torch)));
+            }
+            if (question.recipe.compression && !found.compresses) {
+              notes.emplace_back("nothing of it can be compressed, and values are kept or computed again");
+            }
+            return join(notes, "; ");
           }};
 }
 

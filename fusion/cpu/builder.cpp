@@ -29,7 +29,8 @@ Dims with_batch(const Shape& shape, std::int64_t n) {
 
 }  // namespace
 
-Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads)
+Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads,
+                 const BoundLayout* bounds)
     : graph_(graph),
       index_(std::move(index)),
       dtype_(dtype),
@@ -42,7 +43,8 @@ Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::i
       makers_(makers_of(graph)),
       fused_(graph.nodes.size(), false),
       passes_on_(graph.nodes.size(), false),
-      apart_(graph.nodes.size(), false) {
+      apart_(graph.nodes.size(), false),
+      bounds_(bounds) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const ValueId id : inputs_of(graph.nodes[i])) readers_[static_cast<std::size_t>(id)].push_back(i);
   }
@@ -163,6 +165,22 @@ void Builder::recomputable(const Tensor& output, const std::vector<Tensor>& touc
   Recomputation again{output.buffer, step_of(touched, std::move(kernel)), cost};
   again.step.info.backward = true;
   recomputations_.push_back(std::move(again));
+}
+
+std::optional<std::size_t> Builder::bounded(const Tensor& weight) const {
+  if (bounds_ == nullptr || !weight.defined()) return std::nullopt;
+  const auto found =
+      std::find_if(weights_.begin(), weights_.end(), [&](const Tensor& one) { return one.buffer == weight.buffer; });
+  const auto place = static_cast<std::size_t>(found - weights_.begin());
+  const bool whole = found != weights_.end() && weight.contiguous() && weight.sizes == found->sizes;
+  return whole && bounds_->has(place) ? std::optional(place) : std::nullopt;
+}
+
+void Builder::reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups) {
+  const std::optional<std::size_t> place = bounded(weight);
+  const Buffer& buffer = buffer_of(x);
+  const bool whole = x.offset == 0 && x.dense() && x.numel() == buffer.elements && x.dtype == DType::kFloat32;
+  if (place && whole) layer_reads_.add(x.buffer, schedule_.steps.size() - 1, {*place, channels, groups});
 }
 
 CompiledGraph::KernelInfo Builder::info_of(const std::vector<Tensor>& touched) const {
@@ -295,13 +313,20 @@ std::vector<bool> Builder::pinned(const CompiledGraph& plan) const {
   return all;
 }
 
+// By buffer; behind them, when they are there again, those that are brought back.
 std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomputing& all) const {
   const std::vector<Step>& steps = all.schedule.steps;
-  std::vector<Placed> placed(buffers_.size());
+  std::vector<Placed> placed(buffers_.size() + all.brought.size());
+  std::vector<std::size_t> again(buffers_.size(), 0);  // by buffer: its second place, if it has one
+  for (std::size_t i = 0; i < all.brought.size(); ++i) {
+    again[static_cast<std::size_t>(all.brought[i].buffer)] = buffers_.size() + i;
+  }
   const auto use = [&](int buffer, std::size_t begin, std::size_t end) {
     const auto b = static_cast<std::size_t>(buffer);
     if (buffers_[b].outside) return;
-    Lifetime& life = all.given_away[b] && begin >= all.schedule.backward ? placed[b].second : placed[b].first;
+    Placed& place = placed[again[b] > 0 && begin >= all.schedule.backward ? again[b] : b];
+    place.bytes = buffers_[b].bytes;
+    Lifetime& life = place.life;
     life.begin = life.empty() ? begin : std::min(life.begin, begin);
     life.end = std::max(life.end, end);
   };
@@ -314,14 +339,57 @@ std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomput
       if (t.defined()) use(t.buffer, steps.size(), steps.size() + 1);
     }
   }
-  for (std::size_t b = 0; b < placed.size(); ++b) placed[b].bytes = buffers_[b].bytes;
   return placed;
+}
+
+// Of values that may be encoded; their place in the plan's list is the kernels' name for them.
+std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const {
+  std::vector<Encoding> all;
+  for (LayerReads::Candidate& one : layer_reads_.candidates(schedule_)) {
+    const Buffer& buffer = buffers_[static_cast<std::size_t>(one.buffer)];
+    if (pinned[static_cast<std::size_t>(one.buffer)] || buffer.elements < kLeastEncoded) continue;
+    const std::size_t i = plan.encoded.size();
+    plan.encoded.push_back({buffer.elements, std::move(one.layers)});
+    const Tensor x{one.buffer, 0, {buffer.elements}, {1}, DType::kFloat32};
+    Step encode = step_of({x}, [i, x](const Run& run) { run.coding->encode(i, run.at<float>(x), run.team); });
+    Step decode = step_of({x}, [i, x](const Run& run) { run.coding->decode(i, run.at<float>(x), run.team); });
+    encode.info = {kNoNode, "encode", false, encode.info.bytes, encode.info.sizes};
+    decode.info = {kNoNode, "decode", true, decode.info.bytes, decode.info.sizes};
+    all.push_back({one.buffer, std::move(encode), std::move(decode)});
+  }
+  return all;
 }
 
 std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute recompute) {
   CompiledGraph ends;
   bind_ends(ends, outputs);
-  return place(lifetimes(ends, recomputing(schedule_, recomputations_, pinned(ends), recompute))).bytes;
+  const std::vector<bool> fixed = pinned(ends);
+  const std::vector<Encoding> encoded = encodings(fixed, ends);
+  return place(lifetimes(ends, recomputing(schedule_, recomputations_, encoded, fixed, recompute))).bytes;
+}
+
+// What is brought back lies elsewhere than before, as a rule: at one place all the time it would be in others' way.
+void Builder::let_move(CompiledGraph& plan, const Recomputing& all) const {
+  struct Move {
+    std::size_t buffer, place;
+  };
+  std::vector<Move> back;  // what a run begins with
+  for (std::size_t i = 0; i < all.brought.size(); ++i) {
+    const auto buffer = static_cast<std::size_t>(all.brought[i].buffer);
+    const Move there{buffer, buffers_.size() + i};
+    back.push_back({buffer, plan.offsets.size()});
+    plan.offsets.push_back(plan.offsets[buffer]);
+    Kernel& kernel = plan.kernels[all.brought[i].step];
+    kernel = [there, inner = std::move(kernel)](const Run& run) {
+      run.buffers[there.buffer] = run.buffers[there.place];
+      inner(run);
+    };
+  }
+  if (back.empty()) return;
+  plan.kernels.front() = [back, inner = std::move(plan.kernels.front())](const Run& run) {
+    for (const Move& one : back) run.buffers[one.buffer] = run.buffers[one.place];
+    inner(run);
+  };
 }
 
 CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recompute) {
@@ -329,7 +397,12 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recomp
   plan.threads = threads_;
   bind_ends(plan, outputs);
   if (!training_) schedule_.backward = schedule_.steps.size();
-  const Recomputing all = recomputing(schedule_, recomputations_, pinned(plan), recompute);
+  const std::vector<bool> fixed = pinned(plan);
+  const std::vector<Encoding> encoded = encodings(fixed, plan);
+  const Recomputing all = recomputing(schedule_, recomputations_, encoded, fixed, recompute);
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    if (!all.encoded[static_cast<std::size_t>(encoded[i].buffer)]) plan.encoded[i].elements = 0;
+  }
   std::vector<bool> read(buffers_.size(), false);
   for (const Step& step : all.schedule.steps) {
     for (const int b : step.buffers) read[static_cast<std::size_t>(b)] = true;
@@ -341,10 +414,13 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recomp
                 [&](const CompiledGraph::Constant& c) { return !read[static_cast<std::size_t>(c.buffer)]; });
   plan.constants = std::move(constants_);
   plan.parts = std::move(parts_);
-  plan.recomputed = all.schedule.steps.size() - schedule_.steps.size();
+  plan.recomputed = static_cast<std::size_t>(std::count_if(
+      all.brought.begin(), all.brought.end(),
+      [&](const Recomputing::Brought& one) { return !all.encoded[static_cast<std::size_t>(one.buffer)]; }));
   const Placement placement = place(lifetimes(plan, all));
   plan.offsets = placement.offsets;
   plan.arena_bytes = placement.bytes;
+  let_move(plan, all);
   return plan;
 }
 

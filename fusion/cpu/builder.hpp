@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fusion/cpu/compiled_graph.hpp"
+#include "fusion/cpu/encode.hpp"
 #include "fusion/cpu/placement.hpp"
 #include "fusion/cpu/recompute.hpp"
 #include "fusion/graph/numbers.hpp"
@@ -21,8 +22,10 @@ namespace hfta::fusion::cpu {
 
 class Builder {
  public:
-  /// `n`: samples of a batch. `training`: gradients are wanted. `threads`: CompiledGraph::threads.
-  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads = 1);
+  /// `n`: samples of a batch. `training`: gradients are wanted. `threads`: CompiledGraph::threads. `bounds`: the
+  /// weights whose layers' inputs may be encoded, in float32; null: nothing is.
+  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads = 1,
+          const BoundLayout* bounds = nullptr);
 
   // ---- The graph ----
 
@@ -78,6 +81,13 @@ class Builder {
   /// Says that `kernel` computes `output`, which the kernel emitted last has written whole, once more, to the same
   /// bits, from what else it touches.
   void recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, RecomputeCost cost);
+  /// Whether inputs of layers may be encoded, and relus are to keep their signs for their backward.
+  [[nodiscard]] bool encodes() const { return bounds_ != nullptr; }
+  /// The position in Graph::weights of a layer's weight, if it is one as a whole whose layer's input may be encoded.
+  [[nodiscard]] std::optional<std::size_t> bounded(const Tensor& weight) const;
+  /// Says that the kernel emitted last reads `x`, whose channels are last in memory, for the gradient of `weight`
+  /// alone. If that is bounded(), another kernel writes its Coding::sums().
+  void reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups);
   /// What is emitted from now on is the node's.
   void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.
@@ -100,6 +110,10 @@ class Builder {
                       std::function<void()> backward);
   /// While backward functions run: the gradient of an output, complete; nothing if the loss does not depend on it.
   [[nodiscard]] std::optional<Tensor> gradient(const Tensor& output);
+  /// Whether there is a part of the tensor's gradient already.
+  [[nodiscard]] bool has_gradient(const Tensor& t) const {
+    return buffers_[static_cast<std::size_t>(t.buffer)].gradient >= 0;
+  }
   /// Where to put a part of an input's gradient: added to what is there if `add`.
   struct Part {
     Tensor tensor;
@@ -138,7 +152,9 @@ class Builder {
   [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;
   void bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs);
   [[nodiscard]] std::vector<bool> pinned(const CompiledGraph& plan) const;
+  [[nodiscard]] std::vector<Encoding> encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Placed> lifetimes(const CompiledGraph& plan, const Recomputing& all) const;
+  void let_move(CompiledGraph& plan, const Recomputing& all) const;
 
   const Graph& graph_;
   std::vector<int> index_;
@@ -155,6 +171,8 @@ class Builder {
   std::vector<Buffer> buffers_;
   Schedule schedule_;
   std::vector<Recomputation> recomputations_;
+  const BoundLayout* bounds_;
+  LayerReads layer_reads_;
   struct Backward {
     std::size_t node = 0;
     std::function<void()> emit;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fusion/cpu/compiled_graph.hpp"
+#include "fusion/cpu/encode.hpp"
 #include "fusion/cpu/library.hpp"
 #include "fusion/cpu/recompute.hpp"
 #include "fusion/graph.hpp"
@@ -25,10 +26,11 @@ namespace hfta::fusion::cpu {
 /// either. The graph may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the
 /// tensors and numbers that it is given, and no kernel is emitted that would reach beyond a buffer. `threads`: of a
 /// team that may run it, at most. `recompute`: what is computed again for the backward, to the same bits
-/// (fusion/cpu/recompute.hpp).
+/// (fusion/cpu/recompute.hpp). `bounds`: of the weights whose layers' inputs may be encoded (bounded_layers(), of
+/// float32); null: nothing is.
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
                                              std::int64_t n, const Library* library = nullptr, int threads = 1,
-                                             Recompute recompute = 0);
+                                             Recompute recompute = 0, const BoundLayout* bounds = nullptr);
 /// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`; compiles once for all
 /// of them.
 [[nodiscard]] std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,

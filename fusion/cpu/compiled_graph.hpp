@@ -15,6 +15,8 @@
 
 namespace hfta::fusion::cpu {
 
+class Coding;
+
 /// What a part that a library runs (library.hpp) keeps from its forward for its backward.
 class Kept {
  public:
@@ -26,14 +28,15 @@ class Kept {
 
 /// What one run of a plan reads and writes besides its buffers. One slot, one batch.
 struct Run {
-  std::span<std::byte* const> buffers;  ///< By Tensor::buffer.
-  std::span<const double> hypers;       ///< The slot's values of Graph::hypers.
-  SlotRandom random;                    ///< The slot's.
+  std::span<std::byte*> buffers;   ///< By Tensor::buffer. Kernels that bring a value back may put it elsewhere.
+  std::span<const double> hypers;  ///< The slot's values of Graph::hypers.
+  SlotRandom random;               ///< The slot's.
   /// By CompiledGraph::parts, the arena's; empty for a plan without parts.
   std::span<std::unique_ptr<Kept>> kept = {};
   /// Whose threads, at most CompiledGraph::threads, share the work of large kernels; null: the caller's alone. Results
   /// are equal bits.
   Team* team = nullptr;
+  Coding* coding = nullptr;  ///< Of a plan with CompiledGraph::encoded; null for others.
 
   template <typename T>
   [[nodiscard]] T* at(const Tensor& t) const {
@@ -47,6 +50,20 @@ struct Run {
 };
 
 using Kernel = std::function<void(const Run&)>;
+
+/// A layer whose weight's gradient reads a value that is encoded. In the value's memory its channels are last.
+struct LayerInput {
+  std::size_t weight = 0;  ///< Position in Graph::weights.
+  std::int64_t channels = 1, groups = 1;
+
+  bool operator==(const LayerInput&) const = default;
+};
+
+/// A value that lies encoded (fusion/codec) between forward and backward.
+struct EncodedValue {
+  std::int64_t elements = 0;  ///< 0: it is not encoded after all.
+  std::vector<LayerInput> layers;
+};
 
 /// Immutable; any number of threads or teams may run it, each with an arena of its own.
 struct CompiledGraph {
@@ -63,10 +80,13 @@ struct CompiledGraph {
 
   int threads = 1;  ///< Of a team that may run it, at most: each has scratch memory.
   std::vector<Kernel> kernels;
-  std::vector<KernelInfo> infos;     ///< By kernel.
-  std::vector<std::size_t> offsets;  ///< By buffer: bytes from the arena's begin; kOutside for weights and constants.
+  std::vector<KernelInfo> infos;  ///< By kernel.
+  /// By buffer: bytes from the arena's begin; kOutside for weights and constants. Behind the buffers of tensors stand
+  /// the places that some of them take by turns: one until the value is given away, another when it is brought back.
+  std::vector<std::size_t> offsets;
   std::size_t arena_bytes = 0;
-  std::size_t recomputed = 0;     ///< How many of the kernels compute again what was not kept for the backward.
+  std::size_t recomputed = 0;  ///< How many of the kernels compute again what was not kept for the backward.
+  std::vector<EncodedValue> encoded;
   std::vector<Tensor> weights;    ///< Graph::weights' order; their buffers are the caller's, row-major.
   std::vector<Tensor> gradients;  ///< Likewise; undefined where the loss does not depend on it, or nothing is trained.
   std::vector<Tensor> inputs;     ///< Graph::inputs' order: filled by the caller before the run, row-major.

@@ -11,10 +11,6 @@ bool meet(const Lifetime& a, const Lifetime& b) {
   return !a.empty() && !b.empty() && b.begin < a.end && a.begin < b.end;
 }
 
-bool meet(const Placed& a, const Placed& b) {
-  return meet(a.first, b.first) || meet(a.first, b.second) || meet(a.second, b.first) || meet(a.second, b.second);
-}
-
 }  // namespace
 
 Placement place(std::span<const Placed> buffers) {
@@ -26,10 +22,10 @@ Placement place(std::span<const Placed> buffers) {
   all.offsets.assign(buffers.size(), Placement::kNowhere);
   for (const std::size_t id : order) {
     const Placed& buffer = buffers[id];
-    if (buffer.first.empty() && buffer.second.empty()) continue;
+    if (buffer.life.empty()) continue;
     std::vector<std::pair<std::size_t, std::size_t>> busy;
     for (const std::size_t other : placed) {
-      if (meet(buffer, buffers[other])) {
+      if (meet(buffer.life, buffers[other].life)) {
         busy.emplace_back(all.offsets[other], all.offsets[other] + buffers[other].bytes);
       }
     }

@@ -13,10 +13,10 @@ struct Lifetime {
   [[nodiscard]] bool empty() const { return begin >= end; }
 };
 
-/// A buffer's size, and when it is in use. Between the two times its place is free for others.
+/// A buffer's size, and when it is in use; one that never is has no place.
 struct Placed {
   std::size_t bytes = 0;
-  Lifetime first, second;  ///< Either may be empty; a buffer that is never in use has no place.
+  Lifetime life;
 };
 
 struct Placement {

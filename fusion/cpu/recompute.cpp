@@ -29,9 +29,10 @@ bool is_wanted(RecomputeCost cost, Recompute recompute) {
   return false;
 }
 
-// By buffer: what the backward does without until it computes it again.
-std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation> ways, const std::vector<bool>& pinned,
-                         Recompute recompute) {
+// By buffer: what the backward does without until it computes it again. `encodable`, by buffer: what is encoded
+// otherwise, and then no way to the same bits of anything else.
+std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation> ways,
+                         const std::vector<bool>& encodable, const std::vector<bool>& pinned, Recompute recompute) {
   const std::vector<bool> used = touched_from(schedule, 0, pinned.size()),
                           read_later = touched_from(schedule, schedule.backward, pinned.size());
   const int longest = std::max(recompute, 2);
@@ -45,7 +46,8 @@ std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation
     for (const int b : way.step.buffers) {
       const std::size_t i = at(b);
       if (i == own) continue;
-      there = there && (pinned[i] || read_later[i] || away[i] || !used[i]);  // !used: scratch of its own
+      const bool kept = pinned[i] || (read_later[i] && !encodable[i]);
+      there = there && (kept || away[i] || !used[i]);  // !used: scratch of its own
       before = std::max(before, row[i]);
     }
     away[own] = there && !pinned[own] && before < longest && is_wanted(way.cost, recompute);
@@ -54,41 +56,69 @@ std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation
   return away;
 }
 
-// The backward's steps, each behind those that compute again what it reads.
+// The forward's steps, each value encoded behind the last one that touches it.
+std::vector<Step> forward_of(const Schedule& schedule, std::span<const Encoding* const> encodings) {
+  std::vector<const Encoding*> open(encodings.begin(), encodings.end());
+  std::vector<Step> reversed;
+  for (std::size_t k = schedule.backward; k-- > 0;) {
+    const Step& step = schedule.steps[k];
+    for (const Encoding*& one : open) {
+      if (one == nullptr || std::find(step.buffers.begin(), step.buffers.end(), one->buffer) == step.buffers.end())
+        continue;
+      reversed.push_back(std::exchange(one, nullptr)->encode);
+    }
+    reversed.push_back(step);
+  }
+  std::reverse(reversed.begin(), reversed.end());
+  return reversed;
+}
+
+// The backward's steps, each behind those that bring back what it reads.
 class Backward {
  public:
-  Backward(std::span<const Recomputation> ways, const std::vector<bool>& away, std::vector<Step>& steps)
-      : steps_(steps), missing_(away.size(), nullptr) {
+  Backward(std::span<const Recomputation> ways, std::span<const Encoding* const> encodings, Recomputing& all)
+      : all_(all), missing_(all.given_away.size(), nullptr) {
     for (const Recomputation& way : ways) {
-      if (away[at(way.buffer)]) missing_[at(way.buffer)] = &way;
+      if (all.given_away[at(way.buffer)]) missing_[at(way.buffer)] = &way.step;
     }
+    for (const Encoding* const one : encodings) missing_[at(one->buffer)] = &one->decode;
   }
 
   void add(const Step& step) {
-    for (const int b : step.buffers) compute(b);
-    steps_.push_back(step);
+    for (const int b : step.buffers) bring(b);
+    all_.schedule.steps.push_back(step);
   }
 
  private:
-  void compute(int buffer) {
-    const Recomputation* const way = std::exchange(missing_[at(buffer)], nullptr);
-    if (way != nullptr) add(way->step);
+  void bring(int buffer) {
+    const Step* const step = std::exchange(missing_[at(buffer)], nullptr);
+    if (step == nullptr) return;
+    add(*step);
+    all_.brought.push_back({all_.schedule.steps.size() - 1, buffer});
   }
 
-  std::vector<Step>& steps_;
-  std::vector<const Recomputation*> missing_;  // by buffer, until it is computed again
+  Recomputing& all_;
+  std::vector<const Step*> missing_;  // by buffer, until it is there again
 };
 
 }  // namespace
 
-Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation> ways, const std::vector<bool>& pinned,
-                        Recompute recompute) {
-  Recomputing all{schedule, std::vector<bool>(pinned.size(), false)};
-  if (ways.empty()) return all;
-  all.given_away = choose(schedule, ways, pinned, recompute);
-  std::vector<Step>& steps = all.schedule.steps;
-  steps.resize(schedule.backward);
-  Backward backward(ways, all.given_away, steps);
+Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation> ways,
+                        std::span<const Encoding> encodings, const std::vector<bool>& pinned, Recompute recompute) {
+  const std::vector<bool> none(pinned.size(), false);
+  Recomputing all{schedule, none, none, {}};
+  if (ways.empty() && encodings.empty()) return all;
+  std::vector<bool> encodable = none;
+  for (const Encoding& one : encodings) encodable[at(one.buffer)] = true;
+  all.given_away = choose(schedule, ways, encodable, pinned, recompute);
+  std::vector<const Encoding*> encoded;
+  for (const Encoding& one : encodings) {
+    if (!all.given_away[at(one.buffer)]) encoded.push_back(&one);
+  }
+  for (const Encoding* const one : encoded) all.given_away[at(one->buffer)] = all.encoded[at(one->buffer)] = true;
+  all.schedule.steps = forward_of(schedule, encoded);
+  all.schedule.backward = all.schedule.steps.size();
+  Backward backward(ways, encoded, all);
   for (std::size_t k = schedule.backward; k < schedule.steps.size(); ++k) backward.add(schedule.steps[k]);
   return all;
 }

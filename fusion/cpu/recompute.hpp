@@ -7,6 +7,9 @@
 /// those that cost one pass over memory (the outputs of normalisations, pools, activations), of which every convolution
 /// with batch norm has one; then the outputs of matrix products and convolutions, in stretches (T. Chen et al.,
 /// Training Deep Nets with Sublinear Memory Cost, 2016, section 3).
+///
+/// A value may also be encoded (encode.hpp) instead, and decoded as another is computed again. It does not come back to
+/// the same bits, so that nothing is computed again from it.
 
 #include <cstddef>
 #include <span>
@@ -38,6 +41,12 @@ struct Recomputation {
   RecomputeCost cost = RecomputeCost::kPass;
 };
 
+/// How a buffer is encoded behind its last reader of the forward, and decoded.
+struct Encoding {
+  int buffer = -1;
+  Step encode, decode;
+};
+
 /// A training step's kernels, the backward's from `backward` on.
 struct Schedule {
   std::vector<Step> steps;
@@ -52,12 +61,21 @@ using Recompute = int;
 /// The schedule with the kernels put in that compute again.
 struct Recomputing {
   Schedule schedule;
-  /// By buffer: whether its memory is free from its last reader of the forward until it is computed again.
+  /// By buffer: whether its memory is free from its last reader of the forward until it is computed again, or decoded.
   std::vector<bool> given_away;
+  std::vector<bool> encoded;  ///< By buffer.
+  /// Of each that is given away: the step that brings it back.
+  struct Brought {
+    std::size_t step = 0;
+    int buffer = -1;
+  };
+  std::vector<Brought> brought;
 };
-/// `ways`: in the order of the forward. `pinned`, by buffer: whether its memory is no other's at any time. A value is
-/// given away only if nothing is kept for longer than otherwise to compute it again.
+/// `ways`: in the order of the forward. `encodings`: of values that are encoded if they are not computed again.
+/// `pinned`, by buffer: whether its memory is no other's at any time. A value is given away only if nothing is kept for
+/// longer than otherwise to compute it again.
 [[nodiscard]] Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation> ways,
-                                      const std::vector<bool>& pinned, Recompute recompute);
+                                      std::span<const Encoding> encodings, const std::vector<bool>& pinned,
+                                      Recompute recompute);
 
 }  // namespace hfta::fusion::cpu

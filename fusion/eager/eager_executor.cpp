@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/error.hpp"
 #include "fusion/eager/accumulation.hpp"
 #include "fusion/eager/loss.hpp"
 #include "fusion/eager/optimizer.hpp"
@@ -31,7 +32,10 @@ EagerExecutor::EagerExecutor(const ExecutorModel& model, const Lowering& lowerin
       workers_(lowering.workers),
       threads_per_worker_(lowering.threads_per_worker),
       trainer_(model.training, model.owned, lowering, model.device, model.recipe.precision),
-      evaluator_(model.evaluation, model.owned, lowering, model.device, model.recipe.precision) {}
+      evaluator_(model.evaluation, model.owned, lowering, model.device, model.recipe.precision) {
+  if (!model.recipe.compression) return;
+  throw Error(ErrorKind::kConfig, "lowering: found eager with compressed values, wanted compiled");
+}
 
 void EagerExecutor::resize() {
   chunks_.clear();

@@ -46,7 +46,8 @@ std::int64_t bytes_of_values(const WayQuestion& question, std::span<const std::s
 }
 
 std::string why_not_keep(const WayQuestion& question) {
-  return question.policy == MemoryPolicy::kRecompute ? "it keeps all values, and memory.policy is recompute" : "";
+  if (question.policy == MemoryPolicy::kAuto || question.policy == MemoryPolicy::kKeep) return "";
+  return std::string("it keeps all values, and memory.policy is ") + name_of(question.policy);
 }
 
 std::int64_t bytes_of_gradients(const Graph& graph) {

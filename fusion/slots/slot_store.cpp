@@ -38,7 +38,7 @@ void wait_for(const at::Device& device) {
 }  // namespace
 
 SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates,
-                     int slots, const at::Device& device)
+                     int slots, const at::Device& device, std::size_t bounds)
     : graph_(graph), owned_(std::move(owned)), trained_(std::move(trained)), slots_(slots), device_(device) {
   const std::vector<bool> read = weights_read(graph);
   std::vector<double> defaults;  // a weight that is padded is not shared, unless nothing reads it
@@ -62,6 +62,10 @@ SlotStore::SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Tr
       const std::size_t count = owned_[i] && phase.weights[i] ? info_of(phase.optimizer).states.size() : 0;
       for (std::size_t s = 0; s < count; ++s) of_phase[i].push_back(at::zeros_like(weights_[i]));
     }
+  }
+  if (bounds > 0) {
+    bounds_ =
+        at::zeros({slots, static_cast<std::int64_t>(bounds)}, at::TensorOptions().dtype(at::kDouble).device(device));
   }
   if (!accumulates) return;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
@@ -93,6 +97,7 @@ std::vector<SlotStore::Named> SlotStore::named(bool gradients) const {
       }
     }
   }
+  if (bounds_.defined()) out.push_back({"optimizer.bounds", DType::kFloat64, bounds_});
   if (!gradients || gradients_.empty()) return out;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const Weight& weight = graph_.weights[i];
@@ -115,6 +120,7 @@ void SlotStore::initialise(int slot, std::uint64_t study_seed, std::uint64_t tri
       for (const at::Tensor& state : states) state.select(0, slot).zero_();
     }
   }
+  if (bounds_.defined()) bounds_.select(0, slot).zero_();
   forget_gradients(slot);
 }
 
@@ -198,7 +204,9 @@ void SlotStore::resize(int slots) {
   for (at::Tensor& sum : gradients_) {
     if (sum.defined()) sum = resized(sum);
   }
-  if (gradient_weight_.defined()) gradient_weight_ = resized(gradient_weight_);
+  for (at::Tensor* one : {&gradient_weight_, &bounds_}) {
+    if (one->defined()) *one = resized(*one);
+  }
   slots_ = slots;
 }
 

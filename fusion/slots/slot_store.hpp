@@ -27,8 +27,9 @@ struct Trained {
 class SlotStore {
  public:
   /// `owned`: by Graph::weights. `trained`: by phase. `accumulates`: keeps sums of the first phase's gradients.
+  /// `bounds`: how many numbers slots keep of how far values that are compressed may be off.
   SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates, int slots,
-            const at::Device& device);
+            const at::Device& device, std::size_t bounds = 0);
 
   [[nodiscard]] int slots() const { return slots_; }
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
@@ -44,6 +45,9 @@ class SlotStore {
   [[nodiscard]] at::Tensor gradient(std::size_t i) const;
   /// [P] float64: the sum of those batches' weights; undefined where they are not.
   [[nodiscard]] const at::Tensor& gradient_weight() const { return gradient_weight_; }
+
+  /// [P, bounds] float64: fusion/codec/slot_bounds.hpp; undefined where there are none.
+  [[nodiscard]] const at::Tensor& bounds() const { return bounds_; }
 
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
   /// `hypers`: Graph::hypers of the slot, which padded weights are cut by.
@@ -79,7 +83,7 @@ class SlotStore {
   std::vector<at::Tensor> weights_;
   std::vector<std::vector<std::vector<at::Tensor>>> states_;  ///< [phase][weight][state]
   std::vector<at::Tensor> gradients_;                         ///< [weight]; empty where they are not accumulated
-  at::Tensor gradient_weight_;
+  at::Tensor gradient_weight_, bounds_;
 };
 
 }  // namespace hfta::fusion

@@ -53,6 +53,8 @@ class TapProduct {
 
   /// Elements, for a team of so many threads.
   [[nodiscard]] std::int64_t scratch(int threads) const;
+  /// Whether a call reads its source before it writes anything: the result may then be the same memory.
+  [[nodiscard]] bool copies_source() const { return source_.scratch() > 0; }
 
   struct Call {
     Team* team = nullptr;  ///< Who shares the work; null: the caller alone.

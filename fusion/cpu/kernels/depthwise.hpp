@@ -16,6 +16,7 @@ class DepthwiseProduct {
  public:
   DepthwiseProduct(const ConvShape& shape, bool backward, bool add);
   [[nodiscard]] std::int64_t scratch(int threads) const;
+  [[nodiscard]] bool copies_source() const { return source_.scratch() > 0; }
   void operator()(const typename TapProduct<T>::Call& call) const;
 
  private:

@@ -11,6 +11,7 @@ namespace {
 
 struct BatchNorm {
   Tensor x, weight, bias, running_mean, running_var, residual, y;
+  Tensor signs;        // of y, where its relu reads neither x nor y
   bool batch = false;  // normalise by the batch's statistics
   bool relu = false;
   std::function<double(const Run&)> momentum, eps;
@@ -125,10 +126,15 @@ void reduce(const BatchNorm& n, const Run& run, const Channels& of, const Builde
 }
 
 template <typename T>
-void backward(Builder& b, const BatchNorm& n) {
-  const auto given = b.gradient(n.y);
+void backward(Builder& b, const BatchNorm& norm) {
+  const auto given = b.gradient(norm.y);
   if (!given) return;
   const Tensor& dy = *given;
+  BatchNorm n = norm;
+  if (n.signs.defined()) {
+    emit_mask(b, dy, n.signs);
+    n.relu = false;
+  }
   const Tensor less = b.fresh({n.channels}), slope = b.fresh({n.channels});
   const bool wants_x = b.wants_gradient(n.x), residual = b.wants_gradient(n.residual);
   const Builder::Part dweight = b.contribute_if_wanted(n.weight), dbias = b.contribute_if_wanted(n.bias);
@@ -227,6 +233,7 @@ void batch_norm(LoweringContext& site) {
     n.relu = fused_relu(site);
   }
   typed(b.dtype(), [&]<typename T>() { forward<T>(b, n); });
+  if (n.relu) n.signs = kept_signs(b, n.y);
   b.differentiable({n.x, n.weight, n.bias, n.residual}, {n.y},
                    [&b, n] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, n); }); });
   b.bind(output, n.y);

@@ -4,6 +4,9 @@
 #include <array>
 #include <string_view>
 
+#include "fusion/cpu/kernels/output_sums.hpp"
+#include "fusion/cpu/kernels/signs.hpp"
+
 namespace hfta::fusion::cpu {
 namespace {
 
@@ -14,7 +17,34 @@ bool only_looks(const std::string& op) {
   return std::find(kViews.begin(), kViews.end(), op) != kViews.end();
 }
 
+std::uint32_t* words_of(const Run& run, const Tensor& signs) {
+  return reinterpret_cast<std::uint32_t*>(run.at<std::byte>(signs));
+}
+
 }  // namespace
+
+Tensor kept_signs(Builder& b, const Tensor& y) {
+  if (!b.encodes()) return {};
+  const std::int64_t n = y.numel();
+  const Tensor signs = b.fresh({sign_words(n) * size_of(DType::kFloat32)}, DType::kUInt8);
+  b.emit({y, signs}, [=](const Run& run) { pack_signs(run.team, run.at<float>(y), words_of(run, signs), n); });
+  return signs;
+}
+
+void emit_mask(Builder& b, const Tensor& dy, const Tensor& signs) {
+  const std::int64_t n = dy.numel();
+  b.emit({dy, signs}, [=](const Run& run) { mask_by_signs(run.team, run.at<float>(dy), words_of(run, signs), n); });
+}
+
+void emit_output_sums(Builder& b, const Tensor& weight, const Tensor& dy, std::int64_t rows) {
+  const auto place = b.bounded(weight);
+  if (!place) return;
+  b.emit({dy}, [=, place = *place](const Run& run) {
+    if (const auto sums = run.coding->sums(place)) {
+      sum_output(run.at<float>(dy), rows, *sums);
+    }
+  });
+}
 
 bool fused_relu(LoweringContext& site) {
   Builder& b = site.b;

@@ -36,6 +36,15 @@ void fill_mask(const Run& run, T* mask, std::int64_t n, double rate, std::uint32
 /// computes the relu's result, and the relu passes it on.
 [[nodiscard]] bool fused_relu(LoweringContext& site);
 
+/// Where a plan encodes: a bit for each element of `y`, a relu's result that fills its buffer, whether it is not 0;
+/// undefined otherwise. So the relu's backward does not read y.
+[[nodiscard]] Tensor kept_signs(Builder& b, const Tensor& y);
+/// dy, of y's layout, becomes 0 where y is 0.
+void emit_mask(Builder& b, const Tensor& dy, const Tensor& signs);
+/// Emits the kernel that sums up the output gradient [rows, O] of a layer whose weight is Builder::bounded, where a run
+/// asks for it.
+void emit_output_sums(Builder& b, const Tensor& weight, const Tensor& dy, std::int64_t rows);
+
 /// The op's kernel, if it is an activation that has_costly_slope(). In ops/pointwise.cpp.
 [[nodiscard]] std::optional<Unary> costly_activation(const LoweringContext& site);
 /// Whether all that happens to such an activation's result is a product with a value of its shape: its own value is

@@ -7,6 +7,7 @@
 
 #include "fusion/cpu/kernels/conv_gradient.hpp"
 #include "fusion/cpu/kernels/depthwise.hpp"
+#include "fusion/cpu/kernels/output_sums.hpp"
 #include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/common.hpp"
@@ -19,7 +20,7 @@ constexpr std::int64_t kLargest = std::int64_t{1} << 20;  // stride, padding, ..
 
 // `shape` is that of the convolution which a transposed one undoes: from y to x.
 struct Conv {
-  Tensor x, weight, bias, y;
+  Tensor x, weight, bias, y, signs;  // signs: of y, where its relu does not read y itself
   bool relu = false, transposed = false;
   ConvShape shape;
 
@@ -56,6 +57,23 @@ void forward(Builder& b, const Conv& c) {
                  RecomputeCost::kProduct);
 }
 
+// What emit_output_sums() does, of a convolution.
+void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
+  const auto place = b.bounded(c.weight);
+  if (!place) return;
+  const Tensor scratch = b.fresh({2 * c.shape.o}, DType::kFloat64);
+  b.emit({dy, scratch}, [=, shape = c.shape, place = *place](const Run& run) {
+    if (const auto sums = run.coding->sums(place)) sum_output(shape, run.at<float>(dy), run.at<double>(scratch), *sums);
+  });
+}
+
+// Whether the gradient of x may take the place of y's: an image's is made of that image's alone.
+template <typename Product>
+bool in_place(const Builder& b, const Conv& c, const Tensor& dy) {
+  const bool alike = c.x.sizes == dy.sizes && c.x.strides == dy.strides && c.x.offset == 0 && dy.offset == 0;
+  return b.encodes() && alike && !b.has_gradient(c.x) && Product(c.shape, !c.transposed, false).copies_source();
+}
+
 // All of an image's gradients at once, while it is in the cache.
 template <typename T, typename Product, typename Sums>
 void backward(Builder& b, const Conv& c) {
@@ -63,22 +81,27 @@ void backward(Builder& b, const Conv& c) {
   if (!given) return;
   const bool wants_bias = b.wants_gradient(c.bias), wants_weight = b.wants_gradient(c.weight),
              wants_x = b.wants_gradient(c.x);
+  const bool replaces = wants_x && in_place<Product>(b, c, *given);
   const Builder::Part db = b.contribute_if_wanted(c.bias), dw = b.contribute_if_wanted(c.weight),
-                      dx = b.contribute_if_wanted(c.x);
+                      dx = replaces ? Builder::Part{*given, false} : b.contribute_if_wanted(c.x);
   const auto sums = wants_weight ? std::make_shared<const Sums>(c.shape, dw.add) : nullptr;
   const auto product = wants_x ? std::make_shared<const Product>(c.shape, !c.transposed, dx.add) : nullptr;
   const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch(b.threads())}) : Tensor{};
   const Tensor scratch = wants_x ? b.fresh({product->scratch(b.threads())}) : Tensor{};
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
-  b.emit({wants_weight ? c.x : Tensor{}, c.weight, c.relu ? c.y : Tensor{}, *given, db.tensor, dw.tensor, dx.tensor,
+  const bool bounded = wants_weight && !c.transposed;
+  if (c.signs.defined()) emit_mask(b, *given, c.signs);
+  if (bounded) emit_conv_sums(b, c, *given);
+  const bool masks = c.relu && !c.signs.defined();
+  b.emit({wants_weight ? c.x : Tensor{}, c.weight, masks ? c.y : Tensor{}, *given, db.tensor, dw.tensor, dx.tensor,
           sums_scratch, scratch},
          [=, t = *given](const Run& run) {
            T* const dy = run.at<T>(t);
            const T* const x = wants_weight ? run.at<T>(c.x) : nullptr;
            for (std::int64_t i = 0; i < n; i += step) {
              const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
-             if (wants_bias || c.relu) {
-               mask_and_sum(run.team, dy + at, c.relu ? run.at<T>(c.y) + at : nullptr, channels, images * pixels,
+             if (wants_bias || masks) {
+               mask_and_sum(run.team, dy + at, masks ? run.at<T>(c.y) + at : nullptr, channels, images * pixels,
                             channels, wants_bias ? run.at<T>(db.tensor) : nullptr, db.add || i > 0);
              }
              if (wants_weight) {
@@ -101,11 +124,14 @@ void backward(Builder& b, const Conv& c) {
              }
            }
          });
+  if (bounded) b.reads_for_gradient(c.x, c.weight, c.shape.c, c.shape.groups);
+  if (replaces) b.contribute(c.x, *given);
 }
 
 template <typename T, typename Product, typename Sums>
-void emit(Builder& b, const Conv& c) {
+void emit(Builder& b, Conv c) {
   forward<T, Product>(b, c);
+  if (c.relu) c.signs = kept_signs(b, c.y);
   b.differentiable({c.x, c.weight, c.bias}, {c.y}, [&b, c] { backward<T, Product, Sums>(b, c); });
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 struct Linear {
   Tensor x, weight, bias, y;  // x [M, in], y [M, out] as matrices
+  Tensor signs = {};          // of y, where its relu does not read y itself
   bool relu = false;
   std::int64_t m = 0, in = 0, out = 0;
   std::int64_t ldw = 0;  // a weight may be some columns of a larger one
@@ -47,16 +48,18 @@ template <typename T>
 void backward(Builder& b, const Linear& l) {
   const auto dy = b.gradient(l.y);
   if (!dy) return;
-  const bool wants_bias = b.wants_gradient(l.bias);
-  if (wants_bias || l.relu) {
+  const bool wants_bias = b.wants_gradient(l.bias), masks = l.relu && !l.signs.defined();
+  if (l.signs.defined()) emit_mask(b, *dy, l.signs);
+  if (wants_bias || masks) {
     const Builder::Part db = b.contribute_if_wanted(l.bias);
-    b.emit({*dy, l.relu ? l.y : Tensor{}, db.tensor}, [=, dy = *dy](const Run& run) {
-      mask_and_sum(run.team, run.at<T>(dy), l.relu ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
+    b.emit({*dy, masks ? l.y : Tensor{}, db.tensor}, [=, dy = *dy](const Run& run) {
+      mask_and_sum(run.team, run.at<T>(dy), masks ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
                    wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);
     });
   }
   if (b.wants_gradient(l.weight)) {
     const Builder::Part dw = b.contribute(l.weight);
+    emit_output_sums(b, l.weight, *dy, l.m);
     emit_product<T>(b, *dy, l.x, dw.tensor,
                     {.m = l.out,
                      .n = l.in,
@@ -66,6 +69,7 @@ void backward(Builder& b, const Linear& l) {
                      .ldc = l.ldw,
                      .a_transposed = true,
                      .add = dw.add});
+    b.reads_for_gradient(l.x, l.weight, l.in, 1);
   }
   if (b.wants_gradient(l.x)) {
     const Builder::Part dx = b.contribute(l.x);
@@ -88,8 +92,9 @@ Linear linear_of(Builder& b, const Tensor& x, const Tensor& weight, const Tensor
   return l;
 }
 
-void emit(Builder& b, const Linear& l, bool final) {
+void emit(Builder& b, Linear l, bool final) {
   typed(b.dtype(), [&]<typename T>() { forward<T>(b, l, final); });
+  if (l.relu) l.signs = kept_signs(b, l.y);
   b.differentiable({l.x, l.weight, l.bias}, {l.y},
                    [&b, l] { typed(b.dtype(), [&]<typename T>() { backward<T>(b, l); }); });
 }

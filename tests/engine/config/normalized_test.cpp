@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "engine/config/check.hpp"
 #include "sample.hpp"
 
 namespace hfta::engine {
@@ -84,6 +85,9 @@ TEST_CASE("differences are told by key path") {
         "early_stopping.1.min_epochs: found 1, the study has nothing",
         "early_stopping.1.min_trials: found 5, the study has nothing",
         "early_stopping.1.name: found median, the study has nothing"}},
+      {{{"array: {width: 4}", "memory: {policy: compress, limit: 8GiB}"}},
+       {"memory.interval: found 1000, the study has nothing", "memory.policy: found compress, the study has nothing",
+        "memory.sigma: found 0.01, the study has nothing"}},
       {{{"  epochs: 4", "  precision: bfloat16\n  epochs: 4"}},
        {"train.precision: found bfloat16, the study has nothing"}},
   };
@@ -94,6 +98,25 @@ TEST_CASE("differences are told by key path") {
   CHECK(parsed(kSample).normalized.find("precision") == std::string::npos);
   const std::string asha = parsed(changed({{"run_cap: 8", "run_cap: 8\nearly_stopping: asha"}})).normalized;
   CHECK(asha.find("promote") == std::string::npos);
+}
+
+TEST_CASE("what is compressed is part of how every trial is trained, and what it may take is not") {
+  const auto normalized = [](const std::string& memory) {
+    return parsed(changed({{"array: {width: 4}", "memory: " + memory}})).normalized;
+  };
+  const std::string compressed = normalized("{policy: compress}");
+  CHECK(config_differences(normalized("{policy: compress, limit: 1GiB}"), compressed).empty());
+  CHECK(config_differences(normalized("{policy: compress, sigma: 0.02, interval: 7}"), compressed) ==
+        std::vector<std::string>{"memory.interval: found 1000, the study has 7",
+                                 "memory.sigma: found 0.01, the study has 0.02"});
+  CHECK(config_differences(compressed, normalized("{policy: keep}")).size() == 3);
+  CHECK(normalized("{policy: keep, sigma: 0.5}") == normalized("{policy: auto}"));
+  const StudyConfig config = parsed(changed({{"array: {width: 4}", "memory: {policy: compress, sigma: 0.02}"}}));
+  const auto compression = config.task(configuration::base_params(config.space)).recipe.compression;
+  REQUIRE(compression);
+  CHECK(compression->sigma == 0.02);
+  CHECK(compression->interval == 1000);
+  CHECK_FALSE(parsed(kSample).task(configuration::base_params(parsed(kSample).space)).recipe.compression);
 }
 
 TEST_CASE("the order of parameters decides draws") {

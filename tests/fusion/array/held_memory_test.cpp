@@ -123,7 +123,8 @@ struct Held {
 };
 
 std::vector<Held> measured(const Model& model) {
-  const WayQuestion question{model.graph, model.recipe, at::kCPU, kWidth, 2, nullptr, MemoryPolicy::kAuto};
+  const MemoryPolicy policy = model.recipe.compression ? MemoryPolicy::kCompress : MemoryPolicy::kAuto;
+  const WayQuestion question{model.graph, model.recipe, at::kCPU, kWidth, 2, nullptr, policy};
   std::vector<Lowering> ways = ways_to_run(question);
   std::erase_if(ways, [](const Lowering& way) { return way.executor != "compiled"; });
   const std::vector<WayMemory> needs = memory_of(question, ways);
@@ -136,6 +137,12 @@ std::vector<Held> measured(const Model& model) {
   return all;
 }
 
+Model compressed(Model model) {
+  model.name += ", compressed";
+  model.recipe.compression = Compression{};
+  return model;
+}
+
 /// How many times as much the first way takes as the most frugal one of so many workers.
 double gain(const std::vector<Held>& all, int workers) {
   std::int64_t least = all.front().held;
@@ -146,7 +153,7 @@ double gain(const std::vector<Held>& all, int workers) {
 }  // namespace
 
 TEST_CASE("an array holds what was predicted within a tenth, whatever the policy") {
-  for (const Model& model : {vgg_like(), resnet_like()}) {
+  for (const Model& model : {vgg_like(), resnet_like(), compressed(vgg_like()), compressed(resnet_like())}) {
     for (const Held& one : measured(model)) {
       INFO(model.name << ", " << one.way.to_text() << ": " << one.held << " held, " << one.predicted << " predicted");
       CHECK(static_cast<double>(one.held) > 0.9 * static_cast<double>(one.predicted));
@@ -165,7 +172,8 @@ TEST_CASE("an array of equal width takes less where values are computed again, a
 
 TEST_CASE("print what arrays hold, for docs/memory.md", "[.print]") {
   for (const Model& model : {vgg_like(), resnet_like()}) {
-    const std::vector<Held> all = measured(model);
+    std::vector<Held> all = measured(model);
+    for (Held& one : measured(compressed(model))) all.push_back(std::move(one));
     for (const Held& one : all) {
       const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
       std::cout << fmt::format("{}, {}: {:.1f} MiB held, {:.1f} predicted; {:.2f} times less than keep\n", model.name,

@@ -46,8 +46,8 @@ TEST_CASE("sums of coded values are off by what is predicted") {
           error += l * (static_cast<double>(back[i]) - static_cast<double>(x[i]));
         }
         off += error * error;
-        const ChannelStatistics channel{x, squares, sum * sum, kTerms};
-        predicted += std::pow(gradient_error({&channel, 1}, bound), 2);
+        const OutputSums outputs{squares, sum * sum, kTerms};
+        predicted += std::pow(gradient_error({x, 1}, {&outputs, 1}, bound), 2);
       }
       CAPTURE(constant, bound);
       CHECK(std::sqrt(predicted / off) == Approx(1).epsilon(0.08));
@@ -56,47 +56,86 @@ TEST_CASE("sums of coded values are off by what is predicted") {
 }
 
 TEST_CASE("a bound makes no more than the error that was asked for, and about as much") {
-  std::vector<float> x(1000);
+  std::vector<float> x(2000);  // two equal channels
   for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = static_cast<float>(std::max(0.0, std::sin(0.7 * static_cast<double>(i))));
+    x[i] = static_cast<float>(std::max(0.0, std::sin(0.7 * static_cast<double>(i / 2))));
   for (const double sigma : {1e-9, 1e-3, 0.02}) {
     for (const double coherent : {0.0, 2.0, 1000.0}) {
-      const ChannelStatistics channels[] = {{x, 2, coherent * 2, 1000}, {x, 0.1, coherent * 0.1, 1000}};
-      const float bound = bound_for(channels, sigma);
+      const OutputSums outputs[] = {{2, coherent * 2, 1000}, {0.1, coherent * 0.1, 1000}};
+      const SavedInput input{x, 2};
+      const float bound = bound_for(input, outputs, sigma);
       CAPTURE(sigma, coherent, bound);
-      CHECK(gradient_error(channels, bound) <= sigma);
-      CHECK(std::max(gradient_error(channels, bound), uniform_error(channels, bound)) > 0.5 * sigma);
+      CHECK(gradient_error(input, outputs, bound) <= sigma);
+      CHECK(std::max(gradient_error(input, outputs, bound), uniform_error(input, outputs, bound)) > 0.5 * sigma);
     }
   }
 }
 
 TEST_CASE("a channel whose values are all zero does not count, however large its gradient") {
-  const std::vector<float> zeros(100, 0), x(100, 0.7F);
-  const ChannelStatistics channels[] = {{zeros, 1e9, 1e9}, {x, 1, 1}}, one[] = {{x, 1, 1}};
-  CHECK(uniform_error(channels, 0.1F) == Approx(uniform_error(one, 0.1F) / std::sqrt(2.0)));
+  const std::vector<float> x(100, 0.7F);
+  std::vector<float> both;  // beside a channel of zeros
+  for (const float v : x) both.insert(both.end(), {0, v});
+  const OutputSums outputs[] = {{1e9, 1e9}, {1, 1}}, one[] = {{1, 1}};
+  CHECK(uniform_error({both, 2}, outputs, 0.1F) == Approx(uniform_error({x, 1}, one, 0.1F) / std::sqrt(2.0)));
+}
+
+TEST_CASE("sums hold for the channels of their group") {
+  std::vector<float> x;  // four channels of growing errors
+  for (int r = 0; r < 50; ++r) x.insert(x.end(), {0.1F, 0.2F, 0.3F, 0.4F});
+  const OutputSums groups[] = {{4, 1, 50}, {9, 2, 50}}, each[] = {groups[0], groups[0], groups[1], groups[1]};
+  CHECK(gradient_error({x, 4}, groups, 0.35F) == gradient_error({x, 4}, each, 0.35F));
+  CHECK(gradient_error({x, 4}, groups, 0.35F) != Approx(gradient_error({x, 4}, {groups, 1}, 0.35F)));
+}
+
+TEST_CASE("a layer of which nothing is known has a bound by its input alone") {
+  constexpr std::size_t kTerms = 500, kSums = 2000;
+  CountedRandom random(7, Stream::kDropout, 0);
+  std::vector<float> x(kTerms), back(kTerms);
+  std::vector<std::byte> bytes(most_encoded_bytes(kTerms));
+  double off = 0, gradient = 0, share = 0.02;
+  for (std::size_t s = 0; s < kSums; ++s) {  // L has nothing to do with x
+    for (float& v : x) v = static_cast<float>(std::max(0.0, 2 * random.uniform() - 1));
+    decode(std::span(bytes).first(encode(x, first_bound({x, 1}, share), bytes)), back);
+    double sum = 0, error = 0;
+    for (std::size_t i = 0; i < kTerms; ++i) {
+      const double l = random.uniform() - 0.5;
+      sum += l * static_cast<double>(x[i]);
+      error += l * (static_cast<double>(back[i]) - static_cast<double>(x[i]));
+    }
+    off += error * error / kSums;
+    gradient += std::abs(sum) / kSums;
+  }
+  CHECK(std::sqrt(off) / (share * gradient) == Approx(1).epsilon(0.08));
+  CHECK(first_bound({x, 1}, 0) == 0);
+  CHECK(first_bound({}, share) == 0);
+  const std::vector<float> zeros(9, 0), odd = {1, static_cast<float>(kNan)};
+  CHECK(first_bound({zeros, 1}, share) == 0);
+  CHECK(first_bound({odd, 1}, share) == 0);
 }
 
 TEST_CASE("where no bound can be told, everything is kept as it is") {
   const std::vector<float> x = {1, 2, 3}, zeros = {0, 0};
-  const ChannelStatistics sound{x, 1, 1};
-  for (const double sigma : {0.0, -1.0, kNan, kInfinity}) CHECK(bound_for({&sound, 1}, sigma) == 0);
+  const OutputSums sound{1, 1};
+  for (const double sigma : {0.0, -1.0, kNan, kInfinity}) CHECK(bound_for({x, 1}, {&sound, 1}, sigma) == 0);
   for (const double squares : {0.0, -1.0, kNan, kInfinity, 1e-300}) {
-    const ChannelStatistics channel{x, squares, 1};
-    CHECK(bound_for({&channel, 1}, 0.1) == 0);
+    const OutputSums outputs{squares, 1};
+    CHECK(bound_for({x, 1}, {&outputs, 1}, 0.1) == 0);
   }
-  const ChannelStatistics nothing{zeros, 1, 1}, odd{x, 1, kNan};
-  CHECK(bound_for({&nothing, 1}, 0.1) == 0);
-  CHECK(bound_for({&odd, 1}, 0.1) == 0);
-  CHECK(bound_for({}, 0.1) == 0);
+  const OutputSums odd{1, kNan}, nowhere{1, 1, 0};
+  CHECK(bound_for({zeros, 1}, {&sound, 1}, 0.1) == 0);
+  CHECK(bound_for({x, 1}, {&odd, 1}, 0.1) == 0);
+  CHECK(bound_for({x, 1}, {&nowhere, 1}, 0.1) >= 0);
+  CHECK(bound_for({x, 1}, {}, 0.1) == 0);
+  CHECK(bound_for({}, {&sound, 1}, 0.1) == 0);
 }
 
 TEST_CASE("errors of values that have none are not counted") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x = {0, 0.3F, -0.3F, nan, std::numeric_limits<float>::infinity()};
-  const CodingError error = coding_error(x, 0.1F);
+  const CodingError error = coding_errors({x, 1}, 0.1F).front();
   CHECK(error.mean == Approx(0).margin(1e-9));
   CHECK(error.square == Approx(2 * 0.01 / 5));
-  CHECK(coding_error(x, 0).square == 0);
+  CHECK(coding_errors({x, 1}, 0).front().square == 0);
 }
 
 TEST_CASE("the gradient's scale is told from states that sum it and that average it") {

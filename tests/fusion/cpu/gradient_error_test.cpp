@@ -7,6 +7,7 @@
 
 #include "fusion/codec/bounds.hpp"
 #include "fusion/codec/codec.hpp"
+#include "fusion/cpu/kernels/output_sums.hpp"
 #include "gradient_check.hpp"
 
 namespace hfta::fusion::cpu::testing {
@@ -22,14 +23,6 @@ struct Layer {
   double scale = 1;  // batch norm's weights are within this of 0
 
   [[nodiscard]] std::int64_t padding() const { return dilation * (kernel - 1) / 2; }
-  // Of all positions, those at which a weight meets an input and not padding: the mean over weights.
-  [[nodiscard]] double inside() const {
-    double sum = 0;
-    for (std::int64_t k = 0; k < kernel; ++k) {
-      sum += 1 - static_cast<double>(std::abs(k * dilation - padding())) / static_cast<double>(kPixels);
-    }
-    return sum * sum / static_cast<double>(kernel * kernel);
-  }
 };
 
 // Where the layers of a net are found: positions in Graph::weights, and of the input among the outputs.
@@ -162,38 +155,42 @@ std::vector<double> weight_gradient(const Layer& layer, const std::vector<double
   return dw;
 }
 
-// Channels [first, first + count) of t [N, channels, P, P].
-std::vector<double> channels_of(const std::vector<double>& t, std::int64_t channels, std::int64_t first,
-                                std::int64_t count) {
-  std::vector<double> part;
-  for (std::int64_t n = 0; n < kBatch; ++n) {
-    const auto begin = t.begin() + (n * channels + first) * kPixels * kPixels;
-    part.insert(part.end(), begin, begin + count * kPixels * kPixels);
+// t [N, channels, P, P] with channels last.
+std::vector<float> channels_last(const std::vector<double>& t, std::int64_t channels) {
+  constexpr std::int64_t kPlane = kPixels * kPixels;
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < kBatch * kPlane; ++i) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      out.push_back(static_cast<float>(t[static_cast<std::size_t>((i / kPlane * channels + c) * kPlane + i % kPlane)]));
+    }
   }
-  return part;
+  return out;
 }
 
-// By channel of the layer's input; `values` holds what they refer to.
-std::vector<ChannelStatistics> statistics_of(const Layer& layer, const Found& found,
-                                             std::vector<std::vector<float>>& values) {
-  std::vector<ChannelStatistics> channels;
-  const std::int64_t in = layer.in / layer.groups, out = layer.out / layer.groups;
-  const double inside = layer.inside();
-  values.resize(static_cast<std::size_t>(layer.in));
-  for (std::int64_t c = 0; c < layer.in; ++c) {
-    std::vector<float>& own = values[static_cast<std::size_t>(c)];
-    const std::vector<double> x = channels_of(found.x, layer.in, c, 1);
-    own.assign(x.begin(), x.end());
-    ChannelStatistics channel{own, 0, 0, static_cast<std::int64_t>(inside * kBatch * kPixels * kPixels)};
-    for (std::int64_t o = c / in * out; o < (c / in + 1) * out; ++o) {
-      const std::vector<double> l = channels_of(found.l, layer.out, o, 1);
-      const double sum = std::accumulate(l.begin(), l.end(), 0.0);
-      channel.squares += inside * std::inner_product(l.begin(), l.end(), l.begin(), 0.0) / static_cast<double>(out);
-      channel.square_of_sum += inside * inside * sum * sum / static_cast<double>(out);
-    }
-    channels.push_back(channel);
+// By group of the layer, as its backward would sum them up.
+std::vector<OutputSums> sums_of(const Layer& layer, const Found& found) {
+  const auto out = static_cast<std::size_t>(layer.out), per_group = out / static_cast<std::size_t>(layer.groups);
+  const Pair pixels = {kPixels, kPixels}, both = {layer.kernel, layer.kernel};
+  const ConvShape shape{.n = kBatch,
+                        .c = layer.in,
+                        .o = layer.out,
+                        .in = pixels,
+                        .out = pixels,
+                        .kernel = both,
+                        .padding = {layer.padding(), layer.padding()},
+                        .dilation = {layer.dilation, layer.dilation},
+                        .groups = layer.groups};
+  std::vector<double> scratch(2 * out), squares(out), square_of_sums(out);
+  double positions = 0;
+  sum_output(shape, channels_last(found.l, layer.out).data(), scratch.data(), {squares, square_of_sums, &positions});
+  std::vector<OutputSums> groups(static_cast<std::size_t>(layer.groups));
+  for (std::size_t o = 0; o < out; ++o) {
+    OutputSums& group = groups[o / per_group];
+    group.squares += squares[o] / static_cast<double>(per_group);
+    group.square_of_sum += square_of_sums[o] / static_cast<double>(per_group);
+    group.positions = positions;
   }
-  return channels;
+  return groups;
 }
 
 double root_mean_square(const std::vector<double>& v) {
@@ -207,11 +204,12 @@ struct Errors {
 // Where the gradient may be off by 1 % of its scale. A bound draws one set of errors, of few numbers in a depthwise
 // layer; bounds beside it draw others.
 Errors errors_of(const Layer& layer, const Found& found) {
-  const std::vector<float> x(found.x.begin(), found.x.end()), dw(found.dw.begin(), found.dw.end());
-  std::vector<std::vector<float>> values;
-  const std::vector<ChannelStatistics> channels = statistics_of(layer, found, values);
+  const std::vector<float> x(found.x.begin(), found.x.end()), dw(found.dw.begin(), found.dw.end()),
+      rows = channels_last(found.x, layer.in);
+  const SavedInput input{rows, static_cast<std::size_t>(layer.in)};
+  const std::vector<OutputSums> outputs = sums_of(layer, found);
   Errors errors{0.01 * gradient_scale(dw, 1)};
-  const float largest = bound_for(channels, errors.wanted);
+  const float largest = bound_for(input, outputs, errors.wanted);
   constexpr int kBounds = 12;
   for (int k = 0; k < kBounds; ++k) {
     const float bound = largest * (1 - 0.02F * static_cast<float>(k));
@@ -220,7 +218,7 @@ Errors errors_of(const Layer& layer, const Found& found) {
     decode(std::span(bytes).first(encode(x, bound, bytes)), back);
     std::vector<double> off(x.size());
     std::transform(back.begin(), back.end(), x.begin(), off.begin(), std::minus<>());
-    errors.predicted += std::pow(gradient_error(channels, bound), 2) / kBounds;
+    errors.predicted += std::pow(gradient_error(input, outputs, bound), 2) / kBounds;
     errors.measured += std::pow(root_mean_square(weight_gradient(layer, off, found.l)), 2) / kBounds;
   }
   return {errors.wanted, std::sqrt(errors.predicted), std::sqrt(errors.measured)};

@@ -9,10 +9,7 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-bool uses(const Placed& p, std::size_t kernel) {
-  const auto within = [&](const Lifetime& l) { return kernel >= l.begin && kernel < l.end; };
-  return within(p.first) || within(p.second);
-}
+bool uses(const Placed& p, std::size_t kernel) { return kernel >= p.life.begin && kernel < p.life.end; }
 
 }  // namespace
 
@@ -23,10 +20,8 @@ TEST_CASE("buffers in use at the same time share no byte") {
   for (int round = 0; round < 300; ++round) {
     std::vector<Placed> buffers(1 + below(30));
     for (Placed& p : buffers) {
-      std::size_t cuts[4] = {below(kKernels), below(kKernels), below(kKernels), below(kKernels)};
-      std::sort(cuts, cuts + 4);
-      p = {1 + below(1000), {cuts[0], cuts[1]}, {cuts[2], cuts[3]}};
-      if (random.uniform() < 0.5) p.second = {};
+      const std::size_t a = below(kKernels), b = below(kKernels);
+      p = {1 + below(1000), {std::min(a, b), std::max(a, b)}};
     }
     const Placement all = place(buffers);
     for (std::size_t k = 0; k < kKernels; ++k) {
@@ -45,8 +40,8 @@ TEST_CASE("buffers in use at the same time share no byte") {
   }
 }
 
-TEST_CASE("a place that is free between two times is used, and a buffer that is never in use has none") {
-  const std::vector<Placed> buffers = {{100, {0, 2}, {6, 8}}, {100, {3, 5}, {}}, {50, {}, {}}, {0, {1, 2}, {}}};
+TEST_CASE("a place that is free again is used, and a buffer that is never in use has none") {
+  const std::vector<Placed> buffers = {{100, {0, 2}}, {100, {3, 5}}, {50, {}}, {0, {1, 2}}};
   const Placement all = place(buffers);
   CHECK(all.bytes == 100);
   CHECK(all.offsets == std::vector<std::size_t>{0, 0, Placement::kNowhere, 0});

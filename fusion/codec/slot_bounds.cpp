@@ -1,0 +1,84 @@
+#include "fusion/codec/slot_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace hfta::fusion {
+namespace {
+
+// Of a row: the cadence, and whether the step before has measured.
+constexpr std::size_t kCurrent = 0, kLeft = 1, kMeasured = 2, kHeader = 3;
+// Of a layer. Behind them: squares, squares of sums, each by output channel.
+constexpr std::size_t kBound = 0, kFound = 1, kWanted = 2, kPositions = 3, kLayer = 4;
+
+// What no step wrote is 0.
+std::int64_t steps_of(double number, std::int64_t most) {
+  return number >= 0 && number <= static_cast<double>(most) ? static_cast<std::int64_t>(number) : 0;
+}
+
+}  // namespace
+
+BoundLayout::BoundLayout(std::vector<std::int64_t> outputs) : outputs_(std::move(outputs)), offsets_(outputs_.size()) {
+  std::size_t next = kHeader;
+  for (std::size_t w = 0; w < outputs_.size(); ++w) {
+    offsets_[w] = next;
+    if (outputs_[w] > 0) next += kLayer + 2 * static_cast<std::size_t>(outputs_[w]);
+  }
+  size_ = next > kHeader ? next : 0;
+}
+
+SlotBounds::SlotBounds(const BoundLayout& layout, std::span<double> row, std::int64_t interval)
+    : layout_(layout), row_(row), cadence_{.interval = interval} {
+  cadence_.current = std::max<std::int64_t>(steps_of(row[kCurrent], interval), 1);
+  cadence_.left = steps_of(row[kLeft], interval);
+  renews_ = row[kMeasured] == 1;
+  measures_ = cadence_.due();
+}
+
+SlotBounds::Sums SlotBounds::sums(std::size_t weight) const {
+  const auto count = static_cast<std::size_t>(layout_.outputs(weight));
+  const std::span<double> all = row_.subspan(layout_.offset(weight) + kLayer, 2 * count);
+  return {all.first(count), all.last(count), &number(weight, kPositions)};
+}
+
+std::vector<OutputSums> SlotBounds::sums_by_group(std::size_t weight, std::int64_t groups) const {
+  const Sums all = sums(weight);
+  const std::size_t count = all.squares.size() / static_cast<std::size_t>(groups);
+  std::vector<OutputSums> by_group(static_cast<std::size_t>(groups));
+  for (std::size_t g = 0; g < by_group.size(); ++g) {
+    OutputSums& group = by_group[g];
+    for (std::size_t o = g * count; o < (g + 1) * count; ++o) {
+      group.squares += all.squares[o] / static_cast<double>(count);
+      group.square_of_sum += all.square_of_sums[o] / static_cast<double>(count);
+    }
+    group.positions = *all.positions;
+  }
+  return by_group;
+}
+
+float SlotBounds::bound(std::size_t weight, const SavedInput& input, std::int64_t groups, double share) {
+  double& bound = number(weight, kBound);
+  double& found = number(weight, kFound);
+  if (renews_) {
+    const auto before = static_cast<float>(bound);
+    const float now = bound_for(input, sums_by_group(weight, groups), number(weight, kWanted));
+    if (found == 1) most_ = std::max(most_, movement(before, now));
+    bound = static_cast<double>(now);
+    found = 1;
+  }
+  return found == 1 ? static_cast<float>(bound) : first_bound(input, share);
+}
+
+void SlotBounds::set_wanted(std::size_t weight, double sigma) const { number(weight, kWanted) = sigma; }
+
+void SlotBounds::end() {
+  if (renews_) {
+    cadence_.moved(most_);
+    cadence_.left = std::max<std::int64_t>(cadence_.left - 1, 0);  // it counts from the step that measured, one ago
+  }
+  row_[kCurrent] = static_cast<double>(cadence_.current);
+  row_[kLeft] = static_cast<double>(cadence_.left);
+  row_[kMeasured] = measures_ ? 1 : 0;
+}
+
+}  // namespace hfta::fusion

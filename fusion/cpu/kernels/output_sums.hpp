@@ -1,0 +1,17 @@
+#pragma once
+/// Sums over a layer's output gradient L that say how far an error in its input goes (fusion/codec/bounds.hpp).
+
+#include <cstdint>
+
+#include "fusion/codec/slot_bounds.hpp"
+#include "fusion/cpu/kernels/conv_geometry.hpp"
+
+namespace hfta::fusion::cpu {
+
+/// Of a convolution: `dy` [n, pixels, O]. The mean over taps of the sums over positions at which the tap meets a pixel
+/// and not padding. `scratch`: 2 O doubles.
+void sum_output(const ConvShape& shape, const float* dy, double* scratch, const SlotBounds::Sums& sums);
+/// Of a linear layer: `dy` [rows, O].
+void sum_output(const float* dy, std::int64_t rows, const SlotBounds::Sums& sums);
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,79 @@
+// Values that lie encoded in slabs.
+#include "fusion/codec/encoded_values.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "base/random.hpp"
+#include "fusion/codec/codec.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+std::vector<float> normals(std::size_t n, std::uint64_t seed) {
+  CountedRandom random(seed, Stream::kDropout, 0);
+  std::vector<float> x(n);
+  for (float& v : x) v = static_cast<float>(random.normal());
+  return x;
+}
+
+std::vector<float> back(const EncodedValues& values, std::size_t i, std::size_t n, Team* team = nullptr) {
+  std::vector<float> x(n, 9);
+  values.decode(i, x, team);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("values come back within their bounds, whatever their number and whoever shares the work") {
+  const std::vector<std::size_t> sizes = {0, 1, 33, 4095, 4096, 4097, 100000};
+  EncodedValues alone, shared;
+  Team team(3);
+  for (int step = 0; step < 3; ++step) {
+    alone.begin(sizes.size(), 1);
+    shared.begin(sizes.size(), team.threads());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const std::vector<float> x = normals(sizes[i], 10 * i + static_cast<std::size_t>(step));
+      alone.encode(i, x, 0.1F, nullptr);
+      shared.encode(i, x, 0.1F, &team);
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      CAPTURE(step, sizes[i]);
+      const std::vector<float> x = normals(sizes[i], 10 * i + static_cast<std::size_t>(step)),
+                               found = back(alone, i, sizes[i]);
+      CHECK(found == back(shared, i, sizes[i], &team));
+      float worst = 0;
+      for (std::size_t k = 0; k < x.size(); ++k) worst = std::max(worst, std::abs(found[k] - x[k]));
+      CHECK(worst <= 0.1F * (1 + 0x1p-20F));
+    }
+  }
+}
+
+TEST_CASE("with a bound of 0 values come back as they were") {
+  const std::vector<float> x = normals(9999, 3);
+  EncodedValues values;
+  values.begin(1, 1);
+  values.encode(0, x, 0, nullptr);
+  CHECK(back(values, 0, x.size()) == x);
+}
+
+TEST_CASE("slabs are kept from step to step, and hold little more than what is encoded") {
+  const std::vector<float> x = normals(std::size_t{1} << 20, 4);
+  std::vector<std::byte> bytes(most_encoded_bytes(x.size()));
+  const auto encoded = static_cast<std::int64_t>(encode(x, 0.05F, bytes));
+  EncodedValues values;
+  std::int64_t held = 0;
+  for (int step = 0; step < 4; ++step) {
+    values.begin(2, 1);
+    for (const std::size_t i : {0, 1}) values.encode(i, x, 0.05F, nullptr);
+    if (step == 0) held = values.held_bytes();
+    CHECK(values.held_bytes() == held);
+  }
+  CHECK(held > 2 * encoded);
+  CHECK(static_cast<double>(held) < 1.15 * static_cast<double>(2 * encoded));
+  const std::int64_t foreseen = EncodedValues::held_bytes_for(2 * encoded, 1);
+  CHECK(std::abs(static_cast<double>(held - foreseen)) < 0.1 * static_cast<double>(held));
+}
+
+}  // namespace hfta::fusion
