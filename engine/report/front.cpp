@@ -108,8 +108,8 @@ std::vector<double> reference_from(const std::string& text, const trials::Object
   }
   if (objectives.size() > 1 && reference.size() == objectives.size()) return reference;
   throw Error(ErrorKind::kConfig,
-              objectives.size() > 1 ? fmt::format("--reference: found {} numbers, wanted {}, one per objective: A,B",
-                                                  reference.size(), objectives.size())
+              objectives.size() > 1 ? fmt::format("--reference: found {}, wanted {}, one per objective: A,B",
+                                                  counted(reference.size(), "number", "numbers"), objectives.size())
                                     : "--reference: found it for a study of one objective, wanted a study of several");
 }
 
