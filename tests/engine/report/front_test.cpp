@@ -142,13 +142,13 @@ TEST_CASE("a reference is one finite number per objective") {
     const char* text;
     const char* words;
   };
-  for (const Case& c : std::vector<Case>{{"0.5", "found 1 numbers, wanted 2"},
+  for (const Case& c : std::vector<Case>{{"0.5", "found 1 number, wanted 2"},
                                          {"1,2,3", "found 3 numbers, wanted 2"},
                                          {"", "found 0 numbers, wanted 2"},
                                          {"1,x\x1b", "found 'x\\x1b', wanted a number"},
                                          {"1,nan", "found 'nan', wanted a number"},
                                          {"1,inf", "found 'inf', wanted a number"},
-                                         {"1,", "found 1 numbers, wanted 2"}}) {
+                                         {"1,", "found 1 number, wanted 2"}}) {
     INFO(c.text);
     CHECK_THROWS_WITH(reference_from(c.text, two), Catch::Contains("--reference: ") && Catch::Contains(c.words));
   }
