@@ -381,7 +381,9 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
               bounds.size() > 0 ? compressing_plan(one, recipe, n, library.get(), 1, bounds)
                                 : cpu::compile_training(one.graph, one.index, recipe.dtype, n, library.get());
           add_ops(plan, found.by_torch);
-          found.compresses = found.compresses || encoded_elements(plan) > 0;
+          found.encoded += std::count_if(plan.encoded.begin(), plan.encoded.end(),
+                                         [](const cpu::EncodedValue& value) { return value.elements > 0; });
+          found.encoded_bytes += encoded_elements(plan) * size_of(DType::kFloat32);
         },
         [&](const SpecializedGraph& one) {
           static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));

@@ -98,7 +98,8 @@ class CompiledModel {
 struct Compilation {
   std::string why_not;                ///< Why they cannot be, naming an op and its place; "" if they can.
   std::vector<std::string> by_torch;  ///< Ops that LibTorch runs in training, none twice, for want of a compiler.
-  bool compresses = false;            ///< Whether any value lies encoded between forward and backward.
+  std::int64_t encoded = 0;           ///< Values that lie encoded between forward and backward.
+  std::int64_t encoded_bytes = 0;     ///< Of these, as they are.
 };
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);

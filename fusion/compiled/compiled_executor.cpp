@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/text.hpp"
 
 namespace hfta::fusion {
@@ -34,6 +35,17 @@ std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lower
     found.push_back({0, bytes.at({one.workers * one.threads_per_worker, one.recompute}) + beside});
   }
   return found;
+}
+
+// What is compressed, and what a reader may miss among it.
+std::string note_of_compression(const Graph& graph, const Compilation& found) {
+  const std::string all = found.encoded == 0
+                              ? "no value can lie encoded: values are kept, or computed again"
+                              : fmt::format("{} of a batch's values, {}, lie encoded between forward and backward",
+                                            found.encoded, bytes_text(found.encoded_bytes));
+  const bool normed = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                  [](const Node& node) { return node.op == "aten::batch_norm"; });
+  return normed ? all + "; inputs of batch norms are kept, as their errors would go on into the layers below" : all;
 }
 
 // Each needs clearly less memory than those before it.
@@ -183,9 +195,7 @@ ExecutorKind compiled_executor() {
             if (!found.by_torch.empty()) {
               notes.push_back(fmt::format("LibTorch runs {}, for want of a compiler", join(found.by_torch)));
             }
-            if (question.recipe.compression && !found.compresses) {
-              notes.emplace_back("nothing of it can be compressed, and values are kept or computed again");
-            }
+            if (question.recipe.compression) notes.push_back(note_of_compression(question.graph, found));
             return join(notes, "; ");
           }};
 }

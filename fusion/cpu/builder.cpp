@@ -176,11 +176,25 @@ std::optional<std::size_t> Builder::bounded(const Tensor& weight) const {
   return whole && bounds_->has(place) ? std::optional(place) : std::nullopt;
 }
 
-void Builder::reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups) {
+void Builder::reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups,
+                                 const Pieces& pieces) {
   const std::optional<std::size_t> place = bounded(weight);
   const Buffer& buffer = buffer_of(x);
   const bool whole = x.offset == 0 && x.dense() && x.numel() == buffer.elements && x.dtype == DType::kFloat32;
-  if (place && whole) layer_reads_.add(x.buffer, schedule_.steps.size() - 1, {*place, channels, groups});
+  if (!place || !whole) return;
+  LayerReads::Read read{schedule_.steps.size() - 1, {*place, channels, groups}, pieces.elements};
+  if (pieces.elements > 0) {
+    read.by_pieces = [step = step_of(pieces.touched, {}), kernel = pieces.kernel](std::size_t i) {
+      Step own = step;
+      own.kernel = kernel(i);
+      return own;
+    };
+  }
+  layer_reads_.add(x.buffer, std::move(read));
+}
+
+void Builder::writes_in_place(const Tensor& from, const Tensor& to) {
+  schedule_.steps.back().in_place = {from.buffer, to.buffer};
 }
 
 CompiledGraph::KernelInfo Builder::info_of(const std::vector<Tensor>& touched) const {
@@ -272,6 +286,14 @@ void Builder::contribute(const Tensor& input, const Tensor& part) {
   emit({part, to.tensor}, copy_kernel(part, to.tensor, to.add));
 }
 
+void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {
+  const int gradient = buffer_of(output).gradient;
+  for (Buffer& one : buffers_) {  // whose gradients became the output's: they are read no more, either
+    if (one.gradient == gradient) one.gradient = -1;
+  }
+  buffer_of(input).gradient = gradient;
+}
+
 void Builder::run_backward(const Tensor& loss) {
   if (loss.numel() != 1 || loss.dtype != dtype_) throw ShapeError("found a loss that is not one floating-point number");
   if (!wants_gradient(loss)) {
@@ -289,139 +311,6 @@ void Builder::run_backward(const Tensor& loss) {
     backward_[i].emit();
   }
   backward_.clear();
-}
-
-// What a run is given and leaves behind.
-void Builder::bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs) {
-  for (const ValueId id : outputs) plan.outputs.push_back(value(id));
-  for (const Tensor& weight : weights_) {
-    plan.gradients.emplace_back();
-    if (buffer_of(weight).gradient >= 0) plan.gradients.back() = gradient_view(weight);
-  }
-  plan.weights = weights_;
-  plan.inputs = inputs_;
-}
-
-std::vector<bool> Builder::pinned(const CompiledGraph& plan) const {
-  std::vector<bool> all(buffers_.size());
-  std::transform(buffers_.begin(), buffers_.end(), all.begin(), [](const Buffer& b) { return b.outside; });
-  for (const auto* tensors : {&plan.inputs, &plan.outputs, &plan.gradients}) {
-    for (const Tensor& t : *tensors) {
-      if (t.defined()) all[static_cast<std::size_t>(t.buffer)] = true;
-    }
-  }
-  return all;
-}
-
-// By buffer; behind them, when they are there again, those that are brought back.
-std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomputing& all) const {
-  const std::vector<Step>& steps = all.schedule.steps;
-  std::vector<Placed> placed(buffers_.size() + all.brought.size());
-  std::vector<std::size_t> again(buffers_.size(), 0);  // by buffer: its second place, if it has one
-  for (std::size_t i = 0; i < all.brought.size(); ++i) {
-    again[static_cast<std::size_t>(all.brought[i].buffer)] = buffers_.size() + i;
-  }
-  const auto use = [&](int buffer, std::size_t begin, std::size_t end) {
-    const auto b = static_cast<std::size_t>(buffer);
-    if (buffers_[b].outside) return;
-    Placed& place = placed[again[b] > 0 && begin >= all.schedule.backward ? again[b] : b];
-    place.bytes = buffers_[b].bytes;
-    Lifetime& life = place.life;
-    life.begin = life.empty() ? begin : std::min(life.begin, begin);
-    life.end = std::max(life.end, end);
-  };
-  for (std::size_t k = 0; k < steps.size(); ++k) {
-    for (const int b : steps[k].buffers) use(b, k, k + 1);
-  }
-  for (const Tensor& t : plan.inputs) use(t.buffer, 0, steps.size() + 1);
-  for (const auto* tensors : {&plan.outputs, &plan.gradients}) {
-    for (const Tensor& t : *tensors) {
-      if (t.defined()) use(t.buffer, steps.size(), steps.size() + 1);
-    }
-  }
-  return placed;
-}
-
-// Of values that may be encoded; their place in the plan's list is the kernels' name for them.
-std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const {
-  std::vector<Encoding> all;
-  for (LayerReads::Candidate& one : layer_reads_.candidates(schedule_)) {
-    const Buffer& buffer = buffers_[static_cast<std::size_t>(one.buffer)];
-    if (pinned[static_cast<std::size_t>(one.buffer)] || buffer.elements < kLeastEncoded) continue;
-    const std::size_t i = plan.encoded.size();
-    plan.encoded.push_back({buffer.elements, std::move(one.layers)});
-    const Tensor x{one.buffer, 0, {buffer.elements}, {1}, DType::kFloat32};
-    Step encode = step_of({x}, [i, x](const Run& run) { run.coding->encode(i, run.at<float>(x), run.team); });
-    Step decode = step_of({x}, [i, x](const Run& run) { run.coding->decode(i, run.at<float>(x), run.team); });
-    encode.info = {kNoNode, "encode", false, encode.info.bytes, encode.info.sizes};
-    decode.info = {kNoNode, "decode", true, decode.info.bytes, decode.info.sizes};
-    all.push_back({one.buffer, std::move(encode), std::move(decode)});
-  }
-  return all;
-}
-
-std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute recompute) {
-  CompiledGraph ends;
-  bind_ends(ends, outputs);
-  const std::vector<bool> fixed = pinned(ends);
-  const std::vector<Encoding> encoded = encodings(fixed, ends);
-  return place(lifetimes(ends, recomputing(schedule_, recomputations_, encoded, fixed, recompute))).bytes;
-}
-
-// What is brought back lies elsewhere than before, as a rule: at one place all the time it would be in others' way.
-void Builder::let_move(CompiledGraph& plan, const Recomputing& all) const {
-  struct Move {
-    std::size_t buffer, place;
-  };
-  std::vector<Move> back;  // what a run begins with
-  for (std::size_t i = 0; i < all.brought.size(); ++i) {
-    const auto buffer = static_cast<std::size_t>(all.brought[i].buffer);
-    const Move there{buffer, buffers_.size() + i};
-    back.push_back({buffer, plan.offsets.size()});
-    plan.offsets.push_back(plan.offsets[buffer]);
-    Kernel& kernel = plan.kernels[all.brought[i].step];
-    kernel = [there, inner = std::move(kernel)](const Run& run) {
-      run.buffers[there.buffer] = run.buffers[there.place];
-      inner(run);
-    };
-  }
-  if (back.empty()) return;
-  plan.kernels.front() = [back, inner = std::move(plan.kernels.front())](const Run& run) {
-    for (const Move& one : back) run.buffers[one.buffer] = run.buffers[one.place];
-    inner(run);
-  };
-}
-
-CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recompute) {
-  CompiledGraph plan;
-  plan.threads = threads_;
-  bind_ends(plan, outputs);
-  if (!training_) schedule_.backward = schedule_.steps.size();
-  const std::vector<bool> fixed = pinned(plan);
-  const std::vector<Encoding> encoded = encodings(fixed, plan);
-  const Recomputing all = recomputing(schedule_, recomputations_, encoded, fixed, recompute);
-  for (std::size_t i = 0; i < encoded.size(); ++i) {
-    if (!all.encoded[static_cast<std::size_t>(encoded[i].buffer)]) plan.encoded[i].elements = 0;
-  }
-  std::vector<bool> read(buffers_.size(), false);
-  for (const Step& step : all.schedule.steps) {
-    for (const int b : step.buffers) read[static_cast<std::size_t>(b)] = true;
-    plan.kernels.push_back(step.kernel);
-    plan.infos.push_back(step.info);
-  }
-  for (const Tensor& t : plan.outputs) read[static_cast<std::size_t>(t.buffer)] = true;  // a constant may be one
-  std::erase_if(constants_,
-                [&](const CompiledGraph::Constant& c) { return !read[static_cast<std::size_t>(c.buffer)]; });
-  plan.constants = std::move(constants_);
-  plan.parts = std::move(parts_);
-  plan.recomputed = static_cast<std::size_t>(std::count_if(
-      all.brought.begin(), all.brought.end(),
-      [&](const Recomputing::Brought& one) { return !all.encoded[static_cast<std::size_t>(one.buffer)]; }));
-  const Placement placement = place(lifetimes(plan, all));
-  plan.offsets = placement.offsets;
-  plan.arena_bytes = placement.bytes;
-  let_move(plan, all);
-  return plan;
 }
 
 }  // namespace hfta::fusion::cpu

@@ -85,9 +85,19 @@ class Builder {
   [[nodiscard]] bool encodes() const { return bounds_ != nullptr; }
   /// The position in Graph::weights of a layer's weight, if it is one as a whole whose layer's input may be encoded.
   [[nodiscard]] std::optional<std::size_t> bounded(const Tensor& weight) const;
+  /// How a kernel does without the whole of an encoded value: `kernel` makes the one for the plan's i-th encoded value,
+  /// which touches `touched` instead of what the other one does, and decodes `elements` at a time.
+  struct Pieces {
+    std::int64_t elements = 0;
+    std::vector<Tensor> touched = {};
+    std::function<Kernel(std::size_t i)> kernel = {};
+  };
   /// Says that the kernel emitted last reads `x`, whose channels are last in memory, for the gradient of `weight`
   /// alone. If that is bounded(), another kernel writes its Coding::sums().
-  void reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups);
+  void reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups,
+                          const Pieces& pieces);
+  /// Says that the kernel emitted last, which writes all of `to` and reads `from`, may do so where `from` lies.
+  void writes_in_place(const Tensor& from, const Tensor& to);
   /// What is emitted from now on is the node's.
   void begin_node(std::size_t node) { node_ = node; }
   /// The value row-major: itself, or a copy, whose gradient flows back.
@@ -124,9 +134,12 @@ class Builder {
   [[nodiscard]] Part contribute_if_wanted(const Tensor& input) {
     return wants_gradient(input) ? contribute(input) : Part{};
   }
-  /// `gradient` as a part of the input's gradient, which it becomes itself if it is the first: nobody else may write
-  /// to it afterwards.
+  /// `gradient` as a part of the input's gradient, which it becomes itself if it is the first: nobody else may write to
+  /// it afterwards.
   void contribute(const Tensor& input, const Tensor& gradient);
+  /// The input's whole gradient was written in the place of the gradient of `output`, which nobody reads any more. Both
+  /// tensors fill their buffers in the same layout; the input has no gradient yet.
+  void hand_over_gradient(const Tensor& output, const Tensor& input);
 
   /// Emits the backward kernels of everything that was registered, from the loss on, which has one element. Throws
   /// Error{kConfig} if nothing trained has a part in it.
@@ -154,6 +167,7 @@ class Builder {
   [[nodiscard]] std::vector<bool> pinned(const CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Encoding> encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Placed> lifetimes(const CompiledGraph& plan, const Recomputing& all) const;
+  [[nodiscard]] Placement placed(const CompiledGraph& plan, const Recomputing& all) const;
   void let_move(CompiledGraph& plan, const Recomputing& all) const;
 
   const Graph& graph_;

@@ -62,6 +62,7 @@ struct LayerInput {
 /// A value that lies encoded (fusion/codec) between forward and backward.
 struct EncodedValue {
   std::int64_t elements = 0;  ///< 0: it is not encoded after all.
+  std::int64_t piece = 1;     ///< Elements that a kernel decodes at a time.
   std::vector<LayerInput> layers;
 };
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "fusion/graph/uses.hpp"
@@ -49,27 +50,38 @@ void Coding::encode(std::size_t i, const float* x, Team* team) {
         bounds_.bound(layer.weight, {all, static_cast<std::size_t>(layer.channels)}, layer.groups, share_);
     bound = own < bound ? own : bound;
   }
-  values_.encode(i, all, bound, team);
+  values_.encode(i, all, static_cast<std::size_t>(value.piece), bound, team);
 }
 
-void Coding::decode(std::size_t i, float* x, Team* team) const {
-  values_.decode(i, {x, static_cast<std::size_t>(plan_[i].elements)}, team);
+void Coding::decode(std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const {
+  values_.decode(i, static_cast<std::size_t>(first), {x, static_cast<std::size_t>(count)}, team);
 }
 
 std::optional<SlotBounds::Sums> Coding::sums(std::size_t weight) const {
   return bounds_.measures() ? std::optional(bounds_.sums(weight)) : std::nullopt;
 }
 
-void LayerReads::add(int buffer, std::size_t step, const LayerInput& layer) {
-  Reads& reads = reads_[buffer];
-  reads.steps.push_back(step);
-  if (std::find(reads.layers.begin(), reads.layers.end(), layer) == reads.layers.end()) reads.layers.push_back(layer);
+void LayerReads::add(int buffer, Read read) { reads_[buffer].push_back(std::move(read)); }
+
+std::vector<LayerInput> LayerReads::Candidate::layers() const {
+  std::vector<LayerInput> all;
+  for (const Read& read : reads) {
+    if (std::find(all.begin(), all.end(), read.layer) == all.end()) all.push_back(read.layer);
+  }
+  return all;
+}
+
+std::int64_t LayerReads::Candidate::piece() const {
+  const std::int64_t piece = reads.front().piece;
+  return std::all_of(reads.begin(), reads.end(), [&](const Read& read) { return read.piece == piece; }) ? piece : 0;
 }
 
 std::vector<LayerReads::Candidate> LayerReads::candidates(const Schedule& schedule) const {
+  std::vector<Candidate> found;
   std::map<std::size_t, int> inputs;  // by weight
   for (const auto& [buffer, reads] : reads_) {
-    for (const LayerInput& layer : reads.layers) ++inputs[layer.weight];
+    found.push_back({buffer, reads});
+    for (const LayerInput& layer : found.back().layers()) ++inputs[layer.weight];
   }
   std::map<int, std::vector<std::size_t>> touching;  // by buffer: steps of the backward
   for (std::size_t k = schedule.backward; k < schedule.steps.size(); ++k) {
@@ -78,12 +90,13 @@ std::vector<LayerReads::Candidate> LayerReads::candidates(const Schedule& schedu
       if (steps.empty() || steps.back() != k) steps.push_back(k);
     }
   }
-  std::vector<Candidate> found;
-  for (const auto& [buffer, reads] : reads_) {
-    const bool once = std::all_of(reads.layers.begin(), reads.layers.end(),
-                                  [&](const LayerInput& layer) { return inputs.at(layer.weight) == 1; });
-    if (once && touching[buffer] == reads.steps) found.push_back({buffer, reads.layers});
-  }
+  std::erase_if(found, [&](const Candidate& one) {
+    std::vector<std::size_t> steps;
+    for (const Read& read : one.reads) steps.push_back(read.step);
+    const bool once = std::all_of(one.reads.begin(), one.reads.end(),
+                                  [&](const Read& read) { return inputs.at(read.layer.weight) == 1; });
+    return !once || touching[one.buffer] != steps;
+  });
   return found;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -36,7 +37,8 @@ class Coding {
       : plan_(plan), values_(values), bounds_(bounds), share_(share) {}
 
   void encode(std::size_t i, const float* x, Team* team);
-  void decode(std::size_t i, float* x, Team* team) const;
+  /// Elements [first, first + count) of value i, which are whole pieces, to x.
+  void decode(std::size_t i, std::int64_t first, std::int64_t count, float* x, Team* team) const;
   /// Where the layer's backward sums up its output's gradient; nothing in steps that do not.
   [[nodiscard]] std::optional<SlotBounds::Sums> sums(std::size_t weight) const;
 
@@ -47,25 +49,32 @@ class Coding {
   double share_;
 };
 
-/// What the ops' compilers say of reading layers' inputs; encodings() are of those that may be encoded.
+/// What the ops' compilers say of reading layers' inputs.
 class LayerReads {
  public:
-  /// The step at that position of the schedule reads the buffer for that layer's gradient alone.
-  void add(int buffer, std::size_t step, const LayerInput& layer);
+  /// A step that reads a buffer for a layer's gradient alone.
+  struct Read {
+    std::size_t step = 0;  ///< Position in the schedule.
+    LayerInput layer;
+    /// Elements that the step reads at a time, one stretch after the other; 0: all at once.
+    std::int64_t piece = 0;
+    /// Where there are pieces: what may stand in for the step if the buffer is the plan's i-th encoded value. It
+    /// decodes piece by piece.
+    std::function<Step(std::size_t i)> by_pieces = {};
+  };
+  void add(int buffer, Read read);
 
   struct Candidate {
     int buffer = -1;
-    std::vector<LayerInput> layers;
+    std::vector<Read> reads;
+    [[nodiscard]] std::vector<LayerInput> layers() const;  ///< None twice.
+    [[nodiscard]] std::int64_t piece() const;              ///< Of all reads; 0: they have none in common.
   };
   /// Buffers that no other step of the backward touches, of layers that read but one value each.
   [[nodiscard]] std::vector<Candidate> candidates(const Schedule& schedule) const;
 
  private:
-  struct Reads {
-    std::vector<std::size_t> steps;
-    std::vector<LayerInput> layers;
-  };
-  std::map<int, Reads> reads_;  // by buffer
+  std::map<int, std::vector<Read>> reads_;  // by buffer
 };
 
 }  // namespace hfta::fusion::cpu

@@ -1,6 +1,8 @@
 #include "fusion/cpu/recompute.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace hfta::fusion::cpu {
@@ -56,18 +58,22 @@ std::vector<bool> choose(const Schedule& schedule, std::span<const Recomputation
   return away;
 }
 
-// The forward's steps, each value encoded behind the last one that touches it.
+// The forward's steps, each value encoded behind the last one that touches it; before that, if that may write where the
+// value lies.
 std::vector<Step> forward_of(const Schedule& schedule, std::span<const Encoding* const> encodings) {
   std::vector<const Encoding*> open(encodings.begin(), encodings.end());
   std::vector<Step> reversed;
   for (std::size_t k = schedule.backward; k-- > 0;) {
     const Step& step = schedule.steps[k];
+    std::vector<Step> before;
     for (const Encoding*& one : open) {
       if (one == nullptr || std::find(step.buffers.begin(), step.buffers.end(), one->buffer) == step.buffers.end())
         continue;
-      reversed.push_back(std::exchange(one, nullptr)->encode);
+      std::vector<Step>& to = step.in_place.from == one->buffer ? before : reversed;
+      to.push_back(std::exchange(one, nullptr)->encode);
     }
     reversed.push_back(step);
+    std::move(before.begin(), before.end(), std::back_inserter(reversed));
   }
   std::reverse(reversed.begin(), reversed.end());
   return reversed;
@@ -81,7 +87,9 @@ class Backward {
     for (const Recomputation& way : ways) {
       if (all.given_away[at(way.buffer)]) missing_[at(way.buffer)] = &way.step;
     }
-    for (const Encoding* const one : encodings) missing_[at(one->buffer)] = &one->decode;
+    for (const Encoding* const one : encodings) {
+      if (one->instead.empty()) missing_[at(one->buffer)] = &one->decode;
+    }
   }
 
   void add(const Step& step) {
@@ -118,8 +126,15 @@ Recomputing recomputing(const Schedule& schedule, std::span<const Recomputation>
   for (const Encoding* const one : encoded) all.given_away[at(one->buffer)] = all.encoded[at(one->buffer)] = true;
   all.schedule.steps = forward_of(schedule, encoded);
   all.schedule.backward = all.schedule.steps.size();
+  std::map<std::size_t, const Step*> instead;  // by position
+  for (const Encoding* const one : encoded) {
+    for (const Encoding::Instead& other : one->instead) instead[other.position] = &other.step;
+  }
   Backward backward(ways, encoded, all);
-  for (std::size_t k = schedule.backward; k < schedule.steps.size(); ++k) backward.add(schedule.steps[k]);
+  for (std::size_t k = schedule.backward; k < schedule.steps.size(); ++k) {
+    const auto other = instead.find(k);
+    backward.add(other != instead.end() ? *other->second : schedule.steps[k]);
+  }
   return all;
 }
 

@@ -24,6 +24,11 @@ struct Step {
   Kernel kernel;
   CompiledGraph::KernelInfo info;
   std::vector<int> buffers;
+  /// The kernel writes `to` as well where `from` lies, if nobody reads that afterwards. -1: no such pair.
+  struct InPlace {
+    int from = -1, to = -1;
+  };
+  InPlace in_place = {};
 };
 
 /// What it costs to compute a value once more.
@@ -41,10 +46,17 @@ struct Recomputation {
   RecomputeCost cost = RecomputeCost::kPass;
 };
 
-/// How a buffer is encoded behind its last reader of the forward, and decoded.
+/// How a buffer is encoded at the end of the forward's part of its life, and decoded.
 struct Encoding {
   int buffer = -1;
   Step encode, decode;
+  /// What stands in for the steps of the backward that read it, and decodes piece by piece. None: `decode` brings it
+  /// back.
+  struct Instead {
+    std::size_t position = 0;
+    Step step;
+  };
+  std::vector<Instead> instead;
 };
 
 /// A training step's kernels, the backward's from `backward` on.

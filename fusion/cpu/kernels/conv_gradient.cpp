@@ -101,8 +101,7 @@ void WeightGradient<T>::operator()(const Call& call) const {
   T* const turning = call.scratch + places_ * piece_size_;
   T* const panel = turning + (add_ ? threads * piece_size_ : 0);
   T* const copies = panel + (packed_ ? at_once_ * pixels * panel_ : 0);
-  const T* const x = source_.prepare(call.team, call.x + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_,
-                                     call.images, copies);
+  const T* const x = source_.prepare(call.team, call.x, call.images, copies);
   T* sums = call.scratch;
   Piece piece;
   for (piece.group = 0; piece.group < groups_; ++piece.group) {
@@ -126,7 +125,7 @@ void WeightGradient<T>::operator()(const Call& call) const {
 template <typename T>
 const T* WeightGradient<T>::packed(const Piece& piece, const Call& call, T* scratch) const {
   const std::int64_t pixels = g_.result[0] * g_.result[1], all = outputs_ * groups_;
-  const T* const dy = call.dy + call.first * pixels * all + piece.group * outputs_ + piece.panel;
+  const T* const dy = call.dy + piece.group * outputs_ + piece.panel;
   if (!packed_) return dy;
   const std::int64_t width = std::min(panel_, outputs_ - piece.panel);
   share(call.team, stretches_of(call.images * pixels, panel_), [&](std::int64_t first, std::int64_t count, int) {

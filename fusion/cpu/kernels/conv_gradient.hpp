@@ -21,8 +21,8 @@ class WeightGradient {
   struct Call {
     Team* team = nullptr;                ///< Who shares the work; null: the caller alone.
     std::int64_t first = 0, images = 0;  ///< Of the batch; steps of images_at_once(), from 0 to the end.
-    const T* x = nullptr;                ///< The whole batch's.
-    const T* dy = nullptr;               ///< The whole batch's.
+    const T* x = nullptr;                ///< Of these images.
+    const T* dy = nullptr;               ///< Likewise.
     T* dweight = nullptr;                ///< [O, C / groups, kernel]; written by the last call.
     T* scratch = nullptr;                ///< The same in all calls of a batch.
   };

@@ -160,14 +160,13 @@ void DepthwiseGradient<T>::operator()(const typename WeightGradient<T>::Call& ca
   T* const sums = call.scratch;
   T* const turned = sums + all;
   if (call.first == 0) std::fill_n(sums, all, T{0});
-  const T* const from = call.x + call.first * g_.source[0] * g_.source[1] * channels_;
-  const T* const x = source_.prepare(call.team, from, call.images, turned + all);
+  const T* const x = source_.prepare(call.team, call.x, call.images, turned + all);
   const std::int64_t pixels = call.images * g_.result[0] * g_.result[1];
   const Source::Strides& strides = source_.strides();
   // A team shares channels.
   share(call.team, stretches_of(channels_, pixels * elements_, kChannels),
         [&](std::int64_t c, std::int64_t count, int) {
-          const T* dy = call.dy + call.first * g_.result[0] * g_.result[1] * channels_ + c;
+          const T* dy = call.dy + c;
           for (std::int64_t i = 0; i < call.images; ++i) {
             for (std::int64_t h = 0; h < g_.result[0]; ++h, dy += g_.result[1] * channels_) {
               const T* const row = x + i * strides.image + h * strides.row + c;

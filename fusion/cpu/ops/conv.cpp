@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "fusion/cpu/kernels/conv_gradient.hpp"
@@ -30,6 +31,14 @@ struct Conv {
   }
 };
 
+// Whether `to`, which is made of `from`, may take its place: an image of it is made of that image alone, which is
+// copied first.
+template <typename Product>
+bool in_place(const Tensor& from, const Tensor& to, const Product& product) {
+  const bool alike = from.sizes == to.sizes && from.strides == to.strides && from.offset == 0 && to.offset == 0;
+  return alike && product.copies_source();
+}
+
 template <typename T, typename Product>
 Kernel forward_kernel(const Conv& c, const std::shared_ptr<const Product>& product, const Tensor& scratch) {
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape);
@@ -53,6 +62,7 @@ void forward(Builder& b, const Conv& c) {
   const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
   const Tensor scratch = b.fresh({product->scratch(b.threads())}), again = b.fresh({product->scratch(b.threads())});
   b.emit({c.x, c.weight, c.bias, c.y, scratch}, forward_kernel<T>(c, product, scratch));
+  if (in_place(c.x, c.y, *product)) b.writes_in_place(c.x, c.y);
   b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again}, forward_kernel<T>(c, product, again),
                  RecomputeCost::kProduct);
 }
@@ -67,65 +77,119 @@ void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
   });
 }
 
-// Whether the gradient of x may take the place of y's: an image's is made of that image's alone.
-template <typename Product>
-bool in_place(const Builder& b, const Conv& c, const Tensor& dy) {
-  const bool alike = c.x.sizes == dy.sizes && c.x.strides == dy.strides && c.x.offset == 0 && dy.offset == 0;
-  return b.encodes() && alike && !b.has_gradient(c.x) && Product(c.shape, !c.transposed, false).copies_source();
+// What the backward works with.
+template <typename Product, typename Sums>
+struct Gradients {
+  Conv c;
+  Tensor dy, sums_scratch, scratch;
+  Builder::Part db, dw, dx;                // undefined tensors: nobody wants them
+  std::shared_ptr<const Sums> sums;        // of dw
+  std::shared_ptr<const Product> product;  // to dx
+  bool masks = false;
+
+  [[nodiscard]] std::int64_t x_image() const { return c.x.numel() / c.shape.n; }  // elements
+};
+
+// All of an image's gradients at once, while it is in the cache. `images_of_x`: x of `images` images from the `first`
+// on; called if dw is wanted.
+template <typename T, typename Product, typename Sums, typename ImagesOfX>
+void run_backward(const Gradients<Product, Sums>& g, const Run& run, const ImagesOfX& images_of_x) {
+  const Conv& c = g.c;
+  const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
+  T* const dy = run.at<T>(g.dy);
+  for (std::int64_t i = 0; i < n; i += step) {
+    const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
+    if (g.db.tensor.defined() || g.masks) {
+      mask_and_sum(run.team, dy + at, g.masks ? run.at<T>(c.y) + at : nullptr, channels, images * pixels, channels,
+                   g.db.tensor.defined() ? run.at<T>(g.db.tensor) : nullptr, g.db.add || i > 0);
+    }
+    if (g.sums != nullptr) {
+      const T* const x = images_of_x(i, images);
+      (*g.sums)({.team = run.team,
+                 .first = i,
+                 .images = images,
+                 .x = c.transposed ? dy + at : x,
+                 .dy = c.transposed ? x : dy + at,
+                 .dweight = run.at<T>(g.dw.tensor),
+                 .scratch = run.at<T>(g.sums_scratch)});
+    }
+    if (g.product != nullptr) {
+      (*g.product)({.team = run.team,
+                    .first = i,
+                    .images = images,
+                    .source = dy,
+                    .weight = run.at<T>(c.weight),
+                    .result = run.at<T>(g.dx.tensor),
+                    .scratch = run.at<T>(g.scratch)});
+    }
+  }
 }
 
-// All of an image's gradients at once, while it is in the cache.
+// The backward where x lies encoded: some images are decoded at a time.
+template <typename Product, typename Sums>
+Builder::Pieces by_images(Builder& b, const Gradients<Product, Sums>& g, std::vector<Tensor> touched) {
+  const std::int64_t image = g.x_image(), piece = images_at_once(g.c.shape) * image;
+  const Tensor memory = b.fresh({piece});
+  touched.front() = memory;
+  return {piece, std::move(touched), [=](std::size_t i) -> Kernel {
+            return [=](const Run& run) {
+              run_backward<float>(g, run, [&](std::int64_t first, std::int64_t images) {
+                auto* const x = run.at<float>(memory);
+                run.coding->decode(i, first * image, images * image, x, run.team);
+                return x;
+              });
+            };
+          }};
+}
+
+template <typename T, typename Product, typename Sums>
+void emit_backward(Builder& b, const Gradients<Product, Sums>& g, bool bounded) {
+  const Conv& c = g.c;
+  const std::vector<Tensor> touched = {g.sums != nullptr ? c.x : Tensor{},
+                                       c.weight,
+                                       g.masks ? c.y : Tensor{},
+                                       g.dy,
+                                       g.db.tensor,
+                                       g.dw.tensor,
+                                       g.dx.tensor,
+                                       g.sums_scratch,
+                                       g.scratch};
+  b.emit(touched, [=](const Run& run) {
+    run_backward<T>(g, run, [&](std::int64_t first, std::int64_t) { return run.at<T>(g.c.x) + first * g.x_image(); });
+  });
+  if constexpr (std::is_same_v<T, float>) {
+    if (b.bounded(c.weight) && bounded)
+      b.reads_for_gradient(c.x, c.weight, c.shape.c, c.shape.groups, by_images(b, g, touched));
+  }
+}
+
 template <typename T, typename Product, typename Sums>
 void backward(Builder& b, const Conv& c) {
   const auto given = b.gradient(c.y);
   if (!given) return;
-  const bool wants_bias = b.wants_gradient(c.bias), wants_weight = b.wants_gradient(c.weight),
-             wants_x = b.wants_gradient(c.x);
-  const bool replaces = wants_x && in_place<Product>(b, c, *given);
-  const Builder::Part db = b.contribute_if_wanted(c.bias), dw = b.contribute_if_wanted(c.weight),
-                      dx = replaces ? Builder::Part{*given, false} : b.contribute_if_wanted(c.x);
-  const auto sums = wants_weight ? std::make_shared<const Sums>(c.shape, dw.add) : nullptr;
-  const auto product = wants_x ? std::make_shared<const Product>(c.shape, !c.transposed, dx.add) : nullptr;
-  const Tensor sums_scratch = wants_weight ? b.fresh({sums->scratch(b.threads())}) : Tensor{};
-  const Tensor scratch = wants_x ? b.fresh({product->scratch(b.threads())}) : Tensor{};
-  const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
+  const bool wants_weight = b.wants_gradient(c.weight), wants_x = b.wants_gradient(c.x);
+  const bool replaces =
+      wants_x && b.encodes() && !b.has_gradient(c.x) && in_place(*given, c.x, Product(c.shape, !c.transposed, false));
+  Gradients<Product, Sums> g;
+  g.c = c;
+  g.dy = *given;
+  g.masks = c.relu && !c.signs.defined();
+  g.db = b.contribute_if_wanted(c.bias);
+  g.dw = b.contribute_if_wanted(c.weight);
+  g.dx = replaces ? Builder::Part{*given, false} : b.contribute_if_wanted(c.x);
+  if (wants_weight) {
+    g.sums = std::make_shared<const Sums>(c.shape, g.dw.add);
+    g.sums_scratch = b.fresh({g.sums->scratch(b.threads())});
+  }
+  if (wants_x) {
+    g.product = std::make_shared<const Product>(c.shape, !c.transposed, g.dx.add);
+    g.scratch = b.fresh({g.product->scratch(b.threads())});
+  }
   const bool bounded = wants_weight && !c.transposed;
   if (c.signs.defined()) emit_mask(b, *given, c.signs);
   if (bounded) emit_conv_sums(b, c, *given);
-  const bool masks = c.relu && !c.signs.defined();
-  b.emit({wants_weight ? c.x : Tensor{}, c.weight, masks ? c.y : Tensor{}, *given, db.tensor, dw.tensor, dx.tensor,
-          sums_scratch, scratch},
-         [=, t = *given](const Run& run) {
-           T* const dy = run.at<T>(t);
-           const T* const x = wants_weight ? run.at<T>(c.x) : nullptr;
-           for (std::int64_t i = 0; i < n; i += step) {
-             const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
-             if (wants_bias || masks) {
-               mask_and_sum(run.team, dy + at, masks ? run.at<T>(c.y) + at : nullptr, channels, images * pixels,
-                            channels, wants_bias ? run.at<T>(db.tensor) : nullptr, db.add || i > 0);
-             }
-             if (wants_weight) {
-               (*sums)({.team = run.team,
-                        .first = i,
-                        .images = images,
-                        .x = c.transposed ? dy : x,
-                        .dy = c.transposed ? x : dy,
-                        .dweight = run.at<T>(dw.tensor),
-                        .scratch = run.at<T>(sums_scratch)});
-             }
-             if (wants_x) {
-               (*product)({.team = run.team,
-                           .first = i,
-                           .images = images,
-                           .source = dy,
-                           .weight = run.at<T>(c.weight),
-                           .result = run.at<T>(dx.tensor),
-                           .scratch = run.at<T>(scratch)});
-             }
-           }
-         });
-  if (bounded) b.reads_for_gradient(c.x, c.weight, c.shape.c, c.shape.groups);
-  if (replaces) b.contribute(c.x, *given);
+  emit_backward<T>(b, g, bounded);
+  if (replaces) b.hand_over_gradient(c.y, c.x);
 }
 
 template <typename T, typename Product, typename Sums>

@@ -69,7 +69,7 @@ void backward(Builder& b, const Linear& l) {
                      .ldc = l.ldw,
                      .a_transposed = true,
                      .add = dw.add});
-    b.reads_for_gradient(l.x, l.weight, l.in, 1);
+    b.reads_for_gradient(l.x, l.weight, l.in, 1, {});
   }
   if (b.wants_gradient(l.x)) {
     const Builder::Part dx = b.contribute(l.x);

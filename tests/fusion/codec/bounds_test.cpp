@@ -55,6 +55,37 @@ TEST_CASE("sums of coded values are off by what is predicted") {
   }
 }
 
+TEST_CASE("sums are off by what is asked for because zeros come back as zeros") {
+  constexpr std::size_t kTerms = 2000, kSums = 400;
+  constexpr double kNonzero = 0.1, kSigma = 0.1;
+  CountedRandom random(8, Stream::kDropout, 0);
+  std::vector<float> x(kTerms), back(kTerms), l(kTerms);
+  std::vector<std::byte> bytes(most_encoded_bytes(kTerms));
+  double off = 0, off_without = 0;  // without: zeros are off as all others are
+  for (std::size_t s = 0; s < kSums; ++s) {
+    OutputSums outputs{0, 0, kTerms};
+    double sum = 0, error = 0, of_zeros = 0;
+    for (std::size_t i = 0; i < kTerms; ++i) {
+      x[i] = random.uniform() < kNonzero ? static_cast<float>(1 + random.uniform()) : 0;
+      l[i] = static_cast<float>(random.uniform() - 0.5);
+      outputs.squares += static_cast<double>(l[i] * l[i]);
+      sum += static_cast<double>(l[i]);
+    }
+    outputs.square_of_sum = sum * sum;
+    const float bound = bound_for({x, 1}, {&outputs, 1}, kSigma);
+    decode(std::span(bytes).first(encode(x, bound, bytes)), back);
+    for (std::size_t i = 0; i < kTerms; ++i) {
+      error += static_cast<double>(l[i]) * (static_cast<double>(back[i]) - static_cast<double>(x[i]));
+      const double noise = static_cast<double>(bound) * (2 * random.uniform() - 1);
+      if (x[i] == 0) of_zeros += static_cast<double>(l[i]) * noise;
+    }
+    off += error * error / kSums;
+    off_without += (error + of_zeros) * (error + of_zeros) / kSums;
+  }
+  CHECK(std::sqrt(off) == Approx(kSigma).epsilon(0.25));
+  CHECK(std::sqrt(off_without) > 2 * kSigma);
+}
+
 TEST_CASE("a bound makes no more than the error that was asked for, and about as much") {
   std::vector<float> x(2000);  // two equal channels
   for (std::size_t i = 0; i < x.size(); ++i)

@@ -1,6 +1,7 @@
 // Values that lie encoded in slabs.
 #include "fusion/codec/encoded_values.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
@@ -18,9 +19,11 @@ std::vector<float> normals(std::size_t n, std::uint64_t seed) {
   return x;
 }
 
+std::size_t whole(const std::vector<float>& x) { return std::max<std::size_t>(x.size(), 1); }
+
 std::vector<float> back(const EncodedValues& values, std::size_t i, std::size_t n, Team* team = nullptr) {
   std::vector<float> x(n, 9);
-  values.decode(i, x, team);
+  values.decode(i, 0, x, team);
   return x;
 }
 
@@ -35,8 +38,8 @@ TEST_CASE("values come back within their bounds, whatever their number and whoev
     shared.begin(sizes.size(), team.threads());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const std::vector<float> x = normals(sizes[i], 10 * i + static_cast<std::size_t>(step));
-      alone.encode(i, x, 0.1F, nullptr);
-      shared.encode(i, x, 0.1F, &team);
+      alone.encode(i, x, whole(x), 0.1F, nullptr);
+      shared.encode(i, x, whole(x), 0.1F, &team);
     }
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       CAPTURE(step, sizes[i]);
@@ -50,11 +53,36 @@ TEST_CASE("values come back within their bounds, whatever their number and whoev
   }
 }
 
+TEST_CASE("pieces come back one by one, as they do together") {
+  Team team(3);
+  for (const std::size_t n : {1, 100, 4096, 30000}) {
+    for (const std::size_t piece : {1, 7, 32, 4095, 4096, 4097, 8192, 9999, 30000}) {
+      CAPTURE(n, piece);
+      const std::vector<float> x = normals(n, n + piece);
+      EncodedValues values;
+      values.begin(1, team.threads());
+      values.encode(0, x, piece, 0.1F, &team);
+      const std::vector<float> together = back(values, 0, n);
+      float worst = 0;
+      for (std::size_t k = 0; k < n; ++k) worst = std::max(worst, std::abs(together[k] - x[k]));
+      CHECK(worst <= 0.1F * (1 + 0x1p-20F));
+      for (const std::size_t pieces : {1, 3}) {
+        std::vector<float> found(n, 9);
+        for (std::size_t first = 0; first < n; first += pieces * piece) {
+          const std::size_t count = std::min(pieces * piece, n - first);
+          values.decode(0, first, std::span(found).subspan(first, count), first % 2 == 0 ? &team : nullptr);
+        }
+        CHECK(found == together);
+      }
+    }
+  }
+}
+
 TEST_CASE("with a bound of 0 values come back as they were") {
   const std::vector<float> x = normals(9999, 3);
   EncodedValues values;
   values.begin(1, 1);
-  values.encode(0, x, 0, nullptr);
+  values.encode(0, x, whole(x), 0, nullptr);
   CHECK(back(values, 0, x.size()) == x);
 }
 
@@ -66,7 +94,7 @@ TEST_CASE("slabs are kept from step to step, and hold little more than what is e
   std::int64_t held = 0;
   for (int step = 0; step < 4; ++step) {
     values.begin(2, 1);
-    for (const std::size_t i : {0, 1}) values.encode(i, x, 0.05F, nullptr);
+    for (const std::size_t i : {0, 1}) values.encode(i, x, whole(x), 0.05F, nullptr);
     if (step == 0) held = values.held_bytes();
     CHECK(values.held_bytes() == held);
   }

@@ -66,7 +66,7 @@ TEST_CASE("inputs of convolutions that nothing else reads later are encoded, the
   net.conv().relu().conv().relu().conv().relu();
   const CompiledGraph plan = net.plan();
   CHECK(count(plan, "encode") == 3);
-  CHECK(count(plan, "decode") == 3);
+  CHECK(count(plan, "decode") == 0);  // each convolution decodes for itself, some images at a time
   for (const EncodedValue& value : plan.encoded) {
     CHECK(value.elements == kBatch * kChannels * kPixels * kPixels);
     REQUIRE(value.layers.size() == 1);
@@ -154,7 +154,11 @@ TEST_CASE("an encoded value's memory is free until it is decoded") {
   std::iota(index.begin(), index.end(), 0);
   const CompiledGraph kept = compile_training(graph, index, DType::kFloat32, 1);
   const std::size_t value = sizeof(float) * kBatch * kChannels * kPixels * kPixels;
-  CHECK(net.plan().arena_bytes + 4 * value < kept.arena_bytes);
+  const std::size_t encoding = net.plan().arena_bytes;
+  CAPTURE(encoding, kept.arena_bytes, value);
+  CHECK(encoding + 6 * value < kept.arena_bytes);
+  for (int k = 0; k < 8; ++k) net.conv().relu();  // each output lies where its input lay, before it was encoded
+  CHECK(net.plan().arena_bytes < encoding + 2 * value);
 }
 
 TEST_CASE("values are encoded in float32 alone") {
@@ -174,7 +178,7 @@ TEST_CASE("a value that two layers read is encoded within the smaller one of the
   const BoundLayout layout({2, 2});
   std::vector<float> x(2048), back(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
-  const std::vector<EncodedValue> plan = {{static_cast<std::int64_t>(x.size()), {{0, 4, 1}, {1, 4, 1}}}};
+  const std::vector<EncodedValue> plan = {{2048, 2048, {{0, 4, 1}, {1, 4, 1}}}};
   for (const auto& [first, second] : {std::pair{kSmall, kLarge}, {kLarge, kSmall}}) {
     std::vector<double> row(layout.size(), 0);
     for (const auto& [layer, bound] : {std::pair{std::size_t{0}, first}, {std::size_t{1}, second}}) {
@@ -186,7 +190,7 @@ TEST_CASE("a value that two layers read is encoded within the smaller one of the
     values.begin(1, 1);
     Coding coding(plan, values, bounds, 0.01);
     coding.encode(0, x.data(), nullptr);
-    coding.decode(0, back.data(), nullptr);
+    coding.decode(0, 0, 2048, back.data(), nullptr);
     float most = 0;
     for (std::size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(x[i] - back[i]));
     CHECK(most < 1.001F * kSmall);
