@@ -5,13 +5,14 @@
 
 Each net's study is a grid of 3 learning rates, 3 momenta and 3 weight decays, which is run three times: with
 `memory.policy: keep` under two seeds, and with `compress` under the first one. The distance of two runs is the mean over
-trials of the difference of their last val_accuracy; tau is Kendall's, over all pairs of trials, ties counted as 0. Compression
-costs nothing where it is no further from the run with the same seed than another seed is.
+trials of the difference of their last val_accuracy; tau is Kendall's tau-b of their rankings. Compression costs nothing
+where it is no further from the run with the same seed than another seed is.
 """
 
 import argparse
 import itertools
 import json
+import math
 import pathlib
 import subprocess
 import tempfile
@@ -54,10 +55,10 @@ NETS = {"vgg": vgg, "resnet": resnet, "mobilenet": mobilenet}
 
 def config(layers, epochs):
     return {"study": "compress", "method": "grid", "metric": {"name": "val_accuracy", "goal": "maximize"},
-            "parameters": {"lr": {"values": [0.003, 0.02, 0.1]}, "momentum": {"values": [0.0, 0.5, 0.9]},
+            "parameters": {"lr": {"values": [0.02, 0.06, 0.2]}, "momentum": {"values": [0.0, 0.5, 0.9]},
                            "weight_decay": {"values": [1e-6, 1e-3, 1e-2]}},
             "model": {"layers": layers},
-            "data": {"name": "digits", "batch_size": 64, "validation": 0.3},
+            "data": {"name": "digits", "batch_size": 32, "validation": 0.3},
             "train": {"epochs": epochs, "loss": "cross_entropy",
                       "optimizer": {"name": "sgd", "lr": "${lr}", "momentum": "${momentum}",
                                     "weight_decay": "${weight_decay}"}}}
@@ -68,7 +69,7 @@ def accuracies(program, folder, policy, seed):
     store = folder / f"{policy}-{seed}.db"
     settings = {"storage": store, "seed": seed, "memory.policy": policy}
     subprocess.run([program, folder / "study.json", *(a for k, v in settings.items() for a in ("--set", f"{k}={v}"))],
-                   check=True, stdout=subprocess.DEVNULL)
+                   check=True, capture_output=True)
     found = subprocess.run([program, "report", "--storage", store, "--format", "json"], check=True, text=True,
                            stdout=subprocess.PIPE).stdout
     trials = json.loads(found)["trials"]
@@ -82,8 +83,9 @@ def distance(a, b):
 def tau(a, b):
     def order(x, y):
         return (x > y) - (x < y)
-    pairs = list(itertools.combinations(range(len(a)), 2))
-    return sum(order(a[i], a[j]) * order(b[i], b[j]) for i, j in pairs) / len(pairs)
+    pairs = [(order(a[i], a[j]), order(b[i], b[j])) for i, j in itertools.combinations(range(len(a)), 2)]
+    untied = sum(x != 0 for x, _ in pairs) * sum(y != 0 for _, y in pairs)
+    return sum(x * y for x, y in pairs) / math.sqrt(untied) if untied else 0.0
 
 
 def main():

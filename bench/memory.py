@@ -4,7 +4,8 @@
     bench/memory.py [--batch 32] [--limit 16GB] [--nets alexnet,vgg16,resnet18,resnet50] [--hfta-tune PROGRAM]
 
 Images are of 224 x 224, the optimizer is SGD with momentum. `hfta-tune plan` compiles each net, which places every
-tensor of a step in an arena, and trains nothing. Every way to run computes the same bits. A slot's bytes are weights,
+tensor of a step in an arena, and trains nothing. Every way to run but `compress` computes the same bits; the arena of
+that is as `plan` expects it, with encoded values at a fourth of their bytes. A slot's bytes are weights,
 buffers and momentum; an arena's are all that one step of one slot is computed in. `fit` is how many trials fit at a time
 where each works in an arena of its own.
 """
@@ -42,12 +43,13 @@ def exported(net, batch):
                                strict=False)
 
 
-def planned(program, folder, net, batch):
-    torch.export.save(exported(net, batch), folder / "model.pt2")
-    (folder / "study.yaml").write_text(STUDY.format(batch=batch))
-    done = subprocess.run([program, "plan", folder / "study.yaml", "--format", "json"], check=True, text=True,
-                          stdout=subprocess.PIPE)
-    return json.loads(done.stdout)["partitions"][0]["memory"]["ways"]
+def planned(program, folder, policy):
+    """The ways to run: each a policy's name, bytes of a slot and of an arena."""
+    done = subprocess.run([program, "plan", folder / "study.yaml", "--format", "json", "--set", f"memory.policy={policy}"],
+                          check=True, text=True, stdout=subprocess.PIPE)
+    for way in json.loads(done.stdout)["partitions"][0]["memory"]["ways"]:
+        recompute = next((part for part in way["lowering"].split(", ") if "recompute" in part), "keep")
+        yield policy if policy == "compress" else recompute, way["bytes_per_slot"], way["bytes_per_arena"]
 
 
 def main():
@@ -64,13 +66,14 @@ def main():
         np.savez(folder / "train.npz", x=np.zeros((options.batch, 3, 224, 224), np.float32),
                  y=np.arange(options.batch, dtype=np.int64))
         for net in options.nets.split(","):
-            ways = planned(options.hfta_tune, folder, net, options.batch)
-            keep = ways[0]["bytes_per_slot"] + ways[0]["bytes_per_arena"]
-            for way in ways:
-                policy = next((part for part in way["lowering"].split(", ") if "recompute" in part), "keep")
-                all_of_it = way["bytes_per_slot"] + way["bytes_per_arena"]
-                print(f"| {net} | {policy} | {way['bytes_per_slot'] / MEBI:.0f} | {way['bytes_per_arena'] / MEBI:.0f} | "
-                      f"{keep / all_of_it:.2f} | {int(options.limit // all_of_it)} |", flush=True)
+            torch.export.save(exported(net, options.batch), folder / "model.pt2")
+            (folder / "study.yaml").write_text(STUDY.format(batch=options.batch))
+            ways = [way for policy in ("auto", "compress") for way in planned(options.hfta_tune, folder, policy)]
+            keep = sum(ways[0][1:])
+            for policy, slot, arena in ways:
+                print(f"| {net} | {policy} | {slot / MEBI:.0f} | {arena / MEBI:.0f} | {keep / (slot + arena):.2f} | "
+                      f"{int(options.limit // (slot + arena))} |", flush=True)
+
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ std::uint32_t* words_of(const Run& run, const Tensor& signs) {
 Tensor kept_signs(Builder& b, const Tensor& y) {
   if (!b.encodes()) return {};
   const std::int64_t n = y.numel();
-  const Tensor signs = b.fresh({sign_words(n) * size_of(DType::kFloat32)}, DType::kUInt8);
+  Tensor signs = b.fresh({sign_words(n) * size_of(DType::kFloat32)}, DType::kUInt8);
   b.emit({y, signs}, [=](const Run& run) { pack_signs(run.team, run.at<float>(y), words_of(run, signs), n); });
   return signs;
 }

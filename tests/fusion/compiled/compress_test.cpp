@@ -8,6 +8,8 @@
 #include "base/error.hpp"
 #include "fusion/cpu/encode.hpp"
 #include "fusion/data/safetensors.hpp"
+#include "fusion/dataset.hpp"
+#include "fusion/runnable.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
 
@@ -283,6 +285,15 @@ TEST_CASE("numbers of bounds that no step wrote do no harm") {
     array.insert(0, trial(model, 0), state);
     for (int s = 0; s < 3; ++s) CHECK_NOTHROW(step_all(array, model.batch));
   }
+}
+
+TEST_CASE("a model's first try does not compress, whatever executor it runs by") {
+  const Model model = plain();
+  Dataset few;
+  few.size = 4;
+  few.inputs.push_back({"x", {2, 12, 12}, std::vector<float>(4 * 2 * 12 * 12, 0.5F)});
+  few.target = {"y", {}, std::vector<std::int64_t>{0, 1, 2, 3}};
+  CHECK_NOTHROW(check_runnable(model.graph, model.recipe, trial(model, 0).hyper, few, at::kCPU));
 }
 
 TEST_CASE("what cannot be compressed is refused, with words") {
