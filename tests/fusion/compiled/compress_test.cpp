@@ -10,6 +10,7 @@
 #include "fusion/data/safetensors.hpp"
 #include "fusion/dataset.hpp"
 #include "fusion/runnable.hpp"
+#include "fusion/ways.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
 
@@ -51,6 +52,14 @@ Model normed(OptimizerKind optimizer = OptimizerKind::kAdam) {
             16, optimizer);
 }
 
+// Gradients are handed on in one place from convolution to convolution, but for the one that two values have.
+Model deep() {
+  return of("a chain and a residual",
+            {conv(2, 16), layer("relu", {}, "block"), conv(16, 16), layer("relu"), conv(16, 16), layer("relu"),
+             conv(16, 16), layer("add", {"block"}), conv(16, 16), layer("relu"), conv(16, 16)},
+            16);
+}
+
 Model separable() {
   return of("separable",
             {conv(2, 32), layer("relu"), conv(32, 32, 3, 32), layer("relu"), conv(32, 24, 1), layer("relu"),
@@ -63,7 +72,7 @@ Model dropping() {
             16, OptimizerKind::kRmsprop);
 }
 
-std::vector<Model> models() { return {plain(), normed(), separable(), dropping()}; }
+std::vector<Model> models() { return {plain(), normed(), deep(), separable(), dropping()}; }
 
 Model with(Model model, std::optional<Compression> compression) {
   model.recipe.compression = compression;
@@ -294,6 +303,23 @@ TEST_CASE("a model's first try does not compress, whatever executor it runs by")
   few.inputs.push_back({"x", {2, 12, 12}, std::vector<float>(4 * 2 * 12 * 12, 0.5F)});
   few.target = {"y", {}, std::vector<std::int64_t>{0, 1, 2, 3}};
   CHECK_NOTHROW(check_runnable(model.graph, model.recipe, trial(model, 0).hyper, few, at::kCPU));
+}
+
+TEST_CASE("compressed slots run compiled alone, and a plan says what of them lies encoded") {
+  const auto note_of = [](const Model& model) {
+    const WayQuestion question{model.graph, model.recipe, at::kCPU, 2, 2, nullptr, MemoryPolicy::kCompress};
+    const std::vector<Lowering> ways = ways_to_run(question);
+    REQUIRE_FALSE(ways.empty());
+    for (const Lowering& way : ways) CHECK(way.executor == "compiled");
+    return way_note(question, ways.front());
+  };
+  CHECK(note_of(plain()) == "5 of a batch's values, 307.5 KiB, lie encoded between forward and backward");
+  CHECK_THAT(note_of(normed()), Catch::EndsWith("inputs of batch norms are kept, as their errors would go on into the "
+                                                "layers below"));
+  Model linear = classifier("linear", {layer("flatten"), layer("linear", {whole(288), whole(5)})}, {2, 12, 12}, 5,
+                            DType::kFloat32, OptimizerKind::kSgd, 24);
+  linear.recipe.compression = Compression{};
+  CHECK(note_of(linear) == "no value can lie encoded: values are kept, or computed again");
 }
 
 TEST_CASE("what cannot be compressed is refused, with words") {
