@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "fusion/collectives/gradient_mean.hpp"
+#include "fusion/compiled/plans.hpp"
 #include "fusion/compiled/torch_library.hpp"
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
@@ -34,44 +35,6 @@ void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& w
     throw Error(ErrorKind::kConfig, "data: found samples of another type or size than the compiled model takes");
   const bool ordered = samples.order.defined();
   all.copy(ordered ? samples.order.const_data_ptr<std::int64_t>() + samples.begin : nullptr, samples.begin, n, out);
-}
-
-// What evaluation reads of slots' own weights is no constant, though its graph writes none of them.
-Graph with_owned(Graph graph, const std::vector<bool>& owned) {
-  for (std::size_t i = 0; i < graph.weights.size(); ++i)
-    graph.weights[i].per_slot = graph.weights[i].per_slot || owned[i];
-  return graph;
-}
-
-void add_ops(const cpu::CompiledGraph& plan, std::vector<std::string>& ops) {
-  for (const std::vector<std::string>& part : plan.parts) {
-    for (const std::string& op : part) {
-      if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
-    }
-  }
-}
-
-// What is computed again beside encoded values decides which ones these are, and so bits: it is no way to run then.
-cpu::CompiledGraph compressing_plan(const SpecializedGraph& training, const Recipe& recipe, std::int64_t n,
-                                    const cpu::Library* library, int threads, const BoundLayout& bounds) {
-  return cpu::compile_training(training.graph, training.index, recipe.dtype, n, library, threads, cpu::kBesideEncoded,
-                               &bounds);
-}
-
-BoundLayout bounds_in(const Graph& graph, const Recipe& recipe) {
-  return recipe.compression ? cpu::bounded_layers(graph)
-                            : BoundLayout(std::vector<std::int64_t>(graph.weights.size(), 0));
-}
-
-void check_precision(const Recipe& recipe) {
-  if (recipe.precision != Precision::kBfloat16) return;
-  throw Error(ErrorKind::kConfig,
-              "lowering: found compiled with precision bfloat16, wanted float32 or tf32: kernels are compiled for "
-              "float32 and float64");
-}
-
-std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
-  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
 }
 
 }  // namespace
@@ -145,14 +108,10 @@ const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n)
   const std::lock_guard lock(mutex_);
   std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{training, n}];
   if (plan == nullptr) {
-    const SpecializedGraph& reading = training ? training_ : evaluation_;
-    const bool encodes = training && bounds_.size() > 0;
     plan = std::make_unique<const cpu::CompiledGraph>(
-        encodes    ? compressing_plan(reading, recipe_, n, library_.get(), threads_, bounds_)
-        : training ? cpu::compile_training(reading.graph, reading.index, recipe_.dtype, n, library_.get(), threads_,
-                                           recompute_)
-                   : cpu::compile_forward(with_owned(reading.graph, owned_), reading.index, recipe_.dtype, n,
-                                          library_.get(), threads_));
+        training ? training_plan(training_, recipe_, n, library_.get(), threads_, recompute_, bounds_)
+                 : cpu::compile_forward(with_owned(evaluation_.graph, owned_), evaluation_.index, recipe_.dtype, n,
+                                        library_.get(), threads_));
   }
   return *plan;
 }
@@ -334,98 +293,6 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
   std::vector<at::Tensor> outputs;
   for (const cpu::Tensor& output : plan.outputs) outputs.push_back(view_of(output, buffers).clone());
   return outputs;
-}
-
-namespace {
-
-// What the phases of a recipe compile: training each, evaluation the first.
-template <typename Train, typename Evaluate>
-void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evaluate evaluate) {
-  check_precision(recipe);
-  for (std::size_t p = 0; p < phase_count(recipe); ++p) {
-    const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
-    const SpecializedGraph training = specialized(complete, Purpose::kTraining);
-    train(training);
-    if (p > 0) continue;
-    SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
-    evaluation.graph = with_owned(std::move(evaluation.graph), owned_weights(training));
-    evaluate(evaluation);
-  }
-}
-
-std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
-  std::int64_t elements = 0;
-  for (const cpu::EncodedValue& value : plan.encoded) elements += value.elements;
-  return elements;
-}
-
-// Slots' bounds are not known before they train. Measured ratios: docs/memory.md.
-std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
-  constexpr std::int64_t kExpectedRatio = 4;
-  return EncodedValues::held_bytes_for(encoded_elements(plan) * size_of(DType::kFloat32) / kExpectedRatio,
-                                       plan.threads);
-}
-
-}  // namespace
-
-Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
-  Compilation found;
-  try {
-    const std::unique_ptr<const cpu::Library> library = torch_library();
-    const std::int64_t n = training_batch(graph, recipe);
-    for_each_phase(
-        graph, recipe,
-        [&](const SpecializedGraph& one) {
-          const BoundLayout bounds = bounds_in(one.graph, recipe);
-          const cpu::CompiledGraph plan =
-              bounds.size() > 0 ? compressing_plan(one, recipe, n, library.get(), 1, bounds)
-                                : cpu::compile_training(one.graph, one.index, recipe.dtype, n, library.get());
-          add_ops(plan, found.by_torch);
-          found.encoded += std::count_if(plan.encoded.begin(), plan.encoded.end(),
-                                         [](const cpu::EncodedValue& value) { return value.elements > 0; });
-          found.encoded_bytes += encoded_elements(plan) * size_of(DType::kFloat32);
-        },
-        [&](const SpecializedGraph& one) {
-          static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));
-        });
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kConfig) throw;
-    found.why_not = error.what();
-  }
-  return found;
-}
-
-std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, std::int64_t evaluation_batch,
-                                      int threads, std::span<const int> recompute) {
-  const std::unique_ptr<const cpu::Library> library = torch_library();
-  const std::int64_t n = training_batch(graph, recipe);
-  std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
-  std::int64_t evaluating = 0, encoded = 0;
-  const auto arenas_of = [&](const SpecializedGraph& one) {
-    const BoundLayout bounds = bounds_in(one.graph, recipe);
-    if (bounds.size() == 0)
-      return cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
-    const cpu::CompiledGraph plan = compressing_plan(one, recipe, n, library.get(), threads, bounds);
-    encoded = expected_encoded_bytes(plan);
-    return std::vector<std::size_t>(recompute.size(), plan.arena_bytes);
-  };
-  for_each_phase(
-      graph, recipe,
-      [&](const SpecializedGraph& one) {
-        const std::vector<std::size_t> bytes = arenas_of(one);
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<std::int64_t>(bytes[i]);
-        if (first.empty()) first = all;
-      },
-      [&](const SpecializedGraph& one) {
-        for (const std::int64_t samples : {n, evaluation_batch}) {
-          if (samples == 0) continue;
-          const cpu::CompiledGraph plan =
-              cpu::compile_forward(one.graph, one.index, recipe.dtype, samples, library.get(), threads);
-          evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
-        }
-      });
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]) + encoded;
-  return all;
 }
 
 }  // namespace hfta::fusion

@@ -11,6 +11,7 @@
 
 #include "base/bytes.hpp"
 #include "base/text.hpp"
+#include "fusion/compiled/compilation.hpp"
 
 namespace hfta::fusion {
 namespace {

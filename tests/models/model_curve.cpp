@@ -19,7 +19,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "fusion/array.hpp"
-#include "fusion/compiled/compiled.hpp"
+#include "fusion/compiled/compilation.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/gpu.hpp"

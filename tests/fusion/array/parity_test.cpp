@@ -3,7 +3,7 @@
 #include <set>
 
 #include "catch_after_torch.hpp"
-#include "fusion/compiled/compiled.hpp"
+#include "fusion/compiled/compilation.hpp"
 #include "fusion/eager/program.hpp"
 #include "models.hpp"
 

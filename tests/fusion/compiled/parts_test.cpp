@@ -1,7 +1,7 @@
 // Graphs that are compiled in parts: what LibTorch is given, what it computes beforehand, and what it refuses.
 #include <ATen/core/dispatch/Dispatcher.h>
 
-#include "fusion/compiled/compiled.hpp"
+#include "fusion/compiled/compilation.hpp"
 #include "fusion/cpu/aliases.hpp"
 #include "fusion/op_traits.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"

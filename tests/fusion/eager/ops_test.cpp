@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "fusion/compiled/compiled.hpp"
+#include "fusion/compiled/compilation.hpp"
 #include "fusion/eager/program.hpp"
 #include "op_cases.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "fusion/compiled/compiled.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/eager/autocast.hpp"
 #include "fusion/eager/program.hpp"

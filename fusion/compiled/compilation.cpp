@@ -1,0 +1,114 @@
+#include "fusion/compiled/compilation.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fusion/compiled/plans.hpp"
+#include "fusion/compiled/torch_library.hpp"
+#include "fusion/cpu/compile.hpp"
+#include "fusion/passes/schema.hpp"
+#include "fusion/passes/sharing.hpp"
+#include "fusion/phases.hpp"
+
+namespace hfta::fusion {
+namespace {
+
+void add_ops(const cpu::CompiledGraph& plan, std::vector<std::string>& ops) {
+  for (const std::vector<std::string>& part : plan.parts) {
+    for (const std::string& op : part) {
+      if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+    }
+  }
+}
+
+// What the phases of a recipe compile: training each, evaluation the first.
+template <typename Train, typename Evaluate>
+void for_each_phase(const Graph& graph, const Recipe& recipe, Train train, Evaluate evaluate) {
+  check_precision(recipe);
+  for (std::size_t p = 0; p < phase_count(recipe); ++p) {
+    const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, p));
+    const SpecializedGraph training = specialized(complete, Purpose::kTraining);
+    train(training);
+    if (p > 0) continue;
+    SpecializedGraph evaluation = specialized(complete, Purpose::kEvaluation);
+    evaluation.graph = with_owned(std::move(evaluation.graph), owned_weights(training));
+    evaluate(evaluation);
+  }
+}
+
+std::int64_t encoded_elements(const cpu::CompiledGraph& plan) {
+  std::int64_t elements = 0;
+  for (const cpu::EncodedValue& value : plan.encoded) elements += value.elements;
+  return elements;
+}
+
+// Slots' bounds are not known before they train. Measured ratios: docs/memory.md.
+std::int64_t expected_encoded_bytes(const cpu::CompiledGraph& plan) {
+  constexpr std::int64_t kExpectedRatio = 4;
+  return EncodedValues::held_bytes_for(encoded_elements(plan) * size_of(DType::kFloat32) / kExpectedRatio,
+                                       plan.threads);
+}
+
+}  // namespace
+
+Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
+  Compilation found;
+  try {
+    const std::unique_ptr<const cpu::Library> library = torch_library();
+    const std::int64_t n = training_batch(graph, recipe);
+    for_each_phase(
+        graph, recipe,
+        [&](const SpecializedGraph& one) {
+          const cpu::CompiledGraph plan =
+              training_plan(one, recipe, n, library.get(), 1, 0, bounds_in(one.graph, recipe));
+          add_ops(plan, found.by_torch);
+          found.encoded += std::count_if(plan.encoded.begin(), plan.encoded.end(),
+                                         [](const cpu::EncodedValue& value) { return value.elements > 0; });
+          found.encoded_bytes += encoded_elements(plan) * size_of(DType::kFloat32);
+        },
+        [&](const SpecializedGraph& one) {
+          static_cast<void>(cpu::compile_forward(one.graph, one.index, recipe.dtype, n, library.get()));
+        });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    found.why_not = error.what();
+  }
+  return found;
+}
+
+std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, std::int64_t evaluation_batch,
+                                      int threads, std::span<const int> recompute) {
+  const std::unique_ptr<const cpu::Library> library = torch_library();
+  const std::int64_t n = training_batch(graph, recipe);
+  std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
+  std::int64_t evaluating = 0, encoded = 0;
+  const auto arenas_of = [&](const SpecializedGraph& one) {
+    const BoundLayout bounds = bounds_in(one.graph, recipe);
+    if (bounds.size() == 0)
+      return cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
+    const cpu::CompiledGraph plan = training_plan(one, recipe, n, library.get(), threads, 0, bounds);
+    encoded = expected_encoded_bytes(plan);
+    return std::vector<std::size_t>(recompute.size(), plan.arena_bytes);
+  };
+  for_each_phase(
+      graph, recipe,
+      [&](const SpecializedGraph& one) {
+        const std::vector<std::size_t> bytes = arenas_of(one);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i] += static_cast<std::int64_t>(bytes[i]);
+        if (first.empty()) first = all;
+      },
+      [&](const SpecializedGraph& one) {
+        for (const std::int64_t samples : {n, evaluation_batch}) {
+          if (samples == 0) continue;
+          const cpu::CompiledGraph plan =
+              cpu::compile_forward(one.graph, one.index, recipe.dtype, samples, library.get(), threads);
+          evaluating = std::max(evaluating, static_cast<std::int64_t>(plan.arena_bytes));
+        }
+      });
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += std::max<std::int64_t>(0, evaluating - first[i]) + encoded;
+  return all;
+}
+
+}  // namespace hfta::fusion

@@ -1,0 +1,31 @@
+#pragma once
+/// Whether a graph can be compiled for a CPU's arrays, and what memory they would take: answered by compiling it.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusion/graph.hpp"
+#include "fusion/recipe.hpp"
+
+namespace hfta::fusion {
+
+/// How arrays of a graph are compiled.
+struct Compilation {
+  std::string why_not;                ///< Why they cannot be, naming an op and its place; "" if they can.
+  std::vector<std::string> by_torch;  ///< Ops that LibTorch runs in training, none twice, for want of a compiler.
+  std::int64_t encoded = 0;           ///< Values that lie encoded between forward and backward.
+  std::int64_t encoded_bytes = 0;     ///< Of these, as they are.
+};
+/// Compiles the graph to see.
+[[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
+
+/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases.
+/// `evaluation_batch`: WayQuestion's. `threads`: of all teams together. Throws Error{kConfig} if the graph cannot be
+/// compiled.
+[[nodiscard]] std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe,
+                                                    std::int64_t evaluation_batch, int threads,
+                                                    std::span<const int> recompute);
+
+}  // namespace hfta::fusion

@@ -1,0 +1,39 @@
+#include "fusion/compiled/plans.hpp"
+
+#include "base/error.hpp"
+#include "fusion/cpu/compile.hpp"
+#include "fusion/cpu/encode.hpp"
+
+namespace hfta::fusion {
+
+void check_precision(const Recipe& recipe) {
+  if (recipe.precision != Precision::kBfloat16) return;
+  throw Error(ErrorKind::kConfig,
+              "lowering: found compiled with precision bfloat16, wanted float32 or tf32: kernels are compiled for "
+              "float32 and float64");
+}
+
+std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
+  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
+}
+
+BoundLayout bounds_in(const Graph& graph, const Recipe& recipe) {
+  return recipe.compression ? cpu::bounded_layers(graph)
+                            : BoundLayout(std::vector<std::int64_t>(graph.weights.size(), 0));
+}
+
+Graph with_owned(Graph graph, const std::vector<bool>& owned) {
+  for (std::size_t i = 0; i < graph.weights.size(); ++i)
+    graph.weights[i].per_slot = graph.weights[i].per_slot || owned[i];
+  return graph;
+}
+
+// What is computed again beside encoded values decides which ones these are, and so bits: it is no way to run then.
+cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
+                                 const cpu::Library* library, int threads, int recompute, const BoundLayout& bounds) {
+  const bool encodes = bounds.size() > 0;
+  return cpu::compile_training(reading.graph, reading.index, recipe.dtype, n, library, threads,
+                               encodes ? cpu::kBesideEncoded : recompute, encodes ? &bounds : nullptr);
+}
+
+}  // namespace hfta::fusion
