@@ -1,7 +1,6 @@
 #include "fusion/compiled/compiled.hpp"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,13 +13,9 @@
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
-#include "fusion/cpu/encode.hpp"
 #include "fusion/optimizers/accumulate.hpp"
 #include "fusion/optimizers/gradient_average.hpp"
 #include "fusion/optimizers/shared_step.hpp"
-#include "fusion/passes/schema.hpp"
-#include "fusion/passes/sharing.hpp"
-#include "fusion/phases.hpp"
 #include "fusion/simd/denormals.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
