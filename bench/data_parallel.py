@@ -109,6 +109,7 @@ def rank(index, folder, name, epochs, port):
         losses.append(total.item() / RANKS / len(own[0]))
     if index == 0:
         print(losses[0], *seconds)
+    dist.barrier()  # neither leaves while the other still talks to it
     dist.destroy_process_group()
 
 
