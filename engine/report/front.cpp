@@ -53,6 +53,7 @@ std::vector<std::optional<FrontPlace>> front_places(const std::vector<Trial>& tr
   int front = 0;
   for (const std::vector<std::size_t>& members : trials::fronts_of(points)) {
     std::vector<Point> those;
+    those.reserve(members.size());
     for (const std::size_t member : members) those.push_back(points[member]);
     const std::vector<double> distances = trials::crowding_distances(those);
     for (std::size_t i = 0; i < members.size(); ++i) places[of[members[i]]] = FrontPlace{front, distances[i]};
