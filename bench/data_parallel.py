@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RATE, MOMENTUM, RANKS = 0.01, 0.9, 2
 STUDY = """\
 study: s
-storage: {folder}/{name}.db
+storage: {folder}/run.db
 seed: 1
 method: random
 run_cap: {slots}
@@ -129,7 +129,7 @@ def ours(binary, folder, name, epochs, slots):
     config = folder / "study.yaml"
     store = folder / "run.db"
     store.unlink(missing_ok=True)
-    config.write_text(STUDY.format(folder=folder, name="run", slots=slots, batch=MODELS[name][2], epochs=epochs, rate=RATE,
+    config.write_text(STUDY.format(folder=folder, slots=slots, batch=MODELS[name][2], epochs=epochs, rate=RATE,
                                    momentum=MOMENTUM))
     subprocess.run([binary, config], check=True, capture_output=True,
                    env={**os.environ, "HFTA_CACHE": str(folder / "choices")})

@@ -78,13 +78,9 @@ class Cmaes final : public Sampler {
 
   std::vector<Params> ask(int first, int k, const History& history) override {
     tried_.reset(history);
-    std::vector<Params> asked;
     if (inputs_.size() > 0) state_ = state_after(history);
-    for (int i = 0; i < k; ++i) {
-      asked.push_back(inputs_.size() > 0 ? draw(first + i) : untried(*startup_, first + i, tried_));
-      tried_.add(asked.back());
-    }
-    return asked;
+    return in_turn(k, tried_,
+                   [&](int i) { return inputs_.size() > 0 ? draw(first + i) : untried(*startup_, first + i, tried_); });
   }
 
  private:

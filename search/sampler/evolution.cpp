@@ -32,12 +32,7 @@ class Evolution final : public Sampler {
   std::vector<Params> ask(int first, int k, const History& history) override {
     tried_.reset(history);
     const std::vector<const SeenTrial*> population = population_of(history);
-    std::vector<Params> asked;
-    for (int i = 0; i < k; ++i) {
-      asked.push_back(draw(first + i, population));
-      tried_.add(asked.back());
-    }
-    return asked;
+    return in_turn(k, tried_, [&](int i) { return draw(first + i, population); });
   }
 
  private:

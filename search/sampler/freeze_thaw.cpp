@@ -44,14 +44,11 @@ class FreezeThaw final : public Sampler {
       picked = new_ones(curves, pending + k);
     }
     tried_.reset(history);
-    std::vector<Params> asked;
-    for (int i = 0; i < k; ++i) {
+    return in_turn(k, tried_, [&](int i) {
       const auto place = static_cast<std::size_t>(pending + i);
       const bool fresh = place < picked.size() && !tried_.contains(picked[place]);
-      asked.push_back(fresh ? picked[place] : untried(*startup_, first + i, tried_));
-      tried_.add(asked.back());
-    }
-    return asked;
+      return fresh ? picked[place] : untried(*startup_, first + i, tried_);
+    });
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "search/sampler.hpp"
 
@@ -31,6 +32,17 @@ class Tried {
   std::optional<double> size_;  ///< How many configurations there are; unset: without end.
   std::unordered_set<std::string> keys_;
 };
+
+/// k draws: draw(0), draw(1), ..., each of which is tried before the next.
+template <typename Draw>
+[[nodiscard]] std::vector<trials::Params> in_turn(int k, Tried& tried, const Draw& draw) {
+  std::vector<trials::Params> drawn;
+  for (int i = 0; i < k; ++i) {
+    drawn.push_back(draw(i));
+    tried.add(drawn.back());
+  }
+  return drawn;
+}
 
 /// The draw `number` of `random`, a random search; where that was tried, the next of its draws that was not. Once all
 /// are tried, or where thousands of draws give none, it is the draw itself.
