@@ -66,9 +66,14 @@ int TrialTable::push_repetitions(int k) {
 }
 
 std::vector<const trials::Trial*> TrialTable::best_trials() const {
-  if (!repetitions().any()) return trials::best_of(trials_, config_.objectives);
+  const bool several = config_.has_several_objectives();
+  if (!several && !repetitions().any()) return trials::best_of(trials_, config_.objectives);
   std::vector<const trials::Trial*> drawn;
   for (const trials::Trial& trial : trials_) drawn.push_back(&trial);
+  if (several) {
+    std::erase_if(drawn, [&](const trials::Trial* trial) { return !front_.contains(trial->number); });
+    return drawn;
+  }
   const trials::Trial* best = trials::best_of(drawn, repetitions(), config_.objectives.front().goal);
   return best == nullptr ? std::vector<const trials::Trial*>{} : std::vector{best};
 }
