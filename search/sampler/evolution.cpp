@@ -61,10 +61,10 @@ class Evolution final : public Sampler {
 
   // The best of some that chance picks; of equal ones the latest.
   [[nodiscard]] const SeenTrial& winner(const std::vector<const SeenTrial*>& population, CountedRandom& random) const {
-    const SeenTrial* best = nullptr;
-    for (int i = 0; i < options_.tournament; ++i) {
+    const SeenTrial* best = population[random.below(population.size())];
+    for (int i = 1; i < options_.tournament; ++i) {
       const SeenTrial* one = population[random.below(population.size())];
-      if (best == nullptr || rank_of(*one, goal_) < rank_of(*best, goal_)) best = one;
+      if (rank_of(*one, goal_) < rank_of(*best, goal_)) best = one;
     }
     return *best;
   }

@@ -45,7 +45,7 @@ class FreezeThaw final : public Sampler {
     }
     tried_.reset(history);
     return in_turn(k, tried_, [&](int i) {
-      const auto place = static_cast<std::size_t>(pending + i);
+      const std::size_t place = static_cast<std::size_t>(pending) + static_cast<std::size_t>(i);
       const bool fresh = place < picked.size() && !tried_.contains(picked[place]);
       return fresh ? picked[place] : untried(*startup_, first + i, tried_);
     });
