@@ -192,12 +192,13 @@ std::string profile(const Graph& graph, const Recipe& recipe, const DeviceData& 
                                  cpu::xsmm_target(), most / 1e3, total, "us", "share", "of most", "GB/s", "kernel");
   for (std::size_t k = 0; k < medians.size(); ++k) {
     const bool optimizer = k == step.kernels().size();
-    const Info info = optimizer ? Info{0, "optimizer", false, step.optimizer_bytes(), {}} : step.kernels()[k];
+    const Info info = optimizer ? Info{0, "optimizer", false, "", step.optimizer_bytes(), {}} : step.kernels()[k];
     const double work = operations(info);
     const std::string rate = work > 0 ? fmt::format("{:6.0f}%", 100 * work / medians[k] / most) : "";
-    text += fmt::format("{:10.2f} {:5.1f}% {:>7} {:7.1f}  {}{}{}\n", medians[k], 100 * medians[k] / total, rate,
+    text += fmt::format("{:10.2f} {:5.1f}% {:>7} {:7.1f}  {}{}{}{}\n", medians[k], 100 * medians[k] / total, rate,
                         static_cast<double>(info.bytes) / medians[k] / 1e3, info.op.empty() ? "-" : info.op,
-                        info.backward ? "'" : "", shapes(info));
+                        info.backward ? "'" : "", info.algorithm.empty() ? "" : fmt::format(" ({})", info.algorithm),
+                        shapes(info));
   }
   return text;
 }

@@ -164,6 +164,7 @@ void Builder::recomputable(const Tensor& output, const std::vector<Tensor>& touc
   if (!training_ || !recording_) return;
   Recomputation again{output.buffer, step_of(touched, std::move(kernel)), cost};
   again.step.info.backward = true;
+  again.step.info.algorithm = schedule_.steps.back().info.algorithm;
   recomputations_.push_back(std::move(again));
 }
 
@@ -184,7 +185,9 @@ void Builder::reads_for_gradient(const Tensor& x, const Tensor& weight, std::int
   if (!place || !whole) return;
   LayerReads::Read read{schedule_.steps.size() - 1, {*place, channels, groups}, pieces.elements};
   if (pieces.elements > 0) {
-    read.by_pieces = [step = step_of(pieces.touched, {}), kernel = pieces.kernel](std::size_t i) {
+    Step step = step_of(pieces.touched, {});
+    step.info.algorithm = schedule_.steps.back().info.algorithm;
+    read.by_pieces = [step, kernel = pieces.kernel](std::size_t i) {
       Step own = step;
       own.kernel = kernel(i);
       return own;
@@ -198,7 +201,7 @@ void Builder::writes_in_place(const Tensor& from, const Tensor& to) {
 }
 
 CompiledGraph::KernelInfo Builder::info_of(const std::vector<Tensor>& touched) const {
-  CompiledGraph::KernelInfo info{node_, node_ == kNoNode ? "" : graph_.nodes[node_].op, in_backward_, 0, {}};
+  CompiledGraph::KernelInfo info{node_, node_ == kNoNode ? "" : graph_.nodes[node_].op, in_backward_, "", 0, {}};
   for (const Tensor& t : touched) {
     if (!t.defined()) continue;
     info.bytes += t.numel() * size_of(t.dtype);

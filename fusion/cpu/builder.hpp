@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fusion/cpu/compiled_graph.hpp"
@@ -78,6 +79,8 @@ class Builder {
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
+  /// Names the algorithm of the kernel emitted last, where there are several: for profiles.
+  void names_algorithm(std::string name) { schedule_.steps.back().info.algorithm = std::move(name); }
   /// Says that `kernel` computes `output`, which the kernel emitted last has written whole, once more, to the same
   /// bits, from what else it touches.
   void recomputable(const Tensor& output, const std::vector<Tensor>& touched, Kernel kernel, RecomputeCost cost);

@@ -75,6 +75,7 @@ struct CompiledGraph {
     std::size_t node = static_cast<std::size_t>(-1);  ///< Position in the graph; -1: of none.
     std::string op;                                   ///< Of that node.
     bool backward = false;
+    std::string algorithm;  ///< The algorithm, where the op has several; otherwise empty.
     std::int64_t bytes = 0;
     std::vector<Dims> sizes;  ///< Of the tensors.
   };

@@ -98,8 +98,8 @@ std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, Compil
     const Tensor x{one.buffer, 0, {n}, {1}, DType::kFloat32};
     Step encode = step_of({x}, [i, x](const Run& run) { run.coding->encode(i, run.at<float>(x), run.team); });
     Step decode = step_of({x}, [i, n, x](const Run& run) { run.coding->decode(i, 0, n, run.at<float>(x), run.team); });
-    encode.info = {kNoNode, "encode", false, encode.info.bytes, encode.info.sizes};
-    decode.info = {kNoNode, "decode", true, decode.info.bytes, decode.info.sizes};
+    encode.info = {kNoNode, "encode", false, "", encode.info.bytes, encode.info.sizes};
+    decode.info = {kNoNode, "decode", true, "", decode.info.bytes, decode.info.sizes};
     all.push_back({one.buffer, std::move(encode), std::move(decode), {}});
     if (piece == 0) continue;
     for (const LayerReads::Read& read : one.reads) all.back().instead.push_back({read.step, read.by_pieces(i)});

@@ -8,7 +8,7 @@
 #include "fusion/cpu/kernels/conv_few.hpp"
 #include "fusion/cpu/kernels/conv_geometry.hpp"
 #include "fusion/cpu/kernels/conv_layout.hpp"
-#include "fusion/threads/team.hpp"
+#include "fusion/cpu/kernels/conv_pass.hpp"
 
 namespace hfta::fusion::cpu {
 
@@ -43,31 +43,18 @@ class Source {
 /// A sum of products with a depth of so few channels is slower than conv_few.hpp.
 [[nodiscard]] bool has_few_channels(const ConvShape& shape);
 
-/// y from x, or the gradient of x from that of y. T: float, double. Immutable; many threads may call one.
+/// A data pass whose products are of a source pixel with each tap's weights.
 template <typename T>
-class TapProduct {
+class TapProduct final : public DataPass<T> {
  public:
-  /// `backward`: the gradient's. `add`: results are added to what is there. Throws Error{kConfig} where LIBXSMM makes
-  /// no kernels for this processor.
+  using typename DataPass<T>::Call;
+
   TapProduct(const ConvShape& shape, bool backward, bool add);
 
-  /// Elements, for a team of so many threads.
-  [[nodiscard]] std::int64_t scratch(int threads) const;
-  /// Whether a call reads its source before it writes anything: the result may then be the same memory.
-  [[nodiscard]] bool copies_source() const { return source_.scratch() > 0; }
-
-  struct Call {
-    Team* team = nullptr;  ///< Who shares the work; null: the caller alone.
-    std::int64_t first = 0,
-                 images = 0;    ///< Of the batch; steps of images_at_once(), from 0 on: weights are turned then.
-    const T* source = nullptr;  ///< The whole batch's.
-    const T* weight = nullptr;  ///< [O, C / groups, kernel].
-    T* result = nullptr;        ///< The whole batch's.
-    T* scratch = nullptr;       ///< The same in all calls of a batch.
-    const T* bias = nullptr;    ///< May be null.
-    bool relu = false;
-  };
-  void operator()(const Call& call) const;
+  [[nodiscard]] const char* name() const override { return few_ ? "few channels" : "direct"; }
+  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  [[nodiscard]] bool copies_source() const override { return source_.scratch() > 0; }
+  void operator()(const Call& call) const override;
 
  private:
   struct Place {  // of a row of result pixels: its image, phase, and row in that

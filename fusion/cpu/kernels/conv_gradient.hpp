@@ -8,25 +8,17 @@
 
 namespace hfta::fusion::cpu {
 
-/// T: float, double. Immutable; many threads may call one.
 template <typename T>
-class WeightGradient {
+class WeightGradient final : public WeightPass<T> {
  public:
+  using typename WeightPass<T>::Call;
+
   /// `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
   WeightGradient(const ConvShape& shape, bool add);
 
-  /// Elements, for a team of so many threads.
-  [[nodiscard]] std::int64_t scratch(int threads) const;
-
-  struct Call {
-    Team* team = nullptr;                ///< Who shares the work; null: the caller alone.
-    std::int64_t first = 0, images = 0;  ///< Of the batch; steps of images_at_once(), from 0 to the end.
-    const T* x = nullptr;                ///< Of these images.
-    const T* dy = nullptr;               ///< Likewise.
-    T* dweight = nullptr;                ///< [O, C / groups, kernel]; written by the last call.
-    T* scratch = nullptr;                ///< The same in all calls of a batch.
-  };
-  void operator()(const Call& call) const;
+  [[nodiscard]] const char* name() const override { return few_ ? "few channels" : "direct"; }
+  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  void operator()(const Call& call) const override;
 
  private:
   struct Piece {  // of the weights: a group's panel of outputs times a block of inputs

@@ -110,7 +110,7 @@ std::int64_t DepthwiseProduct<T>::scratch(int /*threads*/) const {
 
 // A team shares images.
 template <typename T>
-void DepthwiseProduct<T>::operator()(const typename TapProduct<T>::Call& call) const {
+void DepthwiseProduct<T>::operator()(const Call& call) const {
   T* const weights = call.scratch;
   if (call.first == 0) transpose(call.weight, elements_, channels_, elements_, weights, channels_);
   const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * channels_;
@@ -122,8 +122,7 @@ void DepthwiseProduct<T>::operator()(const typename TapProduct<T>::Call& call) c
 }
 
 template <typename T>
-void DepthwiseProduct<T>::apply(const typename TapProduct<T>::Call& call, std::int64_t i, const T* source,
-                                const T* weights) const {
+void DepthwiseProduct<T>::apply(const Call& call, std::int64_t i, const T* source, const T* weights) const {
   const Source::Strides& strides = source_.strides();
   T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * channels_;
   for (std::size_t p = 0; p < g_.phases.size(); ++p) {
@@ -155,7 +154,7 @@ std::int64_t DepthwiseGradient<T>::scratch(int /*threads*/) const {
 }
 
 template <typename T>
-void DepthwiseGradient<T>::operator()(const typename WeightGradient<T>::Call& call) const {
+void DepthwiseGradient<T>::operator()(const Call& call) const {
   const std::int64_t all = elements_ * channels_;
   T* const sums = call.scratch;
   T* const turned = sums + all;

@@ -1,26 +1,27 @@
 #pragma once
-/// Convolutions of each channel by itself, in loops over channels: stand-ins for TapProduct and WeightGradient.
+/// Convolutions of each channel by itself, in loops over channels.
 
 #include <vector>
 
 #include "fusion/cpu/kernels/conv.hpp"
-#include "fusion/cpu/kernels/conv_gradient.hpp"
 
 namespace hfta::fusion::cpu {
 
 [[nodiscard]] bool is_depthwise(const ConvShape& shape);
 
-/// T: float, double. Immutable; many threads may call one.
 template <typename T>
-class DepthwiseProduct {
+class DepthwiseProduct final : public DataPass<T> {
  public:
+  using typename DataPass<T>::Call;
+
   DepthwiseProduct(const ConvShape& shape, bool backward, bool add);
-  [[nodiscard]] std::int64_t scratch(int threads) const;
-  [[nodiscard]] bool copies_source() const { return source_.scratch() > 0; }
-  void operator()(const typename TapProduct<T>::Call& call) const;
+  [[nodiscard]] const char* name() const override { return "depthwise"; }
+  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  [[nodiscard]] bool copies_source() const override { return source_.scratch() > 0; }
+  void operator()(const Call& call) const override;
 
  private:
-  void apply(const typename TapProduct<T>::Call& call, std::int64_t image, const T* source, const T* weights) const;
+  void apply(const Call& call, std::int64_t image, const T* source, const T* weights) const;
 
   TapGeometry g_;
   std::int64_t channels_, elements_;
@@ -30,11 +31,14 @@ class DepthwiseProduct {
 };
 
 template <typename T>
-class DepthwiseGradient {
+class DepthwiseGradient final : public WeightPass<T> {
  public:
+  using typename WeightPass<T>::Call;
+
   DepthwiseGradient(const ConvShape& shape, bool add);
-  [[nodiscard]] std::int64_t scratch(int threads) const;
-  void operator()(const typename WeightGradient<T>::Call& call) const;
+  [[nodiscard]] const char* name() const override { return "depthwise"; }
+  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  void operator()(const Call& call) const override;
 
  private:
   TapGeometry g_;

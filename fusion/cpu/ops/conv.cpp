@@ -1,13 +1,11 @@
 // x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] -> [N, O, H', W'], channels last in memory.
-#include "fusion/cpu/kernels/conv.hpp"
-
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
-#include "fusion/cpu/kernels/conv_gradient.hpp"
-#include "fusion/cpu/kernels/depthwise.hpp"
+#include "fusion/cpu/kernels/conv_pass.hpp"
 #include "fusion/cpu/kernels/output_sums.hpp"
 #include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/ops.hpp"
@@ -33,14 +31,14 @@ struct Conv {
 
 // Whether `to`, which is made of `from`, may take its place: an image of it is made of that image alone, which is
 // copied first.
-template <typename Product>
-bool in_place(const Tensor& from, const Tensor& to, const Product& product) {
+template <typename T>
+bool in_place(const Tensor& from, const Tensor& to, const DataPass<T>& product) {
   const bool alike = from.sizes == to.sizes && from.strides == to.strides && from.offset == 0 && to.offset == 0;
   return alike && product.copies_source();
 }
 
-template <typename T, typename Product>
-Kernel forward_kernel(const Conv& c, const std::shared_ptr<const Product>& product, const Tensor& scratch) {
+template <typename T>
+Kernel forward_kernel(const Conv& c, const std::shared_ptr<const DataPass<T>>& product, const Tensor& scratch) {
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape);
   return [=](const Run& run) {
     for (std::int64_t i = 0; i < n; i += step) {
@@ -57,11 +55,12 @@ Kernel forward_kernel(const Conv& c, const std::shared_ptr<const Product>& produ
   };
 }
 
-template <typename T, typename Product>
+template <typename T>
 void forward(Builder& b, const Conv& c) {
-  const auto product = std::make_shared<const Product>(c.shape, c.transposed, false);
+  const std::shared_ptr<const DataPass<T>> product = data_pass<T>(c.shape, c.transposed, false);
   const Tensor scratch = b.fresh({product->scratch(b.threads())}), again = b.fresh({product->scratch(b.threads())});
   b.emit({c.x, c.weight, c.bias, c.y, scratch}, forward_kernel<T>(c, product, scratch));
+  b.names_algorithm(product->name());
   if (in_place(c.x, c.y, *product)) b.writes_in_place(c.x, c.y);
   b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again}, forward_kernel<T>(c, product, again),
                  RecomputeCost::kProduct);
@@ -78,22 +77,26 @@ void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
 }
 
 // What the backward works with.
-template <typename Product, typename Sums>
+template <typename T>
 struct Gradients {
   Conv c;
   Tensor dy, sums_scratch, scratch;
-  Builder::Part db, dw, dx;                // undefined tensors: nobody wants them
-  std::shared_ptr<const Sums> sums;        // of dw
-  std::shared_ptr<const Product> product;  // to dx
+  Builder::Part db, dw, dx;                    // undefined tensors: nobody wants them
+  std::shared_ptr<const WeightPass<T>> sums;   // of dw
+  std::shared_ptr<const DataPass<T>> product;  // to dx
   bool masks = false;
 
   [[nodiscard]] std::int64_t x_image() const { return c.x.numel() / c.shape.n; }  // elements
+  [[nodiscard]] std::string algorithm() const {
+    const std::string weight = sums != nullptr ? sums->name() : "", x = product != nullptr ? product->name() : weight;
+    return weight.empty() || weight == x ? x : "weight " + weight + ", input " + x;
+  }
 };
 
 // All of an image's gradients at once, while it is in the cache. `images_of_x`: x of `images` images from the `first`
 // on; called if dw is wanted.
-template <typename T, typename Product, typename Sums, typename ImagesOfX>
-void run_backward(const Gradients<Product, Sums>& g, const Run& run, const ImagesOfX& images_of_x) {
+template <typename T, typename ImagesOfX>
+void run_backward(const Gradients<T>& g, const Run& run, const ImagesOfX& images_of_x) {
   const Conv& c = g.c;
   const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
   T* const dy = run.at<T>(g.dy);
@@ -126,8 +129,7 @@ void run_backward(const Gradients<Product, Sums>& g, const Run& run, const Image
 }
 
 // The backward where x lies encoded: some images are decoded at a time.
-template <typename Product, typename Sums>
-Builder::Pieces by_images(Builder& b, const Gradients<Product, Sums>& g, std::vector<Tensor> touched) {
+Builder::Pieces by_images(Builder& b, const Gradients<float>& g, std::vector<Tensor> touched) {
   const std::int64_t image = g.x_image(), piece = images_at_once(g.c.shape) * image;
   const Tensor memory = b.fresh({piece});
   touched.front() = memory;
@@ -142,8 +144,8 @@ Builder::Pieces by_images(Builder& b, const Gradients<Product, Sums>& g, std::ve
           }};
 }
 
-template <typename T, typename Product, typename Sums>
-void emit_backward(Builder& b, const Gradients<Product, Sums>& g, bool bounded) {
+template <typename T>
+void emit_backward(Builder& b, const Gradients<T>& g, bool bounded) {
   const Conv& c = g.c;
   const std::vector<Tensor> touched = {g.sums != nullptr ? c.x : Tensor{},
                                        c.weight,
@@ -157,20 +159,21 @@ void emit_backward(Builder& b, const Gradients<Product, Sums>& g, bool bounded) 
   b.emit(touched, [=](const Run& run) {
     run_backward<T>(g, run, [&](std::int64_t first, std::int64_t) { return run.at<T>(g.c.x) + first * g.x_image(); });
   });
+  b.names_algorithm(g.algorithm());
   if constexpr (std::is_same_v<T, float>) {
     if (b.bounded(c.weight) && bounded)
       b.reads_for_gradient(c.x, c.weight, c.shape.c, c.shape.groups, by_images(b, g, touched));
   }
 }
 
-template <typename T, typename Product, typename Sums>
+template <typename T>
 void backward(Builder& b, const Conv& c) {
   const auto given = b.gradient(c.y);
   if (!given) return;
   const bool wants_weight = b.wants_gradient(c.weight), wants_x = b.wants_gradient(c.x);
-  const bool replaces =
-      wants_x && b.encodes() && !b.has_gradient(c.x) && in_place(*given, c.x, Product(c.shape, !c.transposed, false));
-  Gradients<Product, Sums> g;
+  const bool replaces = wants_x && b.encodes() && !b.has_gradient(c.x) &&
+                        in_place(*given, c.x, *data_pass<T>(c.shape, !c.transposed, false));
+  Gradients<T> g;
   g.c = c;
   g.dy = *given;
   g.masks = c.relu && !c.signs.defined();
@@ -178,11 +181,11 @@ void backward(Builder& b, const Conv& c) {
   g.dw = b.contribute_if_wanted(c.weight);
   g.dx = replaces ? Builder::Part{*given, false} : b.contribute_if_wanted(c.x);
   if (wants_weight) {
-    g.sums = std::make_shared<const Sums>(c.shape, g.dw.add);
+    g.sums = weight_pass<T>(c.shape, g.dw.add);
     g.sums_scratch = b.fresh({g.sums->scratch(b.threads())});
   }
   if (wants_x) {
-    g.product = std::make_shared<const Product>(c.shape, !c.transposed, g.dx.add);
+    g.product = data_pass<T>(c.shape, !c.transposed, g.dx.add);
     g.scratch = b.fresh({g.product->scratch(b.threads())});
   }
   const bool bounded = wants_weight && !c.transposed;
@@ -192,11 +195,11 @@ void backward(Builder& b, const Conv& c) {
   if (replaces) b.hand_over_gradient(c.y, c.x);
 }
 
-template <typename T, typename Product, typename Sums>
+template <typename T>
 void emit(Builder& b, Conv c) {
-  forward<T, Product>(b, c);
+  forward<T>(b, c);
   if (c.relu) c.signs = kept_signs(b, c.y);
-  b.differentiable({c.x, c.weight, c.bias}, {c.y}, [&b, c] { backward<T, Product, Sums>(b, c); });
+  b.differentiable({c.x, c.weight, c.bias}, {c.y}, [&b, c] { backward<T>(b, c); });
 }
 
 // The rest of every convolution: `out` are y's pixels.
@@ -211,13 +214,7 @@ void finish(LoweringContext& site, Conv c, const Pair& out, bool lines) {
       lines ? b.fresh({n, out[1], channels}).permuted(kLines) : b.fresh({n, out[0], out[1], channels}).permuted(kBack);
   c.shape = joined_pixels(c.shape);
   c.relu = fused_relu(site);
-  typed(b.dtype(), [&]<typename T>() {
-    if (is_depthwise(c.shape)) {
-      emit<T, DepthwiseProduct<T>, DepthwiseGradient<T>>(b, c);
-    } else {
-      emit<T, TapProduct<T>, WeightGradient<T>>(b, c);
-    }
-  });
+  typed(b.dtype(), [&]<typename T>() { emit<T>(b, c); });
   site.bind(c.y);
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+/// The gradient of the weights of Winograd's convolutions (winograd_tiles.hpp): for each of a tile's 16 places a matrix
+/// product of source and gradient, over all tiles. A team shares places and blocks of channels, so that each sum has one
+/// owner.
+
+#include <vector>
+
+#include "fusion/cpu/kernels/winograd.hpp"
+
+namespace hfta::fusion::cpu {
+
+template <typename T>
+class WinogradGradient final : public WeightPass<T> {
+ public:
+  using typename WeightPass<T>::Call;
+
+  /// `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
+  WinogradGradient(const ConvShape& shape, bool add);
+
+  [[nodiscard]] const char* name() const override { return "Winograd"; }
+  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  void operator()(const Call& call) const override;
+
+ private:
+  struct Chunk {  // of the call's tiles
+    std::int64_t first = 0, count = 0;
+  };
+  struct Piece {  // of the weights: a panel of outputs times a block of inputs
+    std::int64_t panel = 0, block = 0;
+  };
+  struct Transformed {  // tiles of a chunk
+    T *x = nullptr, *dy = nullptr;
+  };
+  void make_kernels();
+  [[nodiscard]] std::int64_t panels() const { return (outputs_ + panel_ - 1) / panel_; }
+  [[nodiscard]] std::int64_t blocks() const { return (inputs_ + block_ - 1) / block_; }
+  [[nodiscard]] std::int64_t x_place() const { return chunk_ * block_ld_ + kTileLanes; }
+  [[nodiscard]] std::int64_t dy_place() const { return chunk_ * panel_ld_ + kTileLanes; }
+  [[nodiscard]] std::int64_t sums_place() const { return block_ * panel_ld_ + kTileLanes; }
+  void transform(const Call& call, const Chunk& chunk, const T* x, const T* dy, const Transformed& to) const;
+  void sum_up(const Call& call, const Chunk& chunk, const Piece& piece, std::int64_t place, const Transformed& tiles,
+              T* sums) const;
+  void finish(const Call& call, const Piece& piece, const T* sums, T* own) const;
+
+  TapGeometry g_;
+  TileGrid grid_;
+  std::int64_t n_, inputs_, outputs_, at_once_;
+  std::int64_t panel_, panel_ld_, block_, block_ld_;
+  std::int64_t chunk_ = 0;
+  bool add_;
+  bool kept_ = false;  // sums of all pieces are, from chunk to chunk
+  Source x_, dy_;
+  std::int64_t own_ = 0;  // scratch of each thread
+  struct Micro {          // by the tiles of a chunk
+    std::int64_t tiles = 0;
+    BatchReduceKernel<T> sum[2][2][2] = {};  // [narrow panel][short block][adds]
+  };
+  std::vector<Micro> micro_;
+};
+
+}  // namespace hfta::fusion::cpu

@@ -1,0 +1,67 @@
+#pragma once
+/// The transforms of Winograd's convolutions F(2x2, 3x3): A. Lavin, S. Gray, Fast Algorithms for Convolutional Neural
+/// Networks, CVPR 2016, section 4.1. A tile of 2x2 result pixels y is made of 4x4 source pixels d and the kernel g:
+///
+///   y = A^T [(G g G^T) . (B^T d B)] A
+///
+///   B^T = [1  0 -1  0]    G = [ 1    0    0 ]    A^T = [1  1  1  0]
+///         [0  1  1  0]        [1/2  1/2  1/2]          [0  1 -1 -1]
+///         [0 -1  1  0]        [1/2 -1/2  1/2]
+///         [0  1  0 -1]        [ 0    0    1 ]
+///
+/// with products of elements, 16 in place of 36. As that is linear in g, the gradient of g from that of y is
+/// G^T [(A dy A^T) . (B^T d B)] G.
+///
+/// The 16 elements of a transformed tile, its places, lie `place` elements apart. Of each, the channels lie side by
+/// side, and behind them zeros up to a multiple of kTileLanes.
+
+#include <cstdint>
+
+namespace hfta::fusion::cpu {
+
+constexpr std::int64_t kTilePlaces = 16;
+constexpr std::int64_t kTileLanes = 16;
+/// Elements that the channels of a transformed pixel take.
+[[nodiscard]] constexpr std::int64_t in_tile_lanes(std::int64_t channels) {
+  return (channels + kTileLanes - 1) / kTileLanes * kTileLanes;
+}
+
+/// Tiles side by side in an image whose channels are last. Strides in elements.
+struct TileRow {
+  std::int64_t tiles = 0, channels = 0;
+  std::int64_t row = 0, pixel = 0;   ///< Of the image: a tile is 2 pixels on from the one before.
+  std::int64_t place = 0, tile = 0;  ///< Of the transformed tiles.
+};
+
+/// `to` = B^T d B. `from`: the first tile's first source pixel.
+void transform_source(const TileRow& row, const float* from, float* to);
+void transform_source(const TileRow& row, const double* from, double* to);
+/// `to` = A dy A^T. `from`: the first tile's first pixel.
+void transform_gradient(const TileRow& row, const float* from, float* to);
+void transform_gradient(const TileRow& row, const double* from, double* to);
+
+/// What becomes of results.
+template <typename T>
+struct TileFinish {
+  std::int64_t rows = 2, columns = 0;  ///< Pixels of the image that there are: the last tile may have one column.
+  bool add = false;                    ///< To what is there; otherwise in its place.
+  const T* bias = nullptr;             ///< May be null.
+  bool relu = false;
+};
+/// `to` = A^T m A for the transformed tiles `from`. `to`: the first tile's first pixel.
+void finish_tiles(const TileRow& row, const TileFinish<float>& finish, const float* from, float* to);
+void finish_tiles(const TileRow& row, const TileFinish<double>& finish, const double* from, double* to);
+
+/// Kernels: `taps` [9, rows, ld], of which `columns` elements of a row are used, and `places` [16, rows, ld].
+struct TileKernels {
+  std::int64_t rows = 0, columns = 0, ld = 0;
+  std::int64_t tap = 0, place = 0;  ///< Elements from one tap, and place, to the next.
+};
+/// places = G taps G^T.
+void transform_kernels(const TileKernels& kernels, const float* taps, float* places);
+void transform_kernels(const TileKernels& kernels, const double* taps, double* places);
+/// taps = G^T places G, where a tap's row is `ld` elements from the next tap's, and a row `tap` from the next row.
+void finish_kernels(const TileKernels& kernels, const float* places, float* taps);
+void finish_kernels(const TileKernels& kernels, const double* places, double* taps);
+
+}  // namespace hfta::fusion::cpu
