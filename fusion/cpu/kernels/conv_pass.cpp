@@ -18,7 +18,7 @@ std::unique_ptr<const DataPass<T>> data_pass(const ConvShape& s, bool backward, 
 template <typename T>
 std::unique_ptr<const WeightPass<T>> weight_pass(const ConvShape& s, bool add) {
   if (is_depthwise(s)) return std::make_unique<const DepthwiseGradient<T>>(s, add);
-  if (winograd_pays_for_weights(s)) return std::make_unique<const WinogradGradient<T>>(s, add);
+  if (winograd_pays(s, false)) return std::make_unique<const WinogradGradient<T>>(s, add);
   return std::make_unique<const WeightGradient<T>>(s, add);
 }
 

@@ -5,26 +5,24 @@
 namespace hfta::fusion::cpu {
 namespace {
 
+// Outputs and inputs of a product's block: the kernels' 64 x 64 elements at 16 places take 256 KiB in float.
 constexpr std::int64_t kPanel = 64, kBlock = 64;
-constexpr std::int64_t kRows = 32;
-// Elements of source tiles that are transformed at a time, but for at least kLeastTiles.
+constexpr std::int64_t kRows = 32;  // tiles of a product: a team has two or more of a chunk
+// Elements of source tiles that are transformed at a time, 256 KiB of float; with many channels at least kLeastTiles,
+// that the kernels pay for being read.
 constexpr std::int64_t kChunk = 65536, kLeastTiles = 64;
-
-// What the algorithm can compute, and its transforms pay.
-bool suits(const ConvShape& s, const Pair& result) {
-  constexpr Pair kOnes = {1, 1};
-  const bool possible = s.kernel == Pair{3, 3} && s.stride == kOnes && s.dilation == kOnes && s.groups == 1 &&
-                        s.padding[0] <= 2 && s.padding[1] <= 2;
-  constexpr std::int64_t kLeastChannels = 16;
-  const std::int64_t direct = s.taps() * result[0] * result[1], tiled = kTilePlaces * TileGrid{result}.tiles();
-  return possible && s.c >= kLeastChannels && s.o >= kLeastChannels && 2 * direct >= 3 * tiled;
-}
 
 }  // namespace
 
-bool winograd_pays(const ConvShape& s, bool backward) { return suits(s, backward ? s.in : s.out); }
-
-bool winograd_pays_for_weights(const ConvShape& s) { return suits(s, s.out); }
+bool winograd_pays(const ConvShape& s, bool backward) {
+  constexpr Pair kOnes = {1, 1};
+  const bool can = s.kernel == Pair{3, 3} && s.stride == kOnes && s.dilation == kOnes && s.groups == 1 &&
+                   s.padding[0] <= 2 && s.padding[1] <= 2;
+  constexpr std::int64_t kChannels = 32, kTiles = 16;
+  const TileGrid grid{backward ? s.in : s.out};
+  const std::int64_t tiles = grid.tiles(), direct = s.taps() * grid.pixels[0] * grid.pixels[1];
+  return can && s.c >= kChannels && s.o >= kChannels && s.n * tiles >= kTiles && 5 * direct >= 8 * kTilePlaces * tiles;
+}
 
 TapGeometry tile_geometry(const ConvShape& s, bool backward) {
   TapGeometry g = backward ? backward_taps(s) : forward_taps(s);
@@ -53,8 +51,7 @@ WinogradProduct<T>::WinogradProduct(const ConvShape& s, bool backward, bool add)
   rows_ = std::min(kRows, all);
   chunk_ = std::min(std::max(kChunk / tile, kLeastTiles) / rows_ * rows_, all);
   kept_ = n_ * grid_.tiles() > chunk_;
-  own_ = std::max(kTilePlaces * result_place(),
-                  turning_scratch(s.taps(), panel_) + s.taps() * kTurnedAtOnce * panel_);
+  own_ = std::max(kTilePlaces * result_place(), turning_scratch(s.taps(), panel_) + s.taps() * kTurnedAtOnce * panel_);
   make_kernels();
 }
 
@@ -163,22 +160,18 @@ void WinogradProduct<T>::transform_panel(const Call& call, std::int64_t panel, T
 template <typename T>
 void WinogradProduct<T>::transform_chunk(const Call& call, const Chunk& chunk, const T* source, T* to) const {
   const Source::Strides& strides = source_.strides();
-  share(call.team, stretches_of(chunk.count, kTilePlaces * inputs_),
-        [&](std::int64_t first, std::int64_t count, int) {
-          grid_.for_each_row(chunk.first + first, count,
-                             [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles,
-                                 std::int64_t number) {
-                               const T* const from =
-                                   source + image * strides.image + 2 * (row * strides.row + column * strides.pixel);
-                               for (std::int64_t c = 0; c < inputs_; c += block_) {
-                                 transform_source({tiles, std::min(block_, inputs_ - c), strides.row, strides.pixel,
-                                                   source_place(), block_ld_},
-                                                  from + c,
-                                                  to + c / block_ * kTilePlaces * source_place() +
-                                                      (number - chunk.first) * block_ld_);
-                               }
-                             });
+  share(call.team, stretches_of(chunk.count, kTilePlaces * inputs_), [&](std::int64_t first, std::int64_t count, int) {
+    grid_.for_each_row(
+        chunk.first + first, count,
+        [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles, std::int64_t number) {
+          const T* const from = source + image * strides.image + 2 * (row * strides.row + column * strides.pixel);
+          for (std::int64_t c = 0; c < inputs_; c += block_) {
+            transform_source(
+                {tiles, std::min(block_, inputs_ - c), strides.row, strides.pixel, source_place(), block_ld_}, from + c,
+                to + c / block_ * kTilePlaces * source_place() + (number - chunk.first) * block_ld_);
+          }
         });
+  });
 }
 
 template <typename T>
@@ -200,16 +193,17 @@ void WinogradProduct<T>::multiply(const Call& call, const Chunk& chunk, std::int
                           &kNowhere);
     }
   }
-  grid_.for_each_row(chunk.first, chunk.count, [&](std::int64_t image, std::int64_t row, std::int64_t column,
-                                                   std::int64_t tiles, std::int64_t number) {
-    T* const to = call.result +
-                  (((call.first + image) * g_.result[0] + 2 * row) * g_.result[1] + 2 * column) * outputs_ +
-                  first_output;
-    finish_tiles({tiles, width, g_.result[1] * outputs_, outputs_, result_place(), panel_},
-                 {g_.result[0] - 2 * row, g_.result[1] - 2 * column, add_,
-                  call.bias != nullptr ? call.bias + first_output : nullptr, call.relu},
-                 own + (number - chunk.first) * panel_, to);
-  });
+  grid_.for_each_row(
+      chunk.first, chunk.count,
+      [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles, std::int64_t number) {
+        T* const to = call.result +
+                      (((call.first + image) * g_.result[0] + 2 * row) * g_.result[1] + 2 * column) * outputs_ +
+                      first_output;
+        finish_tiles({tiles, width, g_.result[1] * outputs_, outputs_, result_place(), panel_},
+                     {g_.result[0] - 2 * row, g_.result[1] - 2 * column, add_,
+                      call.bias != nullptr ? call.bias + first_output : nullptr, call.relu},
+                     own + (number - chunk.first) * panel_, to);
+      });
 }
 
 template class WinogradProduct<float>;

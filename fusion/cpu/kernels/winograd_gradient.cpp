@@ -8,7 +8,8 @@ namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kPanel = 64, kTaps = 9;
-// Elements of tiles that are transformed at a time, but for at least kLeastTiles.
+// Elements of tiles, of x and of dy, that are transformed at a time, 512 KiB of float; with many channels at least
+// kLeastTiles, that the sums pay for being read.
 constexpr std::int64_t kChunk = 131072, kLeastTiles = 64;
 
 // dy is read where it lies if tiles fill it.
@@ -73,8 +74,8 @@ void WinogradGradient<T>::make_kernels() {
 
 template <typename T>
 std::int64_t WinogradGradient<T>::scratch(int threads) const {
-  return kTilePlaces * ((kept_ ? panels() : 1) * blocks() * sums_place() + blocks() * x_place() +
-                        panels() * dy_place()) +
+  return kTilePlaces *
+             ((kept_ ? panels() : 1) * blocks() * sums_place() + blocks() * x_place() + panels() * dy_place()) +
          threads * own_ + x_.scratch() + dy_.scratch();
 }
 
@@ -126,9 +127,9 @@ void WinogradGradient<T>::transform(const Call& call, const Chunk& chunk, const 
                 };
                 const std::int64_t tile = number - chunk.first;
                 for (std::int64_t c = 0; c < inputs_; c += block_) {
-                  transform_source({tiles, std::min(block_, inputs_ - c), from_x.row, from_x.pixel, x_place(), block_ld_},
-                                   pixel(x, from_x) + c,
-                                   to.x + c / block_ * kTilePlaces * x_place() + tile * block_ld_);
+                  transform_source(
+                      {tiles, std::min(block_, inputs_ - c), from_x.row, from_x.pixel, x_place(), block_ld_},
+                      pixel(x, from_x) + c, to.x + c / block_ * kTilePlaces * x_place() + tile * block_ld_);
                 }
                 for (std::int64_t o = 0; o < outputs_; o += panel_) {
                   transform_gradient(

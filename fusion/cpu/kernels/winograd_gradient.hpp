@@ -1,7 +1,7 @@
 #pragma once
 /// The gradient of the weights of Winograd's convolutions (winograd_tiles.hpp): for each of a tile's 16 places a matrix
-/// product of source and gradient, over all tiles. A team shares places and blocks of channels, so that each sum has one
-/// owner.
+/// product of source and gradient, over all tiles. A team shares places and blocks of channels, so that each sum has
+/// one owner.
 
 #include <vector>
 
@@ -14,7 +14,8 @@ class WinogradGradient final : public WeightPass<T> {
  public:
   using typename WeightPass<T>::Call;
 
-  /// `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels for this processor.
+  /// `shape`: of which winograd_pays(). `add`: to what is there. Throws Error{kConfig} where LIBXSMM makes no kernels
+  /// for this processor.
   WinogradGradient(const ConvShape& shape, bool add);
 
   [[nodiscard]] const char* name() const override { return "Winograd"; }

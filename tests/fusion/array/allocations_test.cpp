@@ -44,6 +44,18 @@ Model wide_mlp() {
                     {3, 4}, 4, DType::kFloat32, OptimizerKind::kAdam, 100);
 }
 
+// Convolutions by taps and by tiles (Winograd).
+Model conv_layers() {
+  const auto conv = [](std::int64_t in, std::int64_t out) {
+    return layer("conv2d", {in, out, std::int64_t{3}}, "", {{"padding", std::int64_t{1}}});
+  };
+  return classifier(
+      "convolutions",
+      {layer("unflatten", {std::int64_t{1}, Shape{1, 3}}), conv(1, 32), layer("relu"), conv(32, 32), layer("relu"),
+       conv(32, 4), layer("flatten"), layer("linear", {std::int64_t{48}, std::int64_t{4}})},
+      {3, 4}, 4, DType::kFloat32, OptimizerKind::kAdam, 100);
+}
+
 // Allocations of the third epoch of that many steps.
 long allocations_of_epoch(Model model, int width, int threads, std::int64_t steps) {
   const std::int64_t n = steps * model.recipe.batch_size;
@@ -73,6 +85,10 @@ TEST_CASE("a longer epoch takes no more memory from the system than a short one"
 
 TEST_CASE("nor does one of a slot that a team trains") {
   CHECK(allocations_of_epoch(wide_mlp(), 1, 3, 60) == allocations_of_epoch(wide_mlp(), 1, 3, 10));
+}
+
+TEST_CASE("nor does one of convolutions") {
+  CHECK(allocations_of_epoch(conv_layers(), 1, 3, 60) == allocations_of_epoch(conv_layers(), 1, 3, 10));
 }
 
 }  // namespace hfta::fusion::testing

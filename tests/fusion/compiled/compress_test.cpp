@@ -72,7 +72,15 @@ Model dropping() {
             16, OptimizerKind::kRmsprop);
 }
 
-std::vector<Model> models() { return {plain(), normed(), deep(), separable(), dropping()}; }
+// Convolutions by tiles (Winograd).
+Model tiled() {
+  return of("tiles",
+            {conv(2, 32), norm(32), layer("relu", {}, "block"), conv(32, 33), layer("relu"), conv(33, 32), norm(32),
+             layer("add", {"block"}), layer("relu")},
+            32);
+}
+
+std::vector<Model> models() { return {plain(), normed(), deep(), separable(), dropping(), tiled()}; }
 
 Model with(Model model, std::optional<Compression> compression) {
   model.recipe.compression = compression;

@@ -16,11 +16,12 @@ Model images() {
   const auto conv = [&](std::int64_t from, std::int64_t to) {
     return layer("conv2d", {whole(from), whole(to), whole(3)}, "", {{"padding", whole(1)}});
   };
-  return classifier("images",
-                    {conv(2, 24), layer("batch_norm2d", {whole(24)}), layer("relu"), layer("max_pool2d", {whole(2)}),
-                     conv(24, 40), layer("relu"), layer("flatten"), layer("linear", {whole(40 * 64), whole(64)}),
-                     layer("gelu"), layer("dropout", {0.25}), layer("linear", {whole(64), whole(5)})},
-                    {2, 16, 16}, 5, DType::kFloat32, OptimizerKind::kAdam, 48);
+  return classifier(
+      "images",
+      {conv(2, 24), layer("batch_norm2d", {whole(24)}), layer("relu"), layer("max_pool2d", {whole(2)}), conv(24, 32),
+       layer("relu"), conv(32, 40), layer("relu"), layer("flatten"), layer("linear", {whole(40 * 64), whole(64)}),
+       layer("gelu"), layer("dropout", {0.25}), layer("linear", {whole(64), whole(5)})},
+      {2, 16, 16}, 5, DType::kFloat32, OptimizerKind::kAdam, 48);
 }
 
 /// Losses and states after some steps.

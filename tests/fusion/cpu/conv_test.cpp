@@ -1,6 +1,8 @@
 // Compiled convolutions: outputs against loops over every element, gradients against finite differences.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
 
 #include "gradient_check.hpp"
 
@@ -84,14 +86,15 @@ const std::vector<Case>& cases() {
       {2, 100, 6, 5, 100, 3, 3, {2, 2}, {1, 1}, {1, 1}, 100},
       {2, 7, 6, 6, 14, 3, 3, {1, 1}, {1, 1}, {1, 1}, 7},
       {2, 7, 9, 9, 7, 5, 3, {3, 2}, {2, 1}, {1, 2}, 7},
-      {1, 16, 6, 6, 16, 3, 3, {1, 1}, {0, 0}},    // tiles (Winograd): no border
-      {3, 17, 7, 5, 35, 3, 3, {1, 1}, {1, 1}},    // beyond the image
-      {2, 33, 4, 5, 18, 3, 3, {1, 1}, {2, 2}},    //
-      {2, 24, 5, 6, 20, 3, 3, {1, 1}, {0, 2}},    //
-      {1, 18, 2, 2, 16, 3, 3, {1, 1}, {1, 1}},    // one tile
-      {2, 110, 4, 4, 130, 3, 3, {1, 1}, {1, 1}},  // more than a panel, and than a block
-      {1, 16, 40, 36, 16, 3, 3, {1, 1}, {1, 1}},  // several chunks
-      {37, 20, 6, 6, 24, 3, 3, {1, 1}, {1, 1}},   // calls of fewer images
+      {4, 32, 4, 4, 32, 3, 3, {1, 1}, {1, 1}},    // tiles
+      {1, 33, 10, 10, 35, 3, 3, {1, 1}, {0, 0}},  // no border
+      {4, 34, 7, 7, 37, 3, 3, {1, 1}, {1, 1}},    // tiles reach beyond the image
+      {2, 33, 6, 9, 40, 3, 3, {1, 1}, {2, 2}},    //
+      {2, 32, 8, 6, 36, 3, 3, {1, 1}, {0, 2}},    //
+      {16, 32, 2, 2, 33, 3, 3, {1, 1}, {1, 1}},   // images of one tile
+      {2, 110, 6, 6, 130, 3, 3, {1, 1}, {1, 1}},  // more than a panel, and than a block
+      {1, 32, 40, 36, 32, 3, 3, {1, 1}, {1, 1}},  // more tiles than are transformed at a time
+      {37, 32, 6, 6, 32, 3, 3, {1, 1}, {1, 1}},   // images in several calls
   };
   return all;
 }
@@ -126,25 +129,73 @@ TEST_CASE("convolutions in float") {
 }
 
 TEST_CASE("a relu behind a convolution is part of it") {
-  const SmallGraph small = graph_of({2, 9, 6, 6, 20, 3, 3, {1, 1}, {1, 1}}, true);
-  const Outcome outcome = run_training(small);
-  std::vector<double> wanted = slow({2, 9, 6, 6, 20, 3, 3, {1, 1}, {1, 1}}, small.weights);
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    CHECK(outcome.output[i] == Approx(std::max(wanted[i], 0.0)).margin(1e-12));
-  check_gradients(small);
+  for (const Case& k : {Case{2, 9, 6, 6, 20, 3, 3, {1, 1}, {1, 1}}, Case{3, 32, 7, 6, 37, 3, 3, {1, 1}, {1, 1}}}) {
+    CAPTURE(text(k));
+    const SmallGraph small = graph_of(k, true);
+    const Outcome outcome = run_training(small);
+    std::vector<double> wanted = slow(k, small.weights);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      CHECK(outcome.output[i] == Approx(std::max(wanted[i], 0.0)).margin(1e-12));
+    check_gradients(small);
+  }
 }
 
 TEST_CASE("a chain of convolutions with a value and weights used twice") {
-  SmallGraph small;
-  const ValueId x = small.weight("x", {2, 9, 5, 5}), w = small.weight("w", {9, 9, 3, 3}),
-                bias = small.weight("bias", {9});
-  const Ints one = {1, 1};
-  const ValueId first = small.call("aten::conv2d", {x, w, bias, one, one, one, std::int64_t{1}});
-  const ValueId active = small.call("aten::relu", {first});
-  const ValueId second =
-      small.call("aten::conv2d", {active, w, std::monostate{}, one, std::string("same"), one, std::int64_t{1}});
-  small.call("aten::add.Tensor", {second, active, 1.0});
-  check_gradients(small);
+  for (const std::int64_t channels : {9, 34}) {
+    CAPTURE(channels);
+    SmallGraph small;
+    const ValueId x = small.weight("x", {2, channels, 7, 7}), w = small.weight("w", {channels, channels, 3, 3}),
+                  bias = small.weight("bias", {channels});
+    const Ints one = {1, 1};
+    const ValueId first = small.call("aten::conv2d", {x, w, bias, one, one, one, std::int64_t{1}});
+    const ValueId active = small.call("aten::relu", {first});
+    const ValueId second =
+        small.call("aten::conv2d", {active, w, std::monostate{}, one, std::string("same"), one, std::int64_t{1}});
+    small.call("aten::add.Tensor", {second, active, 1.0});
+    check_gradients(small);
+  }
+}
+
+TEST_CASE("a convolution's shape says which algorithm computes it") {
+  struct Named {
+    Case k;
+    std::string forward, backward;
+  };
+  const std::string tiles = "Winograd";
+  for (const auto& [k, forward, backward] : {
+           Named{{4, 32, 4, 4, 32, 3, 3, {1, 1}, {1, 1}}, tiles, tiles},
+           Named{{1, 64, 7, 7, 512, 3, 3, {1, 1}, {1, 1}}, tiles, tiles},
+           Named{{3, 32, 4, 4, 32, 3, 3, {1, 1}, {1, 1}}, "direct", "direct"},  // few tiles
+           Named{{9, 32, 5, 5, 32, 3, 3, {1, 1}, {1, 1}}, "direct", "direct"},  // that hold few pixels
+           Named{{4, 31, 4, 4, 32, 3, 3, {1, 1}, {1, 1}}, "direct", "direct"},  // few channels
+           Named{{4, 32, 4, 4, 31, 3, 3, {1, 1}, {1, 1}}, "direct", "direct"},  //
+           Named{{9, 32, 4, 4, 32, 3, 3, {1, 1}, {2, 0}}, tiles, tiles},        //
+           Named{{9, 32, 3, 3, 32, 3, 3, {1, 1}, {2, 2}}, "direct", "direct"},  // of y 5 x 5, of x 3 x 3
+           Named{{9, 32, 6, 6, 32, 3, 3, {1, 1}, {3, 3}}, "direct", "direct"},  // a wide border
+           Named{{9, 32, 8, 8, 32, 3, 3, {2, 2}, {1, 1}}, "direct", "direct"},  //
+           Named{{9, 32, 8, 8, 32, 3, 3, {1, 1}, {2, 2}, {2, 2}}, "direct", "direct"},
+           Named{{9, 64, 8, 8, 64, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2}, "direct", "direct"},
+           Named{{9, 32, 8, 8, 32, 5, 5, {1, 1}, {2, 2}}, "direct", "direct"},
+           Named{{1, 32, 1, 20, 32, 3, 3, {1, 1}, {2, 1}}, tiles, "weight Winograd, input direct"},  // of y 3 x 20
+           Named{{9, 3, 8, 8, 32, 3, 3, {1, 1}, {1, 1}}, "few channels", "weight few channels, input direct"},
+           Named{{9, 32, 8, 8, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 32}, "depthwise", "depthwise"},
+       }) {
+    CAPTURE(text(k));
+    CHECK(algorithms(graph_of(k, false), "aten::conv2d") == std::vector<std::string>{forward, backward});
+  }
+}
+
+TEST_CASE("a pixel that is not finite stays in its image") {
+  const Case k{3, 32, 7, 6, 33, 3, 3, {1, 1}, {1, 1}};
+  SmallGraph small = graph_of(k, false);
+  const Outcome sound = run_training(small);
+  small.weights[0][1 * 32 * 42 + 20] = std::numeric_limits<double>::infinity();
+  const Outcome outcome = run_training(small);
+  constexpr std::size_t kImage = 33 * 42;
+  for (std::size_t i = 0; i < outcome.output.size(); ++i) {
+    if (i / kImage != 1) CHECK(outcome.output[i] == sound.output[i]);
+  }
+  CHECK_FALSE(std::isfinite(outcome.output[kImage + 20]));
 }
 
 TEST_CASE("convolutions of lines") {

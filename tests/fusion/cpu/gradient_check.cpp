@@ -156,6 +156,14 @@ std::int64_t shared_kernels(const SmallGraph& small) {
   return team.shared();
 }
 
+std::vector<std::string> algorithms(const SmallGraph& small, const std::string& op) {
+  std::vector<std::string> all;
+  for (const CompiledGraph::KernelInfo& info : plan_of(small).infos) {
+    if (info.op == op && !info.algorithm.empty()) all.push_back(info.algorithm);
+  }
+  return all;
+}
+
 Outcome run_in_float(const SmallGraph& small) {
   SmallGraph single = small;
   for (Value& value : single.graph.values) value.dtype = value.dtype == DType::kFloat64 ? DType::kFloat32 : value.dtype;

@@ -77,6 +77,9 @@ struct Outcome {
 /// How often run_training() hands work to a team.
 [[nodiscard]] std::int64_t shared_kernels(const SmallGraph& small);
 
+/// The algorithms of the op's kernels in the plan that run_training() runs, in order; none of its copies of values.
+[[nodiscard]] std::vector<std::string> algorithms(const SmallGraph& small, const std::string& op);
+
 /// The same as run_training() with every tensor in float.
 [[nodiscard]] Outcome run_in_float(const SmallGraph& small);
 /// Outputs and gradients in float against those in double, relative to the largest element; fails the test.

@@ -102,6 +102,11 @@ const std::vector<Case>& cases() {
          conv(s, {3, 20, 14, 70, 3});
        },
        true},
+      {"convolution by tiles", 6,
+       [](SmallGraph& s) {
+         conv(s, {3, 40, 14, 70, 3});
+       },
+       true},
       {"convolution of few channels", 3,
        [](SmallGraph& s) {
          conv(s, {6, 3, 28, 40, 3});
