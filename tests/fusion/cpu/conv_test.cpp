@@ -220,7 +220,8 @@ TEST_CASE("transposed convolutions are the gradients of convolutions") {
   for (const Transposed& k :
        {Transposed{2, 70, 3, 4, 9, 4, 2, 1, 0, 1, 1}, Transposed{2, 9, 1, 1, 66, 4, 1, 0, 0, 1, 1},
         Transposed{3, 10, 4, 3, 3, 3, 2, 1, 1, 1, 1}, Transposed{2, 6, 4, 4, 4, 2, 3, 0, 2, 2, 2},
-        Transposed{2, 5, 4, 4, 5, 3, 2, 1, 1, 1, 5}, Transposed{2, 5, 4, 4, 7, 1, 1, 0, 0, 1, 1}}) {
+        Transposed{2, 5, 4, 4, 5, 3, 2, 1, 1, 1, 5}, Transposed{2, 5, 4, 4, 7, 1, 1, 0, 0, 1, 1},
+        Transposed{4, 33, 4, 5, 36, 3, 1, 1, 0, 1, 1}}) {
     CAPTURE(k.c, k.o, k.kernel, k.stride, k.padding, k.groups);
     SmallGraph small;
     const ValueId x = small.weight("x", {k.n, k.c, k.h, k.w}),
