@@ -8,6 +8,7 @@ namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kPanel = 64, kTaps = 9;
+constexpr std::int64_t kFinished = 16;  // inputs whose sums become gradients at a time
 // Elements of tiles, of x and of dy, that are transformed at a time, 512 KiB of float; with many channels at least
 // kLeastTiles, that the sums pay for being read.
 constexpr std::int64_t kChunk = 131072, kLeastTiles = 64;
@@ -40,7 +41,7 @@ WinogradGradient<T>::WinogradGradient(const ConvShape& s, bool add)
   const std::int64_t all = std::min(at_once_, n_) * grid_.tiles();
   chunk_ = std::min(std::max(kChunk / (kTilePlaces * (inputs_ + outputs_)), kLeastTiles), all);
   kept_ = n_ * grid_.tiles() > chunk_;
-  own_ = (add_ ? 2 : 1) * in_tile_lanes(kTaps * block_ * panel_ld_);
+  own_ = (add_ ? 2 : 1) * kTaps * kFinished * panel_ld_;
   make_kernels();
 }
 
@@ -75,14 +76,14 @@ void WinogradGradient<T>::make_kernels() {
 template <typename T>
 std::int64_t WinogradGradient<T>::scratch(int threads) const {
   return kTilePlaces *
-             ((kept_ ? panels() : 1) * blocks() * sums_place() + blocks() * x_place() + panels() * dy_place()) +
+             ((kept_ ? panels() * blocks() : 1) * sums_place() + blocks() * x_place() + panels() * dy_place()) +
          threads * own_ + x_.scratch() + dy_.scratch();
 }
 
 template <typename T>
 void WinogradGradient<T>::operator()(const Call& call) const {
   const int threads = call.team == nullptr ? 1 : call.team->threads();
-  const std::int64_t at_once = (kept_ ? panels() : 1) * blocks(), size = kTilePlaces * sums_place();
+  const std::int64_t at_once = kept_ ? panels() * blocks() : 1, size = kTilePlaces * sums_place();
   T* const sums = call.scratch;
   const Transformed tiles{sums + at_once * size, sums + at_once * size + blocks() * kTilePlaces * x_place()};
   T* const own = tiles.dy + panels() * kTilePlaces * dy_place();
@@ -105,10 +106,14 @@ void WinogradGradient<T>::operator()(const Call& call) const {
               }
             });
       if (!last) continue;
-      share(call.team, stretches_of(at_once, size), [&](std::int64_t begin, std::int64_t count, int thread) {
-        for (std::int64_t p = begin; p < begin + count; ++p)
-          finish(call, piece(first + p), sums + p * size, own + thread * own_);
-      });
+      const std::int64_t parts = (block_ + kFinished - 1) / kFinished;  // of a piece
+      share(call.team, stretches_of(at_once * parts, kTilePlaces * kFinished * panel_),
+            [&](std::int64_t begin, std::int64_t count, int thread) {
+              for (std::int64_t i = begin; i < begin + count; ++i) {
+                const std::int64_t p = i / parts;
+                finish(call, piece(first + p), i % parts * kFinished, sums + p * size, own + thread * own_);
+              }
+            });
     }
   }
 }
@@ -152,13 +157,16 @@ void WinogradGradient<T>::sum_up(const Call& call, const Chunk& chunk, const Pie
       &kNowhere);
 }
 
-// Sums [16, inputs, panel] to [inputs, 9, panel] to [panel, inputs, 9].
+// Some inputs of a piece: sums [16, inputs, panel] to [inputs, 9, panel] to [panel, inputs, 9].
 template <typename T>
-void WinogradGradient<T>::finish(const Call& call, const Piece& piece, const T* sums, T* own) const {
-  const std::int64_t first = piece.block * block_, inputs = std::min(block_, inputs_ - first);
+void WinogradGradient<T>::finish(const Call& call, const Piece& piece, std::int64_t input, const T* sums,
+                                 T* own) const {
+  const std::int64_t first = piece.block * block_ + input;
+  const std::int64_t inputs = std::min({kFinished, block_ - input, inputs_ - first});
+  if (inputs <= 0) return;
   const std::int64_t output = piece.panel * panel_, width = std::min(panel_, outputs_ - output);
   const std::int64_t rows = inputs * kTaps, ld = inputs_ * kTaps;
-  finish_kernels({inputs, width, panel_ld_, kTaps * panel_ld_, sums_place()}, sums, own);
+  finish_kernels({inputs, width, panel_ld_, kTaps * panel_ld_, sums_place()}, sums + input * panel_ld_, own);
   T* const to = call.dweight + output * ld + first * kTaps;
   if (!add_) return transpose(own, panel_ld_, rows, width, to, ld);
   T* const turned = own + own_ / 2;

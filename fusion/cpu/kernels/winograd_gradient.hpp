@@ -41,7 +41,7 @@ class WinogradGradient final : public WeightPass<T> {
   void transform(const Call& call, const Chunk& chunk, const T* x, const T* dy, const Transformed& to) const;
   void sum_up(const Call& call, const Chunk& chunk, const Piece& piece, std::int64_t place, const Transformed& tiles,
               T* sums) const;
-  void finish(const Call& call, const Piece& piece, const T* sums, T* own) const;
+  void finish(const Call& call, const Piece& piece, std::int64_t input, const T* sums, T* own) const;
 
   TapGeometry g_;
   TileGrid grid_;
@@ -49,7 +49,7 @@ class WinogradGradient final : public WeightPass<T> {
   std::int64_t panel_, panel_ld_, block_, block_ld_;
   std::int64_t chunk_ = 0;
   bool add_;
-  bool kept_ = false;  // sums of all pieces are, from chunk to chunk
+  bool kept_ = false;  // the sums of all pieces are kept from chunk to chunk
   Source x_, dy_;
   std::int64_t own_ = 0;  // scratch of each thread
   struct Micro {          // by the tiles of a chunk
