@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fusion/cpu/kernels/rows.hpp"
+
 namespace hfta::fusion::cpu {
 namespace {
 
@@ -199,10 +201,14 @@ void WinogradProduct<T>::multiply(const Call& call, const Chunk& chunk, std::int
         T* const to = call.result +
                       (((call.first + image) * g_.result[0] + 2 * row) * g_.result[1] + 2 * column) * outputs_ +
                       first_output;
-        finish_tiles({tiles, width, g_.result[1] * outputs_, outputs_, result_place(), panel_},
-                     {g_.result[0] - 2 * row, g_.result[1] - 2 * column, add_,
-                      call.bias != nullptr ? call.bias + first_output : nullptr, call.relu},
-                     own + (number - chunk.first) * panel_, to);
+        const std::int64_t ld = g_.result[1] * outputs_;
+        const Pair there = {std::min<std::int64_t>(g_.result[0] - 2 * row, 2),
+                            std::min(g_.result[1] - 2 * column, 2 * tiles)};
+        transform_result({tiles, width, ld, outputs_, result_place(), panel_}, {there[0], there[1], add_},
+                         own + (number - chunk.first) * panel_, to);
+        if (call.bias == nullptr && !call.relu) return;
+        const T* const bias = call.bias == nullptr ? nullptr : call.bias + first_output;
+        for (std::int64_t h = 0; h < there[0]; ++h) add_bias(to + h * ld, outputs_, there[1], width, bias, call.relu);
       });
 }
 

@@ -1,5 +1,7 @@
 #include "fusion/cpu/kernels/winograd_tiles.hpp"
 
+#include <algorithm>
+
 #include "fusion/simd/multiversion.hpp"
 #include "fusion/simd/vector.hpp"
 
@@ -7,78 +9,32 @@ namespace hfta::fusion::cpu {
 namespace {
 
 static_assert(kTileLanes == simd::kLanes);
-using simd::detail::for_each_part;
 
-// A row of B^T is the sum or the difference of two rows.
+// Row i of B^T: row kOne[i] of d plus kSign[i] times row kOther[i].
 constexpr std::int64_t kOne[] = {0, 1, 2, 1}, kOther[] = {2, 2, 1, 3};
-template <std::size_t kRow, typename V>
-inline __attribute__((always_inline)) V by_b(const V& one, const V& other) {
-  if constexpr (kRow == 1) return one + other;
-  return one - other;
-}
+constexpr int kSign[] = {-1, 1, -1, -1};
+constexpr int kA[4][2] = {{1, 0}, {1, 1}, {1, -1}, {0, -1}};
+constexpr float kG[4][3] = {{1, 0, 0}, {0.5F, 0.5F, 0.5F}, {0.5F, -0.5F, 0.5F}, {0, 0, 1}};
 
-// A row of A times two rows.
-template <std::size_t kRow, typename V>
-inline __attribute__((always_inline)) V by_a(const V& one, const V& other) {
-  if constexpr (kRow == 0) return one;
-  if constexpr (kRow == 1) return one + other;
-  if constexpr (kRow == 2) return one - other;
-  return V() - other;
-}
-
-// Adds a column of m, times A from the right.
-template <std::size_t kColumn, typename V>
-inline __attribute__((always_inline)) void add_column(const V& m, V (&y)[2]) {
-  if constexpr (kColumn == 0) y[0] = m;
-  if constexpr (kColumn == 1 || kColumn == 2) y[0] += m;
-  if constexpr (kColumn == 1) y[1] = m;
-  if constexpr (kColumn > 1) y[1] = y[1] - m;
-}
-
-// A row of G times three.
-template <std::size_t kRow, typename V>
-inline __attribute__((always_inline)) V by_g(const V& a, const V& b, const V& c) {
-  if constexpr (kRow == 0) return a;
-  if constexpr (kRow == 1) return ((a + c) + b) * V(0.5F);
-  if constexpr (kRow == 2) return ((a + c) - b) * V(0.5F);
-  return c;
-}
-
-// A row of G^T times four.
-template <std::size_t kRow, typename V>
-inline __attribute__((always_inline)) V by_gt(const V& a, const V& b, const V& c, const V& d) {
-  if constexpr (kRow == 0) return a + (b + c) * V(0.5F);
-  if constexpr (kRow == 1) return (b - c) * V(0.5F);
-  return (b + c) * V(0.5F) + d;
-}
-
-template <typename V>
-inline __attribute__((always_inline)) V at_least_zero(const V& v) {
-  using Part = typename V::Part;
-  return V::of(
-      v, v, [](const Part& a, const Part&) __attribute__((always_inline))->Part { return a < Part{} ? Part{} : a; });
-}
-
-// Row by row of the transformed tile: so four sums at a time are in registers.
 template <typename R, typename T>
 inline __attribute__((always_inline)) void source_row(R, const TileRow& r, const T* from, T* to) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t t = 0; t < r.tiles; ++t, from += 2 * r.pixel, to += r.tile) {
-    simd::for_each_stretch<V>(
-        r.channels, [&](auto at) __attribute__((always_inline)) {
-          for_each_part<4>([&](auto i) __attribute__((always_inline)) {
-            const T* const one = from + kOne[i] * r.row;
-            const T* const other = from + kOther[i] * r.row;
-            V rows[4];
-            for_each_part<4>([&](auto j) __attribute__((always_inline)) {
-              rows[j] = by_b<i>(at(one + static_cast<std::int64_t>(j) * r.pixel),
-                                at(other + static_cast<std::int64_t>(j) * r.pixel));
-            });
-            for_each_part<4>([&](auto j) __attribute__((always_inline)) {
-              by_b<j>(rows[kOne[j]], rows[kOther[j]]).store(to + static_cast<std::int64_t>(4 * i + j) * r.place + at.i);
-            });
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const T* one = from + kOne[i] * r.row;
+      const T* other = from + kOther[i] * r.row;
+      T* const out = to + 4 * i * r.place;
+      const V sign = static_cast<T>(kSign[i]);
+      simd::for_each_stretch<V>(
+          r.channels, [&](auto at) __attribute__((always_inline)) {
+            V columns[4];
+            for (std::int64_t j = 0; j < 4; ++j) columns[j] = at(one + j * r.pixel) + sign * at(other + j * r.pixel);
+            (columns[0] - columns[2]).store(out + at.i);
+            (columns[1] + columns[2]).store(out + r.place + at.i);
+            (columns[2] - columns[1]).store(out + 2 * r.place + at.i);
+            (columns[1] - columns[3]).store(out + 3 * r.place + at.i);
           });
-        });
+    }
   }
 }
 
@@ -86,49 +42,51 @@ template <typename R, typename T>
 inline __attribute__((always_inline)) void gradient_row(R, const TileRow& r, const T* from, T* to) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t t = 0; t < r.tiles; ++t, from += 2 * r.pixel, to += r.tile) {
-    simd::for_each_stretch<V>(
-        r.channels, [&](auto at) __attribute__((always_inline)) {
-          const V y[2][2] = {{at(from), at(from + r.pixel)}, {at(from + r.row), at(from + r.row + r.pixel)}};
-          for_each_part<4>([&](auto i) __attribute__((always_inline)) {
-            const V one = by_a<i>(y[0][0], y[1][0]), other = by_a<i>(y[0][1], y[1][1]);
-            for_each_part<4>([&](auto j) __attribute__((always_inline)) {
-              by_a<j>(one, other).store(to + static_cast<std::int64_t>(4 * i + j) * r.place + at.i);
-            });
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const T* one = from;
+      const T* other = from + r.row;
+      T* const out = to + 4 * i * r.place;
+      const V first = static_cast<T>(kA[i][0]), second = static_cast<T>(kA[i][1]);
+      simd::for_each_stretch<V>(
+          r.channels, [&](auto at) __attribute__((always_inline)) {
+            const V a = first * at(one) + second * at(other);
+            const V b = first * at(one + r.pixel) + second * at(other + r.pixel);
+            a.store(out + at.i);
+            (a + b).store(out + r.place + at.i);
+            (a - b).store(out + 2 * r.place + at.i);
+            (V() - b).store(out + 3 * r.place + at.i);
           });
-        });
+    }
   }
 }
 
-template <typename V, typename At, typename T>
-inline __attribute__((always_inline)) void finish_pixel(const TileFinish<T>& f, const At& at, V sum, T* to) {
-  if (f.bias != nullptr) sum += at(f.bias);
-  if (f.add) sum += at(to);
-  at.store(to, f.relu ? at_least_zero(sum) : sum);
+// Pixel [i, j] of a tile: row i of A^T is, from place i on, 1 1 1 or 1 -1 -1.
+template <typename V, typename T>
+inline __attribute__((always_inline)) void result_pixel(const TileRow& r, std::int64_t i, std::int64_t j, bool add,
+                                                        const T* from, T* to) {
+  const T* m = from + (4 * i + j) * r.place;
+  const V down = i == 0 ? T{1} : T{-1}, right = j == 0 ? T{1} : T{-1};
+  simd::for_each_stretch<V>(
+      r.channels, [&](auto at) __attribute__((always_inline)) {
+        V columns[3];
+        for (std::int64_t k = 0; k < 3; ++k) {
+          const T* const column = m + k * r.place + at.i;
+          columns[k] = V::load(column) + down * (V::load(column + 4 * r.place) + V::load(column + 8 * r.place));
+        }
+        V sum = columns[0] + right * (columns[1] + columns[2]);
+        if (add) sum += at(to);
+        at.store(to, sum);
+      });
 }
 
-// Column by column of the transformed tile, so that no more than the four sums stay in registers.
 template <typename R, typename T>
-inline __attribute__((always_inline)) void finish_row(R, const TileRow& r, const TileFinish<T>& f, const T* from,
-                                                      T* to) {
-  using V = simd::Lanes<T, R::kBytes>;
-  for (std::int64_t t = 0; t < r.tiles; ++t, from += r.tile, to += 2 * r.pixel) {
-    const bool second_row = f.rows > 1, second_column = 2 * t + 1 < f.columns;
-    simd::for_each_stretch<V>(
-        r.channels, [&](auto at) __attribute__((always_inline)) {
-          V y[2][2];
-          for_each_part<4>([&](auto j) __attribute__((always_inline)) {
-            const auto m = [&](std::int64_t i) __attribute__((always_inline)) {
-              return V::load(from + (4 * i + static_cast<std::int64_t>(j)) * r.place + at.i);
-            };
-            const V one = m(1), other = m(2);
-            add_column<j>(m(0) + one + other, y[0]);
-            add_column<j>(one - other - m(3), y[1]);
-          });
-          finish_pixel(f, at, y[0][0], to);
-          if (second_column) finish_pixel(f, at, y[0][1], to + r.pixel);
-          if (second_row) finish_pixel(f, at, y[1][0], to + r.row);
-          if (second_row && second_column) finish_pixel(f, at, y[1][1], to + r.row + r.pixel);
-        });
+inline __attribute__((always_inline)) void result_row(R, const TileRow& r, const TileResult& f, const T* from, T* to) {
+  for (std::int64_t t = 0; t < r.tiles; ++t, from += r.tile) {
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(f.rows, 2); ++i) {
+      for (std::int64_t j = 0; j < std::min<std::int64_t>(f.columns - 2 * t, 2); ++j) {
+        result_pixel<simd::Lanes<T, R::kBytes>>(r, i, j, f.add, from, to + i * r.row + (2 * t + j) * r.pixel);
+      }
+    }
   }
 }
 
@@ -136,19 +94,22 @@ template <typename R, typename T>
 inline __attribute__((always_inline)) void kernels_to_places(R, const TileKernels& k, const T* taps, T* places) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t row = 0; row < k.rows; ++row, taps += k.ld, places += k.ld) {
-    simd::for_each_stretch<V>(
-        k.columns, [&](auto at) __attribute__((always_inline)) {
-          for_each_part<4>([&](auto i) __attribute__((always_inline)) {
+    for (std::int64_t i = 0; i < 4; ++i) {
+      T* const out = places + 4 * i * k.place;
+      const V x = static_cast<T>(kG[i][0]), y = static_cast<T>(kG[i][1]), z = static_cast<T>(kG[i][2]);
+      simd::for_each_stretch<V>(
+          k.columns, [&](auto at) __attribute__((always_inline)) {
             V g[3];
-            for_each_part<3>([&](auto j) __attribute__((always_inline)) {
-              const T* const tap = taps + static_cast<std::int64_t>(j) * k.tap;
-              g[j] = by_g<i>(at(tap), at(tap + 3 * k.tap), at(tap + 6 * k.tap));
-            });
-            for_each_part<4>([&](auto j) __attribute__((always_inline)) {
-              by_g<j>(g[0], g[1], g[2]).store(places + static_cast<std::int64_t>(4 * i + j) * k.place + at.i);
-            });
+            for (std::int64_t j = 0; j < 3; ++j) {
+              const T* const tap = taps + j * k.tap;
+              g[j] = x * at(tap) + y * at(tap + 3 * k.tap) + z * at(tap + 6 * k.tap);
+            }
+            g[0].store(out + at.i);
+            ((g[0] + g[2] + g[1]) * V(0.5F)).store(out + k.place + at.i);
+            ((g[0] + g[2] - g[1]) * V(0.5F)).store(out + 2 * k.place + at.i);
+            g[2].store(out + 3 * k.place + at.i);
           });
-        });
+    }
   }
 }
 
@@ -156,20 +117,20 @@ template <typename R, typename T>
 inline __attribute__((always_inline)) void places_to_kernels(R, const TileKernels& k, const T* places, T* taps) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t row = 0; row < k.rows; ++row, places += k.ld, taps += k.tap) {
-    simd::for_each_stretch<V>(
-        k.columns, [&](auto at) __attribute__((always_inline)) {
-          for_each_part<3>([&](auto i) __attribute__((always_inline)) {
-            V w[4];
-            for_each_part<4>([&](auto j) __attribute__((always_inline)) {
-              const T* const place = places + static_cast<std::int64_t>(j) * k.place + at.i;
-              w[j] = by_gt<i>(V::load(place), V::load(place + 4 * k.place), V::load(place + 8 * k.place),
-                              V::load(place + 12 * k.place));
-            });
-            for_each_part<3>([&](auto j) __attribute__((always_inline)) {
-              at.store(taps + static_cast<std::int64_t>(3 * i + j) * k.ld, by_gt<j>(w[0], w[1], w[2], w[3]));
-            });
+    for (std::int64_t i = 0; i < 3; ++i) {
+      T* const out = taps + 3 * i * k.ld;
+      simd::for_each_stretch<V>(
+          k.columns, [&](auto at) __attribute__((always_inline)) {
+            V sums[4];
+            for (std::int64_t j = 0; j < 4; ++j) {
+              for (std::int64_t p = 0; p < 4; ++p)
+                sums[j] += V(static_cast<T>(kG[p][i])) * V::load(places + (4 * p + j) * k.place + at.i);
+            }
+            at.store(out, sums[0] + (sums[1] + sums[2]) * V(0.5F));
+            at.store(out + k.ld, (sums[1] - sums[2]) * V(0.5F));
+            at.store(out + 2 * k.ld, (sums[1] + sums[2]) * V(0.5F) + sums[3]);
           });
-        });
+    }
   }
 }
 
@@ -187,11 +148,11 @@ void transform_gradient(const TileRow& row, const float* from, float* to) {
 void transform_gradient(const TileRow& row, const double* from, double* to) {
   simd::multiversion([&](auto r) { gradient_row(r, row, from, to); });
 }
-void finish_tiles(const TileRow& row, const TileFinish<float>& finish, const float* from, float* to) {
-  simd::multiversion([&](auto r) { finish_row(r, row, finish, from, to); });
+void transform_result(const TileRow& row, const TileResult& result, const float* from, float* to) {
+  simd::multiversion([&](auto r) { result_row(r, row, result, from, to); });
 }
-void finish_tiles(const TileRow& row, const TileFinish<double>& finish, const double* from, double* to) {
-  simd::multiversion([&](auto r) { finish_row(r, row, finish, from, to); });
+void transform_result(const TileRow& row, const TileResult& result, const double* from, double* to) {
+  simd::multiversion([&](auto r) { result_row(r, row, result, from, to); });
 }
 void transform_kernels(const TileKernels& kernels, const float* taps, float* places) {
   simd::multiversion([&](auto r) { kernels_to_places(r, kernels, taps, places); });

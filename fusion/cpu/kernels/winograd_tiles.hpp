@@ -40,17 +40,14 @@ void transform_source(const TileRow& row, const double* from, double* to);
 void transform_gradient(const TileRow& row, const float* from, float* to);
 void transform_gradient(const TileRow& row, const double* from, double* to);
 
-/// What becomes of results.
-template <typename T>
-struct TileFinish {
-  std::int64_t rows = 2, columns = 0;  ///< Pixels of the image that there are: the last tile may have one column.
+/// The pixels of the image that tiles are for.
+struct TileResult {
+  std::int64_t rows = 2, columns = 0;  ///< That there are, from the first tile's first pixel on.
   bool add = false;                    ///< To what is there; otherwise in its place.
-  const T* bias = nullptr;             ///< May be null.
-  bool relu = false;
 };
-/// `to` = A^T m A for the transformed tiles `from`. `to`: the first tile's first pixel.
-void finish_tiles(const TileRow& row, const TileFinish<float>& finish, const float* from, float* to);
-void finish_tiles(const TileRow& row, const TileFinish<double>& finish, const double* from, double* to);
+/// `to` = A^T m A for the transformed tiles m in `from`. `to`: the first tile's first pixel.
+void transform_result(const TileRow& row, const TileResult& result, const float* from, float* to);
+void transform_result(const TileRow& row, const TileResult& result, const double* from, double* to);
 
 /// Kernels: `taps` [9, rows, ld], of which `columns` elements of a row are used, and `places` [16, rows, ld].
 struct TileKernels {
