@@ -81,6 +81,36 @@ TEST_CASE("slots are busy for 97 % of the time until the last trial begins") {
   }
 }
 
+TEST_CASE("a study that ends by its budget has its slots as busy, whatever splits it into partitions") {
+  struct Case {
+    std::string method, rule;
+  };
+  for (const auto& [method, rule] : std::vector<Case>{{"random", "asha"},
+                                                      {"sobol", "median"},
+                                                      {"hyperband", "none"},
+                                                      {"tpe", "none"},
+                                                      {"tpe", "asha"},
+                                                      {"gp", "asha"},
+                                                      {"bohb", "none"}}) {
+    for (const int devices : {1, 4}) {
+      const StudyConfig config = digits_study(fmt::format(
+          "method: {}\nearly_stopping: {}\nbudget: {{epochs: 4000}}\nseed: 7\narray: {{width: 8}}\ntrain: {{epochs: 27, "
+          "loss: cross_entropy, optimizer: {{name: sgd, lr: \"${{lr}}\", weight_decay: \"${{wd}}\"}}}}\n",
+          method, rule));
+      storage::MemoryStudies studies;
+      storage::MemoryStore store(studies);
+      const Faults faults;
+      MemoryFiles files(faults);
+      const std::atomic<int> stop{0};
+      (void)simulate(config, *make_invented_curves(config), {devices}, store, files, faults, stop);
+      const std::optional<Occupancy> occupancy = read_report(store, config.study).occupancy;
+      REQUIRE(occupancy);
+      INFO(method << ", " << rule << ", " << devices << " devices: " << occupancy_text(occupancy));
+      CHECK(occupancy->filling.busy >= 0.97);
+    }
+  }
+}
+
 TEST_CASE("more devices take as much less time") {
   for (const std::string method : {"hyperband", "random", "median"}) {  // asha's last promotions wait for each other
     const double alone = simulated(method, 6000, 32, 1).outcome.seconds;
