@@ -106,6 +106,11 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
   }
 }
 
+// Whether so many slots leave the device no time that further ones would use.
+bool ArrayScheduler::keeps_busy(std::size_t device, int slots) const {
+  return facts_[device].busy_slots && slots >= *facts_[device].busy_slots;
+}
+
 int ArrayScheduler::ahead() const { return ledger_.draws_learn() ? kAheadOfResults : kAhead; }
 
 // Called before the device's slots are filled. Where trials are drawn only for free slots, these are the empty ones of
@@ -126,7 +131,8 @@ void ArrayScheduler::draw_for(std::size_t device) {
     const int most = limit(device, partition, is_open ? array->some_draw() : queue_.front(partition));
     const int wanted = is_open ? most - array->occupied() : most;
     const int ready = queue_.ready(partition);
-    if (ready >= wanted || queue_.ready() >= wanted + ahead() * most || !calls_.draw(wanted - ready)) return;
+    const int later = (is_open && keeps_busy(device, array->occupied() + ready) ? 1 : ahead()) * most;
+    if (ready >= wanted || queue_.ready() >= wanted + later || !calls_.draw(wanted - ready)) return;
   }
 }
 
@@ -206,14 +212,14 @@ int ArrayScheduler::drawn_before_round() const {
 }
 
 // The richest other partition, if an array of it would be full, or clearly fuller where no draws fill this one, and what
-// waits in the array's own partition leaves slots empty. Trials that wait come before draws, which see the more results
-// the later they are.
+// waits in the array's own partition leaves the device with time to spare. Trials that wait come before draws, which see
+// the more results the later they are.
 std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) {
   if (!ledger_.learns()) return std::nullopt;  // see worth_leaving()
   const OpenArray& array = *arrays_[device];
   const int drawn = drawn_before_round(), width = limit(device, array.partition(), array.some_draw());
   const int own = array.occupied() + queue_.before(drawn, array.partition()).trials;
-  if (own >= width) return std::nullopt;
+  if (own >= width || keeps_busy(device, own)) return std::nullopt;
   std::optional<std::string> richest;
   ReadyQueue::Waiting most;
   // As many may have overtaken it as have been drawn.
