@@ -97,6 +97,8 @@ struct DeviceFacts {
   std::string name;         ///< "cpu", "cuda:1"
   std::int64_t memory = 0;  ///< Bytes; 0: unknown.
   double speed = 1;         ///< Of training, relative to the other devices, in a common unit; above 0.
+  /// Slots that keep it busy: more train no sooner than one after another. Unset: as many as there may be.
+  std::optional<int> busy_slots = {};
 };
 
 /// A group of parameters with numbers of its own.

@@ -15,10 +15,15 @@
 namespace hfta::engine {
 namespace {
 
-constexpr int kAhead = 16;  // widths per device that draws run ahead, so that rare partitions fill arrays too
+// Widths per device that draws run ahead, so that rare partitions fill arrays too; those of a sampler that learns run
+// less far, because the earlier they are the fewer results they see.
+constexpr int kAhead = 16, kAheadOfResults = 4;
 constexpr int kDrawChunk = 256;
-constexpr int kLaps = 4;  // see overtaken()
+constexpr int kLaps = 8;  // see overtaken()
 constexpr int kWidest = 1 << 20;
+
+// The trials of another array for which a device leaves one of that width, in which it has so many.
+int clearly_fuller(int trials, int width) { return trials + std::max(1, (width + 2) / 3); }
 
 std::vector<EpochTimes::Device> timed_devices(const std::vector<Trainer*>& trainers) {
   std::vector<EpochTimes::Device> devices;
@@ -81,11 +86,7 @@ void ArrayScheduler::reopen(std::size_t device, int id, const std::string& parti
 void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
   rounds_ = rounds;
   std::unique_ptr<OpenArray>& array = arrays_[device];
-  if (array && options_.refill && array->occupied() > 0 && array->occupied() < array->width()) {
-    const std::optional<std::string> other = overtaken();
-    const bool later = other && queue_.earliest() < std::ranges::min(array->draws());
-    if (later && *other != array->partition() && calls_.enter(queue_.earliest())) leave(device);
-  }
+  if (array && options_.refill && array->occupied() > 0) give_way(device);
   draw_for(device);
   try {
     if (array && options_.refill) fill(device, page);
@@ -105,10 +106,17 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
   }
 }
 
-// Called before the device's slots are filled. Trials of a method that learns are drawn only for free slots: the empty
-// ones of the device's array, or as many as a new array can have. The partition of a draw is known only afterwards, so
-// as many draws may turn out to belong to other partitions, and wait for arrays of their own. Whether to draw depends
-// only on the waiting trials and the open arrays: a run that was killed between two draws continues with the second.
+// Whether so many slots leave the device no time that further ones would use.
+bool ArrayScheduler::keeps_busy(std::size_t device, int slots) const {
+  return facts_[device].busy_slots && slots >= *facts_[device].busy_slots;
+}
+
+int ArrayScheduler::ahead() const { return ledger_.draws_learn() ? kAheadOfResults : kAhead; }
+
+// Called before the device's slots are filled. Where trials are drawn only for free slots, these are the empty ones of
+// the device's array, or as many as a new array can have. The partition of a draw is known only afterwards: draws of
+// other partitions wait for arrays of their own, and only so many may wait. Whether to draw depends only on the waiting
+// trials and the open arrays: a run that was killed between two draws continues with the second.
 void ArrayScheduler::draw_for(std::size_t device) {
   if (!ledger_.learns()) return plan_ahead();
   const std::unique_ptr<OpenArray>& array = arrays_[device];
@@ -120,10 +128,11 @@ void ArrayScheduler::draw_for(std::size_t device) {
       continue;
     }
     const std::string partition = is_open ? array->partition() : choose_partition(device);
-    const int most = is_open ? array->width() : limit(device, partition, queue_.front(partition));
+    const int most = limit(device, partition, is_open ? array->some_draw() : queue_.front(partition));
     const int wanted = is_open ? most - array->occupied() : most;
     const int ready = queue_.ready(partition);
-    if (ready >= wanted || queue_.ready() >= wanted + most || !calls_.draw(wanted - ready)) return;
+    const int later = (is_open && keeps_busy(device, array->occupied() + ready) ? 1 : ahead()) * most;
+    if (ready >= wanted || queue_.ready() >= wanted + later || !calls_.draw(wanted - ready)) return;
   }
 }
 
@@ -184,15 +193,53 @@ void ArrayScheduler::seat(OpenArray& array, int slot, int draw) {
   }
 }
 
-// The partition of the earliest draw that is ready, if so many trials were drawn since that those in slots and those
-// that are ready could have begun kLaps times. Under a method that learns, empty slots are drawn for without end, so a
-// device would never leave its array for such a trial by itself, and a rule that compares trials in the order of their
-// draws would keep all later ones waiting for it. Draws since the last round do not count: a run that was killed
-// between two draws continues with the second, and must not decide otherwise.
-std::optional<std::string> ArrayScheduler::overtaken() const {
-  if (!ledger_.learns() || queue_.ready() == 0) return std::nullopt;
+// Leaves an array that is not full for trials that wait elsewhere.
+void ArrayScheduler::give_way(std::size_t device) {
+  const OpenArray& array = *arrays_[device];
+  const std::optional<std::string> other = array.occupied() < array.width() ? overtaken() : std::nullopt;
+  const bool later = other && *other != array.partition() && queue_.earliest() < std::ranges::min(array.draws());
+  const std::optional<std::string> fuller = later ? std::nullopt : fuller_elsewhere(device);
+  if (!later && !fuller) return;
+  if (calls_.enter(later ? queue_.earliest() : queue_.front(*fuller))) leave(device);
+}
+
+// Of all draws, those since the last round left out: a run that was killed between two draws continues with the second,
+// and must not decide otherwise for them.
+int ArrayScheduler::drawn_before_round() const {
   int drawn = ledger_.drawn();
   while (drawn > 0 && ledger_.trial(drawn - 1).seen_rounds.value_or(0) >= rounds_) --drawn;
+  return drawn;
+}
+
+// The richest other partition, if an array of it would be full, or clearly fuller where no draws fill this one, and what
+// waits in the array's own partition leaves the device with time to spare. Trials that wait come before draws, which see
+// the more results the later they are.
+std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) {
+  if (!ledger_.learns()) return std::nullopt;  // see worth_leaving()
+  const OpenArray& array = *arrays_[device];
+  const int drawn = drawn_before_round(), width = limit(device, array.partition(), array.some_draw());
+  const int own = array.occupied() + queue_.before(drawn, array.partition()).trials;
+  if (own >= width || keeps_busy(device, own)) return std::nullopt;
+  std::optional<std::string> richest;
+  ReadyQueue::Waiting most;
+  // As many may have overtaken it as have been drawn.
+  for (std::string& partition : queue_.richest(static_cast<std::size_t>(ledger_.drawn() - drawn) + 2)) {
+    const ReadyQueue::Waiting waiting = queue_.before(drawn, partition);
+    if (partition == array.partition() || waiting.epochs <= most.epochs) continue;
+    most = waiting;
+    richest = std::move(partition);
+  }
+  const bool can_draw = queue_.ready_before(drawn) < width - array.occupied() + ahead() * width;
+  return most.trials >= (can_draw ? width : clearly_fuller(own, width)) ? richest : std::nullopt;
+}
+
+// The partition of the earliest draw that is ready, if so many trials were drawn since that those in slots and those
+// that are ready could have begun kLaps times. Where empty slots are drawn for without end, a device may never leave its
+// array for such a trial by itself, and a rule that compares trials in the order of their draws would keep all later ones
+// waiting for it.
+std::optional<std::string> ArrayScheduler::overtaken() const {
+  if (!ledger_.learns() || queue_.ready() == 0) return std::nullopt;
+  const int drawn = drawn_before_round();
   int open = queue_.ready_before(drawn);
   for (const auto& array : arrays_) {
     if (!array) continue;
@@ -290,11 +337,10 @@ void ArrayScheduler::fit(std::size_t device, WriteBatch& page) {
 // come later: trials that wait for verdicts, or that are still to be drawn. States move bit for bit, so this affects
 // only time: moving must not cost more than the empty slots do.
 bool ArrayScheduler::worth_leaving(const OpenArray& array) const {
-  if (ledger_.learns()) return false;  // its empty slots are drawn for
+  if (ledger_.learns()) return false;  // its empty slots are drawn for; see fuller_elsewhere()
   if (queue_.ready(array.partition()) > 0) return false;
   if (ledger_.paused(array.partition()) == 0 && !ledger_.can_draw()) return false;
-  const int wanted = array.occupied() + std::max(1, (array.width() + 2) / 3);
-  return std::min(queue_.most_ready(), widest_) >= wanted;
+  return std::min(queue_.most_ready(), widest_) >= clearly_fuller(array.occupied(), array.width());
 }
 
 void ArrayScheduler::leave(std::size_t device) {

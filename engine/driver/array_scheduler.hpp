@@ -100,6 +100,11 @@ class ArrayScheduler {
   void draw_for(std::size_t device);
   void plan_ahead();
   [[nodiscard]] std::string choose_partition(std::size_t device) const;
+  [[nodiscard]] bool keeps_busy(std::size_t device, int slots) const;
+  [[nodiscard]] int ahead() const;
+  [[nodiscard]] int drawn_before_round() const;
+  [[nodiscard]] std::optional<std::string> fuller_elsewhere(std::size_t device);
+  void give_way(std::size_t device);
   [[nodiscard]] std::optional<std::string> overtaken() const;
   [[nodiscard]] bool worth_leaving(const OpenArray& array) const;
   [[nodiscard]] int parts_for(const std::string& partition) const;

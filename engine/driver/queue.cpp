@@ -75,6 +75,19 @@ double ReadyQueue::work(const std::string& partition) const {
   return line == lines_.end() ? 0 : line->second.work;
 }
 
+// Trials that have been trained before were drawn long ago: later ones are fresh.
+ReadyQueue::Waiting ReadyQueue::before(int draw, const std::string& partition) const {
+  const auto found = lines_.find(partition);
+  if (found == lines_.end()) return {};
+  const Line& line = found->second;
+  Waiting waiting{line.size(), line.work};
+  for (auto later = line.fresh.rbegin(); later != line.fresh.rend() && later->first >= draw; ++later) {
+    --waiting.trials;
+    waiting.epochs -= later->second;
+  }
+  return waiting;
+}
+
 std::vector<std::string> ReadyQueue::richest(std::size_t count) const {
   std::vector<std::string> names;
   for (auto place = ranked_.begin(); place != ranked_.end() && names.size() < count; ++place) {

@@ -39,6 +39,12 @@ class ReadyQueue {
   /// Epochs to train before the trials' next decisions.
   [[nodiscard]] double work(const std::string& partition) const;
   [[nodiscard]] double work() const { return work_; }
+  struct Waiting {
+    int trials = 0;
+    double epochs = 0;  ///< To train before their next decisions.
+  };
+  /// Of the partition's ready trials, those before `draw`; takes as long as there are others.
+  [[nodiscard]] Waiting before(int draw, const std::string& partition) const;
   /// The first trial of the partition. REQUIRES ready(partition) > 0.
   [[nodiscard]] int front(const std::string& partition) const;
   /// The partition with most work whose first trial is in the store; nullopt if there is none.

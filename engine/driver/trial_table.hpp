@@ -85,6 +85,8 @@ class TrialTable {
   /// Whether trials are drawn only when slots are free: draws depend on the results of earlier trials, or the study may
   /// end before all trials are done, which must not depend on what was planned.
   [[nodiscard]] bool learns() const { return learns_; }
+  /// Whether draws depend on the results of earlier trials (Sampler::learns()).
+  [[nodiscard]] bool draws_learn() const { return strategy_.sampler->learns(); }
   /// Plans at most `k` further trials, which have no number yet; returns how many. A configuration's repetitions follow
   /// one another. 0: there are no more, and can_draw() is false. `rounds`: the study's rounds that are over.
   int plan(int k, int rounds);

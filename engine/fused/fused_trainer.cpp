@@ -304,7 +304,11 @@ void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& 
 // A guess, used until devices have trained: a GPU is taken for that many threads of a CPU.
 DeviceFacts FusedTrainer::device_facts() const {
   constexpr int kThreadsOfGpu = 64;
-  return {options_.label, fusion::device_memory(device()), device().is_cpu() ? 1.0 * threads() : kThreadsOfGpu};
+  DeviceFacts facts{options_.label, fusion::device_memory(device()), kThreadsOfGpu};
+  if (!device().is_cpu()) return facts;
+  facts.speed = threads();
+  facts.busy_slots = threads();
+  return facts;
 }
 
 std::optional<double> FusedTrainer::step_seconds(const std::string& partition, int slots) const {

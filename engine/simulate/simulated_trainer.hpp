@@ -30,7 +30,9 @@ class SimulatedTrainer final : public Trainer {
   SimulatedTrainer(const StudyConfig& config, const Curves& curves, SimulatedTime& time, SimulatedDevice device);
 
   void check(const trials::Params& /*params*/) override {}
-  [[nodiscard]] DeviceFacts device_facts() const override { return {device_.name, 0, 1}; }
+  [[nodiscard]] DeviceFacts device_facts() const override {
+    return {device_.name, 0, 1, device_.fixed > 0 ? std::nullopt : std::optional(1)};
+  }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override { return {}; }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return {}; }

@@ -81,6 +81,50 @@ TEST_CASE("slots are busy for 97 % of the time until the last trial begins") {
   }
 }
 
+namespace {
+
+/// A study that ends by its budget. Its parameter `hidden` splits trials into partitions.
+ReportInput spent(const std::string& method, const std::string& rule, const SimulationOptions& options) {
+  const StudyConfig config = digits_study(
+      fmt::format("method: {}\nearly_stopping: {}\nbudget: {{epochs: 4000}}\nseed: 7\narray: {{width: 8}}\n"
+                  "train: {{epochs: 27, loss: cross_entropy, optimizer: {{name: sgd, lr: \"${{lr}}\", weight_decay: "
+                  "\"${{wd}}\"}}}}\n",
+                  method, rule));
+  storage::MemoryStudies studies;
+  storage::MemoryStore store(studies);
+  const Faults faults;
+  MemoryFiles files(faults);
+  const std::atomic<int> stop{0};
+  (void)simulate(config, *make_invented_curves(config), options, store, files, faults, stop);
+  return read_report(store, config.study);
+}
+
+}  // namespace
+
+TEST_CASE("a study that ends by its budget has its slots as busy, whatever splits it into partitions") {
+  struct Case {
+    std::string method, rule;
+  };
+  const std::vector<Case> cases = {{"random", "asha"}, {"sobol", "median"}, {"hyperband", "none"}, {"tpe", "none"},
+                                   {"tpe", "asha"},    {"gp", "asha"},      {"bohb", "none"}};
+  for (const auto& [method, rule] : cases) {
+    for (const int devices : {1, 4}) {
+      const std::optional<Occupancy> occupancy = spent(method, rule, {devices}).occupancy;
+      REQUIRE(occupancy);
+      INFO(method << ", " << rule << ", " << devices << " devices: " << occupancy_text(occupancy));
+      CHECK(occupancy->filling.busy >= 0.97);
+    }
+  }
+}
+
+TEST_CASE("a device that trains slots one after another begins no trials only to fill them") {
+  for (const std::string method : {"random", "tpe"}) {
+    const SimulationOptions one_by_one{1, {}, 0};
+    CAPTURE(method);
+    CHECK(spent(method, "asha", one_by_one).trials.size() < spent(method, "asha", {1}).trials.size());
+  }
+}
+
 TEST_CASE("more devices take as much less time") {
   for (const std::string method : {"hyperband", "random", "median"}) {  // asha's last promotions wait for each other
     const double alone = simulated(method, 6000, 32, 1).outcome.seconds;
