@@ -6,7 +6,6 @@
 /// product of matrices [tiles, inputs] x [inputs, outputs] follows; what comes out is transformed back, with bias and
 /// relu. A team shares tiles and panels of outputs.
 ///
-///
 /// In float32 its results are as close to those in float64 as a direct convolution's: transforms round more, but sums
 /// are shorter. An infinity or NaN in a source pixel makes NaN of all of the tiles that read it, which reach one pixel
 /// further than its taps.
@@ -22,8 +21,9 @@ namespace hfta::fusion::cpu {
 
 /// Whether the algorithm computes the passes whose result is x's gradient (`backward`), or y and the weights' gradient.
 /// A function of the shape alone: results must not depend on where it runs. It says yes where the algorithm can, and
-/// was faster than TapProduct and WeightGradient with AVX2 as well as with AVX-512: from 32 channels of x and of y on,
-/// for at least 16 tiles of which most pixels lie in the image. That leaves out images of 1, 3 and 5 pixels a side.
+/// with few exceptions was faster than TapProduct and WeightGradient with AVX2 as well as with AVX-512: from 32
+/// channels of x and of y on, for at least 16 tiles of which most pixels lie in the image. That leaves out images of 1,
+/// 3 and 5 pixels a side.
 [[nodiscard]] bool winograd_pays(const ConvShape& shape, bool backward);
 
 /// forward_taps() or backward_taps() with borders that fill tiles which reach beyond the result.
