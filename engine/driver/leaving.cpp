@@ -37,9 +37,9 @@ int ArrayScheduler::drawn_before_round() const {
   return drawn;
 }
 
-// The richest other partition, ties to the first name, if an array of it would be full, or clearly fuller where no draws
-// fill this one; and if the array and what waits in its own partition leave the device time to spare. Trials that wait
-// come before draws, which see the more results the later they are.
+// The richest other partition, ties to the first name, if an array of it would be full, or clearly fuller where no
+// draws fill this one; and if the array and what waits in its own partition leave the device time to spare. Trials that
+// wait come before draws, which see the more results the later they are.
 std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) {
   if (!ledger_.learns()) return std::nullopt;  // see worth_leaving()
   const OpenArray& array = *arrays_[device];
@@ -51,7 +51,8 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
   // As many may have overtaken it as have been drawn.
   for (std::string& partition : queue_.richest(static_cast<std::size_t>(ledger_.drawn() - drawn) + 2)) {
     const ReadyQueue::Waiting waiting = queue_.before(drawn, partition);
-    const bool richer = waiting.epochs > most.epochs || (waiting.epochs == most.epochs && richest && partition < *richest);
+    const bool richer =
+        waiting.epochs > most.epochs || (waiting.epochs == most.epochs && richest && partition < *richest);
     if (partition == array.partition() || !richer) continue;
     most = waiting;
     richest = std::move(partition);
@@ -61,9 +62,9 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
 }
 
 // The partition of the earliest draw that is ready, if so many trials were drawn since that those in slots and those
-// that are ready could have begun kLaps times. Where empty slots are drawn for without end, a device may never leave its
-// array for such a trial by itself, and a rule that compares trials in the order of their draws would keep all later
-// ones waiting for it.
+// that are ready could have begun kLaps times. Where empty slots are drawn for without end, a device may never leave
+// its array for such a trial by itself, and a rule that compares trials in the order of their draws would keep all
+// later ones waiting for it.
 std::optional<std::string> ArrayScheduler::overtaken() const {
   if (!ledger_.learns() || queue_.ready() == 0) return std::nullopt;
   const int drawn = drawn_before_round();
