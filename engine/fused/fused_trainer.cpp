@@ -149,6 +149,7 @@ std::string loss_text(const fusion::Recipe& recipe) {
 
 std::vector<fusion::Lowering> lowerings_of(const std::vector<WayNeed>& ways) {
   std::vector<fusion::Lowering> all;
+  all.reserve(ways.size());
   for (const WayNeed& way : ways) all.push_back(way.lowering);
   return all;
 }
