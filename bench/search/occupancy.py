@@ -11,23 +11,19 @@ import argparse
 import json
 import statistics
 import subprocess
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from replay import HERE, OURS, ROOT, TASKS
+from replay import ROOT, TASKS, simulated
 
 STRATEGIES = ("random + asha", "random + median", "gp + asha", "gp", "tpe + asha", "tpe", "hyperband", "bohb", "dehb",
               "freeze_thaw")
 
 
 def busy(task: str, strategy: str, devices: int, seed: int, chosen: argparse.Namespace) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "kept.db"
-        keys = [*OURS[strategy], f"seed={seed}", f"budget.epochs={chosen.budget}", "run_cap=null"]
-        line = [chosen.binary, "simulate", HERE / "tasks" / f"{task}.yaml", "--curves", HERE / "curves" / f"{task}.csv.gz",
-                "--width", str(chosen.width), "--devices", str(devices), "--keep", store]
-        subprocess.run([*line, *(word for key in keys for word in ("--set", key))], check=True, capture_output=True)
+    keys = [f"seed={seed}", f"budget.epochs={chosen.budget}"]
+    words = ["--width", str(chosen.width), "--devices", str(devices)]
+    with simulated(task, strategy, keys, words, chosen.binary) as store:
         report = subprocess.run([chosen.binary, "report", "--storage", store, "--format", "json"], check=True,
                                 capture_output=True, text=True)
         return json.loads(report.stdout)["occupancy"]["filling"]["busy"]

@@ -16,8 +16,9 @@ import sqlite3
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -141,13 +142,20 @@ def best_so_far(values: Iterator[float], sign: int, budget: int) -> list[float]:
     return kept
 
 
-def ours(task: Task, name: str, seed: int, budget: int, binary: Path) -> list[float]:
+@contextmanager
+def simulated(task: str, strategy: str, keys: Iterable[str], words: Iterable[str], binary: Path) -> Iterator[Path]:
+    """The store of a study by a strategy of OURS on the task's curves: `keys` are of its config, `words` of the command."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "kept.db"
-        sets = [word for line in (*OURS[name], f"seed={seed}", f"budget.epochs={budget}", "run_cap=null") for word in ("--set", line)]
-        line = [str(binary), "simulate", str(HERE / "tasks" / f"{task.name}.yaml"), "--curves", str(task.file), "--width",
-                str(SLOTS), "--keep", str(store), *sets]
-        subprocess.run(line, check=True, capture_output=True)
+        sets = [word for key in (*OURS[strategy], *keys, "run_cap=null") for word in ("--set", key)]
+        subprocess.run([binary, "simulate", HERE / "tasks" / f"{task}.yaml", "--curves", HERE / "curves" / f"{task}.csv.gz",
+                        "--keep", store, *words, *sets], check=True, capture_output=True)
+        yield store
+
+
+def ours(task: Task, name: str, seed: int, budget: int, binary: Path) -> list[float]:
+    keys = [f"seed={seed}", f"budget.epochs={budget}"]
+    with simulated(task.name, name, keys, ["--width", str(SLOTS)], binary) as store:
         rows = sqlite3.connect(store).execute(
             "SELECT m.value FROM hfta_occupancy o JOIN hfta_epoch_metrics m ON m.trial_id = o.trial_id AND "
             "m.epoch = o.epoch WHERE m.name = ? ORDER BY o.round, o.array, o.slot LIMIT ?", (task.metric, budget))

@@ -12,12 +12,10 @@ import argparse
 import math
 import sqlite3
 import statistics
-import subprocess
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from replay import HERE, OURS, ROOT, TASKS, Task
+from replay import ROOT, TASKS, Task, simulated
 
 STRATEGIES = ("random + asha", "gp + asha", "gp", "tpe", "hyperband")
 
@@ -28,12 +26,8 @@ def target_of(task: Task, share: float) -> float:
 
 
 def trial_epochs(task: Task, strategy: str, width: int, seed: int, target: float, budget: int, binary: Path) -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "kept.db"
-        keys = [*OURS[strategy], f"seed={seed}", f"budget.epochs={budget}", "run_cap=null", f"metric.target={target!r}"]
-        line = [str(binary), "simulate", str(HERE / "tasks" / f"{task.name}.yaml"), "--curves", str(task.file), "--width",
-                str(width), "--keep", str(store), *(word for key in keys for word in ("--set", key))]
-        subprocess.run(line, check=True, capture_output=True)
+    keys = [f"seed={seed}", f"budget.epochs={budget}", f"metric.target={target!r}"]
+    with simulated(task.name, strategy, keys, ["--width", str(width)], binary) as store:
         return sqlite3.connect(store).execute("SELECT count(*) FROM hfta_occupancy").fetchone()[0]
 
 

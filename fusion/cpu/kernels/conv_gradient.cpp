@@ -191,10 +191,7 @@ void WeightGradient<T>::turn(const Piece& piece, const T* sums, T* dweight, T* s
   const std::int64_t rows = inputs * elements_, ld = inputs_ * elements_;
   T* const to = dweight + ((piece.group * outputs_ + piece.panel) * inputs_ + piece.block) * elements_;
   if (!add_) return transpose(sums, ld_, rows, width, to, ld);
-  transpose(sums, ld_, rows, width, scratch, rows);
-  for (std::int64_t o = 0; o < width; ++o) {
-    for (std::int64_t i = 0; i < rows; ++i) to[o * ld + i] += scratch[o * rows + i];
-  }
+  add_transposed(sums, ld_, rows, width, to, ld, scratch);
 }
 
 template class WeightGradient<float>;

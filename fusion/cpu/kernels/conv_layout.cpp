@@ -83,7 +83,18 @@ void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t
   turn(turning, outputs_first, elements, taps, from, to, scratch);
 }
 
+template <typename T>
+void add_transposed(const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, T* to, std::int64_t ldt,
+                    T* scratch) {
+  transpose(from, ld, rows, columns, scratch, rows);
+  for (std::int64_t c = 0; c < columns; ++c) {
+    for (std::int64_t r = 0; r < rows; ++r) to[c * ldt + r] += scratch[c * rows + r];
+  }
+}
+
 template void copy_bordered(const TapGeometry&, std::int64_t, std::int64_t, std::int64_t, const float*, float*);
 template void copy_bordered(const TapGeometry&, std::int64_t, std::int64_t, std::int64_t, const double*, double*);
+template void add_transposed(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t, float*);
+template void add_transposed(const double*, std::int64_t, std::int64_t, std::int64_t, double*, std::int64_t, double*);
 
 }  // namespace hfta::fusion::cpu

@@ -28,4 +28,10 @@ void turn_weights(const Turning& turning, bool outputs_first, const std::int64_t
                   const double* from, double* to, double* scratch);
 [[nodiscard]] std::int64_t turning_scratch(std::int64_t elements, std::int64_t columns);
 
+/// `to` [columns, ldt >= rows] += the transpose of `from` [rows, ld >= columns] (transpose() in pack.hpp puts it in
+/// place of what is there). `scratch`: rows * columns elements.
+template <typename T>
+void add_transposed(const T* from, std::int64_t ld, std::int64_t rows, std::int64_t columns, T* to, std::int64_t ldt,
+                    T* scratch);
+
 }  // namespace hfta::fusion::cpu

@@ -169,11 +169,7 @@ void WinogradGradient<T>::finish(const Call& call, const Piece& piece, std::int6
   finish_kernels({inputs, width, panel_ld_, kTaps * panel_ld_, sums_place()}, sums + input * panel_ld_, own);
   T* const to = call.dweight + output * ld + first * kTaps;
   if (!add_) return transpose(own, panel_ld_, rows, width, to, ld);
-  T* const turned = own + own_ / 2;
-  transpose(own, panel_ld_, rows, width, turned, rows);
-  for (std::int64_t o = 0; o < width; ++o) {
-    for (std::int64_t i = 0; i < rows; ++i) to[o * ld + i] += turned[o * rows + i];
-  }
+  add_transposed(own, panel_ld_, rows, width, to, ld, own + own_ / 2);
 }
 
 template class WinogradGradient<float>;
