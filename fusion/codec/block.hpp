@@ -88,7 +88,7 @@ struct Block {
  private:
   template <typename Visit>
   static inline __attribute__((always_inline)) void each(Visit visit) {
-    simd::detail::for_each_part<kParts>(visit);
+    simd::for_each_index<kParts>(visit);
   }
   // The whole numbers, which may be negative, as floats.
   [[nodiscard]] static inline __attribute__((always_inline)) Floats as_floats(const Words& q) {

@@ -15,18 +15,14 @@ namespace hfta::fusion::simd {
 
 inline constexpr std::int64_t kLanes = 16;
 
-namespace detail {
-
 /// visit(0), visit(1), ...: constants, so that arrays of registers stay in registers.
 template <std::size_t kCount, typename Visit>
-inline __attribute__((always_inline)) void for_each_part(Visit visit) {
+inline __attribute__((always_inline)) void for_each_index(Visit visit) {
   [&]<std::size_t... p>(std::index_sequence<p...>) __attribute__((always_inline)) {
     (visit(std::integral_constant<std::size_t, p>()), ...);
   }
   (std::make_index_sequence<kCount>());
 }
-
-}  // namespace detail
 
 /// 16 elements in registers of `kBytes`, those of the level that multiversion() runs: compilers take a vector that is
 /// wider than a register to pieces, and make scalars of its comparisons.
@@ -45,32 +41,31 @@ struct Lanes {
 
   Lanes() = default;
   inline __attribute__((always_inline)) Lanes(T value) {  // NOLINT(google-explicit-constructor): as scalars in formulas
-    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) { part[p] = Part{} + value; });
+    for_each_index<kParts>([&](auto p) __attribute__((always_inline)) { part[p] = Part{} + value; });
   }
 
   [[nodiscard]] static inline __attribute__((always_inline)) Lanes load(const T* from) {
     Lanes v;
-    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) {
+    for_each_index<kParts>([&](auto p) __attribute__((always_inline)) {
       __builtin_memcpy(&v.part[p], from + p * kWidth, kBytes);
     });
     return v;
   }
   inline __attribute__((always_inline)) void store(T* to) const {
-    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) {
-      __builtin_memcpy(to + p * kWidth, &part[p], kBytes);
-    });
+    for_each_index<kParts>([&](auto p)
+                               __attribute__((always_inline)) { __builtin_memcpy(to + p * kWidth, &part[p], kBytes); });
   }
   /// f(part of a, part of b), part by part.
   template <typename F>
   [[nodiscard]] static inline __attribute__((always_inline)) Lanes of(const Lanes& a, const Lanes& b, F f) {
     Lanes v;
-    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) { v.part[p] = f(a.part[p], b.part[p]); });
+    for_each_index<kParts>([&](auto p) __attribute__((always_inline)) { v.part[p] = f(a.part[p], b.part[p]); });
     return v;
   }
   /// This one in lanes 0 to count - 1, `other` in those behind.
   [[nodiscard]] inline __attribute__((always_inline)) Lanes first(std::int64_t count, T other) const {
     Lanes v;
-    detail::for_each_part<kParts>([&](auto p) __attribute__((always_inline)) {
+    for_each_index<kParts>([&](auto p) __attribute__((always_inline)) {
       const Wholes below = Wholes{} + static_cast<Whole>(count - static_cast<std::int64_t>(p * kWidth));
       v.part[p] = lane(std::make_index_sequence<kWidth>()) < below ? part[p] : Part{} + other;
     });
@@ -169,12 +164,10 @@ inline __attribute__((always_inline)) typename V::Part within(typename V::Part v
 template <typename V, typename Combine>
 inline __attribute__((always_inline)) typename V::Element reduced(V v, Combine combine) {
   if constexpr (V::kParts >= 8) {
-    detail::for_each_part<4>([&](auto p)
-                                 __attribute__((always_inline)) { v.part[p] = combine(v.part[p], v.part[p + 4]); });
+    for_each_index<4>([&](auto p) __attribute__((always_inline)) { v.part[p] = combine(v.part[p], v.part[p + 4]); });
   }
   if constexpr (V::kParts >= 4) {
-    detail::for_each_part<2>([&](auto p)
-                                 __attribute__((always_inline)) { v.part[p] = combine(v.part[p], v.part[p + 2]); });
+    for_each_index<2>([&](auto p) __attribute__((always_inline)) { v.part[p] = combine(v.part[p], v.part[p + 2]); });
   }
   if constexpr (V::kParts >= 2) v.part[0] = combine(v.part[0], v.part[1]);
   return detail::within<V::kWidth / 2, V>(v.part[0], combine)[0];

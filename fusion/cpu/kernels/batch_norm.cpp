@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fusion/simd/multiversion.hpp"
+#include "fusion/simd/vector.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
@@ -19,35 +20,99 @@ inline __attribute__((always_inline)) void for_each_block(std::int64_t rows, std
   }
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void statistics(const T* x, std::int64_t ld, std::int64_t rows,
+// Stretches side by side, whose sums over rows stay in registers.
+template <typename V, std::size_t kCount, bool kWhole>
+struct Strip {
+  using T = typename V::Element;
+  static constexpr std::size_t kStretches = kCount;
+  simd::Stretch<V, kWhole> first;
+
+  [[nodiscard]] inline __attribute__((always_inline)) simd::Stretch<V, kWhole> operator[](std::size_t k) const {
+    return {first.i + static_cast<std::int64_t>(k) * simd::kLanes, first.count};
+  }
+};
+
+// Calls visit(strip) for n columns.
+template <std::size_t kCount, typename V, typename Visit>
+inline __attribute__((always_inline)) void for_each_strip(std::int64_t n, Visit visit) {
+  constexpr std::int64_t kWidth = kCount * simd::kLanes;
+  const std::int64_t strips = n / kWidth * kWidth;
+  for (std::int64_t c = 0; c < strips; c += kWidth) visit(Strip<V, kCount, true>{{c}});
+  simd::for_each_stretch<V>(
+      n - strips, [&]<bool kWhole>(simd::Stretch<V, kWhole> at) __attribute__((always_inline)) {
+        at.i += strips;
+        visit(Strip<V, 1, kWhole>{at});
+      });
+}
+
+// `centre` = the mean of each column.
+template <typename V, typename T>
+inline __attribute__((always_inline)) void block_means(const T* x, std::int64_t ld, std::int64_t rows,
+                                                       std::int64_t columns, T* centre) {
+  const V share = T{1} / static_cast<T>(rows);
+  for_each_strip<4, V>(
+      columns, [=](auto strip) __attribute__((always_inline)) {
+        V sums[strip.kStretches];
+        for (std::int64_t r = 0; r < rows; ++r) {
+          simd::for_each_index<strip.kStretches>([&](auto k) __attribute__((always_inline)) {
+            sums[k] += strip[k](x + r * ld);
+          });
+        }
+        simd::for_each_index<strip.kStretches>([&](auto k) __attribute__((always_inline)) {
+          strip[k].store(centre, sums[k] * share);
+        });
+      });
+}
+
+// Sums of x - centre, and of its squares, over the rows of each column.
+template <typename V, typename T>
+inline __attribute__((always_inline)) void block_squares(const T* x, std::int64_t ld, std::int64_t rows,
+                                                         std::int64_t columns, const T* centre, T* sum, T* squares) {
+  for_each_strip<2, V>(
+      columns, [=](auto strip) __attribute__((always_inline)) {
+        V middle[strip.kStretches], sums[strip.kStretches], products[strip.kStretches];
+        simd::for_each_index<strip.kStretches>([&](auto k)
+                                                   __attribute__((always_inline)) { middle[k] = strip[k](centre); });
+        for (std::int64_t r = 0; r < rows; ++r) {
+          simd::for_each_index<strip.kStretches>([&](auto k) __attribute__((always_inline)) {
+            const V off = strip[k](x + r * ld) - middle[k];
+            sums[k] += off;
+            products[k] += off * off;
+          });
+        }
+        simd::for_each_index<strip.kStretches>([&](auto k) __attribute__((always_inline)) {
+          strip[k].store(sum, sums[k]);
+          strip[k].store(squares, products[k]);
+        });
+      });
+}
+
+// The first block is summed around its own mean; each other one around the mean of those before it: what that loses of
+// the block's own variance is little beside what the distance of the means adds to the variance of all.
+template <typename R, typename T>
+inline __attribute__((always_inline)) void statistics(R, const T* x, std::int64_t ld, std::int64_t rows,
                                                       std::int64_t channels, double* mean, double* variance) {
+  using V = simd::Lanes<T, R::kBytes>;
   std::fill_n(mean, channels, 0.0);
   std::fill_n(variance, channels, 0.0);
   for_each_block(
       rows, channels,
       [=](std::int64_t c0, std::int64_t width, std::int64_t r0, std::int64_t end) __attribute__((always_inline)) {
-        T centre[kColumns] = {}, sum[kColumns] = {}, squares[kColumns] = {};
-        for (std::int64_t r = r0; r < end; ++r) {
-          const T* __restrict row = x + r * ld + c0;
-          for (std::int64_t c = 0; c < width; ++c) centre[c] += row[c];
+        T centre[kColumns], sum[kColumns], squares[kColumns];
+        const T* const block = x + r0 * ld + c0;
+        if (r0 == 0) {
+          block_means<V>(block, ld, end - r0, width, centre);
+        } else {
+          for (std::int64_t c = 0; c < width; ++c) centre[c] = static_cast<T>(mean[c0 + c]);
         }
-        const T share = T{1} / static_cast<T>(end - r0);
-        for (std::int64_t c = 0; c < width; ++c) centre[c] *= share;
-        for (std::int64_t r = r0; r < end; ++r) {
-          const T* __restrict row = x + r * ld + c0;
-          for (std::int64_t c = 0; c < width; ++c) {
-            const T off = row[c] - centre[c];
-            sum[c] += off;  // what rounding has left
-            squares[c] += off * off;
-          }
-        }
+        block_squares<V>(block, ld, end - r0, width, centre, sum, squares);
         // Chan, Golub, LeVeque: the union's mean and squares from two parts'.
         const auto n = static_cast<double>(r0), m = static_cast<double>(end - r0);
         for (std::int64_t c = 0; c < width; ++c) {
           const double left = static_cast<double>(sum[c]);
           const double off = static_cast<double>(centre[c]) + left / m - mean[c0 + c];
-          variance[c0 + c] += static_cast<double>(squares[c]) - left * left / m + off * off * (n * m / (n + m));
+          const double own = std::max(static_cast<double>(squares[c]) - left * left / m, 0.0);
+          variance[c0 + c] += own + off * off * (n * m / (n + m));
           mean[c0 + c] += off * (m / (n + m));
         }
       });
@@ -86,34 +151,69 @@ inline __attribute__((always_inline)) void apply(const Normalisation<T>& by, con
 
 enum class Mask { kNone, kOutput, kRecomputed };
 
-template <Mask kMask, typename T>
-inline __attribute__((always_inline)) void gradients(const Normalisation<T>& by, const T* x, const T* y,
+template <typename V>
+inline __attribute__((always_inline)) V zero_where_zero(const V& y, const V& d) {
+  using Part = typename V::Part;
+  return V::of(
+      y, d, [](const Part& a, const Part& b) __attribute__((always_inline)) { return a == Part{} ? Part{} : b; });
+}
+template <typename V>
+inline __attribute__((always_inline)) V zero_unless_above(const V& y, const V& d) {
+  using Part = typename V::Part;
+  return V::of(
+      y, d, [](const Part& a, const Part& b) __attribute__((always_inline)) { return a <= Part{} ? Part{} : b; });
+}
+
+// Sums over the rows of a strip.
+template <Mask kMask, typename V, typename S, typename T>
+inline __attribute__((always_inline)) void strip_gradients(const S& strip, const Normalisation<T>& by, const T* x,
+                                                           const T* y, std::int64_t ld, std::int64_t rows, T* dy,
+                                                           T* sum, T* product) {
+  V mean[S::kStretches], scale[S::kStretches], shift[S::kStretches], sums[S::kStretches], products[S::kStretches];
+  simd::for_each_index<S::kStretches>([&](auto k) __attribute__((always_inline)) {
+    mean[k] = strip[k](by.mean);
+    if constexpr (kMask == Mask::kRecomputed) {
+      scale[k] = strip[k](by.scale);
+      shift[k] = strip[k](by.shift);
+    }
+  });
+  for (std::int64_t r = 0; r < rows; ++r) {
+    simd::for_each_index<S::kStretches>([&](auto k) __attribute__((always_inline)) {
+      const V off = strip[k](x + r * ld) - mean[k];
+      V g = strip[k](dy + r * ld);
+      if constexpr (kMask == Mask::kOutput) {
+        g = zero_where_zero(strip[k](y + r * ld), g);
+        strip[k].store(dy + r * ld, g);
+      }
+      if constexpr (kMask == Mask::kRecomputed) g = zero_unless_above(off * scale[k] + shift[k], g);
+      sums[k] += g;
+      products[k] += g * off;
+    });
+  }
+  simd::for_each_index<S::kStretches>([&](auto k) __attribute__((always_inline)) {
+    strip[k].store(sum, sums[k]);
+    strip[k].store(product, products[k]);
+  });
+}
+
+template <Mask kMask, typename R, typename T>
+inline __attribute__((always_inline)) void gradients(R, const Normalisation<T>& by, const T* x, const T* y,
                                                      std::int64_t ld, std::int64_t rows, std::int64_t channels, T* dy,
                                                      double* sums, double* products) {
+  using V = simd::Lanes<T, R::kBytes>;
   std::fill_n(sums, channels, 0.0);
   std::fill_n(products, channels, 0.0);
   for_each_block(
       rows, channels,
       [=](std::int64_t c0, std::int64_t width, std::int64_t r0, std::int64_t end) __attribute__((always_inline)) {
-        T sum[kColumns] = {}, product[kColumns] = {};
-        const T* __restrict mean = by.mean + c0;
-        const T* __restrict scale = by.scale + c0;
-        const T* __restrict shift = by.shift + c0;
-        for (std::int64_t r = r0; r < end; ++r) {
-          const T* __restrict in = x + r * ld + c0;
-          T* __restrict d = dy + r * ld + c0;
-          if constexpr (kMask == Mask::kOutput) {
-            const T* __restrict out = y + r * ld + c0;
-            for (std::int64_t c = 0; c < width; ++c) d[c] = out[c] == T{0} ? T{0} : d[c];
-          }
-          for (std::int64_t c = 0; c < width; ++c) {
-            const T off = in[c] - mean[c];
-            T g = d[c];
-            if constexpr (kMask == Mask::kRecomputed) g = off * scale[c] + shift[c] <= T{0} ? T{0} : g;
-            sum[c] += g;
-            product[c] += g * off;
-          }
-        }
+        T sum[kColumns], product[kColumns];
+        const Normalisation<T> own{by.mean + c0, by.scale + c0, by.shift + c0, by.relu};
+        const std::int64_t at = r0 * ld + c0;
+        for_each_strip<kMask == Mask::kRecomputed ? 1 : 2, V>(
+            width, [&](auto strip) __attribute__((always_inline)) {
+              strip_gradients<kMask, V>(strip, own, x + at, y == nullptr ? nullptr : y + at, ld, end - r0, dy + at, sum,
+                                        product);
+            });
         for (std::int64_t c = 0; c < width; ++c) {
           sums[c0 + c] += static_cast<double>(sum[c]);
           products[c0 + c] += static_cast<double>(product[c]);
@@ -121,16 +221,16 @@ inline __attribute__((always_inline)) void gradients(const Normalisation<T>& by,
       });
 }
 
-template <typename T>
-inline __attribute__((always_inline)) void masked_gradients(const Normalisation<T>& by, const T* x, const T* y,
+template <typename R, typename T>
+inline __attribute__((always_inline)) void masked_gradients(R r, const Normalisation<T>& by, const T* x, const T* y,
                                                             std::int64_t ld, std::int64_t rows, std::int64_t channels,
                                                             T* dy, double* sums, double* products) {
   if (y != nullptr) {
-    gradients<Mask::kOutput>(by, x, y, ld, rows, channels, dy, sums, products);
+    gradients<Mask::kOutput>(r, by, x, y, ld, rows, channels, dy, sums, products);
   } else if (by.relu) {
-    gradients<Mask::kRecomputed>(by, x, y, ld, rows, channels, dy, sums, products);
+    gradients<Mask::kRecomputed>(r, by, x, y, ld, rows, channels, dy, sums, products);
   } else {
-    gradients<Mask::kNone>(by, x, y, ld, rows, channels, dy, sums, products);
+    gradients<Mask::kNone>(r, by, x, y, ld, rows, channels, dy, sums, products);
   }
 }
 
@@ -173,11 +273,11 @@ inline __attribute__((always_inline)) void any_backward(const Normalisation<T>& 
 
 void column_statistics(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
                        double* variance) {
-  simd::multiversion([&] { statistics(x, ld, rows, channels, mean, variance); });
+  simd::multiversion([&](auto r) { statistics(r, x, ld, rows, channels, mean, variance); });
 }
 void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
                        double* variance) {
-  simd::multiversion([&] { statistics(x, ld, rows, channels, mean, variance); });
+  simd::multiversion([&](auto r) { statistics(r, x, ld, rows, channels, mean, variance); });
 }
 void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t ld,
                std::int64_t rows, std::int64_t channels, float* y) {
@@ -189,11 +289,11 @@ void normalise(const Normalisation<double>& by, const double* x, const double* r
 }
 void column_gradients(const Normalisation<float>& by, const float* x, const float* y, std::int64_t ld,
                       std::int64_t rows, std::int64_t channels, float* dy, double* sums, double* products) {
-  simd::multiversion([&] { masked_gradients(by, x, y, ld, rows, channels, dy, sums, products); });
+  simd::multiversion([&](auto r) { masked_gradients(r, by, x, y, ld, rows, channels, dy, sums, products); });
 }
 void column_gradients(const Normalisation<double>& by, const double* x, const double* y, std::int64_t ld,
                       std::int64_t rows, std::int64_t channels, double* dy, double* sums, double* products) {
-  simd::multiversion([&] { masked_gradients(by, x, y, ld, rows, channels, dy, sums, products); });
+  simd::multiversion([&](auto r) { masked_gradients(r, by, x, y, ld, rows, channels, dy, sums, products); });
 }
 void normalise_backward(const Normalisation<float>& by, const float* less, const float* slope, const float* x,
                         const float* dy, std::int64_t ld, std::int64_t rows, std::int64_t channels, float* dx,

@@ -6,8 +6,8 @@
 
 namespace hfta::fusion::cpu {
 
-/// Mean and biased variance of each column. Sums are of blocks of rows, around each block's own mean: a large mean does
-/// not cancel the variance.
+/// Mean and biased variance of each column. Sums are of blocks of rows, around the mean of what is known before them: a
+/// large mean does not cancel the variance.
 void column_statistics(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
                        double* variance);
 void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,

@@ -46,7 +46,7 @@ inline __attribute__((always_inline)) void some_pixels(const FewPixels<T>& row, 
   for (std::int64_t t = 0; t < count; ++t) {
     const V w = V::load(weights + t * row.width);
     const T* const from = source + terms[t];
-    simd::detail::for_each_part<kCount>([&](auto p) __attribute__((always_inline)) {
+    simd::for_each_index<kCount>([&](auto p) __attribute__((always_inline)) {
       sums[p] = with(sums[p], from[static_cast<std::int64_t>(p) * row.step], w);
     });
   }
@@ -85,9 +85,8 @@ inline __attribute__((always_inline)) void some_terms(const FewPixels<T>& row, c
   for (std::int64_t p = 0; p < row.pixels; ++p) {
     const V d = at(dy + p * row.ld);
     const T* const from = source + p * row.step;
-    simd::detail::for_each_part<kCount>([&](auto t) __attribute__((always_inline)) {
-      parts[t] = with(parts[t], from[terms[t]], d);
-    });
+    simd::for_each_index<kCount>([&](auto t)
+                                     __attribute__((always_inline)) { parts[t] = with(parts[t], from[terms[t]], d); });
   }
   for (std::int64_t t = 0; t < kCount; ++t) {
     T* const to = sums + t * row.width + at.i;

@@ -16,28 +16,11 @@ constexpr std::int64_t kChunk = 65536, kLeastTiles = 64;
 
 }  // namespace
 
-bool winograd_pays(const ConvShape& s, bool backward) {
-  constexpr Pair kOnes = {1, 1};
-  const bool can = s.kernel == Pair{3, 3} && s.stride == kOnes && s.dilation == kOnes && s.groups == 1 &&
-                   s.padding[0] <= 2 && s.padding[1] <= 2;
-  constexpr std::int64_t kChannels = 32, kTiles = 16;
-  const TileGrid grid{backward ? s.in : s.out};
-  const std::int64_t tiles = grid.tiles(), direct = s.taps() * grid.pixels[0] * grid.pixels[1];
-  return can && s.c >= kChannels && s.o >= kChannels && s.n * tiles >= kTiles && 5 * direct >= 8 * kTilePlaces * tiles;
-}
-
-TapGeometry tile_geometry(const ConvShape& s, bool backward) {
-  TapGeometry g = backward ? backward_taps(s) : forward_taps(s);
-  for (std::size_t d = 0; d < 2; ++d) g.bordered[d] = (g.result[d] + 1) / 2 * 2 + 2;
-  return g;
-}
-
 std::int64_t tile_block(std::int64_t channels) { return channels <= kBlock * 3 / 2 ? channels : kBlock; }
 
 template <typename T>
 WinogradProduct<T>::WinogradProduct(const ConvShape& s, bool backward, bool add)
-    : g_(tile_geometry(s, backward)),
-      grid_{g_.result},
+    : conv_(s, backward),
       n_(s.n),
       inputs_(backward ? s.o : s.c),
       outputs_(backward ? s.c : s.o),
@@ -47,28 +30,43 @@ WinogradProduct<T>::WinogradProduct(const ConvShape& s, bool backward, bool add)
       block_ld_(in_tile_lanes(block_)),
       backward_(backward),
       add_(add),
-      source_(g_, at_once_, inputs_, inputs_) {
-  for (const Tap& tap : g_.phases.front().taps) elements_.push_back(tap.element);
-  const std::int64_t all = std::min(at_once_, n_) * grid_.tiles(), tile = kTilePlaces * inputs_;
+      source_(conv_.geometry, at_once_, inputs_, inputs_) {
+  for (const Phase& phase : conv_.phases) {
+    for (const TilePart& part : phase.parts)
+      elements_.insert(elements_.end(), part.elements.begin(), part.elements.end());
+  }
+  const std::int64_t all = std::min(at_once_, n_) * conv_.grid.tiles();
+  const std::int64_t tile = conv_.places() * conv_.parts() * inputs_;
   rows_ = std::min(kRows, all);
   chunk_ = std::min(std::max(kChunk / tile, kLeastTiles) / rows_ * rows_, all);
-  kept_ = n_ * grid_.tiles() > chunk_;
-  own_ = std::max(kTilePlaces * result_place(), turning_scratch(s.taps(), panel_) + s.taps() * kTurnedAtOnce * panel_);
+  kept_ = n_ * conv_.grid.tiles() > chunk_ || phases() > 1;
+  own_ =
+      std::max(conv_.places() * result_place(), turning_scratch(s.taps(), panel_) + s.taps() * kTurnedAtOnce * panel_);
+  find_blocks();
   make_kernels();
 }
 
 template <typename T>
-void WinogradProduct<T>::make_kernels() {
+void WinogradProduct<T>::find_blocks() {
   const std::int64_t whole = inputs_ / block_, rest = inputs_ % block_;
-  for (std::int64_t b = 0; b < whole; ++b) {
-    kernel_blocks_.push_back(static_cast<unsigned long long>(b * block_ * panel_) * sizeof(T));
-    source_blocks_.push_back(static_cast<unsigned long long>(b * kTilePlaces * source_place()) * sizeof(T));
+  for (std::int64_t part = 0; part < conv_.parts(); ++part) {
+    for (std::int64_t b = 0; b < whole + (rest > 0 ? 1 : 0); ++b) {
+      Blocks& to = b < whole ? whole_ : rest_;
+      const std::int64_t kernels = (part * inputs_ + b * block_) * panel_;
+      const std::int64_t source = (part * blocks() + b) * conv_.places() * source_place();
+      to.kernels.push_back(static_cast<unsigned long long>(kernels) * sizeof(T));
+      to.source.push_back(static_cast<unsigned long long>(source) * sizeof(T));
+    }
   }
+}
+
+template <typename T>
+void WinogradProduct<T>::make_kernels() {
   // Chunks end with fewer tiles where a call does, and the last call may have fewer images.
   const std::int64_t calls[] = {std::min(at_once_, n_), n_ % at_once_};
   std::vector<std::int64_t> rows = {rows_};
   for (const std::int64_t images : calls) {
-    const std::int64_t in_last_chunk = images * grid_.tiles() % chunk_;
+    const std::int64_t in_last_chunk = images * conv_.grid.tiles() % chunk_;
     rows.push_back(in_last_chunk % rows_);
     rows.push_back(chunk_ % rows_);
   }
@@ -87,9 +85,9 @@ void WinogradProduct<T>::make_kernels() {
                           .ldc = panel_,
                           .add = false};
       micro.whole[narrow] = batch_reduce_kernel<T>(product);
-      product.depth = rest;
+      product.depth = inputs_ % block_;
       product.add = true;
-      if (rest > 0) micro.rest[narrow] = batch_reduce_kernel<T>(product);
+      if (product.depth > 0) micro.rest[narrow] = batch_reduce_kernel<T>(product);
     }
     micro_.push_back(micro);
   }
@@ -97,8 +95,8 @@ void WinogradProduct<T>::make_kernels() {
 
 template <typename T>
 std::int64_t WinogradProduct<T>::scratch(int threads) const {
-  return kTilePlaces * ((kept_ ? panels() : 1) * kernels_place() + blocks() * source_place()) +
-         threads * in_tile_lanes(own_) + source_.scratch();
+  return (kept_ ? phases() * panels() : 1) * kernels_size() + source_size() + threads * in_tile_lanes(own_) +
+         source_.scratch();
 }
 
 template <typename T>
@@ -106,109 +104,147 @@ void WinogradProduct<T>::operator()(const Call& call) const {
   const int threads = call.team == nullptr ? 1 : call.team->threads();
   const std::int64_t at_once = kept_ ? panels() : 1, own_size = in_tile_lanes(own_);
   T* const kernels = call.scratch;
-  T* const transformed = kernels + at_once * kTilePlaces * kernels_place();
-  T* const own = transformed + blocks() * kTilePlaces * source_place();
-  const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * inputs_;
+  T* const transformed = kernels + (kept_ ? phases() * panels() : 1) * kernels_size();
+  T* const own = transformed + source_size();
+  const T* const from = call.source + call.first * conv_.geometry.source[0] * conv_.geometry.source[1] * inputs_;
   const T* const source = source_.prepare(call.team, from, call.images, own + threads * own_size);
-  const std::int64_t tiles = call.images * grid_.tiles();
-  for (Chunk chunk; chunk.first < tiles; chunk.first += chunk_) {
-    chunk.count = std::min(chunk_, tiles - chunk.first);
-    transform_chunk(call, chunk, source, transformed);
-    for (std::int64_t first = 0; first < panels(); first += at_once) {
-      if (call.first == 0 && chunk.first == 0) {
-        for (std::int64_t p = 0; p < at_once; ++p)
-          transform_panel(call, first + p, kernels + p * kTilePlaces * kernels_place(), own);
+  const std::int64_t tiles = call.images * conv_.grid.tiles();
+  if (kept_ && call.first == 0) {
+    for (std::int64_t p = 0; p < panels(); ++p) transform_panel(call, p, kernels + p * kernels_size(), own);
+  }
+  for (std::int64_t f = 0; f < phases(); ++f) {
+    const Phase& phase = conv_.phases[static_cast<std::size_t>(f)];
+    for (Chunk chunk; chunk.first < tiles; chunk.first += chunk_) {
+      chunk.count = std::min(chunk_, tiles - chunk.first);
+      transform_chunk(call, phase, chunk, source, transformed);
+      for (std::int64_t first = 0; first < panels(); first += at_once) {
+        if (!kept_) transform_panel(call, first, kernels, own);
+        const T* const those = kernels + f * panels() * kernels_size();
+        const std::int64_t products = (chunk.count + rows_ - 1) / rows_;
+        const std::int64_t each = conv_.places() * rows_ * conv_.parts() * inputs_ * panel_;
+        share(call.team, stretches_of(at_once * products, each, 1, kStretchProducts),
+              [&](std::int64_t begin, std::int64_t count, int thread) {
+                for (std::int64_t i = begin; i < begin + count; ++i) {
+                  const std::int64_t p = i / products, row = i % products * rows_;
+                  const Chunk some{chunk.first + row, std::min(rows_, chunk.count - row)};
+                  T* const results = own + thread * own_size;
+                  multiply(some, first + p, those + p * kernels_size(), transformed + row * block_ld_, results);
+                  write(call, phase, some, first + p, results);
+                }
+              });
       }
-      const std::int64_t products = (chunk.count + rows_ - 1) / rows_;
-      const std::int64_t each = kTilePlaces * rows_ * inputs_ * panel_;
-      share(call.team, stretches_of(at_once * products, each, 1, kStretchProducts),
-            [&](std::int64_t begin, std::int64_t count, int thread) {
-              for (std::int64_t i = begin; i < begin + count; ++i) {
-                const std::int64_t p = i / products, row = i % products * rows_;
-                multiply(call, {chunk.first + row, std::min(rows_, chunk.count - row)}, first + p,
-                         kernels + p * kTilePlaces * kernels_place(), transformed + row * block_ld_,
-                         own + thread * own_size);
-              }
-            });
     }
   }
 }
 
+// Of all phases, whose panels lie panels() panels apart.
 template <typename T>
 void WinogradProduct<T>::transform_panel(const Call& call, std::int64_t panel, T* to, T* own) const {
-  const std::int64_t taps = static_cast<std::int64_t>(elements_.size()), first_output = panel * panel_;
+  const std::int64_t r = conv_.r, in_part = r * r, first_output = panel * panel_;
+  const auto taps = static_cast<std::int64_t>(elements_.size());
   const std::int64_t size = turning_scratch(taps, panel_);
-  Turning turning{.columns = std::min(panel_, outputs_ - first_output),
-                  .ld = panel_,
-                  .stride = (backward_ ? outputs_ : inputs_) * taps,
-                  .elements = taps,
-                  .tap_stride = kTurnedAtOnce * panel_};
+  const Turning all{.columns = std::min(panel_, outputs_ - first_output),
+                    .ld = panel_,
+                    .stride = (backward_ ? outputs_ : inputs_) * taps,
+                    .elements = taps,
+                    .tap_stride = kTurnedAtOnce * panel_};
+  const TileKernels kernels{.r = r,
+                            .columns = all.columns,
+                            .tap_row = panel_,
+                            .beside = all.tap_stride,
+                            .below = r * all.tap_stride,
+                            .place_row = panel_,
+                            .place = kernels_place()};
   const T* const from = call.weight + first_output * (backward_ ? taps : inputs_ * taps);
-  const std::int64_t step = backward_ ? turning.stride : taps;  // from one input to the next
+  const std::int64_t step = backward_ ? all.stride : taps;  // from one input to the next
   share(call.team, stretches_of(inputs_, taps * panel_, kTurnedAtOnce),
         [&](std::int64_t first, std::int64_t count, int thread) {
           T* const scratch = own + thread * in_tile_lanes(own_);
           T* const turned = scratch + size;
           for (std::int64_t i = first; i < first + count; i += kTurnedAtOnce) {
-            Turning some = turning;
-            some.k = std::min(kTurnedAtOnce, first + count - i);
-            turn_weights(some, !backward_, elements_.data(), taps, from + i * step, turned, scratch);
-            transform_kernels({some.k, turning.columns, panel_, turning.tap_stride, kernels_place()}, turned,
-                              to + i * panel_);
+            Turning turning = all;
+            turning.k = std::min(kTurnedAtOnce, first + count - i);
+            turn_weights(turning, !backward_, elements_.data(), taps, from + i * step, turned, scratch);
+            for (std::int64_t part = 0; part < taps / in_part; ++part) {
+              T* const phase = to + part / conv_.parts() * panels() * kernels_size();
+              TileKernels some = kernels;
+              some.rows = turning.k;
+              transform_kernels(some, turned + part * in_part * turning.tap_stride,
+                                phase + (part % conv_.parts() * inputs_ + i) * panel_);
+            }
           }
         });
 }
 
 template <typename T>
-void WinogradProduct<T>::transform_chunk(const Call& call, const Chunk& chunk, const T* source, T* to) const {
+void WinogradProduct<T>::transform_chunk(const Call& call, const Phase& phase, const Chunk& chunk, const T* source,
+                                         T* to) const {
   const Source::Strides& strides = source_.strides();
-  share(call.team, stretches_of(chunk.count, kTilePlaces * inputs_), [&](std::int64_t first, std::int64_t count, int) {
-    grid_.for_each_row(
-        chunk.first + first, count,
-        [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles, std::int64_t number) {
-          const T* const from = source + image * strides.image + 2 * (row * strides.row + column * strides.pixel);
-          for (std::int64_t c = 0; c < inputs_; c += block_) {
-            transform_source(
-                {tiles, std::min(block_, inputs_ - c), strides.row, strides.pixel, source_place(), block_ld_}, from + c,
-                to + c / block_ * kTilePlaces * source_place() + (number - chunk.first) * block_ld_);
-          }
+  const std::int64_t pixel = strides.pixel * conv_.geometry.source_step[1], block = conv_.places() * source_place();
+  share(call.team, stretches_of(chunk.count, conv_.places() * conv_.parts() * inputs_),
+        [&](std::int64_t first, std::int64_t count, int) {
+          conv_.grid.for_each_row(
+              chunk.first + first, count,
+              [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles, std::int64_t number) {
+                const T* const from = source + image * strides.image + 2 * (row * strides.row + column * pixel);
+                T* at = to + (number - chunk.first) * block_ld_;
+                for (const TilePart& part : phase.parts) {
+                  for (std::int64_t c = 0; c < inputs_; c += block_, at += block) {
+                    transform_source({.r = conv_.r,
+                                      .tiles = tiles,
+                                      .channels = std::min(block_, inputs_ - c),
+                                      .row = strides.row,
+                                      .pixel = pixel,
+                                      .place = source_place(),
+                                      .tile = block_ld_},
+                                     from + source_.offset(part.first) + c, at);
+                  }
+                }
+              });
         });
-  });
 }
 
 template <typename T>
-void WinogradProduct<T>::multiply(const Call& call, const Chunk& chunk, std::int64_t panel, const T* kernels,
-                                  const T* source, T* own) const {
-  const std::int64_t first_output = panel * panel_, width = std::min(panel_, outputs_ - first_output);
-  const bool narrow = width < panel_ && outputs_ > panel_;
+void WinogradProduct<T>::multiply(const Chunk& chunk, std::int64_t panel, const T* kernels, const T* source,
+                                  T* own) const {
+  const bool narrow = (panel + 1) * panel_ > outputs_ && outputs_ > panel_;
   const auto micro = std::find_if(micro_.begin(), micro_.end(), [&](const Micro& m) { return m.rows == chunk.count; });
-  const unsigned long long whole = kernel_blocks_.size();
-  for (std::int64_t place = 0; place < kTilePlaces; ++place) {
+  const unsigned long long whole = whole_.kernels.size(), rest = rest_.kernels.size();
+  for (std::int64_t place = 0; place < conv_.places(); ++place) {
     const T* const k = kernels + place * kernels_place();
     const T* const s = source + place * source_place();
     T* const to = own + place * result_place();
-    micro->whole[narrow](k, s, to, &whole, kernel_blocks_.data(), source_blocks_.data());
-    if (micro->rest[narrow] != nullptr) {
-      constexpr unsigned long long kOne = 1, kNowhere = 0;
-      const auto done = static_cast<std::int64_t>(whole);
-      micro->rest[narrow](k + done * block_ * panel_, s + done * kTilePlaces * source_place(), to, &kOne, &kNowhere,
-                          &kNowhere);
-    }
+    micro->whole[narrow](k, s, to, &whole, whole_.kernels.data(), whole_.source.data());
+    if (rest > 0) micro->rest[narrow](k, s, to, &rest, rest_.kernels.data(), rest_.source.data());
   }
-  grid_.for_each_row(
+}
+
+template <typename T>
+void WinogradProduct<T>::write(const Call& call, const Phase& phase, const Chunk& chunk, std::int64_t panel,
+                               const T* own) const {
+  const TapGeometry& g = conv_.geometry;
+  const std::int64_t first_output = panel * panel_, width = std::min(panel_, outputs_ - first_output);
+  const std::int64_t pixel = g.result_step[1] * outputs_, ld = g.result_step[0] * g.result[1] * outputs_;
+  const T* const bias = call.bias == nullptr ? nullptr : call.bias + first_output;
+  conv_.grid.for_each_row(
       chunk.first, chunk.count,
       [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles, std::int64_t number) {
-        T* const to = call.result +
-                      (((call.first + image) * g_.result[0] + 2 * row) * g_.result[1] + 2 * column) * outputs_ +
-                      first_output;
-        const std::int64_t ld = g_.result[1] * outputs_;
-        const Pair there = {std::min<std::int64_t>(g_.result[0] - 2 * row, 2),
-                            std::min(g_.result[1] - 2 * column, 2 * tiles)};
-        transform_result({tiles, width, ld, outputs_, result_place(), panel_}, {there[0], there[1], add_},
-                         own + (number - chunk.first) * panel_, to);
-        if (call.bias == nullptr && !call.relu) return;
-        const T* const bias = call.bias == nullptr ? nullptr : call.bias + first_output;
-        for (std::int64_t h = 0; h < there[0]; ++h) add_bias(to + h * ld, outputs_, there[1], width, bias, call.relu);
+        const Pair there = {std::min<std::int64_t>(phase.count[0] - 2 * row, 2),
+                            std::min(phase.count[1] - 2 * column, 2 * tiles)};
+        if (there[0] <= 0 || there[1] <= 0) return;
+        T* const pixels = call.result + (call.first + image) * g.result[0] * g.result[1] * outputs_ +
+                          (phase.begin[0] * g.result[1] + phase.begin[1]) * outputs_ + first_output;
+        T* const to = pixels + 2 * (row * ld + column * pixel);
+        transform_result({.r = conv_.r,
+                          .tiles = tiles,
+                          .channels = width,
+                          .row = ld,
+                          .pixel = pixel,
+                          .place = result_place(),
+                          .tile = panel_},
+                         {there[0], there[1], add_}, own + (number - chunk.first) * panel_, to);
+        if (bias == nullptr && !call.relu) return;
+        for (std::int64_t h = 0; h < there[0]; ++h) add_bias(to + h * ld, pixel, there[1], width, bias, call.relu);
       });
 }
 

@@ -1,8 +1,14 @@
 #pragma once
-/// Winograd's convolutions F(2x2, 3x3): which they are, and their data passes. Where tiles fill the image they multiply
-/// 2.25 times less than a sum over taps. Formulas and their source: winograd_tiles.hpp.
+/// Winograd's convolutions F(2x2, r x r): which convolutions are made of them, and their data passes. Formulas and
+/// their source: winograd_tiles.hpp.
 ///
-/// Some tiles at a time, so that they stay in the second cache, are transformed; for each of the 16 places of a tile a
+/// The taps of a convolution of stride s fall into parts by their place's remainder by s. Each part is a convolution of
+/// stride 1 of every s-th pixel of x in each dimension: y is their sum, and every s-th pixel of x's gradient has one
+/// part of its own. Where the kernel has r * s taps in each dimension all parts have r x r. So a convolution of 3x3
+/// taps and stride 1 takes 2.25 times fewer products where tiles fill the image, and one of 4x4 and stride 2 1.78 times
+/// fewer.
+///
+/// Some tiles at a time, so that they stay in the second cache, are transformed; for each of the places of a tile a
 /// product of matrices [tiles, inputs] x [inputs, outputs] follows; what comes out is transformed back, with bias and
 /// relu. A team shares tiles and panels of outputs.
 ///
@@ -26,11 +32,6 @@ namespace hfta::fusion::cpu {
 /// 3 and 5 pixels a side.
 [[nodiscard]] bool winograd_pays(const ConvShape& shape, bool backward);
 
-/// forward_taps() or backward_taps() with borders that fill tiles which reach beyond the result.
-[[nodiscard]] TapGeometry tile_geometry(const ConvShape& shape, bool backward);
-/// Channels of a source that lie together when transformed.
-[[nodiscard]] std::int64_t tile_block(std::int64_t channels);
-
 /// An image of result pixels in tiles of 2x2: those at the right and at the bottom may reach beyond it.
 struct TileGrid {
   Pair pixels = {};
@@ -52,6 +53,34 @@ struct TileGrid {
   }
 };
 
+/// Taps of a convolution that are r x r neighbours among every s-th pixel.
+struct TilePart {
+  Tap first;                           ///< As the first result pixel sees it.
+  std::vector<std::int64_t> elements;  ///< Of the kernel, row by row.
+};
+
+/// A convolution as Winograd's: result pixels of each phase are sums over its parts.
+struct TiledConv {
+  struct Phase {
+    Pair begin = {}, count = {};  ///< As cpu::Phase's.
+    std::vector<TilePart> parts;
+  };
+
+  /// REQUIRES a kernel of r * stride taps in each dimension, r 2 or 3, and winograd_pays().
+  TiledConv(const ConvShape& shape, bool backward);
+
+  std::int64_t r = 0;
+  TapGeometry geometry;       ///< With borders that fill tiles which reach beyond the result.
+  std::vector<Phase> phases;  ///< All have as many parts.
+  TileGrid grid;              ///< Of the largest phase.
+
+  [[nodiscard]] std::int64_t places() const { return tile_places(r); }
+  [[nodiscard]] std::int64_t parts() const { return static_cast<std::int64_t>(phases.front().parts.size()); }
+};
+
+/// Channels of a source that lie together when transformed.
+[[nodiscard]] std::int64_t tile_block(std::int64_t channels);
+
 /// y from x, or the gradient of x from that of y.
 template <typename T>
 class WinogradProduct final : public DataPass<T> {
@@ -71,32 +100,39 @@ class WinogradProduct final : public DataPass<T> {
   struct Chunk {  // of the call's tiles
     std::int64_t first = 0, count = 0;
   };
+  struct Micro {  // by the tiles of a product
+    std::int64_t rows = 0;
+    BatchReduceKernel<T> whole[2] = {}, rest[2] = {};  // [narrow panel]: whole blocks; the short ones, added
+  };
+  struct Blocks {  // of the inputs of all parts: offsets in bytes
+    std::vector<unsigned long long> kernels, source;
+  };
+  using Phase = TiledConv::Phase;
+  void find_blocks();
   void make_kernels();
   [[nodiscard]] std::int64_t panels() const { return (outputs_ + panel_ - 1) / panel_; }
   [[nodiscard]] std::int64_t blocks() const { return (inputs_ + block_ - 1) / block_; }
-  [[nodiscard]] std::int64_t kernels_place() const { return inputs_ * panel_ + kTileLanes; }
+  [[nodiscard]] std::int64_t phases() const { return static_cast<std::int64_t>(conv_.phases.size()); }
+  [[nodiscard]] std::int64_t kernels_place() const { return conv_.parts() * inputs_ * panel_ + kTileLanes; }
+  [[nodiscard]] std::int64_t kernels_size() const { return conv_.places() * kernels_place(); }  // a panel's, of a phase
   [[nodiscard]] std::int64_t source_place() const { return chunk_ * block_ld_ + kTileLanes; }
+  [[nodiscard]] std::int64_t source_size() const { return conv_.parts() * blocks() * conv_.places() * source_place(); }
   [[nodiscard]] std::int64_t result_place() const { return rows_ * panel_ + kTileLanes; }
   void transform_panel(const Call& call, std::int64_t panel, T* to, T* own) const;
-  void transform_chunk(const Call& call, const Chunk& chunk, const T* source, T* to) const;
-  void multiply(const Call& call, const Chunk& chunk, std::int64_t panel, const T* kernels, const T* source,
-                T* own) const;
+  void transform_chunk(const Call& call, const Phase& phase, const Chunk& chunk, const T* source, T* to) const;
+  void multiply(const Chunk& chunk, std::int64_t panel, const T* kernels, const T* source, T* own) const;
+  void write(const Call& call, const Phase& phase, const Chunk& chunk, std::int64_t panel, const T* own) const;
 
-  TapGeometry g_;
-  TileGrid grid_;
+  TiledConv conv_;
   std::int64_t n_, inputs_, outputs_, at_once_;
   std::int64_t panel_, block_, block_ld_;
   std::int64_t rows_ = 0, chunk_ = 0;  // tiles of a product; tiles that are transformed at a time
   bool backward_, add_;
-  bool kept_ = false;  // all panels of the kernels are transformed once for all chunks of the batch
+  bool kept_ = false;  // all panels of the kernels are transformed once, for all chunks and phases of the batch
   Source source_;
-  std::int64_t own_ = 0;                                           // scratch of each thread
-  std::vector<std::int64_t> elements_;                             // of the kernel, by tap
-  std::vector<unsigned long long> kernel_blocks_, source_blocks_;  // offsets in bytes of whole blocks
-  struct Micro {                                                   // by the tiles of a product
-    std::int64_t rows = 0;
-    BatchReduceKernel<T> whole[2] = {}, rest[2] = {};  // [narrow panel]: whole blocks; the short one, added
-  };
+  std::int64_t own_ = 0;                // scratch of each thread
+  std::vector<std::int64_t> elements_;  // of the kernel: phase by phase, part by part
+  Blocks whole_, rest_;
   std::vector<Micro> micro_;
 };
 

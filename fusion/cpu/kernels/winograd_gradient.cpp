@@ -7,7 +7,7 @@
 namespace hfta::fusion::cpu {
 namespace {
 
-constexpr std::int64_t kPanel = 64, kTaps = 9;
+constexpr std::int64_t kPanel = 64;
 constexpr std::int64_t kFinished = 16;  // inputs whose sums become gradients at a time
 // Elements of tiles, of x and of dy, that are transformed at a time, 512 KiB of float; with many channels at least
 // kLeastTiles, that the sums pay for being read.
@@ -25,8 +25,7 @@ TapGeometry gradient_geometry(const ConvShape& s) {
 
 template <typename T>
 WinogradGradient<T>::WinogradGradient(const ConvShape& s, bool add)
-    : g_(tile_geometry(s, false)),
-      grid_{s.out},
+    : conv_(s, false),
       n_(s.n),
       inputs_(s.c),
       outputs_(s.o),
@@ -36,12 +35,13 @@ WinogradGradient<T>::WinogradGradient(const ConvShape& s, bool add)
       block_(tile_block(inputs_)),
       block_ld_(in_tile_lanes(block_)),
       add_(add),
-      x_(g_, at_once_, inputs_, inputs_),
+      x_(conv_.geometry, at_once_, inputs_, inputs_),
       dy_(gradient_geometry(s), at_once_, outputs_, outputs_) {
-  const std::int64_t all = std::min(at_once_, n_) * grid_.tiles();
-  chunk_ = std::min(std::max(kChunk / (kTilePlaces * (inputs_ + outputs_)), kLeastTiles), all);
-  kept_ = n_ * grid_.tiles() > chunk_;
-  own_ = (add_ ? 2 : 1) * kTaps * kFinished * panel_ld_;
+  const std::int64_t all = std::min(at_once_, n_) * conv_.grid.tiles();
+  const std::int64_t tile = conv_.places() * (conv_.parts() * inputs_ + outputs_);
+  chunk_ = std::min(std::max(kChunk / tile, kLeastTiles), all);
+  kept_ = n_ * conv_.grid.tiles() > chunk_;
+  own_ = (add_ ? 2 : 1) * taps() * kFinished * panel_ld_;
   make_kernels();
 }
 
@@ -49,7 +49,8 @@ template <typename T>
 void WinogradGradient<T>::make_kernels() {
   // Chunks have fewer tiles where a call ends, and the last call may have fewer images.
   const std::int64_t calls[] = {std::min(at_once_, n_), n_ % at_once_};
-  for (const std::int64_t tiles : {chunk_, calls[0] * grid_.tiles() % chunk_, calls[1] * grid_.tiles() % chunk_}) {
+  const std::int64_t in_image = conv_.grid.tiles();
+  for (const std::int64_t tiles : {chunk_, calls[0] * in_image % chunk_, calls[1] * in_image % chunk_}) {
     const bool known = std::any_of(micro_.begin(), micro_.end(), [&](const Micro& m) { return m.tiles == tiles; });
     if (tiles == 0 || known) continue;
     micro_.push_back({tiles, {}});
@@ -75,22 +76,22 @@ void WinogradGradient<T>::make_kernels() {
 
 template <typename T>
 std::int64_t WinogradGradient<T>::scratch(int threads) const {
-  return kTilePlaces *
-             ((kept_ ? panels() * blocks() : 1) * sums_place() + blocks() * x_place() + panels() * dy_place()) +
-         threads * own_ + x_.scratch() + dy_.scratch();
+  return (kept_ ? panels() * blocks() : 1) * sums_size() + x_size() + dy_size() + threads * own_ + x_.scratch() +
+         dy_.scratch();
 }
 
 template <typename T>
 void WinogradGradient<T>::operator()(const Call& call) const {
   const int threads = call.team == nullptr ? 1 : call.team->threads();
-  const std::int64_t at_once = kept_ ? panels() * blocks() : 1, size = kTilePlaces * sums_place();
+  const std::int64_t at_once = kept_ ? panels() * blocks() : 1;
   T* const sums = call.scratch;
-  const Transformed tiles{sums + at_once * size, sums + at_once * size + blocks() * kTilePlaces * x_place()};
-  T* const own = tiles.dy + panels() * kTilePlaces * dy_place();
+  const Transformed tiles{sums + at_once * sums_size(), sums + at_once * sums_size() + x_size()};
+  T* const own = tiles.dy + dy_size();
   T* const copies = own + threads * own_;
   const T* const x = x_.prepare(call.team, call.x, call.images, copies);
   const T* const dy = dy_.prepare(call.team, call.dy, call.images, copies + x_.scratch());
-  const std::int64_t all = call.images * grid_.tiles(), pieces = panels() * blocks();
+  const std::int64_t all = call.images * conv_.grid.tiles(), pieces = panels() * blocks();
+  const std::int64_t places = conv_.parts() * conv_.places();
   const auto piece = [&](std::int64_t number) { return Piece{number / blocks(), number % blocks()}; };
   for (Chunk chunk; chunk.first < all; chunk.first += chunk_) {
     chunk.count = std::min(chunk_, all - chunk.first);
@@ -98,53 +99,69 @@ void WinogradGradient<T>::operator()(const Call& call) const {
     const bool last = call.first + call.images >= n_ && chunk.first + chunk.count >= all;
     for (std::int64_t first = 0; first < pieces; first += at_once) {
       const std::int64_t each = chunk.count * block_ * panel_;
-      share(call.team, stretches_of(at_once * kTilePlaces, each, 1, kStretchProducts),
+      share(call.team, stretches_of(at_once * places, each, 1, kStretchProducts),
             [&](std::int64_t begin, std::int64_t count, int) {
               for (std::int64_t i = begin; i < begin + count; ++i) {
-                const std::int64_t p = i / kTilePlaces;
-                sum_up(call, chunk, piece(first + p), i % kTilePlaces, tiles, sums + p * size);
+                const std::int64_t p = i / places;
+                sum_up(call, chunk, piece(first + p), i % places, tiles, sums + p * sums_size());
               }
             });
       if (!last) continue;
-      const std::int64_t parts = (block_ + kFinished - 1) / kFinished;  // of a piece
-      share(call.team, stretches_of(at_once * parts, kTilePlaces * kFinished * panel_),
+      const std::int64_t stretches = (block_ + kFinished - 1) / kFinished;  // of a piece
+      share(call.team, stretches_of(at_once * stretches, places * kFinished * panel_),
             [&](std::int64_t begin, std::int64_t count, int thread) {
               for (std::int64_t i = begin; i < begin + count; ++i) {
-                const std::int64_t p = i / parts;
-                finish(call, piece(first + p), i % parts * kFinished, sums + p * size, own + thread * own_);
+                const std::int64_t p = i / stretches;
+                finish(call, piece(first + p), i % stretches * kFinished, sums + p * sums_size(), own + thread * own_);
               }
             });
     }
   }
 }
 
+// x: [block, part, place, tile, channel]; dy: [panel, place, tile, channel].
 template <typename T>
 void WinogradGradient<T>::transform(const Call& call, const Chunk& chunk, const T* x, const T* dy,
                                     const Transformed& to) const {
   const Source::Strides &from_x = x_.strides(), &from_dy = dy_.strides();
-  share(call.team, stretches_of(chunk.count, kTilePlaces * (inputs_ + outputs_)),
+  const std::int64_t pixel = from_x.pixel * conv_.geometry.source_step[1];
+  share(call.team, stretches_of(chunk.count, conv_.places() * (conv_.parts() * inputs_ + outputs_)),
         [&](std::int64_t first, std::int64_t count, int) {
-          grid_.for_each_row(
+          conv_.grid.for_each_row(
               chunk.first + first, count,
               [&](std::int64_t image, std::int64_t row, std::int64_t column, std::int64_t tiles, std::int64_t number) {
-                const auto pixel = [&](const T* all, const Source::Strides& strides) {
-                  return all + image * strides.image + 2 * (row * strides.row + column * strides.pixel);
-                };
                 const std::int64_t tile = number - chunk.first;
+                TileRow some{.r = conv_.r,
+                             .tiles = tiles,
+                             .row = from_x.row,
+                             .pixel = pixel,
+                             .place = x_place(),
+                             .tile = block_ld_};
+                const T* const pixels_x = x + image * from_x.image + 2 * (row * from_x.row + column * pixel);
+                T* at = to.x + tile * block_ld_;
                 for (std::int64_t c = 0; c < inputs_; c += block_) {
-                  transform_source(
-                      {tiles, std::min(block_, inputs_ - c), from_x.row, from_x.pixel, x_place(), block_ld_},
-                      pixel(x, from_x) + c, to.x + c / block_ * kTilePlaces * x_place() + tile * block_ld_);
+                  some.channels = std::min(block_, inputs_ - c);
+                  for (const TilePart& part : conv_.phases.front().parts) {
+                    transform_source(some, pixels_x + x_.offset(part.first) + c, at);
+                    at += conv_.places() * x_place();
+                  }
                 }
+                some.row = from_dy.row;
+                some.pixel = from_dy.pixel;
+                some.place = dy_place();
+                some.tile = panel_ld_;
+                const T* const pixels_dy =
+                    dy + image * from_dy.image + 2 * (row * from_dy.row + column * from_dy.pixel);
                 for (std::int64_t o = 0; o < outputs_; o += panel_) {
-                  transform_gradient(
-                      {tiles, std::min(panel_, outputs_ - o), from_dy.row, from_dy.pixel, dy_place(), panel_ld_},
-                      pixel(dy, from_dy) + o, to.dy + o / panel_ * kTilePlaces * dy_place() + tile * panel_ld_);
+                  some.channels = std::min(panel_, outputs_ - o);
+                  transform_gradient(some, pixels_dy + o,
+                                     to.dy + o / panel_ * conv_.places() * dy_place() + tile * panel_ld_);
                 }
               });
         });
 }
 
+// `place`: of all parts.
 template <typename T>
 void WinogradGradient<T>::sum_up(const Call& call, const Chunk& chunk, const Piece& piece, std::int64_t place,
                                  const Transformed& tiles, T* sums) const {
@@ -152,12 +169,12 @@ void WinogradGradient<T>::sum_up(const Call& call, const Chunk& chunk, const Pie
   const auto micro = std::find_if(micro_.begin(), micro_.end(), [&](const Micro& m) { return m.tiles == chunk.count; });
   constexpr unsigned long long kOne = 1, kNowhere = 0;
   micro->sum[narrow][shorter][call.first > 0 || chunk.first > 0](
-      tiles.dy + (piece.panel * kTilePlaces + place) * dy_place(),
-      tiles.x + (piece.block * kTilePlaces + place) * x_place(), sums + place * sums_place(), &kOne, &kNowhere,
-      &kNowhere);
+      tiles.dy + (piece.panel * conv_.places() + place % conv_.places()) * dy_place(),
+      tiles.x + (piece.block * conv_.parts() * conv_.places() + place) * x_place(), sums + place * sums_place(), &kOne,
+      &kNowhere, &kNowhere);
 }
 
-// Some inputs of a piece: sums [16, inputs, panel] to [inputs, 9, panel] to [panel, inputs, 9].
+// Some inputs of a piece: sums [part, place, input, panel] to [input, tap, panel] to [panel, input, tap].
 template <typename T>
 void WinogradGradient<T>::finish(const Call& call, const Piece& piece, std::int64_t input, const T* sums,
                                  T* own) const {
@@ -165,9 +182,22 @@ void WinogradGradient<T>::finish(const Call& call, const Piece& piece, std::int6
   const std::int64_t inputs = std::min({kFinished, block_ - input, inputs_ - first});
   if (inputs <= 0) return;
   const std::int64_t output = piece.panel * panel_, width = std::min(panel_, outputs_ - output);
-  const std::int64_t rows = inputs * kTaps, ld = inputs_ * kTaps;
-  finish_kernels({inputs, width, panel_ld_, kTaps * panel_ld_, sums_place()}, sums + input * panel_ld_, own);
-  T* const to = call.dweight + output * ld + first * kTaps;
+  const std::int64_t rows = inputs * taps(), ld = inputs_ * taps();
+  const T* from = sums + input * panel_ld_;
+  for (const TilePart& part : conv_.phases.front().parts) {
+    const std::int64_t element = part.elements.front();
+    finish_kernels({.r = conv_.r,
+                    .rows = inputs,
+                    .columns = width,
+                    .tap_row = taps() * panel_ld_,
+                    .beside = (part.elements[1] - element) * panel_ld_,
+                    .below = (part.elements[static_cast<std::size_t>(conv_.r)] - element) * panel_ld_,
+                    .place_row = panel_ld_,
+                    .place = sums_place()},
+                   from, own + element * panel_ld_);
+    from += conv_.places() * sums_place();
+  }
+  T* const to = call.dweight + output * ld + first * taps();
   if (!add_) return transpose(own, panel_ld_, rows, width, to, ld);
   add_transposed(own, panel_ld_, rows, width, to, ld, own + own_ / 2);
 }

@@ -1,7 +1,7 @@
 #pragma once
-/// The gradient of the weights of Winograd's convolutions (winograd_tiles.hpp): for each of a tile's 16 places a matrix
-/// product of source and gradient, over all tiles. A team shares places and blocks of channels, so that each sum has
-/// one owner.
+/// The gradient of the weights of Winograd's convolutions (winograd.hpp): for each part of the taps and each of a
+/// tile's places a matrix product of source and gradient, over all tiles. A team shares places and blocks of channels,
+/// so that each sum has one owner.
 
 #include <vector>
 
@@ -35,16 +35,19 @@ class WinogradGradient final : public WeightPass<T> {
   void make_kernels();
   [[nodiscard]] std::int64_t panels() const { return (outputs_ + panel_ - 1) / panel_; }
   [[nodiscard]] std::int64_t blocks() const { return (inputs_ + block_ - 1) / block_; }
+  [[nodiscard]] std::int64_t taps() const { return conv_.parts() * conv_.r * conv_.r; }
   [[nodiscard]] std::int64_t x_place() const { return chunk_ * block_ld_ + kTileLanes; }
+  [[nodiscard]] std::int64_t x_size() const { return blocks() * conv_.parts() * conv_.places() * x_place(); }
   [[nodiscard]] std::int64_t dy_place() const { return chunk_ * panel_ld_ + kTileLanes; }
+  [[nodiscard]] std::int64_t dy_size() const { return panels() * conv_.places() * dy_place(); }
   [[nodiscard]] std::int64_t sums_place() const { return block_ * panel_ld_ + kTileLanes; }
+  [[nodiscard]] std::int64_t sums_size() const { return conv_.parts() * conv_.places() * sums_place(); }  // a piece's
   void transform(const Call& call, const Chunk& chunk, const T* x, const T* dy, const Transformed& to) const;
   void sum_up(const Call& call, const Chunk& chunk, const Piece& piece, std::int64_t place, const Transformed& tiles,
               T* sums) const;
   void finish(const Call& call, const Piece& piece, std::int64_t input, const T* sums, T* own) const;
 
-  TapGeometry g_;
-  TileGrid grid_;
+  TiledConv conv_;
   std::int64_t n_, inputs_, outputs_, at_once_;
   std::int64_t panel_, panel_ld_, block_, block_ld_;
   std::int64_t chunk_ = 0;

@@ -1,7 +1,5 @@
 #include "fusion/cpu/kernels/winograd_tiles.hpp"
 
-#include <algorithm>
-
 #include "fusion/simd/multiversion.hpp"
 #include "fusion/simd/vector.hpp"
 
@@ -10,161 +8,216 @@ namespace {
 
 static_assert(kTileLanes == simd::kLanes);
 
-// Row i of B^T: row kOne[i] of d plus kSign[i] times row kOther[i].
-constexpr std::int64_t kOne[] = {0, 1, 2, 1}, kOther[] = {2, 2, 1, 3};
-constexpr int kSign[] = {-1, 1, -1, -1};
-constexpr int kA[4][2] = {{1, 0}, {1, 1}, {1, -1}, {0, -1}};
-constexpr float kG[4][3] = {{1, 0, 0}, {0.5F, 0.5F, 0.5F}, {0.5F, -0.5F, 0.5F}, {0, 0, 1}};
+// A matrix of the header, or its transpose, as a map from kFrom vectors to kTo: row<i>(d) is element i of what it makes
+// of d(0), d(1), ...
+template <std::size_t r>
+struct Source {  // B^T
+  static constexpr std::size_t kFrom = r + 1, kTo = r + 1;
+  template <std::size_t i, typename D>
+  static inline __attribute__((always_inline)) auto row(const D& d) {
+    if constexpr (r == 2) {
+      if constexpr (i == 0) return d(0) - d(1);
+      if constexpr (i == 1) return d(1);
+      if constexpr (i == 2) return d(2) - d(1);
+    } else {
+      if constexpr (i == 0) return d(0) - d(2);
+      if constexpr (i == 1) return d(1) + d(2);
+      if constexpr (i == 2) return d(2) - d(1);
+      if constexpr (i == 3) return d(1) - d(3);
+    }
+  }
+};
 
-template <typename R, typename T>
-inline __attribute__((always_inline)) void source_row(R, const TileRow& r, const T* from, T* to) {
+template <std::size_t r>
+struct Gradient {  // A
+  static constexpr std::size_t kFrom = 2, kTo = r + 1;
+  template <std::size_t i, typename D>
+  static inline __attribute__((always_inline)) auto row(const D& y) {
+    if constexpr (i == 0) return y(0);
+    if constexpr (i == 1) return y(0) + y(1);
+    if constexpr (r == 2) {
+      if constexpr (i == 2) return y(1);
+    } else {
+      if constexpr (i == 2) return y(0) - y(1);
+      if constexpr (i == 3) return decltype(y(1))() - y(1);
+    }
+  }
+};
+
+template <std::size_t r>
+struct Result {  // A^T
+  static constexpr std::size_t kFrom = r + 1, kTo = 2;
+  template <std::size_t i, typename D>
+  static inline __attribute__((always_inline)) auto row(const D& m) {
+    if constexpr (r == 2) {
+      return m(i) + m(i + 1);
+    } else {
+      if constexpr (i == 0) return m(0) + (m(1) + m(2));
+      if constexpr (i == 1) return (m(1) - m(2)) - m(3);
+    }
+  }
+};
+
+template <std::size_t r>
+struct Kernels {  // G
+  static constexpr std::size_t kFrom = r, kTo = r + 1;
+  template <std::size_t i, typename D>
+  static inline __attribute__((always_inline)) auto row(const D& g) {
+    if constexpr (i == 0) return g(0);
+    if constexpr (i == r) return g(r - 1);
+    if constexpr (r == 2) {
+      if constexpr (i == 1) return g(0) + g(1);
+    } else {
+      using V = decltype(g(0));
+      if constexpr (i == 1) return (g(0) + g(2) + g(1)) * V(0.5F);
+      if constexpr (i == 2) return (g(0) + g(2) - g(1)) * V(0.5F);
+    }
+  }
+};
+
+template <std::size_t r>
+struct Taps {  // G^T
+  static constexpr std::size_t kFrom = r + 1, kTo = r;
+  template <std::size_t i, typename D>
+  static inline __attribute__((always_inline)) auto row(const D& p) {
+    if constexpr (r == 2) {
+      return p(i) + p(i + 1);
+    } else {
+      using V = decltype(p(0));
+      if constexpr (i == 0) return p(0) + (p(1) + p(2)) * V(0.5F);
+      if constexpr (i == 1) return (p(1) - p(2)) * V(0.5F);
+      if constexpr (i == 2) return (p(1) + p(2)) * V(0.5F) + p(3);
+    }
+  }
+};
+
+// put(i, j, element [i, j] of M d M^T), where d(i, j) is an element of d.
+template <typename M, typename V, typename D, typename Put>
+inline __attribute__((always_inline)) void both_sides(D d, Put put) {
+  simd::for_each_index<M::kTo>([&](auto i) __attribute__((always_inline)) {
+    V columns[M::kFrom];
+    simd::for_each_index<M::kFrom>([&](auto j) __attribute__((always_inline)) {
+      columns[j] = M::template row<i>([&](std::size_t k) __attribute__((always_inline))->V { return d(k, j); });
+    });
+    simd::for_each_index<M::kTo>([&](auto j) __attribute__((always_inline)) {
+      put(i, j, M::template row<j>([&](std::size_t k) __attribute__((always_inline))->V { return columns[k]; }));
+    });
+  });
+}
+
+// Of tiles, whose M::kFrom x M::kFrom pixels become places.
+template <typename M, typename R, typename T>
+inline __attribute__((always_inline)) void to_places(R, const TileRow& r, const T* from, T* to) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t t = 0; t < r.tiles; ++t, from += 2 * r.pixel, to += r.tile) {
-    for (std::int64_t i = 0; i < 4; ++i) {
-      const T* one = from + kOne[i] * r.row;
-      const T* other = from + kOther[i] * r.row;
-      T* const out = to + 4 * i * r.place;
-      const V sign = static_cast<T>(kSign[i]);
-      simd::for_each_stretch<V>(
-          r.channels, [&](auto at) __attribute__((always_inline)) {
-            V columns[4];
-            for (std::int64_t j = 0; j < 4; ++j) columns[j] = at(one + j * r.pixel) + sign * at(other + j * r.pixel);
-            (columns[0] - columns[2]).store(out + at.i);
-            (columns[1] + columns[2]).store(out + r.place + at.i);
-            (columns[2] - columns[1]).store(out + 2 * r.place + at.i);
-            (columns[1] - columns[3]).store(out + 3 * r.place + at.i);
-          });
-    }
+    simd::for_each_stretch<V>(
+        r.channels, [&](auto at) __attribute__((always_inline)) {
+          both_sides<M, V>(
+              [&](std::size_t i, std::size_t j) __attribute__((always_inline)) {
+                return at(from + static_cast<std::int64_t>(i) * r.row + static_cast<std::int64_t>(j) * r.pixel);
+              },
+              [&](std::size_t i, std::size_t j, const V& v) __attribute__((always_inline)) {
+                v.store(to + static_cast<std::int64_t>(i * M::kTo + j) * r.place + at.i);
+              });
+        });
   }
 }
 
-template <typename R, typename T>
-inline __attribute__((always_inline)) void gradient_row(R, const TileRow& r, const T* from, T* to) {
+template <typename M, typename R, typename T>
+inline __attribute__((always_inline)) void to_pixels(R, const TileRow& r, const TileResult& f, const T* from, T* to) {
   using V = simd::Lanes<T, R::kBytes>;
-  for (std::int64_t t = 0; t < r.tiles; ++t, from += 2 * r.pixel, to += r.tile) {
-    for (std::int64_t i = 0; i < 4; ++i) {
-      const T* one = from;
-      const T* other = from + r.row;
-      T* const out = to + 4 * i * r.place;
-      const V first = static_cast<T>(kA[i][0]), second = static_cast<T>(kA[i][1]);
-      simd::for_each_stretch<V>(
-          r.channels, [&](auto at) __attribute__((always_inline)) {
-            const V a = first * at(one) + second * at(other);
-            const V b = first * at(one + r.pixel) + second * at(other + r.pixel);
-            a.store(out + at.i);
-            (a + b).store(out + r.place + at.i);
-            (a - b).store(out + 2 * r.place + at.i);
-            (V() - b).store(out + 3 * r.place + at.i);
-          });
-    }
+  for (std::int64_t t = 0; t < r.tiles; ++t, from += r.tile, to += 2 * r.pixel) {
+    simd::for_each_stretch<V>(
+        r.channels, [&](auto at) __attribute__((always_inline)) {
+          both_sides<M, V>(
+              [&](std::size_t i, std::size_t j) __attribute__((always_inline)) {
+                return V::load(from + static_cast<std::int64_t>(i * M::kFrom + j) * r.place + at.i);
+              },
+              [&](std::size_t i, std::size_t j, const V& v) __attribute__((always_inline)) {
+                const auto row = static_cast<std::int64_t>(i), column = static_cast<std::int64_t>(j);
+                if (row >= f.rows || 2 * t + column >= f.columns) return;
+                T* const pixel = to + row * r.row + column * r.pixel;
+                at.store(pixel, f.add ? at(pixel) + v : v);
+              });
+        });
   }
 }
 
-// Pixel [i, j] of a tile: row i of A^T is, from place i on, 1 1 1 or 1 -1 -1.
-template <typename V, typename T>
-inline __attribute__((always_inline)) void result_pixel(const TileRow& r, std::int64_t i, std::int64_t j, bool add,
-                                                        const T* from, T* to) {
-  const T* m = from + (4 * i + j) * r.place;
-  const V down = i == 0 ? T{1} : T{-1}, right = j == 0 ? T{1} : T{-1};
-  simd::for_each_stretch<V>(
-      r.channels, [&](auto at) __attribute__((always_inline)) {
-        V columns[3];
-        for (std::int64_t k = 0; k < 3; ++k) {
-          const T* const column = m + k * r.place + at.i;
-          columns[k] = V::load(column) + down * (V::load(column + 4 * r.place) + V::load(column + 8 * r.place));
-        }
-        V sum = columns[0] + right * (columns[1] + columns[2]);
-        if (add) sum += at(to);
-        at.store(to, sum);
-      });
-}
-
-template <typename R, typename T>
-inline __attribute__((always_inline)) void result_row(R, const TileRow& r, const TileResult& f, const T* from, T* to) {
-  for (std::int64_t t = 0; t < r.tiles; ++t, from += r.tile) {
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(f.rows, 2); ++i) {
-      for (std::int64_t j = 0; j < std::min<std::int64_t>(f.columns - 2 * t, 2); ++j) {
-        result_pixel<simd::Lanes<T, R::kBytes>>(r, i, j, f.add, from, to + i * r.row + (2 * t + j) * r.pixel);
-      }
-    }
-  }
-}
-
-template <typename R, typename T>
+template <std::size_t r, typename R, typename T>
 inline __attribute__((always_inline)) void kernels_to_places(R, const TileKernels& k, const T* taps, T* places) {
   using V = simd::Lanes<T, R::kBytes>;
-  for (std::int64_t row = 0; row < k.rows; ++row, taps += k.ld, places += k.ld) {
-    for (std::int64_t i = 0; i < 4; ++i) {
-      T* const out = places + 4 * i * k.place;
-      const V x = static_cast<T>(kG[i][0]), y = static_cast<T>(kG[i][1]), z = static_cast<T>(kG[i][2]);
-      simd::for_each_stretch<V>(
-          k.columns, [&](auto at) __attribute__((always_inline)) {
-            V g[3];
-            for (std::int64_t j = 0; j < 3; ++j) {
-              const T* const tap = taps + j * k.tap;
-              g[j] = x * at(tap) + y * at(tap + 3 * k.tap) + z * at(tap + 6 * k.tap);
-            }
-            g[0].store(out + at.i);
-            ((g[0] + g[2] + g[1]) * V(0.5F)).store(out + k.place + at.i);
-            ((g[0] + g[2] - g[1]) * V(0.5F)).store(out + 2 * k.place + at.i);
-            g[2].store(out + 3 * k.place + at.i);
-          });
-    }
+  for (std::int64_t row = 0; row < k.rows; ++row, taps += k.tap_row, places += k.place_row) {
+    simd::for_each_stretch<V>(
+        k.columns, [&](auto at) __attribute__((always_inline)) {
+          both_sides<Kernels<r>, V>(
+              [&](std::size_t i, std::size_t j) __attribute__((always_inline)) {
+                return at(taps + static_cast<std::int64_t>(i) * k.below + static_cast<std::int64_t>(j) * k.beside);
+              },
+              [&](std::size_t i, std::size_t j, const V& v) __attribute__((always_inline)) {
+                v.store(places + static_cast<std::int64_t>(i * (r + 1) + j) * k.place + at.i);
+              });
+        });
   }
 }
 
-template <typename R, typename T>
+template <std::size_t r, typename R, typename T>
 inline __attribute__((always_inline)) void places_to_kernels(R, const TileKernels& k, const T* places, T* taps) {
   using V = simd::Lanes<T, R::kBytes>;
-  for (std::int64_t row = 0; row < k.rows; ++row, places += k.ld, taps += k.tap) {
-    for (std::int64_t i = 0; i < 3; ++i) {
-      T* const out = taps + 3 * i * k.ld;
-      simd::for_each_stretch<V>(
-          k.columns, [&](auto at) __attribute__((always_inline)) {
-            V sums[4];
-            for (std::int64_t j = 0; j < 4; ++j) {
-              for (std::int64_t p = 0; p < 4; ++p)
-                sums[j] += V(static_cast<T>(kG[p][i])) * V::load(places + (4 * p + j) * k.place + at.i);
-            }
-            at.store(out, sums[0] + (sums[1] + sums[2]) * V(0.5F));
-            at.store(out + k.ld, (sums[1] - sums[2]) * V(0.5F));
-            at.store(out + 2 * k.ld, (sums[1] + sums[2]) * V(0.5F) + sums[3]);
-          });
-    }
+  for (std::int64_t row = 0; row < k.rows; ++row, places += k.place_row, taps += k.tap_row) {
+    simd::for_each_stretch<V>(
+        k.columns, [&](auto at) __attribute__((always_inline)) {
+          both_sides<Taps<r>, V>(
+              [&](std::size_t i, std::size_t j) __attribute__((always_inline)) {
+                return V::load(places + static_cast<std::int64_t>(i * (r + 1) + j) * k.place + at.i);
+              },
+              [&](std::size_t i, std::size_t j, const V& v) __attribute__((always_inline)) {
+                at.store(taps + static_cast<std::int64_t>(i) * k.below + static_cast<std::int64_t>(j) * k.beside, v);
+              });
+        });
   }
+}
+
+template <typename T>
+void source(const TileRow& row, const T* from, T* to) {
+  row.r == 2 ? simd::multiversion([&](auto r) { to_places<Source<2>>(r, row, from, to); })
+             : simd::multiversion([&](auto r) { to_places<Source<3>>(r, row, from, to); });
+}
+template <typename T>
+void gradient(const TileRow& row, const T* from, T* to) {
+  row.r == 2 ? simd::multiversion([&](auto r) { to_places<Gradient<2>>(r, row, from, to); })
+             : simd::multiversion([&](auto r) { to_places<Gradient<3>>(r, row, from, to); });
+}
+template <typename T>
+void result(const TileRow& row, const TileResult& result, const T* from, T* to) {
+  row.r == 2 ? simd::multiversion([&](auto r) { to_pixels<Result<2>>(r, row, result, from, to); })
+             : simd::multiversion([&](auto r) { to_pixels<Result<3>>(r, row, result, from, to); });
+}
+template <typename T>
+void kernels(const TileKernels& kernels, const T* taps, T* places) {
+  kernels.r == 2 ? simd::multiversion([&](auto r) { kernels_to_places<2>(r, kernels, taps, places); })
+                 : simd::multiversion([&](auto r) { kernels_to_places<3>(r, kernels, taps, places); });
+}
+template <typename T>
+void finish(const TileKernels& kernels, const T* places, T* taps) {
+  kernels.r == 2 ? simd::multiversion([&](auto r) { places_to_kernels<2>(r, kernels, places, taps); })
+                 : simd::multiversion([&](auto r) { places_to_kernels<3>(r, kernels, places, taps); });
 }
 
 }  // namespace
 
-void transform_source(const TileRow& row, const float* from, float* to) {
-  simd::multiversion([&](auto r) { source_row(r, row, from, to); });
+void transform_source(const TileRow& row, const float* from, float* to) { source(row, from, to); }
+void transform_source(const TileRow& row, const double* from, double* to) { source(row, from, to); }
+void transform_gradient(const TileRow& row, const float* from, float* to) { gradient(row, from, to); }
+void transform_gradient(const TileRow& row, const double* from, double* to) { gradient(row, from, to); }
+void transform_result(const TileRow& row, const TileResult& pixels, const float* from, float* to) {
+  result(row, pixels, from, to);
 }
-void transform_source(const TileRow& row, const double* from, double* to) {
-  simd::multiversion([&](auto r) { source_row(r, row, from, to); });
+void transform_result(const TileRow& row, const TileResult& pixels, const double* from, double* to) {
+  result(row, pixels, from, to);
 }
-void transform_gradient(const TileRow& row, const float* from, float* to) {
-  simd::multiversion([&](auto r) { gradient_row(r, row, from, to); });
-}
-void transform_gradient(const TileRow& row, const double* from, double* to) {
-  simd::multiversion([&](auto r) { gradient_row(r, row, from, to); });
-}
-void transform_result(const TileRow& row, const TileResult& result, const float* from, float* to) {
-  simd::multiversion([&](auto r) { result_row(r, row, result, from, to); });
-}
-void transform_result(const TileRow& row, const TileResult& result, const double* from, double* to) {
-  simd::multiversion([&](auto r) { result_row(r, row, result, from, to); });
-}
-void transform_kernels(const TileKernels& kernels, const float* taps, float* places) {
-  simd::multiversion([&](auto r) { kernels_to_places(r, kernels, taps, places); });
-}
-void transform_kernels(const TileKernels& kernels, const double* taps, double* places) {
-  simd::multiversion([&](auto r) { kernels_to_places(r, kernels, taps, places); });
-}
-void finish_kernels(const TileKernels& kernels, const float* places, float* taps) {
-  simd::multiversion([&](auto r) { places_to_kernels(r, kernels, places, taps); });
-}
-void finish_kernels(const TileKernels& kernels, const double* places, double* taps) {
-  simd::multiversion([&](auto r) { places_to_kernels(r, kernels, places, taps); });
-}
+void transform_kernels(const TileKernels& all, const float* taps, float* places) { kernels(all, taps, places); }
+void transform_kernels(const TileKernels& all, const double* taps, double* places) { kernels(all, taps, places); }
+void finish_kernels(const TileKernels& all, const float* places, float* taps) { finish(all, places, taps); }
+void finish_kernels(const TileKernels& all, const double* places, double* taps) { finish(all, places, taps); }
 
 }  // namespace hfta::fusion::cpu

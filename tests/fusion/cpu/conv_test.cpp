@@ -95,6 +95,14 @@ const std::vector<Case>& cases() {
       {2, 110, 6, 6, 130, 3, 3, {1, 1}, {1, 1}},  // more than a panel, and than a block
       {1, 32, 40, 36, 32, 3, 3, {1, 1}, {1, 1}},  // more tiles than are transformed at a time
       {37, 32, 6, 6, 32, 3, 3, {1, 1}, {1, 1}},   // images in several calls
+      {4, 32, 8, 8, 32, 4, 4, {2, 2}, {1, 1}},    // tiles of parts
+      {1, 33, 20, 18, 35, 4, 4, {2, 2}, {0, 0}},  //
+      {1, 34, 41, 43, 37, 4, 4, {2, 2}, {1, 2}},  // phases of unlike sizes, tiles reach beyond them
+      {2, 110, 8, 8, 130, 4, 4, {2, 2}, {1, 1}},  // more than a panel, and than a block
+      {40, 32, 8, 8, 32, 4, 4, {2, 2}, {3, 1}},   // images in several calls
+      {2, 32, 8, 8, 33, 2, 2, {1, 1}, {0, 1}},    //
+      {2, 33, 9, 8, 32, 4, 2, {2, 1}, {1, 0}},    //
+      {1, 32, 16, 12, 33, 6, 6, {2, 2}, {2, 2}},  // 3x3 taps in each part
   };
   return all;
 }
@@ -176,6 +184,11 @@ TEST_CASE("a convolution's shape says which algorithm computes it") {
            Named{{9, 32, 8, 8, 32, 3, 3, {1, 1}, {2, 2}, {2, 2}}, "direct", "direct"},
            Named{{9, 64, 8, 8, 64, 3, 3, {1, 1}, {1, 1}, {1, 1}, 2}, "direct", "direct"},
            Named{{9, 32, 8, 8, 32, 5, 5, {1, 1}, {2, 2}}, "direct", "direct"},
+           Named{{9, 32, 8, 8, 32, 4, 4, {2, 2}, {1, 1}}, tiles, tiles},
+           Named{{9, 32, 8, 8, 32, 4, 2, {2, 1}, {1, 1}}, tiles, tiles},
+           Named{{9, 32, 8, 8, 32, 2, 2, {1, 1}}, "direct", "weight direct, input Winograd"},  // of y 7 x 7
+           Named{{9, 32, 8, 8, 32, 4, 4, {1, 1}, {1, 1}}, "direct", "direct"},  // taps that are not 2 x 2 a part
+           Named{{9, 32, 9, 9, 32, 6, 6, {3, 3}, {3, 3}}, "direct", "direct"},  //
            Named{{1, 32, 1, 20, 32, 3, 3, {1, 1}, {2, 1}}, tiles, "weight Winograd, input direct"},  // of y 3 x 20
            Named{{9, 3, 8, 8, 32, 3, 3, {1, 1}, {1, 1}}, "few channels", "weight few channels, input direct"},
            Named{{9, 32, 8, 8, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, 32}, "depthwise", "depthwise"},

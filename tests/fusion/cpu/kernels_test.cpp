@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/cpu/kernels/batch_norm.hpp"
 #include "fusion/cpu/kernels/gemm.hpp"
 #include "fusion/cpu/kernels/pack.hpp"
 #include "fusion/cpu/kernels/xsmm.hpp"
@@ -109,6 +110,38 @@ TEST_CASE("transpositions") {
       check_transpose<float>(rows, columns);
       check_transpose<double>(rows, columns);
     }
+  }
+}
+
+TEST_CASE("statistics of columns whose rows are unlike") {
+  constexpr std::int64_t kRows = 331, kPatterns = 7, kChannels = 9 * kPatterns, kLd = kChannels + 2;
+  std::vector<float> x(kRows * kLd);
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    const double wave = std::sin(1.3 * static_cast<double>(r)), row = static_cast<double>(r);
+    const double patterns[kPatterns] = {1e4 + wave,                     // a large mean
+                                        row + wave,                     // a mean that drifts
+                                        (r < 64 ? 1e4 : 0.0) + wave,    // a first block like no other
+                                        (r == 330 ? 1e6 : 0.0) + wave,  // a last row like no other
+                                        (r % 2 == 0 ? 1e5 : -1e5) + wave,
+                                        0.1,  // no variance
+                                        (r < 128 ? 0.0 : wave)};
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      x[static_cast<std::size_t>(r * kLd + c)] =
+          static_cast<float>(patterns[c % kPatterns] * static_cast<double>(1 + c / kPatterns));
+    }
+  }
+  std::vector<double> mean(kChannels), variance(kChannels);
+  column_statistics(x.data(), kLd, kRows, kChannels, mean.data(), variance.data());
+  for (std::int64_t c = 0; c < kChannels; ++c) {
+    CAPTURE(c);
+    double sum = 0, squares = 0;
+    const auto at = [&](std::int64_t r) { return static_cast<double>(x[static_cast<std::size_t>(r * kLd + c)]); };
+    for (std::int64_t r = 0; r < kRows; ++r) sum += at(r);
+    const double wanted = sum / kRows;
+    for (std::int64_t r = 0; r < kRows; ++r) squares += (at(r) - wanted) * (at(r) - wanted);
+    CHECK(mean[static_cast<std::size_t>(c)] == Approx(wanted).epsilon(1e-7).margin(1e-6 * std::sqrt(squares / kRows)));
+    CHECK(variance[static_cast<std::size_t>(c)] == Approx(squares / kRows).epsilon(1e-5).margin(1e-13));
+    CHECK(variance[static_cast<std::size_t>(c)] >= 0);
   }
 }
 
