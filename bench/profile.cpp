@@ -48,10 +48,10 @@ inline __attribute__((always_inline)) double multiply_and_add(R, float& sink) {
   for (std::size_t c = 0; c < kChains; ++c) sums[c] = Part{} + (static_cast<float>(c) + sink);
   const Part a = Part{} + 0.999F, b = Part{} + (0.001F + sink);
   for (int i = 0; i < kRounds; ++i) {
-    simd::detail::for_each_part<kChains>([&](auto c) __attribute__((always_inline)) { sums[c] = sums[c] * a + b; });
+    simd::for_each_index<kChains>([&](auto c) __attribute__((always_inline)) { sums[c] = sums[c] * a + b; });
   }
   Part total = {};
-  simd::detail::for_each_part<kChains>([&](auto c) __attribute__((always_inline)) { total += sums[c]; });
+  simd::for_each_index<kChains>([&](auto c) __attribute__((always_inline)) { total += sums[c]; });
   sink = total[0] * 0.0F;
   return 2.0 * kChains * kRounds * R::kBytes / sizeof(float);
 }
