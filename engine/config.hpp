@@ -114,6 +114,7 @@ struct StudyConfig {
   std::optional<int> threads;                   ///< array.threads; unset: auto
   std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
+  bool lend = true;                             ///< array.lend
   MemoryBudget memory;
   std::vector<std::string> warnings;
   std::string text;                 ///< As read, for the store's snapshot.

@@ -58,6 +58,12 @@ class TrainerArray {
   /// pause changes no bit of the results. Throws Error{kMemory} if memory runs out, Error{kDevice} if the device fails;
   /// the slots' states are then lost.
   [[nodiscard]] virtual std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) = 0;
+  /// Whether threads that idle devices lend make no bit of difference to the results, so that it may use them.
+  [[nodiscard]] virtual bool can_borrow() const = 0;
+  /// Until the next call, trains with `lent` threads of the CPU beside its own; 0: with its own alone. Between calls of
+  /// run_epoch(), be it within an epoch. Takes time, and not as many threads where memory does not suffice for more.
+  /// info() says how the array runs on its own. Throws as resize() does. REQUIRES can_borrow(), `lent` >= 0.
+  virtual void borrow(int lent) = 0;
   /// test_* metrics of an occupied slot; empty if there is no test set.
   [[nodiscard]] virtual std::map<std::string, double> test(int slot) = 0;
   [[nodiscard]] virtual ArrayInfo info() const = 0;
@@ -99,6 +105,8 @@ struct DeviceFacts {
   double speed = 1;         ///< Of training, relative to the other devices, in a common unit; above 0.
   /// Slots that keep it busy: more train no sooner than one after another. Unset: as many as there may be.
   std::optional<int> busy_slots = {};
+  int threads = 0;             ///< Of the CPU: what it trains with, and may lend when it is idle; 0: it lends none.
+  std::vector<int> cpus = {};  ///< That these keep to; empty: any.
 };
 
 /// A group of parameters with numbers of its own.

@@ -59,6 +59,10 @@ struct WayMemory {
 /// Of who runs each of the lowerings, in their order. Compiles the graph once for all of them. Throws Error{kConfig}
 /// where nobody runs one.
 [[nodiscard]] std::vector<WayMemory> memory_of(const WayQuestion& question, std::span<const Lowering> lowerings);
+/// The lowering on so many threads, split into teams in each way that there is, most promising first; all of them train
+/// the same bits as it does. Empty: who runs it may come to other bits by other threads.
+[[nodiscard]] std::vector<Lowering> on_threads(const Lowering& lowering, int threads, const c10::Device& device,
+                                               const StepGraphBackend* graphs);
 /// Slots of an array of that width that are at work at a time.
 [[nodiscard]] int slots_at_work(const Lowering& lowering, int width, const c10::Device& device);
 

@@ -44,6 +44,8 @@ class WatchedArray final : public TrainerArray {
     const Doing doing(activity_, "testing");
     return array_->test(slot);
   }
+  [[nodiscard]] bool can_borrow() const override { return array_->can_borrow(); }
+  void borrow(int lent) override { array_->borrow(lent); }
   [[nodiscard]] ArrayInfo info() const override { return array_->info(); }
 
  private:

@@ -44,7 +44,7 @@ Usage simulate_usage() {
   usage.options.add_options()("curves", po::value<std::string>()->value_name("FILE"),
                               "CSV with columns trial, epoch and metrics; invented curves unless given")(
       "devices", po::value<std::string>()->value_name("N|S,S,..."),
-      "simulated devices, 1 unless told; or the speed of each: 1,1,0.3")(
+      "simulated devices, 1 unless told; or each, by its speed, or as threads of a CPU: 1,1,0.3 or cpu:1,cpu:1")(
       "keep", po::value<std::string>()->value_name("FILE"), "keeps the store, as a new file");
   add_override_options(usage.options);
   add_allocation_options(usage.options);
@@ -56,7 +56,7 @@ Usage simulate_usage() {
 Error wrong_devices(const std::string& text) {
   return {ErrorKind::kConfig,
           fmt::format("--devices: found {}, wanted 1 to 1024, or the speeds of 2 to 1024 devices, each "
-                      "from 0.001 to 1000",
+                      "from 0.001 to 1000 or cpu:N",
                       excerpt(text))};
 }
 
@@ -67,18 +67,20 @@ Number number_in(const std::string& word, Number least, Number most, const std::
   return *number;
 }
 
-// "3"; "1,1,0.3": their speeds.
+// "3"; "1,1,0.3": their speeds; "cpu:2,cpu:2": threads.
 SimulationOptions devices_from(const std::string& text) {
   constexpr int kMost = 1024;
   SimulationOptions options;
-  if (text.find(',') == std::string::npos) {
+  if (text.find_first_of(",:") == std::string::npos) {
     options.devices = number_in(text, 1, kMost, text);
     return options;
   }
   std::vector<double> speeds;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    speeds.push_back(number_in(text.substr(begin, end - begin), 1e-3, 1e3, text));
+    const std::string word = text.substr(begin, end - begin);
+    options.threads.push_back(cpu_threads(word).value_or(0));
+    speeds.push_back(options.threads.back() > 0 ? 1 : number_in(word, 1e-3, 1e3, text));
     begin = end + 1;
   }
   if (speeds.size() > kMost) throw wrong_devices(text);

@@ -246,6 +246,11 @@ std::vector<Key> array_keys() {
        .type = KeyType::kFlag,
        .fallback = "true",
        .sentence = "Whether a slot that falls empty is filled at once; `false`: when the whole array is, to compare."},
+      {.path = "array.lend",
+       .type = KeyType::kFlag,
+       .fallback = "true",
+       .sentence = "Whether devices of the CPU that have nothing to do lend their threads to arrays that still train "
+                   "([late rungs](devices.md#late-rungs)); `false`: to compare."},
   };
 }
 

@@ -204,6 +204,7 @@ void read_array(Reader& root, StudyConfig& config) {
   config.cache = read_cache(array);
   config.devices = read_devices(array);
   config.refill = array.flag("refill");
+  config.lend = array.flag("lend");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ ArrayScheduler::ArrayScheduler(std::vector<Trainer*> trainers, const Options& op
                                Calls calls)
     : trainers_(std::move(trainers)),
       times_(timed_devices(trainers_)),
-      paused_seconds_(trainers_.size()),
+      parts_(trainers_.size()),
       opening_seconds_(trainers_.size()),
       arrays_(trainers_.size()),
       options_(options),
@@ -232,6 +232,7 @@ bool ArrayScheduler::try_to_open(std::size_t device, WriteBatch& page) {
   const std::string& partition = *chosen;
   const int first = queue_.front(partition);
   const int width = width_to_open(device, partition, limit(device, partition, first));
+  calls_.opens();
   const double began = clock_.seconds();
   try {
     arrays_[device] = std::make_unique<OpenArray>(
@@ -276,7 +277,7 @@ void ArrayScheduler::put_back(OpenArray& array, int draw) {
 }
 
 void ArrayScheduler::lose(std::size_t device) {
-  paused_seconds_[device] = 0;
+  parts_[device] = {};
   const std::unique_ptr<OpenArray> array = std::move(arrays_[device]);
   if (!array) return;
   for (const int draw : array->draws()) {

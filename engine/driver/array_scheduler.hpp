@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "engine/driver/checkpoint_manager.hpp"
 #include "engine/driver/epoch_times.hpp"
+#include "engine/driver/lending.hpp"
 #include "engine/driver/open_array.hpp"
 #include "engine/driver/queue.hpp"
 #include "engine/driver/trial_table.hpp"
@@ -34,6 +35,7 @@ class ArrayScheduler {
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
     std::function<void(const std::string& line)> note;              ///< For the user.
     Pause pause;                                                    ///< Whether measuring is to end early.
+    std::function<void()> opens;  ///< An array is about to be opened, which takes its time.
   };
 
   struct Options {
@@ -53,6 +55,9 @@ class ArrayScheduler {
 
   /// The device's array has trained that long; `ended`: to the end of the epoch, not only up to a pause.
   void timed(std::size_t device, double seconds, bool ended);
+  /// How a device that is not idle takes part in lending: what its array still has to train until the next decisions
+  /// on its trials. `cost`: seconds that a change of its threads took; 0: there was none yet.
+  [[nodiscard]] LendingDevice borrower(std::size_t device, double cost);
   /// Between rounds of the device: if the devices of its array's partition would be done clearly sooner with the trials
   /// divided otherwise, the device gives up those that it has too many; prepare() of the other devices takes them.
   /// Nothing happens while trials wait for slots, or while more are to be drawn.
@@ -72,6 +77,11 @@ class ArrayScheduler {
   [[nodiscard]] const std::vector<std::unique_ptr<OpenArray>>& arrays() const { return arrays_; }
 
  private:
+  /// What a device has trained of an epoch.
+  struct EpochPart {
+    double seconds = 0;
+    double lent = 0;  ///< Seconds of these in which it had lent threads.
+  };
   /// A partition's trials as they are divided among the devices that may train them.
   struct Sharing {
     std::vector<std::size_t> devices;
@@ -87,6 +97,7 @@ class ArrayScheduler {
   [[nodiscard]] std::optional<int> share_of(std::size_t device, const std::string& partition, int draw);
   [[nodiscard]] bool takes_part(std::size_t device, const std::string& partition);
   [[nodiscard]] bool worth_moving(const Sharing& all, const OpenArray& array);
+  [[nodiscard]] int epochs_to_do(const OpenArray& array);
   void give_up(std::size_t device, int count);
   void fill(std::size_t device, WriteBatch& page);
   void seat(OpenArray& array, int slot, int draw);
@@ -114,7 +125,8 @@ class ArrayScheduler {
   std::vector<Trainer*> trainers_;
   std::vector<DeviceFacts> facts_;
   EpochTimes times_;
-  std::vector<double> paused_seconds_;   ///< Of the epoch at hand, up to its last pause; by device.
+  LentEpochs lent_epochs_;
+  std::vector<EpochPart> parts_;         ///< Of the epoch at hand, up to its last pause; by device.
   std::vector<double> opening_seconds_;  ///< That opening an array took last; by device.
   std::vector<std::unique_ptr<OpenArray>> arrays_;
   std::map<std::pair<std::size_t, std::string>, int> limits_;

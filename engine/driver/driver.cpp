@@ -18,8 +18,6 @@ namespace {
 using search::Decision;
 using trials::State;
 
-constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
-
 storage::StudyRecord find_study(storage::Store& store, const std::string& name) {
   std::optional<storage::StudyRecord> record = store.find(name);
   if (!record) throw Error(ErrorKind::kInternal, fmt::format("driver: found no study '{}' in the store", name));
@@ -76,7 +74,8 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
              clock,
              {[this](int most) { return draw(most); }, [this](int draw) { return enter(draw); },
               [this](int draw, const std::string& reason) { give_up(draw, reason); },
-              [this](const std::string& line) { page.events.emplace_back(Note{line}); }, [this] { return halted(); }}),
+              [this](const std::string& line) { page.events.emplace_back(Note{line}); }, [this] { return halted(); },
+              [this] { start_ready(); }}),
       devices(all.trainers.size()),
       first_round(next_round(all.store, config.study)),
       round(first_round),
@@ -232,49 +231,6 @@ bool Driver::Impl::any_busy() const {
   return false;
 }
 
-// Every device that has nothing to do gets an epoch, if there is one to be had. Where one fails, its trials come back,
-// and devices that had nothing to do may have now.
-void Driver::Impl::launch() {
-  for (bool again = true; again;) {
-    again = !with_idle_devices([this](std::size_t device) { packer.share(device); });
-    again |= !with_idle_devices([this](std::size_t device) {
-      packer.prepare(device, round, page);
-      if (packer.arrays()[device] && trim_to_budget(*packer.arrays()[device], device)) start(device);
-    });
-  }
-}
-
-// False: a device failed, or its memory did not suffice.
-bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device)>& act) {
-  bool all = true;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (devices[i].failed || seams.workers.busy(i)) continue;
-    try {
-      act(i);
-    } catch (const Error&) {
-      recover(i, std::current_exception());
-      all = false;
-    }
-  }
-  return all;
-}
-
-void Driver::Impl::start(std::size_t device) {
-  Device& d = devices[device];
-  OpenArray* array = packer.arrays()[device].get();
-  d.reports.reset();
-  d.pause_at = seams.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
-  const Pause pause = [this, &d] {
-    const bool over = config.budget.seconds && spent() >= *config.budget.seconds;
-    return over || halted() || aborting || recorder.failed() || seams.clock.seconds() >= d.pause_at;
-  };
-  const std::string place = "epoch-" + array->device();
-  seams.workers.start(device, [this, &d, array, pause, place] {
-    seams.faults.reach(place);
-    d.reports = array->run_epoch(pause);
-  });
-}
-
 void Driver::Impl::see_whether_it_ends() {
   if (has_ended || ledger.finished() || !ends_early(config)) return;
   const std::vector<const trials::Trial*> best = ledger.best_trials();
@@ -290,7 +246,7 @@ bool Driver::Impl::trim_to_budget(OpenArray& array, std::size_t device) {
     return draw != OpenArray::kEmpty && ledger.entry(draw).trained >= ledger.entry(draw).recorded;
   };
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (i == device || !seams.workers.busy(i)) continue;
+    if (i == device || !(devices[i].ready || seams.workers.busy(i))) continue;
     for (int slot = 0; slot < packer.arrays()[i]->width(); ++slot) unspent -= is_new(packer.arrays()[i]->draw_in(slot));
   }
   std::map<int, int> slots;  // by draw
@@ -311,8 +267,11 @@ void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   if (ended.error) return recover(ended.worker, ended.error);
   seams.faults.reach("epoch-ended");
   for (const int draw : packer.arrays()[ended.worker]->draws()) ledger.entry(draw).changed = true;
-  packer.timed(ended.worker, ended.seconds, devices[ended.worker].reports.has_value());
-  if (devices[ended.worker].reports) end_round(ended.worker, ended.seconds);
+  Device& device = devices[ended.worker];
+  if (device.change_took > 0) device.change_cost = device.change_took;
+  device.changes_took += device.change_took;
+  packer.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
+  if (device.reports) end_round(ended.worker, ended.seconds);
   save_if_due(ended.worker);
   spill();
 }
@@ -321,7 +280,9 @@ void Driver::Impl::recover(std::size_t device, const std::exception_ptr& error) 
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
+    devices[device].ready = false;
     if (e.kind() == ErrorKind::kMemory && packer.arrays()[device]) {
+      devices[device].borrows &= packer.arrays()[device]->lent() == 0;
       packer.run_out_of_memory(device, e.what());
       return;
     }

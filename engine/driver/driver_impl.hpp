@@ -1,5 +1,5 @@
 #pragma once
-/// What a Driver holds. Private to driver.cpp, rounds.cpp and saving.cpp.
+/// What a Driver holds. Private to the sources that it names below.
 
 #include <atomic>
 #include <cstddef>
@@ -33,6 +33,14 @@ struct Device {
   std::optional<double> saved;                     ///< When its states were written last in this run
   double pause_at = 0;                             ///< When the epoch at hand is interrupted to write them
   bool failed = false;
+  bool ready = false;                ///< Its array is filled, and is about to be started
+  bool idle = false;                 ///< There was nothing to do for it when it was last asked
+  std::atomic<bool> changes{false};  ///< The epoch at hand is interrupted to go on with more or fewer threads
+  double change_took = 0;            ///< Seconds of the job that has just ended in which its array's threads changed
+  double change_cost = 0;            ///< The same, of the last job in which they did
+  double changes_took = 0;           ///< Of all jobs of this run
+  bool borrows = true;               ///< False: memory ran out when it did
+  bool told = false;                 ///< That it has borrowed
 };
 
 struct Driver::Impl {
@@ -53,9 +61,6 @@ struct Driver::Impl {
   void take_enqueued();
   bool take(const storage::EnqueuedTrial& asked);
   bool end_configuration();
-  void launch();
-  bool with_idle_devices(const std::function<void(std::size_t device)>& act);
-  void start(std::size_t device);
   /// The trial has all its parameters; one that was enqueued with others than the study has, and failed, has not.
   [[nodiscard]] bool is_whole(int draw) { return trials::is_whole(config.space, ledger.trial(draw).params); }
   /// Nothing more is to be started.
@@ -81,6 +86,14 @@ struct Driver::Impl {
   void end_catching_up();
   bool catch_up(OpenArray& array, int slot);
   [[nodiscard]] bool catching_up() const { return catches_up; }
+  // starting.cpp: devices that are to train
+  void launch();
+  bool with_idle_devices(const std::function<void(std::size_t device)>& act);
+  void prepare(std::size_t device);
+  void start_ready();
+  [[nodiscard]] std::vector<int> lent_to_devices();
+  void start(std::size_t device, int lent);
+  void tell_of_lending(std::size_t device, int lent);
   // rounds.cpp: what an epoch brought
   void end_round(std::size_t device, double seconds);
   void end_untold_round(OpenArray& array, const std::vector<SlotReport>& reports);

@@ -19,6 +19,11 @@ void EpochTimes::add(std::size_t device, const std::string& partition, int slots
   ++scale.epochs;
 }
 
+std::optional<double> EpochTimes::seconds(std::size_t device, const std::string& partition, int slots) const {
+  const std::optional<Scale> own = scale_of(device, partition);
+  return own ? std::optional(own->factor * shape(device, partition, slots)) : std::nullopt;
+}
+
 std::vector<SlotTimes> EpochTimes::tables(const std::string& partition, const std::vector<std::size_t>& devices,
                                           const std::vector<int>& rooms) const {
   std::optional<std::size_t> known;  // the device that others are compared with

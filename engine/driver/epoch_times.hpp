@@ -26,6 +26,9 @@ class EpochTimes {
   /// slower is seen as such within two or three. No time at all says nothing. REQUIRES slots > 0.
   void add(std::size_t device, const std::string& partition, int slots, double seconds);
 
+  /// The time of an epoch of so many slots, in seconds; nullopt: no epoch of the partition was measured on the device.
+  [[nodiscard]] std::optional<double> seconds(std::size_t device, const std::string& partition, int slots) const;
+
   /// The times of 0 to `rooms[i]` slots on `devices[i]`, in one unit. The shape of a device's table is what it predicts
   /// for a training step, or else proportional to the slots; measured epochs give its scale. A device that has neither
   /// gets the table of one that has, times how much slower it is: in another partition that both trained, or else as

@@ -92,7 +92,7 @@ void ArrayScheduler::leave(std::size_t device) {
   OpenArray& array = *arrays_[device];
   for (const int draw : array.draws()) put_back(array, draw);
   arrays_[device].reset();
-  paused_seconds_[device] = 0;
+  parts_[device] = {};
 }
 
 }  // namespace hfta::engine

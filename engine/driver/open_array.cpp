@@ -77,6 +77,13 @@ void OpenArray::resize(int width, TrialTable& ledger) {
   slots_.resize(static_cast<std::size_t>(width), kEmpty);
 }
 
+bool OpenArray::change_threads() {
+  if (borrowed_ == lent_) return false;
+  array_->borrow(lent_);
+  borrowed_ = lent_;
+  return true;
+}
+
 std::optional<storage::ArrayRecord> OpenArray::take_changes() {
   const ArrayInfo info = array_->info();
   const bool same = known_ && known_->width == info.width && known_->chunk == info.chunk &&

@@ -48,6 +48,12 @@ class OpenArray {
   [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) {
     return array_->run_epoch(pause);
   }
+  [[nodiscard]] bool can_borrow() const { return array_->can_borrow(); }
+  /// Threads of other devices that it is to train with.
+  [[nodiscard]] int lent() const { return lent_; }
+  void lend(int threads) { lent_ = threads; }
+  /// Before an epoch: takes what it was lent, or gives back what it is not any more. False: nothing has changed.
+  bool change_threads();
   [[nodiscard]] std::string device() const { return array_->info().device; }
   /// The array's record for the store, if it has changed since the last call.
   [[nodiscard]] std::optional<storage::ArrayRecord> take_changes();
@@ -58,6 +64,7 @@ class OpenArray {
   std::string partition_;
   std::unique_ptr<TrainerArray> array_;
   std::vector<int> slots_;
+  int lent_ = 0, borrowed_ = 0;
   std::optional<ArrayInfo> known_;
 };
 

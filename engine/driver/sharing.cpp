@@ -14,11 +14,38 @@ constexpr std::size_t kMostDevices = 16;  // that a division is planned over
 
 }  // namespace
 
+// Tables of times are those of the device's own threads.
 void ArrayScheduler::timed(std::size_t device, double seconds, bool ended) {
-  paused_seconds_[device] += seconds;
-  if (!ended) return;
   const OpenArray& array = *arrays_[device];
-  times_.add(device, array.partition(), array.occupied(), std::exchange(paused_seconds_[device], 0));
+  EpochPart& part = parts_[device];
+  part.seconds += seconds;
+  part.lent += array.lent() > 0 ? seconds : 0;
+  if (!ended) return;
+  const EpochPart epoch = std::exchange(part, {});
+  if (epoch.lent == 0) return times_.add(device, array.partition(), array.occupied(), epoch.seconds);
+  if (epoch.lent < epoch.seconds) return;  // it says nothing of either
+  const std::optional<double> alone = times_.seconds(device, array.partition(), array.occupied());
+  lent_epochs_.add(device, array.partition(), epoch.seconds, alone.value_or(0));
+}
+
+// A change that there was none of yet costs no more than opening the array did, as both compile kernels. Opening may
+// have included measuring, so that it is tried where an epoch is less.
+LendingDevice ArrayScheduler::borrower(std::size_t device, double cost) {
+  LendingDevice found{facts_[device].threads, facts_[device].cpus};
+  const std::unique_ptr<OpenArray>& array = arrays_[device];
+  if (!array || array->occupied() == 0 || !array->can_borrow()) return found;
+  found.lent = array->lent();
+  const std::optional<double> epoch = times_.seconds(device, array->partition(), array->occupied());
+  if (!epoch || !lent_epochs_.help(device, array->partition())) return found;
+  found.cost = cost > 0 ? cost : std::min(opening_seconds_[device], *epoch);
+  found.seconds = *epoch * epochs_to_do(*array);
+  return found;
+}
+
+int ArrayScheduler::epochs_to_do(const OpenArray& array) {
+  int epochs = 0;
+  for (const int draw : array.draws()) epochs = std::max(epochs, ledger_.epochs_to_target(draw));
+  return epochs;
 }
 
 // Those that have an array of it, the device itself, and the partition's part of the idle ones.
@@ -104,9 +131,7 @@ bool ArrayScheduler::worth_moving(const Sharing& all, const OpenArray& array) {
   for (std::size_t i = 0; i < all.devices.size(); ++i) {
     if (all.occupied[i] == 0 && all.division[i] > 0) cost = std::max(cost, opening_seconds_[all.devices[i]]);
   }
-  int epochs = 0;
-  for (const int draw : array.draws()) epochs = std::max(epochs, ledger_.epochs_to_target(draw));
-  return (before - after) * epochs >= cost;
+  return (before - after) * epochs_to_do(array) >= cost;
 }
 
 // Those that have most to do, as they gain most; of equals, the latest.

@@ -28,6 +28,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
       cpu_(trainer.device().is_cpu()),
       array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
              trainer.config().seed, trainer.device(), trainer.graphs(), trainer.options().group.get()),
+      lent_ways_(trainer.lent_ways(task, array_.lowering())),
       epochs_(task.spec.recipe, trainer.epoch_options(task), data.train, data.validation ? &*data.validation : nullptr),
       sets_{{task.spec.data.folds.fold, 0}},
       counts_parameters_(has_objective(trainer.config(), kParameterCount)) {
@@ -77,7 +78,20 @@ void FusedArray::resize(int width) {
   translated(label_, [&] {
     array_.resize(width);
     if (!cpu_) array_.lower(kept_.choices.best_for(width).lowering);
+    if (lent_ways_ != nullptr) run_on_threads();
   });
+}
+
+void FusedArray::borrow(int lent) {
+  const KeepTo kept(trainer_.options().cpus);
+  lent_ = lent;
+  translated(label_, [&] { run_on_threads(); });
+}
+
+// As many as are lent. Bits are those of its own way to run, which alone is recorded.
+void FusedArray::run_on_threads() {
+  const fusion::Lowering lowering = lent_ways_->with(lent_, array_.width());
+  if (lowering != array_.lowering()) array_.lower(lowering);
 }
 
 std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause) {
@@ -100,7 +114,7 @@ std::map<std::string, double> FusedArray::test(int slot) {
 }
 
 ArrayInfo FusedArray::info() const {
-  const fusion::Lowering& lowering = array_.lowering();
+  const fusion::Lowering& lowering = lent_ways_ != nullptr ? lent_ways_->own() : array_.lowering();
   nlohmann::ordered_json json;
   json["lowering"] = lowering.to_text();
   for (const auto& [path, name] : array_.choices()) json["ops"][path] = name;

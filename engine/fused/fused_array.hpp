@@ -25,10 +25,13 @@ class FusedArray final : public TrainerArray {
   void resize(int width) override;
   [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) override;
   [[nodiscard]] std::map<std::string, double> test(int slot) override;
+  [[nodiscard]] bool can_borrow() const override { return lent_ways_ != nullptr; }
+  void borrow(int lent) override;
   [[nodiscard]] ArrayInfo info() const override;
 
  private:
   [[nodiscard]] fusion::SlotInit init_for(int slot, int number, const trials::Params& params);
+  void run_on_threads();
   /// The number that epochs_ has for the data of the task's fold.
   [[nodiscard]] int set_of(const PreparedTask& task);
 
@@ -39,6 +42,8 @@ class FusedArray final : public TrainerArray {
   std::string label_;
   bool cpu_;
   fusion::Array array_;
+  std::unique_ptr<LentWays> lent_ways_;
+  int lent_ = 0;
   fusion::Epochs epochs_;
   std::map<int, int> sets_;           // by fold
   bool counts_parameters_;            // their number is an objective

@@ -309,6 +309,8 @@ DeviceFacts FusedTrainer::device_facts() const {
   if (!device().is_cpu()) return facts;
   facts.speed = threads();
   facts.busy_slots = threads();
+  facts.threads = threads();
+  facts.cpus = options_.cpus;
   return facts;
 }
 

@@ -14,6 +14,7 @@
 #include "engine/fused/budget.hpp"
 #include "engine/fused/choice_cache.hpp"
 #include "engine/fused/feature_cache.hpp"
+#include "engine/fused/lent_ways.hpp"
 #include "engine/fused/model_files.hpp"
 #include "engine/module.hpp"
 #include "fusion/epochs.hpp"
@@ -54,6 +55,8 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
   /// What arrays of the task will need by that lowering.
   [[nodiscard]] MemoryNeed memory_need(const PreparedTask& task, const fusion::Lowering& lowering);
+  /// Of an array of the task that runs by that lowering; null: it trains with its own threads only.
+  [[nodiscard]] std::unique_ptr<LentWays> lent_ways(const PreparedTask& task, const fusion::Lowering& own);
   /// What of the task's model is frozen and alike for all trials.
   [[nodiscard]] const fusion::FrozenPrefix& frozen(const PreparedTask& task);
   /// The graph that its arrays train: the model's, or the rest behind the frozen prefix.

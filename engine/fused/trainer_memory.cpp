@@ -135,6 +135,13 @@ MemoryNeed FusedTrainer::memory_need(const PreparedTask& task, const fusion::Low
   return needs_of(task, question(task, planned_width(task)), std::span(&lowering, 1)).front().need;
 }
 
+// What one of several ranks gained by itself it would wait for the others.
+std::unique_ptr<LentWays> FusedTrainer::lent_ways(const PreparedTask& task, const fusion::Lowering& own) {
+  if (options_.group != nullptr) return nullptr;
+  auto ways = std::make_unique<LentWays>(question(task, planned_width(task)), own, data_bytes(task), room());
+  return ways->any() ? std::move(ways) : nullptr;
+}
+
 int FusedTrainer::batch_that_fits(const PreparedTask& task) {
   PreparedTask smaller = task;
   while (task.graph.fixed_batch == 0 && smaller.spec.recipe.batch_size > 1) {

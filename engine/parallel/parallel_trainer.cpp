@@ -77,6 +77,8 @@ class ParallelArray final : public TrainerArray {
     return reports;
   }
   [[nodiscard]] std::map<std::string, double> test(int slot) override { return own_->test(slot); }
+  [[nodiscard]] bool can_borrow() const override { return false; }
+  void borrow(int /*lent*/) override {}
   [[nodiscard]] ArrayInfo info() const override {
     ArrayInfo info = own_->info();
     info.threads *= count_;
@@ -149,6 +151,7 @@ void Ranks::lose(const std::exception& error) {
 DeviceFacts ParallelTrainer::device_facts() const {
   DeviceFacts facts = own_->device_facts();
   facts.speed *= count_;
+  facts.threads = facts.cpus.empty() ? facts.threads * count_ : 0;  // its ranks keep to nodes of their own
   return facts;
 }
 

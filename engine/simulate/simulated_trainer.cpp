@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -27,8 +28,10 @@ double cost_of(const std::string& partition) {
 }
 
 // At speed 1, without jitter.
-double epoch_seconds(const std::string& partition, int slots, double fixed) {
-  return cost_of(partition) * (fixed + (1 - fixed) * slots / kWidth);
+double epoch_seconds(const std::string& partition, int slots, const SimulatedDevice& device, int lent) {
+  const double fixed = device.threads > 0 ? 0 : device.fixed;
+  const double speed = device.threads > 0 ? speed_of_threads(device.threads + lent, std::max(1, slots)) : 1;
+  return cost_of(partition) * (fixed + (1 - fixed) * slots / kWidth) / speed;
 }
 
 class SimulatedArray final : public TrainerArray {
@@ -78,15 +81,20 @@ class SimulatedArray final : public TrainerArray {
     }
     CountedRandom random(0, Stream::kSimulation, 3, static_cast<std::uint64_t>(epochs_++));
     const double jitter = 0.9 + 0.2 * random.uniform();
-    const double seconds = epoch_seconds(partition_, static_cast<int>(slots_.size()), device_.fixed);
+    const std::size_t slots = device_.threads > 0 ? reports.size() : slots_.size();  // a CPU passes over empty ones
+    const double seconds = epoch_seconds(partition_, static_cast<int>(slots), device_, lent_);
     time_.spend(seconds * jitter / device_.speed());
     return reports;
   }
 
   [[nodiscard]] std::map<std::string, double> test(int /*slot*/) override { return {}; }
 
+  [[nodiscard]] bool can_borrow() const override { return device_.threads > 0; }
+  void borrow(int lent) override { lent_ = lent; }
+
   [[nodiscard]] ArrayInfo info() const override {
-    return {static_cast<int>(slots_.size()), static_cast<int>(slots_.size()), 1, device_.name, "{}"};
+    return {static_cast<int>(slots_.size()), static_cast<int>(slots_.size()), std::max(1, device_.threads),
+            device_.name, "{}"};
   }
 
  private:
@@ -112,10 +120,16 @@ class SimulatedArray final : public TrainerArray {
   const SimulatedDevice& device_;
   std::string partition_;
   std::vector<std::optional<Held>> slots_;
-  int epochs_ = 0;
+  int epochs_ = 0, lent_ = 0;
 };
 
 }  // namespace
+
+double speed_of_threads(int threads, int slots) {
+  const int whole = slots / threads, rest = slots % threads;
+  const double helpers = rest > 0 ? static_cast<double>(threads) / rest - 1 : 0;
+  return slots / (whole + (rest > 0 ? 1 / (1 + kTeamThread * helpers) : 0));
+}
 
 SimulatedTrainer::SimulatedTrainer(const StudyConfig& config, const Curves& curves, SimulatedTime& time,
                                    SimulatedDevice device)
@@ -129,7 +143,7 @@ PartitionPlan SimulatedTrainer::plan(const trials::Params& /*params*/) {
 
 std::optional<double> SimulatedTrainer::step_seconds(const std::string& partition, int slots) const {
   if (!opened_.contains(partition)) return std::nullopt;
-  return epoch_seconds(partition, slots, device_.fixed);
+  return epoch_seconds(partition, slots, device_, 0);
 }
 
 std::unique_ptr<TrainerArray> SimulatedTrainer::open(const trials::Params& params, int width, double /*expected*/,

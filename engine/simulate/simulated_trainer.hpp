@@ -18,12 +18,20 @@ namespace hfta::engine {
 struct SimulatedDevice {
   std::string name;
   std::function<double()> speed;  ///< Now. Nobody is told: it shows in the time of epochs.
-  double fixed = 0.5;             ///< See SimulationOptions.
+  double fixed = 0.5;             ///< See SimulationOptions; not read if it is of threads.
+  int threads = 0;                ///< Of a CPU; 0: it is none.
 };
 
+/// How many times as fast `threads` of a CPU train that many slots as one thread trains them one after another: a slot
+/// each, as often as there are that many slots; teams share the rest, and each thread of a team beside the first adds
+/// kTeamThread of its own speed (measured on two threads: docs/devices.md, "Late rungs"). REQUIRES both >= 1.
+[[nodiscard]] double speed_of_threads(int threads, int slots);
+inline constexpr double kTeamThread = 0.7;
+
 /// One device of a simulation. An epoch of 32 slots takes a second times what its partition costs (0.5 to 2, decided by
-/// its name) and a jitter of a tenth, divided by the device's speed. States are a few bytes that have to be carried on
-/// for a curve to go on.
+/// its name) and a jitter of a tenth, divided by the device's speed; on a CPU, on one thread. An array on a CPU that
+/// borrows threads trains as if they were its own until its epoch ends, even where the lender begins earlier: an epoch
+/// is not interrupted. States are a few bytes that have to be carried on for a curve to go on.
 class SimulatedTrainer final : public Trainer {
  public:
   /// All must outlive it.
@@ -31,6 +39,7 @@ class SimulatedTrainer final : public Trainer {
 
   void check(const trials::Params& /*params*/) override {}
   [[nodiscard]] DeviceFacts device_facts() const override {
+    if (device_.threads > 0) return {device_.name, 0, 1.0 * device_.threads, device_.threads, device_.threads};
     return {device_.name, 0, 1, device_.fixed > 0 ? std::nullopt : std::optional(1)};
   }
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;

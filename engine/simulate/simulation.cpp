@@ -39,8 +39,10 @@ Outcome simulate(const StudyConfig& config, const Curves& curves, const Simulati
     const std::function<double()> speed = [&options, &time, i] {
       return options.speed ? options.speed(i, time.seconds()) : 1.0;
     };
-    owned.push_back(std::make_unique<SimulatedTrainer>(
-        config, curves, time, SimulatedDevice{fmt::format("simulated:{}", i), speed, options.fixed}));
+    owned.push_back(
+        std::make_unique<SimulatedTrainer>(config, curves, time,
+                                           SimulatedDevice{fmt::format("simulated:{}", i), speed, options.fixed,
+                                                           options.threads.empty() ? 0 : options.threads.at(i)}));
     trainers.push_back(owned.back().get());
   }
   DriverDependencies seams{store, trainers, time, time, states, silence, stop, faults};

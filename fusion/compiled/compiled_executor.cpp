@@ -66,7 +66,19 @@ std::vector<int> worthwhile_recomputing(const WayQuestion& question) {
 }
 
 // First all threads by themselves, which trains most slots at a time; then ever fewer and larger teams, which need
-// fewer arenas. The same with ever more computed again.
+// fewer arenas. All train the same bits, on any number of threads.
+std::vector<Lowering> on_threads(const Lowering& lowering, int threads) {
+  std::vector<Lowering> all;
+  for (int workers = threads; workers >= 1; workers /= 2) {
+    Lowering split = lowering;
+    split.workers = workers;
+    split.threads_per_worker = threads / workers;
+    all.push_back(std::move(split));
+  }
+  return all;
+}
+
+// The same with ever more computed again. Be there more threads than slots: they form teams.
 std::vector<Lowering> candidates(const WayQuestion& question) {
   std::vector<int> recompute = {0};
   if (question.policy == MemoryPolicy::kAuto || question.policy == MemoryPolicy::kRecompute) {
@@ -76,15 +88,10 @@ std::vector<Lowering> candidates(const WayQuestion& question) {
   }
   std::vector<Lowering> all;
   for (const int level : recompute) {
-    const int threads = std::max(1, question.threads);  // be they more than slots: they form teams
-    for (int workers = threads; workers >= 1; workers /= 2) {
-      Lowering lowering;
-      lowering.executor = kName;
-      lowering.workers = workers;
-      lowering.threads_per_worker = threads / workers;
-      lowering.recompute = level;
-      all.push_back(std::move(lowering));
-    }
+    Lowering lowering;
+    lowering.executor = kName;
+    lowering.recompute = level;
+    for (Lowering& split : on_threads(lowering, std::max(1, question.threads))) all.push_back(std::move(split));
   }
   return all;
 }
@@ -190,6 +197,7 @@ ExecutorKind compiled_executor() {
           },
           .candidates = candidates,
           .memory = memory,
+          .on_threads = on_threads,
           .note = [](const WayQuestion& question) -> std::string {
             const Compilation found = compilation_of(question.graph, question.recipe);
             std::vector<std::string> notes;

@@ -42,6 +42,8 @@ struct ExecutorKind {
   std::vector<Lowering> (*candidates)(const WayQuestion& question);
   /// What each of its lowerings takes, without making it: see WayMemory.
   std::vector<WayMemory> (*memory)(const WayQuestion& question, std::span<const Lowering> lowerings);
+  /// ways.hpp. Null: how many threads there are may change bits.
+  std::vector<Lowering> (*on_threads)(const Lowering& lowering, int threads) = nullptr;
   /// ways.hpp: way_note, op_forms, op_notes.
   std::string (*note)(const WayQuestion& question) = nullptr;
   std::vector<std::pair<std::string, std::vector<std::string>>> (*op_forms)(const Graph& graph,

@@ -77,6 +77,13 @@ std::map<std::string, std::string> op_notes(const Graph& graph) {
   return all;
 }
 
+std::vector<Lowering> on_threads(const Lowering& lowering, int threads, const c10::Device& device,
+                                 const StepGraphBackend* graphs) {
+  const ExecutorKind& kind = kind_of(lowering, device, graphs);
+  if (kind.on_threads == nullptr) return {};
+  return kind.on_threads(lowering, threads);
+}
+
 std::vector<WayMemory> memory_of(const WayQuestion& question, std::span<const Lowering> lowerings) {
   std::vector<const ExecutorKind*> runs;
   for (const Lowering& one : lowerings) runs.push_back(&kind_of(one, question.device, question.graphs));

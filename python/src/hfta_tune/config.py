@@ -20,7 +20,7 @@ _ARGUMENTS: Dict[str, Place] = {
     **{key: ("model", key) for key in ("freeze", "bind", "init", "adapters")},
     **{key: ("data", key) for key in ("shuffle", "order", "drop_last")},
     **{key: ("train", key) for key in ("schedule", "clip_norm", "accumulate", "dtype", "precision", "metrics")},
-    **{key: ("array", key) for key in ("width", "threads", "cache", "refill")},
+    **{key: ("array", key) for key in ("width", "threads", "cache", "refill", "lend")},
 }
 
 # Where a parameter of `space` stands that no other value refers to; any other name is an option of the optimizer, or,

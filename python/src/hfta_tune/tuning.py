@@ -57,7 +57,7 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     config: merged into the config last: every key of docs/config.md can be given there.
     progress: None prints lines; False prints nothing; a callable gets each event (docs/events.md) as a dict.
     more: schedule, clip_norm, dtype, precision, metrics, freeze, bind, init, adapters, shuffle, order, drop_last, width,
-      threads, cache, refill, keep, select: as in a config.
+      threads, cache, refill, lend, keep, select: as in a config.
 
     Ctrl-C stops the program, which stores everything first, and raises KeyboardInterrupt. Throws ExportError, ConfigError
     and the other exceptions of `errors`, with the program's own words; NoCompleteTrial if every trial failed.

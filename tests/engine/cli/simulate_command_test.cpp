@@ -53,6 +53,20 @@ TEST_CASE("a simulation keeps its store where it is asked to, and takes recorded
   CHECK_THAT(again.err, Catch::Contains("kept.db, wanted a new one"));
 }
 
+TEST_CASE("simulated CPUs lend their threads unless the config says no") {
+  const Workplace place;
+  place.write("digits.yaml", kHyperband);
+  const auto simulated = [&](const std::string& devices, const std::string& lend) {
+    const Finished finished =
+        run_bare(place, {"simulate", "digits.yaml", "--devices", devices, "--set", "array.lend=" + lend});
+    INFO(finished.err);
+    REQUIRE(finished.code == 0);
+    return simulated_part(finished.out);
+  };
+  CHECK(simulated("cpu:1,cpu:1", "true") != simulated("cpu:1,cpu:1", "false"));
+  CHECK(simulated("1,1", "true") == simulated("1,1", "false"));
+}
+
 TEST_CASE("what a simulation cannot use is one line, exit 2") {
   struct Case {
     std::vector<std::string> words;
@@ -62,6 +76,8 @@ TEST_CASE("what a simulation cannot use is one line, exit 2") {
                         {{"--curves", "digits.yaml"}, "found no column 'trial'"},
                         {{"--devices", "0"}, "--devices: found 0, wanted 1 to 1024"},
                         {{"--devices", "1,x"}, "--devices: found 1,x, wanted 1 to 1024, or the speeds"},
+                        {{"--devices", "cpu:0"}, "--devices: found cpu:0, wanted 1 to 1024, or the speeds"},
+                        {{"--devices", "cpu:1"}, ""},
                         {{"--device", "cpu"}, ""}};
   for (const Case& c : cases) {
     const Workplace place;

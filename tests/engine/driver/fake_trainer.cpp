@@ -134,6 +134,13 @@ class FakeArray final : public TrainerArray {
     return {{"test_accuracy", held(slot).model.weight - 0.01}, {"test_loss", 1 - held(slot).model.weight}};
   }
 
+  [[nodiscard]] bool can_borrow() const override { return world_.threads > 0; }
+  void borrow(int lent) override {
+    const std::lock_guard guard(world_.mutex);
+    require(lent >= 0 && world_.threads > 0, "borrow: nothing can be lent");
+    world_.borrowed.emplace_back(device_, lent);
+  }
+
   [[nodiscard]] ArrayInfo info() const override {
     return {static_cast<int>(slots_.size()), 0, 1, device_, R"({"linear": "loop"})"};
   }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/config.hpp"
@@ -34,6 +35,7 @@ struct World {
   std::set<int> too_large;                                      ///< Trials that run out of memory even alone.
   std::function<void(const std::string& device)> before_epoch;  ///< May throw, as a device does that fails.
   std::map<std::string, std::string> recalled;                  ///< Choices by partition, as last told.
+  int threads = 0;             ///< Of each device, which its arrays may borrow; 0: none lends any.
   bool width_matters = false;  ///< Curves depend a little on the array's width, as sums do on a real device.
 
   // What it has done.
@@ -41,7 +43,8 @@ struct World {
   long slot_epochs = 0;   ///< Width of every epoch run, added up: what the device was busy with.
   long trial_epochs = 0;  ///< Of these, slots that held a trial.
   int tests = 0;
-  int copies = 0;  ///< States inserted that another trial had trained.
+  std::vector<std::pair<std::string, int>> borrowed;  ///< Device and what it was lent, whenever that changed.
+  int copies = 0;                                     ///< States inserted that another trial had trained.
   std::vector<trials::Params> checked;
   std::mutex mutex;
 };
@@ -51,7 +54,7 @@ class FakeTrainer final : public Trainer {
  public:
   FakeTrainer(World& world, std::string device, int delay_us = 0);
   void check(const trials::Params& params) override;
-  [[nodiscard]] DeviceFacts device_facts() const override { return {device_, 0, 1}; }
+  [[nodiscard]] DeviceFacts device_facts() const override { return {device_, 0, 1, {}, world_.threads}; }
   [[nodiscard]] std::string partition(const trials::Params& params) const;
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override {

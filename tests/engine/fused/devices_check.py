@@ -1,21 +1,23 @@
 """Studies on several devices, and on devices that fail, end with the table of one that trained undisturbed on one.
 
-usage: devices_check.py HFTA_TUNE SCRATCH_FOLDER [two|lost|narrower|gone|full ...]
+usage: devices_check.py HFTA_TUNE SCRATCH_FOLDER [two|lost|narrower|gone|full|lent ...]
 
 two       the CPU as two devices
 lost      one of two devices fails, the other goes on
 narrower  memory runs out, arrays become narrower
 gone      the only device fails, the run ends, and the same command goes on
 full      the same with a full disk
+lent      one of two devices has nothing to do and lends its thread, in float32; the study is killed on the way
 """
 
 import contextlib
 import pathlib
+import signal
 import sqlite3
 import sys
 import time
 
-from kills_check import World, read_tables, same_tables
+from kills_check import LENDING, World, read_tables, same_tables
 from study_check import CONV, study
 
 TOLERANCE = 1e-9  # of float64, whatever the widths and devices
@@ -33,6 +35,7 @@ class Devices:
         folder = folder or self.world.folder(text or self.text)
         life = self.world.life(folder, options, **variables)
         code = life.end(remarks=True)
+        self.lends = any(line.endswith(LENDING) for _, line in life.lines)
         assert code == wanted, f"exit {code}, wanted {wanted}: {life.lines}"
         return folder, life.remarks()
 
@@ -95,7 +98,22 @@ def full(devices):
     assert not list(folder.rglob("*.tmp*")) and not list(folder.rglob("running/*"))
 
 
-PARTS = {part.__name__: part for part in (two, lost, narrower, gone, full)}
+def lent(devices):
+    options = ("--set", "run_cap=1", "--set", "train.epochs=40")
+    hyperband = "method: hyperband\nhyperband: {min_epochs: 1, max_epochs: 9, eta: 3}\n"
+    text = study(CONV, "sgd", "float32")
+    assert hyperband in text
+    text = text.replace(hyperband, "method: random\n")
+    expected, _ = devices.run((*options, "--device", "cpu:1"), text=text)
+    folder, _ = devices.run((*options, "--device", "cpu:1,cpu:1"), text=text, wanted=-signal.SIGKILL,
+                            HFTA_FAULTS="epoch-ended@20=kill")
+    assert devices.lends
+    devices.run((*options, "--device", "cpu:1,cpu:1"), folder)
+    assert devices.lends
+    same_tables(read_tables(folder / "s.db"), read_tables(expected / "s.db"))
+
+
+PARTS = {part.__name__: part for part in (two, lost, narrower, gone, full, lent)}
 
 
 def main():
@@ -105,7 +123,8 @@ def main():
         for name in sys.argv[3:] or PARTS:
             began = time.monotonic()
             PARTS[name](devices)
-            print(f"{name}: the same table within {TOLERANCE} ({time.monotonic() - began:.1f} s)", flush=True)
+            tolerance = 0 if name == "lent" else TOLERANCE
+            print(f"{name}: the same table within {tolerance} ({time.monotonic() - began:.1f} s)", flush=True)
     finally:
         world.end_all()
 

@@ -39,6 +39,7 @@ LONG_EPOCHS = (*OPTIONS, "--set", "data.batch_size=1", "--set", "run_cap=3", "--
 POPULATION = (*OPTIONS, "--set", "run_cap=16")  # method: pbt
 STARTS = ("hfta-tune: running study", "hfta-tune: going on with study")
 EXPECTED_LINES = (*STARTS, "round ", "measuring how to run on ", "in an epoch on ", "testing on ", "hfta-tune: stopping after this", "hfta-tune: stopped after")
+LENDING = " of idle devices as well"  # which depends on how long epochs took
 BETWEEN_PAGES = 0.15  # seconds; what a page holds is told within milliseconds, and pages come 0.2 s apart
 
 TABLES = {
@@ -120,7 +121,7 @@ class Life:
         """What it told beyond what every run tells."""
         cut = self.process.returncode == -signal.SIGKILL  # the last line may be
         lines = [line for _, line in (self.lines[:-1] if cut else self.lines) if line]
-        return [line for line in lines if not line.startswith(EXPECTED_LINES)]
+        return [line for line in lines if not line.startswith(EXPECTED_LINES) and not line.endswith(LENDING)]
 
     def has_written_a_page(self):
         """It has told of a round after all that belongs to an earlier one was written."""

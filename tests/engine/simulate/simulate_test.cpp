@@ -9,6 +9,7 @@
 
 #include "base/memory_files.hpp"
 #include "engine/report/report.hpp"
+#include "engine/simulate/simulated_trainer.hpp"
 #include "engine/simulate/simulation.hpp"
 #include "storage/memory/memory_store.hpp"
 #include "studies.hpp"
@@ -244,4 +245,61 @@ TEST_CASE("where an epoch of few slots takes as long as one of many, slots stay 
     if (round.round >= 4) widest[round.array] = std::max(widest[round.array], round.occupied);
   }
   CHECK(widest == std::map<int, int>{{0, 16}});
+}
+
+TEST_CASE("threads of a simulated CPU train a slot each, and share the rest") {
+  struct Case {
+    int threads, slots;
+    double speed;
+  };
+  for (const Case& c : {Case{1, 1, 1}, Case{1, 5, 1}, Case{2, 1, 1.7}, Case{4, 1, 3.1}, Case{2, 2, 2}, Case{4, 8, 4},
+                        Case{4, 2, 3.4}, Case{2, 3, 3 / (1 + 1 / 1.7)}}) {
+    CAPTURE(c.threads, c.slots);
+    CHECK(speed_of_threads(c.threads, c.slots) == Approx(c.speed));
+  }
+}
+
+namespace {
+
+/// One bracket of Hyperband, 81 trials of which one trains for 81 epochs, on CPUs of that many threads.
+struct Bracket {
+  storage::MemoryStudies studies;
+  StudyConfig config;
+  double seconds = 0;
+
+  Bracket(const std::vector<int>& threads, bool lend)
+      : config(parse_config(
+            fmt::format("study: s\nseed: 1\nmethod: hyperband\nhyperband: {{min_epochs: 1, max_epochs: 81, eta: 3}}\n"
+                        "run_cap: 81\nmetric: {{name: val_loss, goal: minimize}}\n"
+                        "parameters: {{lr: {{distribution: log_uniform_values, min: 1.0e-4, max: 1.0}}}}\n"
+                        "model: {{layers: [flatten, {{linear: [64, 10]}}]}}\n"
+                        "data: {{name: digits, batch_size: 64, validation: 0.2}}\narray: {{lend: {}}}\n"
+                        "train: {{epochs: 81, loss: cross_entropy, optimizer: {{name: sgd, lr: \"${{lr}}\"}}}}\n",
+                        lend),
+            "/simulated/s.yaml", {})) {
+    const Faults faults;
+    MemoryFiles files(faults);
+    const std::atomic<int> stop{0};
+    storage::MemoryStore store(studies);
+    SimulationOptions options;
+    options.devices = static_cast<int>(threads.size());
+    options.threads = threads;
+    seconds = simulate(config, *make_invented_curves(config), options, store, files, faults, stop).seconds;
+  }
+  [[nodiscard]] std::string table() {
+    storage::MemoryStore store(studies);
+    return table_of(store, config);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a bracket ends sooner where idle devices lend their threads, with the same table") {
+  Bracket apart({1, 1, 1, 1}, false), lent({1, 1, 1, 1}, true), unequal({2, 1, 1}, true);
+  CAPTURE(apart.seconds, lent.seconds);
+  CHECK(apart.seconds >= 1.3 * lent.seconds);
+  CHECK(first_difference(lent.table(), apart.table()) == "");
+  CHECK(first_difference(unequal.table(), apart.table()) == "");
+  // Devices that are no CPUs lend nothing.
+  CHECK(Bracket({0, 0, 0, 0}, true).seconds == Bracket({0, 0, 0, 0}, false).seconds);
 }

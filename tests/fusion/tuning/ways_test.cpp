@@ -138,6 +138,43 @@ TEST_CASE("teams and what is computed again change no bit") {
   CHECK_FALSE(expected.empty());
 }
 
+TEST_CASE("a lowering goes to other threads where that changes no bit of it, by teams of each size") {
+  const c10::Device cpu(c10::kCPU);
+  Lowering compiled;
+  compiled.executor = "compiled";
+  compiled.recompute = 2;
+  std::vector<std::string> ways;
+  for (const Lowering& way : on_threads(compiled, 5, cpu, nullptr)) ways.push_back(way.to_text());
+  CHECK(ways == std::vector<std::string>{"compiled, recompute 2, 5 x 1 threads", "compiled, recompute 2, 2 x 2 threads",
+                                         "compiled, recompute 2, 1 x 5 threads"});
+  CHECK(on_threads(Lowering{}, 5, cpu, nullptr).empty());
+}
+
+TEST_CASE("whichever row has other numbers of threads, in the midst of training they change no bit") {
+  const Model model = conv_net(DType::kFloat32, OptimizerKind::kAdam);
+  int tried = 0;
+  for (const Lowering& way : ways_to_run({model.graph, model.recipe, at::kCPU, 3, 1, nullptr, MemoryPolicy::kAuto})) {
+    std::vector<Lowering> others = on_threads(way, 3, at::kCPU, nullptr);
+    const auto trained = [&](const std::vector<Lowering>& steps) {
+      Array array(model.graph, model.recipe, way, 3, 5, at::kCPU);
+      for (int b = 0; b < 3; ++b) array.admit(b, trial(model, b));
+      for (const Lowering& one : steps) {
+        array.lower(one);
+        static_cast<void>(step_all(array, model.batch));
+      }
+      std::vector<StateBytes> states;
+      for (int b = 0; b < 3; ++b) states.push_back(array.extract(b));
+      return states;
+    };
+    const std::vector<StateBytes> expected = trained(std::vector<Lowering>(others.size() + 1, way));
+    others.push_back(way);
+    INFO(way.to_text());
+    CHECK((trained(others) == expected));
+    tried += others.size() > 1 ? 1 : 0;
+  }
+  CHECK(tried > 0);
+}
+
 TEST_CASE("forms of ops are those that the lowering may choose among") {
   const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
   const WayQuestion question{model.graph, model.recipe, at::kCPU, 4, 2};

@@ -1,0 +1,111 @@
+// Driver: gives devices their next epochs, and arrays the threads of devices that have none.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "base/error.hpp"
+#include "engine/driver/driver_impl.hpp"
+#include "engine/driver/lending.hpp"
+
+namespace hfta::engine {
+namespace {
+
+constexpr double kLongEpochSeconds = 60;  // an epoch is interrupted for it only where epochs are longer
+// Of a device's time, what changes of threads may take: lenders may have work again soon, and again and again.
+constexpr double kChangeShare = 1 / 50.;
+
+}  // namespace
+
+// Every device that has nothing to do gets an epoch, if there is one to be had. Where one fails, its trials come back,
+// and devices that had nothing to do may have now.
+void Driver::Impl::launch() {
+  for (bool again = true; again;) {
+    again = !with_idle_devices([this](std::size_t device) { packer.share(device); });
+    again |= !with_idle_devices([this](std::size_t device) { prepare(device); });
+    start_ready();
+  }
+}
+
+// False: a device failed, or its memory did not suffice.
+bool Driver::Impl::with_idle_devices(const std::function<void(std::size_t device)>& act) {
+  bool all = true;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].failed || seams.workers.busy(i)) continue;
+    try {
+      act(i);
+    } catch (const Error&) {
+      recover(i, std::current_exception());
+      all = false;
+    }
+  }
+  return all;
+}
+
+void Driver::Impl::prepare(std::size_t device) {
+  Device& d = devices[device];
+  d.idle = false;
+  packer.prepare(device, round, page);
+  d.ready = packer.arrays()[device] && trim_to_budget(*packer.arrays()[device], device);
+  d.idle = !d.ready;
+}
+
+// Who lends and who borrows is known when all devices were asked what they have to do. None waits for that while
+// another one opens an array.
+void Driver::Impl::start_ready() {
+  const std::vector<int> lent = lent_to_devices();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].ready) {
+      start(i, lent[i]);
+    } else if (seams.workers.busy(i) && packer.arrays()[i]->lent() != lent[i]) {
+      devices[i].changes = true;
+    }
+  }
+}
+
+// By device.
+std::vector<int> Driver::Impl::lent_to_devices() {
+  const double most = kChangeShare * (seams.clock.seconds() - began);
+  std::vector<LendingDevice> all;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const Device& d = devices[i];
+    LendingDevice one = packer.borrower(i, d.change_cost);
+    one.idle = config.lend && d.idle && !d.failed;
+    if (!d.borrows || (one.lent == 0 && d.changes_took > most)) one.seconds = 0;
+    all.push_back(std::move(one));
+  }
+  return lent_threads(all);
+}
+
+void Driver::Impl::start(std::size_t device, int lent) {
+  Device& d = devices[device];
+  OpenArray* array = packer.arrays()[device].get();
+  d.ready = false;
+  d.changes = false;
+  d.reports.reset();
+  d.pause_at = seams.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
+  const Pause pause = [this, &d] {
+    const bool over = config.budget.seconds && spent() >= *config.budget.seconds;
+    return over || halted() || aborting || d.changes || recorder.failed() || seams.clock.seconds() >= d.pause_at;
+  };
+  const std::string place = "epoch-" + array->device();
+  array->lend(lent);
+  if (lent > 0) tell_of_lending(device, lent);
+  seams.workers.start(device, [this, &d, array, pause, place] {
+    seams.faults.reach(place);
+    const double before = seams.clock.seconds();
+    d.change_took = array->change_threads() ? seams.clock.seconds() - before : 0;
+    d.reports = array->run_epoch(pause);
+  });
+}
+
+void Driver::Impl::tell_of_lending(std::size_t device, int lent) {
+  if (devices[device].told) return;
+  devices[device].told = true;
+  page.events.emplace_back(
+      Note{fmt::format("{} trains with {} of idle devices as well", packer.arrays()[device]->device(),
+                       lent == 1 ? "a thread" : fmt::format("{} threads", lent))});
+}
+
+}  // namespace hfta::engine
