@@ -29,8 +29,8 @@ Products products_of(const ConvShape& s, bool backward, std::int64_t r) {
   const std::int64_t parts = s.stride[0] * s.stride[1];
   Products all;
   all.direct = r * r * pixels[0] * pixels[1] * (backward ? 1 : parts);
-  const Pair phase = backward ? Pair{(s.in[0] + s.stride[0] - 1) / s.stride[0], (s.in[1] + s.stride[1] - 1) / s.stride[1]}
-                              : s.out;
+  const Pair phase =
+      backward ? Pair{(s.in[0] + s.stride[0] - 1) / s.stride[0], (s.in[1] + s.stride[1] - 1) / s.stride[1]} : s.out;
   all.in_tiles = parts * tile_places(r) * TileGrid{phase}.tiles();
   return all;
 }

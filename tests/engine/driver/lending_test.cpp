@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "study_fixture.hpp"
 
@@ -106,13 +107,24 @@ bool notes_of_lending(const StudyFixture& study) {
 
 using Borrowed = std::vector<std::pair<std::string, int>>;
 
-/// Epochs that take milliseconds, and fewer with lent threads if these help.
-void take_time(World& world, bool help) {
-  world.before_epoch = [&world, help](const std::string&) {
-    std::unique_lock guard(world.mutex);
+/// Shows what epochs take, and nothing else: loaded machines make no difference.
+class EpochClock final : public Clock {
+ public:
+  void pass(int seconds) { seconds_ += seconds; }
+  [[nodiscard]] Utc utc() const override { return Utc(std::chrono::seconds(1700000000 + seconds_)); }
+  [[nodiscard]] double seconds() const override { return seconds_; }
+
+ private:
+  std::atomic<int> seconds_ = 0;
+};
+
+/// An epoch takes 5 s, and 1 s with lent threads if these help.
+void take_time(StudyFixture& study, EpochClock& clock, bool help) {
+  study.clock = &clock;
+  study.world.before_epoch = [&world = study.world, &clock, help](const std::string&) {
+    const std::lock_guard guard(world.mutex);
     const bool faster = help && !world.borrowed.empty() && world.borrowed.back().second > 0;
-    guard.unlock();
-    std::this_thread::sleep_for(std::chrono::milliseconds(faster ? 1 : 5));
+    clock.pass(faster ? 1 : 5);
   };
 }
 
@@ -129,7 +141,8 @@ TEST_CASE("a trial that is left alone gets the threads of the idle device, and n
     StudyFixture study(few_trials(1));
     study.config.lend = c.lend;
     study.world.threads = 1;
-    take_time(study.world, c.help);
+    EpochClock clock;
+    take_time(study, clock, c.help);
     (void)study.run(2);
     CHECK((study.world.borrowed == c.borrowed));
     CHECK(notes_of_lending(study) == c.lend);
@@ -139,7 +152,8 @@ TEST_CASE("a trial that is left alone gets the threads of the idle device, and n
 
 TEST_CASE("a device without threads, as a GPU, lends none") {
   StudyFixture study(few_trials(1));
-  take_time(study.world, true);
+  EpochClock clock;
+  take_time(study, clock, true);
   (void)study.run(2);
   CHECK(study.world.borrowed.empty());
 }
@@ -150,15 +164,16 @@ namespace {
 /// it the second fails, so that the third has a trial of its own to train.
 class Calls {
  public:
-  explicit Calls(World& world) : world_(world) {
-    world.threads = 1;
-    world.steps = 3;
-    world.before_epoch = [this](const std::string& device) { before_epoch(device); };
+  explicit Calls(StudyFixture& study) : world_(study.world) {
+    study.clock = &clock_;
+    world_.threads = 1;
+    world_.steps = 3;
+    world_.before_epoch = [this](const std::string& device) { before_epoch(device); };
   }
 
  private:
   void before_epoch(const std::string& device) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (device == "fake:0") clock_.pass(5);
     if (device == "fake:1") {
       wait_until([this] { return !world_.borrowed.empty(); });
       throw Error(ErrorKind::kDevice, "fake:1: gone");
@@ -178,6 +193,7 @@ class Calls {
   }
 
   World& world_;
+  EpochClock clock_;
   std::atomic<bool> third_begins_ = false;
 };
 
@@ -186,7 +202,7 @@ class Calls {
 TEST_CASE("threads are given back within an epoch when their own device has work again") {
   const StudyConfig config = few_trials(2);
   StudyFixture study(config);
-  const Calls calls(study.world);
+  const Calls calls(study);
   (void)study.run(3);
   REQUIRE(study.world.borrowed.size() >= 2);
   CHECK(study.world.borrowed[0] == std::pair<std::string, int>("fake:0", 1));
