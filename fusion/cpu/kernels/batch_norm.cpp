@@ -209,10 +209,10 @@ inline __attribute__((always_inline)) void gradients(R, const Normalisation<T>& 
         T sum[kColumns], product[kColumns];
         const Normalisation<T> own{by.mean + c0, by.scale + c0, by.shift + c0, by.relu};
         const std::int64_t at = r0 * ld + c0;
+        const T* const out = kMask == Mask::kOutput ? y + at : nullptr;
         for_each_strip<kMask == Mask::kRecomputed ? 1 : 2, V>(
             width, [&](auto strip) __attribute__((always_inline)) {
-              strip_gradients<kMask, V>(strip, own, x + at, y == nullptr ? nullptr : y + at, ld, end - r0, dy + at, sum,
-                                        product);
+              strip_gradients<kMask, V>(strip, own, x + at, out, ld, end - r0, dy + at, sum, product);
             });
         for (std::int64_t c = 0; c < width; ++c) {
           sums[c0 + c] += static_cast<double>(sum[c]);
