@@ -3,9 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/fused/fused_trainer.hpp"
+#include "one_trainer.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
-#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -34,16 +33,15 @@ array: {threads: 1}
 
 trials::Params params(int slot) { return {{"lr", 0.02 + 0.01 * slot}}; }
 
-struct Place {
-  SystemFiles files;
-  SystemClock clock;
-  FusedTrainer trainer;
-
+struct Place : testing::OneTrainer {
   explicit Place(const std::vector<Override>& overrides = {}, int threads = 1)
-      : trainer({parse_config(kStudy, "s.yaml", overrides), "cpu", "cpu", 1, hfta::testing::source_folder() / "data",
-                 "", threads},
-                files, clock) {
+      : OneTrainer(options_on(threads, overrides)) {
     trainer.check(params(0));
+  }
+  static TrainerOptions options_on(int threads, const std::vector<Override>& overrides) {
+    TrainerOptions options = testing::options_of(kStudy, overrides);
+    options.threads = threads;
+    return options;
   }
   [[nodiscard]] std::unique_ptr<TrainerArray> filled(int width) {
     auto array = trainer.open(params(0), width, 0, never);

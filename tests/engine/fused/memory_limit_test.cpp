@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "engine/fused/fused_trainer.hpp"
+#include "one_trainer.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
-#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -36,15 +35,13 @@ array: {threads: 2}
 
 const trials::Params kParams = {{"lr", 0.05}};
 
-struct Place {
-  SystemFiles files;
-  SystemClock clock;
-  FusedTrainer trainer;
-
-  explicit Place(const std::vector<Override>& overrides, int sharers = 1)
-      : trainer({parse_config(kStudy, "s.yaml", overrides), "cpu", "cpu", sharers,
-                 hfta::testing::source_folder() / "data", "", 2},
-                files, clock) {}
+struct Place : testing::OneTrainer {
+  explicit Place(const std::vector<Override>& overrides, int sharers = 1) : OneTrainer(shared(overrides, sharers)) {}
+  static TrainerOptions shared(const std::vector<Override>& overrides, int sharers) {
+    TrainerOptions options = testing::options_of(kStudy, overrides, sharers);
+    options.threads = 2;
+    return options;
+  }
 };
 
 Override limit_of(std::int64_t bytes) { return {"memory.limit", fmt::format("{} B", bytes)}; }

@@ -3,9 +3,8 @@
 
 #include "base/error.hpp"
 #include "engine/fused/choices_json.hpp"
-#include "engine/fused/fused_trainer.hpp"
+#include "one_trainer.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
-#include "tests/source_folder.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -29,17 +28,14 @@ array: {width: 4, threads: 2}
 
 trials::Params params(int hidden) { return {{"lr", 0.05}, {"hidden", std::int64_t{hidden}}}; }
 
-/// A trainer with the seams it uses.
-struct Place {
-  SystemFiles files;
-  SystemClock clock;
-  FusedTrainer trainer;
-
+struct Place : testing::OneTrainer {
   explicit Place(const std::vector<Override>& overrides = {}, int sharers = 1)
-      : trainer({parse_config(kStudy, "s.yaml", overrides), "cpu", sharers > 1 ? "cpu:1" : "cpu", sharers,
-                 hfta::testing::source_folder() / "data", ""},
-                files, clock) {
+      : OneTrainer(labelled(testing::options_of(kStudy, overrides, sharers))) {
     trainer.check(params(8));
+  }
+  static TrainerOptions labelled(TrainerOptions options) {
+    if (options.sharers > 1) options.label = "cpu:1";
+    return options;
   }
   [[nodiscard]] ArrayInfo info(int width = 4) { return trainer.open(params(8), width, 0, never)->info(); }
 };
