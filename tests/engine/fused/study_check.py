@@ -14,11 +14,13 @@ import subprocess
 import sys
 import time
 
+# Layers before a batch norm have no bias: its gradient is zero but for rounding, which Adam divides by the root of its
+# own square. Such a bias would walk by the noise of the kernels that a width happens to choose.
 MLP = """
 model:
   layers:
     - flatten
-    - {linear: [64, "${hidden}"]}
+    - {linear: {in_features: 64, out_features: "${hidden}", bias: false}}
     - {batch_norm1d: "${hidden}"}
     - relu
     - {dropout: "${dropout}"}
@@ -27,7 +29,7 @@ model:
 CONV = """
 model:
   layers:
-    - {conv2d: {in_channels: 1, out_channels: 4, kernel_size: 3, padding: 1}}
+    - {conv2d: {in_channels: 1, out_channels: 4, kernel_size: 3, padding: 1, bias: false}}
     - {batch_norm2d: 4}
     - relu
     - {max_pool2d: 2}
