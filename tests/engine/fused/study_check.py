@@ -210,7 +210,7 @@ def groups(runs):
                          capture_output=True, check=True).stdout
     for partition in json.loads(out)["partitions"]:
         hidden = int(re.search(r"hidden=(\d+)", partition["partition"])[1])
-        assert [g["parameters"] for g in partition["groups"]] == [2 * hidden + 10, 64 * hidden, 10 * hidden], partition
+        assert [g["parameters"] for g in partition["groups"]] == [hidden + 10, 64 * hidden, 10 * hidden], partition
         assert partition["parameters"] - sum(g["parameters"] for g in partition["groups"]) == hidden, partition
     runs.run(folder, "--width", "1")
     expected, _ = runs.table(folder)
