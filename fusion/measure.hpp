@@ -33,8 +33,9 @@ struct MeasureOptions {
 
 /// Measures candidates until the budget is spent, then other forms of each op family in the best of them. Chunks are
 /// widened as long as that makes slots faster; candidates close to the fastest, and the first candidate, are
-/// timed a second time if the budget allows, and the better time counts. The first candidate is always timed; with no
-/// work ahead (slot_steps 0) nothing is timed, and the first candidate is returned as "not measured".
+/// timed a second time if the budget allows, and the better time counts. The first candidate is always timed, and a
+/// second time, whatever the budget, where another one seems faster; with no work ahead (slot_steps 0) nothing is
+/// timed, and the first candidate is returned as "not measured".
 [[nodiscard]] MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data,
                                       const MeasureOptions& options, const at::Device& device, const Clock& clock);
 

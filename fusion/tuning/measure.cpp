@@ -136,9 +136,9 @@ class Autotuner {
     return found.has_value();
   }
 
-  [[nodiscard]] bool in_budget(double guess) const {
-    return probe_.spent() + guess < budget_ && !(options_.stop && options_.stop());
-  }
+  [[nodiscard]] bool stopped() const { return options_.stop && options_.stop(); }
+
+  [[nodiscard]] bool in_budget(double guess) const { return probe_.spent() + guess < budget_ && !stopped(); }
 
   bool affordable(double guess) {
     const bool enough = in_budget(guess);
@@ -176,13 +176,16 @@ class Autotuner {
   }
 
   // Others who had the machine for a moment must not decide: what may win is timed once more. The first candidate does
-  // as a rule, whatever it seemed to take.
+  // as a rule, whatever it seemed to take: where another one seems faster the budget does not keep it from being timed,
+  // since a few steps cost less than a whole study that runs the slow way.
   void time_again() {
-    const double close = kClose * step_seconds(choices_.best_for(options_.width), options_.width);
+    const Measured& best = choices_.best_for(options_.width);
+    const double close = kClose * step_seconds(best, options_.width);
+    const bool first_loses = &best != &choices_.candidates.front();
     for (Measured& candidate : choices_.candidates) {
-      const bool may_win =
-          &candidate == &choices_.candidates.front() || step_seconds(candidate, options_.width) <= close;
-      if (!may_win || !in_budget(seconds_to_time(candidate.wave_seconds))) continue;
+      const bool is_first = &candidate == &choices_.candidates.front();
+      if (!is_first && step_seconds(candidate, options_.width) > close) continue;
+      if (!(is_first && first_loses ? !stopped() : in_budget(seconds_to_time(candidate.wave_seconds)))) continue;
       const std::optional<Measured> again = timed(candidate.lowering);
       if (again) candidate.wave_seconds = std::min(candidate.wave_seconds, again->wave_seconds);
     }

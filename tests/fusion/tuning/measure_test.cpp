@@ -26,13 +26,17 @@ class TiringClock final : public Clock {
   mutable double now_ = 0, tick_ = 1e-6;
 };
 
-// One whose first looks cost much: others had the machine while the first candidate was timed.
+// One whose first looks cost a second, and others `later`: somebody had the machine while the first candidate was
+// timed.
 class DisturbedClock final : public Clock {
  public:
+  DisturbedClock(int disturbed, double later) : disturbed_(disturbed), later_(later) {}
   [[nodiscard]] Utc utc() const override { return {}; }
-  [[nodiscard]] double seconds() const override { return now_ += ++looks_ <= 16 ? 1.0 : 1e-3; }
+  [[nodiscard]] double seconds() const override { return now_ += ++looks_ <= disturbed_ ? 1.0 : later_; }
 
  private:
+  int disturbed_;
+  double later_;
   mutable double now_ = 0;
   mutable int looks_ = 0;
 };
@@ -95,9 +99,21 @@ TEST_CASE("chunks are widened as long as that helps") {
 
 TEST_CASE("a disturbance while the first candidate is timed is not held against it") {
   const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
-  const auto found = measure(model.graph, model.recipe, data_of(model), {4, 2, 1e9, 0.02}, at::kCPU, DisturbedClock());
+  const DisturbedClock clock(16, 1e-3);
+  const auto found = measure(model.graph, model.recipe, data_of(model), {4, 2, 1e9, 0.02}, at::kCPU, clock);
   REQUIRE(found.candidates.size() > 2);
   for (const Measured& candidate : found.candidates) CHECK(candidate.wave_seconds < 0.01);
+}
+
+TEST_CASE("a disturbance of the first candidate does not decide where the budget is spent") {
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  const DisturbedClock clock(9, 0.4);
+  MeasureOptions options{1, 1, 750, 0.02};  // 15 s: enough to time two ways that seem to take a second
+  options.ways = lowering_candidates(model.graph, model.recipe, options, at::kCPU);
+  options.ways.resize(2);
+  const MeasuredChoices found = measure(model.graph, model.recipe, data_of(model), options, at::kCPU, clock);
+  REQUIRE(found.candidates.size() == 2);
+  CHECK(found.best_for(1).lowering == options.ways.front());
 }
 
 TEST_CASE("every candidate trains the same, and goes on from a saved slot bit for bit") {
