@@ -21,23 +21,21 @@ std::int64_t block_of(std::int64_t inputs, std::int64_t taps) {
 template <typename T>
 TapProduct<T>::TapProduct(const ConvShape& s, bool backward, bool add)
     : g_(backward ? backward_taps(s) : forward_taps(s)),
-      n_(s.n),
       groups_(s.groups),
       elements_(s.taps()),
       inputs_((backward ? s.o : s.c) / s.groups),
       outputs_((backward ? s.c : s.o) / s.groups),
       panel_(std::min(kPanel, outputs_)),
       block_(block_of(inputs_, elements_)),
-      at_once_(images_at_once(s)),
+      kept_(images_at_once(s) < s.n),
       backward_(backward),
       add_(add),
       few_(!backward && has_few_channels(s)),
-      source_(g_, at_once_, inputs_ * groups_, groups_ == 1 ? block_ : inputs_ * groups_) {
+      source_(g_, images_at_once(s), inputs_ * groups_, groups_ == 1 ? block_ : inputs_ * groups_) {
   ld_ = few_ ? (panel_ + kFewOutputs - 1) / kFewOutputs * kFewOutputs : panel_;
   few_ ? make_row() : make_kernels();
   piece_size_ = elements_ * block_ * ld_;
-  pieces_ = groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
-  if (at_once_ >= n_) pieces_ = 1;  // each is used at once
+  if (kept_) pieces_ = groups_ * ((outputs_ + panel_ - 1) / panel_) * ((inputs_ + block_ - 1) / block_);
   count_rows();
 }
 
@@ -102,31 +100,43 @@ void TapProduct<T>::make_kernels() {
 
 template <typename T>
 std::int64_t TapProduct<T>::scratch(int threads) const {
-  return pieces_ * piece_size_ + threads * turning_scratch(elements_, panel_) + source_.scratch();
+  return threads * turning_scratch(elements_, panel_) + source_.scratch();
 }
 
+// Calls visit(piece, its turned weights).
 template <typename T>
-void TapProduct<T>::operator()(const Call& call) const {
-  const int threads = call.team == nullptr ? 1 : call.team->threads();
-  T* const turning = call.scratch + pieces_ * piece_size_;
-  T* const copies = turning + threads * turning_scratch(elements_, panel_);
-  const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_;
-  const T* const source = source_.prepare(call.team, from, call.images, copies);
-  T* place = call.scratch;
+template <typename Visit>
+void TapProduct<T>::for_each_piece(T* turned, const Visit& visit) const {
   Piece piece;
   for (piece.group = 0; piece.group < groups_; ++piece.group) {
     for (piece.panel = 0; piece.panel < outputs_; piece.panel += panel_) {
       for (piece.block = 0; piece.block < inputs_; piece.block += block_) {
-        if (call.first == 0) turn(piece, call, place, turning);
-        apply(piece, call, source, place);
-        if (pieces_ > 1) place += piece_size_;
+        visit(piece, turned);
+        if (kept_) turned += piece_size_;
       }
     }
   }
 }
 
 template <typename T>
-void TapProduct<T>::turn(const Piece& piece, const Call& call, T* to, T* scratch) const {
+void TapProduct<T>::turn(const Call& call) const {
+  if (kept_) for_each_piece(call.turned, [&](const Piece& piece, T* turned) { turn_piece(piece, call, turned); });
+}
+
+template <typename T>
+void TapProduct<T>::operator()(const Call& call) const {
+  const int threads = call.team == nullptr ? 1 : call.team->threads();
+  T* const copies = call.scratch + threads * turning_scratch(elements_, panel_);
+  const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * inputs_ * groups_;
+  const T* const source = source_.prepare(call.team, from, call.images, copies);
+  for_each_piece(call.turned, [&](const Piece& piece, T* turned) {
+    if (!kept_) turn_piece(piece, call, turned);
+    apply(piece, call, source, turned);
+  });
+}
+
+template <typename T>
+void TapProduct<T>::turn_piece(const Piece& piece, const Call& call, T* to) const {
   const std::int64_t inputs = std::min(block_, inputs_ - piece.block);
   Turning turning{.columns = std::min(panel_, outputs_ - piece.panel),
                   .ld = ld_,
@@ -145,7 +155,7 @@ void TapProduct<T>::turn(const Piece& piece, const Call& call, T* to, T* scratch
           for (const PhaseKernels& phase : phases_) {
             turn_weights(some, !backward_, phase.elements.data(), static_cast<std::int64_t>(phase.elements.size()),
                          from + first * step, to + phase.first_tap * block_ * panel_ + first * ld_,
-                         scratch + thread * turning_scratch(elements_, panel_));
+                         call.scratch + thread * turning_scratch(elements_, panel_));
           }
         });
 }

@@ -52,8 +52,10 @@ class TapProduct final : public DataPass<T> {
   TapProduct(const ConvShape& shape, bool backward, bool add);
 
   [[nodiscard]] const char* name() const override { return few_ ? "few channels" : "direct"; }
+  [[nodiscard]] std::int64_t turned_size() const override { return pieces_ * piece_size_; }
   [[nodiscard]] std::int64_t scratch(int threads) const override;
   [[nodiscard]] bool copies_source() const override { return source_.scratch() > 0; }
+  void turn(const Call& call) const override;
   void operator()(const Call& call) const override;
 
  private:
@@ -74,20 +76,23 @@ class TapProduct final : public DataPass<T> {
   void make_kernels();
   void make_row();
   void count_rows();
-  void turn(const Piece& piece, const Call& call, T* to, T* scratch) const;
+  template <typename Visit>
+  void for_each_piece(T* turned, const Visit& visit) const;
+  void turn_piece(const Piece& piece, const Call& call, T* to) const;
   void apply(const Piece& piece, const Call& call, const T* source, const T* weights) const;
   void apply_row(const Piece& piece, const Place& at, const Call& call, const T* source, const T* weights) const;
 
   TapGeometry g_;
-  std::int64_t n_, groups_, elements_;
+  std::int64_t groups_, elements_;
   std::int64_t inputs_, outputs_;  // of a group
-  std::int64_t panel_, block_, at_once_;
+  std::int64_t panel_, block_;
   std::int64_t ld_ = 0;  // of the turned weights
+  bool kept_;            // all pieces are turned before the batch
   bool backward_, add_, few_;
   Source source_;
   std::vector<PhaseKernels> phases_;
   FewPixels<T> row_;  // if few_
-  std::int64_t piece_size_ = 0, pieces_ = 0;
+  std::int64_t piece_size_ = 0, pieces_ = 1;
   std::int64_t rows_ = 0;      // of an image, in all phases
   std::int64_t products_ = 0;  // of a row in a piece, on average
 };

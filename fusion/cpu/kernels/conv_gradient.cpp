@@ -27,7 +27,6 @@ std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; 
 template <typename T>
 WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
     : g_(forward_taps(s)),
-      n_(s.n),
       groups_(s.groups),
       elements_(s.taps()),
       inputs_(s.c / s.groups),
@@ -35,6 +34,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
       panel_(panel_of(s)),
       block_(block_of(inputs_, elements_)),
       at_once_(images_at_once(s)),
+      kept_(at_once_ < s.n),
       add_(add),
       few_(has_few_channels(s)),
       packed_(s.o > panel_),
@@ -44,7 +44,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
   rows_ = std::max<std::int64_t>(kPixels / s.out[1], 1);
   ld_ = few_ ? (panel_ + kFewOutputs - 1) / kFewOutputs * kFewOutputs : panel_;
   piece_size_ = rounded(block_ * elements_ * ld_);
-  places_ = at_once_ >= n_ ? blocks() : groups_ * ((outputs_ + panel_ - 1) / panel_) * blocks();
+  places_ = (kept_ ? groups_ * ((outputs_ + panel_ - 1) / panel_) : 1) * blocks();
   for (std::int64_t i = 0; i < at_once_; ++i) {
     for (std::int64_t h = 0; h < s.out[0]; ++h) {
       x_.push_back(static_cast<unsigned long long>(i * strides.image + h * strides.row) * sizeof(T));
@@ -88,37 +88,52 @@ void WeightGradient<T>::make_kernels(const ConvShape& s) {
   }
 }
 
+// Of the call, and of finish().
 template <typename T>
 std::int64_t WeightGradient<T>::scratch(int threads) const {
   const std::int64_t packed = packed_ ? at_once_ * g_.result[0] * g_.result[1] * panel_ : 0;
-  return (places_ + (add_ ? threads : 0)) * piece_size_ + packed + source_.scratch();
+  return (add_ ? threads * piece_size_ : 0) + packed + source_.scratch();
+}
+
+// Calls visit(piece, sums of the panel's blocks) with the first piece of each panel.
+template <typename T>
+template <typename Visit>
+void WeightGradient<T>::for_each_panel(T* sums, const Visit& visit) const {
+  Piece piece;
+  for (piece.group = 0; piece.group < groups_; ++piece.group) {
+    for (piece.panel = 0; piece.panel < outputs_; piece.panel += panel_) {
+      visit(piece, sums);
+      if (kept_) sums += blocks() * piece_size_;
+    }
+  }
 }
 
 template <typename T>
 void WeightGradient<T>::operator()(const Call& call) const {
   const int threads = call.team == nullptr ? 1 : call.team->threads();
-  const std::int64_t pixels = g_.result[0] * g_.result[1];
-  T* const turning = call.scratch + places_ * piece_size_;
-  T* const panel = turning + (add_ ? threads * piece_size_ : 0);
-  T* const copies = panel + (packed_ ? at_once_ * pixels * panel_ : 0);
+  T* const panel = call.scratch + (add_ ? threads * piece_size_ : 0);
+  T* const copies = panel + (packed_ ? at_once_ * g_.result[0] * g_.result[1] * panel_ : 0);
   const T* const x = source_.prepare(call.team, call.x, call.images, copies);
-  T* sums = call.scratch;
-  Piece piece;
-  for (piece.group = 0; piece.group < groups_; ++piece.group) {
-    for (piece.panel = 0; piece.panel < outputs_; piece.panel += panel_) {
-      const T* const dy = packed(piece, call, panel);
-      few_ ? sum_up_few(piece, call, x, dy, sums) : sum_up(piece, call, x, dy, sums);
-      if (call.first + call.images >= n_) {
-        share(call.team, stretches_of(blocks(), piece_size_), [&](std::int64_t first, std::int64_t count, int thread) {
-          for (std::int64_t b = first; b < first + count; ++b) {
-            turn({piece.group, piece.panel, b * block_}, sums + b * piece_size_, call.dweight,
-                 turning + thread * piece_size_);
-          }
-        });
-      }
-      if (at_once_ < n_) sums += blocks() * piece_size_;
+  for_each_panel(call.sums, [&](const Piece& piece, T* sums) {
+    const T* const dy = packed(piece, call, panel);
+    few_ ? sum_up_few(piece, call, x, dy, sums) : sum_up(piece, call, x, dy, sums);
+    if (!kept_) finish_panel(piece, call, sums);
+  });
+}
+
+template <typename T>
+void WeightGradient<T>::finish(const Call& call) const {
+  if (kept_) for_each_panel(call.sums, [&](const Piece& piece, T* sums) { finish_panel(piece, call, sums); });
+}
+
+template <typename T>
+void WeightGradient<T>::finish_panel(const Piece& piece, const Call& call, const T* sums) const {
+  share(call.team, stretches_of(blocks(), piece_size_), [&](std::int64_t first, std::int64_t count, int thread) {
+    for (std::int64_t b = first; b < first + count; ++b) {
+      turn({piece.group, piece.panel, b * block_}, sums + b * piece_size_, call.dweight,
+           call.scratch + thread * piece_size_);
     }
-  }
+  });
 }
 
 // The panel's channels of dy, pixel behind pixel.
@@ -157,7 +172,7 @@ void WeightGradient<T>::sum_up_taps(const Piece& piece, const Call& call, const 
   const std::int64_t rows = call.images * g_.result[0];
   for (std::int64_t r = 0; r < rows; r += rows_) {
     const auto some = static_cast<unsigned long long>(std::min(rows_, rows - r));
-    const BatchReduceKernel<T> micro = micro_[narrow][shorter][call.first > 0 || r > 0];
+    const BatchReduceKernel<T> micro = micro_[narrow][shorter][!call.begins || r > 0];
     for (std::size_t t = first; t < first + count; ++t) {
       const Tap& tap = g_.phases.front().taps[t];
       micro(dy, block + source_.offset(tap), sums + tap.element * panel_, &some, dy_.data() + r, x_.data() + r);
@@ -170,7 +185,7 @@ template <typename T>
 void WeightGradient<T>::sum_up_few(const Piece& piece, const Call& call, const T* x, const T* dy, T* sums) const {
   const std::int64_t width = std::min(panel_, outputs_ - piece.panel);
   const std::int64_t pixels = call.images * g_.result[0] * g_.result[1];
-  if (call.first == 0) std::fill_n(sums, piece_size_, T{0});
+  if (call.begins) std::fill_n(sums, piece_size_, T{0});
   const Source::Strides& strides = source_.strides();
   share(call.team,
         stretches_of(width, pixels * static_cast<std::int64_t>(row_.terms.size()), kFewOutputs, kStretchProducts),

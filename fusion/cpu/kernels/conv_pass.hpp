@@ -20,22 +20,29 @@ class DataPass {
 
   /// The algorithm's name, for profiles.
   [[nodiscard]] virtual const char* name() const = 0;
-  /// Elements, for a team of so many threads.
+  /// Elements of the weights as the algorithm reads them.
+  [[nodiscard]] virtual std::int64_t turned_size() const = 0;
+  /// Elements that a call needs beside them, for a team of so many threads.
   [[nodiscard]] virtual std::int64_t scratch(int threads) const = 0;
   /// Whether a call reads its source before it writes anything: the result may then be the same memory.
   [[nodiscard]] virtual bool copies_source() const = 0;
 
   struct Call {
-    Team* team = nullptr;  ///< Who shares the work; null: the caller alone.
-    std::int64_t first = 0,
-                 images = 0;    ///< Of the batch; steps of images_at_once(), from 0 on: weights are turned then.
-    const T* source = nullptr;  ///< The whole batch's.
-    const T* weight = nullptr;  ///< [O, C / groups, kernel].
-    T* result = nullptr;        ///< The whole batch's.
-    T* scratch = nullptr;       ///< The same in all calls of a batch.
-    const T* bias = nullptr;    ///< May be null.
+    Team* team = nullptr;                ///< Who shares the work; null: the caller alone.
+    std::int64_t first = 0, images = 0;  ///< Of the batch; `first` is a multiple of images_at_once(), `images` at most
+                                         ///< as many.
+    const T* source = nullptr;           ///< The whole batch's.
+    const T* weight = nullptr;           ///< [O, C / groups, kernel].
+    T* turned = nullptr;                 ///< turned_size() elements.
+    T* result = nullptr;                 ///< The whole batch's.
+    T* scratch = nullptr;                ///< Of no other call that runs.
+    const T* bias = nullptr;             ///< May be null.
     bool relu = false;
   };
+  /// Makes call.turned of call.weight: once, before the calls of a batch. Does nothing where a batch has one call that
+  /// reads each weight once, and turns it then.
+  virtual void turn(const Call& call) const = 0;
+  /// Calls for other images of a batch may run at the same time.
   virtual void operator()(const Call& call) const = 0;
 };
 
@@ -49,18 +56,26 @@ class WeightPass {
   WeightPass& operator=(const WeightPass&) = delete;
 
   [[nodiscard]] virtual const char* name() const = 0;
-  /// Elements, for a team of so many threads.
+  /// Elements of sums as the algorithm keeps them.
+  [[nodiscard]] virtual std::int64_t sums_size() const = 0;
+  /// Elements that a call needs beside them, for a team of so many threads.
   [[nodiscard]] virtual std::int64_t scratch(int threads) const = 0;
 
   struct Call {
-    Team* team = nullptr;                ///< Who shares the work; null: the caller alone.
-    std::int64_t first = 0, images = 0;  ///< Of the batch; steps of images_at_once(), from 0 to the end.
-    const T* x = nullptr;                ///< Of these images.
-    const T* dy = nullptr;               ///< Likewise.
-    T* dweight = nullptr;                ///< [O, C / groups, kernel]; written by the last call.
-    T* scratch = nullptr;                ///< The same in all calls of a batch.
+    Team* team = nullptr;     ///< Who shares the work; null: the caller alone.
+    std::int64_t images = 0;  ///< At most images_at_once().
+    const T* x = nullptr;     ///< Of these images.
+    const T* dy = nullptr;    ///< Likewise.
+    T* sums = nullptr;        ///< sums_size() elements.
+    bool begins = true;       ///< What is in the sums does not count.
+    T* dweight = nullptr;     ///< [O, C / groups, kernel].
+    T* scratch = nullptr;     ///< Of no other call that runs.
   };
+  /// Adds what these images contribute to the sums. Calls with other sums may run at the same time.
   virtual void operator()(const Call& call) const = 0;
+  /// Makes call.dweight of call.sums: once, behind the calls of a batch. Does nothing where a batch has one call, which
+  /// makes each weight's gradient as soon as its sum is complete.
+  virtual void finish(const Call& call) const = 0;
 };
 
 /// `backward`: the gradient of x. `add`: results are added to what is there. Throws Error{kConfig} where LIBXSMM makes

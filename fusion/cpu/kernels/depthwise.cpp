@@ -104,32 +104,30 @@ DepthwiseProduct<T>::DepthwiseProduct(const ConvShape& s, bool backward, bool ad
 }
 
 template <typename T>
-std::int64_t DepthwiseProduct<T>::scratch(int /*threads*/) const {
-  return elements_ * channels_ + source_.scratch();
+void DepthwiseProduct<T>::turn(const Call& call) const {
+  transpose(call.weight, elements_, channels_, elements_, call.turned, channels_);
 }
 
 // A team shares images.
 template <typename T>
 void DepthwiseProduct<T>::operator()(const Call& call) const {
-  T* const weights = call.scratch;
-  if (call.first == 0) transpose(call.weight, elements_, channels_, elements_, weights, channels_);
   const T* const from = call.source + call.first * g_.source[0] * g_.source[1] * channels_;
-  const T* const source = source_.prepare(call.team, from, call.images, weights + elements_ * channels_);
+  const T* const source = source_.prepare(call.team, from, call.images, call.scratch);
   const std::int64_t products = g_.result[0] * g_.result[1] * elements_ * channels_;
   share(call.team, stretches_of(call.images, products), [&](std::int64_t first, std::int64_t count, int) {
-    for (std::int64_t i = first; i < first + count; ++i) apply(call, i, source, weights);
+    for (std::int64_t i = first; i < first + count; ++i) apply(call, i, source);
   });
 }
 
 template <typename T>
-void DepthwiseProduct<T>::apply(const Call& call, std::int64_t i, const T* source, const T* weights) const {
+void DepthwiseProduct<T>::apply(const Call& call, std::int64_t i, const T* source) const {
   const Source::Strides& strides = source_.strides();
   T* const image = call.result + (call.first + i) * g_.result[0] * g_.result[1] * channels_;
   for (std::size_t p = 0; p < g_.phases.size(); ++p) {
     const Phase& phase = g_.phases[p];
     for (std::int64_t h = 0; h < phase.count[0]; ++h) {
       T* const row = image + ((phase.begin[0] + h * g_.result_step[0]) * g_.result[1] + phase.begin[1]) * channels_;
-      row_of_sums(Row<T>{source + i * strides.image + h * strides.row, weights, row, sources_[p].data(),
+      row_of_sums(Row<T>{source + i * strides.image + h * strides.row, call.turned, row, sources_[p].data(),
                          weights_[p].data(), static_cast<std::int64_t>(phase.taps.size()), phase.count[1], channels_,
                          strides.pixel * g_.source_step[1], channels_ * g_.result_step[1], add_});
       if (call.bias != nullptr || call.relu) {
@@ -141,25 +139,13 @@ void DepthwiseProduct<T>::apply(const Call& call, std::int64_t i, const T* sourc
 
 template <typename T>
 DepthwiseGradient<T>::DepthwiseGradient(const ConvShape& s, bool add)
-    : g_(forward_taps(s)),
-      n_(s.n),
-      channels_(s.c),
-      elements_(s.taps()),
-      add_(add),
-      source_(g_, images_at_once(s), s.c, s.c) {}
-
-template <typename T>
-std::int64_t DepthwiseGradient<T>::scratch(int /*threads*/) const {
-  return 2 * elements_ * channels_ + source_.scratch();
-}
+    : g_(forward_taps(s)), channels_(s.c), elements_(s.taps()), add_(add), source_(g_, images_at_once(s), s.c, s.c) {}
 
 template <typename T>
 void DepthwiseGradient<T>::operator()(const Call& call) const {
-  const std::int64_t all = elements_ * channels_;
-  T* const sums = call.scratch;
-  T* const turned = sums + all;
-  if (call.first == 0) std::fill_n(sums, all, T{0});
-  const T* const x = source_.prepare(call.team, call.x, call.images, turned + all);
+  T* const sums = call.sums;
+  if (call.begins) std::fill_n(sums, sums_size(), T{0});
+  const T* const x = source_.prepare(call.team, call.x, call.images, call.scratch + sums_size());
   const std::int64_t pixels = call.images * g_.result[0] * g_.result[1];
   const Source::Strides& strides = source_.strides();
   // A team shares channels.
@@ -176,10 +162,14 @@ void DepthwiseGradient<T>::operator()(const Call& call) const {
             }
           }
         });
-  if (call.first + call.images < n_) return;
-  if (!add_) return transpose(sums, channels_, elements_, channels_, call.dweight, elements_);
-  transpose(sums, channels_, elements_, channels_, turned, elements_);
-  for (std::int64_t j = 0; j < all; ++j) call.dweight[j] += turned[j];
+}
+
+template <typename T>
+void DepthwiseGradient<T>::finish(const Call& call) const {
+  if (!add_) return transpose(call.sums, channels_, elements_, channels_, call.dweight, elements_);
+  T* const turned = call.scratch;
+  transpose(call.sums, channels_, elements_, channels_, turned, elements_);
+  for (std::int64_t j = 0; j < sums_size(); ++j) call.dweight[j] += turned[j];
 }
 
 template class DepthwiseProduct<float>;

@@ -16,12 +16,14 @@ class DepthwiseProduct final : public DataPass<T> {
 
   DepthwiseProduct(const ConvShape& shape, bool backward, bool add);
   [[nodiscard]] const char* name() const override { return "depthwise"; }
-  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  [[nodiscard]] std::int64_t turned_size() const override { return elements_ * channels_; }
+  [[nodiscard]] std::int64_t scratch(int /*threads*/) const override { return source_.scratch(); }
   [[nodiscard]] bool copies_source() const override { return source_.scratch() > 0; }
+  void turn(const Call& call) const override;
   void operator()(const Call& call) const override;
 
  private:
-  void apply(const Call& call, std::int64_t image, const T* source, const T* weights) const;
+  void apply(const Call& call, std::int64_t image, const T* source) const;
 
   TapGeometry g_;
   std::int64_t channels_, elements_;
@@ -37,12 +39,14 @@ class DepthwiseGradient final : public WeightPass<T> {
 
   DepthwiseGradient(const ConvShape& shape, bool add);
   [[nodiscard]] const char* name() const override { return "depthwise"; }
-  [[nodiscard]] std::int64_t scratch(int threads) const override;
+  [[nodiscard]] std::int64_t sums_size() const override { return elements_ * channels_; }
+  [[nodiscard]] std::int64_t scratch(int /*threads*/) const override { return sums_size() + source_.scratch(); }
   void operator()(const Call& call) const override;
+  void finish(const Call& call) const override;
 
  private:
   TapGeometry g_;
-  std::int64_t n_, channels_, elements_;
+  std::int64_t channels_, elements_;
   bool add_;
   Source source_;
 };

@@ -21,29 +21,27 @@ std::int64_t tile_block(std::int64_t channels) { return channels <= kBlock * 3 /
 template <typename T>
 WinogradProduct<T>::WinogradProduct(const ConvShape& s, bool backward, bool add)
     : conv_(s, backward),
-      n_(s.n),
       inputs_(backward ? s.o : s.c),
       outputs_(backward ? s.c : s.o),
-      at_once_(images_at_once(s)),
       panel_(std::min(kPanel, in_tile_lanes(outputs_))),
       block_(tile_block(inputs_)),
       block_ld_(in_tile_lanes(block_)),
       backward_(backward),
       add_(add),
-      source_(conv_.geometry, at_once_, inputs_, inputs_) {
+      source_(conv_.geometry, images_at_once(s), inputs_, inputs_) {
   for (const Phase& phase : conv_.phases) {
     for (const TilePart& part : phase.parts)
       elements_.insert(elements_.end(), part.elements.begin(), part.elements.end());
   }
-  const std::int64_t all = std::min(at_once_, n_) * conv_.grid.tiles();
+  const std::int64_t all = std::min(images_at_once(s), s.n) * conv_.grid.tiles();
   const std::int64_t tile = conv_.places() * conv_.parts() * inputs_;
   rows_ = std::min(kRows, all);
   chunk_ = std::min(std::max(kChunk / tile, kLeastTiles) / rows_ * rows_, all);
-  kept_ = n_ * conv_.grid.tiles() > chunk_ || phases() > 1;
+  kept_ = s.n * conv_.grid.tiles() > chunk_ || phases() > 1;
   own_ =
       std::max(conv_.places() * result_place(), turning_scratch(s.taps(), panel_) + s.taps() * kTurnedAtOnce * panel_);
   find_blocks();
-  make_kernels();
+  make_kernels(s);
 }
 
 template <typename T>
@@ -61,9 +59,9 @@ void WinogradProduct<T>::find_blocks() {
 }
 
 template <typename T>
-void WinogradProduct<T>::make_kernels() {
+void WinogradProduct<T>::make_kernels(const ConvShape& s) {
   // Chunks end with fewer tiles where a call does, and the last call may have fewer images.
-  const std::int64_t calls[] = {std::min(at_once_, n_), n_ % at_once_};
+  const std::int64_t at_once = images_at_once(s), calls[] = {std::min(at_once, s.n), s.n % at_once};
   std::vector<std::int64_t> rows = {rows_};
   for (const std::int64_t images : calls) {
     const std::int64_t in_last_chunk = images * conv_.grid.tiles() % chunk_;
@@ -95,31 +93,33 @@ void WinogradProduct<T>::make_kernels() {
 
 template <typename T>
 std::int64_t WinogradProduct<T>::scratch(int threads) const {
-  return (kept_ ? phases() * panels() : 1) * kernels_size() + source_size() + threads * in_tile_lanes(own_) +
-         source_.scratch();
+  return source_size() + threads * in_tile_lanes(own_) + source_.scratch();
+}
+
+template <typename T>
+void WinogradProduct<T>::turn(const Call& call) const {
+  if (!kept_) return;
+  T* const own = call.scratch + source_size();
+  for (std::int64_t p = 0; p < panels(); ++p) transform_panel(call, p, call.turned + p * kernels_size(), own);
 }
 
 template <typename T>
 void WinogradProduct<T>::operator()(const Call& call) const {
   const int threads = call.team == nullptr ? 1 : call.team->threads();
   const std::int64_t at_once = kept_ ? panels() : 1, own_size = in_tile_lanes(own_);
-  T* const kernels = call.scratch;
-  T* const transformed = kernels + (kept_ ? phases() * panels() : 1) * kernels_size();
+  T* const transformed = call.scratch;
   T* const own = transformed + source_size();
   const T* const from = call.source + call.first * conv_.geometry.source[0] * conv_.geometry.source[1] * inputs_;
   const T* const source = source_.prepare(call.team, from, call.images, own + threads * own_size);
   const std::int64_t tiles = call.images * conv_.grid.tiles();
-  if (kept_ && call.first == 0) {
-    for (std::int64_t p = 0; p < panels(); ++p) transform_panel(call, p, kernels + p * kernels_size(), own);
-  }
   for (std::int64_t f = 0; f < phases(); ++f) {
     const Phase& phase = conv_.phases[static_cast<std::size_t>(f)];
     for (Chunk chunk; chunk.first < tiles; chunk.first += chunk_) {
       chunk.count = std::min(chunk_, tiles - chunk.first);
       transform_chunk(call, phase, chunk, source, transformed);
       for (std::int64_t first = 0; first < panels(); first += at_once) {
-        if (!kept_) transform_panel(call, first, kernels, own);
-        const T* const those = kernels + f * panels() * kernels_size();
+        if (!kept_) transform_panel(call, first, call.turned, own);
+        const T* const those = call.turned + f * panels() * kernels_size();
         const std::int64_t products = (chunk.count + rows_ - 1) / rows_;
         const std::int64_t each = conv_.places() * rows_ * conv_.parts() * inputs_ * panel_;
         share(call.team, stretches_of(at_once * products, each, 1, kStretchProducts),

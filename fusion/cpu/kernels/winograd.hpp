@@ -92,8 +92,10 @@ class WinogradProduct final : public DataPass<T> {
   WinogradProduct(const ConvShape& shape, bool backward, bool add);
 
   [[nodiscard]] const char* name() const override { return "Winograd"; }
+  [[nodiscard]] std::int64_t turned_size() const override { return (kept_ ? phases() * panels() : 1) * kernels_size(); }
   [[nodiscard]] std::int64_t scratch(int threads) const override;
   [[nodiscard]] bool copies_source() const override { return source_.scratch() > 0; }
+  void turn(const Call& call) const override;
   void operator()(const Call& call) const override;
 
  private:
@@ -109,7 +111,7 @@ class WinogradProduct final : public DataPass<T> {
   };
   using Phase = TiledConv::Phase;
   void find_blocks();
-  void make_kernels();
+  void make_kernels(const ConvShape& s);
   [[nodiscard]] std::int64_t panels() const { return (outputs_ + panel_ - 1) / panel_; }
   [[nodiscard]] std::int64_t blocks() const { return (inputs_ + block_ - 1) / block_; }
   [[nodiscard]] std::int64_t phases() const { return static_cast<std::int64_t>(conv_.phases.size()); }
@@ -124,7 +126,7 @@ class WinogradProduct final : public DataPass<T> {
   void write(const Call& call, const Phase& phase, const Chunk& chunk, std::int64_t panel, const T* own) const;
 
   TiledConv conv_;
-  std::int64_t n_, inputs_, outputs_, at_once_;
+  std::int64_t inputs_, outputs_;
   std::int64_t panel_, block_, block_ld_;
   std::int64_t rows_ = 0, chunk_ = 0;  // tiles of a product; tiles that are transformed at a time
   bool backward_, add_;

@@ -26,29 +26,27 @@ TapGeometry gradient_geometry(const ConvShape& s) {
 template <typename T>
 WinogradGradient<T>::WinogradGradient(const ConvShape& s, bool add)
     : conv_(s, false),
-      n_(s.n),
       inputs_(s.c),
       outputs_(s.o),
-      at_once_(images_at_once(s)),
       panel_(std::min(kPanel, outputs_)),
       panel_ld_(in_tile_lanes(panel_)),
       block_(tile_block(inputs_)),
       block_ld_(in_tile_lanes(block_)),
       add_(add),
-      x_(conv_.geometry, at_once_, inputs_, inputs_),
-      dy_(gradient_geometry(s), at_once_, outputs_, outputs_) {
-  const std::int64_t all = std::min(at_once_, n_) * conv_.grid.tiles();
+      x_(conv_.geometry, images_at_once(s), inputs_, inputs_),
+      dy_(gradient_geometry(s), images_at_once(s), outputs_, outputs_) {
+  const std::int64_t all = std::min(images_at_once(s), s.n) * conv_.grid.tiles();
   const std::int64_t tile = conv_.places() * (conv_.parts() * inputs_ + outputs_);
   chunk_ = std::min(std::max(kChunk / tile, kLeastTiles), all);
-  kept_ = n_ * conv_.grid.tiles() > chunk_;
+  kept_ = s.n * conv_.grid.tiles() > chunk_;
   own_ = (add_ ? 2 : 1) * taps() * kFinished * panel_ld_;
-  make_kernels();
+  make_kernels(s);
 }
 
 template <typename T>
-void WinogradGradient<T>::make_kernels() {
+void WinogradGradient<T>::make_kernels(const ConvShape& s) {
   // Chunks have fewer tiles where a call ends, and the last call may have fewer images.
-  const std::int64_t calls[] = {std::min(at_once_, n_), n_ % at_once_};
+  const std::int64_t at_once = images_at_once(s), calls[] = {std::min(at_once, s.n), s.n % at_once};
   const std::int64_t in_image = conv_.grid.tiles();
   for (const std::int64_t tiles : {chunk_, calls[0] * in_image % chunk_, calls[1] * in_image % chunk_}) {
     const bool known = std::any_of(micro_.begin(), micro_.end(), [&](const Micro& m) { return m.tiles == tiles; });
@@ -74,49 +72,57 @@ void WinogradGradient<T>::make_kernels() {
   }
 }
 
+// Of the call, and of finish().
 template <typename T>
 std::int64_t WinogradGradient<T>::scratch(int threads) const {
-  return (kept_ ? panels() * blocks() : 1) * sums_size() + x_size() + dy_size() + threads * own_ + x_.scratch() +
-         dy_.scratch();
+  return x_size() + dy_size() + threads * own_ + x_.scratch() + dy_.scratch();
 }
 
 template <typename T>
 void WinogradGradient<T>::operator()(const Call& call) const {
   const int threads = call.team == nullptr ? 1 : call.team->threads();
-  const std::int64_t at_once = kept_ ? panels() * blocks() : 1;
-  T* const sums = call.scratch;
-  const Transformed tiles{sums + at_once * sums_size(), sums + at_once * sums_size() + x_size()};
+  const Transformed tiles{call.scratch, call.scratch + x_size()};
   T* const own = tiles.dy + dy_size();
   T* const copies = own + threads * own_;
   const T* const x = x_.prepare(call.team, call.x, call.images, copies);
   const T* const dy = dy_.prepare(call.team, call.dy, call.images, copies + x_.scratch());
-  const std::int64_t all = call.images * conv_.grid.tiles(), pieces = panels() * blocks();
+  const std::int64_t all = call.images * conv_.grid.tiles(), at_once = kept_ ? pieces() : 1;
   const std::int64_t places = conv_.parts() * conv_.places();
-  const auto piece = [&](std::int64_t number) { return Piece{number / blocks(), number % blocks()}; };
   for (Chunk chunk; chunk.first < all; chunk.first += chunk_) {
     chunk.count = std::min(chunk_, all - chunk.first);
     transform(call, chunk, x, dy, tiles);
-    const bool last = call.first + call.images >= n_ && chunk.first + chunk.count >= all;
-    for (std::int64_t first = 0; first < pieces; first += at_once) {
+    for (std::int64_t first = 0; first < pieces(); first += at_once) {
       const std::int64_t each = chunk.count * block_ * panel_;
       share(call.team, stretches_of(at_once * places, each, 1, kStretchProducts),
             [&](std::int64_t begin, std::int64_t count, int) {
               for (std::int64_t i = begin; i < begin + count; ++i) {
                 const std::int64_t p = i / places;
-                sum_up(call, chunk, piece(first + p), i % places, tiles, sums + p * sums_size());
+                sum_up(call, chunk, piece(first + p), i % places, tiles, call.sums + p * piece_size());
               }
             });
-      if (!last) continue;
-      const std::int64_t stretches = (block_ + kFinished - 1) / kFinished;  // of a piece
-      share(call.team, stretches_of(at_once * stretches, places * kFinished * panel_),
-            [&](std::int64_t begin, std::int64_t count, int thread) {
-              for (std::int64_t i = begin; i < begin + count; ++i) {
-                const std::int64_t p = i / stretches;
-                finish(call, piece(first + p), i % stretches * kFinished, sums + p * sums_size(), own + thread * own_);
-              }
-            });
+      if (!kept_) finish_pieces(call, first, 1, call.sums, own);
     }
   }
+}
+
+template <typename T>
+void WinogradGradient<T>::finish(const Call& call) const {
+  if (kept_) finish_pieces(call, 0, pieces(), call.sums, call.scratch);
+}
+
+// `sums`: of the first piece on. `own`: scratch of all threads.
+template <typename T>
+void WinogradGradient<T>::finish_pieces(const Call& call, std::int64_t first, std::int64_t count, const T* sums,
+                                        T* own) const {
+  const std::int64_t stretches = (block_ + kFinished - 1) / kFinished;  // of a piece
+  share(call.team, stretches_of(count * stretches, conv_.parts() * conv_.places() * kFinished * panel_),
+        [&](std::int64_t begin, std::int64_t some, int thread) {
+          for (std::int64_t i = begin; i < begin + some; ++i) {
+            const std::int64_t p = i / stretches;
+            finish_inputs(call, piece(first + p), i % stretches * kFinished, sums + p * piece_size(),
+                          own + thread * own_);
+          }
+        });
 }
 
 // x: [block, part, place, tile, channel]; dy: [panel, place, tile, channel].
@@ -168,7 +174,7 @@ void WinogradGradient<T>::sum_up(const Call& call, const Chunk& chunk, const Pie
   const bool narrow = (piece.panel + 1) * panel_ > outputs_, shorter = (piece.block + 1) * block_ > inputs_;
   const auto micro = std::find_if(micro_.begin(), micro_.end(), [&](const Micro& m) { return m.tiles == chunk.count; });
   constexpr unsigned long long kOne = 1, kNowhere = 0;
-  micro->sum[narrow][shorter][call.first > 0 || chunk.first > 0](
+  micro->sum[narrow][shorter][!call.begins || chunk.first > 0](
       tiles.dy + (piece.panel * conv_.places() + place % conv_.places()) * dy_place(),
       tiles.x + (piece.block * conv_.parts() * conv_.places() + place) * x_place(), sums + place * sums_place(), &kOne,
       &kNowhere, &kNowhere);
@@ -176,8 +182,8 @@ void WinogradGradient<T>::sum_up(const Call& call, const Chunk& chunk, const Pie
 
 // Some inputs of a piece: sums [part, place, input, panel] to [input, tap, panel] to [panel, input, tap].
 template <typename T>
-void WinogradGradient<T>::finish(const Call& call, const Piece& piece, std::int64_t input, const T* sums,
-                                 T* own) const {
+void WinogradGradient<T>::finish_inputs(const Call& call, const Piece& piece, std::int64_t input, const T* sums,
+                                        T* own) const {
   const std::int64_t first = piece.block * block_ + input;
   const std::int64_t inputs = std::min({kFinished, block_ - input, inputs_ - first});
   if (inputs <= 0) return;

@@ -19,8 +19,10 @@ class WinogradGradient final : public WeightPass<T> {
   WinogradGradient(const ConvShape& shape, bool add);
 
   [[nodiscard]] const char* name() const override { return "Winograd"; }
+  [[nodiscard]] std::int64_t sums_size() const override { return (kept_ ? pieces() : 1) * piece_size(); }
   [[nodiscard]] std::int64_t scratch(int threads) const override;
   void operator()(const Call& call) const override;
+  void finish(const Call& call) const override;
 
  private:
   struct Chunk {  // of the call's tiles
@@ -32,27 +34,30 @@ class WinogradGradient final : public WeightPass<T> {
   struct Transformed {  // tiles of a chunk
     T *x = nullptr, *dy = nullptr;
   };
-  void make_kernels();
+  void make_kernels(const ConvShape& s);
   [[nodiscard]] std::int64_t panels() const { return (outputs_ + panel_ - 1) / panel_; }
   [[nodiscard]] std::int64_t blocks() const { return (inputs_ + block_ - 1) / block_; }
+  [[nodiscard]] std::int64_t pieces() const { return panels() * blocks(); }
+  [[nodiscard]] Piece piece(std::int64_t number) const { return {number / blocks(), number % blocks()}; }
   [[nodiscard]] std::int64_t taps() const { return conv_.parts() * conv_.r * conv_.r; }
   [[nodiscard]] std::int64_t x_place() const { return chunk_ * block_ld_ + kTileLanes; }
   [[nodiscard]] std::int64_t x_size() const { return blocks() * conv_.parts() * conv_.places() * x_place(); }
   [[nodiscard]] std::int64_t dy_place() const { return chunk_ * panel_ld_ + kTileLanes; }
   [[nodiscard]] std::int64_t dy_size() const { return panels() * conv_.places() * dy_place(); }
   [[nodiscard]] std::int64_t sums_place() const { return block_ * panel_ld_ + kTileLanes; }
-  [[nodiscard]] std::int64_t sums_size() const { return conv_.parts() * conv_.places() * sums_place(); }  // a piece's
+  [[nodiscard]] std::int64_t piece_size() const { return conv_.parts() * conv_.places() * sums_place(); }
   void transform(const Call& call, const Chunk& chunk, const T* x, const T* dy, const Transformed& to) const;
   void sum_up(const Call& call, const Chunk& chunk, const Piece& piece, std::int64_t place, const Transformed& tiles,
               T* sums) const;
-  void finish(const Call& call, const Piece& piece, std::int64_t input, const T* sums, T* own) const;
+  void finish_pieces(const Call& call, std::int64_t first, std::int64_t count, const T* sums, T* own) const;
+  void finish_inputs(const Call& call, const Piece& piece, std::int64_t input, const T* sums, T* own) const;
 
   TiledConv conv_;
-  std::int64_t n_, inputs_, outputs_, at_once_;
+  std::int64_t inputs_, outputs_;
   std::int64_t panel_, panel_ld_, block_, block_ld_;
   std::int64_t chunk_ = 0;
   bool add_;
-  bool kept_ = false;  // the sums of all pieces are kept from chunk to chunk
+  bool kept_ = false;  // the sums of all pieces are kept from chunk to chunk, and from call to call
   Source x_, dy_;
   std::int64_t own_ = 0;  // scratch of each thread
   struct Micro {          // by the tiles of a chunk

@@ -1,206 +1,17 @@
 // x [N, C, H, W], weight [O, C / groups, kh, kw], bias [O] -> [N, O, H', W'], channels last in memory.
 #include <algorithm>
-#include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 
-#include "fusion/cpu/kernels/conv_pass.hpp"
-#include "fusion/cpu/kernels/output_sums.hpp"
-#include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/common.hpp"
+#include "fusion/cpu/ops/conv_passes.hpp"
 
 namespace hfta::fusion::cpu {
 namespace {
 
 constexpr std::int64_t kImages[] = {0, 2, 3, 1}, kLines[] = {0, 2, 1};
 constexpr std::int64_t kLargest = std::int64_t{1} << 20;  // stride, padding, ...: their products stay numbers
-
-// `shape` is that of the convolution which a transposed one undoes: from y to x.
-struct Conv {
-  Tensor x, weight, bias, y, signs;  // signs: of y, where its relu does not read y itself
-  bool relu = false, transposed = false;
-  ConvShape shape;
-
-  [[nodiscard]] std::int64_t channels() const { return transposed ? shape.c : shape.o; }  // of y
-  [[nodiscard]] std::int64_t pixels() const {                                             // of an image of y
-    return transposed ? shape.in[0] * shape.in[1] : shape.out[0] * shape.out[1];
-  }
-};
-
-// Whether `to`, which is made of `from`, may take its place: an image of it is made of that image alone, which is
-// copied first.
-template <typename T>
-bool in_place(const Tensor& from, const Tensor& to, const DataPass<T>& product) {
-  const bool alike = from.sizes == to.sizes && from.strides == to.strides && from.offset == 0 && to.offset == 0;
-  return alike && product.copies_source();
-}
-
-template <typename T>
-Kernel forward_kernel(const Conv& c, const std::shared_ptr<const DataPass<T>>& product, const Tensor& scratch) {
-  const std::int64_t n = c.shape.n, step = images_at_once(c.shape);
-  return [=](const Run& run) {
-    for (std::int64_t i = 0; i < n; i += step) {
-      (*product)({.team = run.team,
-                  .first = i,
-                  .images = std::min(step, n - i),
-                  .source = run.at<T>(c.x),
-                  .weight = run.at<T>(c.weight),
-                  .result = run.at<T>(c.y),
-                  .scratch = run.at<T>(scratch),
-                  .bias = c.bias.defined() ? run.at<T>(c.bias) : nullptr,
-                  .relu = c.relu});
-    }
-  };
-}
-
-template <typename T>
-void forward(Builder& b, const Conv& c) {
-  const std::shared_ptr<const DataPass<T>> product = data_pass<T>(c.shape, c.transposed, false);
-  const Tensor scratch = b.fresh({product->scratch(b.threads())}), again = b.fresh({product->scratch(b.threads())});
-  b.emit({c.x, c.weight, c.bias, c.y, scratch}, forward_kernel<T>(c, product, scratch));
-  b.names_algorithm(product->name());
-  if (in_place(c.x, c.y, *product)) b.writes_in_place(c.x, c.y);
-  b.recomputable(c.y, {c.x, c.weight, c.bias, c.y, again}, forward_kernel<T>(c, product, again),
-                 RecomputeCost::kProduct);
-}
-
-// What emit_output_sums() does, of a convolution.
-void emit_conv_sums(Builder& b, const Conv& c, const Tensor& dy) {
-  const auto place = b.bounded(c.weight);
-  if (!place) return;
-  const Tensor scratch = b.fresh({2 * c.shape.o}, DType::kFloat64);
-  b.emit({dy, scratch}, [=, shape = c.shape, place = *place](const Run& run) {
-    if (const auto sums = run.coding->sums(place)) sum_output(shape, run.at<float>(dy), run.at<double>(scratch), *sums);
-  });
-}
-
-// What the backward works with.
-template <typename T>
-struct Gradients {
-  Conv c;
-  Tensor dy, sums_scratch, scratch;
-  Builder::Part db, dw, dx;                    // undefined tensors: nobody wants them
-  std::shared_ptr<const WeightPass<T>> sums;   // of dw
-  std::shared_ptr<const DataPass<T>> product;  // to dx
-  bool masks = false;
-
-  [[nodiscard]] std::int64_t x_image() const { return c.x.numel() / c.shape.n; }  // elements
-  [[nodiscard]] std::string algorithm() const {
-    const std::string weight = sums != nullptr ? sums->name() : "", x = product != nullptr ? product->name() : weight;
-    return weight.empty() || weight == x ? x : "weight " + weight + ", input " + x;
-  }
-};
-
-// All of an image's gradients at once, while it is in the cache. `images_of_x`: x of `images` images from the `first`
-// on; called if dw is wanted.
-template <typename T, typename ImagesOfX>
-void run_backward(const Gradients<T>& g, const Run& run, const ImagesOfX& images_of_x) {
-  const Conv& c = g.c;
-  const std::int64_t n = c.shape.n, step = images_at_once(c.shape), channels = c.channels(), pixels = c.pixels();
-  T* const dy = run.at<T>(g.dy);
-  for (std::int64_t i = 0; i < n; i += step) {
-    const std::int64_t images = std::min(step, n - i), at = i * pixels * channels;
-    if (g.db.tensor.defined() || g.masks) {
-      mask_and_sum(run.team, dy + at, g.masks ? run.at<T>(c.y) + at : nullptr, channels, images * pixels, channels,
-                   g.db.tensor.defined() ? run.at<T>(g.db.tensor) : nullptr, g.db.add || i > 0);
-    }
-    if (g.sums != nullptr) {
-      const T* const x = images_of_x(i, images);
-      (*g.sums)({.team = run.team,
-                 .first = i,
-                 .images = images,
-                 .x = c.transposed ? dy + at : x,
-                 .dy = c.transposed ? x : dy + at,
-                 .dweight = run.at<T>(g.dw.tensor),
-                 .scratch = run.at<T>(g.sums_scratch)});
-    }
-    if (g.product != nullptr) {
-      (*g.product)({.team = run.team,
-                    .first = i,
-                    .images = images,
-                    .source = dy,
-                    .weight = run.at<T>(c.weight),
-                    .result = run.at<T>(g.dx.tensor),
-                    .scratch = run.at<T>(g.scratch)});
-    }
-  }
-}
-
-// The backward where x lies encoded: some images are decoded at a time.
-Builder::Pieces by_images(Builder& b, const Gradients<float>& g, std::vector<Tensor> touched) {
-  const std::int64_t image = g.x_image(), piece = images_at_once(g.c.shape) * image;
-  const Tensor memory = b.fresh({piece});
-  touched.front() = memory;
-  return {piece, std::move(touched), [=](std::size_t i) -> Kernel {
-            return [=](const Run& run) {
-              run_backward<float>(g, run, [&](std::int64_t first, std::int64_t images) {
-                auto* const x = run.at<float>(memory);
-                run.coding->decode(i, first * image, images * image, x, run.team);
-                return x;
-              });
-            };
-          }};
-}
-
-template <typename T>
-void emit_backward(Builder& b, const Gradients<T>& g, bool bounded) {
-  const Conv& c = g.c;
-  const std::vector<Tensor> touched = {g.sums != nullptr ? c.x : Tensor{},
-                                       c.weight,
-                                       g.masks ? c.y : Tensor{},
-                                       g.dy,
-                                       g.db.tensor,
-                                       g.dw.tensor,
-                                       g.dx.tensor,
-                                       g.sums_scratch,
-                                       g.scratch};
-  b.emit(touched, [=](const Run& run) {
-    run_backward<T>(g, run, [&](std::int64_t first, std::int64_t) { return run.at<T>(g.c.x) + first * g.x_image(); });
-  });
-  b.names_algorithm(g.algorithm());
-  if constexpr (std::is_same_v<T, float>) {
-    if (b.bounded(c.weight) && bounded)
-      b.reads_for_gradient(c.x, c.weight, c.shape.c, c.shape.groups, by_images(b, g, touched));
-  }
-}
-
-template <typename T>
-void backward(Builder& b, const Conv& c) {
-  const auto given = b.gradient(c.y);
-  if (!given) return;
-  const bool wants_weight = b.wants_gradient(c.weight), wants_x = b.wants_gradient(c.x);
-  const bool replaces = wants_x && b.encodes() && !b.has_gradient(c.x) &&
-                        in_place(*given, c.x, *data_pass<T>(c.shape, !c.transposed, false));
-  Gradients<T> g;
-  g.c = c;
-  g.dy = *given;
-  g.masks = c.relu && !c.signs.defined();
-  g.db = b.contribute_if_wanted(c.bias);
-  g.dw = b.contribute_if_wanted(c.weight);
-  g.dx = replaces ? Builder::Part{*given, false} : b.contribute_if_wanted(c.x);
-  if (wants_weight) {
-    g.sums = weight_pass<T>(c.shape, g.dw.add);
-    g.sums_scratch = b.fresh({g.sums->scratch(b.threads())});
-  }
-  if (wants_x) {
-    g.product = data_pass<T>(c.shape, !c.transposed, g.dx.add);
-    g.scratch = b.fresh({g.product->scratch(b.threads())});
-  }
-  const bool bounded = wants_weight && !c.transposed;
-  if (c.signs.defined()) emit_mask(b, *given, c.signs);
-  if (bounded) emit_conv_sums(b, c, *given);
-  emit_backward<T>(b, g, bounded);
-  if (replaces) b.hand_over_gradient(c.y, c.x);
-}
-
-template <typename T>
-void emit(Builder& b, Conv c) {
-  forward<T>(b, c);
-  if (c.relu) c.signs = kept_signs(b, c.y);
-  b.differentiable({c.x, c.weight, c.bias}, {c.y}, [&b, c] { backward<T>(b, c); });
-}
 
 // The rest of every convolution: `out` are y's pixels.
 void finish(LoweringContext& site, Conv c, const Pair& out, bool lines) {
@@ -214,7 +25,7 @@ void finish(LoweringContext& site, Conv c, const Pair& out, bool lines) {
       lines ? b.fresh({n, out[1], channels}).permuted(kLines) : b.fresh({n, out[0], out[1], channels}).permuted(kBack);
   c.shape = joined_pixels(c.shape);
   c.relu = fused_relu(site);
-  typed(b.dtype(), [&]<typename T>() { emit<T>(b, c); });
+  emit_conv(b, c);
   site.bind(c.y);
 }
 

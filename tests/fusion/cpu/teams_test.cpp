@@ -107,6 +107,26 @@ const std::vector<Case>& cases() {
          conv(s, {3, 40, 14, 70, 3});
        },
        true},
+      {"convolution, images apart", 3,
+       [](SmallGraph& s) {
+         conv(s, {9, 12, 23, 20, 3});
+       },
+       true},
+      {"convolution by tiles, images apart", 3,
+       [](SmallGraph& s) {
+         conv(s, {17, 32, 16, 32, 3});
+       },
+       true},
+      {"convolution of few channels, images apart", 3,
+       [](SmallGraph& s) {
+         conv(s, {10, 2, 24, 20, 3});
+       },
+       true},
+      {"convolution of each channel, images apart", 3,
+       [](SmallGraph& s) {
+         conv(s, {9, 24, 24, 24, 3, 1, 24});
+       },
+       true},
       {"convolution of few channels", 3,
        [](SmallGraph& s) {
          conv(s, {6, 3, 28, 40, 3});
