@@ -45,21 +45,8 @@ class ImageSets {
     for (std::int64_t set = 0; set < sets_; ++set) visit_set(set, team, 0, visit);
   }
 
-  /// Elements of scratch for all threads that are in a call at the same time. `of_team(threads)`: what a call needs
-  /// that is shared by so many.
-  template <typename OfTeam>
-  [[nodiscard]] static std::int64_t scratch(int threads, const OfTeam& of_team) {
-    return std::max(threads * aligned(of_team(1)), of_team(threads));
-  }
-  /// Where the scratch of a call begins.
-  template <typename OfTeam>
-  [[nodiscard]] static std::int64_t scratch_of(const SomeImages& some, const OfTeam& of_team) {
-    return some.team == nullptr ? some.thread * aligned(of_team(1)) : 0;
-  }
-
  private:
   [[nodiscard]] bool goes_apart(const Team* team) const;
-  [[nodiscard]] static std::int64_t aligned(std::int64_t elements) { return (elements + 15) / 16 * 16; }
 
   template <typename Visit>
   void visit_set(std::int64_t set, Team* team, int thread, const Visit& visit) const {
@@ -72,6 +59,23 @@ class ImageSets {
 
   std::int64_t n_ = 0, step_ = 1, calls_ = 0, sets_ = 0;
 };
+
+/// Elements of scratch of one call among others: threads write to no common line of a cache.
+template <typename Pass>
+[[nodiscard]] std::int64_t scratch_apart(const Pass& pass) {
+  constexpr std::int64_t kLine = 16;
+  return (pass.scratch(1) + kLine - 1) / kLine * kLine;
+}
+/// Elements of scratch of all calls that run at the same time. `pass`: a DataPass or a WeightPass.
+template <typename Pass>
+[[nodiscard]] std::int64_t scratch_of_calls(const Pass& pass, int threads) {
+  return std::max(threads * scratch_apart(pass), pass.scratch(threads));
+}
+/// Where in that memory the call's begins.
+template <typename Pass>
+[[nodiscard]] std::int64_t place_of_call(const Pass& pass, const SomeImages& some) {
+  return some.team == nullptr ? some.thread * scratch_apart(pass) : 0;
+}
 
 /// Adds the other sets' elements to those of the first one. `sums`: [sets, size].
 template <typename T>

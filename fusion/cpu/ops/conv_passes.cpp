@@ -24,11 +24,10 @@ bool in_place(const Tensor& from, const Tensor& to, const DataPass<T>& product) 
 
 // A pass over a batch, and its memory: turned weights, then scratch.
 template <typename T>
-struct Product {
+struct BatchPass {
   std::shared_ptr<const DataPass<T>> pass;  // null: nobody wants what it computes
   Tensor memory;
 
-  [[nodiscard]] std::int64_t of_team(int threads) const { return pass->scratch(threads); }
   /// The whole batch's: weights are turned.
   [[nodiscard]] DataPass<T>::Call begin(const Run& run, typename DataPass<T>::Call call) const {
     call.team = run.team;
@@ -41,21 +40,18 @@ struct Product {
     call.team = some.team;
     call.first = some.first;
     call.images = some.images;
-    call.scratch += ImageSets::scratch_of(some, [&](int threads) { return of_team(threads); });
+    call.scratch += place_of_call(*pass, some);
     (*pass)(call);
   }
 };
 
 template <typename T>
-Product<T> planned(Builder& b, std::shared_ptr<const DataPass<T>> pass) {
-  Product<T> product{std::move(pass), {}};
-  product.memory = b.fresh({product.pass->turned_size() +
-                            ImageSets::scratch(b.threads(), [&](int threads) { return product.of_team(threads); })});
-  return product;
+BatchPass<T> planned(Builder& b, const std::shared_ptr<const DataPass<T>>& pass) {
+  return {pass, b.fresh({pass->turned_size() + scratch_of_calls(*pass, b.threads())})};
 }
 
 template <typename T>
-Kernel forward_kernel(const Conv& c, const Product<T>& product) {
+Kernel forward_kernel(const Conv& c, const BatchPass<T>& product) {
   return [=, sets = ImageSets(c.shape)](const Run& run) {
     const auto call = product.begin(run, {.source = run.at<T>(c.x),
                                           .weight = run.at<T>(c.weight),
@@ -69,7 +65,7 @@ Kernel forward_kernel(const Conv& c, const Product<T>& product) {
 template <typename T>
 void forward(Builder& b, const Conv& c) {
   const std::shared_ptr<const DataPass<T>> pass = data_pass<T>(c.shape, c.transposed, false);
-  const Product<T> product = planned(b, pass), again = planned(b, pass);
+  const BatchPass<T> product = planned(b, pass), again = planned(b, pass);
   b.emit({c.x, c.weight, c.bias, c.y, product.memory}, forward_kernel<T>(c, product));
   b.names_algorithm(pass->name());
   if (in_place(c.x, c.y, *pass)) b.writes_in_place(c.x, c.y);
@@ -93,7 +89,7 @@ struct Gradients {
   Tensor dy;
   Builder::Part db, dw, dx;
   std::shared_ptr<const WeightPass<T>> weight_pass;  // to dw
-  Product<T> product;                                // to dx
+  BatchPass<T> product;                              // to dx
   ImageSets sets;
   Tensor sums, bias_sums;  // of each set
   Tensor scratch;          // the weight pass's
@@ -110,7 +106,6 @@ struct Gradients {
 // `x`: of these images.
 template <typename T>
 void add_to_sums(const Gradients<T>& g, const Run& run, const SomeImages& some, const T* x, const T* dy) {
-  const auto of_team = [&](int threads) { return g.weight_pass->scratch(threads); };
   (*g.weight_pass)({.team = some.team,
                     .images = some.images,
                     .x = g.c.transposed ? dy : x,
@@ -118,7 +113,7 @@ void add_to_sums(const Gradients<T>& g, const Run& run, const SomeImages& some, 
                     .sums = run.at<T>(g.sums) + some.set * g.weight_pass->sums_size(),
                     .begins = some.begins,
                     .dweight = run.at<T>(g.dw.tensor),
-                    .scratch = run.at<T>(g.scratch) + ImageSets::scratch_of(some, of_team)});
+                    .scratch = run.at<T>(g.scratch) + place_of_call(*g.weight_pass, some)});
 }
 
 // Gradients of parameters, of the sums of all sets.
@@ -212,7 +207,7 @@ void plan_sums(Builder& b, Gradients<T>& g) {
   if (of_bias > 0) g.bias_sums = b.fresh({g.sets.count() * of_bias});
   if (of_weight == 0) return;
   g.sums = b.fresh({g.sets.count() * of_weight});
-  g.scratch = b.fresh({ImageSets::scratch(b.threads(), [&](int threads) { return g.weight_pass->scratch(threads); })});
+  g.scratch = b.fresh({scratch_of_calls(*g.weight_pass, b.threads())});
 }
 
 // `signs`: of y, where its relu does not read y itself.
