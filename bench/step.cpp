@@ -2,6 +2,7 @@
 // protocol is written down in bench/peers/protocol.py.
 //   hfta_bench_step --model model.pt2 --data data.npz --batch N --rates LR,LR,... [options]
 //   hfta_bench_step --model model.pt2 --data data.npz --batch N --profile
+#include <ATen/Version.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
