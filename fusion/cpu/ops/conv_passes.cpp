@@ -29,7 +29,7 @@ struct BatchPass {
   Tensor memory;
 
   /// The whole batch's: weights are turned.
-  [[nodiscard]] DataPass<T>::Call begin(const Run& run, typename DataPass<T>::Call call) const {
+  [[nodiscard]] typename DataPass<T>::Call begin(const Run& run, typename DataPass<T>::Call call) const {
     call.team = run.team;
     call.turned = run.at<T>(memory);
     call.scratch = call.turned + pass->turned_size();
