@@ -185,7 +185,8 @@ class Autotuner {
     for (Measured& candidate : choices_.candidates) {
       const bool is_first = &candidate == &choices_.candidates.front();
       if (!is_first && step_seconds(candidate, options_.width) > close) continue;
-      if (!(is_first && first_loses ? !stopped() : in_budget(seconds_to_time(candidate.wave_seconds)))) continue;
+      const bool whatever_it_costs = is_first && first_loses && !stopped();
+      if (!whatever_it_costs && !in_budget(seconds_to_time(candidate.wave_seconds))) continue;
       const std::optional<Measured> again = timed(candidate.lowering);
       if (again) candidate.wave_seconds = std::min(candidate.wave_seconds, again->wave_seconds);
     }

@@ -25,6 +25,8 @@ struct ConvShape {
 [[nodiscard]] ConvShape joined_pixels(ConvShape shape);
 /// Images that the passes work on at a time, so that they stay in the second cache and weights pay for being read.
 [[nodiscard]] std::int64_t images_at_once(const ConvShape& shape);
+/// Elements rounded up to whole lines of a cache, so that threads write to no common one.
+[[nodiscard]] constexpr std::int64_t whole_lines(std::int64_t elements) { return (elements + 15) / 16 * 16; }
 
 /// One element of the kernel, as output pixels of a phase see it.
 struct Tap {

@@ -20,8 +20,6 @@ std::int64_t block_of(std::int64_t inputs, std::int64_t taps) {
   return inputs <= block * 3 / 2 ? inputs : block;
 }
 
-std::int64_t rounded(std::int64_t elements) { return (elements + 15) / 16 * 16; }
-
 }  // namespace
 
 template <typename T>
@@ -43,7 +41,7 @@ WeightGradient<T>::WeightGradient(const ConvShape& s, bool add)
   dy_pixel_ = packed_ ? panel_ : s.o;
   rows_ = std::max<std::int64_t>(kPixels / s.out[1], 1);
   ld_ = few_ ? (panel_ + kFewOutputs - 1) / kFewOutputs * kFewOutputs : panel_;
-  piece_size_ = rounded(block_ * elements_ * ld_);
+  piece_size_ = whole_lines(block_ * elements_ * ld_);
   places_ = (kept_ ? groups_ * ((outputs_ + panel_ - 1) / panel_) : 1) * blocks();
   for (std::int64_t i = 0; i < at_once_; ++i) {
     for (std::int64_t h = 0; h < s.out[0]; ++h) {

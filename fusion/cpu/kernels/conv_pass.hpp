@@ -39,8 +39,8 @@ class DataPass {
     const T* bias = nullptr;             ///< May be null.
     bool relu = false;
   };
-  /// Makes call.turned of call.weight: once, before the calls of a batch. Does nothing where a batch has one call that
-  /// reads each weight once, and turns it then.
+  /// Makes call.turned of call.weight: once, before the calls of a batch. Some algorithms do nothing here where a batch
+  /// has but one call: that turns weights as it reads them.
   virtual void turn(const Call& call) const = 0;
   /// Calls for other images of a batch may run at the same time.
   virtual void operator()(const Call& call) const = 0;
@@ -73,8 +73,8 @@ class WeightPass {
   };
   /// Adds what these images contribute to the sums. Calls with other sums may run at the same time.
   virtual void operator()(const Call& call) const = 0;
-  /// Makes call.dweight of call.sums: once, behind the calls of a batch. Does nothing where a batch has one call, which
-  /// makes each weight's gradient as soon as its sum is complete.
+  /// Makes call.dweight of call.sums: once, behind the calls of a batch. Some algorithms do nothing here where a batch
+  /// has but one call: that makes each weight's gradient as soon as its sum is complete.
   virtual void finish(const Call& call) const = 0;
 };
 

@@ -14,11 +14,10 @@ constexpr std::int64_t kMostSets = 8, kCallsOfSet = 2, kMostSums = 524288;
 
 }  // namespace
 
-ImageSets::ImageSets(const ConvShape& s)
-    : n_(s.n), step_(images_at_once(s)), calls_((n_ + step_ - 1) / step_), sets_(calls_) {}
-
-ImageSets::ImageSets(const ConvShape& s, std::int64_t sums) : ImageSets(s) {
-  const std::int64_t most = std::min({kMostSets, calls_ / kCallsOfSet, kMostSums / std::max<std::int64_t>(sums, 1)});
+ImageSets::ImageSets(const ConvShape& s, std::int64_t sums)
+    : n_(s.n), step_(images_at_once(s)), calls_((n_ + step_ - 1) / step_), sets_(calls_) {
+  if (sums == 0) return;
+  const std::int64_t most = std::min({kMostSets, calls_ / kCallsOfSet, kMostSums / sums});
   sets_ = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
 }
 
@@ -31,6 +30,7 @@ bool ImageSets::goes_apart(const Team* team) const {
 
 template <typename T>
 void add_sets(Team* team, T* sums, std::int64_t size, std::int64_t sets) {
+  if (sets == 1) return;
   share_elements(
       team, size, [&](std::int64_t first, std::int64_t count) __attribute__((always_inline)) {
         for (std::int64_t set = 1; set < sets; ++set) {

@@ -28,10 +28,8 @@ class ImageSets {
  public:
   /// Of no images.
   ImageSets() = default;
-  /// Sets that share nothing: one for each call.
-  explicit ImageSets(const ConvShape& shape);
-  /// Sets that have `sums` elements of sums each.
-  ImageSets(const ConvShape& shape, std::int64_t sums);
+  /// Sets that have `sums` elements of sums each; one for each call where nothing is summed.
+  explicit ImageSets(const ConvShape& shape, std::int64_t sums = 0);
 
   [[nodiscard]] std::int64_t count() const { return sets_; }
 
@@ -60,11 +58,10 @@ class ImageSets {
   std::int64_t n_ = 0, step_ = 1, calls_ = 0, sets_ = 0;
 };
 
-/// Elements of scratch of one call among others: threads write to no common line of a cache.
+/// Elements of scratch of one call among others.
 template <typename Pass>
 [[nodiscard]] std::int64_t scratch_apart(const Pass& pass) {
-  constexpr std::int64_t kLine = 16;
-  return (pass.scratch(1) + kLine - 1) / kLine * kLine;
+  return whole_lines(pass.scratch(1));
 }
 /// Elements of scratch of all calls that run at the same time. `pass`: a DataPass or a WeightPass.
 template <typename Pass>

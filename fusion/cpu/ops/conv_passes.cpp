@@ -203,7 +203,7 @@ template <typename T>
 void plan_sums(Builder& b, Gradients<T>& g) {
   const std::int64_t of_weight = g.weight_pass != nullptr ? g.weight_pass->sums_size() : 0;
   const std::int64_t of_bias = g.db.tensor.defined() ? g.c.channels() : 0;
-  g.sets = of_weight + of_bias > 0 ? ImageSets(g.c.shape, of_weight + of_bias) : ImageSets(g.c.shape);
+  g.sets = ImageSets(g.c.shape, of_weight + of_bias);
   if (of_bias > 0) g.bias_sums = b.fresh({g.sets.count() * of_bias});
   if (of_weight == 0) return;
   g.sums = b.fresh({g.sets.count() * of_weight});
