@@ -92,8 +92,9 @@ void Driver::Impl::start(std::size_t device, int lent) {
   const std::string place = "epoch-" + array->device();
   array->lend(lent);
   if (lent > 0) tell_of_lending(device, lent);
-  seams.workers.start(device, [this, &d, array, pause, place] {
+  seams.workers.start(device, [this, &d, array, pause, place, lent] {
     seams.faults.reach(place);
+    if (lent > 0) seams.faults.reach("epoch-on-lent-threads");
     const double before = seams.clock.seconds();
     d.change_took = array->change_threads() ? seams.clock.seconds() - before : 0;
     d.reports = array->run_epoch(pause);
