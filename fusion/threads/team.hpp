@@ -78,6 +78,14 @@ void share(Team* team, std::int64_t n, const Work& work) {
   for (std::int64_t stretch = 0; stretch < n; ++stretch) work(stretch, 0);
 }
 
+/// Whether the team's threads, or the caller alone, have something to do four fifths of the time where each does one of
+/// n equal pieces of work after the other.
+[[nodiscard]] inline bool keeps_busy(const Team* team, std::int64_t n) {
+  if (team == nullptr) return true;
+  const std::int64_t threads = team->threads(), rounds = (n + threads - 1) / threads;
+  return 5 * n >= 4 * rounds * threads;
+}
+
 /// A range of items cut into stretches of equal length; the last one may be shorter.
 struct Stretches {
   std::int64_t items = 0, length = 1;

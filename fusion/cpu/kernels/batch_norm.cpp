@@ -91,32 +91,28 @@ inline __attribute__((always_inline)) void block_squares(const T* x, std::int64_
 // the block's own variance is little beside what the distance of the means adds to the variance of all.
 template <typename R, typename T>
 inline __attribute__((always_inline)) void statistics(R, const T* x, std::int64_t ld, std::int64_t rows,
-                                                      std::int64_t channels, double* mean, double* variance) {
+                                                      std::int64_t channels, double* mean, double* squares) {
   using V = simd::Lanes<T, R::kBytes>;
   std::fill_n(mean, channels, 0.0);
-  std::fill_n(variance, channels, 0.0);
+  std::fill_n(squares, channels, 0.0);
   for_each_block(
       rows, channels,
       [=](std::int64_t c0, std::int64_t width, std::int64_t r0, std::int64_t end) __attribute__((always_inline)) {
-        T centre[kColumns], sum[kColumns], squares[kColumns];
+        T centre[kColumns], sum[kColumns], products[kColumns];
         const T* const block = x + r0 * ld + c0;
         if (r0 == 0) {
           block_means<V>(block, ld, end - r0, width, centre);
         } else {
           for (std::int64_t c = 0; c < width; ++c) centre[c] = static_cast<T>(mean[c0 + c]);
         }
-        block_squares<V>(block, ld, end - r0, width, centre, sum, squares);
-        // Chan, Golub, LeVeque: the union's mean and squares from two parts'.
+        block_squares<V>(block, ld, end - r0, width, centre, sum, products);
         const auto n = static_cast<double>(r0), m = static_cast<double>(end - r0);
         for (std::int64_t c = 0; c < width; ++c) {
-          const double left = static_cast<double>(sum[c]);
-          const double off = static_cast<double>(centre[c]) + left / m - mean[c0 + c];
-          const double own = std::max(static_cast<double>(squares[c]) - left * left / m, 0.0);
-          variance[c0 + c] += own + off * off * (n * m / (n + m));
-          mean[c0 + c] += off * (m / (n + m));
+          const auto left = static_cast<double>(sum[c]);
+          const double own = std::max(static_cast<double>(products[c]) - left * left / m, 0.0);
+          join_statistics(n, mean[c0 + c], squares[c0 + c], m, static_cast<double>(centre[c]) + left / m, own);
         }
       });
-  for (std::int64_t c = 0; c < channels; ++c) variance[c] /= static_cast<double>(rows);
 }
 
 template <typename T>
@@ -272,12 +268,12 @@ inline __attribute__((always_inline)) void any_backward(const Normalisation<T>& 
 }  // namespace
 
 void column_statistics(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
-                       double* variance) {
-  simd::multiversion([&](auto r) { statistics(r, x, ld, rows, channels, mean, variance); });
+                       double* squares) {
+  simd::multiversion([&](auto r) { statistics(r, x, ld, rows, channels, mean, squares); });
 }
 void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
-                       double* variance) {
-  simd::multiversion([&](auto r) { statistics(r, x, ld, rows, channels, mean, variance); });
+                       double* squares) {
+  simd::multiversion([&](auto r) { statistics(r, x, ld, rows, channels, mean, squares); });
 }
 void normalise(const Normalisation<float>& by, const float* x, const float* residual, std::int64_t ld,
                std::int64_t rows, std::int64_t channels, float* y) {

@@ -6,12 +6,20 @@
 
 namespace hfta::fusion::cpu {
 
-/// Mean and biased variance of each column. Sums are of blocks of rows, around the mean of what is known before them: a
-/// large mean does not cancel the variance.
+/// Mean of each column, and the sum of squares of what its elements are away from it. Sums are of blocks of rows,
+/// around the mean of what is known before them: a large mean does not cancel the squares.
 void column_statistics(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
-                       double* variance);
+                       double* squares);
 void column_statistics(const double* x, std::int64_t ld, std::int64_t rows, std::int64_t channels, double* mean,
-                       double* variance);
+                       double* squares);
+
+/// Statistics of n and of m rows become those of both (Chan, Golub, LeVeque 1979, equation 2.1); n may be 0.
+inline void join_statistics(double n, double& mean, double& squares, double m, double other_mean,
+                            double other_squares) {
+  const double off = other_mean - mean;
+  squares += other_squares + off * off * (n * m / (n + m));
+  mean += off * (m / (n + m));
+}
 
 /// y = (x - mean) * scale + shift, + residual (null: none); what is negative becomes 0 if `relu`. NaN stays.
 template <typename T>

@@ -17,4 +17,17 @@ void share_elements(Team* team, std::int64_t n, const Loops& loops) {
         [&](std::int64_t first, std::int64_t count, int) { simd::multiversion([&] { loops(first, count); }); });
 }
 
+/// to += each of `parts`, [count, n], in order.
+template <typename T>
+void add_parts(Team* team, T* to, const T* parts, std::int64_t n, std::int64_t count) {
+  if (count <= 0) return;
+  share_elements(
+      team, n, [=](std::int64_t first, std::int64_t size) __attribute__((always_inline)) {
+        for (std::int64_t part = 0; part < count; ++part) {
+          const T* const from = parts + part * n + first;
+          for (std::int64_t i = 0; i < size; ++i) to[first + i] += from[i];
+        }
+      });
+}
+
 }  // namespace hfta::fusion::cpu

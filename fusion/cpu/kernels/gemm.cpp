@@ -4,10 +4,12 @@
 #include <libxsmm.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "fusion/cpu/kernels/elements.hpp"
 #include "fusion/cpu/kernels/pack.hpp"
 #include "fusion/cpu/kernels/xsmm.hpp"
 #include "fusion/simd/multiversion.hpp"
@@ -18,6 +20,22 @@ namespace {
 // A block's part of B, 64 columns of float by 256, is 64 KiB: it stays in the second cache while A streams by.
 constexpr std::int64_t kRows = 64, kColumns = 64, kDepth = 256;
 std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+// Where A has few rows, the time is that of reading B from memory: long pieces of few rows at a time, as memory and the
+// translation of addresses like it. C's block, 64 KiB of float, stays in the second cache.
+constexpr std::int64_t kStreamedBlock = 16384, kLeastStreamed = 512, kMostStreamed = 2048, kStreamedDepth = 16;
+bool streams_b(const Product& p) {
+  constexpr std::int64_t kFew = 32, kLarge = 1048576;  // 4 MiB of float: no second cache holds it
+  return !p.a_transposed && !p.b_transposed && p.m <= kFew && p.n >= kLeastStreamed && p.n * p.k >= kLarge;
+}
+
+// Where B has few columns, it is A that is read from memory: a row for each way of the first cache, in which rows that
+// lie a multiple of a page apart fall together.
+constexpr std::int64_t kStreamedRows = 8;
+bool streams_a(const Product& p) {
+  constexpr std::int64_t kFew = 32, kLarge = 65536;
+  return !p.a_transposed && p.n <= kFew && p.m * p.k >= kLarge;
+}
 
 // Panels of B for which a block of A is used at once, where A is transposed: a copy of the block has to pay, and a team
 // needs several stretches.
@@ -79,6 +97,11 @@ void Gemm<T>::choose_blocks() {
   rows_ = rows_of_block(p_);
   columns_ = std::min(kColumns, p_.n);
   depth_ = p_.k <= kDepth * 3 / 2 ? p_.k : kDepth;
+  if (streams_a(p_)) rows_ = std::min(kStreamedRows, p_.m);
+  if (streams_b(p_)) {
+    columns_ = std::min(std::clamp(kStreamedBlock / p_.m, kLeastStreamed, kMostStreamed), p_.n);
+    depth_ = std::min(kStreamedDepth, p_.k);
+  }
   // Panels cost a copy of B, which enough rows of A pay for; a transposed B has to be turned anyway.
   packed_ = p_.b_transposed || (p_.n > kColumns && p_.m >= 256);
   // For columns that do not fill a register LIBXSMM has masks with AVX-512 alone; otherwise it goes one by one.
@@ -88,13 +111,29 @@ void Gemm<T>::choose_blocks() {
   const std::int64_t last = (p_.n - 1) % columns_ + 1;
   packed_size_ = packed_ ? (p_.n - last + width(last)) * p_.k : 0;
   own_ = (aside(columns_) || aside(last) ? rows_ * width(columns_) : 0) + (blocked_ ? rows_ * depth_ : 0);
+  choose_slices();
   constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));  // threads write to no common one
-  packed_size_ = parts(packed_size_, kLine) * kLine;
-  own_ = parts(own_, kLine) * kLine;
+  for (std::int64_t* size : {&packed_size_, &sums_size_, &own_}) *size = parts(*size, kLine) * kLine;
   const std::int64_t panels = parts(p_.n, columns_), blocks = parts(p_.m, rows_);
   panels_ = stretches_of(panels, columns_ * p_.k);
   const std::int64_t at_once = p_.a_transposed ? panels_at_once(panels, blocks, blocked_) : 1;
-  tiles_ = stretches_of(blocks * parts(panels, at_once), rows_ * columns_ * p_.k * at_once, 1, kStretchProducts);
+  tiles_ =
+      stretches_of(blocks * parts(panels, at_once), rows_ * columns_ * slices_.length * at_once, 1, kStretchProducts);
+}
+
+// A weight's gradient is summed over all rows of A and B. A thread of a team finds some of them in its cache, those
+// that it has written itself: it sums these. Slices have enough rows that their sums are little beside what is summed,
+// and their sums stay in the last cache. They are a function of the shape, so that bits are equal for every team.
+template <typename T>
+void Gemm<T>::choose_slices() {
+  constexpr std::int64_t kMost = 8, kLeastRows = 512, kMostSums = 524288;
+  slices_ = {p_.k, std::max<std::int64_t>(p_.k, 1)};
+  if (!p_.a_transposed || p_.ldc != p_.n || p_.k < 2 * kLeastRows) return;
+  const std::int64_t most = std::min({kMost, p_.k / kLeastRows, kMostSums / (p_.m * p_.n)});
+  const auto count =
+      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
+  slices_.length = parts(p_.k, count * depth_) * depth_;
+  sums_size_ = (slices_.count() - 1) * p_.m * p_.n;
 }
 
 template <typename T>
@@ -130,34 +169,25 @@ std::int64_t Gemm<T>::width(std::int64_t columns) const {
   return filled_ ? (columns + kRegister - 1) / kRegister * kRegister : columns;
 }
 
-// Packs the panel that begins with the column.
+// Packs rows [begin, end) of the panel that begins with the column.
 template <typename T>
-void Gemm<T>::pack(const Call& call, std::int64_t column) const {
-  T* const place = call.scratch + column * p_.k;
+void Gemm<T>::pack(const Call& call, std::int64_t column, std::int64_t begin, std::int64_t end) const {
   const std::int64_t columns = std::min(columns_, p_.n - column);
-  pack_panel(p_.b_transposed ? call.b + column * p_.ldb : call.b + column, p_.ldb, p_.b_transposed, p_.k, columns,
-             place, width(columns));
+  T* const place = call.scratch + column * p_.k + begin * width(columns);
+  const T* const from = p_.b_transposed ? call.b + column * p_.ldb + begin : call.b + begin * p_.ldb + column;
+  pack_panel(from, p_.ldb, p_.b_transposed, end - begin, columns, place, width(columns));
 }
 
 template <typename T>
 void Gemm<T>::run(const Call& call, Team* team) const {
+  if (p_.a_transposed) return run_transposed(call, team);
   T* const own = call.scratch + packed_size_;
   const std::int64_t blocks = parts(p_.m, rows_);
   const bool alone = team == nullptr || tiles_.count() == 1;
-  if (packed_ && (p_.a_transposed || !alone)) {
-    share(alone ? nullptr : team, panels_, [&](std::int64_t begin, std::int64_t size, int) {
-      for (std::int64_t p = begin; p < begin + size; ++p) pack(call, p * columns_);
+  if (packed_ && !alone) {
+    share(team, panels_, [&](std::int64_t begin, std::int64_t size, int) {
+      for (std::int64_t p = begin; p < begin + size; ++p) pack(call, p * columns_, 0, p_.k);
     });
-  }
-  if (p_.a_transposed) {
-    const std::int64_t panels = parts(p_.n, columns_), at_once = panels_at_once(panels, blocks, blocked_);
-    share(team, tiles_, [&](std::int64_t begin, std::int64_t size, int thread) {
-      for (std::int64_t t = begin; t < begin + size; ++t) {
-        const std::int64_t first = t / blocks * at_once;
-        run_rows(call, t % blocks * rows_, first, std::min(first + at_once, panels), own + thread * own_);
-      }
-    });
-    return;
   }
   share(alone ? nullptr : team, tiles_, [&](std::int64_t begin, std::int64_t size, int thread) {
     const std::int64_t panels = parts(p_.n, columns_);
@@ -166,8 +196,49 @@ void Gemm<T>::run(const Call& call, Team* team) const {
       // A team goes row by row, as kernels that are not products do: mostly each thread keeps to the same samples.
       const std::int64_t column = (alone ? t / blocks : t % panels) * columns_;
       const std::int64_t row = (alone ? t % blocks : t / panels) * rows_;
-      if (packed_ && alone && row == 0) pack(call, column);
+      if (packed_ && alone && row == 0) pack(call, column, 0, p_.k);
       run_tile(call, column, row, packed_ ? call.scratch + column * p_.k : call.b + column, own + thread * own_);
+    }
+  });
+}
+
+template <typename T>
+void Gemm<T>::run_transposed(const Call& call, Team* team) const {
+  const std::int64_t count = slices_.count(), size = p_.m * p_.n;
+  T* const sums = call.scratch + packed_size_;
+  const auto slice = [&](std::int64_t i) -> Slice {
+    const std::int64_t begin = slices_.begin(i), end = begin + slices_.size(i);
+    return i == 0 ? Slice{begin, end, call.c, p_.add} : Slice{begin, end, sums + (i - 1) * size, false};
+  };
+  if (count > 1 && keeps_busy(team, count)) {
+    share(team, count, [&](std::int64_t i, int thread) { run_slice(call, slice(i), nullptr, thread); });
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) run_slice(call, slice(i), team, 0);
+  }
+  add_parts(team, call.c, sums, size, count - 1);
+  if (call.done == nullptr) return;
+  for (std::int64_t row = 0; row < p_.m; row += rows_) {
+    for (std::int64_t j = 0; j < p_.n; j += columns_) {
+      (*call.done)(call.c + row * p_.ldc + j, p_.ldc, j, std::min(rows_, p_.m - row), std::min(columns_, p_.n - j));
+    }
+  }
+}
+
+// By the team, or by that thread alone.
+template <typename T>
+void Gemm<T>::run_slice(const Call& call, const Slice& slice, Team* team, int thread) const {
+  const std::int64_t blocks = parts(p_.m, rows_), panels = parts(p_.n, columns_);
+  const std::int64_t at_once = panels_at_once(panels, blocks, blocked_);
+  T* const own = call.scratch + packed_size_ + sums_size_;
+  if (packed_) {
+    share(tiles_.count() == 1 ? nullptr : team, panels_, [&](std::int64_t begin, std::int64_t size, int) {
+      for (std::int64_t p = begin; p < begin + size; ++p) pack(call, p * columns_, slice.begin, slice.end);
+    });
+  }
+  share(team, tiles_, [&](std::int64_t begin, std::int64_t size, int other) {
+    for (std::int64_t t = begin; t < begin + size; ++t) {
+      const std::int64_t first = t / blocks * at_once, row = t % blocks * rows_;
+      run_rows(call, slice, row, first, std::min(first + at_once, panels), own + (thread + other) * own_);
     }
   });
 }
@@ -192,21 +263,19 @@ void Gemm<T>::run_tile(const Call& call, std::int64_t column, std::int64_t row, 
 // Blocks of C in a row, panels [first, last), for a transposed A. A's blocks are copied: rows that are a power of two
 // apart would fall on one another in the cache.
 template <typename T>
-void Gemm<T>::run_rows(const Call& call, std::int64_t row, std::int64_t first, std::int64_t last, T* own) const {
+void Gemm<T>::run_rows(const Call& call, const Slice& slice, std::int64_t row, std::int64_t first, std::int64_t last,
+                       T* own) const {
   const std::int64_t rows = std::min(rows_, p_.m - row), end = std::min(last * columns_, p_.n);
-  for (std::int64_t k = 0; k < p_.k; k += depth_) {
-    const std::int64_t depth = std::min(depth_, p_.k - k);
+  for (std::int64_t k = slice.begin; k < slice.end; k += depth_) {
+    const std::int64_t depth = std::min(depth_, slice.end - k);
     const T* const a = call.a + k * p_.lda + row;
     if (blocked_) copy_block(a, p_.lda, depth, rows, own, rows_);
     for (std::int64_t j = first * columns_; j < end; j += columns_) {
       const std::int64_t columns = std::min(columns_, p_.n - j);
       const T* const part = packed_ ? call.scratch + j * p_.k + k * columns : call.b + j + k * p_.ldb;
-      const Micro micro = micro_[rows < rows_][columns < columns_][depth < depth_][p_.add || k > 0];
-      micro(part, blocked_ ? own : a, call.c + row * p_.ldc + j);
+      const Micro micro = micro_[rows < rows_][columns < columns_][depth < depth_][slice.add || k > slice.begin];
+      micro(part, blocked_ ? own : a, slice.c + row * p_.ldc + j);
     }
-  }
-  for (std::int64_t j = first * columns_; call.done != nullptr && j < end; j += columns_) {
-    (*call.done)(call.c + row * p_.ldc + j, p_.ldc, j, rows, std::min(columns_, p_.n - j));
   }
 }
 

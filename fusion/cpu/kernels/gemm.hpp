@@ -26,7 +26,7 @@ class Gemm {
   explicit Gemm(const Product& product);
 
   /// Elements of scratch memory that a call by a team of so many threads needs.
-  [[nodiscard]] std::int64_t scratch(int threads) const { return packed_size_ + threads * own_; }
+  [[nodiscard]] std::int64_t scratch(int threads) const { return packed_size_ + sums_size_ + threads * own_; }
 
   /// Called for each finished block of C, while it is in the cache: its corner with a leading dimension, its first
   /// column, rows and columns. What it changes is C's.
@@ -48,14 +48,24 @@ class Gemm {
     T* scratch;
     const Done* done;
   };
+  // Some rows of a transposed A and of B, and where their product goes.
+  struct Slice {
+    std::int64_t begin, end;
+    T* c;
+    bool add;
+  };
   void choose_blocks();
+  void choose_slices();
   void make_kernels();
   void run(const Call& call, Team* team) const;
+  void run_transposed(const Call& call, Team* team) const;
+  void run_slice(const Call& call, const Slice& slice, Team* team, int thread) const;
   void run_tile(const Call& call, std::int64_t column, std::int64_t row, const T* part, T* own) const;
-  void run_rows(const Call& call, std::int64_t row, std::int64_t first, std::int64_t last, T* own) const;
+  void run_rows(const Call& call, const Slice& slice, std::int64_t row, std::int64_t first, std::int64_t last,
+                T* own) const;
   [[nodiscard]] std::int64_t width(std::int64_t columns) const;
   [[nodiscard]] bool aside(std::int64_t columns) const { return tiled_ || width(columns) != columns; }
-  void pack(const Call& call, std::int64_t column) const;
+  void pack(const Call& call, std::int64_t column, std::int64_t begin, std::int64_t end) const;
 
   Product p_;
   bool packed_ = false;                              // B, in panels of columns_
@@ -63,7 +73,9 @@ class Gemm {
   bool blocked_ = false;                             // A's blocks are copied
   bool filled_ = false;                              // panels end with columns of zeros that fill a register
   std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
-  std::int64_t packed_size_ = 0, own_ = 0;           // scratch: of all, of each thread
+  std::int64_t packed_size_ = 0, sums_size_ = 0;     // scratch of all: panels, sums of slices but the first
+  std::int64_t own_ = 0;                             // and of each thread
+  Stretches slices_;                                 // of K, each summed by itself
   Stretches panels_;                                 // of B, to be packed
   Stretches tiles_;                                  // of C, panel by panel; A transposed: rows of them
   Micro micro_[2][2][2][2] = {};                     // [short rows][short columns][short depth][adds]

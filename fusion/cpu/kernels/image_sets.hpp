@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "fusion/cpu/kernels/conv_geometry.hpp"
+#include "fusion/cpu/kernels/elements.hpp"
 #include "fusion/threads/team.hpp"
 
 namespace hfta::fusion::cpu {
@@ -37,15 +38,13 @@ class ImageSets {
   /// and the team has enough of them.
   template <typename Visit>
   void for_each(Team* team, bool apart, const Visit& visit) const {
-    if (apart && goes_apart(team)) {
+    if (apart && keeps_busy(team, sets_)) {
       return share(team, sets_, [&](std::int64_t set, int thread) { visit_set(set, nullptr, thread, visit); });
     }
     for (std::int64_t set = 0; set < sets_; ++set) visit_set(set, team, 0, visit);
   }
 
  private:
-  [[nodiscard]] bool goes_apart(const Team* team) const;
-
   template <typename Visit>
   void visit_set(std::int64_t set, Team* team, int thread, const Visit& visit) const {
     const std::int64_t begin = set * calls_ / sets_, end = (set + 1) * calls_ / sets_;
@@ -76,6 +75,8 @@ template <typename Pass>
 
 /// Adds the other sets' elements to those of the first one. `sums`: [sets, size].
 template <typename T>
-void add_sets(Team* team, T* sums, std::int64_t size, std::int64_t sets);
+void add_sets(Team* team, T* sums, std::int64_t size, std::int64_t sets) {
+  add_parts(team, sums, sums + size, size, sets - 1);
+}
 
 }  // namespace hfta::fusion::cpu

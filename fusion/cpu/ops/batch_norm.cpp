@@ -17,22 +17,55 @@ struct BatchNorm {
   std::function<double(const Run&)> momentum, eps;
   std::int64_t rows = 0, channels = 0;
   Tensor mean, deviation, scale, shift;  // [C]; deviation: its inverse
-  Tensor sums, products;                 // [C], double
+  Stretches sets;                        // of rows
+  Tensor sums, products;                 // [sets, C], double; in the end the first row has those of all rows
 };
 
-// Channels [first, first + count), which one thread works on.
+// Rows that are summed by themselves: a function of the shape alone, so that any team comes to the same bits.
+Stretches sets_of_rows(std::int64_t rows, std::int64_t channels) {
+  constexpr std::int64_t kMost = 8, kUnit = 64;
+  Stretches sets = stretches_of(rows, channels, kUnit);
+  sets.length = std::max(sets.length, (rows + kMost * kUnit - 1) / (kMost * kUnit) * kUnit);
+  return sets;
+}
+
+// Channels [first, first + count).
 struct Channels {
   std::int64_t first = 0, count = 0;
 };
 
-// Each channel is normalised by itself: a team shares channels, and what a thread has read for the statistics is in its
-// cache when it is normalised.
+// Rows [first, first + count), of one set or of all.
+struct Rows {
+  std::int64_t first = 0, count = 0, set = 0;
+};
+
 template <typename Work>
-void share_channels(const Run& run, const BatchNorm& n, const Work& work) {
+void share_rows(const Run& run, const BatchNorm& n, const Work& work) {
+  share(run.team, n.sets, [&](std::int64_t first, std::int64_t count, int) {
+    work(Rows{first, count, first / n.sets.length});
+  });
+}
+
+// Sums over the rows of each set, joins the sets' sums, and uses what comes of it. A team shares rows: a thread mostly
+// finds those in its cache that it has written there. Who works alone, or has one set, takes some channels at a time:
+// what was summed is in the cache when it is used.
+template <typename Sum, typename Join, typename Use>
+void over_rows(const Run& run, const BatchNorm& n, const Sum& sum, const Join& join, const Use& use) {
   constexpr std::int64_t kNarrow = 32, kMany = 256, kPasses = 4;
+  const Channels all{0, n.channels};
+  if (run.team != nullptr && n.sets.count() > 1) {
+    share_rows(run, n, [&](const Rows& rows) { sum(rows, all); });
+    join(all);
+    return share_rows(run, n, [&](const Rows& rows) { use(rows, all); });
+  }
   share(run.team, stretches_of(n.channels, kPasses * n.rows, n.channels < kMany ? kNarrow : 2 * kNarrow),
         [&](std::int64_t first, std::int64_t count, int) {
-          work(Channels{first, count});
+          const Channels some{first, count};
+          for (std::int64_t set = 0; set < n.sets.count(); ++set) {
+            sum(Rows{n.sets.begin(set), n.sets.size(set), set}, some);
+          }
+          join(some);
+          use(Rows{0, n.rows, 0}, some);
         });
 }
 
@@ -60,14 +93,33 @@ void follow(const BatchNorm& n, const Run& run, const Channels& of, double momen
   }
 }
 
+template <typename T>
+void sum_statistics(const BatchNorm& n, const Run& run, const Rows& rows, const Channels& of) {
+  const std::int64_t to = rows.set * n.channels + of.first;
+  column_statistics(run.at<T>(n.x) + rows.first * n.channels + of.first, n.channels, rows.count, of.count,
+                    run.at<double>(n.sums) + to, run.at<double>(n.products) + to);
+}
+
+// Mean and variance in the place of the first set's sums.
+void join_sets_statistics(const BatchNorm& n, const Run& run, const Channels& of) {
+  double* const means = run.at<double>(n.sums);
+  double* const squares = run.at<double>(n.products);
+  for (std::int64_t set = 1; set < n.sets.count(); ++set) {
+    const auto before = static_cast<double>(n.sets.begin(set)), own = static_cast<double>(n.sets.size(set));
+    for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
+      const std::int64_t other = set * n.channels + c;
+      join_statistics(before, means[c], squares[c], own, means[other], squares[other]);
+    }
+  }
+  for (std::int64_t c = of.first; c < of.first + of.count; ++c) squares[c] /= static_cast<double>(n.rows);
+}
+
 // Mean, scale and shift of each channel, and the running statistics.
 template <typename T>
 void prepare(const BatchNorm& n, const Run& run, const Channels& of, const Numbers& numbers) {
-  double* const mean = run.at<double>(n.sums);
-  double* const variance = run.at<double>(n.products);
-  if (n.batch) {
-    column_statistics(run.at<T>(n.x) + of.first, n.channels, n.rows, of.count, mean + of.first, variance + of.first);
-  }
+  const double* const mean = run.at<double>(n.sums);
+  const double* const variance = run.at<double>(n.products);
+  if (n.batch) join_sets_statistics(n, run, of);
   if (n.batch && n.running_mean.defined()) follow<T>(n, run, of, numbers.momentum);
   for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
     const double var = n.batch ? variance[c] : static_cast<double>(run.at<T>(n.running_var)[c]);
@@ -80,10 +132,11 @@ void prepare(const BatchNorm& n, const Run& run, const Channels& of, const Numbe
 }
 
 template <typename T>
-void normalise_channels(const BatchNorm& n, const Run& run, const Channels& of) {
-  normalise(normalisation<T>(n, run, of), run.at<T>(n.x) + of.first,
-            n.residual.defined() ? run.at<T>(n.residual) + of.first : nullptr, n.channels, n.rows, of.count,
-            run.at<T>(n.y) + of.first);
+void normalise_rows(const BatchNorm& n, const Run& run, const Rows& rows, const Channels& of) {
+  const std::int64_t at = rows.first * n.channels + of.first;
+  normalise(normalisation<T>(n, run, of), run.at<T>(n.x) + at,
+            n.residual.defined() ? run.at<T>(n.residual) + at : nullptr, n.channels, rows.count, of.count,
+            run.at<T>(n.y) + at);
 }
 
 template <typename T>
@@ -92,13 +145,16 @@ void forward(Builder& b, const BatchNorm& n) {
           n.sums, n.products},
          [=](const Run& run) {
            const Numbers numbers{n.momentum(run), n.eps(run)};
-           share_channels(run, n, [&](const Channels& of) {
-             prepare<T>(n, run, of, numbers);
-             normalise_channels<T>(n, run, of);
-           });
+           over_rows(
+               run, n,
+               [&](const Rows& rows, const Channels& of) {
+                 if (n.batch) sum_statistics<T>(n, run, rows, of);
+               },
+               [&](const Channels& of) { prepare<T>(n, run, of, numbers); },
+               [&](const Rows& rows, const Channels& of) { normalise_rows<T>(n, run, rows, of); });
          });
   const auto again = [n](const Run& run) {  // by the statistics that are there
-    share_channels(run, n, [&](const Channels& of) { normalise_channels<T>(n, run, of); });
+    share_rows(run, n, [&](const Rows& rows) { normalise_rows<T>(n, run, rows, {0, n.channels}); });
   };
   b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, again, RecomputeCost::kPass);
 }
@@ -107,8 +163,14 @@ void forward(Builder& b, const BatchNorm& n) {
 template <typename T>
 void reduce(const BatchNorm& n, const Run& run, const Channels& of, const Builder::Part& dweight,
             const Builder::Part& dbias, T* less, T* slope) {
-  const double* const sums = run.at<double>(n.sums);
-  const double* const products = run.at<double>(n.products);
+  double* const sums = run.at<double>(n.sums);
+  double* const products = run.at<double>(n.products);
+  for (std::int64_t set = 1; set < n.sets.count(); ++set) {
+    for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
+      sums[c] += sums[set * n.channels + c];
+      products[c] += products[set * n.channels + c];
+    }
+  }
   const double share = n.batch ? 1 / static_cast<double>(n.rows) : 0;
   for (std::int64_t c = of.first; c < of.first + of.count; ++c) {
     const auto deviation = static_cast<double>(run.at<T>(n.deviation)[c]);
@@ -142,25 +204,28 @@ void backward(Builder& b, const BatchNorm& norm) {
   b.emit({n.x, by_output ? n.y : Tensor{}, dy, n.mean, n.deviation, n.scale, n.shift, n.sums, n.products, less, slope,
           dweight.tensor, dbias.tensor},
          [=](const Run& run) {
-           share_channels(run, n, [&](const Channels& of) {
-             const std::int64_t c = of.first;
-             column_gradients(normalisation<T>(n, run, of), run.at<T>(n.x) + c,
-                              by_output ? run.at<T>(n.y) + c : nullptr, n.channels, n.rows, of.count, run.at<T>(dy) + c,
-                              run.at<double>(n.sums) + c, run.at<double>(n.products) + c);
+           const auto sum = [&](const Rows& rows, const Channels& of) {
+             const std::int64_t at = rows.first * n.channels + of.first, to = rows.set * n.channels + of.first;
+             column_gradients(normalisation<T>(n, run, of), run.at<T>(n.x) + at,
+                              by_output ? run.at<T>(n.y) + at : nullptr, n.channels, rows.count, of.count,
+                              run.at<T>(dy) + at, run.at<double>(n.sums) + to, run.at<double>(n.products) + to);
+           };
+           const auto join = [&](const Channels& of) {
              reduce<T>(n, run, of, dweight, dbias, run.at<T>(less), run.at<T>(slope));
-           });
+           };
+           over_rows(run, n, sum, join, [](const Rows&, const Channels&) {});
          });
   if (wants_x) {
     // Nobody reads dy any more, but for the residual: the gradient of x takes its place.
     const bool in_place = !residual && !b.gradient(n.x);
     const Builder::Part dx = in_place ? Builder::Part{dy, false} : b.contribute(n.x);
     b.emit({n.x, dy, dx.tensor, n.mean, n.scale, n.shift, less, slope}, [=](const Run& run) {
-      share_channels(run, n, [&](const Channels& of) {
-        const std::int64_t c = of.first;
-        Normalisation<T> by = normalisation<T>(n, run, of);
-        by.relu = n.relu && !by_output;
-        normalise_backward(by, run.at<T>(less) + c, run.at<T>(slope) + c, run.at<T>(n.x) + c, run.at<T>(dy) + c,
-                           n.channels, n.rows, of.count, run.at<T>(dx.tensor) + c, dx.add);
+      Normalisation<T> by = normalisation<T>(n, run, {0, n.channels});
+      by.relu = n.relu && !by_output;
+      share_rows(run, n, [&](const Rows& rows) {
+        const std::int64_t at = rows.first * n.channels;
+        normalise_backward(by, run.at<T>(less), run.at<T>(slope), run.at<T>(n.x) + at, run.at<T>(dy) + at, n.channels,
+                           rows.count, n.channels, run.at<T>(dx.tensor) + at, dx.add);
       });
     });
     if (in_place) b.contribute(n.x, dy);
@@ -219,7 +284,8 @@ void batch_norm(LoweringContext& site) {
   if (n.running_mean.defined() != n.running_var.defined()) site.fail("it has one of the running statistics alone");
   if (!n.batch && !n.running_mean.defined()) site.fail("it has no running statistics to normalise by");
   for (Tensor* t : {&n.mean, &n.deviation, &n.scale, &n.shift}) *t = b.fresh({n.channels});
-  for (Tensor* t : {&n.sums, &n.products}) *t = b.fresh({n.channels}, DType::kFloat64);
+  n.sets = sets_of_rows(n.rows, n.channels);
+  for (Tensor* t : {&n.sums, &n.products}) *t = b.fresh({n.sets.count(), n.channels}, DType::kFloat64);
   const Tensor ordered = n.x.permuted(order);
   n.y = b.fresh(ordered.sizes).permuted(inverse(order));
   ValueId output = site.output(), other = kNoValue;

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "fusion/cpu/kernels/gemm.hpp"
+#include "fusion/cpu/kernels/pack.hpp"
 #include "fusion/cpu/kernels/rows.hpp"
 #include "fusion/cpu/ops.hpp"
 #include "fusion/cpu/ops/common.hpp"
@@ -17,9 +18,48 @@ struct Linear {
   std::int64_t ldw = 0;  // a weight may be some columns of a larger one
 };
 
+// Of few samples and a large weight: the weight is not turned, which would take longer than the product. Instead
+// y^T = weight x^T is computed, and y^T turned, which is small.
+bool turns_output(const Linear& l) {
+  constexpr std::int64_t kFew = 32, kLarge = 65536;
+  return l.m <= kFew && l.in >= 2 * l.m && l.in * l.out >= kLarge;
+}
+
+Product product_of(const Linear& l) {
+  if (!turns_output(l)) {
+    return {.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true};
+  }
+  return {.m = l.out, .n = l.m, .k = l.in, .lda = l.ldw, .ldb = l.in, .ldc = l.m, .b_transposed = true};
+}
+
 template <typename T>
-Kernel forward_kernel(const Linear& l, const std::shared_ptr<const Gemm<T>>& gemm, const Tensor& scratch) {
+struct Forward {
+  std::shared_ptr<const Gemm<T>> gemm;
+  Tensor scratch, turned;  // turned: y^T
+};
+
+template <typename T>
+Forward<T> forward_of(Builder& b, const Linear& l, const std::shared_ptr<const Gemm<T>>& gemm) {
+  return {gemm, b.fresh({gemm->scratch(b.threads())}), turns_output(l) ? b.fresh({l.out, l.m}) : Tensor{}};
+}
+
+template <typename T>
+Kernel turning_kernel(const Linear& l, const Forward<T>& f) {
   return [=](const Run& run) {
+    T* const turned = run.at<T>(f.turned);
+    T* const y = run.at<T>(l.y);
+    (*f.gemm)(run.at<T>(l.weight), run.at<T>(l.x), turned, run.at<T>(f.scratch), run.team);
+    transpose(turned, l.m, l.out, l.m, y, l.out);
+    if (l.bias.defined() || l.relu) {
+      add_bias(y, l.out, l.m, l.out, l.bias.defined() ? run.at<T>(l.bias) : nullptr, l.relu);
+    }
+  };
+}
+
+template <typename T>
+Kernel forward_kernel(const Linear& l, const Forward<T>& f) {
+  if (f.turned.defined()) return turning_kernel(l, f);
+  return [=, gemm = f.gemm, scratch = f.scratch](const Run& run) {
     const T* const bias = l.bias.defined() ? run.at<T>(l.bias) : nullptr;
     if (bias == nullptr && !l.relu) {
       (*gemm)(run.at<T>(l.x), run.at<T>(l.weight), run.at<T>(l.y), run.at<T>(scratch), run.team);
@@ -35,13 +75,13 @@ Kernel forward_kernel(const Linear& l, const std::shared_ptr<const Gemm<T>>& gem
 // `final`: nobody writes into y afterwards.
 template <typename T>
 void forward(Builder& b, const Linear& l, bool final) {
-  const auto gemm = std::make_shared<const Gemm<T>>(
-      Product{.m = l.m, .n = l.out, .k = l.in, .lda = l.in, .ldb = l.ldw, .ldc = l.out, .b_transposed = true});
-  const Tensor scratch = b.fresh({gemm->scratch(b.threads())}), again = b.fresh({gemm->scratch(b.threads())});
-  b.emit({l.x, l.weight, l.bias, l.y, scratch}, forward_kernel<T>(l, gemm, scratch));
-  if (final)
-    b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, again}, forward_kernel<T>(l, gemm, again),
+  const auto gemm = std::make_shared<const Gemm<T>>(product_of(l));
+  const Forward<T> first = forward_of<T>(b, l, gemm), again = forward_of<T>(b, l, gemm);
+  b.emit({l.x, l.weight, l.bias, l.y, first.scratch, first.turned}, forward_kernel<T>(l, first));
+  if (final) {
+    b.recomputable(l.y, {l.x, l.weight, l.bias, l.y, again.scratch, again.turned}, forward_kernel<T>(l, again),
                    RecomputeCost::kProduct);
+  }
 }
 
 template <typename T>

@@ -85,6 +85,7 @@ const std::vector<Case>& cases() {
       {"linear", 4, [](SmallGraph& s) { linear(s, 200, 130, 150); }, true},
       {"linear of few features", 3, [](SmallGraph& s) { linear(s, 2500, 5, 40); }, true},
       {"linear of a power of two", 4, [](SmallGraph& s) { linear(s, 300, 256, 256); }, true},
+      {"linear of few samples", 3, [](SmallGraph& s) { linear(s, 9, 900, 300); }, true},
       {"matmul of many", 3,
        [](SmallGraph& s) {
          s.call("aten::matmul", {s.weight("a", {9, 50, 60}), s.weight("b", {9, 60, 45})});
@@ -155,6 +156,15 @@ const std::vector<Case>& cases() {
       {"batch norm of images", 3,
        [](SmallGraph& s) {
          batch_norm(s, {6, 70, 13, 13}, false);
+       }},
+      {"batch norm of few channels", 3,
+       [](SmallGraph& s) {
+         batch_norm(s, {16, 5, 70, 70}, false);
+       },
+       true},
+      {"batch norm of many channels and few rows", 3,
+       [](SmallGraph& s) {
+         batch_norm(s, {50, 3000}, true);
        }},
       {"batch norm with a residual", 3,
        [](SmallGraph& s) {
