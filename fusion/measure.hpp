@@ -24,6 +24,9 @@ struct MeasureOptions {
   std::function<bool()> stop = {};  ///< Called between candidates: true ends measuring with the results so far.
   std::shared_ptr<StepGraphBackend> graphs = nullptr;  ///< The backend of the arrays that will run.
   std::vector<Lowering> ways = {};                     ///< What to time, in this order; empty: lowering_candidates().
+  /// What was found for a graph of the same ops, of other sizes; null: nothing. A way that was clearly slower there
+  /// than the fastest is not timed, provided that the first candidate takes about as long as it did there.
+  const MeasuredChoices* alike = nullptr;
 };
 
 /// Candidates for the graph on that device, most promising first: on a CPU compiled, if it can be; each slot by itself

@@ -27,6 +27,12 @@
 namespace hfta::engine {
 namespace {
 
+std::string ops_text(const fusion::Graph& graph) {
+  std::string ops;
+  for (const fusion::Node& node : graph.nodes) ops += node.op + ' ';
+  return ops;
+}
+
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 // More threads than a few per core only wait for one another; thousands take minutes to start.
@@ -362,14 +368,14 @@ ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
 }
 
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
-                                   const Pause& pause) {
+                                   const fusion::MeasuredChoices* alike, const Pause& pause) {
   const fusion::DeviceData& data = trained_data(task).train;
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
   if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) return *known;
   const fusion::MeasureOptions options{
-      key.width, key.threads, slot_steps, 0.02, pause, graphs(), lowerings_of(budgeted(task).ways)};
+      key.width, key.threads, slot_steps, 0.02, pause, graphs(), lowerings_of(budgeted(task).ways), alike};
   KeptChoices kept{key, fusion::measure(trained_graph(task), recipe, data, options, device(), clock_), slot_steps};
   if (!pause()) cache_.remember(kept);  // else it was cut short
   return kept;
@@ -413,8 +419,13 @@ const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std
   if (earlier != recalled_.end() && earlier->second.key.graph == graph) return earlier->second;
   const auto known = choices_.find(graph);
   if (known != choices_.end()) return known->second;
-  return choices_.emplace(graph, measured(task, key_of(graph, planned_width(task)), expected_epochs, pause))
-      .first->second;
+  const std::string ops = ops_text(trained_graph(task));
+  const auto like = alike_.find(ops);
+  const fusion::MeasuredChoices* alike = like == alike_.end() ? nullptr : &choices_.at(like->second).choices;
+  const ChoiceKey key = key_of(graph, planned_width(task));
+  const KeptChoices& kept = choices_.emplace(graph, measured(task, key, expected_epochs, alike, pause)).first->second;
+  alike_.try_emplace(ops, graph);
+  return kept;
 }
 
 std::string FusedTrainer::recall(const std::string& partition, const std::string& choices_json) {

@@ -84,8 +84,9 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
   [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,
                                                double expected_epochs, const Pause& pause);
+  /// `alike`: fusion::MeasureOptions::alike.
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
-                                     const Pause& pause);
+                                     const fusion::MeasuredChoices* alike, const Pause& pause);
   /// What choices of today depend on, for that task and width.
   [[nodiscard]] ChoiceKey key_of(std::string graph, int width) const;
   /// What of a task choices depend on.
@@ -133,6 +134,7 @@ class FusedTrainer : public Trainer {
   std::set<std::string> runnable_;                      ///< Signatures of graphs that are known to run.
   std::map<std::string, LoadedData> data_;              ///< By source, dtypes and kind of target.
   std::map<std::string, KeptChoices> choices_;          ///< By ChoiceKey::graph.
+  std::map<std::string, std::string> alike_;            ///< A graph's ops -> ChoiceKey::graph, of the first such graph.
   std::map<std::string, KeptChoices> recalled_;         ///< By partition.
   std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
   std::map<std::string, std::vector<WayNeed>> ways_;    ///< By graph, width and data.

@@ -36,6 +36,9 @@ int steps_at_a_time(double wave_seconds) {
 double seconds_to_time(double wave_seconds) { return wave_seconds * (2 + kRepeats * steps_at_a_time(wave_seconds)); }
 
 constexpr double kClose = 2;  // times as slow as the fastest: what noise may have done
+// Of graphs of the same ops: the first candidate takes at most so many times as long for one as for the other; and a
+// way is so many times as slow as the fastest that it loses for both.
+constexpr double kAlike = 2, kClearly = 1.25;
 
 // Times steps of one wave on real samples. Weights that would be drawn are zero: it is the shapes that cost.
 class StepTimer {
@@ -146,6 +149,22 @@ class Autotuner {
     return enough;
   }
 
+  // Whether a way need not be timed, as it lost clearly for a graph that is like this one.
+  [[nodiscard]] bool lost_elsewhere(const Lowering& lowering) const {
+    if (options_.alike == nullptr) return false;
+    const auto there = [&](const Lowering& wanted) {
+      const std::vector<Measured>& all = options_.alike->candidates;
+      const auto found = std::find_if(all.begin(), all.end(), [&](const Measured& m) { return m.lowering == wanted; });
+      return found == all.end() ? 0 : step_seconds(*found, options_.width);
+    };
+    const Measured& first = choices_.candidates.front();
+    const double here = step_seconds(first, options_.width), before = there(first.lowering);
+    if (here > kAlike * before || before > kAlike * here) return false;
+    const double lost = there(lowering);
+    if (lost == 0) return options_.alike->complete;  // it was not worth timing there
+    return lost > kClearly * step_seconds(options_.alike->best_for(options_.width), options_.width);
+  }
+
   void time_chunks(const std::vector<Lowering>& plans) {
     std::size_t next = 0;
     while (next + 1 < plans.size() && !try_out(plans[next])) ++next;
@@ -155,6 +174,10 @@ class Autotuner {
     widening.note(plans[next].chunk, per_slot(choices_.candidates.front()));
     for (std::size_t i = next + 1; i < plans.size(); ++i) {
       if (!widening.is_worthwhile(plans[i].chunk)) continue;
+      if (lost_elsewhere(plans[i])) {
+        choices_.complete = false;
+        continue;
+      }
       // Slots that run together take at most about as long as they would in turn.
       const double growth = std::max(1.0, static_cast<double>(plans[i].chunk) / plans[next].chunk);
       if (!affordable(seconds_to_time(growth * choices_.candidates.front().wave_seconds))) continue;

@@ -116,6 +116,33 @@ TEST_CASE("a disturbance of the first candidate does not decide where the budget
   CHECK(found.best_for(1).lowering == options.ways.front());
 }
 
+TEST_CASE("what lost clearly for a graph of the same ops is not timed where the first candidate is as fast") {
+  const Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  const TickingClock clock;  // to which all ways are equally fast
+  MeasureOptions options{1, 1, 1e9, 0.02};
+  const auto found = [&] { return measure(model.graph, model.recipe, data_of(model), options, at::kCPU, clock); };
+  const MeasuredChoices all = found();
+  REQUIRE(all.candidates.size() >= 2);
+  REQUIRE(all.complete);
+  MeasuredChoices alike = all;
+  const auto with = [&](double first, double others) {
+    for (Measured& one : alike.candidates) one.wave_seconds = all.candidates.front().wave_seconds * others;
+    alike.candidates.front().wave_seconds = all.candidates.front().wave_seconds * first;
+    options.alike = &alike;
+    return found();
+  };
+  const MeasuredChoices one = with(1, 1.5);
+  CHECK(one.candidates.size() == 1);
+  CHECK_FALSE(one.complete);
+  CHECK(with(1, 1).candidates.size() == all.candidates.size());
+  CHECK(with(5, 50).candidates.size() == all.candidates.size());   // not as fast here as there
+  CHECK(with(0.2, 5).candidates.size() == all.candidates.size());  // nor there as here
+  alike.candidates.resize(1);
+  CHECK(with(1, 1).candidates.size() == 1);  // the others were not worth timing
+  alike.complete = false;
+  CHECK(with(1, 1).candidates.size() == all.candidates.size());  // or there was no time for them
+}
+
 TEST_CASE("every candidate trains the same, and goes on from a saved slot bit for bit") {
   const Model model =
       GENERATE(conv_net(DType::kFloat64, OptimizerKind::kAdam), mlp(DType::kFloat64, OptimizerKind::kSgd));
