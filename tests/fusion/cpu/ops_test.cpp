@@ -1,4 +1,5 @@
 // Compiled ops by themselves: gradients against finite differences, outputs against slow references.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -33,6 +34,24 @@ TEST_CASE("a linear layer is a product") {
     }
   }
   check_gradients(small);
+}
+
+TEST_CASE("a linear layer of few samples is a product with a relu behind it") {
+  constexpr std::size_t kRows = 9, kIn = 700, kOut = 130;
+  SmallGraph small;
+  const ValueId x = small.weight("x", {kRows, kIn}), w = small.weight("w", {kOut, kIn}), b = small.weight("b", {kOut});
+  small.call("aten::relu", {small.call("aten::linear", {x, w, b})});
+  const Outcome outcome = run_training(small);
+  std::size_t zeros = 0;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    for (std::size_t j = 0; j < kOut; ++j) {
+      double sum = small.weights[2][j];
+      for (std::size_t k = 0; k < kIn; ++k) sum += small.weights[0][i * kIn + k] * small.weights[1][j * kIn + k];
+      CHECK(outcome.output[i * kOut + j] == Approx(std::max(sum, 0.0)).epsilon(1e-12).margin(1e-12));
+      zeros += sum < 0 ? 1 : 0;
+    }
+  }
+  CHECK(zeros > 0);
 }
 
 TEST_CASE("linear layers by columns and by rows of a weight, by its transpose, by one row for all") {
