@@ -421,10 +421,10 @@ const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std
   if (known != choices_.end()) return known->second;
   const std::string ops = ops_text(trained_graph(task));
   const auto like = alike_.find(ops);
-  const fusion::MeasuredChoices* alike = like == alike_.end() ? nullptr : &choices_.at(like->second).choices;
+  const fusion::MeasuredChoices* alike = like == alike_.end() ? nullptr : &like->second->choices;
   const ChoiceKey key = key_of(graph, planned_width(task));
   const KeptChoices& kept = choices_.emplace(graph, measured(task, key, expected_epochs, alike, pause)).first->second;
-  alike_.try_emplace(ops, graph);
+  alike_.try_emplace(ops, &kept);
   return kept;
 }
 

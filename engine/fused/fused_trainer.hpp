@@ -134,7 +134,7 @@ class FusedTrainer : public Trainer {
   std::set<std::string> runnable_;                      ///< Signatures of graphs that are known to run.
   std::map<std::string, LoadedData> data_;              ///< By source, dtypes and kind of target.
   std::map<std::string, KeptChoices> choices_;          ///< By ChoiceKey::graph.
-  std::map<std::string, std::string> alike_;            ///< A graph's ops -> ChoiceKey::graph, of the first such graph.
+  std::map<std::string, const KeptChoices*> alike_;     ///< By a graph's ops: in choices_, those of the first such one.
   std::map<std::string, KeptChoices> recalled_;         ///< By partition.
   std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
   std::map<std::string, std::vector<WayNeed>> ways_;    ///< By graph, width and data.

@@ -1,6 +1,8 @@
 #pragma once
 /// Loops over elements that lie without gaps, shared by a team and compiled for each instruction set.
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "fusion/simd/multiversion.hpp"
@@ -15,6 +17,15 @@ void share_elements(Team* team, std::int64_t n, const Loops& loops) {
   constexpr std::int64_t kUnit = 16;  // stretches begin where cache lines do
   share(team, stretches_of(n, 1, kUnit),
         [&](std::int64_t first, std::int64_t count, int) { simd::multiversion([&] { loops(first, count); }); });
+}
+
+/// Into how many parts a sum of `size` elements is divided, each with elements of its own, which add_parts() joins: a
+/// power of two, at most `most` and at least 1. Enough that a few threads, mostly powers of two, have as much to do
+/// each; few enough that all of them, 2 MiB of float, stay in the last cache.
+[[nodiscard]] inline std::int64_t parts_of_sum(std::int64_t most, std::int64_t size) {
+  constexpr std::int64_t kMost = 8, kElements = 524288;
+  const std::int64_t wanted = std::max<std::int64_t>(std::min({kMost, most, kElements / size}), 1);
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
 }
 
 /// to += each of `parts`, [count, n], in order.

@@ -4,7 +4,6 @@
 #include <libxsmm.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -122,17 +121,14 @@ void Gemm<T>::choose_blocks() {
 }
 
 // A weight's gradient is summed over all rows of A and B. A thread of a team finds some of them in its cache, those
-// that it has written itself: it sums these. Slices have enough rows that their sums are little beside what is summed,
-// and their sums stay in the last cache. They are a function of the shape, so that bits are equal for every team.
+// that it has written itself: it sums these. Slices have enough rows that their sums are little beside what is summed.
+// They are a function of the shape, so that bits are equal for every team.
 template <typename T>
 void Gemm<T>::choose_slices() {
-  constexpr std::int64_t kMost = 8, kLeastRows = 512, kMostSums = 524288;
+  constexpr std::int64_t kLeastRows = 512;
   slices_ = {p_.k, std::max<std::int64_t>(p_.k, 1)};
   if (!p_.a_transposed || p_.ldc != p_.n || p_.k < 2 * kLeastRows) return;
-  const std::int64_t most = std::min({kMost, p_.k / kLeastRows, kMostSums / (p_.m * p_.n)});
-  const auto count =
-      static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 1))));
-  slices_.length = parts(p_.k, count * depth_) * depth_;
+  slices_.length = parts(p_.k, parts_of_sum(p_.k / kLeastRows, p_.m * p_.n) * depth_) * depth_;
   sums_size_ = (slices_.count() - 1) * p_.m * p_.n;
 }
 
@@ -210,7 +206,7 @@ void Gemm<T>::run_transposed(const Call& call, Team* team) const {
     const std::int64_t begin = slices_.begin(i), end = begin + slices_.size(i);
     return i == 0 ? Slice{begin, end, call.c, p_.add} : Slice{begin, end, sums + (i - 1) * size, false};
   };
-  if (count > 1 && keeps_busy(team, count)) {
+  if (keeps_busy(team, count)) {
     share(team, count, [&](std::int64_t i, int thread) { run_slice(call, slice(i), nullptr, thread); });
   } else {
     for (std::int64_t i = 0; i < count; ++i) run_slice(call, slice(i), team, 0);

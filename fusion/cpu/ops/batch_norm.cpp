@@ -46,17 +46,18 @@ void share_rows(const Run& run, const BatchNorm& n, const Work& work) {
   });
 }
 
-// Sums over the rows of each set, joins the sets' sums, and uses what comes of it. A team shares rows: a thread mostly
-// finds those in its cache that it has written there. Who works alone, or has one set, takes some channels at a time:
-// what was summed is in the cache when it is used.
-template <typename Sum, typename Join, typename Use>
-void over_rows(const Run& run, const BatchNorm& n, const Sum& sum, const Join& join, const Use& use) {
+// Whether a team shares rows: a thread mostly finds those in its cache that it has written there. Elsewhere some
+// channels are taken at a time: what was summed is in the cache when it is used.
+bool goes_by_rows(const Run& run, const BatchNorm& n) { return run.team != nullptr && n.sets.count() > 1; }
+
+// Sums over the rows of each set; then join(channels), for all at once where it goes by rows.
+template <typename Sum, typename Join>
+void sum_rows(const Run& run, const BatchNorm& n, const Sum& sum, const Join& join) {
   constexpr std::int64_t kNarrow = 32, kMany = 256, kPasses = 4;
-  const Channels all{0, n.channels};
-  if (run.team != nullptr && n.sets.count() > 1) {
+  if (goes_by_rows(run, n)) {
+    const Channels all{0, n.channels};
     share_rows(run, n, [&](const Rows& rows) { sum(rows, all); });
-    join(all);
-    return share_rows(run, n, [&](const Rows& rows) { use(rows, all); });
+    return join(all);
   }
   share(run.team, stretches_of(n.channels, kPasses * n.rows, n.channels < kMany ? kNarrow : 2 * kNarrow),
         [&](std::int64_t first, std::int64_t count, int) {
@@ -65,7 +66,6 @@ void over_rows(const Run& run, const BatchNorm& n, const Sum& sum, const Join& j
             sum(Rows{n.sets.begin(set), n.sets.size(set), set}, some);
           }
           join(some);
-          use(Rows{0, n.rows, 0}, some);
         });
 }
 
@@ -141,22 +141,24 @@ void normalise_rows(const BatchNorm& n, const Run& run, const Rows& rows, const 
 
 template <typename T>
 void forward(Builder& b, const BatchNorm& n) {
+  const auto normalise_all = [n](const Run& run) {  // by the statistics that are there
+    share_rows(run, n, [&](const Rows& rows) { normalise_rows<T>(n, run, rows, {0, n.channels}); });
+  };
   b.emit({n.x, n.weight, n.bias, n.running_mean, n.running_var, n.residual, n.y, n.mean, n.deviation, n.scale, n.shift,
           n.sums, n.products},
          [=](const Run& run) {
            const Numbers numbers{n.momentum(run), n.eps(run)};
-           over_rows(
-               run, n,
-               [&](const Rows& rows, const Channels& of) {
-                 if (n.batch) sum_statistics<T>(n, run, rows, of);
-               },
-               [&](const Channels& of) { prepare<T>(n, run, of, numbers); },
-               [&](const Rows& rows, const Channels& of) { normalise_rows<T>(n, run, rows, of); });
+           const auto sum = [&](const Rows& rows, const Channels& of) {
+             if (n.batch) sum_statistics<T>(n, run, rows, of);
+           };
+           const bool by_rows = goes_by_rows(run, n);
+           sum_rows(run, n, sum, [&](const Channels& of) {
+             prepare<T>(n, run, of, numbers);
+             if (!by_rows) normalise_rows<T>(n, run, {0, n.rows}, of);
+           });
+           if (by_rows) normalise_all(run);
          });
-  const auto again = [n](const Run& run) {  // by the statistics that are there
-    share_rows(run, n, [&](const Rows& rows) { normalise_rows<T>(n, run, rows, {0, n.channels}); });
-  };
-  b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, again, RecomputeCost::kPass);
+  b.recomputable(n.y, {n.x, n.residual, n.y, n.mean, n.scale, n.shift}, normalise_all, RecomputeCost::kPass);
 }
 
 // From the sums over rows: gradients of weight and bias, and what normalise_backward() takes off.
@@ -213,7 +215,7 @@ void backward(Builder& b, const BatchNorm& norm) {
            const auto join = [&](const Channels& of) {
              reduce<T>(n, run, of, dweight, dbias, run.at<T>(less), run.at<T>(slope));
            };
-           over_rows(run, n, sum, join, [](const Rows&, const Channels&) {});
+           sum_rows(run, n, sum, join);
          });
   if (wants_x) {
     // Nobody reads dy any more, but for the residual: the gradient of x takes its place.
