@@ -23,10 +23,9 @@ endif()
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
-option(HFTA_STATIC_PACKAGES "Link SQLite, yaml-cpp and Boost statically, for binaries carried to other machines" OFF)
+option(HFTA_STATIC_PACKAGES "Link yaml-cpp and Boost statically, for binaries carried to other machines" OFF)
 if(HFTA_STATIC_PACKAGES)
-  set(Boost_USE_STATIC_LIBS ON)
-  find_library(SQLite3_LIBRARY NAMES libsqlite3.a REQUIRED)
+  set(Boost_USE_STATIC_LIBS ON)  # SQLite stays shared: Debian's archive is not made for shared modules such as ours
 endif()
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)

@@ -1,5 +1,7 @@
 // Stands in for the kernels where the build has no nvcc.
 #include "base/error.hpp"
+#include "fusion/cuda/batch_norm_kernels.hpp"
+#include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/norm_kernels.hpp"
@@ -42,6 +44,32 @@ void layer_norm_backward(const NormRows<double>&, const double*, const double*, 
                          const NormGradients<double>&, void*) {
   absent();
 }
+
+std::size_t batch_norm_workspace(std::size_t, std::size_t, int) { absent(); }
+void batch_norm_statistics(const BatchNormRows<float>&, double, const BatchNormStatistics<float>&,
+                           const RunningStatistics<float>&, float*, void*) {
+  absent();
+}
+void batch_norm_statistics(const BatchNormRows<double>&, double, const BatchNormStatistics<double>&,
+                           const RunningStatistics<double>&, double*, void*) {
+  absent();
+}
+void batch_norm(const BatchNormRows<float>&, const BatchNormStatistics<float>&, float*, void*) { absent(); }
+void batch_norm(const BatchNormRows<double>&, const BatchNormStatistics<double>&, double*, void*) { absent(); }
+void batch_norm_backward(const BatchNormRows<float>&, const BatchNormStatistics<float>&, bool, const float*,
+                         const BatchNormGradients<float>&, float*, void*) {
+  absent();
+}
+void batch_norm_backward(const BatchNormRows<double>&, const BatchNormStatistics<double>&, bool, const double*,
+                         const BatchNormGradients<double>&, double*, void*) {
+  absent();
+}
+
+void add_bias(const BiasShape&, const float*, bool, float*, void*) { absent(); }
+void add_bias(const BiasShape&, const double*, bool, double*, void*) { absent(); }
+std::size_t bias_workspace(const BiasShape&) { absent(); }
+void add_bias_backward(const BiasShape&, const float*, const float*, float*, float*, float*, void*) { absent(); }
+void add_bias_backward(const BiasShape&, const double*, const double*, double*, double*, double*, void*) { absent(); }
 
 std::size_t codec_workspace(std::size_t, int) { absent(); }
 void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,

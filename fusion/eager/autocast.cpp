@@ -33,6 +33,10 @@ at::Tensor as_multiplied(const at::Tensor& t) {
   return autocast::cached_cast(autocast::get_autocast_dtype(device), t, device);
 }
 
+bool is_lowered(const at::Tensor& t) {
+  return t.scalar_type() == at::kFloat && autocast::is_autocast_enabled(t.device().type());
+}
+
 at::Tensor as_normalised(const at::Tensor& t) {
   return autocast::is_autocast_enabled(t.device().type()) ? in_float32(t) : t;
 }

@@ -30,6 +30,9 @@ class Autocast {
 /// of whole numbers. For calls that LibTorch leaves off that list on some device: at::convolution on a CPU.
 [[nodiscard]] at::Tensor as_multiplied(const at::Tensor& t);
 
+/// Whether as_multiplied() would give `t` as bfloat16.
+[[nodiscard]] bool is_lowered(const at::Tensor& t);
+
 /// As autocast hands it to losses, and on a GPU to normalisations: float32 in place of bfloat16 while an Autocast is
 /// on.
 [[nodiscard]] at::Tensor as_normalised(const at::Tensor& t);

@@ -35,11 +35,13 @@ class OpCall {
  public:
   /// `slotwise`: by ValueId, whether the value has a slot dimension where slots() is not 0.
   OpCall(const Node& node, int index, std::span<const c10::IValue> values, const std::vector<bool>& slotwise,
-         const RunContext& context)
-      : node_(node), index_(index), values_(values), slotwise_(slotwise), context_(context) {}
+         const RunContext& context, bool relu = false)
+      : node_(node), index_(index), values_(values), slotwise_(slotwise), context_(context), relu_(relu) {}
 
   [[nodiscard]] const RunContext& context() const { return context_; }
   [[nodiscard]] int slots() const { return context_.slots; }
+  /// Whether the result is wanted behind a relu; only where Candidate::relu.
+  [[nodiscard]] bool relu() const { return relu_; }
   /// Position of the node in its graph: part of the key of its randomness.
   [[nodiscard]] int index() const { return index_; }
   /// The value of argument i, with the slot dimension if there are slots (an expanded view where slots share it);
@@ -69,6 +71,7 @@ class OpCall {
   std::span<const c10::IValue> values_;
   const std::vector<bool>& slotwise_;
   const RunContext& context_;
+  bool relu_;
 };
 
 /// One way to run an op c slots wide. Returns the op's outputs.
@@ -76,6 +79,7 @@ struct Candidate {
   std::string name;
   std::vector<at::Tensor> (*run)(const OpCall& call);  ///< nullptr: the op itself, slot by slot.
   bool (*supports)(const Node& node);                  ///< nullptr: every node.
+  bool relu = false;  ///< run() does the relu, too, that alone reads the op's result (OpCall::relu).
 };
 
 /// The op itself, slot by slot.

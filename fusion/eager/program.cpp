@@ -91,6 +91,7 @@ Program::Program(SpecializedGraph reading, const std::vector<bool>& owned, const
     (second ? second_ : first_).push_back(instruction_of(i, device));
     if (second) choose_way(second_.back(), lowering, device);
   }
+  join_relus();
   find_lifetimes();
 }
 
@@ -150,6 +151,26 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
       });
   if (viewed && by_slot) fail_at(node, "a view that is written in place cannot have a parameter that differs by slot");
   instruction.batched.emplace(node, device, by_slot);
+}
+
+// A relu that alone reads the result of an op whose candidate can do both in one pass.
+void Program::join_relus() {
+  std::vector<int> reads(graph_.values.size(), 0);
+  for (const Node& node : graph_.nodes) {
+    for (const ValueId id : inputs_of(node)) ++reads[static_cast<std::size_t>(id)];
+  }
+  for (const ValueId id : graph_.outputs) ++reads[static_cast<std::size_t>(id)];
+  std::map<ValueId, Instruction*> made;
+  for (Instruction& instruction : second_) {
+    const Node& node = graph_.nodes[instruction.node];
+    if (instruction.candidate != nullptr && instruction.candidate->relu) made[node.outputs.front()] = &instruction;
+    if (node.op != "aten::relu" && node.op != "aten::relu_") continue;
+    const ValueId input = inputs_of(node).front();
+    const auto before = made.find(input);
+    if (before == made.end() || reads[static_cast<std::size_t>(input)] != 1) continue;
+    if (graph_.nodes[before->second->node].no_gradient != node.no_gradient) continue;
+    before->second->relu = instruction.passed = true;
+  }
 }
 
 void Program::find_lifetimes() {
@@ -265,7 +286,8 @@ ValueEnv Program::outputs_of(const Instruction& instruction, const ValueEnv& val
   const Node& node = graph_.nodes[instruction.node];
   const bool wide = context.slots > 0;
   if (instruction.number) return {number_of(node, values, wide ? own_ : none)};
-  const OpCall call(node, index_[instruction.node], values, own_, context);
+  if (wide && instruction.passed) return {values[static_cast<std::size_t>(inputs_of(node).front())]};
+  const OpCall call(node, index_[instruction.node], values, own_, context, wide && instruction.relu);
   if (instruction.per_slot != nullptr) return to_values(instruction.per_slot(call));
   if (!wide || !instruction.own) {
     if (instruction.rule != nullptr && instruction.rule->unbatched != nullptr) {

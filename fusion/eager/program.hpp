@@ -55,6 +55,8 @@ class Program {
     bool number = false;
     bool own = false;     ///< Its outputs differ between slots.
     bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
+    bool relu = false;    ///< Does the relu behind it, too, where slots run together.
+    bool passed = false;  ///< Is such a relu.
     const BatchingRule* rule = nullptr;
     const Candidate* candidate = nullptr;
     std::vector<at::Tensor> (*per_slot)(const OpCall& call) = nullptr;  ///< BatchingRule::per_slot, if it has to.
@@ -65,6 +67,7 @@ class Program {
 
   [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
   void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
+  void join_relus();
   void find_lifetimes();
   void execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const;
   [[nodiscard]] ValueEnv outputs_of(const Instruction& instruction, const ValueEnv& values,

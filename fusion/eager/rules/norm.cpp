@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "fusion/eager/autocast.hpp"
+#include "fusion/eager/batch_norm.hpp"
 #include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/kernel_types.hpp"
 #include "fusion/eager/layer_norm.hpp"
@@ -25,6 +26,16 @@ std::vector<at::Tensor> folded(const OpCall& call) {
   const at::Tensor y = kNorm(slots_into_channels(x), flat(call.tensor(1)), flat(call.tensor(2)), flat(call.tensor(3)),
                              flat(call.tensor(4)), call.flag(5), call.number(6), call.number(7), call.flag(8));
   return {slots_out_of_channels(y, x.size(0))};
+}
+
+// Schema: as above.
+std::vector<at::Tensor> batch_norm(const OpCall& call) {
+  const at::Tensor x = call.tensor(0);
+  const OwnBatchNorm norm{call.tensor(1), call.tensor(2), call.tensor(3), call.tensor(4),
+                          call.flag(5),   call.number(6), call.number(7), call.relu()};
+  if (kernels_take(x) && batch_norm_reads(x, norm)) return {own_batch_norm(x, norm)};
+  std::vector<at::Tensor> y = folded<at::batch_norm>(call);
+  return call.relu() ? std::vector<at::Tensor>{at::relu(y.front())} : y;
 }
 
 // weight and bias [c, shape...], spread to stand beside x from dimension `first` on. Of y's type, as the ops with
@@ -64,7 +75,7 @@ std::vector<at::Tensor> group_norm(const OpCall& call) {
 }  // namespace
 
 std::vector<BatchingRule> norm_rules() {
-  return {{"aten::batch_norm", "batch_norm", {{"folded", folded<at::batch_norm>, nullptr}, by_slot()}},
+  return {{"aten::batch_norm", "batch_norm", {{"folded", batch_norm, nullptr, true}, by_slot()}},
           {"aten::instance_norm", "instance_norm", {{"folded", folded<at::instance_norm>, nullptr}, by_slot()}},
           {"aten::layer_norm", "layer_norm", {{"broadcast", layer_norm, nullptr}}},
           {"aten::group_norm", "group_norm", {{"merged", group_norm, nullptr}}}};

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "fusion/eager/batch_norm.hpp"
 #include "fusion/eager/class_losses.hpp"
 #include "fusion/eager/layer_norm.hpp"
+#include "fusion/eager/linear.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 
 namespace hfta::fusion {
@@ -96,6 +98,78 @@ TEST_CASE("a layer norm of slots' own weights is LibTorch's, with its gradients"
     rows.push_back(at::layer_norm(x.select(0, b), shape, weight.select(0, b), bias.select(0, b), 1e-5));
   }
   compare(own_layer_norm(x, weight, bias, 33, 1e-5), at::stack(rows), {given, weight, bias});
+}
+
+TEST_CASE("a batch norm of slots' own statistics is LibTorch's, with its gradients") {
+  at::manual_seed(5);
+  constexpr std::int64_t kChannels = 35;
+  const std::string layout = GENERATE("rows", "positions", "slots inside", "channels last");
+  const bool training = GENERATE(false, true), affine = GENERATE(false, true), relu = GENERATE(false, true);
+  CAPTURE(layout, training, affine, relu);
+  at::Tensor given, x;
+  if (layout == "rows") {
+    x = given = leaf({kSlots, 130, kChannels});
+  } else if (layout == "positions") {
+    given = leaf({kSlots, kSamples, 6, kChannels});
+    x = given.transpose(2, 3);
+  } else if (layout == "slots inside") {
+    given = leaf({130, kSlots, kChannels});
+    x = given.transpose(0, 1);
+  } else {  // of a grouped convolution
+    given = leaf({kSamples, 5, 6, kSlots, kChannels});
+    x = given.permute({3, 0, 4, 1, 2});
+  }
+  at::Tensor weight, bias;
+  if (affine) weight = leaf({kSlots, kChannels}), bias = leaf({kSlots, kChannels});
+  const at::Tensor mean = at::randn({kSlots, kChannels}, at::kDouble),
+                   variance = at::rand({kSlots, kChannels}, at::kDouble) + 0.5;
+  const OwnBatchNorm norm{weight, bias, mean.clone(), variance.clone(), training, 0.2, 1e-3, relu};
+  REQUIRE(batch_norm_reads(x, norm));
+  const at::Tensor means = mean.clone(), variances = variance.clone();
+  std::vector<at::Tensor> rows;
+  for (std::int64_t b = 0; b < kSlots; ++b) {
+    const auto of = [&](const at::Tensor& t) { return t.defined() ? t.select(0, b) : t; };
+    const at::Tensor y =
+        at::batch_norm(x.select(0, b), of(weight), of(bias), of(means), of(variances), training, 0.2, 1e-3, false);
+    rows.push_back(relu ? at::relu(y) : y);
+  }
+  std::vector<at::Tensor> leaves = {given};
+  if (affine) leaves.insert(leaves.end(), {weight, bias});
+  const at::Tensor found = own_batch_norm(x, norm);
+  CHECK(found.strides() == x.strides());
+  compare(found, at::stack(rows), leaves);
+  CHECK(apart(norm.running_mean, means) < 1e-14);
+  CHECK(apart(norm.running_variance, variances) < 1e-14);
+}
+
+TEST_CASE("a batch norm whose numbers lie otherwise, or that cannot move its statistics, is LibTorch's") {
+  const at::Tensor planes = at::randn({kSlots, kSamples, 5, 6, 7}), rows = at::randn({kSlots, kSamples, 5});
+  const at::Tensor statistics = at::ones({kSlots, 5}), shared = at::ones({5}).expand({kSlots, 5});
+  CHECK(batch_norm_reads(rows, {{}, {}, statistics, statistics}));
+  CHECK_FALSE(batch_norm_reads(planes, {{}, {}, statistics, statistics}));
+  CHECK_FALSE(batch_norm_reads(rows.slice(1, 0, 4, 2), {{}, {}, statistics, statistics}));
+  CHECK_FALSE(batch_norm_reads(rows.select(0, 0).expand({kSlots, kSamples, 5}), {{}, {}, statistics, statistics}));
+  CHECK_FALSE(batch_norm_reads(rows, {{}, {}, shared, shared}));
+  CHECK(batch_norm_reads(rows, {{}, {}, shared, shared, false}));
+  CHECK_FALSE(batch_norm_reads(rows, {{}, {}, {}, {}, false}));
+  CHECK_FALSE(batch_norm_reads(rows, {{}, {}, statistics.to(at::kDouble), statistics}));
+}
+
+TEST_CASE("a linear layer of slots' own weights is LibTorch's, with its gradients") {
+  at::manual_seed(6);
+  const bool relu = GENERATE(false, true), turned = GENERATE(false, true);
+  CAPTURE(relu, turned);
+  const at::Tensor given = turned ? leaf({150, kSlots, 7}) : leaf({kSlots, 150, 7}), weight = leaf({kSlots, 33, 7}),
+                   bias = leaf({kSlots, 33}), x = turned ? given.transpose(0, 1) : given;
+  std::vector<at::Tensor> rows;
+  for (std::int64_t b = 0; b < kSlots; ++b) {
+    const at::Tensor y = at::linear(x.select(0, b), weight.select(0, b), bias.select(0, b));
+    rows.push_back(relu ? at::relu(y) : y);
+  }
+  compare(own_linear(x, weight, bias, relu), at::stack(rows), {given, weight, bias});
+  const at::Tensor fixed = x.detach(), frozen = weight.detach();
+  compare(own_linear(fixed, weight, bias, relu), at::stack(rows), {weight, bias});
+  compare(own_linear(x, frozen, bias, relu), at::stack(rows), {given, bias});
 }
 
 TEST_CASE("a layer norm without weights, or with frozen ones, gives the gradient that is wanted") {

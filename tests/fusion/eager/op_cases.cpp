@@ -91,6 +91,16 @@ void add_layers(std::vector<OpCase>& cases) {
                       number(1e-5), flag(true)},
                      training ? "training" : "by running statistics"});
   }
+  for (const ReadBy by : {ReadBy::kOthers, ReadBy::kRelu, ReadBy::kReluInPlace, ReadBy::kReluAndOthers}) {
+    for (const bool training : {true, false}) {
+      cases.push_back({"aten::batch_norm",
+                       {slot({3}), weight({3}), weight({3}), buffer({3}), buffer({3}), flag(training), number(0.1),
+                        number(1e-5), flag(true)},
+                       training ? "training, of rows" : "by running statistics, of rows",
+                       false,
+                       by});
+    }
+  }
   cases.push_back({"aten::batch_norm",
                    {slot({3}), none(), none(), none(), none(), flag(true), number(0.1), number(1e-5), flag(true)},
                    "without anything"});
@@ -453,6 +463,11 @@ Model built(const OpCase& op_case, Builder builder) {
   // Outputs of any kind, joined in one number per slot; the last weight gives a gradient where the op has none.
   ValueId sum = builder.add_weight({}, true, false);
   for (ValueId y : call.outputs) {
+    if (op_case.read_by != ReadBy::kOthers) {
+      const bool in_place = op_case.read_by == ReadBy::kReluInPlace;
+      const ValueId relu = builder.node(in_place ? "aten::relu_" : "aten::relu", {y}, {});
+      y = op_case.read_by == ReadBy::kReluAndOthers ? builder.node("aten::add.Tensor", {y, relu}, {}) : relu;
+    }
     if (op_case.complex) y = builder.node("aten::view_as_real", {builder.node("aten::resolve_conj", {y}, {})}, {});
     const ValueId real = builder.node("aten::to.dtype", {y, builder.floats}, {});
     const ValueId spread = builder.node("aten::tanh", {real}, {});

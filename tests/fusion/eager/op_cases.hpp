@@ -35,11 +35,15 @@ struct CaseArg {
   bool list = false;
 };
 
+/// What reads an op's result.
+enum class ReadBy { kOthers, kRelu, kReluInPlace, kReluAndOthers };
+
 struct OpCase {
   std::string op;
   std::vector<CaseArg> args;  ///< Those beyond are the schema's defaults.
   std::string note = "";
   bool complex = false;  ///< It gives complex numbers.
+  ReadBy read_by = ReadBy::kOthers;
 };
 
 /// Cases of every rule: written out where an op wants particular arguments, else made from its schema.

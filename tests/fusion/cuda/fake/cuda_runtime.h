@@ -47,10 +47,12 @@ class Machine {
     Machine machine(threads, body);
     gridDim = grid;
     blockDim = dim3(threads);
-    for (unsigned y = 0; y < grid.y; ++y) {
-      for (unsigned x = 0; x < grid.x; ++x) {
-        blockIdx = dim3(x, y, 0);
-        machine.run_block();
+    for (unsigned z = 0; z < grid.z; ++z) {
+      for (unsigned y = 0; y < grid.y; ++y) {
+        for (unsigned x = 0; x < grid.x; ++x) {
+          blockIdx = dim3(x, y, z);
+          machine.run_block();
+        }
       }
     }
   }

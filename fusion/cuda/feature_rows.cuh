@@ -1,0 +1,88 @@
+#pragma once
+/// What kernels share that go down the columns of rows of features: a block has 32 features and a part of the rows of a
+/// slot; a thread has one feature and every eighth row of the part, so that a warp reads 32 numbers side by side.
+
+#include <cstddef>
+
+#include "fusion/cuda/warps.cuh"
+
+namespace hfta::fusion::cuda {
+
+constexpr unsigned kGroups = kThreads / kLanes;    // rows that a block reads side by side
+constexpr std::size_t kRowsOfPart = 16 * kGroups;  // at least, but for the last part
+constexpr std::size_t kMostParts = 256;
+constexpr int kAtOnce = 8;  // rows of a thread that are under way at a time
+constexpr std::size_t kRowsAtOnce = kAtOnce * kGroups;
+
+/// Parts of the rows: by their number alone, so that a slot's sums do not depend on how many slots there are.
+struct Parts {
+  std::size_t rows, number;  // of a part; of parts
+};
+__host__ __device__ inline Parts parts_of(std::size_t rows) {
+  const std::size_t even = (rows + kMostParts - 1) / kMostParts, of_part = even > kRowsOfPart ? even : kRowsOfPart;
+  return {of_part, (rows + of_part - 1) / of_part};
+}
+
+/// A block for each 32 features, slot and part.
+inline dim3 grid_of_features(std::size_t rows, std::size_t features, int slots) {
+  return {static_cast<unsigned>((features + kLanes - 1) / kLanes), static_cast<unsigned>(slots),
+          static_cast<unsigned>(parts_of(rows).number)};
+}
+
+/// A thread's place in such a grid: its feature, which may be none, and its rows first, first + kGroups, ... before
+/// last.
+struct Place {
+  unsigned slot, lane, group;
+  std::size_t feature, first, last;
+};
+__device__ inline Place place_in(std::size_t rows) {
+  const Parts parts = parts_of(rows);
+  const unsigned lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  const std::size_t begin = blockIdx.z * parts.rows, end = begin + parts.rows;
+  const std::size_t feature = static_cast<std::size_t>(blockIdx.x) * kLanes + lane;
+  return {blockIdx.y, lane, group, feature, begin + group, end < rows ? end : rows};
+}
+
+/// Some of a thread's rows, from `row` on. All are read before one is used: so many reads are under way at a time.
+template <typename T>
+struct Numbers {
+  T of[kAtOnce];
+  int count = 0;
+
+  /// 0 behind the last row.
+  __device__ Numbers(const T* x, const Place& at, std::size_t row, std::size_t row_stride) {
+    for (int i = 0; i < kAtOnce; ++i, row += kGroups) {
+      of[i] = row < at.last ? x[row * row_stride] : T{0};
+      count += row < at.last ? 1 : 0;
+    }
+  }
+};
+
+/// Calls of(row, the row's number) for the thread's rows of x, all of which begin at the thread's feature.
+template <typename T, typename Of>
+__device__ void for_numbers(const T* x, const Place& at, std::size_t row_stride, Of of) {
+  for (std::size_t r = at.first; r < at.last; r += kRowsAtOnce) {
+    const Numbers<T> numbers(x, at, r, row_stride);
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < numbers.count) of(r + static_cast<std::size_t>(i) * kGroups, numbers.of[i]);
+    }
+  }
+}
+/// The same of two at a time.
+template <typename T, typename Of>
+__device__ void for_numbers(const T* x, const T* y, const Place& at, std::size_t row_stride, Of of) {
+  for (std::size_t r = at.first; r < at.last; r += kRowsAtOnce) {
+    const Numbers<T> xs(x, at, r, row_stride), ys(y, at, r, row_stride);
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i < xs.count) of(r + static_cast<std::size_t>(i) * kGroups, xs.of[i], ys.of[i]);
+    }
+  }
+}
+
+/// Where a part's results lie, [slot, part, feature].
+__device__ inline std::size_t place_of_part(std::size_t slot, std::size_t part, std::size_t parts,
+                                            std::size_t features) {
+  return (slot * parts + part) * features;
+}
+
+}  // namespace hfta::fusion::cuda
