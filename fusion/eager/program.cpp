@@ -153,7 +153,7 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
   instruction.batched.emplace(node, device, by_slot);
 }
 
-// A relu that alone reads the result of an op whose candidate can do both in one pass.
+// A relu that alone reads the result of an op whose candidate can do both in one pass; a view may be between.
 void Program::join_relus() {
   std::vector<int> reads(graph_.values.size(), 0);
   for (const Node& node : graph_.nodes) {
@@ -164,10 +164,11 @@ void Program::join_relus() {
   for (Instruction& instruction : second_) {
     const Node& node = graph_.nodes[instruction.node];
     if (instruction.candidate != nullptr && instruction.candidate->relu) made[node.outputs.front()] = &instruction;
+    const std::vector<ValueId> inputs = inputs_of(node);
+    const auto before = inputs.empty() ? made.end() : made.find(inputs.front());
+    if (before == made.end() || reads[static_cast<std::size_t>(inputs.front())] != 1) continue;
+    if (node.op == "aten::view" || node.op == "aten::reshape") made[node.outputs.front()] = before->second;
     if (node.op != "aten::relu" && node.op != "aten::relu_") continue;
-    const ValueId input = inputs_of(node).front();
-    const auto before = made.find(input);
-    if (before == made.end() || reads[static_cast<std::size_t>(input)] != 1) continue;
     if (graph_.nodes[before->second->node].no_gradient != node.no_gradient) continue;
     before->second->relu = instruction.passed = true;
   }

@@ -101,7 +101,7 @@ class Decoder(nn.Module):
 
     def forward(self, x):
         y, _ = self.attention(x, x, x)
-        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1]).to(x.dtype)
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device).to(x.dtype)
         return self.head(self.decoder(y, x, tgt_mask=mask).mean(1))
 
 
@@ -128,7 +128,7 @@ class Cached(nn.Module):
         self.key, self.head = nn.Linear(6, 6), nn.Linear(6, 5)
 
     def forward(self, x):
-        cache = torch.tensor([], dtype=x.dtype)
+        cache = torch.tensor([], dtype=x.dtype, device=x.device)
         for part in x.chunk(2, 1):
             cache = torch.cat([cache, self.key(part)], dim=-2)
         return self.head(cache.mean(1))

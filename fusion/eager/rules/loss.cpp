@@ -229,12 +229,14 @@ std::vector<at::Tensor> cross_entropy_wide(const OpCall& given) {
 }
 
 // For one slot: PyTorch's own, unless its numbers lie on the device, or there are kernels of ours. With weights and
-// smoothing PyTorch's waits for the device, so that it could not be captured.
+// smoothing PyTorch's waits for the device, so that it could not be captured. Of positions it adds up in no fixed order
+// on a GPU.
 std::vector<at::Tensor> cross_entropy_alone(const OpCall& call) {
   CrossEntropy one = cross_entropy_of(call);
   const bool waits = one.weight.defined() && !one.smoothing.all([](double e) { return e == 0; });
+  const bool unordered = one.x.is_cuda() && one.x.dim() > 2;
   const bool by_kernel = kernels_take(one.x) && !one.weight.defined() && !one.target.is_floating_point();
-  if (one.smoothing.is_known() && !waits && !by_kernel) {
+  if (one.smoothing.is_known() && !waits && !unordered && !by_kernel) {
     return {at::cross_entropy_loss(one.x, one.target, given(one.weight), one.reduction, one.ignored,
                                    one.smoothing.known().at(0))};
   }

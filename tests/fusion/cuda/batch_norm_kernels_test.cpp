@@ -44,7 +44,7 @@ struct Numbers {
       fill_normal(of->data(), of->size(), 1, node++, 3);
     }
     for (T& number : x) number += static_cast<T>(mean);
-    for (T& number : running_variance) number = std::abs(number) + T{0.1};
+    for (T& number : running_variance) number = std::abs(number) + static_cast<T>(0.1);
   }
 };
 

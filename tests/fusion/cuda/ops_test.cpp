@@ -161,15 +161,21 @@ TEST_CASE("a linear layer of slots' own weights is LibTorch's, with its gradient
   CAPTURE(relu, turned);
   const at::Tensor given = turned ? leaf({150, kSlots, 7}) : leaf({kSlots, 150, 7}), weight = leaf({kSlots, 33, 7}),
                    bias = leaf({kSlots, 33}), x = turned ? given.transpose(0, 1) : given;
-  std::vector<at::Tensor> rows;
-  for (std::int64_t b = 0; b < kSlots; ++b) {
-    const at::Tensor y = at::linear(x.select(0, b), weight.select(0, b), bias.select(0, b));
-    rows.push_back(relu ? at::relu(y) : y);
+  const auto by_slot = [&](const at::Tensor& of, const at::Tensor& by) {
+    std::vector<at::Tensor> rows;
+    for (std::int64_t b = 0; b < kSlots; ++b) {
+      const at::Tensor y = at::linear(of.select(0, b), by.select(0, b), bias.select(0, b));
+      rows.push_back(relu ? at::relu(y) : y);
+    }
+    return at::stack(rows);
+  };
+  compare(own_linear(x, weight, bias, relu), by_slot(x, weight), {given, weight, bias});
+  if (!relu) {  // what comes out may be written in place, as LibTorch's may
+    compare(own_linear(x, weight, bias, false).mul_(2).sin_(), at::sin(2 * by_slot(x, weight)), {given, weight, bias});
   }
-  compare(own_linear(x, weight, bias, relu), at::stack(rows), {given, weight, bias});
   const at::Tensor fixed = x.detach(), frozen = weight.detach();
-  compare(own_linear(fixed, weight, bias, relu), at::stack(rows), {weight, bias});
-  compare(own_linear(x, frozen, bias, relu), at::stack(rows), {given, bias});
+  compare(own_linear(fixed, weight, bias, relu), by_slot(fixed, weight), {weight, bias});
+  compare(own_linear(x, frozen, bias, relu), by_slot(x, frozen), {given, bias});
 }
 
 TEST_CASE("a layer norm without weights, or with frozen ones, gives the gradient that is wanted") {
