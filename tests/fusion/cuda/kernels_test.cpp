@@ -14,6 +14,8 @@
 
 #include "base/error.hpp"
 #include "cuda_runtime.h"
+#include "fusion/cuda/batch_norm_kernels.hpp"
+#include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/norm_kernels.hpp"
@@ -149,6 +151,20 @@ std::vector<T> poison(std::size_t n) {
   return std::vector<T>(n, std::numeric_limits<T>::quiet_NaN());
 }
 
+// Those that go down columns of rows, of two parts.
+template <typename T>
+void run_columns() {
+  std::vector<T> x(129), y(129), statistics(2), workspace(4);
+  const BatchNormRows<T> in{x.data(), 129, 1, 1, 129, 1, nullptr, nullptr, false};
+  const BatchNormStatistics<T> by{statistics.data(), statistics.data() + 1};
+  batch_norm_statistics(in, 1e-5, by, {nullptr, nullptr, 0}, workspace.data(), nullptr);
+  batch_norm(in, by, y.data(), nullptr);
+  batch_norm_backward(in, by, true, x.data(), {y.data(), nullptr, nullptr}, workspace.data(), nullptr);
+  const BiasShape shape{1, 129, 1};
+  add_bias(shape, statistics.data(), false, y.data(), nullptr);
+  add_bias_backward(shape, x.data(), nullptr, nullptr, statistics.data(), workspace.data(), nullptr);
+}
+
 // Every function that launches kernels for T.
 template <typename T>
 void run_all() {
@@ -171,6 +187,7 @@ void run_all() {
   layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
   layer_norm_backward(rows, out.data(), sums.data() + 3, sums.data() + 4, {sums.data(), out.data() + 3, nullptr},
                       nullptr);
+  run_columns<T>();
 }
 
 void run_codec() {
@@ -255,7 +272,16 @@ TEST_CASE("every kernel of every file is run on the CPU") {
                                                         {"cross_entropy_backward_kernel", 2},
                                                         {"layer_norm_kernel", 2},
                                                         {"layer_norm_input_kernel", 2},
-                                                        {"layer_norm_weights_kernel", 2}};
+                                                        {"layer_norm_weights_kernel", 2},
+                                                        {"batch_norm_moments_kernel", 2},
+                                                        {"batch_norm_statistics_kernel", 2},
+                                                        {"batch_norm_kernel", 2},
+                                                        {"batch_norm_sums_kernel", 2},
+                                                        {"batch_norm_weights_kernel", 2},
+                                                        {"batch_norm_input_kernel", 2},
+                                                        {"add_bias_kernel", 2},
+                                                        {"bias_sums_kernel", 2},
+                                                        {"bias_gradient_kernel", 2}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
