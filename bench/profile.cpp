@@ -90,7 +90,8 @@ class Step {
  public:
   Step(const SpecializedGraph& reading, const Recipe& recipe, const DeviceData& data, std::int64_t batch, int threads)
       : library_(torch_library()),
-        plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch, library_.get(), threads)),
+        plan_(cpu::compile_training(reading.graph, reading.index, recipe.dtype, batch,
+                                    {.library = library_.get(), .threads = threads, .apply_bytes = cpu::kApplyBytes})),
         team_(threads),
         kind_(recipe.optimizer) {
     const std::span<std::byte*> buffers = arena_.bind(plan_);
@@ -101,12 +102,12 @@ class Step {
       if (weight.dtype != DType::kFloat32) continue;
       CountedRandom random(1, Stream::kDropout, i);
       auto* const values = reinterpret_cast<float*>(memory_.back().data());
-      const bool trained = plan_.gradients[i].defined();
+      const bool trained = reading.graph.weights[i].trained;
       for (std::int64_t e = 0; e < weight.numel(); ++e) {
         values[e] = trained ? static_cast<float>(random.uniform() - 0.5) / 8 : 1.0F;
       }
-      if (trained) add_row(i, values);
     }
+    states_.resize(plan_.weights.size());
     for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
       const SampleArray& from = i < data.inputs.size() ? data.inputs[i] : data.target;
       from.copy(nullptr, 0, batch, buffers[static_cast<std::size_t>(plan_.inputs[i].buffer)]);
@@ -119,42 +120,40 @@ class Step {
 
   [[nodiscard]] const std::vector<Info>& kernels() const { return plan_.infos; }
 
-  /// Each kernel's time, and behind them the optimizer's.
+  /// Each kernel's time.
   void run(std::vector<std::vector<double>>& times) {
-    const cpu::Run run{arena_.bind(plan_), hypers_, {}, arena_.kept(), &team_};
+    const cpu::Apply optimize = [this](const cpu::Run& all, std::span<const cpu::WeightGradient> gradients) {
+      step(all, gradients);
+    };
+    cpu::Run run{arena_.bind(plan_), hypers_, {}, arena_.kept(), &team_};
+    run.apply = &optimize;
     auto last = Clock::now();
-    for (std::size_t k = 0; k <= plan_.kernels.size(); ++k) {
-      if (k < plan_.kernels.size()) {
-        plan_.kernels[k](run);
-      } else {
-        share_step(&team_, kind_, std::span<const SlotRow<float>>(rows_), std::span(&slot_, 1));
-        ++slot_.step;
-      }
+    for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
+      plan_.kernels[k](run);
       const auto now = Clock::now();
       times[k].push_back(std::chrono::duration<double, std::micro>(now - last).count());
       last = now;
     }
-  }
-
-  [[nodiscard]] std::int64_t optimizer_bytes() const {
-    std::int64_t bytes = 0;
-    for (const SlotRow<float>& row : rows_) bytes += static_cast<std::int64_t>(row.n * sizeof(float)) * 4;
-    return bytes;
+    ++slot_.step;
   }
 
  private:
-  void add_row(std::size_t weight, float* values) {
-    const auto n = static_cast<std::size_t>(plan_.weights[weight].numel());
-    SlotRow<float> row{
-        values,
-        reinterpret_cast<const float*>(arena_.bind(plan_)[static_cast<std::size_t>(plan_.gradients[weight].buffer)]),
-        {},
-        n};
-    for (std::size_t s = 0; s < info_of(kind_).states.size(); ++s) {
-      states_.emplace_back(n, 0.0F);
-      row.states[s] = states_.back().data();
+  void step(const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) {
+    rows_.clear();
+    for (const cpu::WeightGradient& one : gradients) {
+      const cpu::Tensor& weight = plan_.weights[one.weight];
+      SlotRow<float>& row = rows_.emplace_back(SlotRow<float>{run.at<float>(weight) + one.first,
+                                                              run.at<float>(one.tensor),
+                                                              {},
+                                                              static_cast<std::size_t>(one.tensor.numel())});
+      std::vector<std::vector<float>>& states = states_[one.weight];
+      states.resize(info_of(kind_).states.size());
+      for (std::size_t s = 0; s < states.size(); ++s) {
+        states[s].resize(static_cast<std::size_t>(weight.numel()), 0.0F);
+        row.states[s] = states[s].data() + one.first;
+      }
     }
-    rows_.push_back(row);
+    share_step(&team_, kind_, std::span<const SlotRow<float>>(rows_), std::span(&slot_, 1));
   }
 
   std::unique_ptr<const cpu::Library> library_;
@@ -163,7 +162,7 @@ class Step {
   OptimizerKind kind_;
   cpu::Arena arena_;
   std::vector<std::vector<std::byte>> memory_;
-  std::vector<std::vector<float>> states_;
+  std::vector<std::vector<std::vector<float>>> states_;  // by weight
   std::vector<SlotRow<float>> rows_;
   std::vector<double> hypers_;
   SlotStep slot_;
@@ -182,7 +181,7 @@ std::string profile(const Graph& graph, const Recipe& recipe, const DeviceData& 
   const simd::FlushDenormals flush;
   const Graph complete = with_complete_arguments(graph_of_phase(graph, recipe, 0));
   Step step(specialized(complete, Purpose::kTraining), recipe, data, batch, threads);
-  std::vector<std::vector<double>> times(step.kernels().size() + 1);
+  std::vector<std::vector<double>> times(step.kernels().size());
   for (int r = 0; r < repeats; ++r) step.run(times);
   std::vector<double> medians;
   double total = 0;
@@ -191,8 +190,7 @@ std::string profile(const Graph& graph, const Recipe& recipe, const DeviceData& 
   std::string text = fmt::format("LIBXSMM {}, {:.1f} GFLOP/s at most, a step {:.1f} us\n{:>10} {:>6} {:>7} {:>7}  {}\n",
                                  cpu::xsmm_target(), most / 1e3, total, "us", "share", "of most", "GB/s", "kernel");
   for (std::size_t k = 0; k < medians.size(); ++k) {
-    const bool optimizer = k == step.kernels().size();
-    const Info info = optimizer ? Info{0, "optimizer", false, "", step.optimizer_bytes(), {}} : step.kernels()[k];
+    const Info& info = step.kernels()[k];
     const double work = operations(info);
     const std::string rate = work > 0 ? fmt::format("{:6.0f}%", 100 * work / medians[k] / most) : "";
     text += fmt::format("{:10.2f} {:5.1f}% {:>7} {:7.1f}  {}{}{}{}\n", medians[k], 100 * medians[k] / total, rate,

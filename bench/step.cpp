@@ -66,6 +66,7 @@ Recipe recipe_for(const Setting& setting) {
   recipe.loss = loss_named(setting.loss);
   recipe.optimizer = OptimizerKind::kAdam;
   recipe.batch_size = setting.batch;
+  recipe.clips = false;
   return recipe;
 }
 

@@ -61,7 +61,7 @@ struct ParameterGroup {
 struct PhaseHyper {
   OptimizerHyper optimizer;
   std::vector<OptimizerHyper> groups = {};  ///< As SlotHyper::groups.
-  std::optional<double> clip_norm;          ///< Largest gradient norm, over the phase's parameters.
+  std::optional<double> clip_norm;          ///< Largest gradient norm, over the phase's parameters; as SlotHyper's.
   std::optional<double> clip_weights;       ///< After a step they are clamped to [-c, c] (WGAN, arXiv:1701.07875).
 };
 
@@ -72,7 +72,7 @@ struct SlotHyper {
   std::vector<OptimizerHyper> groups = {};
   Schedule schedule;
   std::vector<double> loss;         ///< LossInfo::numbers, in order; empty: their fallbacks.
-  std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters.
+  std::optional<double> clip_norm;  ///< Largest gradient norm, over the slot's own parameters; if Recipe::clips.
   std::vector<double> graph;        ///< Graph::hypers' values, in order.
   /// Batches per optimizer step, where Recipe::accumulates: the step is by sum w_j g_j / sum w_j over their gradients
   /// g_j, w_j being the batches' weights, and so by the gradient of all their samples. What is left at an epoch's end
@@ -129,7 +129,9 @@ struct Recipe {
   /// each phase's loss, and its weight if it is weighted, stand in Graph::outputs, the first phase's before the terms,
   /// the others' behind them. Gradients are not accumulated then.
   std::vector<Phase> phases = {};
-  bool accumulates = false;                     ///< Whether slots keep sums of gradients, for SlotHyper::accumulate.
+  bool accumulates = false;  ///< Whether slots keep sums of gradients, for SlotHyper::accumulate.
+  /// Whether slots may have clip_norm. Where none has, a gradient may be applied before the others are there.
+  bool clips = true;
   std::optional<Compression> compression = {};  ///< None: values are kept, or computed again, to the same bits.
 };
 

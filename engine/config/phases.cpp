@@ -33,6 +33,7 @@ void read_phase(Reader& section, const trials::Space& space, TaskSpec& task) {
   hyper.optimizer = found.hyper;
   hyper.groups = std::move(found.group_hypers);
   phase.every = section.integer("every");
+  task.recipe.clips |= section.has("clip_norm");
   hyper.clip_norm = section.optional_number("clip_norm");
   hyper.clip_weights = section.optional_number("clip_weights");
   const auto same = std::count_if(task.recipe.phases.begin(), task.recipe.phases.end(),
@@ -46,6 +47,7 @@ void read_phases(Reader& train, const trials::Space& space, TaskSpec& task) {
   for (const char* key : kSingle) {
     if (train.has(key)) train.fail(key, "found it beside phases, each of which has its own; wanted one or the other");
   }
+  task.recipe.clips = false;  // unless a phase says so
   const Site site = train.site("phases");
   const Node& list = *train.find("phases");
   if (list.kind != Node::Kind::kList || list.items.empty()) site.mismatch(list);

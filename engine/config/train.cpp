@@ -46,6 +46,7 @@ void read_single_phase(Reader& train, const trials::Space& space, TaskSpec& task
   task.recipe.groups = std::move(optimizer.groups);
   task.hyper.optimizer = optimizer.hyper;
   task.hyper.groups = std::move(optimizer.group_hypers);
+  task.recipe.clips = train.has("clip_norm");
   task.hyper.clip_norm = train.optional_number("clip_norm");
   read_accumulation(train, task);
 }

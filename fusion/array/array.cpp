@@ -210,6 +210,13 @@ struct Array::Impl {
     slot.progress.accumulated = stepped || !recipe.accumulates ? 0 : slot.progress.accumulated + 1;
   }
 
+  void check_clipping(const SlotHyper& hyper) const {
+    const bool clips = hyper.clip_norm || std::any_of(hyper.phases.begin(), hyper.phases.end(),
+                                                      [](const PhaseHyper& phase) { return phase.clip_norm; });
+    if (!clips || recipe.clips) return;
+    throw Error(ErrorKind::kInternal, "slot: found clip_norm, wanted none: its recipe says that no slot has one");
+  }
+
   [[nodiscard]] Slot occupied_by(const SlotInit& init, const SlotProgress& progress) const {
     Slot slot{true, init, progress, default_hypers};
     const auto put = [&](const std::vector<double>& numbers, std::size_t first) {
@@ -219,6 +226,7 @@ struct Array::Impl {
       }
       std::copy(numbers.begin(), numbers.end(), slot.hypers.begin() + static_cast<std::ptrdiff_t>(first));
     };
+    check_clipping(init.hyper);
     put(init.hyper.graph, 0);
     put(init.hyper.loss, model_hypers);
     SlotHyper& hyper = slot.init.hyper;

@@ -61,8 +61,8 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
     for_each_phase(
         graph, recipe,
         [&](const SpecializedGraph& one) {
-          const cpu::CompiledGraph plan =
-              training_plan(one, recipe, n, library.get(), 1, 0, bounds_in(one.graph, recipe));
+          const cpu::CompiledGraph plan = training_plan(one, recipe, n, {.library = library.get()},
+                                                        bounds_in(one.graph, recipe), GradientUse::kKept);
           add_ops(plan, found.by_torch);
           found.encoded += std::count_if(plan.encoded.begin(), plan.encoded.end(),
                                          [](const cpu::EncodedValue& value) { return value.elements > 0; });
@@ -78,17 +78,22 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
   return found;
 }
 
-std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, std::int64_t evaluation_batch,
-                                      int threads, std::span<const int> recompute) {
+std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, std::span<const int> recompute) {
+  const Graph& graph = question.graph;
+  const Recipe& recipe = question.recipe;
   const std::unique_ptr<const cpu::Library> library = torch_library();
   const std::int64_t n = training_batch(graph, recipe);
+  const GradientUse use = gradient_use(recipe, question.ranks);
   std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
   std::int64_t evaluating = 0, encoded = 0;
   const auto arenas_of = [&](const SpecializedGraph& one) {
     const BoundLayout bounds = bounds_in(one.graph, recipe);
-    if (bounds.size() == 0)
-      return cpu::training_arenas(one.graph, one.index, recipe.dtype, n, library.get(), threads, recompute);
-    const cpu::CompiledGraph plan = training_plan(one, recipe, n, library.get(), threads, 0, bounds);
+    const cpu::TrainingOptions options = {.library = library.get(), .threads = threads};
+    if (bounds.size() == 0) {
+      return cpu::training_arenas(one.graph, one.index, recipe.dtype, n, training_options(options, bounds, use),
+                                  recompute);
+    }
+    const cpu::CompiledGraph plan = training_plan(one, recipe, n, options, bounds, use);
     encoded = expected_encoded_bytes(plan);
     return std::vector<std::size_t>(recompute.size(), plan.arena_bytes);
   };
@@ -100,7 +105,7 @@ std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe, 
         if (first.empty()) first = all;
       },
       [&](const SpecializedGraph& one) {
-        for (const std::int64_t samples : {n, evaluation_batch}) {
+        for (const std::int64_t samples : {n, question.evaluation_batch}) {
           if (samples == 0) continue;
           const cpu::CompiledGraph plan =
               cpu::compile_forward(one.graph, one.index, recipe.dtype, samples, library.get(), threads);

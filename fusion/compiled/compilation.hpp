@@ -8,6 +8,7 @@
 
 #include "fusion/graph.hpp"
 #include "fusion/recipe.hpp"
+#include "fusion/ways.hpp"
 
 namespace hfta::fusion {
 
@@ -21,11 +22,9 @@ struct Compilation {
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
 
-/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases.
-/// `evaluation_batch`: WayQuestion's. `threads`: of all teams together. Throws Error{kConfig} if the graph cannot be
-/// compiled.
-[[nodiscard]] std::vector<std::int64_t> arena_bytes(const Graph& graph, const Recipe& recipe,
-                                                    std::int64_t evaluation_batch, int threads,
+/// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases. `threads`: of all
+/// teams together. Throws Error{kConfig} if the graph cannot be compiled.
+[[nodiscard]] std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads,
                                                     std::span<const int> recompute);
 
 }  // namespace hfta::fusion

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -21,6 +22,13 @@
 
 namespace hfta::fusion {
 namespace {
+
+template <typename T>
+T* elements(const cpu::WeightGradient& gradient, const cpu::Run& run) {
+  return run.at<T>(gradient.tensor);
+}
+
+std::size_t count_of(const cpu::WeightGradient& gradient) { return static_cast<std::size_t>(gradient.tensor.numel()); }
 
 // The samples of `all` one behind another.
 void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
@@ -49,6 +57,15 @@ struct CompiledModel::Workspace {
   Typed<T>& of() {
     return std::get<Typed<T>>(typed);
   }
+};
+
+// One slot's step, as those see it who apply gradients.
+struct CompiledModel::Step {
+  const cpu::CompiledGraph& plan;
+  const CompiledSlot& slot;
+  std::span<const SlotStep> numbers;  // by group
+  Workspace& workspace;
+  SlotBounds* bounds;  // null: nothing is encoded
 };
 
 // A workspace for the time of one call.
@@ -84,6 +101,8 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       recipe_(model.recipe),
       threads_(threads),
       recompute_(recompute),
+      train_(gradient_use(recipe_, model.group != nullptr) == GradientUse::kApplied ? Purpose::kTrainApplying
+                                                                                    : Purpose::kTrain),
       bounds_(bounds_in(model.graph, recipe_)),
       store_(model.store),
       group_of_(model.group_of),
@@ -93,21 +112,25 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       library_(torch_library()) {
   check_precision(recipe_);
   const std::int64_t n = training_batch(training_.graph, recipe_);
-  static_cast<void>(plan_for(true, n));
-  if (phase_ == 0) static_cast<void>(plan_for(false, n));  // which evaluates for all of them
+  static_cast<void>(plan_for(train_, n));
+  if (phase_ == 0) static_cast<void>(plan_for(Purpose::kPredict, n));  // which evaluates for all of them
 }
 
 CompiledModel::~CompiledModel() = default;
 
-const cpu::CompiledGraph& CompiledModel::plan_for(bool training, std::int64_t n) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{training, n}];
-  if (plan == nullptr) {
-    plan = std::make_unique<const cpu::CompiledGraph>(
-        training ? training_plan(training_, recipe_, n, library_.get(), threads_, recompute_, bounds_)
-                 : cpu::compile_forward(with_owned(evaluation_.graph, owned_), evaluation_.index, recipe_.dtype, n,
-                                        library_.get(), threads_));
+cpu::CompiledGraph CompiledModel::compiled(Purpose purpose, std::int64_t n) const {
+  if (purpose == Purpose::kPredict) {
+    return cpu::compile_forward(with_owned(evaluation_.graph, owned_), evaluation_.index, recipe_.dtype, n,
+                                library_.get(), threads_);
   }
+  return training_plan(training_, recipe_, n, {.library = library_.get(), .threads = threads_, .recompute = recompute_},
+                       bounds_, purpose == Purpose::kTrainApplying ? GradientUse::kApplied : GradientUse::kKept);
+}
+
+const cpu::CompiledGraph& CompiledModel::plan_for(Purpose purpose, std::int64_t n) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{purpose, n}];
+  if (plan == nullptr) plan = std::make_unique<const cpu::CompiledGraph>(compiled(purpose, n));
   return *plan;
 }
 
@@ -132,15 +155,15 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
 
 // Adds the batch's gradients to the slot's sums; where it updates, they become the means of those.
 template <typename T>
-void CompiledModel::accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row,
-                               double weight, bool updates) const {
+void CompiledModel::accumulate(const Step& step, const cpu::Run& run, double weight) const {
+  const bool updates = step.numbers.front().updates;
+  const auto row = static_cast<std::size_t>(step.slot.row);
   double& total = store_.gradient_weight().data_ptr<double>()[row];
   total += weight;
-  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
-    if (!plan.gradients[i].defined()) continue;
-    const auto n = static_cast<std::size_t>(plan.weights[i].numel());
-    auto* const gradient = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]);
-    T* const sum = store_.gradient(i).template data_ptr<T>() + static_cast<std::size_t>(row) * n;
+  for (const cpu::WeightGradient& one : step.plan.gradients) {
+    const std::size_t n = count_of(one);
+    T* const gradient = elements<T>(one, run);
+    T* const sum = store_.gradient(one.weight).template data_ptr<T>() + row * n;
     if (weight != 0) add_gradient(sum, gradient, weight, n);
     if (updates) take_mean(gradient, sum, total, n);
   }
@@ -148,51 +171,70 @@ void CompiledModel::accumulate(const cpu::CompiledGraph& plan, std::span<std::by
 }
 
 template <typename T>
-void CompiledModel::take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspace& workspace, BatchLoss& loss) const {
-  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
+void CompiledModel::take_mean_over_ranks(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
   SlotMean<T> mean{loss.mean, loss.weight, {}};
-  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
-    if (!plan.gradients[i].defined()) continue;
-    mean.gradients.emplace_back(reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
-                                static_cast<std::size_t>(plan.weights[i].numel()));
+  for (const cpu::WeightGradient& one : step.plan.gradients) {
+    mean.gradients.emplace_back(elements<T>(one, run), count_of(one));
   }
-  take_mean(*group_, std::span(&mean, 1), workspace.of<T>().exchanged);
+  take_mean(*group_, std::span(&mean, 1), step.workspace.of<T>().exchanged);
   loss = {mean.loss, mean.weight};
 }
 
-template <typename T>
-void CompiledModel::learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                          BatchLoss& loss, std::span<const SlotStep> numbers) const {
-  const bool updates = numbers.front().updates;
-  if (group_ != nullptr) take_mean_over_ranks<T>(plan, workspace, loss);
-  if (recipe_.accumulates) accumulate<T>(plan, workspace.arena.bind(plan), slot.row, loss.weight, updates);
-  if (updates) update<T>(plan, workspace, slot, numbers);
+// With gradients that are all there.
+void CompiledModel::learn(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
+  cpu::typed(recipe_.dtype, [&]<typename T>() {
+    if (group_ != nullptr) take_mean_over_ranks<T>(step, run, loss);
+    if (recipe_.accumulates) accumulate<T>(step, run, loss.weight);
+  });
+  apply(step, run, step.plan.gradients);
+}
+
+void CompiledModel::apply(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const {
+  if (step.numbers.front().updates) {
+    cpu::typed(recipe_.dtype, [&]<typename T>() { update<T>(step, run, gradients); });
+  }
+  if (step.bounds != nullptr && step.bounds->measures()) find_wanted(step, run, gradients);
 }
 
 template <typename T>
-void CompiledModel::update(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                           std::span<const SlotStep> numbers) const {
-  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
-  std::vector<SlotRow<T>>& rows = workspace.of<T>().rows;
+void CompiledModel::update(const Step& step, const cpu::Run& run,
+                           std::span<const cpu::WeightGradient> gradients) const {
+  std::vector<SlotRow<T>>& rows = step.workspace.of<T>().rows;
   rows.clear();
-  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
-    if (!plan.gradients[i].defined()) continue;
-    const std::int64_t n = plan.weights[i].numel();
-    rows.push_back({reinterpret_cast<T*>(buffers[static_cast<std::size_t>(plan.weights[i].buffer)]),
-                    reinterpret_cast<const T*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]),
+  for (const cpu::WeightGradient& one : gradients) {
+    const cpu::Tensor& weight = step.plan.weights[one.weight];
+    rows.push_back({run.at<T>(weight) + one.first,
+                    elements<T>(one, run),
                     {},
-                    static_cast<std::size_t>(n),
-                    static_cast<std::size_t>(group_of_[i])});
+                    count_of(one),
+                    static_cast<std::size_t>(group_of_[one.weight])});
     for (std::size_t s = 0; s < states_; ++s) {
-      rows.back().states[s] = store_.state(phase_, i, s).template data_ptr<T>() + slot.row * n;
+      rows.back().states[s] =
+          store_.state(phase_, one.weight, s).template data_ptr<T>() + step.slot.row * weight.numel() + one.first;
     }
   }
-  share_step(slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), numbers);
+  share_step(step.slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), step.numbers);
 }
 
-// Forward, and what else the plan has, for one slot; the plan's buffers, which last until the workspace is used again.
-std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                                         const Samples& samples, SlotBounds* bounds) const {
+// The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
+void CompiledModel::find_wanted(const Step& step, const cpu::Run& run,
+                                std::span<const cpu::WeightGradient> gradients) const {
+  for (const cpu::WeightGradient& one : gradients) {
+    if (!bounds_.has(one.weight)) continue;
+    const SlotStep& numbers = step.numbers[static_cast<std::size_t>(group_of_[one.weight])];
+    const double per = numbers.updates ? state_per_gradient(recipe_.optimizer, numbers) : 0;
+    const std::size_t n = count_of(one);
+    const float* const state =
+        per > 0 ? store_.state(phase_, one.weight, 0).data_ptr<float>() + static_cast<std::size_t>(step.slot.row) * n
+                : elements<float>(one, run);
+    step.bounds->set_wanted(one.weight, recipe_.compression->sigma * gradient_scale({state, n}, per > 0 ? per : 1));
+  }
+}
+
+// Forward, and what else the plan has, for one slot. What it leaves in its buffers lasts until the workspace is used
+// again.
+cpu::Run CompiledModel::run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                            const Samples& samples, SlotBounds* bounds, const cpu::Apply* apply) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   bind(plan, buffers, slot.row);
   const auto fill = [&](const SampleArray& from, const cpu::Tensor& to) {
@@ -200,13 +242,15 @@ std::span<std::byte*> CompiledModel::run(const cpu::CompiledGraph& plan, Workspa
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.array(i), plan.inputs[i]);
   cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
+  all.apply = apply;
   std::optional<cpu::Coding> coding;
   if (bounds != nullptr) {
     workspace.encoded.begin(plan.encoded.size(), threads_);
     all.coding = &coding.emplace(plan.encoded, workspace.encoded, *bounds, recipe_.compression->sigma);
   }
   for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
-  return buffers;
+  all.coding = nullptr;
+  return all;
 }
 
 std::optional<SlotBounds> CompiledModel::bounds_of(int row) const {
@@ -215,34 +259,16 @@ std::optional<SlotBounds> CompiledModel::bounds_of(int row) const {
   return SlotBounds(bounds_, {numbers, bounds_.size()}, recipe_.compression->interval);
 }
 
-// The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
-void CompiledModel::find_wanted(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                                std::span<const SlotStep> numbers, const SlotBounds& bounds) const {
-  const std::span<std::byte*> buffers = workspace.arena.bind(plan);
-  std::vector<double> per_gradient;  // by group
-  for (const SlotStep& one : numbers) {
-    per_gradient.push_back(one.updates ? state_per_gradient(recipe_.optimizer, one) : 0);
-  }
-  for (std::size_t i = 0; i < plan.weights.size(); ++i) {
-    if (!bounds_.has(i) || !plan.gradients[i].defined()) continue;
-    const auto n = static_cast<std::size_t>(plan.weights[i].numel());
-    const double per = per_gradient[static_cast<std::size_t>(group_of_[i])];
-    const float* const state =
-        per > 0 ? store_.state(phase_, i, 0).data_ptr<float>() + static_cast<std::size_t>(slot.row) * n
-                : reinterpret_cast<const float*>(buffers[static_cast<std::size_t>(plan.gradients[i].buffer)]);
-    bounds.set_wanted(i, recipe_.compression->sigma * gradient_scale({state, n}, per > 0 ? per : 1));
-  }
-}
-
-Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const {
+Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, const cpu::Run& run) const {
   Gradients gradients;
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     if (!training_.graph.weights[i].trained || !store_.owned(i)) continue;
     gradients.emplace_back(i, at::Tensor());
-    if (!plan.gradients[i].defined()) continue;
+    const cpu::Tensor gradient = plan.gradient(i);
+    if (!gradient.defined()) continue;
     at::Tensor& copy = gradients.back().second;
     copy = at::empty_like(store_.weight(i).narrow(0, 0, 1));
-    std::memcpy(copy.data_ptr(), buffers[static_cast<std::size_t>(plan.gradients[i].buffer)], copy.nbytes());
+    std::memcpy(copy.data_ptr(), run.buffers[static_cast<std::size_t>(gradient.buffer)], copy.nbytes());
   }
   return gradients;
 }
@@ -250,43 +276,40 @@ Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, std::s
 namespace {
 
 // Of one element, of a floating-point type.
-double number_of(const cpu::Tensor& output, std::span<std::byte* const> buffers) {
-  const std::byte* const at = buffers[static_cast<std::size_t>(output.buffer)] + output.offset * size_of(output.dtype);
-  return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*reinterpret_cast<const T*>(at)); });
+double number_of(const cpu::Tensor& output, const cpu::Run& run) {
+  return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*run.at<T>(output)); });
 }
 
 }  // namespace
 
 BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                               Gradients* gradients) {
-  const cpu::CompiledGraph& plan = plan_for(true, samples.size());
+  const cpu::CompiledGraph& plan = plan_for(gradients == nullptr ? train_ : Purpose::kTrain, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   std::optional<SlotBounds> bounds = bounds_of(slot.row);
-  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, bounds ? &*bounds : nullptr);
-  BatchLoss loss{number_of(plan.outputs[0], buffers), static_cast<double>(samples.size())};
-  if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], buffers);
+  const Step step{plan, slot, numbers, *workspace, bounds ? &*bounds : nullptr};
+  const auto applied = [&](const cpu::Run& run, std::span<const cpu::WeightGradient> complete) {
+    apply(step, run, complete);
+  };
+  const cpu::Apply hand_over = std::cref(applied);
+  const cpu::Run run = this->run(plan, *workspace, slot, samples, step.bounds, &hand_over);
+  BatchLoss loss{number_of(plan.outputs[0], run), static_cast<double>(samples.size())};
+  if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], run);
   if (!slot.counts) loss.weight = 0;
-  if (gradients != nullptr) *gradients = copied_gradients(plan, buffers);
-  if (recipe_.dtype == DType::kFloat64) {
-    learn<double>(plan, *workspace, slot, loss, numbers);
-  } else {
-    learn<float>(plan, *workspace, slot, loss, numbers);
-  }
-  if (bounds) {
-    if (bounds->measures()) find_wanted(plan, *workspace, slot, numbers, *bounds);
-    bounds->end();
-  }
+  if (gradients != nullptr) *gradients = copied_gradients(plan, run);
+  if (!plan.applies) learn(step, run, loss);
+  if (bounds) bounds->end();
   return loss;
 }
 
 std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
-  const cpu::CompiledGraph& plan = plan_for(false, samples.size());
+  const cpu::CompiledGraph& plan = plan_for(Purpose::kPredict, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
-  const std::span<std::byte*> buffers = run(plan, *workspace, slot, samples, nullptr);
+  const cpu::Run run = this->run(plan, *workspace, slot, samples, nullptr, nullptr);
   std::vector<at::Tensor> outputs;
-  for (const cpu::Tensor& output : plan.outputs) outputs.push_back(view_of(output, buffers).clone());
+  for (const cpu::Tensor& output : plan.outputs) outputs.push_back(view_of(output, run.buffers).clone());
   return outputs;
 }
 

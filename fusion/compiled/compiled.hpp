@@ -56,32 +56,33 @@ class CompiledModel {
  private:
   struct Workspace;
   class Borrowed;
+  struct Step;
+  enum class Purpose { kPredict, kTrain, kTrainApplying };
   [[nodiscard]] std::optional<SlotBounds> bounds_of(int row) const;
-  void find_wanted(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                   std::span<const SlotStep> numbers, const SlotBounds& bounds) const;
-  const cpu::CompiledGraph& plan_for(bool training, std::int64_t n);
+  const cpu::CompiledGraph& plan_for(Purpose purpose, std::int64_t n);
+  [[nodiscard]] cpu::CompiledGraph compiled(Purpose purpose, std::int64_t n) const;
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
-  std::span<std::byte*> run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                            const Samples& samples, SlotBounds* bounds) const;
-  [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers) const;
+  cpu::Run run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, const Samples& samples,
+               SlotBounds* bounds, const cpu::Apply* apply) const;
+  [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, const cpu::Run& run) const;
+  void learn(const Step& step, const cpu::Run& run, BatchLoss& loss) const;
   /// Loss and gradients become those of all ranks.
   template <typename T>
-  void take_mean_over_ranks(const cpu::CompiledGraph& plan, Workspace& workspace, BatchLoss& loss) const;
+  void take_mean_over_ranks(const Step& step, const cpu::Run& run, BatchLoss& loss) const;
   template <typename T>
-  void learn(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, BatchLoss& loss,
-             std::span<const SlotStep> numbers) const;
+  void accumulate(const Step& step, const cpu::Run& run, double weight) const;
+  /// The optimizer's step of these gradients' weights, and what is found out behind it.
+  void apply(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
   template <typename T>
-  void accumulate(const cpu::CompiledGraph& plan, std::span<std::byte* const> buffers, int row, double weight,
-                  bool updates) const;
-  template <typename T>
-  void update(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-              std::span<const SlotStep> numbers) const;
+  void update(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
+  void find_wanted(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
 
   const SpecializedGraph& training_;
   const SpecializedGraph& evaluation_;
   const std::vector<bool>& owned_;
   Recipe recipe_;
   int threads_, recompute_;
+  Purpose train_;       ///< How slots train where nobody wants to see their gradients.
   BoundLayout bounds_;  ///< By weight; of a recipe that compresses.
   const SlotStore& store_;
   const std::vector<int>& group_of_;  ///< By weight.
@@ -90,7 +91,7 @@ class CompiledModel {
   Collectives* group_;                ///< Null: there are no other ranks.
   std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
-  std::map<std::pair<bool, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
+  std::map<std::pair<Purpose, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 

@@ -27,8 +27,7 @@ std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lower
   for (const Lowering& one : lowerings) recompute[one.workers * one.threads_per_worker].push_back(one.recompute);
   std::map<std::pair<int, int>, std::int64_t> bytes;
   for (const auto& [threads, all] : recompute) {
-    const std::vector<std::int64_t> arenas =
-        arena_bytes(question.graph, question.recipe, question.evaluation_batch, threads, all);
+    const std::vector<std::int64_t> arenas = arena_bytes(question, threads, all);
     for (std::size_t i = 0; i < all.size(); ++i) bytes[{threads, all[i]}] = arenas[i];
   }
   std::vector<WayMemory> found;
@@ -53,8 +52,7 @@ std::string note_of_compression(const Graph& graph, const Compilation& found) {
 std::vector<int> worthwhile_recomputing(const WayQuestion& question) {
   constexpr double kClearly = 0.97;
   static constexpr std::array kTried = {0, 1, 2, 3, 4, 6, 8};
-  const std::vector<std::int64_t> arenas =
-      arena_bytes(question.graph, question.recipe, question.evaluation_batch, question.threads, kTried);
+  const std::vector<std::int64_t> arenas = arena_bytes(question, question.threads, kTried);
   std::vector<int> all;
   std::int64_t least = arenas.front();
   for (std::size_t i = 1; i < kTried.size(); ++i) {

@@ -28,12 +28,22 @@ Graph with_owned(Graph graph, const std::vector<bool>& owned) {
   return graph;
 }
 
+GradientUse gradient_use(const Recipe& recipe, bool ranks) {
+  return recipe.clips || recipe.accumulates || ranks ? GradientUse::kKept : GradientUse::kApplied;
+}
+
 // What is computed again beside encoded values decides which ones these are, and so bits: it is no way to run then.
-cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
-                                 const cpu::Library* library, int threads, int recompute, const BoundLayout& bounds) {
+cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use) {
   const bool encodes = bounds.size() > 0;
-  return cpu::compile_training(reading.graph, reading.index, recipe.dtype, n, library, threads,
-                               encodes ? cpu::kBesideEncoded : recompute, encodes ? &bounds : nullptr);
+  if (encodes) options.recompute = cpu::kBesideEncoded;
+  options.bounds = encodes ? &bounds : nullptr;
+  options.apply_bytes = use == GradientUse::kApplied ? cpu::kApplyBytes : 0;
+  return options;
+}
+
+cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
+                                 cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use) {
+  return cpu::compile_training(reading.graph, reading.index, recipe.dtype, n, training_options(options, bounds, use));
 }
 
 }  // namespace hfta::fusion

@@ -6,7 +6,7 @@
 
 #include "fusion/codec/slot_bounds.hpp"
 #include "fusion/cpu/compiled_graph.hpp"
-#include "fusion/cpu/library.hpp"
+#include "fusion/cpu/options.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/passes/specialize.hpp"
 #include "fusion/recipe.hpp"
@@ -26,11 +26,22 @@ void check_precision(const Recipe& recipe);
 /// graph writes none of it.
 [[nodiscard]] Graph with_owned(Graph graph, const std::vector<bool>& owned);
 
-/// Of the reading for training. `n`: samples of a batch. `threads`: of a team at most. `recompute`:
-/// Lowering::recompute, of plans that encode nothing. `bounds`: bounds_in() of its graph. Throws Error{kConfig} naming
-/// an op that cannot be compiled.
+/// What becomes of a step's gradients.
+enum class GradientUse {
+  kKept,     ///< All are there at the end: who clips by their norm, sums them over batches or over ranks needs that.
+  kApplied,  ///< Each is applied to its weight while the backward goes on.
+};
+/// Of slots as the recipe has them. `ranks`: whether others run other samples of each batch.
+[[nodiscard]] GradientUse gradient_use(const Recipe& recipe, bool ranks);
+
+/// Of the reading for training. `n`: samples of a batch. `options`: TrainingOptions::recompute is Lowering::recompute,
+/// of plans that encode nothing; `bounds` and `apply_bytes` are set here. `bounds`: bounds_in() of its graph. Throws
+/// Error{kConfig} naming an op that cannot be compiled.
 [[nodiscard]] cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
-                                               const cpu::Library* library, int threads, int recompute,
-                                               const BoundLayout& bounds);
+                                               cpu::TrainingOptions options, const BoundLayout& bounds,
+                                               GradientUse use);
+/// What training_plan() makes of the options.
+[[nodiscard]] cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundLayout& bounds,
+                                                    GradientUse use);
 
 }  // namespace hfta::fusion

@@ -29,14 +29,14 @@ Dims with_batch(const Shape& shape, std::int64_t n) {
 
 }  // namespace
 
-Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads,
-                 const BoundLayout* bounds)
+Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training,
+                 const TrainingOptions& options)
     : graph_(graph),
       index_(std::move(index)),
       dtype_(dtype),
       n_(n),
       training_(training),
-      threads_(threads),
+      threads_(options.threads),
       values_(graph.values.size()),
       numbers_(graph.values.size()),
       readers_(graph.values.size()),
@@ -44,7 +44,8 @@ Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::i
       fused_(graph.nodes.size(), false),
       passes_on_(graph.nodes.size(), false),
       apart_(graph.nodes.size(), false),
-      bounds_(bounds) {
+      bounds_(options.bounds),
+      apply_bytes_(options.apply_bytes) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     for (const ValueId id : inputs_of(graph.nodes[i])) readers_[static_cast<std::size_t>(id)].push_back(i);
   }
@@ -287,6 +288,27 @@ void Builder::contribute(const Tensor& input, const Tensor& part) {
   }
   const Part to = contribute(input);
   emit({part, to.tensor}, copy_kernel(part, to.tensor, to.add));
+}
+
+// Each part has enough bytes to be applied at once.
+std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std::int64_t multiple) {
+  const auto found =
+      std::find_if(weights_.begin(), weights_.end(), [&](const Tensor& one) { return one.buffer == weight.buffer; });
+  if (apply_bytes_ == 0 || encodes() || found == weights_.end() || has_gradient(weight)) return {};
+  const auto place = static_cast<std::size_t>(found - weights_.begin());
+  const bool whole = weight.contiguous() && weight.sizes == found->sizes;
+  if (!whole || weight.dim() < 2 || only_reader(graph_.weights[place].value) != node_) return {};
+  const std::int64_t all = weight.size(0), of_row = weight.numel() / all, bytes = of_row * size_of(weight.dtype);
+  const std::int64_t rows = (apply_bytes_ + bytes * multiple - 1) / (bytes * multiple) * multiple;
+  if (2 * rows > all) return {};
+  std::vector<WeightGradient> parts;
+  for (std::int64_t first = 0; first < all; first += rows) {
+    Dims sizes = weight.sizes;
+    sizes[0] = std::min(rows, all - first);
+    parts.push_back({place, first * of_row, fresh(sizes, weight.dtype)});
+  }
+  in_rows_.insert(in_rows_.end(), parts.begin(), parts.end());
+  return parts;
 }
 
 void Builder::hand_over_gradient(const Tensor& output, const Tensor& input) {

@@ -15,6 +15,7 @@
 
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/encode.hpp"
+#include "fusion/cpu/options.hpp"
 #include "fusion/cpu/placement.hpp"
 #include "fusion/cpu/recompute.hpp"
 #include "fusion/graph/numbers.hpp"
@@ -23,10 +24,10 @@ namespace hfta::fusion::cpu {
 
 class Builder {
  public:
-  /// `n`: samples of a batch. `training`: gradients are wanted. `threads`: CompiledGraph::threads. `bounds`: the
-  /// weights whose layers' inputs may be encoded, in float32; null: nothing is.
-  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training, int threads = 1,
-          const BoundLayout* bounds = nullptr);
+  /// `n`: samples of a batch. `training`: gradients are wanted. `options`: without TrainingOptions::recompute, which
+  /// finish() is given.
+  Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training,
+          const TrainingOptions& options = {});
 
   // ---- The graph ----
 
@@ -144,6 +145,11 @@ class Builder {
   /// tensors fill their buffers in the same layout; the input has no gradient yet.
   void hand_over_gradient(const Tensor& output, const Tensor& input);
 
+  /// The gradient of a weight in some rows each, a `multiple` but for the last, where that is how it is applied
+  /// (TrainingOptions::apply_bytes): the caller, whose node alone reads the weight, writes each of them whole. Empty:
+  /// contribute() to it as a whole.
+  [[nodiscard]] std::vector<WeightGradient> gradient_in_rows(const Tensor& weight, std::int64_t multiple);
+
   /// Emits the backward kernels of everything that was registered, from the loss on, which has one element. Throws
   /// Error{kConfig} if nothing trained has a part in it.
   void run_backward(const Tensor& loss);
@@ -167,6 +173,9 @@ class Builder {
   [[nodiscard]] Step step_of(const std::vector<Tensor>& touched, Kernel kernel) const;
   [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;
   void bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs);
+  [[nodiscard]] std::vector<WeightGradient> weight_gradients();
+  [[nodiscard]] Recomputing scheduled(const std::vector<Encoding>& encoded, const CompiledGraph& plan,
+                                      Recompute recompute);
   [[nodiscard]] std::vector<bool> pinned(const CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Encoding> encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Placed> lifetimes(const CompiledGraph& plan, const Recomputing& all) const;
@@ -189,6 +198,8 @@ class Builder {
   Schedule schedule_;
   std::vector<Recomputation> recomputations_;
   const BoundLayout* bounds_;
+  std::int64_t apply_bytes_;
+  std::vector<WeightGradient> in_rows_;  ///< gradient_in_rows() of all weights that have them.
   LayerReads layer_reads_;
   struct Backward {
     std::size_t node = 0;

@@ -168,11 +168,11 @@ auto with_parts(const Graph& graph, const Library* library, Attempt attempt) {
 // `use`: of the builder, when forward and backward are compiled.
 template <typename Use>
 auto with_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                   const Library* library, int threads, const BoundLayout* bounds, Use use) {
+                   const TrainingOptions& options, Use use) {
   std::vector<int> positions = index;
   const Graph cut = checked([&] { return in_panels(graph, positions, n); });
-  return with_parts(cut, library, [&](Parts& parts) {
-    Builder b(cut, positions, dtype, n, true, threads, bounds);
+  return with_parts(cut, options.library, [&](Parts& parts) {
+    Builder b(cut, positions, dtype, n, true, options);
     compile_nodes(b, parts);
     b.run_backward(b.value(cut.outputs.at(0)));
     return use(b);
@@ -182,17 +182,17 @@ auto with_training(const Graph& graph, const std::vector<int>& index, DType dtyp
 }  // namespace
 
 CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                               const Library* library, int threads, Recompute recompute, const BoundLayout* bounds) {
-  if (bounds != nullptr && dtype != DType::kFloat32) {
+                               const TrainingOptions& options) {
+  if (options.bounds != nullptr && dtype != DType::kFloat32) {
     throw Error(ErrorKind::kConfig, "model: found another dtype than float32, in which alone values are compressed");
   }
-  return with_training(graph, index, dtype, n, library, threads, bounds,
-                       [&](Builder& b) { return b.finish(b.graph().outputs, recompute); });
+  return with_training(graph, index, dtype, n, options,
+                       [&](Builder& b) { return b.finish(b.graph().outputs, options.recompute); });
 }
 
 std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
-                                         const Library* library, int threads, std::span<const Recompute> recompute) {
-  return with_training(graph, index, dtype, n, library, threads, nullptr, [&](Builder& b) {
+                                         const TrainingOptions& options, std::span<const Recompute> recompute) {
+  return with_training(graph, index, dtype, n, options, [&](Builder& b) {
     std::vector<std::size_t> bytes;
     for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));
     return bytes;
@@ -202,7 +202,7 @@ std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<i
 CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
                               const Library* library, int threads) {
   return with_parts(graph, library, [&](Parts& parts) {
-    Builder b(graph, index, dtype, n, false, threads);
+    Builder b(graph, index, dtype, n, false, {.threads = threads});
     compile_nodes(b, parts);
     return b.finish(graph.outputs);
   });

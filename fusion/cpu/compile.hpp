@@ -14,6 +14,7 @@
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/encode.hpp"
 #include "fusion/cpu/library.hpp"
+#include "fusion/cpu/options.hpp"
 #include "fusion/cpu/recompute.hpp"
 #include "fusion/graph.hpp"
 
@@ -21,20 +22,15 @@ namespace hfta::fusion::cpu {
 
 /// `graph`: a training reading with complete arguments, whose first output is the loss, of one element; `index`: for
 /// counted randomness, each node's position in the model's graph. `n`: samples of a batch. Weights with `trained` get
-/// gradients. Calls of an op that has no compiler, or not for such arguments, are run by `library` (null: there is
-/// none), in parts of calls that follow one another. Throws Error{kConfig} naming an op that the library cannot run
-/// either. The graph may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the
-/// tensors and numbers that it is given, and no kernel is emitted that would reach beyond a buffer. `threads`: of a
-/// team that may run it, at most. `recompute`: what is computed again for the backward, to the same bits
-/// (fusion/cpu/recompute.hpp). `bounds`: of the weights whose layers' inputs may be encoded (bounded_layers(), of
-/// float32); null: nothing is.
+/// gradients. Throws Error{kConfig} naming an op that has no compiler and that the library cannot run either. The graph
+/// may come from anywhere, as long as its values' ids lie within it: each op's compiler checks the tensors and numbers
+/// that it is given, and no kernel is emitted that would reach beyond a buffer.
 [[nodiscard]] CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                             std::int64_t n, const Library* library = nullptr, int threads = 1,
-                                             Recompute recompute = 0, const BoundLayout* bounds = nullptr);
-/// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`; compiles once for all
-/// of them.
+                                             std::int64_t n, const TrainingOptions& options = {});
+/// CompiledGraph::arena_bytes of what compile_training() would make, by element of `recompute`, which stands in for
+/// that of `options`; compiles once for all of them.
 [[nodiscard]] std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
-                                                       std::int64_t n, const Library* library, int threads,
+                                                       std::int64_t n, const TrainingOptions& options,
                                                        std::span<const Recompute> recompute);
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,

@@ -1,5 +1,6 @@
 #include "fusion/cpu/compiled_graph.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -9,6 +10,12 @@ namespace {
 constexpr std::size_t kPage = 4096;
 
 }  // namespace
+
+Tensor CompiledGraph::gradient(std::size_t weight) const {
+  const auto found =
+      std::find_if(gradients.begin(), gradients.end(), [&](const WeightGradient& one) { return one.weight == weight; });
+  return found == gradients.end() ? Tensor() : found->tensor;
+}
 
 void Arena::Free::operator()(std::byte* memory) const { ::operator delete[](memory, std::align_val_t(kPage)); }
 

@@ -26,6 +26,18 @@ class Kept {
   Kept& operator=(const Kept&) = delete;
 };
 
+/// Consecutive elements of a weight's gradient: as a rule all of them.
+struct WeightGradient {
+  std::size_t weight = 0;  ///< Position in Graph::weights.
+  std::int64_t first = 0;  ///< Which element of the weight is the first, row-major.
+  Tensor tensor;           ///< Row-major.
+};
+
+struct Run;
+/// What becomes of gradients: they are complete, and what is read of their weights in this run has been read. They are
+/// not read afterwards.
+using Apply = std::function<void(const Run&, std::span<const WeightGradient>)>;
+
 /// What one run of a plan reads and writes besides its buffers. One slot, one batch.
 struct Run {
   std::span<std::byte*> buffers;   ///< By Tensor::buffer. Kernels that bring a value back may put it elsewhere.
@@ -36,7 +48,8 @@ struct Run {
   /// Whose threads, at most CompiledGraph::threads, share the work of large kernels; null: the caller's alone. Results
   /// are equal bits.
   Team* team = nullptr;
-  Coding* coding = nullptr;  ///< Of a plan with CompiledGraph::encoded; null for others.
+  Coding* coding = nullptr;      ///< Of a plan with CompiledGraph::encoded; null for others.
+  const Apply* apply = nullptr;  ///< Of a plan with CompiledGraph::applies; null for others.
 
   template <typename T>
   [[nodiscard]] T* at(const Tensor& t) const {
@@ -89,9 +102,12 @@ struct CompiledGraph {
   std::size_t arena_bytes = 0;
   std::size_t recomputed = 0;  ///< How many of the kernels compute again what was not kept for the backward.
   std::vector<EncodedValue> encoded;
-  std::vector<Tensor> weights;    ///< Graph::weights' order; their buffers are the caller's, row-major.
-  std::vector<Tensor> gradients;  ///< Likewise; undefined where the loss does not depend on it, or nothing is trained.
-  std::vector<Tensor> inputs;     ///< Graph::inputs' order: filled by the caller before the run, row-major.
+  std::vector<Tensor> weights;  ///< Graph::weights' order; their buffers are the caller's, row-major.
+  /// Of the weights that are trained and that the loss depends on, in order: there when the run ends. None if it
+  /// applies them.
+  std::vector<WeightGradient> gradients;
+  bool applies = false;        ///< Gradients are given to Run::apply while the run goes on.
+  std::vector<Tensor> inputs;  ///< Graph::inputs' order: filled by the caller before the run, row-major.
   /// Tensors that were known when the plan was made, row-major; read only.
   struct Constant {
     int buffer = -1;
@@ -101,6 +117,9 @@ struct CompiledGraph {
   std::vector<Tensor> outputs;  ///< Graph::outputs' order; of any strides.
   /// By part that a library runs: its ops, in order, none twice. Everything else has a compiler here.
   std::vector<std::vector<std::string>> parts;
+
+  /// The weight's gradient when the run ends; undefined where there is none.
+  [[nodiscard]] Tensor gradient(std::size_t weight) const;
 };
 
 /// Memory that one thread, or a team, runs plans in. It grows to the largest plan's arena and is kept.

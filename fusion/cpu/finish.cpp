@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "fusion/cpu/apply.hpp"
 #include "fusion/cpu/builder.hpp"
 
 namespace hfta::fusion::cpu {
@@ -30,22 +31,27 @@ std::vector<std::size_t> joined(const std::vector<Step>& steps, std::vector<Plac
 // What a run is given and leaves behind.
 void Builder::bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs) {
   for (const ValueId id : outputs) plan.outputs.push_back(value(id));
-  for (const Tensor& weight : weights_) {
-    plan.gradients.emplace_back();
-    if (buffer_of(weight).gradient >= 0) plan.gradients.back() = gradient_view(weight);
-  }
+  plan.applies = apply_bytes_ > 0;
+  if (!plan.applies) plan.gradients = weight_gradients();
   plan.weights = weights_;
   plan.inputs = inputs_;
+}
+
+std::vector<WeightGradient> Builder::weight_gradients() {
+  std::vector<WeightGradient> all = in_rows_;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (has_gradient(weights_[i])) all.push_back({i, 0, gradient_view(weights_[i])});
+  }
+  return all;
 }
 
 std::vector<bool> Builder::pinned(const CompiledGraph& plan) const {
   std::vector<bool> all(buffers_.size());
   std::transform(buffers_.begin(), buffers_.end(), all.begin(), [](const Buffer& b) { return b.outside; });
-  for (const auto* tensors : {&plan.inputs, &plan.outputs, &plan.gradients}) {
-    for (const Tensor& t : *tensors) {
-      if (t.defined()) all[static_cast<std::size_t>(t.buffer)] = true;
-    }
+  for (const auto* tensors : {&plan.inputs, &plan.outputs}) {
+    for (const Tensor& t : *tensors) all[static_cast<std::size_t>(t.buffer)] = true;
   }
+  for (const WeightGradient& one : plan.gradients) all[static_cast<std::size_t>(one.tensor.buffer)] = true;
   return all;
 }
 
@@ -70,11 +76,8 @@ std::vector<Placed> Builder::lifetimes(const CompiledGraph& plan, const Recomput
     for (const int b : steps[k].buffers) use(b, k, k + 1);
   }
   for (const Tensor& t : plan.inputs) use(t.buffer, 0, steps.size() + 1);
-  for (const auto* tensors : {&plan.outputs, &plan.gradients}) {
-    for (const Tensor& t : *tensors) {
-      if (t.defined()) use(t.buffer, steps.size(), steps.size() + 1);
-    }
-  }
+  for (const Tensor& t : plan.outputs) use(t.buffer, steps.size(), steps.size() + 1);
+  for (const WeightGradient& one : plan.gradients) use(one.tensor.buffer, steps.size(), steps.size() + 1);
   return placed;
 }
 
@@ -107,12 +110,18 @@ std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, Compil
   return all;
 }
 
+// The kernels in the order in which they will run.
+Recomputing Builder::scheduled(const std::vector<Encoding>& encoded, const CompiledGraph& plan, Recompute recompute) {
+  Recomputing all = recomputing(schedule_, recomputations_, encoded, pinned(plan), recompute);
+  if (plan.applies) apply_gradients(all, weight_gradients(), weights_, plan.outputs, apply_bytes_);
+  return all;
+}
+
 std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute recompute) {
   CompiledGraph ends;
   bind_ends(ends, outputs);
-  const std::vector<bool> fixed = pinned(ends);
-  const std::vector<Encoding> encoded = encodings(fixed, ends);
-  return placed(ends, recomputing(schedule_, recomputations_, encoded, fixed, recompute)).bytes;
+  const std::vector<Encoding> encoded = encodings(pinned(ends), ends);
+  return placed(ends, scheduled(encoded, ends, recompute)).bytes;
 }
 
 // What is brought back lies elsewhere than before, as a rule: at one place all the time it would be in others' way.
@@ -144,9 +153,8 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recomp
   plan.threads = threads_;
   bind_ends(plan, outputs);
   if (!training_) schedule_.backward = schedule_.steps.size();
-  const std::vector<bool> fixed = pinned(plan);
-  const std::vector<Encoding> encoded = encodings(fixed, plan);
-  const Recomputing all = recomputing(schedule_, recomputations_, encoded, fixed, recompute);
+  const std::vector<Encoding> encoded = encodings(pinned(plan), plan);
+  const Recomputing all = scheduled(encoded, plan, recompute);
   for (std::size_t i = 0; i < encoded.size(); ++i) {
     if (!all.encoded[static_cast<std::size_t>(encoded[i].buffer)]) plan.encoded[i].elements = 0;
   }

@@ -68,7 +68,11 @@ Recipe recipe_of(const json& spec) {
   }
   for (const json& patterns : spec.value("groups", json::array())) recipe.groups.push_back({patterns, ""});
   recipe.batch_size = spec.at("batch");
-  for (const json& slot : spec.at("slots")) recipe.accumulates |= slot.contains("accumulate");
+  recipe.clips = false;
+  for (const json& slot : spec.at("slots")) {
+    recipe.accumulates |= slot.contains("accumulate");
+    recipe.clips |= slot.contains("clip_norm");
+  }
   return recipe;
 }
 

@@ -17,8 +17,10 @@ namespace hfta::fusion::cpu {
 namespace {
 
 // A block's part of B, 64 columns of float by 256, is 64 KiB: it stays in the second cache while A streams by.
-constexpr std::int64_t kRows = 64, kColumns = 64, kDepth = 256;
+constexpr std::int64_t kColumns = 64, kDepth = 256;
 std::int64_t parts(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
+
+std::int64_t rows_of_whole(const Product& p) { return p.rows_of_whole > 0 ? p.rows_of_whole : p.m; }
 
 // Where A has few rows, the time is that of reading B from memory: long pieces of few rows at a time, as memory and the
 // translation of addresses like it. C's block, 64 KiB of float, stays in the second cache.
@@ -47,12 +49,12 @@ std::int64_t panels_at_once(std::int64_t panels, std::int64_t blocks, bool copie
 std::int64_t rows_of_block(const Product& p) {
   constexpr std::int64_t kLeast = 16;
   constexpr double kWanted = 4;
-  const std::int64_t panels = parts(p.n, kColumns);
-  const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const std::int64_t panels = parts(p.n, kColumns), m = rows_of_whole(p);
+  const double products = static_cast<double>(m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const double wanted = std::min(kWanted, products / static_cast<double>(kStretchProducts));
-  std::int64_t rows = std::min(kRows, p.m);
-  while (rows >= 2 * kLeast && static_cast<double>(panels * parts(p.m, rows)) < std::floor(wanted)) rows /= 2;
-  return rows;
+  std::int64_t rows = std::min(kBlockRows, m);
+  while (rows >= 2 * kLeast && static_cast<double>(panels * parts(m, rows)) < std::floor(wanted)) rows /= 2;
+  return std::min(rows, p.m);
 }
 
 // LIBXSMM counts columns first, as BLAS does: our C^T = B^T A^T.
@@ -128,7 +130,7 @@ void Gemm<T>::choose_slices() {
   constexpr std::int64_t kLeastRows = 512;
   slices_ = {p_.k, std::max<std::int64_t>(p_.k, 1)};
   if (!p_.a_transposed || p_.ldc != p_.n || p_.k < 2 * kLeastRows) return;
-  slices_.length = parts(p_.k, parts_of_sum(p_.k / kLeastRows, p_.m * p_.n) * depth_) * depth_;
+  slices_.length = parts(p_.k, parts_of_sum(p_.k / kLeastRows, rows_of_whole(p_) * p_.n) * depth_) * depth_;
   sums_size_ = (slices_.count() - 1) * p_.m * p_.n;
 }
 

@@ -9,6 +9,9 @@
 
 namespace hfta::fusion::cpu {
 
+/// Blocks of C have so many rows at most, or half or a quarter of that.
+inline constexpr std::int64_t kBlockRows = 64;
+
 /// C [M, N] = A [M, K] B [K, N], row-major with leading dimensions in elements.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
@@ -16,6 +19,9 @@ struct Product {
   bool a_transposed = false;  ///< A lies as [K, M].
   bool b_transposed = false;  ///< B lies as [N, K].
   bool add = false;           ///< C += A B.
+  /// C is some rows of the product of an A of so many rows, from a multiple of kBlockRows on, to the bits that they
+  /// have there; 0: it is all of it.
+  std::int64_t rows_of_whole = 0;
 };
 
 /// T: float, double. Immutable; many threads may call one.

@@ -16,6 +16,7 @@ struct Linear {
   bool relu = false;
   std::int64_t m = 0, in = 0, out = 0;
   std::int64_t ldw = 0;  // a weight may be some columns of a larger one
+  bool alone = false;    // nobody else reads the weight, as far as the op knows
 };
 
 // Of few samples and a large weight: the weight is not turned, which would take longer than the product. Instead
@@ -84,38 +85,64 @@ void forward(Builder& b, const Linear& l, bool final) {
   }
 }
 
+// dy becomes that of the product, and gives the bias's.
+template <typename T>
+void backward_bias(Builder& b, const Linear& l, const Tensor& dy) {
+  const bool wants_bias = b.wants_gradient(l.bias), masks = l.relu && !l.signs.defined();
+  if (l.signs.defined()) emit_mask(b, dy, l.signs);
+  if (!wants_bias && !masks) return;
+  const Builder::Part db = b.contribute_if_wanted(l.bias);
+  b.emit({dy, masks ? l.y : Tensor{}, db.tensor}, [=](const Run& run) {
+    mask_and_sum(run.team, run.at<T>(dy), masks ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
+                 wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);
+  });
+}
+
+// dw [rows, in] = or += dy^T x, where dy has so many columns of the layer's.
+template <typename T>
+void backward_weight(Builder& b, const Linear& l, const Tensor& dy, const Builder::Part& dw) {
+  emit_product<T>(b, dy, l.x, dw.tensor,
+                  {.m = dw.tensor.size(0),
+                   .n = l.in,
+                   .k = l.m,
+                   .lda = l.out,
+                   .ldb = l.in,
+                   .ldc = dw.tensor.stride(0),
+                   .a_transposed = true,
+                   .add = dw.add,
+                   .rows_of_whole = l.out});
+}
+
+template <typename T>
+void backward_input(Builder& b, const Linear& l, const Tensor& dy) {
+  if (!b.wants_gradient(l.x)) return;
+  const Builder::Part dx = b.contribute(l.x);
+  emit_product<T>(b, dy, l.weight, dx.tensor,
+                  {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.ldw, .ldc = l.in, .add = dx.add});
+}
+
 template <typename T>
 void backward(Builder& b, const Linear& l) {
   const auto dy = b.gradient(l.y);
   if (!dy) return;
-  const bool wants_bias = b.wants_gradient(l.bias), masks = l.relu && !l.signs.defined();
-  if (l.signs.defined()) emit_mask(b, *dy, l.signs);
-  if (wants_bias || masks) {
-    const Builder::Part db = b.contribute_if_wanted(l.bias);
-    b.emit({*dy, masks ? l.y : Tensor{}, db.tensor}, [=, dy = *dy](const Run& run) {
-      mask_and_sum(run.team, run.at<T>(dy), masks ? run.at<T>(l.y) : nullptr, l.out, l.m, l.out,
-                   wants_bias ? run.at<T>(db.tensor) : nullptr, db.add);
-    });
+  backward_bias<T>(b, l, *dy);
+  const std::vector<WeightGradient> rows =
+      l.alone && b.wants_gradient(l.weight) ? b.gradient_in_rows(l.weight, kBlockRows) : std::vector<WeightGradient>();
+  if (!rows.empty()) {  // each is applied as soon as it is there: the weight is read before
+    backward_input<T>(b, l, *dy);
+    for (const WeightGradient& part : rows) {
+      const std::int64_t first = part.first / l.in;
+      backward_weight<T>(b, l, dy->sliced(-1, first, part.tensor.size(0)), {part.tensor});
+    }
+    return;
   }
   if (b.wants_gradient(l.weight)) {
     const Builder::Part dw = b.contribute(l.weight);
     emit_output_sums(b, l.weight, *dy, l.m);
-    emit_product<T>(b, *dy, l.x, dw.tensor,
-                    {.m = l.out,
-                     .n = l.in,
-                     .k = l.m,
-                     .lda = l.out,
-                     .ldb = l.in,
-                     .ldc = l.ldw,
-                     .a_transposed = true,
-                     .add = dw.add});
+    backward_weight<T>(b, l, *dy, dw);
     b.reads_for_gradient(l.x, l.weight, l.in, 1, {});
   }
-  if (b.wants_gradient(l.x)) {
-    const Builder::Part dx = b.contribute(l.x);
-    emit_product<T>(b, *dy, l.weight, dx.tensor,
-                    {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.ldw, .ldc = l.in, .add = dx.add});
-  }
+  backward_input<T>(b, l, *dy);
 }
 
 // `x`, `weight` and `bias` fit.
@@ -147,6 +174,7 @@ void linear(LoweringContext& site) {
   if (x.numel() == 0 || weight.numel() == 0) site.fail("its input or its weight is empty");
   Linear l = linear_of(site.b, x, weight, site.floats_or_none(2, {weight.size(0)}));
   l.relu = fused_relu(site);
+  l.alone = true;
   emit(site.b, l, true);
   site.bind(l.y);
 }

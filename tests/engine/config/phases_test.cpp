@@ -49,6 +49,7 @@ TEST_CASE("phases, typed") {
   CHECK(task.hyper.phases[1].optimizer.lr == 0.001);
   CHECK(task.hyper.phases[1].groups.at(0).lr == 0.5);
   CHECK(task.hyper.phases[1].clip_norm == 2);
+  CHECK(task.recipe.clips);
   CHECK(task.model_file->import.output == std::variant<std::monostate, std::int64_t, std::string>("d"));
   CHECK(task.model_file->import.further == std::vector<std::string>{"n", "g", "hits", "g"});
   CHECK(task.data.y.empty());

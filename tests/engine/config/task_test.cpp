@@ -60,6 +60,7 @@ TEST_CASE("a trial's task") {
   CHECK(task.hyper.schedule.kind == fusion::ScheduleKind::kCosine);
   CHECK(task.hyper.schedule.t_max == 0);
   CHECK_FALSE(task.hyper.clip_norm);
+  CHECK_FALSE(task.recipe.clips);
   CHECK_FALSE(task.seed);
   CHECK(task.order.shuffle);
 }
@@ -183,6 +184,7 @@ TEST_CASE("values take the place of ${name} with their types") {
   CHECK(sgd.layers[3].kind == "tanh");
   CHECK(sgd.layers[4].positional[1] == fusion::LayerArg(16.0));
   CHECK_FALSE(sgd.hyper.clip_norm);
+  CHECK(sgd.recipe.clips);  // as others of its array may
   CHECK(sgd.hyper.optimizer.momentum == 0.5);
   params[3].second = 2.0;
   params[5].second = std::string("adam");

@@ -58,6 +58,7 @@ Model conv_layers() {
 
 // Allocations of the third epoch of that many steps.
 long allocations_of_epoch(Model model, int width, int threads, std::int64_t steps) {
+  model.recipe.clips = false;
   const std::int64_t n = steps * model.recipe.batch_size;
   const DeviceData data{{counted_normal({n, 3, 4}, DType::kFloat32, 31)}, counted_labels(n, 4, 32), n};
   Array array(model.graph, model.recipe, chunked(kCompiled, {}, threads), width, 5, at::kCPU);

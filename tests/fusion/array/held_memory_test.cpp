@@ -72,7 +72,9 @@ void end(std::vector<LayerSpec>& layers) {
 }
 
 Model of(const std::string& name, const std::vector<LayerSpec>& layers) {
-  return classifier(name, layers, {3, 32, 32}, 10, DType::kFloat32, OptimizerKind::kSgd, kImages);
+  Model model = classifier(name, layers, {3, 32, 32}, 10, DType::kFloat32, OptimizerKind::kSgd, kImages);
+  model.recipe.clips = false;
+  return model;
 }
 
 /// Convolutions and activations, a pool behind each pair.

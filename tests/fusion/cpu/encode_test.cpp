@@ -47,7 +47,7 @@ class Net {
     std::vector<int> index(graph.nodes.size());
     std::iota(index.begin(), index.end(), 0);
     const BoundLayout bounds = bounded_layers(graph);
-    return compile_training(graph, index, DType::kFloat32, 1, nullptr, 1, recompute, &bounds);
+    return compile_training(graph, index, DType::kFloat32, 1, {.recompute = recompute, .bounds = &bounds});
   }
 
   SmallGraph small;
@@ -169,7 +169,7 @@ TEST_CASE("values are encoded in float32 alone") {
   std::iota(index.begin(), index.end(), 0);
   const BoundLayout bounds = bounded_layers(graph);
   CHECK(bounds.size() == 0);
-  CHECK_THROWS_AS(compile_training(graph, index, DType::kFloat64, 1, nullptr, 1, 1, &bounds), Error);
+  CHECK_THROWS_AS(compile_training(graph, index, DType::kFloat64, 1, {.recompute = 1, .bounds = &bounds}), Error);
 }
 
 TEST_CASE("a value that two layers read is encoded within the smaller one of their bounds") {

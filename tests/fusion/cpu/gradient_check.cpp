@@ -4,6 +4,7 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -57,6 +58,17 @@ std::vector<std::byte> bytes_in(DType dtype, const std::vector<double>& values) 
   return bytes;
 }
 
+// Takes a gradient that is applied, and spoils it and its weight: nobody may read either again.
+template <typename T>
+void take_gradient(const Run& run, const CompiledGraph& plan, const WeightGradient& one, std::vector<double>& to) {
+  const Tensor& weight = plan.weights[one.weight];
+  to.resize(static_cast<std::size_t>(weight.numel()), 0.5);
+  const std::int64_t n = one.tensor.numel();
+  std::copy_n(run.at<T>(one.tensor), n, to.begin() + one.first);
+  std::fill_n(run.at<T>(one.tensor), n, std::numeric_limits<T>::quiet_NaN());
+  std::fill_n(run.at<T>(weight) + one.first, n, std::numeric_limits<T>::quiet_NaN());
+}
+
 template <typename T = double>
 Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std::vector<double>>& weights,
                  const std::vector<double>& hypers, Team* team = nullptr) {
@@ -70,23 +82,30 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
   auto* const target = reinterpret_cast<T*>(buffers[static_cast<std::size_t>(wanted.buffer)]);
   for (std::int64_t i = 0; i < wanted.numel(); ++i) target[i] = static_cast<T>(std::sin(static_cast<double>(i)));
   Outcome out;
-  const Run run{buffers, hypers, kRandom, arena.kept(), team};
+  Run run{buffers, hypers, kRandom, arena.kept(), team};
+  std::vector<std::vector<double>> applied(weights.size());
+  const Apply take = [&](const Run& all, std::span<const WeightGradient> gradients) {
+    for (const WeightGradient& one : gradients) take_gradient<T>(all, plan, one, applied[one.weight]);
+  };
+  run.apply = &take;
   for (const Kernel& kernel : plan.kernels) kernel(run);
   const Tensor &loss = plan.outputs.at(0), &output = plan.outputs.at(1);
   out.loss = read<T>(loss, buffers[static_cast<std::size_t>(loss.buffer)]).at(0);
   out.sizes = output.sizes;
   out.output = read<T>(output, buffers[static_cast<std::size_t>(output.buffer)]);
-  for (const Tensor& gradient : plan.gradients) {
-    out.gradients.emplace_back();
-    if (gradient.defined())
-      out.gradients.back() = read<T>(gradient, buffers[static_cast<std::size_t>(gradient.buffer)]);
+  out.gradients.resize(plan.weights.size());
+  for (const WeightGradient& one : plan.gradients) {
+    out.gradients[one.weight] = read<T>(one.tensor, buffers[static_cast<std::size_t>(one.tensor.buffer)]);
   }
+  for (std::size_t w = 0; plan.applies && w < weights.size(); ++w) out.gradients[w] = std::move(applied[w]);
   return out;
 }
 
-CompiledGraph plan_of(const SmallGraph& small, Recompute recompute = 0) {
+CompiledGraph plan_of(const SmallGraph& small, Recompute recompute = 0, std::int64_t apply_bytes = 0) {
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  return compile_training(graph, positions(graph), DType::kFloat64, 1, small.library, kMostThreads, recompute);
+  return compile_training(
+      graph, positions(graph), DType::kFloat64, 1,
+      {.library = small.library, .threads = kMostThreads, .recompute = recompute, .apply_bytes = apply_bytes});
 }
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
@@ -145,6 +164,10 @@ Outcome run_training(const SmallGraph& small) {
     const CompiledGraph plan = plan_of(small, recompute);
     if (plan.recomputed > 0) check_same(kept, checked_run<double>(plan, small));
   }
+  for (const std::int64_t apply_bytes : {1, 4096}) {
+    CAPTURE(apply_bytes);
+    check_same(kept, checked_run<double>(plan_of(small, apply_bytes == 1 ? 0 : 2, apply_bytes), small));
+  }
   return kept;
 }
 
@@ -171,7 +194,7 @@ Outcome run_in_float(const SmallGraph& small) {
     weight.dtype = weight.dtype == DType::kFloat64 ? DType::kFloat32 : weight.dtype;
   }
   const Graph graph = with_error(single.graph, DType::kFloat32);
-  return checked_run<float>(compile_training(graph, positions(graph), DType::kFloat32, 1, nullptr, kMostThreads),
+  return checked_run<float>(compile_training(graph, positions(graph), DType::kFloat32, 1, {.threads = kMostThreads}),
                             single);
 }
 

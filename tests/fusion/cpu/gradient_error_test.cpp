@@ -122,8 +122,8 @@ std::vector<Found> run_chain(const Chain& chain) {
   std::vector<Found> all;
   for (const Place& place : chain.places()) {
     all.push_back({elements(plan.outputs[place.input], buffers),
-                   elements(plan.gradients[place.output_gradient], buffers),
-                   elements(plan.gradients[place.weight], buffers)});
+                   elements(plan.gradient(place.output_gradient), buffers),
+                   elements(plan.gradient(place.weight), buffers)});
   }
   return all;
 }

@@ -85,7 +85,8 @@ const SmallLibrary kLibrary;
 
 CompiledGraph plan_of(const SmallGraph& small) {
   const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
-  return compile_training(graph, std::vector<int>(graph.nodes.size(), 0), DType::kFloat64, 1, small.library);
+  return compile_training(graph, std::vector<int>(graph.nodes.size(), 0), DType::kFloat64, 1,
+                          {.library = small.library});
 }
 
 SmallGraph with_library() {

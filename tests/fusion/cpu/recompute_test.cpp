@@ -76,7 +76,7 @@ CompiledGraph training_of(const SmallGraph& small, Recompute recompute = 0) {
   const Graph graph = with_error(small.graph, DType::kFloat64);
   std::vector<int> index(graph.nodes.size());
   std::iota(index.begin(), index.end(), 0);
-  return compile_training(graph, index, DType::kFloat64, 1, nullptr, 1, recompute);
+  return compile_training(graph, index, DType::kFloat64, 1, {.recompute = recompute});
 }
 
 // The loss is a mean over the channels alone, so that its own memory counts for little.

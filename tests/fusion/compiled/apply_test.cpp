@@ -1,0 +1,96 @@
+// Slots whose gradients are applied while the backward goes on train the bits of those whose gradients are kept.
+#include "../array/catch_after_torch.hpp"
+#include "../array/models.hpp"
+#include "../array/setting.hpp"
+#include "base/error.hpp"
+#include "fusion/ways.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+using Number = std::int64_t;
+
+// Layers beyond what is applied at a time: by rows, as a whole, and small ones among them.
+Model large_mlp(OptimizerKind optimizer) {
+  return classifier("large mlp",
+                    {layer("flatten"), layer("linear", {Number{48}, Number{1500}}), layer("relu"),
+                     layer("linear", {Number{1500}, Number{60}}), layer("tanh"),
+                     layer("linear", {Number{60}, Number{5}})},
+                    {3, 16}, 5, DType::kFloat32, optimizer);
+}
+
+Model large_conv_net(OptimizerKind optimizer) {
+  const auto conv = [](Number from, Number to) {
+    return layer("conv2d", {from, to, Number{3}}, "", {{"padding", Number{1}}, {"bias", false}});
+  };
+  return classifier("large conv net",
+                    {conv(1, 96), layer("batch_norm2d", {Number{96}}), layer("relu"), conv(96, 96),
+                     layer("batch_norm2d", {Number{96}}), layer("relu"), layer("max_pool2d", {Number{2}}),
+                     layer("flatten"), layer("linear", {Number{864}, Number{5}})},
+                    {1, 6, 6}, 5, DType::kFloat32, optimizer);
+}
+
+// What two slots have become after two epochs.
+std::vector<StateBytes> trained(Model model, bool clips, int threads, const Shape& input) {
+  model.recipe.clips = clips;
+  const Setting s = random_setting(std::move(model), 5, input, {27, 2, 17});
+  Lowering lowering = chunked(kCompiled);
+  lowering.threads_per_worker = threads;
+  Array array(s.model.graph, s.model.recipe, lowering, 2, 5, at::kCPU);
+  for (int b = 0; b < 2; ++b) array.admit(b, trial(s.model, b));
+  const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
+  for (int e = 0; e < 2; ++e) static_cast<void>(epochs.run(array));
+  return {array.extract(0), array.extract(1)};
+}
+
+}  // namespace
+
+TEST_CASE("gradients that are applied as they come train the bits of those that are kept", "[numeric]") {
+  const OptimizerInfo& optimizer = GENERATE(from_range(optimizers().begin(), optimizers().end()));
+  CAPTURE(optimizer.name);
+  const Model mlp = large_mlp(optimizer.kind);
+  const std::vector<StateBytes> kept = trained(mlp, true, 1, {3, 16});
+  CHECK((trained(mlp, false, 1, {3, 16}) == kept));
+  CHECK((trained(mlp, false, 2, {3, 16}) == kept));
+  CHECK((trained(in_groups(mlp), false, 1, {3, 16}) == trained(in_groups(mlp), true, 1, {3, 16})));
+}
+
+TEST_CASE("convolutions' gradients that are applied as they come train the bits of those that are kept", "[numeric]") {
+  const Model net = large_conv_net(OptimizerKind::kAdam);
+  const std::vector<StateBytes> kept = trained(net, true, 1, {1, 6, 6});
+  CHECK((trained(net, false, 1, {1, 6, 6}) == kept));
+  CHECK((trained(net, false, 2, {1, 6, 6}) == kept));
+}
+
+TEST_CASE("so they do where inputs of layers lie encoded", "[numeric]") {
+  Model net = large_conv_net(GENERATE(OptimizerKind::kAdam, OptimizerKind::kSgd));
+  net.recipe.compression.emplace();
+  net.recipe.compression->interval = 2;
+  CHECK((trained(net, false, 1, {1, 6, 6}) == trained(net, true, 1, {1, 6, 6})));
+}
+
+TEST_CASE("gradients that are applied as they come give their memory to others") {
+  Model mlp = large_mlp(OptimizerKind::kAdam);
+  const auto bytes = [&](bool clips, bool ranks) {
+    mlp.recipe.clips = clips;
+    const WayQuestion question{mlp.graph, mlp.recipe, at::kCPU, 1, 1, nullptr, MemoryPolicy::kKeep, 0, ranks};
+    const std::vector<Lowering> ways = {chunked(kCompiled)};
+    return memory_of(question, ways).front().at_work;
+  };
+  constexpr std::int64_t kGradients = 4 * (1500 * 49 + 60 * 1501);
+  CHECK(bytes(false, false) < bytes(true, false) - kGradients / 2);
+  CHECK(bytes(false, true) == bytes(true, false));  // what ranks sum is there at the end
+}
+
+TEST_CASE("a slot that clips is refused where the recipe says that none does") {
+  Model model = large_mlp(OptimizerKind::kSgd);
+  SlotInit init = trial(model, 0);
+  init.hyper.clip_norm = 1;
+  Array clips(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+  CHECK_NOTHROW(clips.admit(0, init));
+  model.recipe.clips = false;
+  Array none(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU);
+  CHECK_THROWS_WITH(none.admit(0, init), "slot: found clip_norm, wanted none: its recipe says that no slot has one");
+}
+
+}  // namespace hfta::fusion::testing
