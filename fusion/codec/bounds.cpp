@@ -124,11 +124,13 @@ float first_bound(const SavedInput& input, double share) {
                                                                                          : 0;
 }
 
-double gradient_scale(std::span<const float> state, double state_per_gradient) {
-  if (state.empty()) return 0;
-  double sum = 0;
-  for (const float v : state) sum += std::abs(static_cast<double>(v));
-  return sum / static_cast<double>(state.size()) / state_per_gradient;
+void GradientScale::add(std::span<const float> state) {
+  for (const float v : state) sum_ += std::abs(static_cast<double>(v));
+  count_ += state.size();
+}
+
+double GradientScale::value(double state_per_gradient) const {
+  return count_ == 0 ? 0 : sum_ / static_cast<double>(count_) / state_per_gradient;
 }
 
 bool BoundCadence::due() {

@@ -71,9 +71,18 @@ struct CodingError {
 [[nodiscard]] float first_bound(const SavedInput& input, double share);
 
 /// The scale of a layer's gradient: the mean of its absolute values over an optimizer's state that averages gradients.
-/// `state_per_gradient`: how large the state is for a constant gradient of 1. That is 1 for Adam's exp_avg, and
-/// 1 / (1 - mu) for SGD's momentum buffer v = mu v + g.
-[[nodiscard]] double gradient_scale(std::span<const float> state, double state_per_gradient);
+/// Told in pieces, in order, it has the bits of all at once.
+class GradientScale {
+ public:
+  void add(std::span<const float> state);
+  /// `state_per_gradient`: how large the state is for a constant gradient of 1. That is 1 for Adam's exp_avg, and
+  /// 1 / (1 - mu) for SGD's momentum buffer v = mu v + g. 0 if nothing was told.
+  [[nodiscard]] double value(double state_per_gradient) const;
+
+ private:
+  double sum_ = 0;
+  std::size_t count_ = 0;
+};
 
 /// When a slot's bounds are found anew: every `interval` steps, sooner while they move. Plain data, a part of a slot's
 /// state: the steps at which bounds change are a function of the slot's own history.

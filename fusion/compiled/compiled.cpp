@@ -51,6 +51,7 @@ struct CompiledModel::Workspace {
   };
   cpu::Arena arena;
   EncodedValues encoded;
+  std::vector<GradientScale> scales;  // by weight
   std::tuple<Typed<float>, Typed<double>> typed;
 
   template <typename T>
@@ -219,15 +220,20 @@ void CompiledModel::update(const Step& step, const cpu::Run& run,
 // The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
 void CompiledModel::find_wanted(const Step& step, const cpu::Run& run,
                                 std::span<const cpu::WeightGradient> gradients) const {
+  step.workspace.scales.resize(step.plan.weights.size());
   for (const cpu::WeightGradient& one : gradients) {
     if (!bounds_.has(one.weight)) continue;
     const SlotStep& numbers = step.numbers[static_cast<std::size_t>(group_of_[one.weight])];
     const double per = numbers.updates ? state_per_gradient(recipe_.optimizer, numbers) : 0;
-    const std::size_t n = count_of(one);
+    const std::int64_t n = one.tensor.numel(), all = step.plan.weights[one.weight].numel();
     const float* const state =
-        per > 0 ? store_.state(phase_, one.weight, 0).data_ptr<float>() + static_cast<std::size_t>(step.slot.row) * n
+        per > 0 ? store_.state(phase_, one.weight, 0).data_ptr<float>() + step.slot.row * all + one.first
                 : elements<float>(one, run);
-    step.bounds->set_wanted(one.weight, recipe_.compression->sigma * gradient_scale({state, n}, per > 0 ? per : 1));
+    GradientScale& scale = step.workspace.scales[one.weight];
+    if (one.first == 0) scale = {};
+    scale.add({state, static_cast<std::size_t>(n)});
+    if (one.first + n < all) continue;
+    step.bounds->set_wanted(one.weight, recipe_.compression->sigma * scale.value(per > 0 ? per : 1));
   }
 }
 

@@ -294,7 +294,7 @@ void Builder::contribute(const Tensor& input, const Tensor& part) {
 std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std::int64_t multiple) {
   const auto found =
       std::find_if(weights_.begin(), weights_.end(), [&](const Tensor& one) { return one.buffer == weight.buffer; });
-  if (apply_bytes_ == 0 || encodes() || found == weights_.end() || has_gradient(weight)) return {};
+  if (apply_bytes_ == 0 || found == weights_.end() || has_gradient(weight)) return {};
   const auto place = static_cast<std::size_t>(found - weights_.begin());
   const bool whole = weight.contiguous() && weight.sizes == found->sizes;
   if (!whole || weight.dim() < 2 || only_reader(graph_.weights[place].value) != node_) return {};

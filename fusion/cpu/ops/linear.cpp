@@ -100,7 +100,7 @@ void backward_bias(Builder& b, const Linear& l, const Tensor& dy) {
 
 // dw [rows, in] = or += dy^T x, where dy has so many columns of the layer's.
 template <typename T>
-void backward_weight(Builder& b, const Linear& l, const Tensor& dy, const Builder::Part& dw) {
+void emit_weight_gradient(Builder& b, const Linear& l, const Tensor& dy, const Builder::Part& dw) {
   emit_product<T>(b, dy, l.x, dw.tensor,
                   {.m = dw.tensor.size(0),
                    .n = l.in,
@@ -111,6 +111,7 @@ void backward_weight(Builder& b, const Linear& l, const Tensor& dy, const Builde
                    .a_transposed = true,
                    .add = dw.add,
                    .rows_of_whole = l.out});
+  b.reads_for_gradient(l.x, l.weight, l.in, 1, {});
 }
 
 template <typename T>
@@ -121,27 +122,23 @@ void backward_input(Builder& b, const Linear& l, const Tensor& dy) {
                   {.m = l.m, .n = l.in, .k = l.out, .lda = l.out, .ldb = l.ldw, .ldc = l.in, .add = dx.add});
 }
 
+// Where the weight's gradient comes in rows, each is applied as soon as it is there: the weight is read before.
 template <typename T>
 void backward(Builder& b, const Linear& l) {
   const auto dy = b.gradient(l.y);
   if (!dy) return;
   backward_bias<T>(b, l, *dy);
-  const std::vector<WeightGradient> rows =
-      l.alone && b.wants_gradient(l.weight) ? b.gradient_in_rows(l.weight, kBlockRows) : std::vector<WeightGradient>();
-  if (!rows.empty()) {  // each is applied as soon as it is there: the weight is read before
-    backward_input<T>(b, l, *dy);
-    for (const WeightGradient& part : rows) {
-      const std::int64_t first = part.first / l.in;
-      backward_weight<T>(b, l, dy->sliced(-1, first, part.tensor.size(0)), {part.tensor});
-    }
-    return;
+  const bool wants_weight = b.wants_gradient(l.weight);
+  std::vector<WeightGradient> rows;
+  if (wants_weight && l.alone) rows = b.gradient_in_rows(l.weight, kBlockRows);
+  if (!rows.empty()) backward_input<T>(b, l, *dy);
+  if (wants_weight) emit_output_sums(b, l.weight, *dy, l.m);
+  for (const WeightGradient& part : rows) {
+    const Tensor columns = dy->sliced(-1, part.first / l.in, part.tensor.size(0));
+    emit_weight_gradient<T>(b, l, columns, {part.tensor});
   }
-  if (b.wants_gradient(l.weight)) {
-    const Builder::Part dw = b.contribute(l.weight);
-    emit_output_sums(b, l.weight, *dy, l.m);
-    backward_weight<T>(b, l, *dy, dw);
-    b.reads_for_gradient(l.x, l.weight, l.in, 1, {});
-  }
+  if (!rows.empty()) return;
+  if (wants_weight) emit_weight_gradient<T>(b, l, *dy, b.contribute(l.weight));
   backward_input<T>(b, l, *dy);
 }
 

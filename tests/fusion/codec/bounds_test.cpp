@@ -178,9 +178,24 @@ TEST_CASE("the gradient's scale is told from states that sum it and that average
       average[i] += 0.1F * (g - average[i]);
     }
   }
-  CHECK(gradient_scale(momentum, 1 / (1 - 0.9)) == Approx(0.3));
-  CHECK(gradient_scale(average, 1) == Approx(0.3));
-  CHECK(gradient_scale({}, 1) == 0);
+  GradientScale of_momentum, of_average;
+  of_momentum.add(momentum);
+  of_average.add(average);
+  CHECK(of_momentum.value(1 / (1 - 0.9)) == Approx(0.3));
+  CHECK(of_average.value(1) == Approx(0.3));
+  CHECK(GradientScale().value(1) == 0);
+}
+
+TEST_CASE("the gradient's scale told in pieces has the bits of all at once") {
+  std::vector<float> state(1000);
+  for (std::size_t i = 0; i < state.size(); ++i) state[i] = std::sin(static_cast<float>(i)) * 1e3F;
+  GradientScale whole, pieces;
+  whole.add(state);
+  for (const std::size_t first : {0, 1, 130, 999}) {
+    const std::size_t end = first == 0 ? 1 : first == 1 ? 130 : first == 130 ? 999 : 1000;
+    pieces.add(std::span(state).subspan(first, end - first));
+  }
+  CHECK(pieces.value(1) == whole.value(1));
 }
 
 TEST_CASE("bounds are found anew at doubling distances, and at every step while they move") {

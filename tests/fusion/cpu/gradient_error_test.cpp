@@ -208,7 +208,9 @@ Errors errors_of(const Layer& layer, const Found& found) {
       rows = channels_last(found.x, layer.in);
   const SavedInput input{rows, static_cast<std::size_t>(layer.in)};
   const std::vector<OutputSums> outputs = sums_of(layer, found);
-  Errors errors{0.01 * gradient_scale(dw, 1)};
+  GradientScale scale;
+  scale.add(dw);
+  Errors errors{0.01 * scale.value(1)};
   const float largest = bound_for(input, outputs, errors.wanted);
   constexpr int kBounds = 12;
   for (int k = 0; k < kBounds; ++k) {
