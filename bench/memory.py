@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What large nets need of memory under each policy: the nets of COMET's table 1 (Jin et al., VLDB 2022), not trained.
 
-    bench/memory.py [--batch 32] [--limit 16GB] [--nets alexnet,vgg16,resnet18,resnet50] [--hfta-tune PROGRAM]
+    bench/memory.py [--batch 32] [--limit 16e9] [--nets alexnet,vgg16,resnet18,resnet50] [--clip] [--hfta-tune PROGRAM]
 
 Images are of 224 x 224, the optimizer is SGD with momentum. `hfta-tune plan` compiles each net, which places every
 tensor of a step in an arena, and trains nothing. Every way to run but `compress` computes the same bits; the arena of
 that is as `plan` expects it, with encoded values at a fourth of their bytes. A slot's bytes are weights,
 buffers and momentum; an arena's are all that one step of one slot is computed in. `fit` is how many trials fit at a time
-where each works in an arena of its own.
+where each works in an arena of its own. With --clip gradients are clipped by their norm, so that all lie in memory together.
 """
 
 import argparse
@@ -29,7 +29,7 @@ metric: {{name: train_loss}}
 parameters: {{lr: {{min: 0.01, max: 0.1}}}}
 model: {{file: model.pt2}}
 data: {{train: train.npz, batch_size: {batch}}}
-train: {{epochs: 1, loss: cross_entropy, optimizer: {{name: sgd, lr: "${{lr}}", momentum: 0.9}}}}
+train: {{epochs: 1, loss: cross_entropy, optimizer: {{name: sgd, lr: "${{lr}}", momentum: 0.9}}{clip}}}
 array: {{width: 1, threads: 1}}
 memory: {{limit: 1TB}}
 """
@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--limit", type=float, default=16e9, help="bytes")
     parser.add_argument("--nets", default="alexnet,vgg16,resnet18,resnet50")
+    parser.add_argument("--clip", action="store_true")
     parser.add_argument("--hfta-tune", type=pathlib.Path, default=ROOT / "build/release/bin/hfta-tune")
     options = parser.parse_args()
     print(f"batch {options.batch}, {options.limit / 1e9:g} GB\n\n| net | policy | MiB/slot | MiB/arena | times less than keep | fit |\n"
@@ -67,7 +68,7 @@ def main():
                  y=np.arange(options.batch, dtype=np.int64))
         for net in options.nets.split(","):
             torch.export.save(exported(net, options.batch), folder / "model.pt2")
-            (folder / "study.yaml").write_text(STUDY.format(batch=options.batch))
+            (folder / "study.yaml").write_text(STUDY.format(batch=options.batch, clip=", clip_norm: 1" if options.clip else ""))
             ways = [way for policy in ("auto", "compress") for way in planned(options.hfta_tune, folder, policy)]
             keep = sum(ways[0][1:])
             for policy, slot, arena in ways:
