@@ -26,6 +26,8 @@ class Collectives {
 
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int ranks() const = 0;
+  /// Whether a call mostly waits for a network: other work then goes on beside it, in another thread.
+  [[nodiscard]] virtual bool waits_for_network() const { return false; }
 
   /// Each element becomes the sum of the ranks' elements at that place, added in order of rank.
   virtual void all_reduce(std::span<float> values) = 0;

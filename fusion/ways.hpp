@@ -29,7 +29,6 @@ struct WayQuestion {
   const StepGraphBackend* graphs = nullptr;  ///< Of the arrays; null where nothing is to be captured.
   MemoryPolicy policy = MemoryPolicy::kKeep;
   std::int64_t evaluation_batch = 0;  ///< Samples that are evaluated at a time (fusion/epochs.hpp); 0: none are.
-  bool ranks = false;                 ///< Whether others run other samples of each batch (fusion/collectives.hpp).
 };
 
 /// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share. Of "compiled"

@@ -59,15 +59,8 @@ fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) const
 }
 
 fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {
-  return {trained_graph(task),
-          task.spec.recipe,
-          device(),
-          width,
-          threads(),
-          graphs().get(),
-          options_.config.memory.policy,
-          evaluated_at_a_time(task),
-          options_.group != nullptr};
+  return {trained_graph(task),           task.spec.recipe,         device(), width, threads(), graphs().get(),
+          options_.config.memory.policy, evaluated_at_a_time(task)};
 }
 
 // A set that has fewer samples is one batch.

@@ -8,58 +8,61 @@
 namespace hfta::fusion {
 namespace {
 
-// What each rank's part counts in the mean.
-struct Total {
-  double loss = 0, weight = 0;
-};
-
-// First the weights, so that gradients travel in the size that the mean has, and overflow only where that does.
-template <typename T>
-std::vector<Total> totals_of(Collectives& group, std::span<const SlotMean<T>> slots) {
+// The whole batch of each slot. First this, so that gradients travel in the size that the mean has, and overflow only
+// where that does. Of a batch in which nothing counts the loss is NaN, as any mean of nothing.
+std::vector<PartOfBatch> whole_batches(Collectives& group, std::span<const PartOfBatch> parts) {
   std::vector<double> sums;
-  for (const SlotMean<T>& slot : slots) {
-    sums.push_back(slot.weight == 0 ? 0 : slot.loss * slot.weight);
-    sums.push_back(slot.weight);
+  for (const PartOfBatch& part : parts) {
+    sums.push_back(part.weight == 0 ? 0 : part.loss * part.weight);
+    sums.push_back(part.weight);
   }
   group.all_reduce(sums);
-  std::vector<Total> totals;
-  for (std::size_t b = 0; b < slots.size(); ++b) totals.push_back({sums[2 * b], sums[2 * b + 1]});
-  return totals;
+  std::vector<PartOfBatch> whole;
+  for (std::size_t b = 0; b < parts.size(); ++b) whole.push_back({sums[2 * b] / sums[2 * b + 1], sums[2 * b + 1]});
+  return whole;
 }
 
+double share_of(const Collectives& group, double weight, const PartOfBatch& whole) {
+  return whole.weight == 0 ? 1.0 / group.ranks() : weight / whole.weight;
+}
+
+// A share of 0 is nothing, whatever there is.
 template <typename T>
-void scale(const T* __restrict from, T* __restrict to, T factor, std::size_t n) {
+void scale(T* values, double share, std::size_t n) {
+  if (share == 0) {
+    std::fill_n(values, n, T{0});
+    return;
+  }
+  const T factor = static_cast<T>(share);
   simd::multiversion([&] {
-    for (std::size_t i = 0; i < n; ++i) to[i] = from[i] * factor;
+    for (std::size_t i = 0; i < n; ++i) values[i] *= factor;
   });
 }
 
 template <typename T>
 void mean_over_ranks(Collectives& group, std::span<SlotMean<T>> slots, std::vector<T>& memory) {
-  const std::vector<Total> totals = totals_of<T>(group, slots);
+  std::vector<PartOfBatch> parts;
   std::size_t count = 0;
   for (const SlotMean<T>& slot : slots) {
+    parts.push_back({slot.loss, slot.weight});
     for (const std::span<T> gradient : slot.gradients) count += gradient.size();
   }
+  const std::vector<PartOfBatch> whole = whole_batches(group, parts);
   memory.resize(count);
   T* to = memory.data();
   for (std::size_t b = 0; b < slots.size(); ++b) {
-    const double total = totals[b].weight;
-    const double part = total == 0 ? 1.0 / group.ranks() : slots[b].weight / total;
+    const double share = share_of(group, slots[b].weight, whole[b]);
     for (const std::span<T> gradient : slots[b].gradients) {
-      if (part == 0) {
-        std::fill_n(to, gradient.size(), T{0});
-      } else {
-        scale(gradient.data(), to, static_cast<T>(part), gradient.size());
-      }
+      std::copy(gradient.begin(), gradient.end(), to);
+      scale(to, share, gradient.size());
       to += gradient.size();
     }
   }
   group.all_reduce(std::span<T>(memory));
   const T* from = memory.data();
   for (std::size_t b = 0; b < slots.size(); ++b) {
-    slots[b].loss = totals[b].loss / totals[b].weight;  // NaN where nothing counts, as of any mean of nothing
-    slots[b].weight = totals[b].weight;
+    slots[b].loss = whole[b].loss;
+    slots[b].weight = whole[b].weight;
     for (const std::span<T> gradient : slots[b].gradients) {
       std::copy_n(from, gradient.size(), gradient.begin());
       from += gradient.size();
@@ -75,5 +78,60 @@ void take_mean(Collectives& group, std::span<SlotMean<float>> slots, std::vector
 void take_mean(Collectives& group, std::span<SlotMean<double>> slots, std::vector<double>& memory) {
   mean_over_ranks(group, slots, memory);
 }
+
+template <typename T>
+MeanInPieces<T>::MeanInPieces(Collectives& group) : group_(group) {
+  if (group.waits_for_network()) beside_ = std::make_unique<CallsInOrder>();
+}
+
+template <typename T>
+void MeanInPieces<T>::make(std::function<void()> call) {
+  ++asked_;
+  if (beside_ == nullptr) return call();
+  beside_->add(std::move(call));
+}
+
+template <typename T>
+bool MeanInPieces<T>::is_made(std::size_t call, bool wait) {
+  if (beside_ == nullptr) return true;
+  if (wait) beside_->wait_for(call + 1);
+  return beside_->made() > call;
+}
+
+template <typename T>
+void MeanInPieces<T>::begin(const PartOfBatch& own) {
+  begun_ = asked_;
+  added_ = taken_ = 0;
+  make([this, own] {
+    whole_ = whole_batches(group_, std::span(&own, 1)).front();
+    share_ = share_of(group_, own.weight, whole_);
+  });
+}
+
+template <typename T>
+void MeanInPieces<T>::add(std::span<const std::span<const T>> gradients) {
+  if (added_ == pieces_.size()) pieces_.emplace_back();
+  std::vector<T>& piece = pieces_[added_++];
+  piece.clear();
+  for (const std::span<const T> one : gradients) piece.insert(piece.end(), one.begin(), one.end());
+  make([this, &piece] {
+    scale(piece.data(), share_, piece.size());
+    group_.all_reduce(std::span<T>(piece));
+  });
+}
+
+template <typename T>
+void MeanInPieces<T>::take(bool all, const Take& take) {
+  for (; taken_ < added_ && is_made(begun_ + 1 + taken_, all); ++taken_) take(taken_, pieces_[taken_]);
+}
+
+template <typename T>
+PartOfBatch MeanInPieces<T>::end() {
+  static_cast<void>(is_made(begun_, true));
+  return whole_;
+}
+
+template class MeanInPieces<float>;
+template class MeanInPieces<double>;
 
 }  // namespace hfta::fusion

@@ -1,10 +1,14 @@
 #pragma once
 /// Ranks that have each run some samples of a batch agree on its loss and gradients.
 
+#include <deque>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "fusion/collectives.hpp"
+#include "fusion/collectives/calls_in_order.hpp"
 
 namespace hfta::fusion {
 
@@ -21,5 +25,43 @@ struct SlotMean {
 /// have. Equal bits at every rank. `memory`: grows to the size of all gradients, and may be passed again.
 void take_mean(Collectives& group, std::span<SlotMean<float>> slots, std::vector<float>& memory);
 void take_mean(Collectives& group, std::span<SlotMean<double>> slots, std::vector<double>& memory);
+
+/// What a rank's part of a slot's batch counts in the mean over ranks.
+struct PartOfBatch {
+  double loss = 0;    ///< The mean over its samples; NaN where nothing counts.
+  double weight = 0;  ///< What that was divided by.
+};
+
+/// take_mean() of one slot, in pieces, while its backward goes on; to the same bits. Where calls wait for a network, a
+/// thread makes them meanwhile. All ranks tell the same pieces in the same order. One slot at a time; throws as
+/// Collectives. T: float, double.
+template <typename T>
+class MeanInPieces {
+ public:
+  /// The piece of that number, from 0, has become the mean.
+  using Take = std::function<void(std::size_t piece, std::span<const T> mean)>;
+
+  explicit MeanInPieces(Collectives& group);
+
+  void begin(const PartOfBatch& own);
+  /// Copies the gradients, one behind another, as the next piece.
+  void add(std::span<const std::span<const T>> gradients);
+  /// Gives the pieces that are there and were not given yet, in order; `all`: waits for those that are not there.
+  void take(bool all, const Take& take);
+  /// Behind the last piece: the whole batch's mean loss, and its weight.
+  [[nodiscard]] PartOfBatch end();
+
+ private:
+  void make(std::function<void()> call);
+  [[nodiscard]] bool is_made(std::size_t call, bool wait);
+
+  Collectives& group_;
+  PartOfBatch whole_;
+  double share_ = 0;                               // of this rank's gradients in the mean
+  std::deque<std::vector<T>> pieces_;              // memory that is used again
+  std::size_t begun_ = 0, added_ = 0, taken_ = 0;  // calls before this slot's; its pieces
+  std::size_t asked_ = 0;                          // calls, of all slots
+  std::unique_ptr<CallsInOrder> beside_;           // null: calls are made at once
+};
 
 }  // namespace hfta::fusion

@@ -20,10 +20,10 @@
 #include <ctime>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/pause.hpp"
 #include "fusion/simd/multiversion.hpp"
 
 namespace hfta::fusion {
@@ -31,8 +31,10 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x686674615f726e6b;  // "hfta_rnk"
 constexpr std::size_t kLine = 64;                     // of a cache
-constexpr int kLooks = 200;                           // at a counter before a rank sleeps
-constexpr long kSleep = 50'000'000;                   // nanoseconds between two looks at whether a rank is alive
+// At a counter, before a rank sleeps: some microseconds. Where calls go on beside a backward, whoever waits for long
+// takes the core from it, and who yields it comes back only when the backward's time slice is over.
+constexpr int kLooks = 200;
+constexpr long kSleep = 50'000'000;  // nanoseconds between two looks at whether a rank is alive
 
 enum class Call : std::uint32_t { kAllReduceFloat, kAllReduceDouble, kBroadcast, kBarrier };
 
@@ -254,7 +256,7 @@ class SharedMemoryRank final : public Collectives {
     const auto seen = [&](std::uint32_t value) { return static_cast<std::int32_t>(value - round) >= 0; };
     for (int look = 0; look < kLooks; ++look) {
       if (seen(counter.load(std::memory_order_acquire))) return;
-      std::this_thread::yield();
+      pause_in_loop();
     }
     for (;;) {
       const std::uint32_t value = counter.load(std::memory_order_acquire);

@@ -83,7 +83,7 @@ std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, 
   const Recipe& recipe = question.recipe;
   const std::unique_ptr<const cpu::Library> library = torch_library();
   const std::int64_t n = training_batch(graph, recipe);
-  const GradientUse use = gradient_use(recipe, question.ranks);
+  const GradientUse use = gradient_use(recipe);
   std::vector<std::int64_t> first, all(recompute.size(), 0);  // of the first phase; of all phases
   std::int64_t evaluating = 0, encoded = 0;
   const auto arenas_of = [&](const SpecializedGraph& one) {

@@ -30,6 +30,11 @@ T* elements(const cpu::WeightGradient& gradient, const cpu::Run& run) {
 
 std::size_t count_of(const cpu::WeightGradient& gradient) { return static_cast<std::size_t>(gradient.tensor.numel()); }
 
+// Of one element, of a floating-point type.
+double number_of(const cpu::Tensor& output, const cpu::Run& run) {
+  return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*run.at<T>(output)); });
+}
+
 // The samples of `all` one behind another.
 void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
   const std::int64_t n = samples.size();
@@ -47,16 +52,21 @@ struct CompiledModel::Workspace {
   template <typename T>
   struct Typed {
     std::vector<SlotRow<T>> rows;
-    std::vector<T> exchanged;  // with other ranks
+    std::vector<T> exchanged;              // with other ranks
+    std::optional<MeanInPieces<T>> means;  // over ranks, of gradients that are applied
   };
   cpu::Arena arena;
   EncodedValues encoded;
-  std::vector<GradientScale> scales;  // by weight
+  std::vector<GradientScale> scales;                         // by weight
+  std::vector<std::span<const cpu::WeightGradient>> pieces;  // whose means over ranks are under way
   std::tuple<Typed<float>, Typed<double>> typed;
 
   template <typename T>
   Typed<T>& of() {
     return std::get<Typed<T>>(typed);
+  }
+  void exchange_with(Collectives& group, DType dtype) {
+    cpu::typed(dtype, [&]<typename T>() { of<T>().means.emplace(group); });
   }
 };
 
@@ -65,6 +75,7 @@ struct CompiledModel::Step {
   const cpu::CompiledGraph& plan;
   const CompiledSlot& slot;
   std::span<const SlotStep> numbers;  // by group
+  double samples;
   Workspace& workspace;
   SlotBounds* bounds;  // null: nothing is encoded
 };
@@ -76,6 +87,7 @@ class CompiledModel::Borrowed {
     const std::lock_guard lock(model.mutex_);
     if (model.idle_.empty()) {
       mine_ = std::make_unique<Workspace>();
+      if (model.group_ != nullptr) mine_->exchange_with(*model.group_, model.recipe_.dtype);
       model.idle_.reserve(model.idle_.size() + 16);
     } else {
       mine_ = std::move(model.idle_.back());
@@ -102,8 +114,7 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       recipe_(model.recipe),
       threads_(threads),
       recompute_(recompute),
-      train_(gradient_use(recipe_, model.group != nullptr) == GradientUse::kApplied ? Purpose::kTrainApplying
-                                                                                    : Purpose::kTrain),
+      train_(gradient_use(recipe_) == GradientUse::kApplied ? Purpose::kTrainApplying : Purpose::kTrain),
       bounds_(bounds_in(model.graph, recipe_)),
       store_(model.store),
       group_of_(model.group_of),
@@ -154,6 +165,15 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
   }
 }
 
+// Of this rank's samples, when the forward has run.
+BatchLoss CompiledModel::loss_of(const Step& step, const cpu::Run& run) {
+  const std::vector<cpu::Tensor>& outputs = step.plan.outputs;
+  BatchLoss loss{number_of(outputs[0], run), step.samples};
+  if (outputs.size() > 1) loss.weight = number_of(outputs[1], run);
+  if (!step.slot.counts) loss.weight = 0;
+  return loss;
+}
+
 // Adds the batch's gradients to the slot's sums; where it updates, they become the means of those.
 template <typename T>
 void CompiledModel::accumulate(const Step& step, const cpu::Run& run, double weight) const {
@@ -192,23 +212,59 @@ void CompiledModel::learn(const Step& step, const cpu::Run& run, BatchLoss& loss
 
 void CompiledModel::apply(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const {
   if (step.numbers.front().updates) {
-    cpu::typed(recipe_.dtype, [&]<typename T>() { update<T>(step, run, gradients); });
+    cpu::typed(recipe_.dtype, [&]<typename T>() { update<T>(step, run, gradients, {}); });
   }
   if (step.bounds != nullptr && step.bounds->measures()) find_wanted(step, run, gradients);
 }
 
+// Gradients that are complete travel to the other ranks; those that have become means are applied. What a step's first
+// call finds of the loss is all there is.
 template <typename T>
-void CompiledModel::update(const Step& step, const cpu::Run& run,
-                           std::span<const cpu::WeightGradient> gradients) const {
+void CompiledModel::exchange(const Step& step, const cpu::Run& run,
+                             std::span<const cpu::WeightGradient> gradients) const {
+  MeanInPieces<T>& means = *step.workspace.of<T>().means;
+  std::vector<std::span<const cpu::WeightGradient>>& pieces = step.workspace.pieces;
+  if (pieces.empty()) {
+    const BatchLoss own = loss_of(step, run);
+    means.begin({own.mean, own.weight});
+  }
+  pieces.push_back(gradients);
+  std::vector<std::span<const T>> values;
+  for (const cpu::WeightGradient& one : gradients) values.emplace_back(elements<T>(one, run), count_of(one));
+  means.add(values);
+  take_means<T>(step, run, false);
+}
+
+template <typename T>
+void CompiledModel::take_means(const Step& step, const cpu::Run& run, bool all) const {
+  step.workspace.of<T>().means->take(all, [&](std::size_t piece, std::span<const T> mean) {
+    update<T>(step, run, step.workspace.pieces[piece], mean);
+  });
+}
+
+// The last means are applied; the loss becomes that of all ranks.
+void CompiledModel::end_exchange(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
+  cpu::typed(recipe_.dtype, [&]<typename T>() {
+    take_means<T>(step, run, true);
+    const PartOfBatch whole = step.workspace.of<T>().means->end();
+    loss = {whole.loss, whole.weight};
+  });
+}
+
+template <typename T>
+void CompiledModel::update(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients,
+                           std::span<const T> mean) const {
   std::vector<SlotRow<T>>& rows = step.workspace.of<T>().rows;
   rows.clear();
+  const T* next = mean.data();
   for (const cpu::WeightGradient& one : gradients) {
     const cpu::Tensor& weight = step.plan.weights[one.weight];
     rows.push_back({run.at<T>(weight) + one.first,
-                    elements<T>(one, run),
+                    mean.empty() ? elements<T>(one, run) : next,
                     {},
                     count_of(one),
                     static_cast<std::size_t>(group_of_[one.weight])});
+    next += mean.empty() ? 0 : count_of(one);
     for (std::size_t s = 0; s < states_; ++s) {
       rows.back().states[s] =
           store_.state(phase_, one.weight, s).template data_ptr<T>() + step.slot.row * weight.numel() + one.first;
@@ -279,32 +335,27 @@ Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, const 
   return gradients;
 }
 
-namespace {
-
-// Of one element, of a floating-point type.
-double number_of(const cpu::Tensor& output, const cpu::Run& run) {
-  return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*run.at<T>(output)); });
-}
-
-}  // namespace
-
 BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                               Gradients* gradients) {
   const cpu::CompiledGraph& plan = plan_for(gradients == nullptr ? train_ : Purpose::kTrain, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   std::optional<SlotBounds> bounds = bounds_of(slot.row);
-  const Step step{plan, slot, numbers, *workspace, bounds ? &*bounds : nullptr};
+  const Step step{plan, slot, numbers, static_cast<double>(samples.size()), *workspace, bounds ? &*bounds : nullptr};
+  step.workspace.pieces.clear();
   const auto applied = [&](const cpu::Run& run, std::span<const cpu::WeightGradient> complete) {
-    apply(step, run, complete);
+    if (group_ == nullptr) return apply(step, run, complete);
+    cpu::typed(recipe_.dtype, [&]<typename T>() { exchange<T>(step, run, complete); });
   };
   const cpu::Apply hand_over = std::cref(applied);
   const cpu::Run run = this->run(plan, *workspace, slot, samples, step.bounds, &hand_over);
-  BatchLoss loss{number_of(plan.outputs[0], run), static_cast<double>(samples.size())};
-  if (plan.outputs.size() > 1) loss.weight = number_of(plan.outputs[1], run);
-  if (!slot.counts) loss.weight = 0;
+  BatchLoss loss = loss_of(step, run);
   if (gradients != nullptr) *gradients = copied_gradients(plan, run);
-  if (!plan.applies) learn(step, run, loss);
+  if (!plan.applies) {
+    learn(step, run, loss);
+  } else if (group_ != nullptr) {
+    end_exchange(step, run, loss);
+  }
   if (bounds) bounds->end();
   return loss;
 }

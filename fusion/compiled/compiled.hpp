@@ -64,6 +64,7 @@ class CompiledModel {
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
   cpu::Run run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, const Samples& samples,
                SlotBounds* bounds, const cpu::Apply* apply) const;
+  [[nodiscard]] static BatchLoss loss_of(const Step& step, const cpu::Run& run);
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, const cpu::Run& run) const;
   void learn(const Step& step, const cpu::Run& run, BatchLoss& loss) const;
   /// Loss and gradients become those of all ranks.
@@ -74,7 +75,14 @@ class CompiledModel {
   /// The optimizer's step of these gradients' weights, and what is found out behind it.
   void apply(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
   template <typename T>
-  void update(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
+  void exchange(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
+  template <typename T>
+  void take_means(const Step& step, const cpu::Run& run, bool all) const;
+  void end_exchange(const Step& step, const cpu::Run& run, BatchLoss& loss) const;
+  /// `mean`: of all ranks, in place of the gradients, one behind another; empty: these.
+  template <typename T>
+  void update(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients,
+              std::span<const T> mean) const;
   void find_wanted(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
 
   const SpecializedGraph& training_;

@@ -28,8 +28,8 @@ Graph with_owned(Graph graph, const std::vector<bool>& owned) {
   return graph;
 }
 
-GradientUse gradient_use(const Recipe& recipe, bool ranks) {
-  return recipe.clips || recipe.accumulates || ranks ? GradientUse::kKept : GradientUse::kApplied;
+GradientUse gradient_use(const Recipe& recipe) {
+  return recipe.clips || recipe.accumulates ? GradientUse::kKept : GradientUse::kApplied;
 }
 
 // What is computed again beside encoded values decides which ones these are, and so bits: it is no way to run then.

@@ -28,11 +28,11 @@ void check_precision(const Recipe& recipe);
 
 /// What becomes of a step's gradients.
 enum class GradientUse {
-  kKept,     ///< All are there at the end: who clips by their norm, sums them over batches or over ranks needs that.
+  kKept,     ///< All are there at the end: who clips by their norm, or sums them over batches, needs that.
   kApplied,  ///< Each is applied to its weight while the backward goes on.
 };
-/// Of slots as the recipe has them. `ranks`: whether others run other samples of each batch.
-[[nodiscard]] GradientUse gradient_use(const Recipe& recipe, bool ranks);
+/// Of slots as the recipe has them.
+[[nodiscard]] GradientUse gradient_use(const Recipe& recipe);
 
 /// Of the reading for training. `n`: samples of a batch. `options`: TrainingOptions::recompute is Lowering::recompute,
 /// of plans that encode nothing; `bounds` and `apply_bytes` are set here. `bounds`: bounds_in() of its graph. Throws

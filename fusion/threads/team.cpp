@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/pause.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -22,20 +23,12 @@ constexpr int kLooks = 10000;
 std::uint32_t first_of(std::uint32_t left) { return left >> 16; }
 std::uint32_t last_of(std::uint32_t left) { return left & kMost; }
 
-void pause() {
-#if defined(__SSE2__)
-  _mm_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
-
 // Returns when `value` is no longer `old`, which it looks at for a while before it sleeps.
 std::uint32_t changed(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   for (int look = 0; look < kLooks; ++look) {
     const std::uint32_t now = value.load(std::memory_order_acquire);
     if (now != old) return now;
-    pause();
+    pause_in_loop();
   }
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);

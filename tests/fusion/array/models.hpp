@@ -80,6 +80,14 @@ inline Model mlp(DType dtype, OptimizerKind optimizer) {
                     {3, 4}, 4, dtype, optimizer);
 }
 
+/// Layers beyond what is applied at a time (kApplyBytes): by rows, as a whole, and small ones among them.
+inline Model large_mlp(DType dtype, OptimizerKind optimizer) {
+  const auto linear = [](std::int64_t from, std::int64_t to) { return layer("linear", {from, to}); };
+  return classifier("large mlp",
+                    {layer("flatten"), linear(48, 1500), layer("relu"), linear(1500, 60), layer("tanh"), linear(60, 5)},
+                    {3, 16}, 5, dtype, optimizer);
+}
+
 inline Model in_bfloat16(Model model) {
   model.name += " in bfloat16";
   model.recipe.precision = Precision::kBfloat16;

@@ -1,7 +1,12 @@
 // Ranks that each run some samples of every batch: together what one device is, and equal to each other in every bit.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
 #include <optional>
 
 #include "../collectives/as_ranks.hpp"
+#include "../collectives/slow_link.hpp"
 #include "base/error.hpp"
 #include "catch_after_torch.hpp"
 #include "models.hpp"
@@ -46,9 +51,12 @@ struct Trained {
   std::vector<double> validation;
 };
 
+// Where no slot clips, gradients travel piece by piece while the backward goes on.
 Trained trained(const Case& c, int chunk, Collectives* group) {
   const Setting& s = c.setting;
-  Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, group);
+  Recipe recipe = s.model.recipe;
+  recipe.clips = c.clip_norm.has_value();
+  Array array(s.model.graph, recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, group);
   const auto admit = [&](int b) {
     SlotInit init = trial(s.model, b);
     init.hyper.clip_norm = c.clip_norm;
@@ -136,6 +144,73 @@ TEST_CASE("ranks are together what one device is, in float64 to 1e-12, and each 
   for (int number = 0; number < 6; ++number) {
     INFO("case " << number << ", " << ranks << " ranks, chunk " << chunk);
     check_equal(cases(number), chunk, ranks, 1e-12);
+  }
+}
+
+TEST_CASE("gradients of large layers travel in pieces, to the bits of all at once", "[numeric]") {
+  const int ranks = GENERATE(2, 3);
+  Case c = with_ignored(case_of(large_mlp(DType::kFloat64, OptimizerKind::kAdam), 5, {3, 16}));
+  check_equal(c, kCompiled, ranks, 1e-9);
+  const std::vector<Trained> pieces = trained_by_ranks(c, kCompiled, ranks);
+  c.clip_norm = 1e30;  // that no gradient has
+  const std::vector<Trained> at_once = trained_by_ranks(c, kCompiled, ranks);
+  for (std::size_t r = 0; r < pieces.size(); ++r) CHECK((pieces[r].states == at_once[r].states));
+}
+
+TEST_CASE("gradients that travel beside the backward give the bits of those that are waited for", "[numeric]") {
+  const Case c = with_ignored(case_of(large_mlp(DType::kFloat32, OptimizerKind::kAdam), 5, {3, 16}));
+  const std::vector<Trained> wanted = trained_by_ranks(c, kCompiled, 2);
+  std::vector<Trained> found(2);
+  const auto thrown = as_ranks(2, [&](Collectives& group) {
+    SlowLink link(group, 1e9);
+    found[static_cast<std::size_t>(group.rank())] = trained(c, kCompiled, &link);
+  });
+  for (const std::string& error : thrown) CHECK(error.empty());
+  for (std::size_t r = 0; r < found.size(); ++r) {
+    CHECK((found[r].states == wanted[r].states));
+    CHECK(found[r].losses == wanted[r].losses);
+  }
+}
+
+TEST_CASE("print how much of a slow network's time is hidden, for docs/devices.md", "[.print]") {
+  constexpr std::int64_t kSteps = 40, kBatch = 512, kWide = 512;
+  std::vector<LayerSpec> layers = {layer("flatten")};
+  for (int l = 0; l < 8; ++l) {
+    layers.push_back(layer("linear", {kWide, kWide}));
+    layers.push_back(layer("relu"));
+  }
+  layers.push_back(layer("linear", {kWide, std::int64_t{10}}));
+  Model model = classifier("mlp", layers, {kWide}, 10, DType::kFloat32, OptimizerKind::kSgd, kBatch);
+  model.recipe.clips = false;
+  const Setting s = random_setting(std::move(model), 10, {kWide}, {kBatch * kSteps, 3, 17});
+  struct Time {
+    double step = 0, network = 0;  // milliseconds of a step
+  };
+  const auto measured = [&](double rate, bool beside) {
+    Time time;
+    const auto thrown = as_ranks(ranks_in_process(2), [&](Collectives& group) {
+      SlowLink link(group, rate, beside);
+      Array array(s.model.graph, s.model.recipe, chunked(kCompiled), 1, 5, at::kCPU, nullptr, &link);
+      array.admit(0, trial(s.model, 0));
+      const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
+      static_cast<void>(epochs.run(array));
+      const double before = link.seconds();
+      const auto begin = std::chrono::steady_clock::now();
+      static_cast<void>(epochs.run(array));
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      if (group.rank() == 0) time = {took.count() / kSteps * 1e3, (link.seconds() - before) / kSteps * 1e3};
+    });
+    for (const std::string& error : thrown) CHECK(error.empty());
+    return time;
+  };
+  const double alone = measured(1e15, false).step;
+  std::cout << fmt::format("without a network: {:.2f} ms a step\n", alone);
+  for (const double rate : {4e9, 2e9, 1e9, 5e8, 2.5e8}) {
+    const Time waited = measured(rate, false), beside = measured(rate, true);
+    std::cout << fmt::format(
+        "{:.2f} GB/s: {:.2f} ms a step where it is waited for, {:.2f} beside the backward; exposed {:.0f} % of {:.2f} "
+        "ms\n",
+        rate / 1e9, waited.step, beside.step, 100 * (beside.step - alone) / (waited.step - alone), waited.step - alone);
   }
 }
 

@@ -1,7 +1,9 @@
 // The mean of what ranks have, by its weights.
 #include "fusion/collectives/gradient_mean.hpp"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -86,6 +88,119 @@ TEST_CASE("gradients near the largest float32 have a mean, though no sum") {
     want(gradient[0] == 3e38F, "the mean of two equal numbers");
   });
   for (const std::string& error : thrown) CHECK(error.empty());
+}
+
+namespace {
+
+// An end whose all-reduces of floats wait until the gate is open.
+class Gated final : public Collectives {
+ public:
+  Gated(Collectives& end, std::atomic<bool>& open) : end_(end), open_(open) {}
+  [[nodiscard]] int rank() const override { return end_.rank(); }
+  [[nodiscard]] int ranks() const override { return end_.ranks(); }
+  [[nodiscard]] bool waits_for_network() const override { return true; }
+  void all_reduce(std::span<float> values) override {
+    for (int look = 0; !open_; ++look) {
+      want(look < 10000, "other work to go on meanwhile");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    end_.all_reduce(values);
+  }
+  void all_reduce(std::span<double> values) override { end_.all_reduce(values); }
+  void broadcast(std::span<std::byte> bytes, int root) override { end_.broadcast(bytes, root); }
+  void barrier() override { end_.barrier(); }
+
+ private:
+  Collectives& end_;
+  std::atomic<bool>& open_;
+};
+
+std::vector<float> gradient_of(int rank, std::size_t piece, std::size_t n) {
+  std::vector<float> all(n);
+  for (std::size_t i = 0; i < n; ++i) all[i] = std::sin(static_cast<float>(i + 100 * piece) + static_cast<float>(rank));
+  return all;
+}
+
+// The means of three pieces of one slot, twice over, and behind them loss and weight.
+std::vector<float> means_in_pieces(Collectives& group, const std::function<void(std::size_t piece)>& added) {
+  const double weights[] = {3, 0, 5};
+  const double weight = weights[group.rank()];
+  MeanInPieces<float> means(group);
+  std::vector<float> found;
+  const auto take = [&](std::size_t, std::span<const float> mean) {
+    found.insert(found.end(), mean.begin(), mean.end());
+  };
+  for (int step = 0; step < 2; ++step) {
+    means.begin({weight == 0 ? kNaN : 2.0 + group.rank(), weight});
+    for (std::size_t piece = 0; piece < 3; ++piece) {
+      const std::vector<float> first = gradient_of(group.rank(), piece, 40), second = gradient_of(step, piece, 300);
+      const std::span<const float> both[] = {first, second};
+      means.add(both);
+      added(piece);
+      means.take(false, take);
+    }
+    means.take(true, take);
+    const PartOfBatch whole = means.end();
+    found.push_back(static_cast<float>(whole.loss));
+    found.push_back(static_cast<float>(whole.weight));
+  }
+  return found;
+}
+
+// The same by take_mean().
+std::vector<float> means_at_once(Collectives& group) {
+  const double weights[] = {3, 0, 5};
+  const double weight = weights[group.rank()];
+  std::vector<float> found, memory;
+  for (int step = 0; step < 2; ++step) {
+    std::vector<std::vector<float>> gradients;
+    for (std::size_t piece = 0; piece < 3; ++piece) {
+      gradients.push_back(gradient_of(group.rank(), piece, 40));
+      gradients.push_back(gradient_of(step, piece, 300));
+    }
+    std::vector<SlotMean<float>> slot(1);
+    slot[0].loss = weight == 0 ? kNaN : 2.0 + group.rank();
+    slot[0].weight = weight;
+    slot[0].gradients.assign(gradients.begin(), gradients.end());
+    take_mean(group, slot, memory);
+    for (const std::vector<float>& one : gradients) found.insert(found.end(), one.begin(), one.end());
+    found.push_back(static_cast<float>(slot[0].loss));
+    found.push_back(static_cast<float>(slot[0].weight));
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("a mean in pieces has the bits of that of all at once, beside other work or not") {
+  for (const bool beside : {false, true}) {
+    const auto thrown = as_ranks(3, [&](Collectives& group) {
+      std::atomic<bool> open = true;
+      Gated gated(group, open);
+      const std::vector<float> wanted = means_at_once(group);
+      want(means_in_pieces(beside ? gated : group, [](std::size_t) {}) == wanted, "equal bits");
+    });
+    for (const std::string& error : thrown) CHECK(error.empty());
+  }
+}
+
+TEST_CASE("where calls wait for a network, the next piece is told while the first one travels") {
+  const auto thrown = as_ranks(2, [&](Collectives& group) {
+    std::atomic<bool> open = false;
+    Gated gated(group, open);
+    static_cast<void>(means_in_pieces(gated, [&](std::size_t piece) { open = open || piece == 2; }));
+  });
+  for (const std::string& error : thrown) CHECK(error.empty());
+}
+
+TEST_CASE("a rank that leaves is an error for those who wait for a mean that travels") {
+  const auto thrown = as_ranks(2, [&](Collectives& group) {
+    std::atomic<bool> open = true;
+    Gated gated(group, open);
+    if (group.rank() == 1) return;
+    static_cast<void>(means_in_pieces(gated, [](std::size_t) {}));
+  });
+  CHECK(thrown[0] == "ranks: rank 1 of 2 has ended, wanted it to go on with the others");
 }
 
 }  // namespace hfta::fusion::testing

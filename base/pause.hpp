@@ -1,0 +1,19 @@
+#pragma once
+/// Waiting in a loop.
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace hfta {
+
+/// Tells the processor that this is a loop which looks whether another thread has written something.
+inline void pause_in_loop() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace hfta
