@@ -217,8 +217,8 @@ void CompiledModel::apply(const Step& step, const cpu::Run& run, std::span<const
   if (step.bounds != nullptr && step.bounds->measures()) find_wanted(step, run, gradients);
 }
 
-// Gradients that are complete travel to the other ranks; those that have become means are applied. What a step's first
-// call finds of the loss is all there is.
+// Gradients that are complete travel to the other ranks, the first ones behind the loss of this rank's samples; those
+// that have become means are applied.
 template <typename T>
 void CompiledModel::exchange(const Step& step, const cpu::Run& run,
                              std::span<const cpu::WeightGradient> gradients) const {

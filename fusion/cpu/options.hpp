@@ -9,9 +9,9 @@
 
 namespace hfta::fusion::cpu {
 
-/// TrainingOptions::apply_bytes of plans that train. With weights and optimizer states, so much is four times that in
-/// the second cache.
-inline constexpr std::int64_t kApplyBytes = 256 * 1024;
+/// TrainingOptions::apply_bytes of plans that train. With the weights and two states of the optimizer these are 1 MiB,
+/// which a second cache holds.
+inline constexpr std::int64_t kApplyBytes = std::int64_t{256} * 1024;
 
 struct TrainingOptions {
   /// Runs calls of ops that have no compiler, or not for such arguments, in parts of calls that follow one another;
