@@ -5,35 +5,19 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <tuple>
+#include <memory>
 
 #include "base/error.hpp"
-#include "fusion/collectives/gradient_mean.hpp"
 #include "fusion/compiled/plans.hpp"
 #include "fusion/compiled/torch_library.hpp"
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/cpu/compile.hpp"
-#include "fusion/optimizers/accumulate.hpp"
-#include "fusion/optimizers/gradient_average.hpp"
-#include "fusion/optimizers/shared_step.hpp"
 #include "fusion/simd/denormals.hpp"
 #include "fusion/slots/scalar_type.hpp"
 
 namespace hfta::fusion {
 namespace {
-
-template <typename T>
-T* elements(const cpu::WeightGradient& gradient, const cpu::Run& run) {
-  return run.at<T>(gradient.tensor);
-}
-
-std::size_t count_of(const cpu::WeightGradient& gradient) { return static_cast<std::size_t>(gradient.tensor.numel()); }
-
-// Of one element, of a floating-point type.
-double number_of(const cpu::Tensor& output, const cpu::Run& run) {
-  return cpu::typed(output.dtype, [&]<typename T>() { return static_cast<double>(*run.at<T>(output)); });
-}
 
 // The samples of `all` one behind another.
 void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& wanted, std::byte* out) {
@@ -49,35 +33,9 @@ void gather(const SampleArray& all, const Samples& samples, const cpu::Tensor& w
 
 // What one thread, or a team, works with.
 struct CompiledModel::Workspace {
-  template <typename T>
-  struct Typed {
-    std::vector<SlotRow<T>> rows;
-    std::vector<T> exchanged;              // with other ranks
-    std::optional<MeanInPieces<T>> means;  // over ranks, of gradients that are applied
-  };
   cpu::Arena arena;
   EncodedValues encoded;
-  std::vector<GradientScale> scales;                         // by weight
-  std::vector<std::span<const cpu::WeightGradient>> pieces;  // whose means over ranks are under way
-  std::tuple<Typed<float>, Typed<double>> typed;
-
-  template <typename T>
-  Typed<T>& of() {
-    return std::get<Typed<T>>(typed);
-  }
-  void exchange_with(Collectives& group, DType dtype) {
-    cpu::typed(dtype, [&]<typename T>() { of<T>().means.emplace(group); });
-  }
-};
-
-// One slot's step, as those see it who apply gradients.
-struct CompiledModel::Step {
-  const cpu::CompiledGraph& plan;
-  const CompiledSlot& slot;
-  std::span<const SlotStep> numbers;  // by group
-  double samples;
-  Workspace& workspace;
-  SlotBounds* bounds;  // null: nothing is encoded
+  std::unique_ptr<Learning::Memory> learning;
 };
 
 // A workspace for the time of one call.
@@ -87,7 +45,7 @@ class CompiledModel::Borrowed {
     const std::lock_guard lock(model.mutex_);
     if (model.idle_.empty()) {
       mine_ = std::make_unique<Workspace>();
-      if (model.group_ != nullptr) mine_->exchange_with(*model.group_, model.recipe_.dtype);
+      mine_->learning = model.learning_.make_memory();
       model.idle_.reserve(model.idle_.size() + 16);
     } else {
       mine_ = std::move(model.idle_.back());
@@ -117,15 +75,12 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       train_(gradient_use(recipe_) == GradientUse::kApplied ? Purpose::kTrainApplying : Purpose::kTrain),
       bounds_(bounds_in(model.graph, recipe_)),
       store_(model.store),
-      group_of_(model.group_of),
-      phase_(model.phase),
-      states_(info_of(recipe_.optimizer).states.size()),
-      group_(model.group),
+      learning_(model, recipe_, bounds_),
       library_(torch_library()) {
   check_precision(recipe_);
   const std::int64_t n = training_batch(training_.graph, recipe_);
   static_cast<void>(plan_for(train_, n));
-  if (phase_ == 0) static_cast<void>(plan_for(Purpose::kPredict, n));  // which evaluates for all of them
+  if (model.phase == 0) static_cast<void>(plan_for(Purpose::kPredict, n));  // which evaluates for all of them
 }
 
 CompiledModel::~CompiledModel() = default;
@@ -162,134 +117,6 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
     const auto bytes = static_cast<std::int64_t>(rows.nbytes());
     buffers[static_cast<std::size_t>(plan.weights[i].buffer)] =
         store_.owned(i) ? base + bytes / store_.slots() * row : base;
-  }
-}
-
-// Of this rank's samples, when the forward has run.
-BatchLoss CompiledModel::loss_of(const Step& step, const cpu::Run& run) {
-  const std::vector<cpu::Tensor>& outputs = step.plan.outputs;
-  BatchLoss loss{number_of(outputs[0], run), step.samples};
-  if (outputs.size() > 1) loss.weight = number_of(outputs[1], run);
-  if (!step.slot.counts) loss.weight = 0;
-  return loss;
-}
-
-// Adds the batch's gradients to the slot's sums; where it updates, they become the means of those.
-template <typename T>
-void CompiledModel::accumulate(const Step& step, const cpu::Run& run, double weight) const {
-  const bool updates = step.numbers.front().updates;
-  const auto row = static_cast<std::size_t>(step.slot.row);
-  double& total = store_.gradient_weight().data_ptr<double>()[row];
-  total += weight;
-  for (const cpu::WeightGradient& one : step.plan.gradients) {
-    const std::size_t n = count_of(one);
-    T* const gradient = elements<T>(one, run);
-    T* const sum = store_.gradient(one.weight).template data_ptr<T>() + row * n;
-    if (weight != 0) add_gradient(sum, gradient, weight, n);
-    if (updates) take_mean(gradient, sum, total, n);
-  }
-  if (updates) total = 0;
-}
-
-template <typename T>
-void CompiledModel::take_mean_over_ranks(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
-  SlotMean<T> mean{loss.mean, loss.weight, {}};
-  for (const cpu::WeightGradient& one : step.plan.gradients) {
-    mean.gradients.emplace_back(elements<T>(one, run), count_of(one));
-  }
-  take_mean(*group_, std::span(&mean, 1), step.workspace.of<T>().exchanged);
-  loss = {mean.loss, mean.weight};
-}
-
-// With gradients that are all there.
-void CompiledModel::learn(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
-  cpu::typed(recipe_.dtype, [&]<typename T>() {
-    if (group_ != nullptr) take_mean_over_ranks<T>(step, run, loss);
-    if (recipe_.accumulates) accumulate<T>(step, run, loss.weight);
-  });
-  apply(step, run, step.plan.gradients);
-}
-
-void CompiledModel::apply(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const {
-  if (step.numbers.front().updates) {
-    cpu::typed(recipe_.dtype, [&]<typename T>() { update<T>(step, run, gradients, {}); });
-  }
-  if (step.bounds != nullptr && step.bounds->measures()) find_wanted(step, run, gradients);
-}
-
-// Gradients that are complete travel to the other ranks, the first ones behind the loss of this rank's samples; those
-// that have become means are applied.
-template <typename T>
-void CompiledModel::exchange(const Step& step, const cpu::Run& run,
-                             std::span<const cpu::WeightGradient> gradients) const {
-  MeanInPieces<T>& means = *step.workspace.of<T>().means;
-  std::vector<std::span<const cpu::WeightGradient>>& pieces = step.workspace.pieces;
-  if (pieces.empty()) {
-    const BatchLoss own = loss_of(step, run);
-    means.begin({own.mean, own.weight});
-  }
-  pieces.push_back(gradients);
-  std::vector<std::span<const T>> values;
-  for (const cpu::WeightGradient& one : gradients) values.emplace_back(elements<T>(one, run), count_of(one));
-  means.add(values);
-  take_means<T>(step, run, false);
-}
-
-template <typename T>
-void CompiledModel::take_means(const Step& step, const cpu::Run& run, bool all) const {
-  step.workspace.of<T>().means->take(all, [&](std::size_t piece, std::span<const T> mean) {
-    update<T>(step, run, step.workspace.pieces[piece], mean);
-  });
-}
-
-// The last means are applied; the loss becomes that of all ranks.
-void CompiledModel::end_exchange(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
-  cpu::typed(recipe_.dtype, [&]<typename T>() {
-    take_means<T>(step, run, true);
-    const PartOfBatch whole = step.workspace.of<T>().means->end();
-    loss = {whole.loss, whole.weight};
-  });
-}
-
-template <typename T>
-void CompiledModel::update(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients,
-                           std::span<const T> mean) const {
-  std::vector<SlotRow<T>>& rows = step.workspace.of<T>().rows;
-  rows.clear();
-  const T* next = mean.data();
-  for (const cpu::WeightGradient& one : gradients) {
-    const cpu::Tensor& weight = step.plan.weights[one.weight];
-    rows.push_back({run.at<T>(weight) + one.first,
-                    mean.empty() ? elements<T>(one, run) : next,
-                    {},
-                    count_of(one),
-                    static_cast<std::size_t>(group_of_[one.weight])});
-    next += mean.empty() ? 0 : count_of(one);
-    for (std::size_t s = 0; s < states_; ++s) {
-      rows.back().states[s] =
-          store_.state(phase_, one.weight, s).template data_ptr<T>() + step.slot.row * weight.numel() + one.first;
-    }
-  }
-  share_step(step.slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), step.numbers);
-}
-
-// The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
-void CompiledModel::find_wanted(const Step& step, const cpu::Run& run,
-                                std::span<const cpu::WeightGradient> gradients) const {
-  step.workspace.scales.resize(step.plan.weights.size());
-  for (const cpu::WeightGradient& one : gradients) {
-    if (!bounds_.has(one.weight)) continue;
-    const SlotStep& numbers = step.numbers[static_cast<std::size_t>(group_of_[one.weight])];
-    const double per = numbers.updates ? state_per_gradient(recipe_.optimizer, numbers) : 0;
-    const std::int64_t n = one.tensor.numel(), all = step.plan.weights[one.weight].numel();
-    const float* const state =
-        per > 0 ? store_.state(phase_, one.weight, 0).data_ptr<float>() + step.slot.row * all + one.first
-                : elements<float>(one, run);
-    GradientScale& scale = step.workspace.scales[one.weight];
-    if (one.first == 0) scale = {};
-    scale.add({state, static_cast<std::size_t>(n)});
-    if (one.first + n < all) continue;
-    step.bounds->set_wanted(one.weight, recipe_.compression->sigma * scale.value(per > 0 ? per : 1));
   }
 }
 
@@ -341,21 +168,16 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   std::optional<SlotBounds> bounds = bounds_of(slot.row);
-  const Step step{plan, slot, numbers, static_cast<double>(samples.size()), *workspace, bounds ? &*bounds : nullptr};
-  step.workspace.pieces.clear();
-  const auto applied = [&](const cpu::Run& run, std::span<const cpu::WeightGradient> complete) {
-    if (group_ == nullptr) return apply(step, run, complete);
-    cpu::typed(recipe_.dtype, [&]<typename T>() { exchange<T>(step, run, complete); });
+  const Learning::Step step{
+      plan, slot, numbers, static_cast<double>(samples.size()), *(*workspace).learning, bounds ? &*bounds : nullptr};
+  learning_.begin(step);
+  const auto take = [&](const cpu::Run& run, std::span<const cpu::WeightGradient> complete) {
+    learning_.take(step, run, complete);
   };
-  const cpu::Apply hand_over = std::cref(applied);
-  const cpu::Run run = this->run(plan, *workspace, slot, samples, step.bounds, &hand_over);
-  BatchLoss loss = loss_of(step, run);
+  const cpu::Apply apply = std::cref(take);
+  const cpu::Run run = this->run(plan, *workspace, slot, samples, step.bounds, &apply);
   if (gradients != nullptr) *gradients = copied_gradients(plan, run);
-  if (!plan.applies) {
-    learn(step, run, loss);
-  } else if (group_ != nullptr) {
-    end_exchange(step, run, loss);
-  }
+  const BatchLoss loss = learning_.end(step, run);
   if (bounds) bounds->end();
   return loss;
 }
