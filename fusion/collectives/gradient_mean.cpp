@@ -10,19 +10,19 @@ namespace {
 
 // The whole batch of each slot. First this, so that gradients travel in the size that the mean has, and overflow only
 // where that does. Of a batch in which nothing counts the loss is NaN, as any mean of nothing.
-std::vector<PartOfBatch> whole_batches(Collectives& group, std::span<const PartOfBatch> parts) {
+std::vector<BatchLoss> whole_batches(Collectives& group, std::span<const BatchLoss> parts) {
   std::vector<double> sums;
-  for (const PartOfBatch& part : parts) {
-    sums.push_back(part.weight == 0 ? 0 : part.loss * part.weight);
+  for (const BatchLoss& part : parts) {
+    sums.push_back(part.weight == 0 ? 0 : part.mean * part.weight);
     sums.push_back(part.weight);
   }
   group.all_reduce(sums);
-  std::vector<PartOfBatch> whole;
+  std::vector<BatchLoss> whole;
   for (std::size_t b = 0; b < parts.size(); ++b) whole.push_back({sums[2 * b] / sums[2 * b + 1], sums[2 * b + 1]});
   return whole;
 }
 
-double share_of(const Collectives& group, double weight, const PartOfBatch& whole) {
+double share_of(const Collectives& group, double weight, const BatchLoss& whole) {
   return whole.weight == 0 ? 1.0 / group.ranks() : weight / whole.weight;
 }
 
@@ -41,13 +41,13 @@ void scale(T* values, double share, std::size_t n) {
 
 template <typename T>
 void mean_over_ranks(Collectives& group, std::span<SlotMean<T>> slots, std::vector<T>& memory) {
-  std::vector<PartOfBatch> parts;
+  std::vector<BatchLoss> parts;
   std::size_t count = 0;
   for (const SlotMean<T>& slot : slots) {
     parts.push_back({slot.loss, slot.weight});
     for (const std::span<T> gradient : slot.gradients) count += gradient.size();
   }
-  const std::vector<PartOfBatch> whole = whole_batches(group, parts);
+  const std::vector<BatchLoss> whole = whole_batches(group, parts);
   memory.resize(count);
   T* to = memory.data();
   for (std::size_t b = 0; b < slots.size(); ++b) {
@@ -61,7 +61,7 @@ void mean_over_ranks(Collectives& group, std::span<SlotMean<T>> slots, std::vect
   group.all_reduce(std::span<T>(memory));
   const T* from = memory.data();
   for (std::size_t b = 0; b < slots.size(); ++b) {
-    slots[b].loss = whole[b].loss;
+    slots[b].loss = whole[b].mean;
     slots[b].weight = whole[b].weight;
     for (const std::span<T> gradient : slots[b].gradients) {
       std::copy_n(from, gradient.size(), gradient.begin());
@@ -99,7 +99,7 @@ bool MeanInPieces<T>::is_made(std::size_t call, bool wait) {
 }
 
 template <typename T>
-void MeanInPieces<T>::begin(const PartOfBatch& own) {
+void MeanInPieces<T>::begin(const BatchLoss& own) {
   begun_ = asked_;
   added_ = taken_ = 0;
   make([this, own] {
@@ -126,7 +126,7 @@ void MeanInPieces<T>::take(bool all, const Take& take) {
 }
 
 template <typename T>
-PartOfBatch MeanInPieces<T>::end() {
+BatchLoss MeanInPieces<T>::end() {
   static_cast<void>(is_made(begun_, true));
   return whole_;
 }

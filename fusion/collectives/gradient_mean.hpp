@@ -12,6 +12,11 @@
 
 namespace hfta::fusion {
 
+/// A batch's mean loss, NaN where nothing counts, and what the mean was divided by.
+struct BatchLoss {
+  double mean = 0, weight = 0;
+};
+
 /// What a rank has of one slot's batch, the mean over its own samples; replaced by that over all ranks'.
 template <typename T>
 struct SlotMean {
@@ -26,12 +31,6 @@ struct SlotMean {
 void take_mean(Collectives& group, std::span<SlotMean<float>> slots, std::vector<float>& memory);
 void take_mean(Collectives& group, std::span<SlotMean<double>> slots, std::vector<double>& memory);
 
-/// What a rank's part of a slot's batch counts in the mean over ranks.
-struct PartOfBatch {
-  double loss = 0;    ///< The mean over its samples; NaN where nothing counts.
-  double weight = 0;  ///< What that was divided by.
-};
-
 /// take_mean() of one slot, in pieces, while its backward goes on; to the same bits. Where calls wait for a network, a
 /// thread makes them meanwhile. All ranks tell the same pieces in the same order. One slot at a time; throws as
 /// Collectives. T: float, double.
@@ -43,20 +42,21 @@ class MeanInPieces {
 
   explicit MeanInPieces(Collectives& group);
 
-  void begin(const PartOfBatch& own);
+  /// `own`: of this rank's part of the batch.
+  void begin(const BatchLoss& own);
   /// Copies the gradients, one behind another, as the next piece.
   void add(std::span<const std::span<const T>> gradients);
   /// Gives the pieces that are there and were not given yet, in order; `all`: waits for those that are not there.
   void take(bool all, const Take& take);
-  /// Behind the last piece: the whole batch's mean loss, and its weight.
-  [[nodiscard]] PartOfBatch end();
+  /// Behind the last piece: the whole batch's.
+  [[nodiscard]] BatchLoss end();
 
  private:
   void make(std::function<void()> call);
   [[nodiscard]] bool is_made(std::size_t call, bool wait);
 
   Collectives& group_;
-  PartOfBatch whole_;
+  BatchLoss whole_;
   double share_ = 0;                               // of this rank's gradients in the mean
   std::deque<std::vector<T>> pieces_;              // memory that is used again
   std::size_t begun_ = 0, added_ = 0, taken_ = 0;  // calls before this slot's; its pieces

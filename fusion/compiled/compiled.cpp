@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "fusion/compiled/plans.hpp"
 #include "fusion/compiled/torch_library.hpp"
 #include "fusion/compiled/views.hpp"
 #include "fusion/cpu/builder.hpp"
@@ -72,32 +71,32 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       recipe_(model.recipe),
       threads_(threads),
       recompute_(recompute),
-      train_(gradient_use(recipe_) == GradientUse::kApplied ? Purpose::kTrainApplying : Purpose::kTrain),
+      use_(gradient_use(recipe_)),
       bounds_(bounds_in(model.graph, recipe_)),
       store_(model.store),
       learning_(model, recipe_, bounds_),
       library_(torch_library()) {
   check_precision(recipe_);
   const std::int64_t n = training_batch(training_.graph, recipe_);
-  static_cast<void>(plan_for(train_, n));
-  if (model.phase == 0) static_cast<void>(plan_for(Purpose::kPredict, n));  // which evaluates for all of them
+  static_cast<void>(plan_for(use_, n));
+  if (model.phase == 0) static_cast<void>(plan_for(std::nullopt, n));  // which evaluates for all of them
 }
 
 CompiledModel::~CompiledModel() = default;
 
-cpu::CompiledGraph CompiledModel::compiled(Purpose purpose, std::int64_t n) const {
-  if (purpose == Purpose::kPredict) {
+cpu::CompiledGraph CompiledModel::compiled(std::optional<GradientUse> use, std::int64_t n) const {
+  if (!use) {
     return cpu::compile_forward(with_owned(evaluation_.graph, owned_), evaluation_.index, recipe_.dtype, n,
                                 library_.get(), threads_);
   }
   return training_plan(training_, recipe_, n, {.library = library_.get(), .threads = threads_, .recompute = recompute_},
-                       bounds_, purpose == Purpose::kTrainApplying ? GradientUse::kApplied : GradientUse::kKept);
+                       bounds_, *use);
 }
 
-const cpu::CompiledGraph& CompiledModel::plan_for(Purpose purpose, std::int64_t n) {
+const cpu::CompiledGraph& CompiledModel::plan_for(std::optional<GradientUse> use, std::int64_t n) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{purpose, n}];
-  if (plan == nullptr) plan = std::make_unique<const cpu::CompiledGraph>(compiled(purpose, n));
+  std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{use, n}];
+  if (plan == nullptr) plan = std::make_unique<const cpu::CompiledGraph>(compiled(use, n));
   return *plan;
 }
 
@@ -164,7 +163,7 @@ Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, const 
 
 BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                               Gradients* gradients) {
-  const cpu::CompiledGraph& plan = plan_for(gradients == nullptr ? train_ : Purpose::kTrain, samples.size());
+  const cpu::CompiledGraph& plan = plan_for(gradients == nullptr ? use_ : GradientUse::kKept, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   std::optional<SlotBounds> bounds = bounds_of(slot.row);
@@ -183,7 +182,7 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
 }
 
 std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
-  const cpu::CompiledGraph& plan = plan_for(Purpose::kPredict, samples.size());
+  const cpu::CompiledGraph& plan = plan_for(std::nullopt, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   const cpu::Run run = this->run(plan, *workspace, slot, samples, nullptr, nullptr);

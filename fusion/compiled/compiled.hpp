@@ -13,6 +13,7 @@
 
 #include "fusion/codec/slot_bounds.hpp"
 #include "fusion/compiled/learning.hpp"
+#include "fusion/compiled/plans.hpp"
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/library.hpp"
 #include "fusion/execution/executor.hpp"
@@ -43,10 +44,10 @@ class CompiledModel {
  private:
   struct Workspace;
   class Borrowed;
-  enum class Purpose { kPredict, kTrain, kTrainApplying };
   [[nodiscard]] std::optional<SlotBounds> bounds_of(int row) const;
-  const cpu::CompiledGraph& plan_for(Purpose purpose, std::int64_t n);
-  [[nodiscard]] cpu::CompiledGraph compiled(Purpose purpose, std::int64_t n) const;
+  /// `use`: none for predictions.
+  const cpu::CompiledGraph& plan_for(std::optional<GradientUse> use, std::int64_t n);
+  [[nodiscard]] cpu::CompiledGraph compiled(std::optional<GradientUse> use, std::int64_t n) const;
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
   cpu::Run run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, const Samples& samples,
                SlotBounds* bounds, const cpu::Apply* apply) const;
@@ -57,13 +58,13 @@ class CompiledModel {
   const std::vector<bool>& owned_;
   Recipe recipe_;
   int threads_, recompute_;
-  Purpose train_;       ///< How slots train where nobody wants to see their gradients.
+  GradientUse use_;     ///< Where nobody wants to see gradients.
   BoundLayout bounds_;  ///< By weight; of a recipe that compresses.
   const SlotStore& store_;
   Learning learning_;
   std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
-  std::map<std::pair<Purpose, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
+  std::map<std::pair<std::optional<GradientUse>, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 

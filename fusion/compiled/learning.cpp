@@ -1,5 +1,7 @@
 #include "fusion/compiled/learning.hpp"
 
+#include <algorithm>
+
 #include "fusion/codec/bounds.hpp"
 #include "fusion/cpu/builder.hpp"
 #include "fusion/optimizers/accumulate.hpp"
@@ -15,6 +17,13 @@ T* elements(const cpu::WeightGradient& gradient, const cpu::Run& run) {
 }
 
 std::size_t count_of(const cpu::WeightGradient& gradient) { return static_cast<std::size_t>(gradient.tensor.numel()); }
+
+template <typename T>
+std::vector<std::span<const T>> values_of(std::span<const cpu::WeightGradient> gradients, const cpu::Run& run) {
+  std::vector<std::span<const T>> values;
+  for (const cpu::WeightGradient& one : gradients) values.emplace_back(elements<T>(one, run), count_of(one));
+  return values;
+}
 
 // Of one element, of a floating-point type.
 double number_of(const cpu::Tensor& output, const cpu::Run& run) {
@@ -58,14 +67,20 @@ void Learning::accumulate(const Step& step, const cpu::Run& run, double weight) 
   if (updates) total = 0;
 }
 
+// Gradients that are all there become the means over ranks. The loss is that of all ranks.
 template <typename T>
-void Learning::take_mean_over_ranks(const Step& step, const cpu::Run& run, BatchLoss& loss) const {
-  SlotMean<T> mean{loss.mean, loss.weight, {}};
-  for (const cpu::WeightGradient& one : step.plan.gradients) {
-    mean.gradients.emplace_back(elements<T>(one, run), count_of(one));
-  }
-  take_mean(*group_, std::span(&mean, 1), step.memory.of<T>().exchanged);
-  loss = {mean.loss, mean.weight};
+BatchLoss Learning::take_mean_over_ranks(const Step& step, const cpu::Run& run) const {
+  MeanInPieces<T>& means = *step.memory.of<T>().means;
+  means.begin(loss_of(step, run));
+  means.add(values_of<T>(step.plan.gradients, run));
+  means.take(true, [&](std::size_t, std::span<const T> mean) {
+    const T* next = mean.data();
+    for (const cpu::WeightGradient& one : step.plan.gradients) {
+      std::copy_n(next, count_of(one), elements<T>(one, run));
+      next += count_of(one);
+    }
+  });
+  return means.end();
 }
 
 // Gradients that are complete travel to the other ranks, the first ones behind the loss of this rank's samples; those
@@ -74,14 +89,9 @@ template <typename T>
 void Learning::exchange(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const {
   MeanInPieces<T>& means = *step.memory.of<T>().means;
   std::vector<std::span<const cpu::WeightGradient>>& pieces = step.memory.pieces_;
-  if (pieces.empty()) {
-    const BatchLoss own = loss_of(step, run);
-    means.begin({own.mean, own.weight});
-  }
+  if (pieces.empty()) means.begin(loss_of(step, run));
   pieces.push_back(gradients);
-  std::vector<std::span<const T>> values;
-  for (const cpu::WeightGradient& one : gradients) values.emplace_back(elements<T>(one, run), count_of(one));
-  means.add(values);
+  means.add(values_of<T>(gradients, run));
   take_means<T>(step, run, false);
 }
 
@@ -95,8 +105,7 @@ void Learning::take_means(const Step& step, const cpu::Run& run, bool all) const
 template <typename T>
 BatchLoss Learning::end_exchange(const Step& step, const cpu::Run& run) const {
   take_means<T>(step, run, true);
-  const PartOfBatch whole = step.memory.of<T>().means->end();
-  return {whole.loss, whole.weight};
+  return step.memory.of<T>().means->end();
 }
 
 template <typename T>
@@ -124,11 +133,9 @@ void Learning::update(const Step& step, const cpu::Run& run, std::span<const cpu
 // The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
 void Learning::find_wanted(const Step& step, const cpu::Run& run,
                            std::span<const cpu::WeightGradient> gradients) const {
-  step.memory.scales_.resize(step.plan.weights.size());
   for (const cpu::WeightGradient& one : gradients) {
     if (!bounds_.has(one.weight)) continue;
-    const SlotStep& numbers = step.numbers[static_cast<std::size_t>(group_of_[one.weight])];
-    const double per = numbers.updates ? state_per_gradient(recipe_.optimizer, numbers) : 0;
+    const double per = step.memory.per_gradient_[static_cast<std::size_t>(group_of_[one.weight])];
     const std::int64_t n = one.tensor.numel(), all = step.plan.weights[one.weight].numel();
     const float* const state =
         per > 0 ? store_.state(phase_, one.weight, 0).data_ptr<float>() + step.slot.row * all + one.first
@@ -156,7 +163,16 @@ std::unique_ptr<Learning::Memory> Learning::make_memory() const {
   return memory;
 }
 
-void Learning::begin(const Step& step) const { step.memory.pieces_.clear(); }
+void Learning::begin(const Step& step) const {
+  Memory& memory = step.memory;
+  memory.pieces_.clear();
+  if (step.bounds == nullptr || !step.bounds->measures()) return;
+  memory.scales_.resize(step.plan.weights.size());
+  memory.per_gradient_.clear();
+  for (const SlotStep& one : step.numbers) {
+    memory.per_gradient_.push_back(one.updates ? state_per_gradient(recipe_.optimizer, one) : 0);
+  }
+}
 
 void Learning::take(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const {
   if (group_ == nullptr) return apply(step, run, gradients);
@@ -164,17 +180,15 @@ void Learning::take(const Step& step, const cpu::Run& run, std::span<const cpu::
 }
 
 BatchLoss Learning::end(const Step& step, const cpu::Run& run) const {
-  BatchLoss loss = loss_of(step, run);
-  cpu::typed(recipe_.dtype, [&]<typename T>() {
-    if (step.plan.applies) {
-      if (group_ != nullptr) loss = end_exchange<T>(step, run);
-      return;
-    }
-    if (group_ != nullptr) take_mean_over_ranks<T>(step, run, loss);
+  return cpu::typed(recipe_.dtype, [&]<typename T>() {
+    const bool applied = step.plan.applies;
+    const BatchLoss loss = group_ == nullptr ? loss_of(step, run)
+                           : applied         ? end_exchange<T>(step, run)
+                                             : take_mean_over_ranks<T>(step, run);
     if (recipe_.accumulates) accumulate<T>(step, run, loss.weight);
-    apply(step, run, step.plan.gradients);
+    if (!applied) apply(step, run, step.plan.gradients);
+    return loss;
   });
-  return loss;
 }
 
 }  // namespace hfta::fusion

@@ -26,11 +26,6 @@ struct CompiledSlot {
   bool counts = true;    ///< Batch::counts
 };
 
-/// A batch's mean loss, and what the mean was divided by.
-struct BatchLoss {
-  double mean = 0, weight = 0;
-};
-
 /// Any number of threads may call it at once, for different slots, each with a Memory of its own.
 class Learning {
  public:
@@ -64,7 +59,7 @@ class Learning {
   template <typename T>
   void accumulate(const Step& step, const cpu::Run& run, double weight) const;
   template <typename T>
-  void take_mean_over_ranks(const Step& step, const cpu::Run& run, BatchLoss& loss) const;
+  [[nodiscard]] BatchLoss take_mean_over_ranks(const Step& step, const cpu::Run& run) const;
   template <typename T>
   void exchange(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
   template <typename T>
@@ -92,8 +87,7 @@ class Learning::Memory {
   template <typename T>
   struct Typed {
     std::vector<SlotRow<T>> rows;
-    std::vector<T> exchanged;              // with other ranks
-    std::optional<MeanInPieces<T>> means;  // over ranks, of gradients that are applied
+    std::optional<MeanInPieces<T>> means;  // over ranks, if there are others
   };
   template <typename T>
   Typed<T>& of() {
@@ -101,7 +95,8 @@ class Learning::Memory {
   }
 
   std::tuple<Typed<float>, Typed<double>> typed_;
-  std::vector<GradientScale> scales_;                         // by weight
+  std::vector<GradientScale> scales_;                         // by weight, where the step measures
+  std::vector<double> per_gradient_;                          // by group: state_per_gradient(), there, too
   std::vector<std::span<const cpu::WeightGradient>> pieces_;  // whose means over ranks are under way
 };
 

@@ -170,12 +170,16 @@ void Builder::recomputable(const Tensor& output, const std::vector<Tensor>& touc
 }
 
 std::optional<std::size_t> Builder::bounded(const Tensor& weight) const {
-  if (bounds_ == nullptr || !weight.defined()) return std::nullopt;
+  if (bounds_ == nullptr) return std::nullopt;
+  const std::optional<std::size_t> place = whole_weight(weight);
+  return place && bounds_->has(*place) ? place : std::nullopt;
+}
+
+std::optional<std::size_t> Builder::whole_weight(const Tensor& tensor) const {
   const auto found =
-      std::find_if(weights_.begin(), weights_.end(), [&](const Tensor& one) { return one.buffer == weight.buffer; });
-  const auto place = static_cast<std::size_t>(found - weights_.begin());
-  const bool whole = found != weights_.end() && weight.contiguous() && weight.sizes == found->sizes;
-  return whole && bounds_->has(place) ? std::optional(place) : std::nullopt;
+      std::find_if(weights_.begin(), weights_.end(), [&](const Tensor& one) { return one.buffer == tensor.buffer; });
+  const bool whole = found != weights_.end() && tensor.contiguous() && tensor.sizes == found->sizes;
+  return whole ? std::optional(static_cast<std::size_t>(found - weights_.begin())) : std::nullopt;
 }
 
 void Builder::reads_for_gradient(const Tensor& x, const Tensor& weight, std::int64_t channels, std::int64_t groups,
@@ -292,12 +296,9 @@ void Builder::contribute(const Tensor& input, const Tensor& part) {
 
 // Each part has enough bytes to be applied at once.
 std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std::int64_t multiple) {
-  const auto found =
-      std::find_if(weights_.begin(), weights_.end(), [&](const Tensor& one) { return one.buffer == weight.buffer; });
-  if (apply_bytes_ == 0 || found == weights_.end() || has_gradient(weight)) return {};
-  const auto place = static_cast<std::size_t>(found - weights_.begin());
-  const bool whole = weight.contiguous() && weight.sizes == found->sizes;
-  if (!whole || weight.dim() < 2 || only_reader(graph_.weights[place].value) != node_) return {};
+  const std::optional<std::size_t> place = whole_weight(weight);
+  if (apply_bytes_ == 0 || !place || has_gradient(weight)) return {};
+  if (weight.dim() < 2 || only_reader(graph_.weights[*place].value) != node_) return {};
   const std::int64_t all = weight.size(0), of_row = weight.numel() / all, bytes = of_row * size_of(weight.dtype);
   const std::int64_t rows = (apply_bytes_ + bytes * multiple - 1) / (bytes * multiple) * multiple;
   if (2 * rows > all) return {};
@@ -305,7 +306,7 @@ std::vector<WeightGradient> Builder::gradient_in_rows(const Tensor& weight, std:
   for (std::int64_t first = 0; first < all; first += rows) {
     Dims sizes = weight.sizes;
     sizes[0] = std::min(rows, all - first);
-    parts.push_back({place, first * of_row, fresh(sizes, weight.dtype)});
+    parts.push_back({*place, first * of_row, fresh(sizes, weight.dtype)});
   }
   in_rows_.insert(in_rows_.end(), parts.begin(), parts.end());
   return parts;

@@ -173,9 +173,10 @@ class Builder {
   [[nodiscard]] Step step_of(const std::vector<Tensor>& touched, Kernel kernel) const;
   [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;
   void bind_ends(CompiledGraph& plan, std::span<const ValueId> outputs);
+  [[nodiscard]] std::optional<std::size_t> whole_weight(const Tensor& tensor) const;
   [[nodiscard]] std::vector<WeightGradient> weight_gradients();
-  [[nodiscard]] Recomputing scheduled(const std::vector<Encoding>& encoded, const CompiledGraph& plan,
-                                      Recompute recompute);
+  [[nodiscard]] Recomputing scheduled(const CompiledGraph& plan, const std::vector<Encoding>& encoded,
+                                      const std::vector<bool>& pinned, Recompute recompute);
   [[nodiscard]] std::vector<bool> pinned(const CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Encoding> encodings(const std::vector<bool>& pinned, CompiledGraph& plan) const;
   [[nodiscard]] std::vector<Placed> lifetimes(const CompiledGraph& plan, const Recomputing& all) const;

@@ -111,8 +111,9 @@ std::vector<Encoding> Builder::encodings(const std::vector<bool>& pinned, Compil
 }
 
 // The kernels in the order in which they will run.
-Recomputing Builder::scheduled(const std::vector<Encoding>& encoded, const CompiledGraph& plan, Recompute recompute) {
-  Recomputing all = recomputing(schedule_, recomputations_, encoded, pinned(plan), recompute);
+Recomputing Builder::scheduled(const CompiledGraph& plan, const std::vector<Encoding>& encoded,
+                               const std::vector<bool>& pinned, Recompute recompute) {
+  Recomputing all = recomputing(schedule_, recomputations_, encoded, pinned, recompute);
   if (plan.applies) apply_gradients(all, weight_gradients(), weights_, plan.outputs, apply_bytes_);
   return all;
 }
@@ -120,8 +121,9 @@ Recomputing Builder::scheduled(const std::vector<Encoding>& encoded, const Compi
 std::size_t Builder::arena_bytes(std::span<const ValueId> outputs, Recompute recompute) {
   CompiledGraph ends;
   bind_ends(ends, outputs);
-  const std::vector<Encoding> encoded = encodings(pinned(ends), ends);
-  return placed(ends, scheduled(encoded, ends, recompute)).bytes;
+  const std::vector<bool> fixed = pinned(ends);
+  const std::vector<Encoding> encoded = encodings(fixed, ends);
+  return placed(ends, scheduled(ends, encoded, fixed, recompute)).bytes;
 }
 
 // What is brought back lies elsewhere than before, as a rule: at one place all the time it would be in others' way.
@@ -153,8 +155,9 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recomp
   plan.threads = threads_;
   bind_ends(plan, outputs);
   if (!training_) schedule_.backward = schedule_.steps.size();
-  const std::vector<Encoding> encoded = encodings(pinned(plan), plan);
-  const Recomputing all = scheduled(encoded, plan, recompute);
+  const std::vector<bool> fixed = pinned(plan);
+  const std::vector<Encoding> encoded = encodings(fixed, plan);
+  const Recomputing all = scheduled(plan, encoded, fixed, recompute);
   for (std::size_t i = 0; i < encoded.size(); ++i) {
     if (!all.encoded[static_cast<std::size_t>(encoded[i].buffer)]) plan.encoded[i].elements = 0;
   }

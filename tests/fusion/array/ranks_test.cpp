@@ -183,34 +183,30 @@ TEST_CASE("print how much of a slow network's time is hidden, for docs/devices.m
   Model model = classifier("mlp", layers, {kWide}, 10, DType::kFloat32, OptimizerKind::kSgd, kBatch);
   model.recipe.clips = false;
   const Setting s = random_setting(std::move(model), 10, {kWide}, {kBatch * kSteps, 3, 17});
-  struct Time {
-    double step = 0, network = 0;  // milliseconds of a step
-  };
-  const auto measured = [&](double rate, bool beside) {
-    Time time;
+  const auto milliseconds = [&](double rate, bool beside) {
+    double of_step = 0;
     const auto thrown = as_ranks(ranks_in_process(2), [&](Collectives& group) {
       SlowLink link(group, rate, beside);
       Array array(s.model.graph, s.model.recipe, chunked(kCompiled), 1, 5, at::kCPU, nullptr, &link);
       array.admit(0, trial(s.model, 0));
       const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
       static_cast<void>(epochs.run(array));
-      const double before = link.seconds();
       const auto begin = std::chrono::steady_clock::now();
       static_cast<void>(epochs.run(array));
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      if (group.rank() == 0) time = {took.count() / kSteps * 1e3, (link.seconds() - before) / kSteps * 1e3};
+      if (group.rank() == 0) of_step = took.count() / kSteps * 1e3;
     });
     for (const std::string& error : thrown) CHECK(error.empty());
-    return time;
+    return of_step;
   };
-  const double alone = measured(1e15, false).step;
+  const double alone = milliseconds(1e15, false);
   std::cout << fmt::format("without a network: {:.2f} ms a step\n", alone);
   for (const double rate : {4e9, 2e9, 1e9, 5e8, 2.5e8}) {
-    const Time waited = measured(rate, false), beside = measured(rate, true);
+    const double waited = milliseconds(rate, false), beside = milliseconds(rate, true);
     std::cout << fmt::format(
         "{:.2f} GB/s: {:.2f} ms a step where it is waited for, {:.2f} beside the backward; exposed {:.0f} % of {:.2f} "
         "ms\n",
-        rate / 1e9, waited.step, beside.step, 100 * (beside.step - alone) / (waited.step - alone), waited.step - alone);
+        rate / 1e9, waited, beside, 100 * (beside - alone) / (waited - alone), waited - alone);
   }
 }
 

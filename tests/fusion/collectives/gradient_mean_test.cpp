@@ -9,6 +9,7 @@
 
 #include "as_ranks.hpp"
 #include "base/random.hpp"
+#include "passed_on.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -93,25 +94,20 @@ TEST_CASE("gradients near the largest float32 have a mean, though no sum") {
 namespace {
 
 // An end whose all-reduces of floats wait until the gate is open.
-class Gated final : public Collectives {
+class Gated final : public PassedOn {
  public:
-  Gated(Collectives& end, std::atomic<bool>& open) : end_(end), open_(open) {}
-  [[nodiscard]] int rank() const override { return end_.rank(); }
-  [[nodiscard]] int ranks() const override { return end_.ranks(); }
+  Gated(Collectives& end, std::atomic<bool>& open) : PassedOn(end), open_(open) {}
+  using PassedOn::all_reduce;
   [[nodiscard]] bool waits_for_network() const override { return true; }
   void all_reduce(std::span<float> values) override {
     for (int look = 0; !open_; ++look) {
       want(look < 10000, "other work to go on meanwhile");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    end_.all_reduce(values);
+    PassedOn::all_reduce(values);
   }
-  void all_reduce(std::span<double> values) override { end_.all_reduce(values); }
-  void broadcast(std::span<std::byte> bytes, int root) override { end_.broadcast(bytes, root); }
-  void barrier() override { end_.barrier(); }
 
  private:
-  Collectives& end_;
   std::atomic<bool>& open_;
 };
 
@@ -140,8 +136,8 @@ std::vector<float> means_in_pieces(Collectives& group, const std::function<void(
       means.take(false, take);
     }
     means.take(true, take);
-    const PartOfBatch whole = means.end();
-    found.push_back(static_cast<float>(whole.loss));
+    const BatchLoss whole = means.end();
+    found.push_back(static_cast<float>(whole.mean));
     found.push_back(static_cast<float>(whole.weight));
   }
   return found;

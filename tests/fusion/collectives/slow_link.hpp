@@ -5,49 +5,40 @@
 #include <functional>
 #include <thread>
 
-#include "fusion/collectives.hpp"
+#include "passed_on.hpp"
 
 namespace hfta::fusion::testing {
 
 /// The calls of another end, each of which takes as long as its bytes take at so many bytes a second.
-class SlowLink final : public Collectives {
+class SlowLink final : public PassedOn {
  public:
   /// Refers to `end`. `beside`: waits_for_network().
   SlowLink(Collectives& end, double bytes_per_second, bool beside = true)
-      : end_(end), rate_(bytes_per_second), beside_(beside) {}
+      : PassedOn(end), rate_(bytes_per_second), beside_(beside) {}
 
-  [[nodiscard]] int rank() const override { return end_.rank(); }
-  [[nodiscard]] int ranks() const override { return end_.ranks(); }
   [[nodiscard]] bool waits_for_network() const override { return beside_; }
   void all_reduce(std::span<float> values) override {
-    travel(values.size_bytes(), [&] { end_.all_reduce(values); });
+    travel(values.size_bytes(), [&] { PassedOn::all_reduce(values); });
   }
   void all_reduce(std::span<double> values) override {
-    travel(values.size_bytes(), [&] { end_.all_reduce(values); });
+    travel(values.size_bytes(), [&] { PassedOn::all_reduce(values); });
   }
   void broadcast(std::span<std::byte> bytes, int root) override {
-    travel(bytes.size(), [&] { end_.broadcast(bytes, root); });
+    travel(bytes.size(), [&] { PassedOn::broadcast(bytes, root); });
   }
-  void barrier() override { end_.barrier(); }
-
-  /// Seconds that calls have taken in all.
-  [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  void travel(std::size_t bytes, const std::function<void()>& call) {
+  void travel(std::size_t bytes, const std::function<void()>& call) const {
     const auto begin = Clock::now();
     call();
     std::this_thread::sleep_until(begin + std::chrono::duration_cast<Clock::duration>(
                                               std::chrono::duration<double>(static_cast<double>(bytes) / rate_)));
-    seconds_ += std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  Collectives& end_;
   double rate_;
   bool beside_;
-  double seconds_ = 0;
 };
 
 }  // namespace hfta::fusion::testing

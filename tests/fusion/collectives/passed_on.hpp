@@ -1,0 +1,25 @@
+#pragma once
+/// For groups in tests that do something more with some calls.
+
+#include "fusion/collectives.hpp"
+
+namespace hfta::fusion::testing {
+
+/// Another end's calls.
+class PassedOn : public Collectives {
+ public:
+  /// Refers to `end`.
+  explicit PassedOn(Collectives& end) : end_(end) {}
+
+  [[nodiscard]] int rank() const override { return end_.rank(); }
+  [[nodiscard]] int ranks() const override { return end_.ranks(); }
+  void all_reduce(std::span<float> values) override { end_.all_reduce(values); }
+  void all_reduce(std::span<double> values) override { end_.all_reduce(values); }
+  void broadcast(std::span<std::byte> bytes, int root) override { end_.broadcast(bytes, root); }
+  void barrier() override { end_.barrier(); }
+
+ private:
+  Collectives& end_;
+};
+
+}  // namespace hfta::fusion::testing
