@@ -190,6 +190,7 @@ const std::vector<Case>& cases() {
        }},
       {"attention", 2, [](SmallGraph& s) { attention(s, 4, 0); }},
       {"attention of grouped queries", 1, [](SmallGraph& s) { attention(s, 2, 0); }},
+      {"attention of one key for all queries", 1, [](SmallGraph& s) { attention(s, 1, 0); }},
       {"attention with dropout", 2, [](SmallGraph& s) { attention(s, 4, 0.3); }},
       {"gelu", 2, [](SmallGraph& s) { unary(s, "aten::gelu", {std::string("none")}); }},
       {"tanh", 2, [](SmallGraph& s) { unary(s, "aten::tanh"); }},
