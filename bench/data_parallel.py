@@ -42,7 +42,7 @@ train:
   epochs: {epochs}
   loss: cross_entropy
   optimizer: {{name: sgd, lr: {rate}, momentum: {momentum}, weight_decay: "${{weight_decay}}"}}
-array: {{width: {slots}, device: cpu:1+cpu:1}}
+array: {{width: {slots}, device: cpu:1+cpu:1, divide: batches_evenly}}
 """
 
 

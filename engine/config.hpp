@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/division/division.hpp"
 #include "fusion/dataset.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/layers.hpp"
@@ -115,6 +116,7 @@ struct StudyConfig {
   std::optional<std::int64_t> cache;            ///< array.cache, bytes, 0: off; unset: auto
   bool refill = true;                           ///< array.refill
   bool lend = true;                             ///< array.lend
+  Divide divide = Divide::kAuto;                ///< array.divide
   MemoryBudget memory;
   std::vector<std::string> warnings;
   std::string text;                 ///< As read, for the store's snapshot.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/config.hpp"
-#include "engine/trainer.hpp"
+#include "engine/rank_trainer.hpp"
 #include "fusion/collectives.hpp"
 
 namespace hfta::engine {
@@ -36,7 +36,7 @@ struct TorchModule {
   /// to do, or if a GPU is named twice.
   std::vector<std::string> (*devices)(const std::vector<std::string>& wanted);
   /// Loads the data and makes a trainer. Throws Error{kConfig} for data or labels that do not fit the model.
-  std::unique_ptr<Trainer> (*make_trainer)(const TrainerOptions& options);
+  std::unique_ptr<RankTrainer> (*make_trainer)(const TrainerOptions& options);
 };
 
 /// Loads libhfta_torch.so from beside the executable, or from its ../lib. Throws Error{kDevice} with the loader's

@@ -71,11 +71,12 @@ class Array {
   /// cannot be run in this way, or if the recipe's precision is not available for its dtype or the lowering.
   ///
   /// `group`: if set, each rank of it has such an array, makes the same calls, and hands each step its share of the
-  /// batch (share_of_batch, Batch::earlier, Batch::counts). Slots then take the steps of whole batches, up to rounding,
-  /// and are the same bits at all ranks. It must outlive this. Throws Error{kConfig} for a model whose batches cannot
-  /// be divided (fusion/divided_batches.hpp), and for a device that is no CPU.
+  /// batch (share_of_batch by `parts`, one for each rank; empty: equal ones; Batch::earlier, Batch::counts). Slots then
+  /// take the steps of whole batches, up to rounding, and are the same bits at all ranks. It must outlive this. Throws
+  /// Error{kConfig} for a model whose batches cannot be divided (fusion/divided_batches.hpp), and for a device that is
+  /// no CPU.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
-        std::shared_ptr<StepGraphBackend> graphs = nullptr, Collectives* group = nullptr);
+        std::shared_ptr<StepGraphBackend> graphs = nullptr, Collectives* group = nullptr, std::vector<int> parts = {});
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -83,6 +84,8 @@ class Array {
   [[nodiscard]] int width() const;
   /// Null: this array trains on its own.
   [[nodiscard]] Collectives* group() const;
+  /// Of each rank of the group; empty without one.
+  [[nodiscard]] const std::vector<int>& parts() const;
   [[nodiscard]] const Lowering& lowering() const;
   [[nodiscard]] bool occupied(int slot) const;
   [[nodiscard]] SlotProgress progress(int slot) const;

@@ -47,7 +47,10 @@ struct BatchShare {
   bool counts = true;
 };
 
-/// Divides the samples [begin, end), at least one, among ranks: parts of equal size or one more, in order of rank.
-[[nodiscard]] BatchShare share_of_batch(std::int64_t begin, std::int64_t end, int rank, int ranks);
+/// Divides the samples [begin, end), at least one, among ranks, in order of rank, as the parts have it: of n samples
+/// those before rank r are floor(n * (parts of the ranks before it) / (all parts)). REQUIRES a part for each rank, of 0
+/// to kMostParts, and one above 0. A rank whose part is 0, or too small for so few samples, has none that counts.
+[[nodiscard]] BatchShare share_of_batch(std::int64_t begin, std::int64_t end, int rank, std::span<const int> parts);
+inline constexpr int kMostParts = 1 << 20;
 
 }  // namespace hfta::fusion

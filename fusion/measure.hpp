@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "fusion/collectives.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/lowering.hpp"
 #include "fusion/measured.hpp"
@@ -41,5 +42,25 @@ struct MeasureOptions {
 /// timed, and the first candidate is returned as "not measured".
 [[nodiscard]] MeasuredChoices measure(const Graph& graph, const Recipe& recipe, const DeviceData& data,
                                       const MeasureOptions& options, const at::Device& device, const Clock& clock);
+
+/// Mean seconds of a wave of training steps by that lowering (Measured::wave_seconds), over about `window` seconds:
+/// what a device gives that others use as well. Of `options` width, threads and graphs count. Throws what an Array
+/// throws.
+[[nodiscard]] double sustained_wave_seconds(const Graph& graph, const Recipe& recipe, const DeviceData& data,
+                                            const MeasureOptions& options, const Lowering& lowering, double window,
+                                            const at::Device& device, const Clock& clock);
+
+/// How the ranks of a group share some steps of an array.
+struct SharedSteps {
+  Collectives& group;
+  std::vector<int> parts = {};  ///< By which they divide batches (fusion::share_of_batch); empty: they do not.
+  int steps = 1;
+};
+/// Mean seconds of a step until all ranks have made theirs. Each has an array of options.width slots: the same ones
+/// where batches are divided, else slots of its own; a rank of width 0 only waits. All ranks call it at once. Throws
+/// what an Array throws.
+[[nodiscard]] double shared_step_seconds(const Graph& graph, const Recipe& recipe, const DeviceData& data,
+                                         const MeasureOptions& options, const Lowering& lowering,
+                                         const SharedSteps& shared, const at::Device& device, const Clock& clock);
 
 }  // namespace hfta::fusion

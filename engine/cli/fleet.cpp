@@ -91,7 +91,7 @@ std::unique_ptr<Trainer> make_parallel(const TorchModule& module, TrainerOptions
   };
   const StudyConfig& config = options.config;
   return std::make_unique<ParallelTrainer>(module.make_trainer(options), start, static_cast<int>(parts.size()),
-                                           options.label,
+                                           options.label, config.divide,
                                            [config](const trials::Params& params) { return config.partition(params); });
 }
 

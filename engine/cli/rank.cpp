@@ -61,7 +61,7 @@ int rank_command(const Words& words) {
   leave_signals_to_rank_0();
   const std::optional<nlohmann::json> start = channel.receive();
   if (!start) return 0;
-  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<RankTrainer> trainer;
   try {
     TrainerOptions options = options_from(*start);
     options.group = fusion::take_seat(std::move(seat), rank);

@@ -50,14 +50,17 @@ fs::path find_module() {
 }
 
 // Threads of OpenMP, which LibTorch brings, look for work for milliseconds when a call is over, and keep others off
-// their processors. Tens of microseconds bridge the gaps between ops as well.
-void limit_spinning() {
+// their processors. Tens of microseconds bridge the gaps between ops as well. LIBXSMM asks for threads that are bound
+// to processors where nobody has said anything of it: the processes that this one starts would all be bound to the
+// first.
+void set_up_openmp() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "10000", 0);
+  ::setenv("OMP_PROC_BIND", "false", 0);
 }
 
 const TorchModule* load() {
   const fs::path module = find_module();
-  limit_spinning();
+  set_up_openmp();
   preload_torch();
   void* const handle = dlopen(module.c_str(), RTLD_NOW | RTLD_GLOBAL);  // never closed: torch does not survive that
   if (handle == nullptr) throw failed(module);

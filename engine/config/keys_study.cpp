@@ -226,8 +226,8 @@ std::vector<Key> array_keys() {
        .wanted = "auto, cpu, cpu:N, cpu:N+cpu:N, cuda, cuda:N, all, or a list of devices",
        .sentence =
            "Where arrays run: `[cuda:0, cuda:1]` trains on both. `cpu:3` is three threads of the CPU; several `cpu` "
-           "divide the other threads. `cpu:1+cpu:1` is one device of two equal parts, which train each array together: "
-           "data parallel, each half of every batch (devices.md)."},
+           "divide the other threads. `cpu:1+cpu:1` is one device of two equal parts, which train each array together "
+           "([one array on several devices](devices.md#one-array-on-several-devices))."},
       {.path = "array.threads",
        .type = KeyType::kOther,
        .fallback = "auto",
@@ -246,6 +246,13 @@ std::vector<Key> array_keys() {
        .type = KeyType::kFlag,
        .fallback = "true",
        .sentence = "Whether a slot that falls empty is filled at once; `false`: when the whole array is, to compare."},
+      {.path = "array.divide",
+       .type = KeyType::kChoice,
+       .fallback = "auto",
+       .choices = {"auto", "batches", "batches_evenly", "slots"},
+       .sentence = "What the parts of a device such as `cpu:1+cpu:1` share: every batch, by their measured speeds or "
+                   "evenly, or the slots; `auto`: what is predicted to be fastest ([one array on several "
+                   "devices](devices.md#one-array-on-several-devices))."},
       {.path = "array.lend",
        .type = KeyType::kFlag,
        .fallback = "true",

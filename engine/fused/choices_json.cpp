@@ -63,6 +63,7 @@ ordered_json to_json(const KeptChoices& kept) {
       {"graph", kept.key.graph},       {"width", kept.key.width},           {"threads", kept.key.threads},
       {"slot_steps", kept.slot_steps}, {"complete", kept.choices.complete}, {"candidates", std::move(candidates)}};
   if (!kept.key.memory.empty()) json["memory"] = kept.key.memory;
+  if (kept.ranks) json["ranks"] = to_json(*kept.ranks);
   return json;
 }
 
@@ -78,6 +79,7 @@ std::optional<KeptChoices> kept_choices(const ordered_json& json) {
     kept.key.memory = json.value("memory", std::string());
     json.at("slot_steps").get_to(kept.slot_steps);
     json.at("complete").get_to(kept.choices.complete);
+    if (json.contains("ranks")) kept.ranks = rank_plans_from(json.at("ranks"));
     for (const ordered_json& entry : json.at("candidates")) {
       kept.choices.candidates.push_back({lowering_from(entry.at("lowering")), entry.at("wave_seconds").get<double>()});
       if (!possible(kept.choices.candidates.back())) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/division/division.hpp"
 #include "fusion/measured.hpp"
 
 namespace hfta::engine {
@@ -24,12 +25,13 @@ struct ChoiceKey {
 struct KeptChoices {
   ChoiceKey key;
   fusion::MeasuredChoices choices;
-  double slot_steps = 0;  ///< Work ahead when they were measured, which bounded what that could cost.
+  double slot_steps = 0;                ///< Work ahead when they were measured, which bounded what that could cost.
+  std::optional<RankPlans> ranks = {};  ///< How several ranks share the arrays; unset: nothing of it is known.
 };
 
 /// Whether anybody runs a lowering that was kept is not asked: see fusion::is_runnable.
 /// {"how", "device", "library", "graph", "width", "threads", "slot_steps", "complete", "candidates": [{"lowering",
-/// "wave_seconds"}]}.
+/// "wave_seconds"}]}, and "ranks" (engine/division/division.hpp) where they are known.
 [[nodiscard]] nlohmann::ordered_json to_json(const KeptChoices& kept);
 /// Its inverse, exact; nullopt for anything else.
 [[nodiscard]] std::optional<KeptChoices> kept_choices(const nlohmann::ordered_json& json);

@@ -17,6 +17,17 @@ bool has_objective(const StudyConfig& config, const std::string& metric) {
                      [&](const trials::Objective& objective) { return objective.metric == metric; });
 }
 
+// Unless the ranks share slots.
+bool shares_batches(const KeptChoices& kept) { return !kept.ranks || kept.ranks->chosen.of == Division::Of::kBatches; }
+
+fusion::Collectives* group_of(const FusedTrainer& trainer, const KeptChoices& kept) {
+  return shares_batches(kept) ? trainer.options().group.get() : nullptr;
+}
+
+std::vector<int> parts_of(const KeptChoices& kept) {
+  return kept.ranks && shares_batches(kept) ? kept.ranks->chosen.parts : std::vector<int>();
+}
+
 }  // namespace
 
 FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const TaskData& data, const KeptChoices& kept,
@@ -27,7 +38,7 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
-             trainer.config().seed, trainer.device(), trainer.graphs(), trainer.options().group.get()),
+             trainer.config().seed, trainer.device(), trainer.graphs(), group_of(trainer, kept), parts_of(kept)),
       lent_ways_(trainer.lent_ways(task, array_.lowering())),
       epochs_(task.spec.recipe, trainer.epoch_options(task), data.train, data.validation ? &*data.validation : nullptr),
       sets_{{task.spec.data.folds.fold, 0}},

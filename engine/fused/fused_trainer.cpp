@@ -16,7 +16,6 @@
 #include "engine/fused/translated.hpp"
 #include "engine/topology/numa.hpp"
 #include "fusion/array.hpp"
-#include "fusion/divided_batches.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/measure.hpp"
 #include "fusion/modes.hpp"
@@ -246,7 +245,7 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
-  check_divided(task, splits.train.size);
+  check_divided(params);
   const Budgeted budget = budgeted(task);
   check_budget(task, budget);
   check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
@@ -257,16 +256,16 @@ void FusedTrainer::check(const trials::Params& params) {
   }
 }
 
-void FusedTrainer::check_divided(const PreparedTask& task, std::int64_t samples) {
-  if (options_.group == nullptr) return;
-  const std::int64_t batch = task.spec.recipe.batch_size;
-  const std::int64_t batches[] = {std::min(batch, samples), task.spec.drop_last ? 0 : samples % batch};
+void FusedTrainer::check_divided(const trials::Params& params) {
+  const Divide divide = options_.config.divide;
+  if (options_.group == nullptr || divide == Divide::kAuto || divide == Divide::kSlots) return;
   const std::string why =
-      fusion::why_not_divided(trained_graph(task), task.spec.recipe, options_.group->ranks(), batches);
+      why_not_divided(params, std::vector<int>(static_cast<std::size_t>(options_.group->ranks()), 1));
   if (why.empty()) return;
-  throw Error(ErrorKind::kConfig, fmt::format("array.device: found {}, wanted one device for each array, as its parts "
-                                              "cannot divide the batches of this model: {}",
-                                              options_.label, why));
+  throw Error(ErrorKind::kConfig,
+              fmt::format("array.divide: found {}, wanted auto or slots, as the parts of {} cannot divide the batches "
+                          "of this model: {}",
+                          divide == Divide::kBatches ? "batches" : "batches_evenly", options_.label, why));
 }
 
 // Trials that are only trained have nothing to doubt.
@@ -411,8 +410,8 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
   });
 }
 
-const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition,
-                                             double expected_epochs, const Pause& pause) {
+KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition, double expected_epochs,
+                                       const Pause& pause) {
   const std::string graph = graph_key(task);
   graphs_.try_emplace(partition, graph);
   const auto earlier = recalled_.find(partition);
@@ -423,7 +422,7 @@ const KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std
   const auto like = alike_.find(ops);
   const fusion::MeasuredChoices* alike = like == alike_.end() ? nullptr : &like->second->choices;
   const ChoiceKey key = key_of(graph, planned_width(task));
-  const KeptChoices& kept = choices_.emplace(graph, measured(task, key, expected_epochs, alike, pause)).first->second;
+  KeptChoices& kept = choices_.emplace(graph, measured(task, key, expected_epochs, alike, pause)).first->second;
   alike_.try_emplace(ops, &kept);
   return kept;
 }

@@ -17,6 +17,7 @@
 #include "engine/fused/lent_ways.hpp"
 #include "engine/fused/model_files.hpp"
 #include "engine/module.hpp"
+#include "engine/rank_trainer.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/frozen_prefix.hpp"
 #include "fusion/gpu.hpp"
@@ -37,7 +38,7 @@ struct LoadedData {
   std::optional<TaskData> device;
 };
 
-class FusedTrainer : public Trainer {
+class FusedTrainer : public RankTrainer {
  public:
   FusedTrainer(const TrainerOptions& options, Files& files, const Clock& clock);
 
@@ -50,6 +51,17 @@ class FusedTrainer : public Trainer {
   [[nodiscard]] std::optional<double> step_seconds(const std::string& partition, int slots) const override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
                                                    const Pause& pause) override;
+
+  // As a rank (rank_times.cpp).
+  [[nodiscard]] std::string choose(const trials::Params& params, double expected_epochs, const Pause& pause) override;
+  [[nodiscard]] std::string why_not_divided(const trials::Params& params, std::span<const int> parts) override;
+  [[nodiscard]] std::optional<Division> division(const trials::Params& params) override;
+  [[nodiscard]] RankTimes rank_times(const trials::Params& params, int width) override;
+  [[nodiscard]] double exchange_seconds(const trials::Params& params, int width) override;
+  [[nodiscard]] double tried_seconds(const trials::Params& params, int width, const Division& division,
+                                     int steps) override;
+  [[nodiscard]] double window(const trials::Params& params) override;
+  void divide(const trials::Params& params, const RankPlans& plans) override;
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
@@ -75,15 +87,15 @@ class FusedTrainer : public Trainer {
  private:
   /// That the graph says what validation and test compute.
   void check_evaluation(const PreparedTask& task) const;
-  /// That its batches of so many training samples can be divided, where ranks are to do so.
-  void check_divided(const PreparedTask& task, std::int64_t samples);
+  /// That its batches can be divided, where ranks have to do so.
+  void check_divided(const trials::Params& params);
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   /// The task's data as the model takes them, moved there if they are not there yet.
   [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
-  [[nodiscard]] const KeptChoices& choices_for(const PreparedTask& task, const std::string& partition,
-                                               double expected_epochs, const Pause& pause);
+  [[nodiscard]] KeptChoices& choices_for(const PreparedTask& task, const std::string& partition, double expected_epochs,
+                                         const Pause& pause);
   /// `alike`: fusion::MeasureOptions::alike.
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                      const fusion::MeasuredChoices* alike, const Pause& pause);

@@ -61,7 +61,7 @@ class OwningTrainer final : OwnedSeams, public FusedTrainer {
   explicit OwningTrainer(const TrainerOptions& options) : FusedTrainer(options, files, clock) {}
 };
 
-std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {
+std::unique_ptr<RankTrainer> make_trainer(const TrainerOptions& options) {
   return std::make_unique<OwningTrainer>(options);
 }
 

@@ -1,176 +1,106 @@
 #include "engine/parallel/parallel_trainer.hpp"
 
-#include <fmt/format.h>
-
-#include <bit>
-#include <chrono>
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <vector>
 
-#include "base/error.hpp"
+#include "engine/parallel/arrays.hpp"
+#include "engine/parallel/requests.hpp"
 #include "engine/params_json.hpp"
 
 namespace hfta::engine {
-namespace {
 
 using nlohmann::json;
 
-// A member that has met an error answers by then.
-constexpr std::chrono::milliseconds kPatience(2000);
+namespace {
 
-Error error_of(const json& answer, int rank) {
-  const int kind = answer.at("kind").get<int>();
-  const bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::kBusy);
-  return {known ? static_cast<ErrorKind>(kind) : ErrorKind::kInternal,
-          fmt::format("rank {}: {}", rank, answer.at("error").get<std::string>())};
+json called(const char* name, json request) {
+  request["call"] = name;
+  return request;
 }
-
-// Every rank has the losses of all samples.
-void check_losses(const std::vector<SlotReport>& reports, const json& answer, std::size_t rank) {
-  const json& losses = answer.at("losses");
-  bool equal = losses.size() == reports.size();
-  for (std::size_t i = 0; equal && i < reports.size(); ++i) {
-    const double own = reports[i].metrics.at("train_loss");
-    equal = std::bit_cast<std::uint64_t>(own) == std::bit_cast<std::uint64_t>(losses[i].get<double>()) ||
-            (std::isnan(own) && std::isnan(losses[i].get<double>()));
-  }
-  if (equal) return;
-  throw Error(ErrorKind::kInternal, fmt::format("rank {}: found other training losses than rank 0 has", rank));
-}
-
-class ParallelArray final : public TrainerArray {
- public:
-  ParallelArray(Ranks& ranks, int count, std::unique_ptr<TrainerArray> own)
-      : ranks_(ranks), count_(count), own_(std::move(own)) {}
-  ~ParallelArray() override { ranks_.forget({{"call", "close"}}); }
-  ParallelArray(const ParallelArray&) = delete;
-  ParallelArray& operator=(const ParallelArray&) = delete;
-
-  void admit(int slot, int number, const trials::Params& params) override {
-    ranks_.together({{"call", "admit"}, {"slot", slot}, {"number", number}, {"params", params_json(params)}},
-                    [&] { own_->admit(slot, number, params); });
-  }
-  void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
-    const auto* const first = reinterpret_cast<const std::uint8_t*>(state.data());
-    ranks_.together({{"call", "insert"},
-                     {"slot", slot},
-                     {"number", number},
-                     {"params", params_json(params)},
-                     {"state", json::binary({first, first + state.size()})}},
-                    [&] { own_->insert(slot, number, params, state); });
-  }
-  [[nodiscard]] SlotState extract(int slot) override { return own_->extract(slot); }
-  void clear(int slot) override {
-    ranks_.together({{"call", "clear"}, {"slot", slot}}, [&] { own_->clear(slot); });
-  }
-  void resize(int width) override {
-    ranks_.together({{"call", "resize"}, {"width", width}}, [&] { own_->resize(width); });
-  }
-  [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) override {
-    std::optional<std::vector<SlotReport>> reports;
-    ranks_.together(
-        {{"call", "run"}}, [&] { reports = own_->run_epoch(pause); },
-        [&](std::size_t rank, const json& answer) {
-          if (reports) check_losses(*reports, answer, rank);
-        });
-    return reports;
-  }
-  [[nodiscard]] std::map<std::string, double> test(int slot) override { return own_->test(slot); }
-  [[nodiscard]] bool can_borrow() const override { return false; }
-  void borrow(int /*lent*/) override {}
-  [[nodiscard]] ArrayInfo info() const override {
-    ArrayInfo info = own_->info();
-    info.threads *= count_;
-    return info;
-  }
-
- private:
-  Ranks& ranks_;
-  int count_;
-  std::unique_ptr<TrainerArray> own_;
-};
 
 }  // namespace
 
-void Ranks::start() {
-  if (start_ != nullptr) members_ = std::exchange(start_, nullptr)();
-}
-
-void Ranks::together(const json& request, const std::function<void()>& work, const LookAt& look) {
-  if (!lost_.empty()) throw Error(ErrorKind::kDevice, fmt::format("{} is lost: {}", label_, lost_));
-  try {
-    for (const auto& member : members_) member->channel().send(request);
-    work();
-    hear(look);
-  } catch (const std::exception& error) {
-    lose(error);
-  }
-}
-
-void Ranks::forget(const json& request) noexcept try {
-  if (lost_.empty()) together(request, [] {});
-} catch (...) {  // the next call says so
-}
-
-void Ranks::hear(const LookAt& look) {
-  for (std::size_t r = 1; r <= members_.size(); ++r) {
-    const std::optional<json> answer = members_[r - 1]->channel().receive();
-    if (!answer) throw Error(ErrorKind::kDevice, fmt::format("rank {} has ended", r));
-    if (answer->contains("error")) throw error_of(*answer, static_cast<int>(r));
-    if (look) look(r, *answer);
-  }
-}
-
-// Of those that have ended, or have met an error of their own; where one has ended, the others' errors are of that.
-std::string Ranks::reason_of_members() {
-  std::string ended, failed;
-  for (std::size_t r = 0; r < members_.size(); ++r) {
-    Channel& channel = members_[r]->channel();
-    if (!channel.comes_within(kPatience)) continue;
-    const std::optional<json> answer = channel.receive();
-    if (answer && answer->contains("error") && failed.empty()) {
-      failed = error_of(*answer, static_cast<int>(r) + 1).what();
-    }
-    if (!answer && ended.empty()) ended = fmt::format("rank {}: {}", r + 1, members_[r]->ended());
-  }
-  return ended.empty() ? failed : ended;
-}
-
-void Ranks::lose(const std::exception& error) {
-  const auto* const ours = dynamic_cast<const Error*>(&error);
-  const ErrorKind kind = ours == nullptr ? ErrorKind::kInternal : ours->kind();
-  lost_ = error.what();
-  if (kind == ErrorKind::kDevice) {
-    if (const std::string reason = reason_of_members(); !reason.empty()) lost_ = reason;
-  }
-  members_.clear();
-  throw Error(kind, fmt::format("{}: {}", label_, lost_));
-}
-
 DeviceFacts ParallelTrainer::device_facts() const {
   DeviceFacts facts = own_->device_facts();
-  facts.speed *= count_;
-  facts.threads = facts.cpus.empty() ? facts.threads * count_ : 0;  // its ranks keep to nodes of their own
+  const int count = ranks_.count();
+  facts.speed *= count;
+  const bool slots = divide_ == Divide::kSlots || divide_ == Divide::kAuto;
+  if (facts.busy_slots && slots) facts.busy_slots = *facts.busy_slots * count;
+  facts.threads = facts.cpus.empty() ? facts.threads * count : 0;  // its ranks keep to nodes of their own
   return facts;
 }
 
 std::optional<double> ParallelTrainer::step_seconds(const std::string& partition, int slots) const {
   const std::optional<double> own = own_->step_seconds(partition, slots);
-  return own ? std::optional(*own / count_) : std::nullopt;
+  return own ? std::optional(*own / ranks_.count()) : std::nullopt;
+}
+
+RankQuestion ParallelTrainer::measured(const trials::Params& params, int width, const json& request) {
+  const std::vector<int> equal(static_cast<std::size_t>(ranks_.count()), 1);
+  RankQuestion question;
+  question.batches = own_->why_not_divided(params, equal).empty();
+  question.ranks.resize(equal.size());
+  ranks_.together(called("exchange", request),  // first: then all of them have started, and their data are there
+                  [&] { question.exchange_seconds = own_->exchange_seconds(params, width); });
+  ranks_.together(
+      called("times", request), [&] { question.ranks.front() = own_->rank_times(params, width); },
+      [&](int rank, const json& answer) {
+        question.ranks[static_cast<std::size_t>(rank)] = times_from(answer.at("times"));
+      });
+  return question;
+}
+
+double ParallelTrainer::tried(const trials::Params& params, int width, const RankPlan& plan, const json& request) {
+  constexpr double kMostSteps = 1000;
+  const double steps = std::clamp(own_->window(params) / std::max(plan.predicted_seconds, 1e-9), 2.0, kMostSteps);
+  json one = called("try", request);
+  one["division"] = division_json(plan.division);
+  one["steps"] = static_cast<int>(steps);
+  double seconds = 0;
+  ranks_.together(one, [&] { seconds = own_->tried_seconds(params, width, plan.division, static_cast<int>(steps)); });
+  return seconds;
+}
+
+Division ParallelTrainer::decided(const trials::Params& params, int width, const std::string& choices) {
+  const json request = {
+      {"partition", partition_(params)}, {"params", params_json(params)}, {"width", width}, {"choices", choices}};
+  RankPlans plans;
+  for (RankPlan& plan : rank_plans(measured(params, width, request))) {
+    const bool batches = plan.division.of == Division::Of::kBatches;
+    if (batches && !own_->why_not_divided(params, plan.division.parts).empty()) continue;
+    if (agrees(plan.division, divide_)) plan.tried_seconds = tried(params, width, plan, request);
+    plans.plans.push_back(std::move(plan));
+  }
+  plans.chosen = chosen_of(plans.plans, divide_).division;
+  own_->divide(params, plans);
+  return plans.chosen;
 }
 
 std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params, int width, double expected_epochs,
                                                     const Pause& pause) {
   ranks_.start();  // they load their data meanwhile
-  std::unique_ptr<TrainerArray> own = own_->open(params, width, expected_epochs, pause);
-  ranks_.together({{"call", "open"},
-                   {"partition", partition_(params)},
-                   {"params", params_json(params)},
-                   {"width", width},
-                   {"choices", own->info().choices_json}},
-                  [] {});
-  return std::make_unique<ParallelArray>(ranks_, count_, std::move(own));
+  std::string choices = own_->choose(params, expected_epochs, pause);
+  std::optional<Division> division = own_->division(params);
+  if (!division) {
+    division = decided(params, width, choices);
+    choices = own_->choose(params, expected_epochs, pause);
+  }
+  const bool slots = division->of == Division::Of::kSlots;
+  const std::vector<int> widths = slots ? widths_of_ranks(width, division->parts)
+                                        : std::vector<int>(static_cast<std::size_t>(ranks_.count()), width);
+  std::unique_ptr<TrainerArray> own;
+  ranks_.together(
+      [&](int rank) {
+        return json{{"call", "open"},
+                    {"partition", partition_(params)},
+                    {"params", params_json(params)},
+                    {"width", widths[static_cast<std::size_t>(rank)]},
+                    {"choices", choices}};
+      },
+      [&] { own = own_->open(params, widths.front(), expected_epochs, pause); });
+  return slots ? make_array_of_slots(ranks_, std::move(own), width, division->parts)
+               : make_array_of_batches(ranks_, std::move(own));
 }
 
 }  // namespace hfta::engine

@@ -1,57 +1,32 @@
 #pragma once
-/// One device made of several: each array is trained by all of them, data parallel.
+/// One device made of several: each array is trained by all of them, data parallel or slot by slot.
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "engine/parallel/member.hpp"
-#include "engine/trainer.hpp"
+#include "engine/parallel/ranks.hpp"
+#include "engine/rank_trainer.hpp"
 
 namespace hfta::engine {
 
-using Members = std::vector<std::unique_ptr<Member>>;
-
-/// The ranks behind the first, told what to do, and heard.
-class Ranks {
- public:
-  /// Throws if a rank's answer is wrong.
-  using LookAt = std::function<void(std::size_t rank, const nlohmann::json& answer)>;
-
-  /// `label`: the device's, for messages.
-  Ranks(std::function<Members()> start, std::string label) : start_(std::move(start)), label_(std::move(label)) {}
-
-  /// Starts the members, unless they have been.
-  void start();
-  /// Has all ranks do the same: sends the request, does rank 0's `work` meanwhile, and looks at each answer when it has
-  /// come. If anything fails, at any rank, all members are ended, and the device is lost: this throws what tells most
-  /// of why, and every later call throws Error{kDevice}.
-  void together(const nlohmann::json& request, const std::function<void()>& work, const LookAt& look = {});
-  /// The same for what only members do, and must not fail; after a loss nothing.
-  void forget(const nlohmann::json& request) noexcept;
-
- private:
-  void hear(const LookAt& look);
-  [[noreturn]] void lose(const std::exception& error);
-  [[nodiscard]] std::string reason_of_members();
-
-  std::function<Members()> start_;  ///< Null once they were.
-  Members members_;
-  std::string label_;
-  std::string lost_;  ///< Why; "": it is not.
-};
-
-/// The trainer of rank 0, which the driver talks to, keeps to the driver's contract; the other ranks follow: what
-/// opens, fills, empties and runs an array is done by all. Weights are the same bits everywhere, so that states are
-/// taken from rank 0, which alone evaluates.
+/// The trainer of rank 0, which the driver talks to, keeps to the driver's contract; the other ranks follow.
+///
+/// How ranks share the arrays of a partition is decided when the first of them is opened: all ranks time steps at once,
+/// and the plan that is predicted to be fastest is taken (engine/division/division.hpp). It is recorded with the way to run, so
+/// that a study that goes on shares its arrays as before.
 class ParallelTrainer final : public Trainer {
  public:
   /// `start`: starts the members, in one group with `own`'s arrays; called when the first array is opened, so that
   /// what only plans starts none. `partition`: StudyConfig::partition.
-  ParallelTrainer(std::unique_ptr<Trainer> own, std::function<Members()> start, int ranks, const std::string& label,
-                  std::function<std::string(const trials::Params&)> partition)
-      : ranks_(std::move(start), label), count_(ranks), own_(std::move(own)), partition_(std::move(partition)) {}
+  ParallelTrainer(std::unique_ptr<RankTrainer> own, std::function<Members()> start, int ranks, const std::string& label,
+                  Divide divide, std::function<std::string(const trials::Params&)> partition)
+      : ranks_(std::move(start), ranks, label),
+        own_(std::move(own)),
+        divide_(divide),
+        partition_(std::move(partition)) {}
 
   [[nodiscard]] DeviceFacts device_facts() const override;
   void check(const trials::Params& params) override { own_->check(params); }
@@ -68,9 +43,14 @@ class ParallelTrainer final : public Trainer {
                                                    const Pause& pause) override;
 
  private:
+  [[nodiscard]] Division decided(const trials::Params& params, int width, const std::string& choices);
+  [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, const nlohmann::json& request);
+  [[nodiscard]] double tried(const trials::Params& params, int width, const RankPlan& plan,
+                             const nlohmann::json& request);
+
   Ranks ranks_;
-  int count_;
-  std::unique_ptr<Trainer> own_;
+  std::unique_ptr<RankTrainer> own_;
+  Divide divide_;
   std::function<std::string(const trials::Params&)> partition_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "engine/parallel/requests.hpp"
 #include "engine/params_json.hpp"
 
 namespace hfta::engine {
@@ -24,13 +26,16 @@ json error_json(const std::exception& error) {
 
 class Session {
  public:
-  Session(Trainer& trainer, const Faults& faults) : trainer_(trainer), faults_(faults) {}
+  Session(Channel& channel, RankTrainer& trainer, const Faults& faults)
+      : channel_(channel), trainer_(trainer), faults_(faults) {}
 
   json answer(const json& request) {
     static const std::map<std::string, json (Session::*)(const json&), std::less<>> calls = {
-        {"open", &Session::open},     {"close", &Session::close}, {"admit", &Session::admit},
-        {"insert", &Session::insert}, {"clear", &Session::clear}, {"resize", &Session::resize},
-        {"run", &Session::run}};
+        {"times", &Session::times},   {"exchange", &Session::exchange}, {"try", &Session::try_out},
+        {"open", &Session::open},     {"close", &Session::close},       {"admit", &Session::admit},
+        {"insert", &Session::insert}, {"extract", &Session::extract},   {"test", &Session::test},
+        {"clear", &Session::clear},   {"resize", &Session::resize},     {"run", &Session::run},
+        {"pause", &Session::pause}};
     try {
       const auto call = calls.find(request.at("call").get_ref<const std::string&>());
       if (call == calls.end()) throw Error(ErrorKind::kInternal, "rank: found a request of another version");
@@ -46,10 +51,32 @@ class Session {
     throw Error(ErrorKind::kInternal, "rank: found no array, wanted one to be opened first");
   }
 
-  json open(const json& request) {
-    array_.reset();
+  // A rank runs as rank 0 does.
+  void recall(const json& request) {
     const std::string why = trainer_.recall(request.at("partition"), request.at("choices"));
     if (!why.empty()) throw Error(ErrorKind::kInternal, "rank: " + why);
+  }
+
+  json times(const json& request) {
+    recall(request);
+    return {{"times", times_json(trainer_.rank_times(params_from(request.at("params")), request.at("width")))}};
+  }
+  json exchange(const json& request) {
+    recall(request);
+    static_cast<void>(trainer_.exchange_seconds(params_from(request.at("params")), request.at("width")));
+    return json::object();
+  }
+  json try_out(const json& request) {
+    recall(request);
+    const std::optional<Division> division = division_from(request.at("division"));
+    if (!division) throw Error(ErrorKind::kInternal, "rank: found no division, wanted one to try");
+    static_cast<void>(
+        trainer_.tried_seconds(params_from(request.at("params")), request.at("width"), *division, request.at("steps")));
+    return json::object();
+  }
+  json open(const json& request) {
+    array_.reset();
+    recall(request);
     array_ = trainer_.open(params_from(request.at("params")), request.at("width"), 0, never);
     return json::object();
   }
@@ -62,12 +89,12 @@ class Session {
     return json::object();
   }
   json insert(const json& request) {
-    const json::binary_t& bytes = request.at("state").get_binary();
-    const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
     array().insert(request.at("slot"), request.at("number"), params_from(request.at("params")),
-                   SlotState(first, first + bytes.size()));
+                   state_from(request.at("state")));
     return json::object();
   }
+  json extract(const json& request) { return {{"state", state_json(array().extract(request.at("slot")))}}; }
+  json test(const json& request) { return {{"metrics", array().test(request.at("slot"))}}; }
   json clear(const json& request) {
     array().clear(request.at("slot"));
     return json::object();
@@ -78,22 +105,22 @@ class Session {
   }
   json run(const json& /*request*/) {
     faults_.reach("rank-run");
-    const std::optional<std::vector<SlotReport>> reports = array().run_epoch(never);
-    if (!reports) return json::object();
-    json losses = json::array();
-    for (const SlotReport& report : *reports) losses.push_back(report.metrics.at("train_loss"));
-    return {{"losses", std::move(losses)}};
+    const auto asked = [&] { return channel_.comes_within(std::chrono::milliseconds(0)); };
+    const std::optional<std::vector<SlotReport>> reports = array().run_epoch(asked);
+    return reports ? json{{"reports", reports_json(*reports)}} : json::object();
   }
+  json pause(const json& /*request*/) { return json::object(); }
 
-  Trainer& trainer_;
+  Channel& channel_;
+  RankTrainer& trainer_;
   const Faults& faults_;
   std::unique_ptr<TrainerArray> array_;
 };
 
 }  // namespace
 
-void serve(Channel& channel, Trainer& trainer, const Faults& faults) {
-  Session session(trainer, faults);
+void serve(Channel& channel, RankTrainer& trainer, const Faults& faults) {
+  Session session(channel, trainer, faults);
   while (const std::optional<json> request = channel.receive()) channel.send(session.answer(*request));
 }
 

@@ -5,24 +5,31 @@
 
 #include "base/faults.hpp"
 #include "engine/parallel/channel.hpp"
-#include "engine/trainer.hpp"
+#include "engine/rank_trainer.hpp"
 
 namespace hfta::engine {
 
 /// Does what comes over the channel with the trainer and its one array, and answers each request, until the other end
 /// is closed. A request is an object that has `call`, and what that takes:
 ///
-///     open    partition, params, width, choices (ArrayInfo::choices_json of rank 0's array)
+///     times     partition, params, width, choices (RankTrainer::choose of rank 0)
+///     exchange  the same
+///     try       the same, division (division_json), steps
+///     open      the same
 ///     close
-///     admit   slot, number, params
-///     insert  slot, number, params, state (binary)
-///     clear   slot
-///     resize  width
-///     run     the rest of an epoch, unless rank 0 pauses
+///     admit     slot, number, params
+///     insert    slot, number, params, state (binary)
+///     extract   slot
+///     test      slot
+///     clear     slot
+///     resize    width
+///     run       the rest of an epoch, unless there is a pause: rank 0's where batches are divided, else the next
+///     request pause     nothing
 ///
-/// The answer is an object: with `losses`, each report's train_loss in order of slot, where an epoch ended; as
-/// send_error sends it where an error was thrown; else empty. Place of Faults: "rank-run", before each epoch.
-void serve(Channel& channel, Trainer& trainer, const Faults& faults);
+/// The answer is an object: of times `times`, of extract `state`, of test `metrics`, of run `reports` where the epoch
+/// ended (engine/parallel/requests.hpp); as send_error sends it where an error was thrown; else empty. Place of Faults:
+/// "rank-run", before each epoch.
+void serve(Channel& channel, RankTrainer& trainer, const Faults& faults);
 
 /// Sends {error: its message, kind: the number of its ErrorKind}.
 void send_error(Channel& channel, const std::exception& error);

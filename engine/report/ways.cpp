@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/text.hpp"
+#include "engine/division/division.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -22,6 +23,8 @@ std::string word_at(const json& record, const json::json_pointer& place) {
   return record.contains(place) && record.at(place).is_string() ? record.at(place).get<std::string>() : "";
 }
 
+const json::json_pointer kRanks("/choices/ranks");
+
 }  // namespace
 
 std::vector<WayThatRan> ways_that_ran(const std::vector<storage::ArrayRecord>& arrays) {
@@ -32,6 +35,8 @@ std::vector<WayThatRan> ways_that_ran(const std::vector<storage::ArrayRecord>& a
         word_at(record, json::json_pointer("/lowering")), word_at(record, json::json_pointer("/choices/memory")), 1,
         bytes_at(record, json::json_pointer("/held_bytes")), bytes_at(record, json::json_pointer("/predicted/bytes"))};
     if (one.lowering.empty()) continue;
+    const auto ranks = rank_plans_from(record.contains(kRanks) ? record.at(kRanks) : json());
+    if (ranks) one.lowering += fmt::format("; {} over ranks", ranks->chosen.to_text());
     const auto known = std::find_if(all.begin(), all.end(), [&](const WayThatRan& way) {
       return way.lowering == one.lowering && way.memory == one.memory;
     });

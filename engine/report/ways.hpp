@@ -11,7 +11,7 @@ namespace hfta::engine {
 
 /// Arrays that ran alike.
 struct WayThatRan {
-  std::string lowering;  ///< "compiled, recompute 2, 1 x 2 threads"
+  std::string lowering;  ///< "compiled, recompute 2, 1 x 2 threads; slots 2:1 over ranks"
   std::string memory;    ///< "auto within 41943040 bytes"; "": no policy and no limit was given.
   int arrays = 0;
   std::int64_t held_bytes = 0, predicted_bytes = 0;  ///< Of the array that held most.

@@ -30,14 +30,15 @@ int padded(int width, int chunk) { return (width + chunk - 1) / chunk * chunk; }
 
 const SlotHyper nobody;
 
-void check_divided(const Graph& model, const Recipe& recipe, const at::Device& device, int ranks) {
+void check_divided(const Graph& model, const Recipe& recipe, const at::Device& device, const std::vector<int>& parts) {
   if (!device.is_cpu()) {
     throw Error(ErrorKind::kConfig, fmt::format("array: found ranks on {}, wanted them on CPUs", device.str()));
   }
   const std::int64_t batch = recipe.batch_size;
-  const std::string why = why_not_divided(model, recipe, ranks, std::span(&batch, 1));
+  const std::string why = why_not_divided(model, recipe, parts, std::span(&batch, 1));
   if (why.empty()) return;
-  throw Error(ErrorKind::kConfig, fmt::format("array: its batches cannot be divided among {} ranks: {}", ranks, why));
+  throw Error(ErrorKind::kConfig,
+              fmt::format("array: its batches cannot be divided among {} ranks: {}", parts.size(), why));
 }
 
 void check_compression(const Recipe& recipe, const at::Device& device, const Collectives* group) {
@@ -82,9 +83,10 @@ struct Array::Impl {
   std::int64_t earlier_shared_runs = 0;  // of executors before these
   bool keep_gradients = false;
   Collectives* group;
+  std::vector<int> parts;  // of its ranks
 
   Impl(const Graph& g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
-       const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks)
+       const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks, std::vector<int> parts_of_ranks)
       : recipe(std::move(r)),
         model_hypers(g.hypers.size()),
         phases(phases_of(g, recipe)),
@@ -95,9 +97,13 @@ struct Array::Impl {
         owned(owned_in(phases)),
         store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device,
               recipe.compression ? cpu::bounded_layers(graph()).size() : 0),
-        group(ranks) {
+        group(ranks),
+        parts(std::move(parts_of_ranks)) {
     check_compression(recipe, device, group);
-    if (group != nullptr) check_divided(g, recipe, device, group->ranks());
+    if (group != nullptr) {
+      if (parts.empty()) parts.assign(static_cast<std::size_t>(group->ranks()), 1);
+      check_divided(g, recipe, device, parts);
+    }
     for (const Hyper& hyper : graph().hypers) default_hypers.push_back(hyper.value);
     if (recipe.dtype == DType::kFloat64 && recipe.precision != Precision::kFloat32) {
       throw Error(ErrorKind::kConfig,
@@ -273,13 +279,15 @@ struct Array::Impl {
 };
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-             const at::Device& device, std::shared_ptr<StepGraphBackend> graphs, Collectives* group)
+             const at::Device& device, std::shared_ptr<StepGraphBackend> graphs, Collectives* group,
+             std::vector<int> parts)
     : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs,
-                                   group)) {}
+                                   group, std::move(parts))) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
 Collectives* Array::group() const { return impl_->group; }
+const std::vector<int>& Array::parts() const { return impl_->parts; }
 const Lowering& Array::lowering() const { return impl_->lowering; }
 bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
 SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }

@@ -66,13 +66,13 @@ std::string written_weight(const Graph& graph) {
   return "";
 }
 
-std::string broken_limit(const Graph& graph, int ranks, std::span<const std::int64_t> batches) {
+std::string broken_limit(const Graph& graph, std::span<const int> parts, std::span<const std::int64_t> batches) {
   if (graph.fixed_batch > 0) {
     return fmt::format("the model was exported for batches of {} samples, and for no others", graph.fixed_batch);
   }
   for (const std::int64_t batch : batches) {
-    for (int r = 0; batch > 0 && r < ranks; ++r) {
-      const BatchShare share = share_of_batch(0, batch, r, ranks);
+    for (int r = 0; batch > 0 && r < static_cast<int>(parts.size()); ++r) {
+      const BatchShare share = share_of_batch(0, batch, r, parts);
       const std::int64_t n = share.end - share.begin;
       if (const std::string limit = graph.limits.broken_by(n); !limit.empty()) {
         return fmt::format("a batch of {} samples leaves a device {}, and the model wants {}", batch, n, limit);
@@ -84,11 +84,11 @@ std::string broken_limit(const Graph& graph, int ranks, std::span<const std::int
 
 }  // namespace
 
-std::string why_not_divided(const Graph& model, const Recipe& recipe, int ranks,
+std::string why_not_divided(const Graph& model, const Recipe& recipe, std::span<const int> parts,
                             std::span<const std::int64_t> batches) {
-  if (ranks < 2) return "";
+  if (parts.size() < 2) return "";
   if (!recipe.phases.empty()) return "train.phases makes several steps of a batch";
-  if (std::string limit = broken_limit(model, ranks, batches); !limit.empty()) return limit;
+  if (std::string limit = broken_limit(model, parts, batches); !limit.empty()) return limit;
   const Graph graph = with_writes_out_of_place(with_complete_arguments(model));
   if (std::string written = written_weight(graph); !written.empty()) return written;
   const std::vector<DependsOn> depends_on = dependence_in_shares(graph);

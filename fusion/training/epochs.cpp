@@ -367,7 +367,7 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
 BatchShare Epochs::share_of(const Array& array, std::int64_t step) const {
   const auto [begin, end] = range_of(step);
   if (array.group() == nullptr) return {begin, end, 0, true};
-  return share_of_batch(begin, end, array.group()->rank(), array.group()->ranks());
+  return share_of_batch(begin, end, array.group()->rank(), array.parts());
 }
 
 std::pair<std::int64_t, std::int64_t> Epochs::range_of(std::int64_t step) const {

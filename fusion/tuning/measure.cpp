@@ -63,26 +63,76 @@ class StepTimer {
   [[nodiscard]] double spent() const { return clock_.seconds() - started_; }
 
   [[nodiscard]] Measured time(const Lowering& lowering) const {
-    const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
-    Array array(graph_, recipe_, lowering, chunks * lowering.chunk, 0, device_, options_.graphs);
-    SlotInit init;
-    init.hyper.optimizer.lr = 0;
-    init.hyper.phases.resize(recipe_.phases.size());
-    for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
-    for (int b = 0; b < array.width(); ++b) array.admit(b, init);
-    static_cast<void>(wave(array, 1));  // warms up: kernels are made and memory is touched
-    for (int w = 0; w < kWarmUps && !device_.is_cpu(); ++w) static_cast<void>(wave(array, 1));  // graphs are captured
-    double best = wave(array, 1);  // so only now it tells how many to time at once
+    const std::unique_ptr<Array> warm = warmed_up(lowering);
+    Array& array = *warm;
+    double best = wave(array, 1);  // only now it tells how many to time at once
     const int steps = array.shares_layers() ? 1 : steps_at_a_time(best);
     for (int r = steps > 1 ? 0 : 1; r < kRepeats; ++r) best = std::min(best, wave(array, steps) / steps);
     return {lowering, best};
   }
 
- private:
-  // Seconds in which every chunk makes that many steps.
-  [[nodiscard]] double wave(Array& array, int steps) const {
+  [[nodiscard]] double sustained(const Lowering& lowering, double window) const {
+    const std::unique_ptr<Array> array = warmed_up(lowering);
     const double begin = clock_.seconds();
-    Batch batch{{samples_}};
+    int steps = 0;
+    double spent = 0;
+    while (spent < window) {
+      static_cast<void>(wave(*array, 1));
+      ++steps;
+      spent = clock_.seconds() - begin;
+    }
+    return spent / steps;
+  }
+
+  [[nodiscard]] double shared(const Lowering& lowering, const SharedSteps& shared) const {
+    const bool divides = !shared.parts.empty();
+    std::unique_ptr<Array> array;
+    Batch batch = whole_batch();
+    if (divides) {
+      const BatchShare share = share_of_batch(0, samples_.end, shared.group.rank(), shared.parts);
+      batch.parts[0].begin = share.begin;
+      batch.parts[0].end = share.end;
+      batch.earlier = share.first;
+      batch.counts = share.counts;
+    }
+    if (options_.width > 0) {
+      array = filled(lowering, options_.width, divides ? &shared.group : nullptr, shared.parts);
+      static_cast<void>(seconds_of(*array, batch, 1));  // kernels are made and memory is touched
+    }
+    shared.group.barrier();
+    const double begin = clock_.seconds();
+    if (array != nullptr) static_cast<void>(seconds_of(*array, batch, shared.steps));
+    shared.group.barrier();
+    return (clock_.seconds() - begin) / shared.steps;
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<Array> warmed_up(const Lowering& lowering) const {
+    const int chunks = std::min((options_.width + lowering.chunk - 1) / lowering.chunk, lowering.workers);
+    std::unique_ptr<Array> array = filled(lowering, chunks * lowering.chunk, nullptr, {});
+    static_cast<void>(wave(*array, 1));  // kernels are made and memory is touched
+    for (int w = 0; w < kWarmUps && !device_.is_cpu(); ++w) static_cast<void>(wave(*array, 1));  // graphs are captured
+    return array;
+  }
+
+  [[nodiscard]] std::unique_ptr<Array> filled(const Lowering& lowering, int width, Collectives* group,
+                                              const std::vector<int>& parts) const {
+    auto array = std::make_unique<Array>(graph_, recipe_, lowering, width, 0, device_, options_.graphs, group, parts);
+    SlotInit init;
+    init.hyper.optimizer.lr = 0;
+    init.hyper.phases.resize(recipe_.phases.size());
+    for (const Hyper& hyper : graph_.hypers) init.hyper.graph.push_back(hyper.value);
+    for (int b = 0; b < array->width(); ++b) array->admit(b, init);
+    return array;
+  }
+
+  [[nodiscard]] Batch whole_batch() const { return {{samples_}}; }
+
+  [[nodiscard]] double wave(Array& array, int steps) const { return seconds_of(array, whole_batch(), steps); }
+
+  // Seconds in which every chunk makes that many steps.
+  [[nodiscard]] double seconds_of(Array& array, Batch batch, int steps) const {
+    const double begin = clock_.seconds();
     if (array.shares_layers()) array.prepare(batch.parts[0], true);
     array.for_each_chunk([&](int k) {
       std::vector<at::Tensor> losses = array.fresh_losses(k);
@@ -235,6 +285,18 @@ const Measured& MeasuredChoices::best_for(int width) const {
 }
 
 double MeasuredChoices::seconds_per_slot_step(int width) const { return step_seconds(best_for(width), width) / width; }
+
+double sustained_wave_seconds(const Graph& graph, const Recipe& recipe, const DeviceData& data,
+                              const MeasureOptions& options, const Lowering& lowering, double window,
+                              const at::Device& device, const Clock& clock) {
+  return StepTimer(graph, recipe, data, options, device, clock).sustained(lowering, window);
+}
+
+double shared_step_seconds(const Graph& graph, const Recipe& recipe, const DeviceData& data,
+                           const MeasureOptions& options, const Lowering& lowering, const SharedSteps& shared,
+                           const at::Device& device, const Clock& clock) {
+  return StepTimer(graph, recipe, data, options, device, clock).shared(lowering, shared);
+}
 
 std::vector<Lowering> lowering_candidates(const Graph& graph, const Recipe& recipe, const MeasureOptions& options,
                                           const at::Device& device) {

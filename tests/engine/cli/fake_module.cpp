@@ -28,7 +28,7 @@ std::vector<std::string> devices(const std::vector<std::string>& wanted) {
   return all;
 }
 
-std::unique_ptr<Trainer> make_trainer(const TrainerOptions& options) {
+std::unique_ptr<RankTrainer> make_trainer(const TrainerOptions& options) {
   if (is_set("HFTA_FAKE_DATA")) throw Error(ErrorKind::kConfig, "data: found no file, wanted one");
   static testing::World world;
   world.models.clear();

@@ -67,7 +67,7 @@ TEST_CASE("keys") {
        "s.yaml:20: train.epoch: found an unknown key, wanted one of this section's; did you mean 'epochs'?"},
       {{{"{width: 4}", "{width: 4, zzzzzzz: 1}"}},
        "s.yaml:24: array.zzzzzzz: found an unknown key, wanted one of this section's; valid: width, device, threads, "
-       "cache, refill, lend"},
+       "cache, refill, divide, lend"},
       {{{"seed: 1", "train.seed: 1"}}, "s.yaml:3: train.seed: found an unknown key, wanted one of this section's..."},
       {{{"  lr: {distribution: log_uniform_values,", "  lr: {distributon: log_uniform_values,"}},
        "s.yaml:8: parameters.lr.distributon: found an unknown key, wanted one of this section's; did you mean "

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -209,6 +210,27 @@ PartitionPlan FakeTrainer::plan(const trials::Params& params) {
   plan.budget = MemoryPlan{64 << 20, true, {{"fake", *plan.memory, 2, 8, true}, {"fake, leaner", lean, 1, 8, false}}};
   plan.lowerings = {{"layers.0", "loop"}};
   return plan;
+}
+
+// A batch has 60 samples.
+RankTimes FakeTrainer::rank_times(const trials::Params& /*params*/, int width) {
+  constexpr std::int64_t kBatch = 60;
+  RankTimes times;
+  const double of_slot = 1e-3 / world_.rank_speed;
+  for (int slots = 1; slots <= width; ++slots) times.of_slots.push_back(slots * of_slot);
+  for (const std::int64_t samples : {kBatch / 4, kBatch}) {
+    times.of_samples[samples] = width * of_slot * static_cast<double>(samples) / kBatch;
+  }
+  return times;
+}
+
+// Only what the first rank knows: batches as its own share, slots as its own slots.
+double FakeTrainer::tried_seconds(const trials::Params& /*params*/, int width, const Division& division,
+                                  int /*steps*/) {
+  ++world_.tries;
+  const double all = std::accumulate(division.parts.begin(), division.parts.end(), 0.0);
+  const double exchanged = division.of == Division::Of::kBatches ? world_.exchange * width : 0;
+  return 1e-3 / world_.rank_speed * width * division.parts.front() / all + exchanged;
 }
 
 std::string FakeTrainer::recall(const std::string& partition, const std::string& choices_json) {

@@ -7,13 +7,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/config.hpp"
-#include "engine/trainer.hpp"
+#include "engine/rank_trainer.hpp"
 
 namespace hfta::engine::testing {
 
@@ -35,14 +37,19 @@ struct World {
   std::set<int> too_large;                                      ///< Trials that run out of memory even alone.
   std::function<void(const std::string& device)> before_epoch;  ///< May throw, as a device does that fails.
   std::map<std::string, std::string> recalled;                  ///< Choices by partition, as last told.
-  int threads = 0;             ///< Of each device, which its arrays may borrow; 0: none lends any.
-  bool width_matters = false;  ///< Curves depend a little on the array's width, as sums do on a real device.
+  int threads = 0;                 ///< Of each device, which its arrays may borrow; 0: none lends any.
+  double rank_speed = 1;           ///< As a rank, in steps of a slot per millisecond.
+  std::string undivided;           ///< Why its batches cannot be divided; "": they can.
+  double exchange = 0;             ///< Seconds of an exchange of one slot's gradients.
+  std::optional<RankPlans> ranks;  ///< How its arrays are shared; unset: that is to be found out.
+  bool width_matters = false;      ///< Curves depend a little on the array's width, as sums do on a real device.
 
   // What it has done.
   int runs = 0, opens = 0, admits = 0, inserts = 0, extracts = 0, resizes = 0, pauses = 0;
   long slot_epochs = 0;   ///< Width of every epoch run, added up: what the device was busy with.
   long trial_epochs = 0;  ///< Of these, slots that held a trial.
   int tests = 0;
+  int tries = 0;                                      ///< Divisions tried.
   std::vector<std::pair<std::string, int>> borrowed;  ///< Device and what it was lent, whenever that changed.
   int copies = 0;                                     ///< States inserted that another trial had trained.
   std::vector<trials::Params> checked;
@@ -50,7 +57,7 @@ struct World {
 };
 
 /// Its trainers are as fast as their `delay`, which nothing may depend on.
-class FakeTrainer final : public Trainer {
+class FakeTrainer final : public RankTrainer {
  public:
   FakeTrainer(World& world, std::string device, int delay_us = 0);
   void check(const trials::Params& params) override;
@@ -64,6 +71,19 @@ class FakeTrainer final : public Trainer {
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
+  [[nodiscard]] std::string choose(const trials::Params&, double, const Pause&) override { return "{}"; }
+  [[nodiscard]] std::string why_not_divided(const trials::Params&, std::span<const int>) override {
+    return world_.undivided;
+  }
+  [[nodiscard]] std::optional<Division> division(const trials::Params&) override {
+    return world_.ranks ? std::optional(world_.ranks->chosen) : std::nullopt;
+  }
+  [[nodiscard]] RankTimes rank_times(const trials::Params& params, int width) override;
+  [[nodiscard]] double exchange_seconds(const trials::Params&, int width) override { return world_.exchange * width; }
+  [[nodiscard]] double tried_seconds(const trials::Params& params, int width, const Division& division,
+                                     int steps) override;
+  [[nodiscard]] double window(const trials::Params&) override { return 0.01; }
+  void divide(const trials::Params&, const RankPlans& plans) override { world_.ranks = plans; }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
                                                    const Pause& pause) override;
 

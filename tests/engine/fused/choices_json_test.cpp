@@ -44,6 +44,18 @@ TEST_CASE("choices come back from their JSON as they were") {
   CHECK(to_json(*back).dump() == to_json(kept).dump());
 }
 
+TEST_CASE("how ranks share arrays comes back as well, and what no run wrote is left out") {
+  KeptChoices kept = sample();
+  RankPlans& plans = kept.ranks.emplace();
+  plans.chosen = {Division::Of::kSlots, {2, 1}};
+  plans.plans.push_back({plans.chosen, 0.5, 0.25});
+  ordered_json json = to_json(kept);
+  CHECK(recorded_choices(document(json))->ranks == kept.ranks);
+  json["ranks"]["chosen"]["parts"] = std::vector<int>{0, 0};
+  CHECK_FALSE(recorded_choices(document(json))->ranks);
+  CHECK_FALSE(recorded_choices(document(to_json(sample())))->ranks);
+}
+
 TEST_CASE("executors have their names in stores, but for the first two, which have a flag") {
   KeptChoices kept = sample();
   const auto lowering_of = [](const KeptChoices& choices) {

@@ -6,13 +6,19 @@ equal    two and three processes find what one device does, in float64 up to rou
 killed   a process behind the first is killed, the run ends soon with an error, and the same command goes on
 first    the first process is killed, the others end, and the same command goes on
 stopped  SIGINT to all of them, as a terminal sends it, is a pause
-refused  a model with batch norm is refused, and the op is named
+refused  a model with batch norm is refused where batches have to be divided, and the op is named
+unequal  processes that have unequal parts of the batches find what one device does, and so again
+slots    processes that have slots of their own find the bits that one device does, with batch norm, too; killed as well
+chosen   what is fastest is found out, told, remembered, and what a study was begun with stays
 """
 
+import contextlib
+import json
 import os
 import pathlib
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -39,7 +45,9 @@ train:
   clip_norm: 1.0
   epochs: 4
   dtype: float64
+array: {divide: batches_evenly}
 """
+BATCH_NORM = ("padding: 1}, relu", "padding: 1}, {batch_norm2d: 8}, relu")
 
 
 class Studies:
@@ -154,12 +162,67 @@ def stopped(studies):
 
 
 def refused(studies):
-    text = TEXT.replace("padding: 1}, relu", "padding: 1}, {batch_norm2d: 8}, relu")
+    text = TEXT.replace(*BATCH_NORM)
     told = studies.run(studies.folder(text), "cpu:1+cpu:1", 2)
     assert "aten::batch_norm in layers.1 takes statistics over the whole batch" in told, told
 
 
-PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused)}
+def unequal(studies):
+    """The parts are put in the store's place for them, as measured ones differ from run to run."""
+    one, text = studies.tables("cpu:1"), TEXT.replace("batches_evenly", "batches")
+    folder, again = studies.folder(text), studies.folder(text)
+    studies.run(folder, "cpu:1+cpu:1")
+    for remembered in (studies.scratch / "cache").glob("*.json"):
+        kept = json.loads(remembered.read_text())
+        if "ranks" in kept:
+            kept["ranks"]["chosen"] = {"of": "batches", "parts": [5, 2]}
+            remembered.write_text(json.dumps(kept))
+    for place in (folder, again):
+        (place / "s.db").unlink(missing_ok=True)
+        studies.run(place, "cpu:1+cpu:1")
+        assert ranks_stored(place)["chosen"]["parts"] == [5, 2]
+    same_tables(read_tables(folder / "s.db"), one, TOLERANCE)
+    same_tables(read_tables(folder / "s.db"), read_tables(again / "s.db"))
+
+
+def ranks_stored(folder):
+    with contextlib.closing(sqlite3.connect(folder / "s.db")) as db:
+        return json.loads(db.execute("SELECT choices_json FROM hfta_arrays").fetchone()[0])["choices"]["ranks"]
+
+
+def slots(studies):
+    text = TEXT.replace("batches_evenly", "slots").replace(*BATCH_NORM)
+    one, three, killed = (studies.folder(text) for _ in range(3))
+    studies.run(one, "cpu:1")
+    studies.run(three, "cpu:1+cpu:1+cpu:1")
+    assert sum(part > 0 for part in ranks_stored(three)["chosen"]["parts"]) > 1
+    same_tables(read_tables(three / "s.db"), read_tables(one / "s.db"))
+    told = studies.run(killed, "cpu:1+cpu:1+cpu:1", 4, HFTA_FAULTS="rank-run@2=kill")
+    assert "was ended by signal 9" in told, told
+    studies.run(killed, "cpu:1+cpu:1+cpu:1")
+    same_tables(read_tables(killed / "s.db"), read_tables(one / "s.db"))
+
+
+def chosen(studies):
+    for remembered in (studies.scratch / "cache").glob("*.json"):
+        remembered.unlink()
+    folder = studies.folder(TEXT.replace("batches_evenly", "auto"))
+    studies.run(folder, "cpu:1+cpu:1", 0, "--set", "train.epochs=2")
+    found = ranks_stored(folder)
+    report = subprocess.run([studies.program, "report", "--storage", "s.db"], cwd=folder, check=True, text=True,
+                            capture_output=True).stdout
+    parts = ":".join(map(str, found["chosen"]["parts"]))
+    assert f"; {found['chosen']['of']} {parts} over ranks" in report, report
+    assert all(plan["tried_seconds"] > 0 for plan in found["plans"]) and len(found["plans"]) >= 2, found
+    fastest = min(plan["tried_seconds"] for plan in found["plans"])
+    best = [plan for plan in found["plans"] if plan["tried_seconds"] <= 1.03 * fastest]
+    assert found["chosen"] == {key: best[0][key] for key in ("of", "parts")}, found
+    again = studies.folder(TEXT.replace("batches_evenly", "auto"))
+    studies.run(again, "cpu:1+cpu:1", 0, "--set", "train.epochs=2")
+    assert ranks_stored(again) == found, "this machine remembers"
+
+
+PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused, unequal, slots, chosen)}
 
 
 def main():

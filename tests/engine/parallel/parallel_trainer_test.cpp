@@ -45,7 +45,7 @@ struct Device {
   int started = 0;
   std::unique_ptr<ParallelTrainer> trainer;
 
-  explicit Device(int ranks) {
+  explicit Device(int ranks, Divide divide = Divide::kEvenBatches) {
     for (int r = 1; r < ranks; ++r) others.push_back(std::make_unique<World>());
     const auto start = [this] {
       ++started;
@@ -54,7 +54,7 @@ struct Device {
       return members;
     };
     trainer = std::make_unique<ParallelTrainer>(std::make_unique<FakeTrainer>(own, "cpu"), start, ranks, "cpu:1+cpu:1",
-                                                [](const trials::Params&) { return "hidden=8"; });
+                                                divide, [](const trials::Params&) { return "hidden=8"; });
   }
 };
 
@@ -105,6 +105,94 @@ TEST_CASE("all ranks open, fill, run and empty their arrays as the first does") 
     CHECK(world->tests == 0);
     CHECK(world->recalled.contains("hidden=8"));
   }
+}
+
+TEST_CASE("ranks that share slots train, report, pause and test as one array does") {
+  const int ranks = GENERATE(2, 3);
+  constexpr int kWidth = 7;
+  Device device(ranks, Divide::kSlots);
+  World alone;
+  for (World* world : {&alone, &device.own}) world->steps = 3;
+  for (const auto& world : device.others) world->steps = 3;
+  device.own.rank_speed = 2;
+  FakeTrainer one(alone, "cpu");
+  const auto wanted = one.open(kParams, kWidth, 10, never), array = device.trainer->open(kParams, kWidth, 10, never);
+  CHECK(device.own.ranks->chosen.parts == (ranks == 2 ? std::vector{5, 2} : std::vector{4, 2, 1}));
+  const auto both = [&](const std::function<void(TrainerArray&)>& call) {
+    call(*wanted);
+    call(*array);
+  };
+  both([](TrainerArray& a) {
+    for (int slot = 0; slot < kWidth; ++slot) a.admit(slot, slot, kParams);
+  });
+  const auto run = [](TrainerArray& a, const Pause& pause) {
+    std::vector<std::pair<int, std::map<std::string, double>>> found;
+    const auto reports = a.run_epoch(pause);
+    if (!reports) return found;
+    for (const SlotReport& report : *reports) found.emplace_back(report.slot, report.metrics);
+    return found;
+  };
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const auto expected = run(*wanted, never);
+    CHECK(expected.size() == (epoch == 0 ? 7 : epoch == 1 ? 5 : 6));
+    int asked = 0;
+    for (int pauses = 0; pauses < epoch; ++pauses) {
+      const auto early = run(*array, [&] { return ++asked > pauses; });
+      CHECK((early.empty() || early == expected));
+      if (!early.empty()) FAIL("a pause before any rank had ended came to nothing");
+    }
+    CHECK(run(*array, never) == expected);
+    for (int slot = 0; slot < kWidth; ++slot) {
+      if (epoch > 0 && (slot == 1 || slot == 6)) continue;
+      CHECK(array->test(slot) == wanted->test(slot));
+      CHECK(array->extract(slot) == wanted->extract(slot));
+    }
+    if (epoch == 0) both([](TrainerArray& a) { a.clear(1), a.clear(6); });
+    if (epoch == 1) both([](TrainerArray& a) { a.resize(6), a.admit(1, 11, kParams); });
+    if (epoch == 1) CHECK(array->info().width == 6);
+  }
+  for (const auto& world : device.others) CHECK(world->runs > 0);
+}
+
+TEST_CASE("where only members have trials they are asked to pause, and where nobody has there is no report") {
+  Device device(2, Divide::kSlots);
+  device.others[0]->rank_speed = 100;  // gets all slots
+  device.others[0]->steps = 1000000;
+  const auto array = device.trainer->open(kParams, 2, 10, never);
+  CHECK(device.own.ranks->chosen.parts == std::vector{0, 2});
+  REQUIRE(array->run_epoch(never));
+  CHECK(array->run_epoch(never)->empty());
+  array->admit(0, 0, kParams);
+  CHECK_FALSE(array->run_epoch([] { return true; }));
+  CHECK(array->run_epoch(never)->size() == 1);
+}
+
+TEST_CASE("how ranks share is found out once, tried, and kept") {
+  Device device(2, Divide::kAuto);
+  device.own.exchange = 1e-5;
+  static_cast<void>(device.trainer->open(kParams, 1, 10, never));
+  CHECK(device.own.tries == 2);
+  CHECK(device.own.ranks->chosen == Division{Division::Of::kBatches, {1, 1}});
+  CHECK(device.own.ranks->plans.size() == 2);
+  static_cast<void>(device.trainer->open(kParams, 1, 10, never));
+  CHECK(device.own.tries == 2);
+  CHECK(device.others[0]->tries == 2);
+  device.own.ranks.reset();
+  device.own.undivided = "a batch norm";
+  static_cast<void>(device.trainer->open(kParams, 4, 10, never));
+  CHECK(device.own.ranks->chosen == Division{Division::Of::kSlots, {2, 2}});
+}
+
+TEST_CASE("an error of a rank that has slots of its own is the device's") {
+  Device device(2, Divide::kSlots);
+  const auto array = device.trainer->open(kParams, 2, 10, never);
+  array->admit(0, 0, kParams);
+  array->admit(1, 1, kParams);
+  device.others[0]->before_epoch = [](const std::string&) { throw Error(ErrorKind::kMemory, "smoke"); };
+  CHECK(error_of([&] { static_cast<void>(array->run_epoch(never)); }, ErrorKind::kMemory) ==
+        "cpu:1+cpu:1: rank 1: smoke");
+  CHECK(error_of([&] { static_cast<void>(array->extract(1)); }, ErrorKind::kDevice) ==
+        "cpu:1+cpu:1 is lost: rank 1: smoke");
 }
 
 TEST_CASE("an error of a rank is the device's, and the device is lost") {

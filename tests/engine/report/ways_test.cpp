@@ -25,6 +25,14 @@ TEST_CASE("arrays that ran alike are one line, with what most was held") {
         "memory: 1 array by b (memory recompute); at most 2.0 MiB held, 2.0 MiB predicted\n");
 }
 
+TEST_CASE("how ranks shared the arrays is told") {
+  const char* const record =
+      R"({"lowering": "eager", "choices": {"ranks": {"chosen": {"of": "slots", "parts": [3, 1]}, "plans": []}}})";
+  const std::vector<WayThatRan> ways = ways_that_ran({{0, "cpu:1+cpu:1", "", 4, 1, 2, record}});
+  REQUIRE(ways.size() == 1);
+  CHECK(ways.front().lowering == "eager; slots 3:1 over ranks");
+}
+
 TEST_CASE("records that do not say how an array ran are left out") {
   for (const char* choices : {"", "{", "[]", "{}", "3", R"({"lowering": 3})", R"({"lowering": ""})"}) {
     INFO(choices);

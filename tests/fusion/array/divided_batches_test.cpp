@@ -10,7 +10,7 @@ namespace {
 using Layers = std::vector<LayerSpec>;
 
 std::string reason_of(const Graph& graph, const Recipe& recipe = {}, std::int64_t batch = 8, int ranks = 2) {
-  return why_not_divided(graph, recipe, ranks, std::span(&batch, 1));
+  return why_not_divided(graph, recipe, std::vector<int>(static_cast<std::size_t>(ranks), 1), std::span(&batch, 1));
 }
 
 std::string reason_of(const Layers& layers, const Shape& input) {

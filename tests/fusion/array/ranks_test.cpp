@@ -52,11 +52,11 @@ struct Trained {
 };
 
 // Where no slot clips, gradients travel piece by piece while the backward goes on.
-Trained trained(const Case& c, int chunk, Collectives* group) {
+Trained trained(const Case& c, int chunk, Collectives* group, const std::vector<int>& parts = {}) {
   const Setting& s = c.setting;
   Recipe recipe = s.model.recipe;
   recipe.clips = c.clip_norm.has_value();
-  Array array(s.model.graph, recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, group);
+  Array array(s.model.graph, recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, group, parts);
   const auto admit = [&](int b) {
     SlotInit init = trial(s.model, b);
     init.hyper.clip_norm = c.clip_norm;
@@ -84,17 +84,18 @@ Trained trained(const Case& c, int chunk, Collectives* group) {
   return found;
 }
 
-std::vector<Trained> trained_by_ranks(const Case& c, int chunk, int ranks) {
+std::vector<Trained> trained_by_ranks(const Case& c, int chunk, int ranks, const std::vector<int>& parts = {}) {
   std::vector<Trained> found(static_cast<std::size_t>(ranks));
-  const auto thrown = as_ranks(
-      ranks, [&](Collectives& group) { found[static_cast<std::size_t>(group.rank())] = trained(c, chunk, &group); });
+  const auto thrown = as_ranks(ranks, [&](Collectives& group) {
+    found[static_cast<std::size_t>(group.rank())] = trained(c, chunk, &group, parts);
+  });
   for (const std::string& error : thrown) CHECK(error.empty());
   return found;
 }
 
-void check_equal(const Case& c, int chunk, int ranks, double tolerance) {
+void check_equal(const Case& c, int chunk, int ranks, double tolerance, const std::vector<int>& parts = {}) {
   const Trained alone = trained(c, chunk, nullptr);
-  const std::vector<Trained> found = trained_by_ranks(c, chunk, ranks);
+  const std::vector<Trained> found = trained_by_ranks(c, chunk, ranks, parts);
   REQUIRE(found.front().answers.size() == alone.answers.size());
   for (std::size_t b = 0; b < alone.answers.size(); ++b) {
     CHECK(relative_difference(found.front().answers[b], alone.answers[b]) < tolerance);
@@ -145,6 +146,18 @@ TEST_CASE("ranks are together what one device is, in float64 to 1e-12, and each 
     INFO("case " << number << ", " << ranks << " ranks, chunk " << chunk);
     check_equal(cases(number), chunk, ranks, 1e-12);
   }
+}
+
+// Batches of 6 samples and one of 3: some ranks have few of them, or none.
+TEST_CASE("ranks that have unequal parts of the batches are together what one device is", "[numeric]") {
+  const DType type = DType::kFloat64;
+  const auto parts = GENERATE(as<std::vector<int>>(), std::vector{3, 1}, std::vector{1, 5}, std::vector{1, 4, 2},
+                              std::vector{0, 1, 0}, std::vector{kMostParts, 1, kMostParts});
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  const bool drops = GENERATE(false, true);
+  const Case c = drops ? case_of(dropping(type, OptimizerKind::kAdam), 5, {1, 8, 8})
+                       : with_ignored(of_mlp(type, OptimizerKind::kAdamW));
+  check_equal(c, chunk, static_cast<int>(parts.size()), 1e-12, parts);
 }
 
 TEST_CASE("gradients of large layers travel in pieces, to the bits of all at once", "[numeric]") {

@@ -179,12 +179,35 @@ TEST_CASE("a seat is taken by its rank alone") {
   CHECK_THROWS_AS(take_seat(Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)), 0), Error);
 }
 
+TEST_CASE("a batch is divided into unequal parts, one after the other") {
+  const std::vector<int> parts = {3, 0, 1, kMostParts, 2};
+  const std::int64_t all = kMostParts + 6;
+  for (const std::int64_t n : {std::int64_t{1}, std::int64_t{5}, all, 3 * all, std::int64_t{1} << 36}) {
+    std::int64_t next = 0, before = 0;
+    for (std::size_t r = 0; r < parts.size(); ++r) {
+      const BatchShare share = share_of_batch(0, n, static_cast<int>(r), parts);
+      before += parts[r];
+      if (!share.counts) {
+        CHECK(share.end - share.begin == 1);
+        continue;
+      }
+      CHECK(share.begin == next);
+      CHECK(share.first == next);
+      next = share.end;
+      const double exact = static_cast<double>(n) * static_cast<double>(before) / static_cast<double>(all);
+      CHECK(std::abs(static_cast<double>(next) - exact) < 1);
+    }
+    CHECK(next == n);
+  }
+  CHECK_FALSE(share_of_batch(0, all, 1, parts).counts);
+}
+
 TEST_CASE("a batch is divided into equal parts, one after the other") {
   for (const int ranks : {1, 2, 3, 4, 7}) {
     for (std::int64_t n = 1; n < 30; ++n) {
       std::int64_t next = 10, least = n, most = 0;
       for (int r = 0; r < ranks; ++r) {
-        const BatchShare share = share_of_batch(10, 10 + n, r, ranks);
+        const BatchShare share = share_of_batch(10, 10 + n, r, std::vector<int>(static_cast<std::size_t>(ranks), 1));
         REQUIRE(share.begin < share.end);
         REQUIRE(share.first == share.begin - 10);
         if (!share.counts) {

@@ -1,0 +1,98 @@
+#pragma once
+/// How the ranks of one device share the arrays of a partition: arithmetic on measured times. Without torch.
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hfta::engine {
+
+/// array.divide
+enum class Divide {
+  kAuto,         ///< The plan that is predicted to be the fastest.
+  kBatches,      ///< Every batch, by the ranks' speeds.
+  kEvenBatches,  ///< Every batch, into equal parts.
+  kSlots,        ///< Slots, by the ranks' speeds.
+};
+
+struct Division {
+  enum class Of {
+    kBatches,  ///< Every rank has all slots, and of every batch the samples that fusion::share_of_batch says.
+    kSlots,    ///< Every rank has some slots, and whole batches: no gradient travels.
+  };
+  Of of = Of::kBatches;
+  /// Of each rank, 0 to fusion::kMostParts, one of them above 0; of batches all of them are.
+  std::vector<int> parts;
+
+  bool operator==(const Division&) const = default;
+  /// "slots 2:1", "batches 1:1"
+  [[nodiscard]] std::string to_text() const;
+};
+
+/// A division and the seconds of a training step of the whole array.
+struct RankPlan {
+  Division division;
+  double predicted_seconds = 0;
+  double tried_seconds = 0;  ///< What some steps took; 0: it was not tried.
+  bool operator==(const RankPlan&) const = default;
+};
+
+/// What was chosen, and from what; `plans` has the chosen one.
+struct RankPlans {
+  Division chosen;
+  std::vector<RankPlan> plans;
+  bool operator==(const RankPlans&) const = default;
+};
+
+/// The seconds of a training step that a rank takes by itself, while the others are at work as well.
+struct RankTimes {
+  /// Entry b - 1: of b slots, with whole batches. At least one entry.
+  std::vector<double> of_slots;
+  /// By samples: of all slots, with that many samples of a batch. At least two entries, the whole batch among them.
+  std::map<std::int64_t, double> of_samples;
+};
+
+/// What plans are made from.
+struct RankQuestion {
+  std::vector<RankTimes> ranks;  ///< Equally many slots and samples of each.
+  double exchange_seconds = 0;   ///< In which gradients of all slots become means over the ranks.
+  bool batches = true;           ///< Whether batches can be divided.
+};
+
+/// The plans among which to choose, the one that is simplest first: slots by speed; if batches can be divided, these
+/// evenly and by speed. What shares of a batch take is interpolated between the measured sizes, and the slowest rank
+/// decides (HeteroG, CoNEXT 2020, section 3.2: replicas in proportion to power; slots need no exchange). The division
+/// of slots is the best there is, if more slots never take less time; that of batches too, up to a thousandth of the
+/// batch.
+[[nodiscard]] std::vector<RankPlan> rank_plans(const RankQuestion& question);
+
+/// Of rank_plans() that were tried, what `divide` asks for: with kAuto the first that is at most 3 % slower than the
+/// fastest, since measurements differ by as much. REQUIRES that one of the plans is of that kind.
+[[nodiscard]] const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide);
+/// Whether a study with that setting may have run so.
+[[nodiscard]] bool agrees(const Division& division, Divide divide);
+
+/// Rank and place there of a slot.
+struct SlotPlace {
+  int rank = 0, slot = 0;
+};
+/// Deals slots to ranks by d'Hondt's rule: each goes to the rank whose part, divided by its slots with this one, is
+/// largest. So slots keep their places whatever the array's width, and as many as `parts` sum up to are dealt as these
+/// say. REQUIRES parts as Division has them.
+[[nodiscard]] std::vector<SlotPlace> deal_slots(int slots, const std::vector<int>& parts);
+
+/// {"of": "slots", "parts": [2, 1]}
+[[nodiscard]] nlohmann::ordered_json division_json(const Division& division);
+/// Its inverse; nullopt where that is no division. Throws nlohmann::json::exception for another form.
+[[nodiscard]] std::optional<Division> division_from(const nlohmann::ordered_json& json);
+
+/// {"chosen": {"of": "slots", "parts": [2, 1]}, "plans": [{"of", "parts", "predicted_seconds",
+/// "tried_seconds"}]}
+[[nodiscard]] nlohmann::ordered_json to_json(const RankPlans& plans);
+/// Its inverse; nullopt for anything else, and where `chosen` is no division.
+[[nodiscard]] std::optional<RankPlans> rank_plans_from(const nlohmann::ordered_json& json);
+
+}  // namespace hfta::engine

@@ -1,0 +1,132 @@
+// What a device of several ranks asks of one of them: how long steps take, and how arrays are shared.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.hpp"
+#include "engine/fused/fused_trainer.hpp"
+#include "engine/fused/translated.hpp"
+#include "engine/topology/numa.hpp"
+#include "fusion/divided_batches.hpp"
+#include "fusion/measure.hpp"
+
+namespace hfta::engine {
+namespace {
+
+// Seconds of a timing. The most is long enough for a scheduler that gives a loaded core away for some milliseconds at a
+// time; all timings together, four sizes and three plans, take a fiftieth of the work ahead.
+constexpr double kLongest = 0.25, kShortest = 0.02, kShare = 0.02;
+constexpr int kTimings = 7;
+double window_of(const KeptChoices& kept) {
+  const double ahead = kept.slot_steps * kept.choices.seconds_per_slot_step(kept.key.width);
+  return std::clamp(kShare * ahead / kTimings, kShortest, kLongest);
+}
+
+int chunks(const fusion::Lowering& lowering, int width) { return (width + lowering.chunk - 1) / lowering.chunk; }
+
+template <typename T>
+double seconds_to_sum(fusion::Collectives& group, std::int64_t numbers, const Clock& clock) {
+  constexpr int kTimes = 5;
+  constexpr std::int64_t kMost = 1 << 24;
+  std::vector<T> values(static_cast<std::size_t>(std::clamp<std::int64_t>(numbers, 1, kMost)));
+  group.all_reduce(std::span<T>(values));  // touches the memory
+  const double began = clock.seconds();
+  for (int i = 0; i < kTimes; ++i) group.all_reduce(std::span<T>(values));
+  const double each = (clock.seconds() - began) / kTimes;
+  return each * static_cast<double>(numbers) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+std::string FusedTrainer::choose(const trials::Params& params, double expected_epochs, const Pause& pause) {
+  const PreparedTask task = prepare(params);
+  const KeepTo kept_to(options_.cpus);
+  return translated(options_.label, [&] {
+    const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
+    return nlohmann::ordered_json({{"choices", to_json(kept)}}).dump();
+  });
+}
+
+std::string FusedTrainer::why_not_divided(const trials::Params& params, std::span<const int> parts) {
+  const PreparedTask task = prepare(params);
+  const std::int64_t samples = load(task.spec, task.input_types).host.train.size;
+  const std::int64_t batch = task.spec.recipe.batch_size;
+  const std::int64_t batches[] = {std::min(batch, samples), task.spec.drop_last ? 0 : samples % batch};
+  return fusion::why_not_divided(trained_graph(task), task.spec.recipe, parts, batches);
+}
+
+std::optional<Division> FusedTrainer::division(const trials::Params& params) {
+  const KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
+  if (!kept.ranks || options_.group == nullptr) return std::nullopt;
+  const Division& division = kept.ranks->chosen;
+  const bool known = division.parts.size() == static_cast<std::size_t>(options_.group->ranks());
+  return known && agrees(division, options_.config.divide) ? std::optional(division) : std::nullopt;
+}
+
+// Ranks that divide batches run a chunk at a time, others as the lowering has it.
+RankTimes FusedTrainer::rank_times(const trials::Params& params, int width) {
+  const PreparedTask task = prepare(params);
+  const KeepTo kept_to(options_.cpus);
+  return translated(options_.label, [&] {
+    const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
+    const fusion::Lowering lowering = kept.choices.best_for(device().is_cpu() ? kept.key.width : width).lowering;
+    const fusion::DeviceData& data = trained_data(task).train;
+    const auto wave = [&](std::int64_t samples, int slots) {
+      fusion::Recipe recipe = task.spec.recipe;
+      recipe.batch_size = static_cast<int>(samples);
+      const fusion::MeasureOptions options{.width = slots, .threads = threads(), .graphs = graphs()};
+      return fusion::Measured{lowering, fusion::sustained_wave_seconds(trained_graph(task), recipe, data, options,
+                                                                       lowering, window_of(kept), device(), clock_)};
+    };
+    RankTimes times;
+    const std::int64_t batch = std::min<std::int64_t>(task.spec.recipe.batch_size, data.size);
+    const fusion::Measured whole = wave(batch, width);
+    for (int slots = 1; slots <= width; ++slots) times.of_slots.push_back(fusion::step_seconds(whole, slots));
+    for (const std::int64_t samples : {batch, (batch + 1) / 2, (batch + 3) / 4}) {
+      times.of_samples[samples] = wave(samples, lowering.chunk).wave_seconds * chunks(lowering, width);
+    }
+    if (times.of_samples.size() < 2) times.of_samples[batch + 1] = times.of_samples[batch];  // a batch of one sample
+    return times;
+  });
+}
+
+double FusedTrainer::exchange_seconds(const trials::Params& params, int width) {
+  const PreparedTask task = prepare(params);
+  const std::int64_t numbers = trained_graph(task).parameter_count();
+  const KeepTo kept_to(options_.cpus);
+  const bool is_double = task.spec.recipe.dtype == fusion::DType::kFloat64;
+  const double seconds = is_double ? seconds_to_sum<double>(*options_.group, numbers, clock_)
+                                   : seconds_to_sum<float>(*options_.group, numbers, clock_);
+  return seconds * width;
+}
+
+double FusedTrainer::window(const trials::Params& params) {
+  return window_of(choices_for(prepare(params), options_.config.partition(params), 0, never));
+}
+
+double FusedTrainer::tried_seconds(const trials::Params& params, int width, const Division& division, int steps) {
+  const PreparedTask task = prepare(params);
+  const KeepTo kept_to(options_.cpus);
+  return translated(options_.label, [&] {
+    const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
+    const bool slots = division.of == Division::Of::kSlots;
+    int own = slots ? 0 : width;
+    for (const SlotPlace& place : slots ? deal_slots(width, division.parts) : std::vector<SlotPlace>()) {
+      own += place.rank == options_.group->rank() ? 1 : 0;
+    }
+    const fusion::MeasureOptions options{.width = own, .threads = threads(), .graphs = graphs()};
+    const fusion::SharedSteps shared{*options_.group, slots ? std::vector<int>() : division.parts, steps};
+    return fusion::shared_step_seconds(trained_graph(task), task.spec.recipe, trained_data(task).train, options,
+                                       kept.choices.best_for(device().is_cpu() ? kept.key.width : width).lowering,
+                                       shared, device(), clock_);
+  });
+}
+
+void FusedTrainer::divide(const trials::Params& params, const RankPlans& plans) {
+  KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
+  kept.ranks = plans;
+  cache_.remember(kept);
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/parallel/arrays.hpp"
+#include "engine/parallel/requests.hpp"
+
+namespace hfta::engine {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::milliseconds kAsked(20);  // how often it is asked whether to pause while only members train
+
+class ArrayOfSlots final : public TrainerArray {
+ public:
+  ArrayOfSlots(Ranks& ranks, std::unique_ptr<TrainerArray> own, int width, std::vector<int> parts)
+      : ranks_(ranks),
+        own_(std::move(own)),
+        parts_(std::move(parts)),
+        places_(deal_slots(width, parts_)),
+        occupied_(static_cast<std::size_t>(width), false) {}
+  ~ArrayOfSlots() override { ranks_.forget({{"call", "close"}}); }
+  ArrayOfSlots(const ArrayOfSlots&) = delete;
+  ArrayOfSlots& operator=(const ArrayOfSlots&) = delete;
+
+  void admit(int slot, int number, const trials::Params& params) override {
+    const SlotPlace at = place(slot);
+    if (at.rank == 0) {
+      ranks_.guarded([&] { own_->admit(at.slot, number, params); });
+    } else {
+      static_cast<void>(ranks_.ask(at.rank, admit_request(at.slot, number, params)));
+    }
+    occupied_[static_cast<std::size_t>(slot)] = true;
+  }
+  void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
+    const SlotPlace at = place(slot);
+    if (at.rank == 0) {
+      ranks_.guarded([&] { own_->insert(at.slot, number, params, state); });
+    } else {
+      static_cast<void>(ranks_.ask(at.rank, insert_request(at.slot, number, params, state)));
+    }
+    occupied_[static_cast<std::size_t>(slot)] = true;
+  }
+  [[nodiscard]] SlotState extract(int slot) override {
+    const SlotPlace at = place(slot);
+    if (at.rank == 0) return own_->extract(at.slot);
+    return state_from(ranks_.ask(at.rank, {{"call", "extract"}, {"slot", at.slot}}).at("state"));
+  }
+  void clear(int slot) override {
+    const SlotPlace at = place(slot);
+    if (at.rank == 0) {
+      ranks_.guarded([&] { own_->clear(at.slot); });
+    } else {
+      static_cast<void>(ranks_.ask(at.rank, {{"call", "clear"}, {"slot", at.slot}}));
+    }
+    occupied_[static_cast<std::size_t>(slot)] = false;
+  }
+  void resize(int width) override {
+    const std::vector<int> widths = widths_of_ranks(width, parts_);
+    ranks_.together(
+        [&](int r) {
+          return json{{"call", "resize"}, {"width", widths[static_cast<std::size_t>(r)]}};
+        },
+        [&] { own_->resize(widths.front()); });
+    places_ = deal_slots(width, parts_);
+    occupied_.resize(static_cast<std::size_t>(width), false);
+  }
+  [[nodiscard]] std::optional<std::vector<SlotReport>> run_epoch(const Pause& pause) override {
+    std::optional<std::vector<SlotReport>> reports;
+    ranks_.guarded([&] { reports = run_all(pause); });
+    return reports;
+  }
+  [[nodiscard]] std::map<std::string, double> test(int slot) override {
+    const SlotPlace at = place(slot);
+    if (at.rank == 0) return own_->test(at.slot);
+    return ranks_.ask(at.rank, {{"call", "test"}, {"slot", at.slot}}).at("metrics");
+  }
+  [[nodiscard]] bool can_borrow() const override { return false; }
+  void borrow(int /*lent*/) override {}
+  [[nodiscard]] ArrayInfo info() const override {
+    ArrayInfo info = own_->info();
+    info.width = static_cast<int>(places_.size());
+    info.threads *= ranks_.count();
+    return info;
+  }
+
+ private:
+  using Reports = std::optional<std::vector<SlotReport>>;
+
+  [[nodiscard]] SlotPlace place(int slot) const { return places_.at(static_cast<std::size_t>(slot)); }
+
+  [[nodiscard]] bool has_trials(int rank) const {
+    for (std::size_t slot = 0; slot < places_.size(); ++slot) {
+      if (occupied_[slot] && places_[slot].rank == rank) return true;
+    }
+    return false;
+  }
+
+  // A rank's epoch is over when it says so, and cannot be taken back. So a pause is one only if no rank's is; else the
+  // others go on until theirs is as well.
+  Reports run_all(const Pause& pause) {
+    std::vector<int> training;
+    for (int r = 0; r < ranks_.count(); ++r) {
+      if (has_trials(r)) training.push_back(r);
+    }
+    std::vector<Reports> ended(static_cast<std::size_t>(ranks_.count()));
+    const auto has_ended = [&](int r) { return ended[static_cast<std::size_t>(r)].has_value(); };
+    bool must_end = false;
+    do {
+      run_some(must_end ? never : pause, training, ended);
+      must_end = std::any_of(training.begin(), training.end(), has_ended);
+    } while (must_end && !std::all_of(training.begin(), training.end(), has_ended));
+    if (!must_end && !training.empty()) return std::nullopt;
+    return joined(ended);
+  }
+
+  // Has those run whose epoch is not over, until it is or a pause was asked for.
+  void run_some(const Pause& pause, const std::vector<int>& training, std::vector<Reports>& ended) {
+    std::vector<int> members;
+    for (const int r : training) {
+      if (r > 0 && !ended[static_cast<std::size_t>(r)]) members.push_back(r);
+    }
+    for (const int r : members) ranks_.send(r, {{"call", "run"}});
+    bool stop = false;
+    if (!training.empty() && training.front() == 0 && !ended.front()) {
+      ended.front() = own_->run_epoch(pause);
+      stop = !ended.front();
+    } else {
+      stop = asked_meanwhile(pause, members);
+    }
+    for (const int r : members) {
+      if (stop) ranks_.send(r, {{"call", "pause"}});
+    }
+    for (const int r : members) {
+      const json answer = ranks_.hear(r);
+      if (answer.contains("reports")) ended[static_cast<std::size_t>(r)] = reports_from(answer.at("reports"));
+      if (stop) static_cast<void>(ranks_.hear(r));
+    }
+  }
+
+  // Whether a pause was asked for before the first of them had ended.
+  bool asked_meanwhile(const Pause& pause, const std::vector<int>& members) {
+    if (members.empty()) return false;
+    while (!ranks_.answers_within(members.front(), kAsked)) {
+      if (pause()) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] std::vector<SlotReport> joined(std::vector<Reports>& ended) const {
+    std::vector<SlotReport> all;
+    for (std::size_t slot = 0; slot < places_.size(); ++slot) {
+      Reports& of_rank = ended[static_cast<std::size_t>(places_[slot].rank)];
+      if (!of_rank) continue;
+      const auto found = std::find_if(of_rank->begin(), of_rank->end(),
+                                      [&](const SlotReport& report) { return report.slot == places_[slot].slot; });
+      if (found == of_rank->end()) continue;
+      all.push_back(std::move(*found));
+      all.back().slot = static_cast<int>(slot);
+      of_rank->erase(found);
+    }
+    return all;
+  }
+
+  Ranks& ranks_;
+  std::unique_ptr<TrainerArray> own_;
+  std::vector<int> parts_;
+  std::vector<SlotPlace> places_;  // by slot
+  std::vector<bool> occupied_;     // by slot
+};
+
+}  // namespace
+
+std::vector<int> widths_of_ranks(int width, const std::vector<int>& parts) {
+  std::vector<int> widths(parts.size(), 1);
+  for (const SlotPlace& place : deal_slots(width, parts)) widths[static_cast<std::size_t>(place.rank)] = place.slot + 1;
+  return widths;
+}
+
+std::unique_ptr<TrainerArray> make_array_of_slots(Ranks& ranks, std::unique_ptr<TrainerArray> own, int width,
+                                                  std::vector<int> parts) {
+  return std::make_unique<ArrayOfSlots>(ranks, std::move(own), width, std::move(parts));
+}
+
+}  // namespace hfta::engine

@@ -1,0 +1,64 @@
+#pragma once
+/// The ranks of a device behind the first, told what to do, and heard.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/parallel/member.hpp"
+
+namespace hfta::engine {
+
+using Members = std::vector<std::unique_ptr<Member>>;
+
+/// If anything fails, at any rank, all members are ended, and the device is lost: the call throws what tells most of
+/// why, and every later call throws Error{kDevice}. Requests are those of engine/parallel/serve.hpp. Ranks count from
+/// 0; members are those from 1 on.
+class Ranks {
+ public:
+  /// Throws if a rank's answer is wrong.
+  using LookAt = std::function<void(int rank, const nlohmann::json& answer)>;
+  using RequestOf = std::function<nlohmann::json(int rank)>;
+
+  /// `start`: starts `count` - 1 members. `label`: the device's, for messages.
+  Ranks(std::function<Members()> start, int count, std::string label)
+      : start_(std::move(start)), count_(count), label_(std::move(label)) {}
+
+  [[nodiscard]] int count() const { return count_; }
+  /// Starts the members, unless they have been.
+  void start();
+  /// Sends each member its request, does rank 0's `work` meanwhile, and looks at each answer when it has come.
+  void together(const RequestOf& request, const std::function<void()>& work, const LookAt& look = {});
+  /// The same request for all.
+  void together(const nlohmann::json& request, const std::function<void()>& work, const LookAt& look = {});
+  /// The same for what only members do, and must not fail; after a loss nothing.
+  void forget(const nlohmann::json& request) noexcept;
+  /// What one member answers.
+  [[nodiscard]] nlohmann::json ask(int rank, const nlohmann::json& request);
+  /// Does `work`, which may call what follows.
+  void guarded(const std::function<void()>& work);
+
+  // ---- Within guarded() ----
+
+  void send(int rank, const nlohmann::json& request);
+  /// The answer to its earliest request that was not heard yet. Throws the error that it is.
+  [[nodiscard]] nlohmann::json hear(int rank);
+  [[nodiscard]] bool answers_within(int rank, std::chrono::milliseconds time);
+
+ private:
+  [[nodiscard]] Channel& channel(int rank) { return members_[static_cast<std::size_t>(rank) - 1]->channel(); }
+  [[noreturn]] void lose(const std::exception& error);
+  [[nodiscard]] std::string reason_of_members();
+
+  std::function<Members()> start_;  ///< Null once they were.
+  int count_;
+  Members members_;
+  std::string label_;
+  std::string lost_;  ///< Why; "": it is not.
+};
+
+}  // namespace hfta::engine

@@ -1,0 +1,25 @@
+#pragma once
+/// The forms of what ranks tell each other (engine/parallel/serve.hpp).
+
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "engine/division/division.hpp"
+#include "engine/trainer.hpp"
+
+namespace hfta::engine {
+
+[[nodiscard]] nlohmann::json admit_request(int slot, int number, const trials::Params& params);
+[[nodiscard]] nlohmann::json insert_request(int slot, int number, const trials::Params& params, const SlotState& state);
+
+/// A binary value.
+[[nodiscard]] nlohmann::json state_json(const SlotState& state);
+[[nodiscard]] SlotState state_from(const nlohmann::json& binary);
+
+[[nodiscard]] nlohmann::json reports_json(const std::vector<SlotReport>& reports);
+[[nodiscard]] std::vector<SlotReport> reports_from(const nlohmann::json& list);
+
+[[nodiscard]] nlohmann::json times_json(const RankTimes& times);
+[[nodiscard]] RankTimes times_from(const nlohmann::json& object);
+
+}  // namespace hfta::engine
