@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/error.hpp"
 #include "base/json_int.hpp"
 #include "fusion/collectives.hpp"
 
@@ -128,6 +129,7 @@ const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide) {
   for (const RankPlan& plan : plans) {
     if (chosen == nullptr && agrees(plan.division, divide) && plan.tried_seconds <= kNoise * least) chosen = &plan;
   }
+  if (chosen == nullptr) throw Error(ErrorKind::kInternal, "ranks: found no plan of the kind that array.divide wants");
   return *chosen;
 }
 

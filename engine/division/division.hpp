@@ -70,7 +70,7 @@ struct RankQuestion {
 [[nodiscard]] std::vector<RankPlan> rank_plans(const RankQuestion& question);
 
 /// Of rank_plans() that were tried, what `divide` asks for: with kAuto the first that is at most 3 % slower than the
-/// fastest, since measurements differ by as much. REQUIRES that one of the plans is of that kind.
+/// fastest, since measurements differ by as much. Throws Error{kInternal} if none of them is of that kind.
 [[nodiscard]] const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide);
 /// Whether a study with that setting may have run so.
 [[nodiscard]] bool agrees(const Division& division, Divide divide);

@@ -15,8 +15,8 @@ namespace hfta::engine {
 /// The trainer of rank 0, which the driver talks to, keeps to the driver's contract; the other ranks follow.
 ///
 /// How ranks share the arrays of a partition is decided when the first of them is opened: all ranks time steps at once,
-/// and the plan that is predicted to be fastest is taken (engine/division/division.hpp). It is recorded with the way to run, so
-/// that a study that goes on shares its arrays as before.
+/// and the plan that is predicted to be fastest is taken (engine/division/division.hpp). It is recorded with the way to
+/// run, so that a study that goes on shares its arrays as before.
 class ParallelTrainer final : public Trainer {
  public:
   /// `start`: starts the members, in one group with `own`'s arrays; called when the first array is opened, so that

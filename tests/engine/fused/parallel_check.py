@@ -9,6 +9,7 @@ stopped  SIGINT to all of them, as a terminal sends it, is a pause
 refused  a model with batch norm is refused where batches have to be divided, and the op is named
 unequal  processes that have unequal parts of the batches find what one device does, and so again
 slots    processes that have slots of their own find the bits that one device does, with batch norm, too; killed as well
+unbound  no process is bound to a processor
 chosen   what is fastest is found out, told, remembered, and what a study was begun with stays
 """
 
@@ -203,6 +204,20 @@ def slots(studies):
     same_tables(read_tables(killed / "s.db"), read_tables(one / "s.db"))
 
 
+def unbound(studies):
+    """OpenMP binds threads where OMP_PROC_BIND says so, and LIBXSMM sets that."""
+    process = studies.start(studies.folder(TEXT.replace("epochs: 4", "epochs: 30")), "cpu:1+cpu:1+cpu:1")
+    ranks = wait_for(lambda: found if len(found := ranks_of(process.pid)) == 2 else None)
+    for line in process.stderr:
+        if line.startswith("round "):
+            break
+    for rank in ranks:
+        for thread in pathlib.Path(f"/proc/{rank}/task").iterdir():
+            assert os.sched_getaffinity(int(thread.name)) == os.sched_getaffinity(0)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=300)
+
+
 def chosen(studies):
     for remembered in (studies.scratch / "cache").glob("*.json"):
         remembered.unlink()
@@ -222,7 +237,7 @@ def chosen(studies):
     assert ranks_stored(again) == found, "this machine remembers"
 
 
-PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused, unequal, slots, chosen)}
+PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused, unequal, slots, unbound, chosen)}
 
 
 def main():
