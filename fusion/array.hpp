@@ -84,7 +84,7 @@ class Array {
   [[nodiscard]] int width() const;
   /// Null: this array trains on its own.
   [[nodiscard]] Collectives* group() const;
-  /// Of each rank of the group; empty without one.
+  /// Of each rank of the group.
   [[nodiscard]] const std::vector<int>& parts() const;
   [[nodiscard]] const Lowering& lowering() const;
   [[nodiscard]] bool occupied(int slot) const;

@@ -11,10 +11,9 @@
 namespace hfta::fusion {
 
 /// Why batches of these sizes cannot be divided among ranks by these parts (share_of_batch), naming an op and its place
-/// where one is to blame;
-/// "" if they can: each output of the training graph is then proved to be a function of its own sample, call by call
-/// (passes/rows.hpp), so that the loss is a mean over samples. `model`: without its loss. Throws Error{kConfig} as
-/// with_complete_arguments.
+/// where one is to blame; "" if they can: each output of the training graph is then proved to be a function of its own
+/// sample, call by call (passes/rows.hpp), so that the loss is a mean over samples. `model`: without its loss. Throws
+/// Error{kConfig} as with_complete_arguments.
 [[nodiscard]] std::string why_not_divided(const Graph& model, const Recipe& recipe, std::span<const int> parts,
                                           std::span<const std::int64_t> batches);
 

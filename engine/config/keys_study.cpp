@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "engine/config/key_tables.hpp"
+#include "engine/division/division.hpp"
 #include "fusion/memory_policy.hpp"
 #include "trials/space.hpp"
 
@@ -210,6 +211,14 @@ std::vector<Key> parameter_keys() {
 }
 
 std::vector<Key> array_keys() {
+  Key divide = {.path = "array.divide",
+                .type = KeyType::kChoice,
+                .fallback = "auto",
+                .sentence =
+                    "What the parts of a device such as `cpu:1+cpu:1` share: every batch, by their measured speeds or "
+                    "evenly, or the slots; `auto`: what is fastest when it is tried ([one array on several "
+                    "devices](devices.md#one-array-on-several-devices))."};
+  for (const auto& [name, which] : kDivides) divide.choices.emplace_back(name);
   return {
       {.path = "array.width",
        .type = KeyType::kOther,
@@ -246,13 +255,7 @@ std::vector<Key> array_keys() {
        .type = KeyType::kFlag,
        .fallback = "true",
        .sentence = "Whether a slot that falls empty is filled at once; `false`: when the whole array is, to compare."},
-      {.path = "array.divide",
-       .type = KeyType::kChoice,
-       .fallback = "auto",
-       .choices = {"auto", "batches", "batches_evenly", "slots"},
-       .sentence = "What the parts of a device such as `cpu:1+cpu:1` share: every batch, by their measured speeds or "
-                   "evenly, or the slots; `auto`: what is predicted to be fastest ([one array on several "
-                   "devices](devices.md#one-array-on-several-devices))."},
+      std::move(divide),
       {.path = "array.lend",
        .type = KeyType::kFlag,
        .fallback = "true",

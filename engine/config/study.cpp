@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/bytes.hpp"
@@ -198,14 +197,6 @@ void read_memory(Reader& root, StudyConfig& config) {
   }
 }
 
-Divide divide_of(const std::string& word) {
-  static const std::map<std::string, Divide, std::less<>> words = {{"auto", Divide::kAuto},
-                                                                   {"batches", Divide::kBatches},
-                                                                   {"batches_evenly", Divide::kEvenBatches},
-                                                                   {"slots", Divide::kSlots}};
-  return words.at(word);
-}
-
 void read_array(Reader& root, StudyConfig& config) {
   Reader array = root.section("array");
   if (const auto width = array.integer_or_auto("width")) config.width = static_cast<int>(*width);
@@ -214,7 +205,9 @@ void read_array(Reader& root, StudyConfig& config) {
   config.devices = read_devices(array);
   config.refill = array.flag("refill");
   config.lend = array.flag("lend");
-  config.divide = divide_of(array.word("divide"));
+  const std::string divide = array.word("divide");
+  config.divide =
+      std::find_if(kDivides.begin(), kDivides.end(), [&](const auto& one) { return divide == one.first; })->second;
 }
 
 }  // namespace

@@ -146,6 +146,12 @@ std::vector<SlotPlace> deal_slots(int slots, const std::vector<int>& parts) {
   return places;
 }
 
+std::vector<int> slots_of_ranks(int slots, const std::vector<int>& parts) {
+  std::vector<int> counts(parts.size(), 0);
+  for (const SlotPlace& place : deal_slots(slots, parts)) ++counts[static_cast<std::size_t>(place.rank)];
+  return counts;
+}
+
 ordered_json division_json(const Division& division) {
   return {{"of", kNames[static_cast<int>(division.of)]}, {"parts", division.parts}};
 }

@@ -1,22 +1,35 @@
 #pragma once
 /// How the ranks of one device share the arrays of a partition: arithmetic on measured times. Without torch.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hfta::engine {
 
 /// array.divide
 enum class Divide {
-  kAuto,         ///< The plan that is predicted to be the fastest.
+  kAuto,         ///< The plan that was fastest when it was tried.
   kBatches,      ///< Every batch, by the ranks' speeds.
   kEvenBatches,  ///< Every batch, into equal parts.
   kSlots,        ///< Slots, by the ranks' speeds.
 };
+
+/// The settings by their names in configs.
+inline constexpr std::array<std::pair<const char*, Divide>, 4> kDivides = {{{"auto", Divide::kAuto},
+                                                                            {"batches", Divide::kBatches},
+                                                                            {"batches_evenly", Divide::kEvenBatches},
+                                                                            {"slots", Divide::kSlots}}};
+
+[[nodiscard]] constexpr const char* name_of(Divide divide) {
+  return kDivides.at(static_cast<std::size_t>(divide)).first;
+}
 
 struct Division {
   enum class Of {
@@ -83,6 +96,8 @@ struct SlotPlace {
 /// largest. So slots keep their places whatever the array's width, and as many as `parts` sum up to are dealt as these
 /// say. REQUIRES parts as Division has them.
 [[nodiscard]] std::vector<SlotPlace> deal_slots(int slots, const std::vector<int>& parts);
+/// How many of them each rank is dealt.
+[[nodiscard]] std::vector<int> slots_of_ranks(int slots, const std::vector<int>& parts);
 
 /// {"of": "slots", "parts": [2, 1]}
 [[nodiscard]] nlohmann::ordered_json division_json(const Division& division);

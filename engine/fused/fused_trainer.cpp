@@ -245,7 +245,7 @@ void FusedTrainer::check(const trials::Params& params) {
   const fusion::Splits& splits = load(task.spec, task.input_types).host;
   check_task(task.spec, task.graph, splits);
   check_threads(options_.config);
-  check_divided(params);
+  check_divided(task);
   const Budgeted budget = budgeted(task);
   check_budget(task, budget);
   check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
@@ -256,16 +256,15 @@ void FusedTrainer::check(const trials::Params& params) {
   }
 }
 
-void FusedTrainer::check_divided(const trials::Params& params) {
+void FusedTrainer::check_divided(const PreparedTask& task) {
   const Divide divide = options_.config.divide;
   if (options_.group == nullptr || divide == Divide::kAuto || divide == Divide::kSlots) return;
-  const std::string why =
-      why_not_divided(params, std::vector<int>(static_cast<std::size_t>(options_.group->ranks()), 1));
+  const std::string why = why_not_divided(task, std::vector<int>(static_cast<std::size_t>(options_.group->ranks()), 1));
   if (why.empty()) return;
   throw Error(ErrorKind::kConfig,
               fmt::format("array.divide: found {}, wanted auto or slots, as the parts of {} cannot divide the batches "
                           "of this model: {}",
-                          divide == Divide::kBatches ? "batches" : "batches_evenly", options_.label, why));
+                          name_of(divide), options_.label, why));
 }
 
 // Trials that are only trained have nothing to doubt.
@@ -327,8 +326,7 @@ std::optional<double> FusedTrainer::step_seconds(const std::string& partition, i
       earlier != recalled_.end() && (graph == graphs_.end() || earlier->second.key.graph == graph->second);
   if (!recalled && known == choices_.end()) return std::nullopt;
   const KeptChoices& kept = recalled ? earlier->second : known->second;
-  // On a CPU one way to run serves all widths: see open().
-  const fusion::Measured& way = kept.choices.best_for(device().is_cpu() ? kept.key.width : slots);
+  const fusion::Measured& way = kept.choices.best_for(decided_width(kept, slots));
   const double seconds = fusion::step_seconds(way, slots);
   return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
@@ -366,13 +364,25 @@ ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
   return {options_.device + " " + cpu_model(), TORCH_VERSION, std::move(graph), width, threads(), memory_text()};
 }
 
+// The store and the cache may be of other ranks, or of none.
+KeptChoices FusedTrainer::with_own_ranks(KeptChoices kept) const {
+  if (!kept.ranks) return kept;
+  const Division& division = kept.ranks->chosen;
+  const bool ours = options_.group != nullptr &&
+                    division.parts.size() == static_cast<std::size_t>(options_.group->ranks()) &&
+                    agrees(division, options_.config.divide);
+  if (!ours) kept.ranks.reset();
+  return kept;
+}
+
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                    const fusion::MeasuredChoices* alike, const Pause& pause) {
   const fusion::DeviceData& data = trained_data(task).train;
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
-  if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) return *known;
+  if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known))
+    return with_own_ranks(*std::move(known));
   const fusion::MeasureOptions options{
       key.width, key.threads, slot_steps, 0.02, pause, graphs(), lowerings_of(budgeted(task).ways), alike};
   KeptChoices kept{key, fusion::measure(trained_graph(task), recipe, data, options, device(), clock_), slot_steps};
@@ -410,6 +420,10 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
   });
 }
 
+int FusedTrainer::decided_width(const KeptChoices& kept, int width) const {
+  return device().is_cpu() ? kept.key.width : width;
+}
+
 KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::string& partition, double expected_epochs,
                                        const Pause& pause) {
   const std::string graph = graph_key(task);
@@ -445,7 +459,7 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
   }
   if (!are_runnable(*kept)) return "";  // no run of ours wrote that: measured anew
   kept->choices.how = "recalled";
-  recalled_.insert_or_assign(partition, *std::move(kept));
+  recalled_.insert_or_assign(partition, with_own_ranks(*std::move(kept)));
   return "";
 }
 
@@ -455,8 +469,7 @@ std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, i
   const KeepTo kept_to(options_.cpus);
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
-    const int decided = device().is_cpu() ? kept.key.width : width;
-    return std::make_unique<FusedArray>(*this, task, trained_data(task), kept, decided, width);
+    return std::make_unique<FusedArray>(*this, task, trained_data(task), kept, decided_width(kept, width), width);
   });
 }
 

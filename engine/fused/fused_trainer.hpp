@@ -88,7 +88,8 @@ class FusedTrainer : public RankTrainer {
   /// That the graph says what validation and test compute.
   void check_evaluation(const PreparedTask& task) const;
   /// That its batches can be divided, where ranks have to do so.
-  void check_divided(const trials::Params& params);
+  void check_divided(const PreparedTask& task);
+  [[nodiscard]] std::string why_not_divided(const PreparedTask& task, std::span<const int> parts);
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
@@ -96,6 +97,10 @@ class FusedTrainer : public RankTrainer {
   [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
   [[nodiscard]] KeptChoices& choices_for(const PreparedTask& task, const std::string& partition, double expected_epochs,
                                          const Pause& pause);
+  /// The width for which arrays of that width choose their way: on a CPU one way serves all widths.
+  [[nodiscard]] int decided_width(const KeptChoices& kept, int width) const;
+  /// Without what is known of ranks, unless it is of these, and as array.divide has it.
+  [[nodiscard]] KeptChoices with_own_ranks(KeptChoices kept) const;
   /// `alike`: fusion::MeasureOptions::alike.
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                      const fusion::MeasuredChoices* alike, const Pause& pause);

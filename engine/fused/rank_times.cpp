@@ -49,7 +49,10 @@ std::string FusedTrainer::choose(const trials::Params& params, double expected_e
 }
 
 std::string FusedTrainer::why_not_divided(const trials::Params& params, std::span<const int> parts) {
-  const PreparedTask task = prepare(params);
+  return why_not_divided(prepare(params), parts);
+}
+
+std::string FusedTrainer::why_not_divided(const PreparedTask& task, std::span<const int> parts) {
   const std::int64_t samples = load(task.spec, task.input_types).host.train.size;
   const std::int64_t batch = task.spec.recipe.batch_size;
   const std::int64_t batches[] = {std::min(batch, samples), task.spec.drop_last ? 0 : samples % batch};
@@ -58,10 +61,7 @@ std::string FusedTrainer::why_not_divided(const trials::Params& params, std::spa
 
 std::optional<Division> FusedTrainer::division(const trials::Params& params) {
   const KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
-  if (!kept.ranks || options_.group == nullptr) return std::nullopt;
-  const Division& division = kept.ranks->chosen;
-  const bool known = division.parts.size() == static_cast<std::size_t>(options_.group->ranks());
-  return known && agrees(division, options_.config.divide) ? std::optional(division) : std::nullopt;
+  return kept.ranks ? std::optional(kept.ranks->chosen) : std::nullopt;
 }
 
 // Ranks that divide batches run a chunk at a time, others as the lowering has it.
@@ -70,7 +70,7 @@ RankTimes FusedTrainer::rank_times(const trials::Params& params, int width) {
   const KeepTo kept_to(options_.cpus);
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
-    const fusion::Lowering lowering = kept.choices.best_for(device().is_cpu() ? kept.key.width : width).lowering;
+    const fusion::Lowering lowering = kept.choices.best_for(decided_width(kept, width)).lowering;
     const fusion::DeviceData& data = trained_data(task).train;
     const auto wave = [&](std::int64_t samples, int slots) {
       fusion::Recipe recipe = task.spec.recipe;
@@ -111,15 +111,13 @@ double FusedTrainer::tried_seconds(const trials::Params& params, int width, cons
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
     const bool slots = division.of == Division::Of::kSlots;
-    int own = slots ? 0 : width;
-    for (const SlotPlace& place : slots ? deal_slots(width, division.parts) : std::vector<SlotPlace>()) {
-      own += place.rank == options_.group->rank() ? 1 : 0;
-    }
+    const auto rank = static_cast<std::size_t>(options_.group->rank());
+    const int own = slots ? slots_of_ranks(width, division.parts)[rank] : width;
     const fusion::MeasureOptions options{.width = own, .threads = threads(), .graphs = graphs()};
     const fusion::SharedSteps shared{*options_.group, slots ? std::vector<int>() : division.parts, steps};
     return fusion::shared_step_seconds(trained_graph(task), task.spec.recipe, trained_data(task).train, options,
-                                       kept.choices.best_for(device().is_cpu() ? kept.key.width : width).lowering,
-                                       shared, device(), clock_);
+                                       kept.choices.best_for(decided_width(kept, width)).lowering, shared, device(),
+                                       clock_);
   });
 }
 

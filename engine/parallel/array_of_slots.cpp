@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -27,20 +28,15 @@ class ArrayOfSlots final : public TrainerArray {
 
   void admit(int slot, int number, const trials::Params& params) override {
     const SlotPlace at = place(slot);
-    if (at.rank == 0) {
-      ranks_.guarded([&] { own_->admit(at.slot, number, params); });
-    } else {
-      static_cast<void>(ranks_.ask(at.rank, admit_request(at.slot, number, params)));
-    }
+    have_done(
+        at.rank, [&] { own_->admit(at.slot, number, params); }, [&] { return admit_request(at.slot, number, params); });
     occupied_[static_cast<std::size_t>(slot)] = true;
   }
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
     const SlotPlace at = place(slot);
-    if (at.rank == 0) {
-      ranks_.guarded([&] { own_->insert(at.slot, number, params, state); });
-    } else {
-      static_cast<void>(ranks_.ask(at.rank, insert_request(at.slot, number, params, state)));
-    }
+    have_done(
+        at.rank, [&] { own_->insert(at.slot, number, params, state); },
+        [&] { return insert_request(at.slot, number, params, state); });
     occupied_[static_cast<std::size_t>(slot)] = true;
   }
   [[nodiscard]] SlotState extract(int slot) override {
@@ -50,11 +46,11 @@ class ArrayOfSlots final : public TrainerArray {
   }
   void clear(int slot) override {
     const SlotPlace at = place(slot);
-    if (at.rank == 0) {
-      ranks_.guarded([&] { own_->clear(at.slot); });
-    } else {
-      static_cast<void>(ranks_.ask(at.rank, {{"call", "clear"}, {"slot", at.slot}}));
-    }
+    have_done(
+        at.rank, [&] { own_->clear(at.slot); },
+        [&] {
+          return json{{"call", "clear"}, {"slot", at.slot}};
+        });
     occupied_[static_cast<std::size_t>(slot)] = false;
   }
   void resize(int width) override {
@@ -90,6 +86,15 @@ class ArrayOfSlots final : public TrainerArray {
   using Reports = std::optional<std::vector<SlotReport>>;
 
   [[nodiscard]] SlotPlace place(int slot) const { return places_.at(static_cast<std::size_t>(slot)); }
+
+  // One rank alone: rank 0 by its own work, another by a request.
+  void have_done(int rank, const std::function<void()>& own, const std::function<json()>& request) {
+    if (rank == 0) {
+      ranks_.guarded(own);
+    } else {
+      static_cast<void>(ranks_.ask(rank, request()));
+    }
+  }
 
   [[nodiscard]] bool has_trials(int rank) const {
     for (std::size_t slot = 0; slot < places_.size(); ++slot) {
@@ -174,8 +179,8 @@ class ArrayOfSlots final : public TrainerArray {
 }  // namespace
 
 std::vector<int> widths_of_ranks(int width, const std::vector<int>& parts) {
-  std::vector<int> widths(parts.size(), 1);
-  for (const SlotPlace& place : deal_slots(width, parts)) widths[static_cast<std::size_t>(place.rank)] = place.slot + 1;
+  std::vector<int> widths = slots_of_ranks(width, parts);
+  for (int& own : widths) own = std::max(own, 1);
   return widths;
 }
 

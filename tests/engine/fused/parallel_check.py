@@ -186,9 +186,13 @@ def unequal(studies):
     same_tables(read_tables(folder / "s.db"), read_tables(again / "s.db"))
 
 
-def ranks_stored(folder):
+def choices_stored(folder):
     with contextlib.closing(sqlite3.connect(folder / "s.db")) as db:
-        return json.loads(db.execute("SELECT choices_json FROM hfta_arrays").fetchone()[0])["choices"]["ranks"]
+        return json.loads(db.execute("SELECT choices_json FROM hfta_arrays").fetchone()[0])["choices"]
+
+
+def ranks_stored(folder):
+    return choices_stored(folder)["ranks"]
 
 
 def slots(studies):
@@ -235,6 +239,9 @@ def chosen(studies):
     again = studies.folder(TEXT.replace("batches_evenly", "auto"))
     studies.run(again, "cpu:1+cpu:1", 0, "--set", "train.epochs=2")
     assert ranks_stored(again) == found, "this machine remembers"
+    alone = studies.folder()
+    studies.run(alone, "cpu:1", 0, "--set", "train.epochs=2")
+    assert "ranks" not in choices_stored(alone), "a device without ranks has what ranks share"
 
 
 PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused, unequal, slots, unbound, chosen)}
