@@ -160,7 +160,7 @@ class Formula::Parser {
     if (function != "min" && function != "max") {
       throw Error(ErrorKind::kConfig, fmt::format("found a function '{}', wanted one of exp, log, sqrt, abs, min, max, "
                                                   "mean",
-                                                  printable(function)));
+                                                  excerpt(function, 40)));
     }
     sum();
     while (take(",")) {

@@ -35,7 +35,7 @@ const Parameter* find_parameter(const trials::Space& space, const std::string& n
 Condition read_condition(const Site& site, const Entry& entry, const trials::Space& space) {
   const Parameter* other = find_parameter(space, entry.key);
   if (other == nullptr) {
-    site.fail(entry.value, fmt::format("found '{}', wanted the name of a parameter{}", printable(entry.key),
+    site.fail(entry.value, fmt::format("found '{}', wanted the name of a parameter{}", excerpt(entry.key),
                                        suggestion(entry.key, names_of(space))));
   }
   Condition condition{entry.key, {}};
@@ -109,7 +109,7 @@ search::Constraint read_constraint(const Site& site, const Node& node, const tri
     for (const std::string& name : constraint.names()) {
       const Parameter* parameter = find_parameter(space, name);
       if (parameter == nullptr) {
-        throw Error(ErrorKind::kConfig, fmt::format("found '{}', wanted the name of a parameter{}", printable(name),
+        throw Error(ErrorKind::kConfig, fmt::format("found '{}', wanted the name of a parameter{}", excerpt(name),
                                                     suggestion(name, names_of(space))));
       }
       if (is_numeric(parameter->distribution)) continue;
@@ -118,7 +118,7 @@ search::Constraint read_constraint(const Site& site, const Node& node, const tri
     if (constraint.names().empty()) throw Error(ErrorKind::kConfig, "found no parameter in it, wanted one or more");
     return constraint;
   } catch (const Error& error) {
-    site.fail(node, fmt::format("'{}': {}", printable(*text), error.what()));
+    site.fail(node, fmt::format("'{}': {}", excerpt(*text), error.what()));
   }
 }
 

@@ -186,6 +186,7 @@ TEST_CASE("what is no formula is refused", "[formula]") {
       {"'a'", "wanted a number, a name or ("},
       {"sin(a)", "found a function 'sin', wanted one of exp, log, sqrt, abs, min, max, mean"},
       {"__import__(a)", "found a function '__import__', wanted one of"},
+      {std::string(100000, 'f') + "(a)", "found a function 'ffffffffffffffffffffffffffffffffffffffff... (100000 bytes)', w"},
       {"exp()", "found ')', wanted a number, a name or ("},
       {"exp(a, b)", "found ', b)', wanted )"},
       {"log(a", "found the end, wanted )"},
@@ -199,6 +200,7 @@ TEST_CASE("what is no formula is refused", "[formula]") {
   }));
   CAPTURE(text);
   CHECK_THAT(error_of(text), Catch::Contains(message));
+  CHECK(error_of(text).size() < 200);  // of text of any length
 }
 
 TEST_CASE("depth is limited, length is not", "[formula]") {
