@@ -133,9 +133,10 @@ struct LayerOp {
   const char* weight;
 };
 
-constexpr std::array<LayerOp, 6> kLayerOps = {{{"aten::linear", LoraKind::kLinear, "input", "weight"},
+constexpr std::array<LayerOp, 7> kLayerOps = {{{"aten::linear", LoraKind::kLinear, "input", "weight"},
                                                {"aten::addmm", LoraKind::kTransposed, "mat1", "mat2"},
                                                {"aten::conv1d", LoraKind::kConv, "input", "weight"},
+                                               {"aten::conv1d.padding", LoraKind::kConv, "input", "weight"},
                                                {"aten::conv2d", LoraKind::kConv, "input", "weight"},
                                                {"aten::conv2d.padding", LoraKind::kConv, "input", "weight"},
                                                {"aten::embedding", LoraKind::kEmbedding, "indices", "weight"}}};

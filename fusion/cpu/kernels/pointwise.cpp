@@ -145,15 +145,42 @@ inline __attribute__((always_inline)) void apply_typed(Unary op, double p, const
       });
 }
 
+// Whether the op chooses between its input and a constant. What was not chosen gets no gradient, even where that of y is
+// infinite or NaN: torch's backward chooses, too.
+constexpr bool chooses(Unary op) {
+  switch (op) {
+    case Unary::kRelu:
+    case Unary::kHardsigmoid:
+    case Unary::kHardswish:
+    case Unary::kAtLeast:
+    case Unary::kAtMost:
+    case Unary::kOver:
+    case Unary::kUnder:
+      return true;
+    default:
+      return false;
+  }
+}
+
 template <typename T>
 inline __attribute__((always_inline)) void slope_typed(Unary op, double p, const T* x, const T* y, const T* dy, T* dx,
                                                        std::int64_t n, bool add) {
+  const auto write = [&](auto product) __attribute__((always_inline)) {
+    if (add) {
+      for (std::int64_t i = 0; i < n; ++i) dx[i] += product(i);
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) dx[i] = product(i);
+    }
+  };
   with_slope<T>(
       op, static_cast<T>(p), [&](auto f) __attribute__((always_inline)) {
-        if (add) {
-          for (std::int64_t i = 0; i < n; ++i) dx[i] += dy[i] * f(x[i], y[i]);
+        if (chooses(op)) {
+          write([=](std::int64_t i) __attribute__((always_inline)) {
+            const T slope = f(x[i], y[i]);
+            return slope == T{0} ? T{0} : dy[i] * slope;
+          });
         } else {
-          for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * f(x[i], y[i]);
+          write([=](std::int64_t i) __attribute__((always_inline)) { return dy[i] * f(x[i], y[i]); });
         }
       });
 }

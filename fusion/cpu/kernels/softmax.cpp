@@ -1,5 +1,6 @@
 #include "fusion/cpu/kernels/softmax.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "fusion/simd/multiversion.hpp"
@@ -66,13 +67,24 @@ inline __attribute__((always_inline)) void mask_row(T* row, std::int64_t r, std:
   }
 }
 
+template <typename T>
+inline __attribute__((always_inline)) bool sees_nothing(const T* row, std::int64_t n) {
+  return std::all_of(row, row + n, [](T score) { return score == T{-INFINITY}; });
+}
+
+// A row that sees nothing has no weights, as torch has it since 2.5.
 template <typename R, typename T>
 inline __attribute__((always_inline)) void weights(R, T* scores, std::int64_t rows, std::int64_t n,
                                                    const ScoreMask<T>& mask) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t r = 0; r < rows; ++r) {
-    mask_row<V>(scores + r * n, r, n, mask);
-    softmax_row<V>(scores + r * n, scores + r * n, n);
+    T* const row = scores + r * n;
+    mask_row<V>(row, r, n, mask);
+    if (sees_nothing(row, n)) {
+      std::fill_n(row, n, T{0});
+    } else {
+      softmax_row<V>(row, row, n);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fusion/cpu/aliases.hpp"
 #include "fusion/cpu/ops/common.hpp"
 
 namespace hfta::fusion::cpu {
@@ -257,6 +258,7 @@ std::optional<std::size_t> fused_addition(LoweringContext& site, const Dims& siz
   const auto* first = std::get_if<ValueId>(&node.args.at(0));
   const auto* second = std::get_if<ValueId>(&node.args.at(1));
   if (first == nullptr || second == nullptr) return std::nullopt;
+  if (overwrites(node.op) && *first != site.output()) return std::nullopt;  // what it writes others may read
   other = *first == site.output() ? *second : *first;
   if (other == site.output() || !b.bound(other) || b.value(other).sizes != sizes || b.value(other).dtype != b.dtype()) {
     return std::nullopt;

@@ -106,6 +106,7 @@ std::vector<std::int64_t> whole_range(const LoweringContext& site, std::int64_t 
                                       std::int64_t step) {
   const std::optional<std::int64_t> span = checked_sub(end, start);
   check_length(site, span && (*span == 0 || (*span < 0) == (step < 0)));
+  check_length(site, step != -1 || *span != std::numeric_limits<std::int64_t>::min());  // whose quotient overflows
   const std::int64_t count = *span / step + (*span % step != 0 ? 1 : 0);
   check_length(site, count <= kMostConstants);
   std::vector<std::int64_t> values;

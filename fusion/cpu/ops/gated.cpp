@@ -18,6 +18,15 @@ ValueId other_factor(const Graph& graph, const Node& product, ValueId value) {
   return !its.number && its.shape == own.shape && its.dtype == own.dtype ? other : kNoValue;
 }
 
+// Whether this is an activation that only a product reads: that product.
+std::optional<std::size_t> only_product(const LoweringContext& site) {
+  if (site.node().no_gradient || site.b.apart(site.position()) || !costly_activation(site)) return std::nullopt;
+  const auto reader = site.b.only_reader(site.output());
+  if (!reader) return std::nullopt;
+  const bool product = other_factor(site.b.graph(), site.b.graph().nodes[*reader], site.output()) != kNoValue;
+  return product ? reader : std::nullopt;
+}
+
 struct Gated {
   Unary op;
   Tensor x, gate, y;
@@ -45,11 +54,14 @@ void emit_gated(Builder& b, const Gated& g) {
 
 }  // namespace
 
+// Of two factors that could both wait the first does: the kernel at the product has one activation.
 bool waits_for_product(const LoweringContext& site) {
-  if (site.node().no_gradient || site.b.apart(site.position()) || !costly_activation(site)) return false;
-  const auto reader = site.b.only_reader(site.output());
-  if (!reader) return false;
-  return other_factor(site.b.graph(), site.b.graph().nodes[*reader], site.output()) != kNoValue;
+  const auto product = only_product(site);
+  if (!product) return false;
+  const auto first = std::get<ValueId>(site.b.graph().nodes[*product].args.at(0));
+  if (first == site.output()) return true;
+  const auto maker = site.b.maker(first);
+  return !maker || !only_product(LoweringContext(site.b, *maker));
 }
 
 bool gated_product(LoweringContext& site) {

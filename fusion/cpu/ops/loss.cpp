@@ -89,7 +89,7 @@ struct SoftMargin {
 template <typename T>
 struct Divergence {
   static T value(T y, T t, T /*p*/) {
-    return t > 0 ? t * (std::log(t) - y) : t == 0 ? T{0} : std::numeric_limits<T>::quiet_NaN();
+    return t > 0 ? t * (std::log(t) - y) : t == 0 ? -t * y : std::numeric_limits<T>::quiet_NaN();
   }
   static T slope(T /*y*/, T t, T /*p*/) { return -t; }
 };

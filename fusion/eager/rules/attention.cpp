@@ -51,7 +51,7 @@ at::Tensor with_dropout(const OpCall& call, Attention a) {
     while (call.slots() > 0 && a.mask.dim() < scores.dim()) a.mask = a.mask.unsqueeze(1);
     scores = a.mask.scalar_type() == at::kBool ? scores.masked_fill(a.mask.logical_not(), lowest) : scores + a.mask;
   }
-  const at::Tensor weights = at::softmax(scores, -1);
+  const at::Tensor weights = at::_safe_softmax(scores, -1);  // 0 for who sees nothing, as without dropout
   return at::matmul(weights * counted_masks(call, slot_sizes(weights, call), a.rates, weights.options()), a.value);
 }
 

@@ -115,6 +115,16 @@ TEST_CASE("a product that is added") {
   }
 }
 
+TEST_CASE("what is added 0 times may be anything") {
+  SmallGraph small;
+  const ValueId c = small.weight("c", {2, 5, 3}, false), a = small.weight("a", {2, 5, 7}),
+                b = small.weight("b", {2, 7, 3});
+  for (double& v : small.weights[0]) v = NAN;
+  small.call("aten::baddbmm", {c, a, b, 0.0, whole(1)});
+  for (const double v : run_training(small).output) CHECK(std::isfinite(v));
+  check_gradients(small);
+}
+
 namespace {
 
 struct AttentionCase {
@@ -229,6 +239,30 @@ TEST_CASE("attention is what its definition says, and so are its gradients") {
     check_gradients(small);
     check_float(small);
   }
+}
+
+// As torch has it since 2.5: such a position learns nothing, and gives nothing.
+TEST_CASE("a position that sees nothing attends to nothing") {
+  const bool added = GENERATE(false, true);
+  const double rate = GENERATE(0.0, 0.4);
+  CAPTURE(added, rate);
+  SmallGraph small;
+  const ValueId q = small.weight("q", {1, 1, 3, 4}), k = small.weight("k", {1, 1, 5, 4}),
+                v = small.weight("v", {1, 1, 5, 6});
+  std::vector<double> mask(15, added ? 0 : 1);
+  for (std::size_t s = 5; s < 10; ++s) mask[s] = added ? -INFINITY : 0;
+  const ValueId m = small.constant("mask", {3, 5}, added ? DType::kFloat64 : DType::kBool, mask);
+  small.call("aten::scaled_dot_product_attention", {q, k, v, m, rate, false, {}, false});
+  for (const Outcome& outcome : {run_training(small), run_in_float(small)}) {
+    for (std::size_t i = 0; i < 18; ++i) CHECK((outcome.output[i] == 0) == (i / 6 == 1));
+    for (std::size_t e = 0; e < 12; ++e) CHECK((outcome.gradients[0][e] == 0) == (e / 4 == 1));
+    for (const std::size_t w : {1, 2}) {
+      for (const double slope : outcome.gradients[w]) CHECK(std::isfinite(slope));
+    }
+  }
+  check_gradients(small);
+  small.weights[1][0] = NAN;  // is not hidden: the first position sees it
+  CHECK(std::isnan(run_training(small).output[0]));
 }
 
 TEST_CASE("attention of a tensor to itself, and of parts of one tensor") {

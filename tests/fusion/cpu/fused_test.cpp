@@ -73,6 +73,24 @@ TEST_CASE("an activation that is only multiplied is compiled with the product") 
   check_float(small);
 }
 
+TEST_CASE("of two activations that are multiplied one is compiled with the product, the other by itself") {
+  const std::string first = GENERATE("aten::silu", "aten::mish"), second = GENERATE("aten::silu", "aten::gelu");
+  CAPTURE(first, second);
+  SmallGraph small;
+  const ValueId x = small.weight("x", {5, 7}), y = small.weight("y", {5, 7});
+  const ValueId f = small.call(first, {x});
+  const ValueId g = second == "aten::gelu" ? small.call(second, {y, std::string("none")}) : small.call(second, {y});
+  for (const ValueId id : {f, g}) set_shape(small, id, {5, 7});
+  small.call("aten::mul.Tensor", {f, g});
+  const Outcome outcome = run_training(small);
+  for (std::size_t i = 0; i < outcome.output.size(); ++i) {
+    const double wanted = activation(first, small.weights[0][i]) * activation(second, small.weights[1][i]);
+    CHECK(outcome.output[i] == Approx(wanted).margin(1e-12));
+  }
+  check_gradients(small);
+  check_float(small);
+}
+
 TEST_CASE("an activation that something else reads, or that is multiplied with another shape, is compiled by itself") {
   const bool read_twice = GENERATE(false, true);
   SmallGraph small;

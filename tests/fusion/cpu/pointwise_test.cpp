@@ -76,6 +76,33 @@ TEST_CASE("functions of one number") {
   }
 }
 
+// As torch's gradients, which are chosen and not multiplied: 0 times infinity would be NaN.
+TEST_CASE("what a choice leaves out gets no gradient, whatever the gradient is behind it") {
+  const auto [op, args, low] = GENERATE(table<std::string, std::vector<Arg>, double>({
+      {"aten::relu", {}, -1},
+      {"aten::clamp", {0.0, {}}, -1},
+      {"aten::clamp_min", {0.0}, -1},
+      {"aten::clamp", {0.0, 5.0}, -1},
+      {"aten::relu6", {}, -1},
+      {"aten::hardtanh", {0.0, 5.0}, -1},
+      {"aten::hardsigmoid", {}, -4},
+      {"aten::hardswish", {}, -4},
+  }));
+  CAPTURE(op);
+  SmallGraph small;
+  const ValueId x = small.weight("x", {40});
+  for (std::size_t i = 0; i < 40; ++i) small.weights[0][i] = i % 3 == 0 ? low : 1 + 0.01 * static_cast<double>(i);
+  std::vector<Arg> all = {x};
+  all.insert(all.end(), args.begin(), args.end());
+  small.call("aten::sqrt", {small.call(op, all)});
+  for (const Outcome& outcome : {run_training(small), run_in_float(small)}) {
+    for (std::size_t i = 0; i < 40; ++i) {
+      CHECK(std::isfinite(outcome.gradients[0][i]));
+      if (i % 3 == 0) CHECK(outcome.gradients[0][i] == 0);
+    }
+  }
+}
+
 TEST_CASE("erf in float") {
   for (float x = -6; x < 6; x += 1e-3F) {
     const double exact = std::erf(static_cast<double>(x));
