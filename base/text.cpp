@@ -100,7 +100,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
-  if (!near.empty()) return "; did you mean '" + near + "'?";
+  if (!near.empty()) return "; did you mean '" + excerpt(near) + "'?";
   constexpr std::size_t kMostListed = 40;
   std::vector<std::string> listed;
   for (const std::string& candidate : candidates) {

@@ -58,7 +58,7 @@ void validate_values(const Distribution& d) {
     if (number != nullptr) require(std::isfinite(*number), key, *number, "a finite number");
     for (std::size_t j = 0; j < i; ++j) {
       if (!same(d.values[i], d.values[j])) continue;
-      reject(key, printable(trials::to_text(d.values[i])) + " twice",
+      reject(key, excerpt(trials::to_text(d.values[i])) + " twice",
              "each value once (`probabilities` makes one likelier)");
     }
   }

@@ -32,7 +32,7 @@ const MetricInfo& metric_named(const Site& site, const Node& node, fusion::Loss 
   const std::string word = site.word(node);
   const std::vector<std::string> names = kind ? names_for(*kind) : std::vector<std::string>{};
   if (std::count(names.begin(), names.end(), word) > 0) return *fusion::find_metric(word);
-  site.fail(node, fmt::format("found '{}', wanted a metric that goes with {}{}", printable(word), name_of(loss),
+  site.fail(node, fmt::format("found '{}', wanted a metric that goes with {}{}", excerpt(word), name_of(loss),
                               names.empty() ? ": it has none" : suggestion(word, names)));
 }
 

@@ -63,12 +63,13 @@ std::string found_text(const Node& node) {
 }
 
 void fail_at(const std::string& file, const Node& node, const std::string& path, const std::string& message) {
+  constexpr std::size_t kMostPath = 200;
   std::string place;
   if (node.origin.empty()) {
-    place = fmt::format("{}:{}: {}", file, node.line, printable(path));
+    place = fmt::format("{}:{}: {}", file, node.line, excerpt(path, kMostPath));
   } else {
-    place = printable(node.origin);
-    if (node.origin != "--set " + path) place += ": " + printable(path);
+    place = excerpt(node.origin, kMostPath);
+    if (node.origin != "--set " + path) place += ": " + excerpt(path, kMostPath);
   }
   const bool bare = path.empty();
   if (bare && node.origin.empty()) place = fmt::format("{}:{}", file, node.line);

@@ -33,7 +33,7 @@ void read_one_of_several(Reader& metric, StudyConfig& config) {
   const trials::Objective objective = read_objective(metric);
   for (const trials::Objective& other : config.objectives) {
     if (other.metric == objective.metric) {
-      metric.fail("name", fmt::format("found {} twice, wanted each metric once", printable(objective.metric)));
+      metric.fail("name", fmt::format("found {} twice, wanted each metric once", excerpt(objective.metric)));
     }
   }
   config.objectives.push_back(objective);

@@ -38,7 +38,7 @@ void read_phase(Reader& section, const trials::Space& space, TaskSpec& task) {
   hyper.clip_weights = section.optional_number("clip_weights");
   const auto same = std::count_if(task.recipe.phases.begin(), task.recipe.phases.end(),
                                   [&](const fusion::Phase& other) { return other.loss == phase.loss; });
-  if (same > 1) section.fail("loss", "found '" + printable(phase.loss) + "', which is another phase's loss, too");
+  if (same > 1) section.fail("loss", "found '" + excerpt(phase.loss) + "', which is another phase's loss, too");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::vector<Piece> pieces_of(const std::string& file, const Node& node, const st
     if (begin == std::string_view::npos) break;
     const std::size_t end = rest.find('}', begin);
     if (end == std::string_view::npos || end == begin + 2) {
-      fail_at(file, node, path, fmt::format("found '{}', wanted ${{name}}", printable(node.text)));
+      fail_at(file, node, path, fmt::format("found '{}', wanted ${{name}}", excerpt(node.text)));
     }
     pieces.push_back({true, std::string(rest.substr(begin + 2, end - begin - 2))});
     rest.remove_prefix(end + 1);
@@ -80,7 +80,7 @@ class Finder {
     Node place = node;
     place.line = entry.line;
     fail_at(file_, place, path,
-            fmt::format("found the key '{}', wanted a word: ${{name}} stands for values only", printable(entry.key)));
+            fmt::format("found the key '{}', wanted a word: ${{name}} stands for values only", excerpt(entry.key)));
   }
 
   void scalar(const Node& node, const std::string& path) {
@@ -92,7 +92,7 @@ class Finder {
       const std::string wanted = row == nullptr ? "a plain value" : wanted_text(*row);
       const char* why = path.starts_with("train.") ? "all trials of a study share it"
                                                    : "${name} can stand under model, data and train";
-      fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", printable(node.text), wanted, why));
+      fail_at(file_, node, path, fmt::format("found '{}', wanted {}: {}", excerpt(node.text), wanted, why));
     }
     use(node, path, row->searched != Searched::kShape);
     if (row->searched != Searched::kPadded) return;
@@ -114,7 +114,7 @@ class Finder {
       if (!piece.reference) continue;
       if (std::count(names_.begin(), names_.end(), piece.text) == 0) {
         fail_at(file_, node, path,
-                fmt::format("found ${{{}}}, wanted the name of a parameter{}", printable(piece.text),
+                fmt::format("found ${{{}}}, wanted the name of a parameter{}", excerpt(piece.text),
                             suggestion(piece.text, names_)));
       }
       uses_.used.insert(piece.text);

@@ -57,7 +57,7 @@ void check_metric(const TaskText& text, const TaskSpec& task, const std::string&
   const std::string& metric = node.text;
   const bool is_recorded = metric == kParameterCount || std::count(names.begin(), names.end(), metric) > 0;
   if (is_recorded || metric_behind(task, metric) != nullptr) return;
-  const std::string found = "found '" + printable(metric) + "', wanted ";
+  const std::string found = "found '" + excerpt(metric) + "', wanted ";
   if (!is_validated(task) && metric.starts_with("val_")) {
     fail_at(text.file, node, path, found + "train_loss: there is no validation set (data.validation adds one)");
   }

@@ -49,7 +49,7 @@ class TreeBuilder final : public YAML::EventHandler {
     fail(mark, std::string("found an alias, ") + kNoAnchors);
   }
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
-    fail(mark, fmt::format("found the anchor &{}, {}", printable(name), kNoAnchors));
+    fail(mark, fmt::format("found the anchor &{}, {}", excerpt(name), kNoAnchors));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error.hpp"
 #include "fusion/eager/autocast.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/slots/scalar_type.hpp"
@@ -96,6 +97,16 @@ bool makes_complex(const Node& node) {
          (traits != nullptr && traits->kind == OpClass::kTransform);
 }
 
+// LibTorch subtracts and divides whole bounds as they are: where that overflows, the processor may end the process.
+void check_range(std::span<const c10::IValue> arguments) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 61;
+  for (const c10::IValue& argument : arguments) {
+    if (!argument.isInt() || (argument.toInt() >= -kMost && argument.toInt() <= kMost)) continue;
+    throw Error(ErrorKind::kConfig,
+                fmt::format("aten::arange: found a bound or step of {}, wanted at most 2^61", argument.toInt()));
+  }
+}
+
 }  // namespace
 
 at::Tensor wrapped_number(const c10::IValue& number) {
@@ -122,7 +133,10 @@ std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<cons
 }
 
 BoxedOp::BoxedOp(const Node& node, const at::Device& device)
-    : op_(find_op(node)), device_(device.type()), makes_complex_(makes_complex(node)) {
+    : op_(find_op(node)),
+      device_(device.type()),
+      makes_complex_(makes_complex(node)),
+      makes_range_(node.op.starts_with("aten::arange")) {
   const std::vector<c10::Argument>& schema = op_.schema().arguments();
   for (std::size_t i = 0; i < schema.size(); ++i) {
     const c10::TypePtr type = bare(schema[i].real_type());
@@ -173,6 +187,7 @@ ValueEnv BoxedOp::call(std::span<const c10::IValue> values, std::span<const doub
     const c10::IValue number = hypers[static_cast<std::size_t>(own.index)];
     stack[own.position] = own.tensor ? c10::IValue(wrapped_number(number)) : number;
   }
+  if (makes_range_) check_range(stack);
   call_boxed(op_, device_, makes_complex_, stack);
   ValueEnv outputs;
   for (c10::IValue& value : stack) {

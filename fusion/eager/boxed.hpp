@@ -47,6 +47,7 @@ class BoxedOp {
   c10::OperatorHandle op_;
   at::DeviceType device_;
   bool makes_complex_;  ///< Of real numbers.
+  bool makes_range_;
   torch::jit::Stack literals_;
   std::vector<Filled> values_;
   std::vector<std::pair<std::size_t, std::vector<ValueId>>> tensors_;           ///< Tensor[]

@@ -8,7 +8,7 @@ namespace hfta::storage {
 namespace {
 
 [[noreturn]] void refuse(const std::string& url, const std::string& wanted) {
-  throw Error(ErrorKind::kConfig, fmt::format("storage: found '{}', wanted {}", printable(url), wanted));
+  throw Error(ErrorKind::kConfig, fmt::format("storage: found '{}', wanted {}", excerpt(url), wanted));
 }
 
 }  // namespace
@@ -23,10 +23,10 @@ std::filesystem::path path_from_url(const std::string& url) {
   // "sqlite+pysqlite" is how SQLAlchemy names one of its drivers for the same file.
   const std::string scheme = url.substr(0, scheme_end);
   if (scheme != "sqlite" && scheme.rfind("sqlite+", 0) != 0) {
-    refuse(url, fmt::format("{} ({} stores are not supported)", kSqliteUrls, printable(scheme)));
+    refuse(url, fmt::format("{} ({} stores are not supported)", kSqliteUrls, excerpt(scheme)));
   }
   const std::string rest = url.substr(scheme_end + 3);
-  if (rest.empty() || rest.front() != '/') refuse(url, fmt::format("three slashes: sqlite:///{}", printable(rest)));
+  if (rest.empty() || rest.front() != '/') refuse(url, fmt::format("three slashes: sqlite:///{}", excerpt(rest)));
   const std::string path = rest.substr(1);
   if (path.empty() || path == ":memory:")
     refuse(url, std::string(kSqliteUrls) + " (a study in memory could not be resumed)");

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& url, const std::string& wanted) {
-  throw Error(ErrorKind::kConfig, fmt::format("storage: found '{}', wanted {}", printable(url), wanted));
+  throw Error(ErrorKind::kConfig, fmt::format("storage: found '{}', wanted {}", excerpt(url), wanted));
 }
 
 /// A kind of store.
@@ -97,7 +97,7 @@ const StoreKind& kind_of(const std::string& url) {
     if (kind.open == nullptr) refuse(url, fmt::format("{} ({})", join(forms, ", or "), kind.why_not));
     return kind;
   }
-  refuse(url, fmt::format("{} ({} stores are not supported)", join(forms, ", or "), printable(std::string(scheme))));
+  refuse(url, fmt::format("{} ({} stores are not supported)", join(forms, ", or "), excerpt(std::string(scheme))));
 }
 
 }  // namespace

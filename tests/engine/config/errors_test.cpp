@@ -317,6 +317,20 @@ TEST_CASE("references") {
   });
 }
 
+TEST_CASE("what a config says is cut in messages, however long it is") {
+  const std::string word(100000, 'w');
+  const std::string from = GENERATE("seed: 1", "metric: {name: val_accuracy", "hidden: ", "lr: \"${lr}\"", "{dropout: ");
+  const std::string to = GENERATE_REF(std::string("W: "), "seed: &W ", "seed: \"${W\"", "W: {W: ", "lr: \"${W}\"",
+                                      "metric: {name: W", "{W: ", "storage: W\nseed: 1");
+  std::string text = to;
+  for (std::size_t at = text.find('W'); at != std::string::npos; at = text.find('W', at + word.size())) {
+    text.replace(at, 1, word);
+  }
+  CAPTURE(from, to);
+  const std::string message = message_of(changed({{from, text}}));
+  CHECK(message.size() < 1000);
+}
+
 TEST_CASE("layers") {
   check({
       {{{"{linear: [64, \"${hidden}\"]}", "{linear: [65, \"${hidden}\"]}"}},

@@ -66,6 +66,12 @@ TEST_CASE("no byte of the header can be changed into a crash") {
   }
 }
 
+TEST_CASE("a tensor of a type that nobody here reads does not make the others unreadable") {
+  const std::string header =
+      R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})";
+  CHECK(parse_safetensors(file_of(header, 8)).tensors.size() == 2);
+}
+
 TEST_CASE("headers that lie are refused by name") {
   const auto [header, data, message] = GENERATE(table<std::string, std::size_t, std::string>({
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4, "'a' lies at"},

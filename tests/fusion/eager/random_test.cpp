@@ -176,4 +176,16 @@ TEST_CASE("dropout of attention drops the share it should") {
   CHECK((run(specialized(attention, Purpose::kEvaluation), ones, 1, 3) - 1).abs().max().item<double>() <= 1e-12);
 }
 
+TEST_CASE("a position that sees nothing attends to nothing, with dropout as without") {
+  for (const double p : {0.0, 0.4}) {
+    CAPTURE(p);
+    const Graph attention =
+        one_input({call("aten::full_like", {ValueId{0}, -std::numeric_limits<double>::infinity()}, 1),
+                   call("aten::scaled_dot_product_attention", {ValueId{0}, ValueId{0}, ValueId{0}, ValueId{1}, p}, 2)},
+                  {kBatch, 8, 6, 6});
+    const at::Tensor ones = at::ones({6, 8, 6, 6}, at::kDouble);
+    CHECK(run(specialized(attention, Purpose::kTraining), ones, 2, 3).eq(0).all().item<bool>());
+  }
+}
+
 }  // namespace hfta::fusion::testing
