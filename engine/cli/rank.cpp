@@ -13,6 +13,7 @@
 #include "engine/cli/commands.hpp"
 #include "engine/cli/number_option.hpp"
 #include "engine/cli/output.hpp"
+#include "engine/parallel/member.hpp"
 #include "engine/parallel/serve.hpp"
 #include "engine/parallel/start.hpp"
 #include "fusion/collectives/shared_memory.hpp"
@@ -44,9 +45,9 @@ Descriptor given(const Arguments& arguments, const char* option) {
   return Descriptor(number);
 }
 
-// Signals go to all processes of a terminal or a service. Rank 0 decides, and this one ends when the stream does.
+// Rank 0 decides, and this one ends when the stream does.
 void leave_signals_to_rank_0() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) std::signal(signal, SIG_IGN);
+  for (const int signal : kSignalsOfRank0) std::signal(signal, SIG_IGN);
 }
 
 }  // namespace

@@ -60,6 +60,26 @@ class KeptOpen {
   posix_spawn_file_actions_t actions_;
 };
 
+// With the signals blocked that are not for it, as it takes a while until it ignores them.
+class Undisturbed {
+ public:
+  Undisturbed() {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    for (const int signal : kSignalsOfRank0) ::sigaddset(&blocked, signal);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigmask(&attributes_, &blocked);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~Undisturbed() { ::posix_spawnattr_destroy(&attributes_); }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+  [[nodiscard]] const posix_spawnattr_t* attributes() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
 }  // namespace
 
 std::unique_ptr<Member> start_member(const std::filesystem::path& program, int rank, Descriptor seat) {
@@ -75,8 +95,10 @@ std::unique_ptr<Member> start_member(const std::filesystem::path& program, int r
   pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  const Undisturbed undisturbed;
   pid_t process = 0;
-  const int refused = ::posix_spawn(&process, program.c_str(), open.actions(), nullptr, pointers.data(), environ);
+  const int refused =
+      ::posix_spawn(&process, program.c_str(), open.actions(), undisturbed.attributes(), pointers.data(), environ);
   if (refused != 0) {
     throw Error(ErrorKind::kDevice,
                 fmt::format("{}: cannot start a rank: {}", program.string(), std::strerror(refused)));

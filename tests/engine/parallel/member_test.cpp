@@ -1,8 +1,11 @@
 // Processes as members, and how they are told what to be.
 #include "engine/parallel/member.hpp"
 
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
-#include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -27,6 +30,16 @@ TEST_CASE("a member that cannot be started is an error, one that ends says how")
   const auto member = start_member("/bin/false", 1, std::move(fusion::make_seats(2)[1]));
   CHECK_FALSE(member->channel().receive().has_value());
   CHECK_THAT(member->ended(), Catch::Contains("ended with code 1"));
+}
+
+TEST_CASE("signals that rank 0 answers do not end a member that has not ignored them yet") {
+  const auto path = std::filesystem::temp_directory_path() / ("hfta_member_" + std::to_string(::getpid()));
+  std::ofstream(path) << "#!/bin/sh\nfor s in INT TERM HUP USR1; do kill -$s $$; done\nexit 3\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const auto member = start_member(path, 1, std::move(fusion::make_seats(2)[1]));
+  CHECK_FALSE(member->channel().receive().has_value());
+  CHECK_THAT(member->ended(), Catch::Contains("ended with code 3"));
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("a rank whose member has ended has ended in its group") {
