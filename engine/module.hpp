@@ -24,7 +24,7 @@ struct TrainerOptions {
   std::filesystem::path cache;      ///< Folder where measured choices are remembered; "" remembers nothing.
   std::optional<int> threads = {};  ///< Of the CPU; unset: the config's, or all, divided by `sharers`.
   std::vector<int> cpus = {};       ///< That its threads keep to: those of a NUMA node; empty: any.
-  /// Ranks that train this trainer's arrays together, each some samples of every batch; null: it trains them alone.
+  /// Ranks that train this trainer's arrays together, as array.divide says; null: it trains them alone.
   std::shared_ptr<fusion::Collectives> group = nullptr;
 };
 

@@ -125,7 +125,7 @@ void check_lists(Reader& root, const std::string& file, const StudyConfig& confi
   }
 }
 
-// Devices that train each array together: equal ones, as a batch is divided into equal parts.
+// Devices that train each array together: with equally many threads each, as all run the way that suits the first.
 bool is_joined(const std::vector<std::string>& parts) {
   return parts.size() <= fusion::kMostRanks && cpu_threads(parts.front()) &&
          std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return part == parts.front(); });

@@ -19,7 +19,6 @@
 #include <cstring>
 #include <ctime>
 #include <new>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -347,15 +346,6 @@ std::vector<std::unique_ptr<Collectives>> ranks_in_process(int ranks, std::size_
     all.push_back(std::make_unique<SharedMemoryRank>(std::move(seats[static_cast<std::size_t>(r)]), r, shared));
   }
   return all;
-}
-
-BatchShare share_of_batch(std::int64_t begin, std::int64_t end, int rank, std::span<const int> parts) {
-  const std::int64_t n = end - begin, all = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
-  const std::int64_t before = std::accumulate(parts.begin(), parts.begin() + rank, std::int64_t{0});
-  const std::int64_t first = n * before / all;
-  const std::int64_t behind = n * (before + parts[static_cast<std::size_t>(rank)]) / all;
-  if (first < behind) return {begin + first, begin + behind, first, true};
-  return {begin, begin + 1, 0, false};
 }
 
 }  // namespace hfta::fusion
