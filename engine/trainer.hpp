@@ -196,7 +196,8 @@ class Trainer {
   }
   /// An array for that partition with `width` slots. `expected_epochs`: the trial-epochs that the array is expected to
   /// train; they limit the time spent on measuring lowerings. Measuring also ends early when `pause` returns true.
-  /// Throws Error{kMemory} if there is not enough memory for that many slots.
+  /// Throws Error{kMemory} if there is not enough memory for that many slots; Error{kDevice} if it is missing at one of
+  /// several ranks, as the device is lost then.
   [[nodiscard]] virtual std::unique_ptr<TrainerArray> open(const trials::Params& params, int width,
                                                            double expected_epochs, const Pause& pause) = 0;
 };

@@ -41,7 +41,9 @@ class ArrayOfBatches final : public TrainerArray {
     ranks_.together(admit_request(slot, number, params), [&] { own_->admit(slot, number, params); });
   }
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
-    ranks_.together(insert_request(slot, number, params, state), [&] { own_->insert(slot, number, params, state); });
+    ranks_.check_whole();
+    own_->insert(slot, number, params, state);  // the others hear only of a state that fits
+    ranks_.together(insert_request(slot, number, params, state), [] {});
   }
   [[nodiscard]] SlotState extract(int slot) override { return own_->extract(slot); }
   void clear(int slot) override {

@@ -34,15 +34,21 @@ class ArrayOfSlots final : public TrainerArray {
   }
   void insert(int slot, int number, const trials::Params& params, const SlotState& state) override {
     const SlotPlace at = place(slot);
-    have_done(
-        at.rank, [&] { own_->insert(at.slot, number, params, state); },
-        [&] { return insert_request(at.slot, number, params, state); });
+    if (at.rank == 0) {  // a state that does not fit costs nothing
+      ranks_.check_whole();
+      own_->insert(at.slot, number, params, state);
+    } else {
+      ranks_.ask(at.rank, insert_request(at.slot, number, params, state));
+    }
     occupied_[static_cast<std::size_t>(slot)] = true;
   }
   [[nodiscard]] SlotState extract(int slot) override {
     const SlotPlace at = place(slot);
     if (at.rank == 0) return own_->extract(at.slot);
-    return state_from(ranks_.ask(at.rank, {{"call", "extract"}, {"slot", at.slot}}).at("state"));
+    SlotState state;
+    ranks_.ask(at.rank, {{"call", "extract"}, {"slot", at.slot}},
+               [&](int, const json& answer) { state = state_from(answer.at("state")); });
+    return state;
   }
   void clear(int slot) override {
     const SlotPlace at = place(slot);
@@ -71,7 +77,10 @@ class ArrayOfSlots final : public TrainerArray {
   [[nodiscard]] std::map<std::string, double> test(int slot) override {
     const SlotPlace at = place(slot);
     if (at.rank == 0) return own_->test(at.slot);
-    return ranks_.ask(at.rank, {{"call", "test"}, {"slot", at.slot}}).at("metrics");
+    std::map<std::string, double> metrics;
+    ranks_.ask(at.rank, {{"call", "test"}, {"slot", at.slot}},
+               [&](int, const json& answer) { answer.at("metrics").get_to(metrics); });
+    return metrics;
   }
   [[nodiscard]] bool can_borrow() const override { return false; }
   void borrow(int /*lent*/) override {}
@@ -92,7 +101,7 @@ class ArrayOfSlots final : public TrainerArray {
     if (rank == 0) {
       ranks_.guarded(own);
     } else {
-      static_cast<void>(ranks_.ask(rank, request()));
+      ranks_.ask(rank, request());
     }
   }
 

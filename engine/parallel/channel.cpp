@@ -69,7 +69,11 @@ std::optional<json> Channel::receive() {
     if (!read_all(socket_.get(), bytes.data() + before, piece)) return std::nullopt;
   }
   json message = json::from_cbor(bytes, true, false);
-  if (message.is_discarded()) throw Error(ErrorKind::kInternal, "a message of another process cannot be read");
+  if (message.is_discarded()) {
+    throw Error(
+        ErrorKind::kInternal,
+        fmt::format("ranks: found {} bytes that are no message, wanted CBOR, from a process of this run", length));
+  }
   return message;
 }
 

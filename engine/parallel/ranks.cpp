@@ -2,17 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.hpp"
+#include "engine/parallel/requests.hpp"
 
 namespace hfta::engine {
 namespace {
 
 using nlohmann::json;
 
-// A member that has met an error answers by then.
+// Members that have met errors answer by then.
 constexpr std::chrono::milliseconds kPatience(2000);
 
 Error error_of(const json& answer, int rank) {
@@ -22,14 +24,22 @@ Error error_of(const json& answer, int rank) {
           fmt::format("rank {}: {}", rank, answer.at("error").get<std::string>())};
 }
 
+Error ended(int rank) { return {ErrorKind::kDevice, fmt::format("rank {} has ended", rank)}; }
+
 }  // namespace
 
 void Ranks::start() {
-  if (start_ != nullptr) members_ = std::exchange(start_, nullptr)();
+  guarded([&] {
+    if (start_ != nullptr) members_ = std::exchange(start_, nullptr)();
+  });
+}
+
+void Ranks::check_whole() const {
+  if (!lost_.empty()) throw Error(ErrorKind::kDevice, fmt::format("{} is lost: {}", label_, lost_));
 }
 
 void Ranks::guarded(const std::function<void()>& work) {
-  if (!lost_.empty()) throw Error(ErrorKind::kDevice, fmt::format("{} is lost: {}", label_, lost_));
+  check_whole();
   try {
     work();
   } catch (const std::exception& error) {
@@ -41,8 +51,11 @@ void Ranks::send(int rank, const json& request) { channel(rank).send(request); }
 
 json Ranks::hear(int rank) {
   std::optional<json> answer = channel(rank).receive();
-  if (!answer) throw Error(ErrorKind::kDevice, fmt::format("rank {} has ended", rank));
-  if (answer->contains("error")) throw error_of(*answer, rank);
+  if (!answer) throw ended(rank);
+  if (answer->contains("error")) {
+    failed_ = rank;
+    throw error_of(*answer, rank);
+  }
   return *std::move(answer);
 }
 
@@ -68,28 +81,47 @@ void Ranks::forget(const json& request) noexcept try {
 } catch (...) {  // the next call says so
 }
 
-json Ranks::ask(int rank, const json& request) {
-  json answer;
+void Ranks::ask(int rank, const json& request, const LookAt& look) {
+  std::optional<Error> refused;
   guarded([&] {
     send(rank, request);
-    answer = hear(rank);
+    const std::optional<json> answer = channel(rank).receive();
+    if (!answer) throw ended(rank);
+    if (answer->contains("error")) {
+      refused = error_of(*answer, rank);
+      if (goes_on(request, *answer)) return;
+      failed_ = rank;
+      throw *refused;
+    } else if (look) {
+      look(rank, *answer);
+    }
   });
-  return answer;
+  if (refused) throw *refused;
 }
 
-// Of those that have ended, or have met an error of their own; where one has ended, the others' errors are of that.
+// A member's own error tells most, then how one has ended; what others say of the device may only be of that. The one
+// whose error was heard has said it all.
 std::string Ranks::reason_of_members() {
-  std::string ended, failed;
-  for (std::size_t r = 0; r < members_.size(); ++r) {
-    Channel& channel = members_[r]->channel();
-    if (!channel.comes_within(kPatience)) continue;
-    const std::optional<json> answer = channel.receive();
-    if (answer && answer->contains("error") && failed.empty()) {
-      failed = error_of(*answer, static_cast<int>(r) + 1).what();
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto left = [&] {
+    return std::max(std::chrono::milliseconds(0),
+                    std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()));
+  };
+  std::string own, end, other;
+  for (int r = 1; r <= static_cast<int>(members_.size()); ++r) {
+    if (r == failed_) continue;
+    std::optional<json> answer = json::object();
+    while (answer && !answer->contains("error") && channel(r).comes_within(left())) answer = channel(r).receive();
+    if (!answer) {
+      if (end.empty()) end = fmt::format("rank {}: {}", r, members_[static_cast<std::size_t>(r) - 1]->ended());
+    } else if (answer->contains("error")) {
+      const Error error = error_of(*answer, r);
+      std::string& reason = error.kind() == ErrorKind::kDevice ? other : own;
+      if (reason.empty()) reason = error.what();
     }
-    if (!answer && ended.empty()) ended = fmt::format("rank {}: {}", r + 1, members_[r]->ended());
   }
-  return ended.empty() ? failed : ended;
+  if (!own.empty()) return own;
+  return !end.empty() || failed_ > 0 ? end : other;
 }
 
 void Ranks::lose(const std::exception& error) {
@@ -100,7 +132,9 @@ void Ranks::lose(const std::exception& error) {
     if (const std::string reason = reason_of_members(); !reason.empty()) lost_ = reason;
   }
   members_.clear();
-  throw Error(kind, fmt::format("{}: {}", label_, lost_));
+  if (kind == ErrorKind::kMemory) lost_ += "; a smaller array.width needs less memory";
+  const bool could_be_mended = kind == ErrorKind::kMemory || kind == ErrorKind::kStorage;
+  throw Error(could_be_mended ? ErrorKind::kDevice : kind, fmt::format("{}: {}", label_, lost_));
 }
 
 }  // namespace hfta::engine

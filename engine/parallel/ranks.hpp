@@ -16,8 +16,9 @@ namespace hfta::engine {
 using Members = std::vector<std::unique_ptr<Member>>;
 
 /// If anything fails, at any rank, all members are ended, and the device is lost: the call throws what tells most of
-/// why, and every later call throws Error{kDevice}. Requests are those of engine/parallel/serve.hpp. Ranks count from
-/// 0; members are those from 1 on.
+/// why, and every later call throws Error{kDevice}. Error{kMemory} and Error{kStorage} become Error{kDevice}, as
+/// nothing that could be done about them helps a lost device. Requests are those of engine/parallel/serve.hpp. Ranks
+/// count from 0; members are those from 1 on.
 class Ranks {
  public:
   /// Throws if a rank's answer is wrong.
@@ -37,10 +38,13 @@ class Ranks {
   void together(const nlohmann::json& request, const std::function<void()>& work, const LookAt& look = {});
   /// The same for what only members do, and must not fail; after a loss nothing.
   void forget(const nlohmann::json& request) noexcept;
-  /// What one member answers.
-  [[nodiscard]] nlohmann::json ask(int rank, const nlohmann::json& request);
+  /// Has one member do something, and looks at its answer. Throws its Error{kStorage}, with nothing lost, where it goes
+  /// on after that (engine/parallel/requests.hpp).
+  void ask(int rank, const nlohmann::json& request, const LookAt& look = {});
   /// Does `work`, which may call what follows.
   void guarded(const std::function<void()>& work);
+  /// Throws if the device is lost.
+  void check_whole() const;
 
   // ---- Within guarded() ----
 
@@ -52,12 +56,14 @@ class Ranks {
  private:
   [[nodiscard]] Channel& channel(int rank) { return members_[static_cast<std::size_t>(rank) - 1]->channel(); }
   [[noreturn]] void lose(const std::exception& error);
+  /// "": they know of none that tells more than what was heard.
   [[nodiscard]] std::string reason_of_members();
 
   std::function<Members()> start_;  ///< Null once they were.
   int count_;
   Members members_;
   std::string label_;
+  int failed_ = 0;    ///< The member whose error was heard; 0: none yet.
   std::string lost_;  ///< Why; "": it is not.
 };
 

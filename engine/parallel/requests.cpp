@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "engine/params_json.hpp"
 
 namespace hfta::engine {
@@ -18,6 +19,11 @@ json insert_request(int slot, int number, const trials::Params& params, const Sl
   request["call"] = "insert";
   request["state"] = state_json(state);
   return request;
+}
+
+bool goes_on(const json& request, const json& answer) {
+  if (!answer.contains("error")) return true;
+  return request.value("call", "") == "insert" && answer.at("kind") == static_cast<int>(ErrorKind::kStorage);
 }
 
 json state_json(const SlotState& state) {

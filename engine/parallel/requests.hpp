@@ -12,6 +12,10 @@ namespace hfta::engine {
 [[nodiscard]] nlohmann::json admit_request(int slot, int number, const trials::Params& params);
 [[nodiscard]] nlohmann::json insert_request(int slot, int number, const trials::Params& params, const SlotState& state);
 
+/// Whether a rank serves on after it has answered so: unless it has met an error. That a state does not fit is found
+/// before anything is changed, and rank 0 tries another one.
+[[nodiscard]] bool goes_on(const nlohmann::json& request, const nlohmann::json& answer);
+
 /// A binary value.
 [[nodiscard]] nlohmann::json state_json(const SlotState& state);
 [[nodiscard]] SlotState state_from(const nlohmann::json& binary);

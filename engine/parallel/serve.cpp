@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "engine/parallel/requests.hpp"
 #include "engine/params_json.hpp"
 
@@ -37,8 +38,12 @@ class Session {
         {"clear", &Session::clear},   {"resize", &Session::resize},     {"run", &Session::run},
         {"pause", &Session::pause}};
     try {
-      const auto call = calls.find(request.at("call").get_ref<const std::string&>());
-      if (call == calls.end()) throw Error(ErrorKind::kInternal, "rank: found a request of another version");
+      const auto& name = request.at("call").get_ref<const std::string&>();
+      const auto call = calls.find(name);
+      if (call == calls.end()) {
+        throw Error(ErrorKind::kInternal,
+                    fmt::format("found the request '{}', wanted one of this version of hfta-tune", printable(name)));
+      }
       return (this->*call->second)(request);
     } catch (const std::exception& error) {
       return error_json(error);
@@ -121,7 +126,11 @@ class Session {
 
 void serve(Channel& channel, RankTrainer& trainer, const Faults& faults) {
   Session session(channel, trainer, faults);
-  while (const std::optional<json> request = channel.receive()) channel.send(session.answer(*request));
+  while (const std::optional<json> request = channel.receive()) {
+    const json answer = session.answer(*request);
+    channel.send(answer);
+    if (!goes_on(*request, answer)) return;
+  }
 }
 
 void send_error(Channel& channel, const std::exception& error) { channel.send(error_json(error)); }

@@ -10,7 +10,8 @@
 namespace hfta::engine {
 
 /// Does what comes over the channel with the trainer and its one array, and answers each request, until the other end
-/// is closed. A request is an object that has `call`, and what that takes:
+/// is closed or an answer is an error (but see goes_on): the others may wait for this rank in their group, and learn
+/// only from its end that it does not come. A request is an object that has `call`, and what that takes:
 ///
 ///     times     partition, params, width, choices (RankTrainer::choose of rank 0)
 ///     exchange  the same
@@ -24,7 +25,8 @@ namespace hfta::engine {
 ///     clear     slot
 ///     resize    width
 ///     run       the rest of an epoch, unless there is a pause: rank 0's where batches are divided, else the next
-///     request pause     nothing
+///               request
+///     pause     nothing
 ///
 /// The answer is an object: of times `times`, of extract `state`, of test `metrics`, of run `reports` where the epoch
 /// ended (engine/parallel/requests.hpp); as send_error sends it where an error was thrown; else empty. Place of Faults:

@@ -1,9 +1,10 @@
 """Studies on a device of several processes, some of which are killed, end with the table of one that nothing disturbed.
 
-usage: parallel_check.py HFTA_TUNE SCRATCH_FOLDER [equal|killed|first|stopped|refused ...]
+usage: parallel_check.py HFTA_TUNE SCRATCH_FOLDER [PART ...]
 
 equal    two and three processes find what one device does, in float64 up to rounding, and the same bits each time
 killed   a process behind the first is killed, the run ends soon with an error, and the same command goes on
+failed   a process behind the first meets an error, which the run ends with, and the same command goes on
 first    the first process is killed, the others end, and the same command goes on
 stopped  SIGINT to all of them, as a terminal sends it, is a pause
 refused  a model with batch norm is refused where batches have to be divided, and the op is named
@@ -134,6 +135,15 @@ def killed(studies):
     same_tables(read_tables(folder / "s.db"), expected)
 
 
+def failed(studies):
+    expected = studies.tables("cpu:1+cpu:1")
+    folder = studies.folder()
+    told = studies.run(folder, "cpu:1+cpu:1", 4, HFTA_FAULTS="rank-run@3=fail")
+    assert "rank 1: " in told and "rank-run" in told, told
+    studies.run(folder, "cpu:1+cpu:1")
+    same_tables(read_tables(folder / "s.db"), expected)
+
+
 def first(studies):
     expected = studies.tables("cpu:1+cpu:1")
     folder = studies.folder()
@@ -244,7 +254,7 @@ def chosen(studies):
     assert "ranks" not in choices_stored(alone), "a device without ranks has what ranks share"
 
 
-PARTS = {part.__name__: part for part in (equal, killed, first, stopped, refused, unequal, slots, unbound, chosen)}
+PARTS = {part.__name__: part for part in (equal, killed, failed, first, stopped, refused, unequal, slots, unbound, chosen)}
 
 
 def main():

@@ -3,16 +3,24 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.hpp"
 #include "engine/parallel/serve.hpp"
 #include "fake_trainer.hpp"
+#include "fusion/data/safetensors.hpp"
 
 namespace hfta::engine::testing {
 namespace {
 
 const trials::Params kParams = {{"lr", 0.1}, {"hidden", std::int64_t{8}}};
+
+constexpr std::chrono::seconds kSoon(20);
+
+// Ends a rank as a signal does. No std::exception, which it would answer with.
+struct WithoutAWord {};
 
 // A rank in a thread, which ends with its channel.
 class MemberThread final : public Member {
@@ -28,6 +36,7 @@ class MemberThread final : public Member {
           try {
             serve(channel, trainer, none);
           } catch (const Error&) {  // nobody hears it any more
+          } catch (const WithoutAWord&) {
           }
         }) {}
   ~MemberThread() override {
@@ -46,6 +55,12 @@ struct Device {
   int started = 0;
   std::unique_ptr<ParallelTrainer> trainer;
 
+  [[nodiscard]] std::vector<World*> worlds() {
+    std::vector<World*> all = {&own};
+    for (const auto& world : others) all.push_back(world.get());
+    return all;
+  }
+
   explicit Device(int ranks, Divide divide = Divide::kEvenBatches) {
     for (int r = 1; r < ranks; ++r) others.push_back(std::make_unique<World>());
     const auto start = [this] {
@@ -59,6 +74,7 @@ struct Device {
   }
 };
 
+// "" where nothing is thrown.
 std::string error_of(const std::function<void()>& work, ErrorKind wanted) {
   try {
     work();
@@ -116,6 +132,7 @@ TEST_CASE("ranks that share slots train, report, pause and test as one array doe
   for (World* world : {&alone, &device.own}) world->steps = 3;
   for (const auto& world : device.others) world->steps = 3;
   device.own.rank_speed = 2;
+  device.own.width = kWidth;
   FakeTrainer one(alone, "cpu");
   const auto wanted = one.open(kParams, kWidth, 10, never), array = device.trainer->open(kParams, kWidth, 10, never);
   CHECK(device.own.ranks->chosen.parts == (ranks == 2 ? std::vector{5, 2} : std::vector{4, 2, 1}));
@@ -174,6 +191,7 @@ TEST_CASE("where only members have trials they are asked to pause, and where nob
   Device device(2, Divide::kSlots);
   device.others[0]->rank_speed = 100;  // gets all slots
   device.others[0]->steps = 1000000;
+  device.own.width = 2;
   const auto array = device.trainer->open(kParams, 2, 10, never);
   CHECK(device.own.ranks->chosen.parts == std::vector{0, 2});
   REQUIRE(array->run_epoch(never));
@@ -186,6 +204,7 @@ TEST_CASE("where only members have trials they are asked to pause, and where nob
 TEST_CASE("how ranks share is found out once, tried, and kept") {
   Device device(2, Divide::kAuto);
   device.own.exchange = 1e-5;
+  device.own.width = 1;
   static_cast<void>(device.trainer->open(kParams, 1, 10, never));
   CHECK(device.own.tries == 2);
   CHECK(device.own.ranks->chosen == Division{Division::Of::kBatches, {1, 1}});
@@ -195,6 +214,7 @@ TEST_CASE("how ranks share is found out once, tried, and kept") {
   CHECK(device.others[0]->tries == 2);
   device.own.ranks.reset();
   device.own.undivided = "a batch norm";
+  device.own.width = 4;
   static_cast<void>(device.trainer->open(kParams, 4, 10, never));
   CHECK(device.own.ranks->chosen == Division{Division::Of::kSlots, {2, 2}});
 }
@@ -205,14 +225,104 @@ TEST_CASE("an error of a rank that has slots of its own is the device's") {
   array->admit(0, 0, kParams);
   array->admit(1, 1, kParams);
   device.others[0]->before_epoch = [](const std::string&) { throw Error(ErrorKind::kMemory, "smoke"); };
-  CHECK(error_of([&] { static_cast<void>(array->run_epoch(never)); }, ErrorKind::kMemory) ==
-        "cpu:1+cpu:1: rank 1: smoke");
+  CHECK(error_of([&] { static_cast<void>(array->run_epoch(never)); }, ErrorKind::kDevice) ==
+        "cpu:1+cpu:1: rank 1: smoke; a smaller array.width needs less memory");
   CHECK(error_of([&] { static_cast<void>(array->extract(1)); }, ErrorKind::kDevice) ==
-        "cpu:1+cpu:1 is lost: rank 1: smoke");
+        "cpu:1+cpu:1 is lost: rank 1: smoke; a smaller array.width needs less memory");
+}
+
+TEST_CASE("a rank that has met an error ends, so that nobody waits for it in the group") {
+  World world;
+  const auto member = MemberThread::made(world);
+  member->channel().send({{"call", "levitate"}});
+  REQUIRE(member->channel().comes_within(kSoon));
+  CHECK(member->channel().receive()->at("error") ==
+        "found the request 'levitate', wanted one of this version of "
+        "hfta-tune");
+  REQUIRE(member->channel().comes_within(kSoon));
+  CHECK_FALSE(member->channel().receive());
+}
+
+TEST_CASE("of what ranks say of a loss a member's own error is told, then how one has ended") {
+  struct Case {
+    std::vector<ErrorKind> kinds;  // of each member; kBusy: it ends without a word
+    std::string told;
+  };
+  const Case cases[] = {
+      {{ErrorKind::kDevice, ErrorKind::kInternal}, "rank 2: smoke"},
+      {{ErrorKind::kBusy, ErrorKind::kConfig}, "rank 2: smoke"},
+      {{ErrorKind::kDevice, ErrorKind::kBusy}, "rank 2: a thread that has ended"},
+      {{ErrorKind::kDevice, ErrorKind::kDevice}, "rank 1: smoke"},
+  };
+  for (const Case& c : cases) {
+    Device device(3);
+    const auto array = device.trainer->open(kParams, 1, 10, never);
+    array->admit(0, 0, kParams);
+    device.own.before_epoch = [](const std::string&) { throw Error(ErrorKind::kDevice, "somebody has ended"); };
+    for (std::size_t r = 0; r < 2; ++r) {
+      device.others[r]->before_epoch = [kind = c.kinds[r]](const std::string&) {
+        if (kind == ErrorKind::kBusy) throw WithoutAWord();
+        throw Error(kind, "smoke");
+      };
+    }
+    CHECK(error_of([&] { static_cast<void>(array->run_epoch(never)); }, ErrorKind::kDevice) ==
+          "cpu:1+cpu:1: " + c.told);
+  }
+}
+
+TEST_CASE("members that are busy when the device is lost are waited for together") {
+  Device device(4, Divide::kSlots);
+  const auto array = device.trainer->open(kParams, 4, 10, never);
+  for (int slot = 0; slot < 4; ++slot) array->admit(slot, slot, kParams);
+  std::atomic<bool> told = false;
+  for (const auto& world : device.others) {
+    world->before_epoch = [&](const std::string&) {
+      for (int look = 0; look < 600 && !told; ++look) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    };
+  }
+  device.own.before_epoch = [](const std::string&) { throw Error(ErrorKind::kDevice, "smoke"); };
+  const auto began = std::chrono::steady_clock::now();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    told = true;
+  });
+  CHECK(error_of([&] { static_cast<void>(array->run_epoch(never)); }, ErrorKind::kDevice) == "cpu:1+cpu:1: smoke");
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(5));  // 6 s one after another
+  later.join();
+}
+
+TEST_CASE("a state that does not fit costs no device, whichever rank finds that") {
+  const Divide divide = GENERATE(Divide::kSlots, Divide::kEvenBatches);
+  Device device(2, divide);
+  const auto array = device.trainer->open(kParams, 2, 10, never);
+  array->admit(0, 0, kParams);
+  REQUIRE(array->run_epoch(never));
+  const SlotState good = array->extract(0);
+  const std::vector<fusion::TensorView> tensors = {{"optimizer.momentum_buffer.weight", "U8", {0}, {}},
+                                                   {"weight", "U8", {0}, {}}};
+  const SlotState other = fusion::write_safetensors(tensors, {});
+  array->clear(0);
+  for (int slot = 0; slot < 2; ++slot) {
+    const bool member = divide == Divide::kSlots && slot == 1;
+    CHECK(error_of([&] { array->insert(slot, 0, kParams, other); }, ErrorKind::kStorage) ==
+          (member ? "rank 1: slot state: a state of another size" : "slot state: a state of another size"));
+    array->insert(slot, 0, kParams, good);
+  }
+  CHECK(array->run_epoch(never)->size() == 2);
+}
+
+TEST_CASE("a device whose members could not be started is lost") {
+  World own;
+  const auto start = []() -> Members { throw Error(ErrorKind::kDevice, "no more processes"); };
+  ParallelTrainer trainer(std::make_unique<FakeTrainer>(own, "cpu"), start, 2, "cpu:1+cpu:1", Divide::kAuto,
+                          [](const trials::Params&) { return "hidden=8"; });
+  const auto open = [&] { static_cast<void>(trainer.open(kParams, 1, 10, never)); };
+  CHECK(error_of(open, ErrorKind::kDevice) == "cpu:1+cpu:1: no more processes");
+  CHECK(error_of(open, ErrorKind::kDevice) == "cpu:1+cpu:1 is lost: no more processes");
 }
 
 TEST_CASE("an error of a rank is the device's, and the device is lost") {
-  const ErrorKind kind = GENERATE(ErrorKind::kDevice, ErrorKind::kMemory);
+  const ErrorKind kind = GENERATE(ErrorKind::kDevice, ErrorKind::kInternal);
   const bool first = GENERATE(false, true);
   Device device(3);
   const auto array = device.trainer->open(kParams, 1, 10, never);
