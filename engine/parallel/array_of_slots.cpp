@@ -139,7 +139,8 @@ class ArrayOfSlots final : public TrainerArray {
     for (const int r : members) ranks_.send(r, {{"call", "run"}});
     bool stop = false;
     if (!training.empty() && training.front() == 0 && !ended.front()) {
-      ended.front() = own_->run_epoch(pause);
+      ended.front() = own_->run_epoch([&] { return pause() || !ranks_.all_alive(); });
+      ranks_.check_alive();
       stop = !ended.front();
     } else {
       stop = asked_meanwhile(pause, members);
@@ -158,6 +159,7 @@ class ArrayOfSlots final : public TrainerArray {
   bool asked_meanwhile(const Pause& pause, const std::vector<int>& members) {
     if (members.empty()) return false;
     while (!ranks_.answers_within(members.front(), kAsked)) {
+      ranks_.check_alive();
       if (pause()) return true;
     }
     return false;

@@ -82,6 +82,11 @@ bool Channel::comes_within(std::chrono::milliseconds time) const {
   return ::poll(&waiting, 1, static_cast<int>(time.count())) > 0;
 }
 
+bool Channel::is_closed() const {
+  struct pollfd looked_at = {socket_.get(), 0, 0};
+  return ::poll(&looked_at, 1, 0) > 0 && (looked_at.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 std::pair<Descriptor, Descriptor> make_stream() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {

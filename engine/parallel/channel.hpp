@@ -21,6 +21,8 @@ class Channel {
   [[nodiscard]] std::optional<nlohmann::json> receive();
   /// Whether a message, or the end, comes within that time.
   [[nodiscard]] bool comes_within(std::chrono::milliseconds time) const;
+  /// Whether the other end is closed; messages may be left. May be asked by another thread meanwhile.
+  [[nodiscard]] bool is_closed() const;
   [[nodiscard]] const Descriptor& socket() const { return socket_; }
 
  private:

@@ -61,6 +61,17 @@ json Ranks::hear(int rank) {
 
 bool Ranks::answers_within(int rank, std::chrono::milliseconds time) { return channel(rank).comes_within(time); }
 
+int Ranks::ended_rank() const {
+  for (int r = 1; r < count_; ++r) {
+    if (channel(r).is_closed()) return r;
+  }
+  return 0;
+}
+
+void Ranks::check_alive() const {
+  if (const int rank = ended_rank(); rank > 0) throw ended(rank);
+}
+
 void Ranks::together(const RequestOf& request, const std::function<void()>& work, const LookAt& look) {
   guarded([&] {
     for (int r = 1; r < count_; ++r) send(r, request(r));

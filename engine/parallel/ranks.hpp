@@ -52,9 +52,14 @@ class Ranks {
   /// The answer to its earliest request that was not heard yet. Throws the error that it is.
   [[nodiscard]] nlohmann::json hear(int rank);
   [[nodiscard]] bool answers_within(int rank, std::chrono::milliseconds time);
+  /// Whether all members are alive, for any thread; throws if one is not.
+  [[nodiscard]] bool all_alive() const { return ended_rank() == 0; }
+  void check_alive() const;
 
  private:
-  [[nodiscard]] Channel& channel(int rank) { return members_[static_cast<std::size_t>(rank) - 1]->channel(); }
+  [[nodiscard]] Channel& channel(int rank) const { return members_[static_cast<std::size_t>(rank) - 1]->channel(); }
+  /// 0: none has.
+  [[nodiscard]] int ended_rank() const;
   [[noreturn]] void lose(const std::exception& error);
   /// "": they know of none that tells more than what was heard.
   [[nodiscard]] std::string reason_of_members();

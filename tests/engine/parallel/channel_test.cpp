@@ -56,7 +56,9 @@ TEST_CASE("a large message arrives whole") {
 TEST_CASE("a closed end is the end of messages, and an error to write to") {
   Ends ends = Ends::made();
   ends.one.send({{"last", 1}});
+  CHECK_FALSE(ends.other.is_closed());
   ends.one = Channel(Descriptor());
+  CHECK(ends.other.is_closed());
   CHECK(ends.other.receive().has_value());
   CHECK_FALSE(ends.other.receive().has_value());
   CHECK(ends.other.comes_within(std::chrono::milliseconds(1)));

@@ -291,6 +291,26 @@ TEST_CASE("members that are busy when the device is lost are waited for together
   later.join();
 }
 
+TEST_CASE("a member that ends while rank 0 trains slots of its own, or none, is missed at once") {
+  const bool only_members = GENERATE(false, true);
+  Device device(3, Divide::kSlots);
+  constexpr int kSteps = 1000000;
+  for (World* world : device.worlds()) world->steps = kSteps;
+  device.own.width = 3;
+  if (only_members) device.others[0]->rank_speed = device.others[1]->rank_speed = 100;  // get all slots
+  const auto array = device.trainer->open(kParams, 3, 10, never);
+  for (int slot = 0; slot < 3; ++slot) array->admit(slot, slot, kParams);
+  device.others[1]->before_epoch = [](const std::string&) { throw WithoutAWord(); };
+  int asked = 0;
+  const auto slowly = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return ++asked > 5000;
+  };
+  CHECK(error_of([&] { static_cast<void>(array->run_epoch(slowly)); }, ErrorKind::kDevice) ==
+        "cpu:1+cpu:1: rank 2: a thread that has ended");
+  CHECK(asked < 5000);
+}
+
 TEST_CASE("a state that does not fit costs no device, whichever rank finds that") {
   const Divide divide = GENERATE(Divide::kSlots, Divide::kEvenBatches);
   Device device(2, divide);
