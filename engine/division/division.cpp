@@ -55,6 +55,7 @@ double slowest(const std::vector<int>& parts, const TimeOf& time) {
 
 // On the line through the two measured sizes around it, or next to it.
 double seconds_of(const std::map<std::int64_t, double>& of_samples, double samples) {
+  if (of_samples.size() == 1) return of_samples.begin()->second;
   auto above = of_samples.lower_bound(static_cast<std::int64_t>(std::ceil(samples)));
   if (above == of_samples.end()) above = std::prev(above);
   if (above == of_samples.begin()) above = std::next(above);
@@ -76,6 +77,19 @@ std::string Division::to_text() const {
   return fmt::format("{} {}", kNames[static_cast<int>(of)], fmt::join(parts, ":"));
 }
 
+std::vector<std::int64_t> sizes_to_time(std::int64_t batch, bool batches,
+                                        const std::function<bool(std::int64_t)>& allowed) {
+  std::vector<std::int64_t> sizes = {batch};
+  for (const std::int64_t wanted : {(batch + 1) / 2, (batch + 3) / 4}) {
+    if (!batches) continue;
+    std::int64_t off = 0;
+    const auto fits = [&](std::int64_t size) { return size >= 1 && size <= batch && allowed(size); };
+    while (!fits(wanted + off) && !fits(wanted - off)) ++off;
+    sizes.push_back(fits(wanted + off) ? wanted + off : wanted - off);
+  }
+  return sizes;
+}
+
 std::vector<RankPlan> rank_plans(const RankQuestion& question) {
   const std::size_t ranks = question.ranks.size();
   const auto width = static_cast<int>(question.ranks.front().of_slots.size());
@@ -85,8 +99,8 @@ std::vector<RankPlan> rank_plans(const RankQuestion& question) {
   const std::vector<int> slots = fastest_parts(ranks, width, 0, of_slots);
   std::vector<RankPlan> plans;
   plans.push_back({Division{Division::Of::kSlots, slots}, slowest(slots, of_slots)});
-  const auto batch = question.ranks.front().of_samples.rbegin()->first;
   if (!question.batches) return plans;
+  const auto batch = question.ranks.front().of_samples.rbegin()->first;
   const int units = std::max(static_cast<int>(std::min<std::int64_t>(batch, kMostUnits)), static_cast<int>(ranks));
   const TimeOf of_units = [&](std::size_t r, int count) {
     return seconds_of(question.ranks[r].of_samples, static_cast<double>(batch) * count / units);
@@ -120,17 +134,29 @@ bool agrees(const Division& division, Divide divide) {
   return false;
 }
 
+bool is_choice_of(const RankPlans& plans, int ranks, Divide divide) {
+  return plans.chosen.parts.size() == static_cast<std::size_t>(ranks) && agrees(plans.chosen, divide) &&
+         std::all_of(plans.plans.begin(), plans.plans.end(),
+                     [&](const RankPlan& plan) { return plan.tried_seconds > 0 || !agrees(plan.division, divide); });
+}
+
 const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide) {
+  const auto known = [](const RankPlan& plan) {
+    return plan.tried_seconds > 0 ? plan.tried_seconds : plan.predicted_seconds;
+  };
   double least = std::numeric_limits<double>::infinity();
   const RankPlan* chosen = nullptr;
   for (const RankPlan& plan : plans) {
-    if (agrees(plan.division, divide)) least = std::min(least, plan.tried_seconds);
+    if (agrees(plan.division, divide)) least = std::min(least, known(plan));
   }
   for (const RankPlan& plan : plans) {
-    if (chosen == nullptr && agrees(plan.division, divide) && plan.tried_seconds <= kNoise * least) chosen = &plan;
+    if (chosen == nullptr && agrees(plan.division, divide) && known(plan) <= kNoise * least) chosen = &plan;
   }
-  if (chosen == nullptr) throw Error(ErrorKind::kInternal, "ranks: found no plan of the kind that array.divide wants");
-  return *chosen;
+  if (chosen != nullptr) return *chosen;
+  std::vector<std::string> found;
+  for (const RankPlan& plan : plans) found.push_back(plan.division.to_text());
+  throw Error(ErrorKind::kInternal, fmt::format("array.divide: found the plans {}, wanted one that {} allows",
+                                                fmt::join(found, ", "), name_of(divide)));
 }
 
 std::vector<SlotPlace> deal_slots(int slots, const std::vector<int>& parts) {
@@ -177,14 +203,14 @@ ordered_json to_json(const RankPlans& plans) {
     all.back()["predicted_seconds"] = plan.predicted_seconds;
     all.back()["tried_seconds"] = plan.tried_seconds;
   }
-  return {{"chosen", division_json(plans.chosen)}, {"plans", std::move(all)}};
+  return {{"chosen", division_json(plans.chosen)}, {"width", plans.width}, {"plans", std::move(all)}};
 }
 
 std::optional<RankPlans> rank_plans_from(const ordered_json& json) {
   try {
     const std::optional<Division> chosen = division_from(json.at("chosen"));
     if (!chosen) return std::nullopt;
-    RankPlans plans{*chosen, {}};
+    RankPlans plans{*chosen, {}, json.contains("width") ? int_from(json.at("width")) : 0};
     for (const ordered_json& entry : json.at("plans")) {
       const std::optional<Division> division = division_from(entry);
       if (!division) return std::nullopt;

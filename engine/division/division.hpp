@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -57,6 +58,7 @@ struct RankPlan {
 struct RankPlans {
   Division chosen;
   std::vector<RankPlan> plans;
+  int width = 0;  ///< Of the arrays that were timed; 0: unknown, from before it was kept.
   bool operator==(const RankPlans&) const = default;
 };
 
@@ -64,9 +66,14 @@ struct RankPlans {
 struct RankTimes {
   /// Entry b - 1: of b slots, with whole batches. At least one entry.
   std::vector<double> of_slots;
-  /// By samples: of all slots, with that many samples of a batch. At least two entries, the whole batch among them.
+  /// By samples: of all slots, with that many samples of a batch. At least one entry, the largest the whole batch.
   std::map<std::int64_t, double> of_samples;
 };
+
+/// The sizes by which a batch is timed: whole, and where batches can be divided about a half and a quarter of it, as
+/// near as `allowed` has them. REQUIRES the whole batch to be allowed.
+[[nodiscard]] std::vector<std::int64_t> sizes_to_time(std::int64_t batch, bool batches,
+                                                      const std::function<bool(std::int64_t)>& allowed);
 
 /// What plans are made from.
 struct RankQuestion {
@@ -77,16 +84,20 @@ struct RankQuestion {
 
 /// The plans among which to choose, the one that is simplest first: slots by speed; if batches can be divided, these
 /// evenly and by speed. What shares of a batch take is interpolated between the measured sizes, and the slowest rank
-/// decides (HeteroG, CoNEXT 2020, section 3.2: replicas in proportion to power; slots need no exchange). The division
+/// decides (HeteroG, CoNEXT 2020, section 3.2: replicas in proportion to power; slots need no exchange); where only the
+/// whole batch was measured, shares are taken to be no faster. The division
 /// of slots is the best there is, if more slots never take less time; that of batches too, up to a thousandth of the
 /// batch.
 [[nodiscard]] std::vector<RankPlan> rank_plans(const RankQuestion& question);
 
-/// Of rank_plans() that were tried, what `divide` asks for: with kAuto the first that is at most 3 % slower than the
-/// fastest, since measurements differ by as much. Throws Error{kInternal} if none of them is of that kind.
+/// Of rank_plans(), what `divide` asks for: of those plans the first that is at most 3 % slower than the fastest, since
+/// measurements differ by as much. A plan that was not tried is judged by its prediction. Throws Error{kInternal} if
+/// none is of that kind.
 [[nodiscard]] const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide);
 /// Whether a study with that setting may have run so.
 [[nodiscard]] bool agrees(const Division& division, Divide divide);
+/// Whether that many ranks with that setting would have chosen so: of what it asks for everything was tried.
+[[nodiscard]] bool is_choice_of(const RankPlans& plans, int ranks, Divide divide);
 
 /// Rank and place there of a slot.
 struct SlotPlace {
@@ -104,7 +115,7 @@ struct SlotPlace {
 /// Its inverse; nullopt where that is no division. Throws nlohmann::json::exception for another form.
 [[nodiscard]] std::optional<Division> division_from(const nlohmann::ordered_json& json);
 
-/// {"chosen": {"of": "slots", "parts": [2, 1]}, "plans": [{"of", "parts", "predicted_seconds",
+/// {"chosen": {"of": "slots", "parts": [2, 1]}, "width": 8, "plans": [{"of", "parts", "predicted_seconds",
 /// "tried_seconds"}]}
 [[nodiscard]] nlohmann::ordered_json to_json(const RankPlans& plans);
 /// Its inverse; nullopt for anything else, and where `chosen` is no division.

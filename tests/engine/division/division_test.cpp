@@ -1,8 +1,10 @@
 // How ranks share arrays: predictions against brute force, and what is chosen.
 #include "engine/division/division.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -107,7 +109,7 @@ TEST_CASE("the simplest of the plans that are about as fast is chosen, of those 
   const Division slots{Division::Of::kSlots, {2, 1}}, even{Division::Of::kBatches, {1, 1}},
       uneven{Division::Of::kBatches, {3, 1}};
   const auto chosen = [&](double s, double e, double u, Divide divide = Divide::kAuto) {
-    return chosen_of({{slots, 0, s}, {even, 0, e}, {uneven, 0, u}}, divide).division;
+    return chosen_of({{slots, 0, s}, {even, 0, e}, {uneven, 0.95, u}}, divide).division;
   };
   CHECK(chosen(1.02, 1, 1) == slots);
   CHECK(chosen(1.1, 1.02, 1) == even);
@@ -116,8 +118,67 @@ TEST_CASE("the simplest of the plans that are about as fast is chosen, of those 
   CHECK(chosen(1, 3, 2, Divide::kBatches) == uneven);
   CHECK(chosen(1, 3, 2, Divide::kEvenBatches) == even);
   CHECK(chosen(4, 3, 2, Divide::kSlots) == slots);
+  CHECK(chosen(0.9, 1, 0) == slots);  // a plan that was not tried is judged by its prediction, here 0.95
+  CHECK(chosen(1.1, 1, 0) == uneven);
+  CHECK_THROWS_WITH(static_cast<void>(chosen_of({{slots, 1, 1}, {uneven, 1, 1}}, Divide::kEvenBatches)),
+                    "array.divide: found the plans slots 2:1, batches 3:1, wanted one that batches_evenly allows");
   CHECK_FALSE(agrees(uneven, Divide::kEvenBatches));
   CHECK_FALSE(agrees(slots, Divide::kBatches));
+}
+
+TEST_CASE("what was chosen under another setting, or by other ranks, is not what these would have chosen") {
+  const Division slots{Division::Of::kSlots, {2, 1}}, even{Division::Of::kBatches, {1, 1}},
+      uneven{Division::Of::kBatches, {3, 1}};
+  struct Case {
+    Division chosen;
+    double slots, even, uneven;  // tried; 0: not
+    std::vector<Divide> choices_of;
+  };
+  const Case cases[] = {
+      {slots, 1, 2, 3, {Divide::kAuto, Divide::kSlots}},
+      {slots, 1, 0, 0, {Divide::kSlots}},
+      {even, 0, 1, 0, {Divide::kEvenBatches}},
+      {even, 0, 1, 2, {Divide::kBatches, Divide::kEvenBatches}},
+      {uneven, 3, 2, 1, {Divide::kAuto, Divide::kBatches}},
+      {uneven, 0, 0, 0, {}},
+  };
+  for (const Case& c : cases) {
+    const RankPlans plans{c.chosen, {{slots, 1, c.slots}, {even, 1, c.even}, {uneven, 1, c.uneven}}, 4};
+    for (const auto& [name, divide] : kDivides) {
+      INFO(c.chosen.to_text() << " " << name);
+      const bool wanted = std::find(c.choices_of.begin(), c.choices_of.end(), divide) != c.choices_of.end();
+      CHECK(is_choice_of(plans, 2, divide) == wanted);
+      CHECK_FALSE(is_choice_of(plans, 3, divide));
+    }
+  }
+}
+
+TEST_CASE("batches are timed by sizes that the model allows") {
+  struct Case {
+    std::int64_t batch;
+    bool batches;
+    std::function<bool(std::int64_t)> allowed;
+    std::vector<std::int64_t> sizes;
+  };
+  const auto any = [](std::int64_t) { return true; };
+  const Case cases[] = {
+      {64, true, any, {64, 32, 16}},
+      {50, true, any, {50, 25, 13}},
+      {50, true, [](std::int64_t n) { return n % 2 == 0; }, {50, 26, 14}},
+      {48, true, [](std::int64_t n) { return n >= 20; }, {48, 24, 20}},
+      {32, true, [](std::int64_t n) { return n == 32; }, {32, 32, 32}},
+      {32, false, [](std::int64_t n) { return n == 32; }, {32}},
+      {1, true, any, {1, 1, 1}},
+  };
+  for (const Case& c : cases) CHECK(sizes_to_time(c.batch, c.batches, c.allowed) == c.sizes);
+}
+
+TEST_CASE("plans need no more than the time of a whole batch") {
+  RankTimes times{{1, 2}, {{64, 2.0}}};
+  const std::vector<RankPlan> whole = rank_plans({{times, times}, 0, false});
+  REQUIRE(whole.size() == 1);
+  CHECK(whole[0].division.to_text() == "slots 1:1");
+  CHECK(rank_plans({{times, times}, 0.5, true}).at(1).predicted_seconds == Approx(2.5));
 }
 
 TEST_CASE("slots are dealt by parts, and keep their places in a wider array") {
@@ -141,7 +202,11 @@ TEST_CASE("plans come back from their JSON, and what no run wrote does not") {
   plans.chosen = {Division::Of::kSlots, {2, 0}};
   plans.plans.push_back({plans.chosen, 0.25, 0.125});
   plans.plans.push_back({{Division::Of::kBatches, {7, 1}}, 1.0 / 3, 0});
+  plans.width = 8;
   CHECK(rank_plans_from(ordered_json::parse(to_json(plans).dump())) == plans);
+  ordered_json older = to_json(plans);
+  older.erase("width");
+  CHECK(rank_plans_from(older)->width == 0);
   for (const char* chosen : {R"({"of": "slots", "parts": [0, 0]})", R"({"of": "slots", "parts": []})",
                              R"({"of": "slots", "parts": [-1, 2]})", R"({"of": "batches", "parts": [0, 1]})",
                              R"({"of": "rows", "parts": [1, 1]})", R"({"of": "slots", "parts": [1, 1048577]})",
