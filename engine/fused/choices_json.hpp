@@ -27,6 +27,8 @@ struct KeptChoices {
   fusion::MeasuredChoices choices;
   double slot_steps = 0;                ///< Work ahead when they were measured, which bounded what that could cost.
   std::optional<RankPlans> ranks = {};  ///< How several ranks share the arrays; unset: nothing of it is known.
+
+  [[nodiscard]] bool divides_batches() const { return ranks && ranks->chosen.of == Division::Of::kBatches; }
 };
 
 /// Whether anybody runs a lowering that was kept is not asked: see fusion::is_runnable.

@@ -364,15 +364,11 @@ ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
   return {options_.device + " " + cpu_model(), TORCH_VERSION, std::move(graph), width, threads(), memory_text()};
 }
 
-// The store and the cache may be of other ranks, or of none.
-KeptChoices FusedTrainer::with_own_ranks(KeptChoices kept) const {
-  if (!kept.ranks) return kept;
-  const Division& division = kept.ranks->chosen;
-  const bool ours = options_.group != nullptr &&
-                    division.parts.size() == static_cast<std::size_t>(options_.group->ranks()) &&
-                    agrees(division, options_.config.divide);
-  if (!ours) kept.ranks.reset();
-  return kept;
+int FusedTrainer::ranks() const { return options_.group == nullptr ? 1 : options_.group->ranks(); }
+
+bool FusedTrainer::may_go_on(const Division& division) const {
+  return ranks() > 1 && division.parts.size() == static_cast<std::size_t>(ranks()) &&
+         agrees(division, options_.config.divide);
 }
 
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
@@ -381,8 +377,12 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);
   const double slot_steps = expected_epochs * static_cast<double>(epochs.steps_per_epoch());
-  if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known))
-    return with_own_ranks(*std::move(known));
+  if (auto known = cache_.find(key, slot_steps); known && are_runnable(*known)) {
+    // It may be of other ranks, or of another setting, which tried less.
+    const bool ours = known->ranks && ranks() > 1 && is_choice_of(*known->ranks, ranks(), options_.config.divide);
+    if (!ours) known->ranks.reset();
+    return *std::move(known);
+  }
   const fusion::MeasureOptions options{
       key.width, key.threads, slot_steps, 0.02, pause, graphs(), lowerings_of(budgeted(task).ways), alike};
   KeptChoices kept{key, fusion::measure(trained_graph(task), recipe, data, options, device(), clock_), slot_steps};
@@ -401,7 +401,8 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
       const fusion::MeasureOptions options{key.width, key.threads, kPlenty, 0.02, pause, graphs(), std::move(which)};
       return fusion::measure(asked.graph, asked.recipe, trained_data(task).train, options, device(), clock_);
     };
-    const KeptChoices kept{key, timed(lowerings_of(budget.ways)), kPlenty};
+    KeptChoices kept{key, timed(lowerings_of(budget.ways)), kPlenty};
+    if (const auto known = cache_.find(key, 0)) kept.ranks = known->ranks;
     if (!pause()) cache_.remember(kept);
     std::vector<MeasuredWay> ways;
     const fusion::Measured& best = kept.choices.best_for(key.width);
@@ -453,14 +454,31 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
   const auto graph = graphs_.find(partition);  // one that was not met yet is compared when its array is opened
   const ChoiceKey now = key_of(graph == graphs_.end() ? "" : graph->second, kept->key.width);
   const std::string difference = difference_of(kept->key, now);
-  if (!difference.empty()) {
-    return fmt::format("{}{}{}: the study ran with {} before; results from now on agree with it only up to rounding",
-                       options_.label, partition.empty() ? "" : ", ", partition, difference);
-  }
+  const auto line = [&](const std::string& what) {
+    return fmt::format("{}{}{}: the study {} before; results from now on agree with it only up to rounding",
+                       options_.label, partition.empty() ? "" : ", ", partition, what);
+  };
+  if (!difference.empty()) return line(fmt::format("ran with {}", difference));
   if (!are_runnable(*kept)) return "";  // no run of ours wrote that: measured anew
+  const std::string in_batches = difference_in_batches(*kept);
+  whole_batches_.erase(partition);
+  if (!kept->divides_batches()) whole_batches_.insert(partition);
+  if (kept->ranks && !may_go_on(kept->ranks->chosen)) kept->ranks.reset();
   kept->choices.how = "recalled";
-  recalled_.insert_or_assign(partition, with_own_ranks(*std::move(kept)));
-  return "";
+  recalled_.insert_or_assign(partition, *std::move(kept));
+  return in_batches.empty() ? "" : line(in_batches);
+}
+
+// Ranks behind the first do as it says, which has told the user.
+std::string FusedTrainer::difference_in_batches(const KeptChoices& before) const {
+  if (options_.group != nullptr && options_.group->rank() > 0) return "";
+  if (before.divides_batches()) {
+    const Division& division = before.ranks->chosen;
+    return may_go_on(division) ? "" : fmt::format("divided its batches among {} ranks", division.parts.size());
+  }
+  const Divide divide = options_.config.divide;
+  const bool now = ranks() > 1 && (divide == Divide::kBatches || divide == Divide::kEvenBatches);
+  return now ? "did not divide its batches" : "";
 }
 
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs,

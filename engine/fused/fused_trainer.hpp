@@ -55,13 +55,14 @@ class FusedTrainer : public RankTrainer {
   // As a rank (rank_times.cpp).
   [[nodiscard]] std::string choose(const trials::Params& params, double expected_epochs, const Pause& pause) override;
   [[nodiscard]] std::string why_not_divided(const trials::Params& params, std::span<const int> parts) override;
-  [[nodiscard]] std::optional<Division> division(const trials::Params& params) override;
-  [[nodiscard]] RankTimes rank_times(const trials::Params& params, int width) override;
+  [[nodiscard]] std::optional<RankPlans> division(const trials::Params& params) override;
+  [[nodiscard]] bool kept_batches_whole(const trials::Params& params) override;
+  [[nodiscard]] RankTimes rank_times(const trials::Params& params, int width, bool batches) override;
   [[nodiscard]] double exchange_seconds(const trials::Params& params, int width) override;
   [[nodiscard]] double tried_seconds(const trials::Params& params, int width, const Division& division,
                                      int steps) override;
   [[nodiscard]] double window(const trials::Params& params) override;
-  void divide(const trials::Params& params, const RankPlans& plans) override;
+  void divide(const trials::Params& params, const RankPlans& plans, const Pause& pause) override;
 
   /// The task of a trial; throws Error{kConfig} if model and data do not fit each other.
   [[nodiscard]] PreparedTask prepare(const trials::Params& params);
@@ -99,8 +100,12 @@ class FusedTrainer : public RankTrainer {
                                          const Pause& pause);
   /// The width for which arrays of that width choose their way: on a CPU one way serves all widths.
   [[nodiscard]] int decided_width(const KeptChoices& kept, int width) const;
-  /// Without what is known of ranks, unless it is of these, and as array.divide has it.
-  [[nodiscard]] KeptChoices with_own_ranks(KeptChoices kept) const;
+  /// Ranks of which it is one; 1: it trains alone.
+  [[nodiscard]] int ranks() const;
+  /// Whether these ranks may go on with that division under array.divide.
+  [[nodiscard]] bool may_go_on(const Division& division) const;
+  /// How a study that ran so divided its batches, in words, if results change a little for that now; "" if not.
+  [[nodiscard]] std::string difference_in_batches(const KeptChoices& before) const;
   /// `alike`: fusion::MeasureOptions::alike.
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                      const fusion::MeasuredChoices* alike, const Pause& pause);
@@ -153,6 +158,7 @@ class FusedTrainer : public RankTrainer {
   std::map<std::string, KeptChoices> choices_;          ///< By ChoiceKey::graph.
   std::map<std::string, const KeptChoices*> alike_;     ///< By a graph's ops: in choices_, those of the first such one.
   std::map<std::string, KeptChoices> recalled_;         ///< By partition.
+  std::set<std::string> whole_batches_;                 ///< Of these, those that have trained on whole batches.
   std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
   std::map<std::string, std::vector<WayNeed>> ways_;    ///< By graph, width and data.
 };

@@ -15,7 +15,7 @@ namespace hfta::engine {
 namespace {
 
 // Seconds of a timing. The most is long enough for a scheduler that gives a loaded core away for some milliseconds at a
-// time; all timings together, four sizes and three plans, take a fiftieth of the work ahead.
+// time.
 constexpr double kLongest = 0.25, kShortest = 0.02, kShare = 0.02;
 constexpr int kTimings = 7;
 double window_of(const KeptChoices& kept) {
@@ -59,13 +59,22 @@ std::string FusedTrainer::why_not_divided(const PreparedTask& task, std::span<co
   return fusion::why_not_divided(trained_graph(task), task.spec.recipe, parts, batches);
 }
 
-std::optional<Division> FusedTrainer::division(const trials::Params& params) {
-  const KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
-  return kept.ranks ? std::optional(kept.ranks->chosen) : std::nullopt;
+// What is known may be from other data, which end in another batch.
+std::optional<RankPlans> FusedTrainer::division(const trials::Params& params) {
+  const PreparedTask task = prepare(params);
+  const KeptChoices& kept = choices_for(task, options_.config.partition(params), 0, never);
+  const bool impossible = kept.divides_batches() && !why_not_divided(task, kept.ranks->chosen.parts).empty();
+  return impossible ? std::nullopt : kept.ranks;
+}
+
+bool FusedTrainer::kept_batches_whole(const trials::Params& params) {
+  const std::string partition = options_.config.partition(params);
+  const KeptChoices& kept = choices_for(prepare(params), partition, 0, never);
+  return kept.choices.how == "recalled" && whole_batches_.contains(partition);
 }
 
 // Ranks that divide batches run a chunk at a time, others as the lowering has it.
-RankTimes FusedTrainer::rank_times(const trials::Params& params, int width) {
+RankTimes FusedTrainer::rank_times(const trials::Params& params, int width, bool batches) {
   const PreparedTask task = prepare(params);
   const KeepTo kept_to(options_.cpus);
   return translated(options_.label, [&] {
@@ -83,10 +92,11 @@ RankTimes FusedTrainer::rank_times(const trials::Params& params, int width) {
     const std::int64_t batch = std::min<std::int64_t>(task.spec.recipe.batch_size, data.size);
     const fusion::Measured whole = wave(batch, width);
     for (int slots = 1; slots <= width; ++slots) times.of_slots.push_back(fusion::step_seconds(whole, slots));
-    for (const std::int64_t samples : {batch, (batch + 1) / 2, (batch + 3) / 4}) {
+    const auto allowed = [&](std::int64_t samples) { return trained_graph(task).limits.allow(samples); };
+    for (const std::int64_t samples : sizes_to_time(batch, batches, allowed)) {
+      if (times.of_samples.contains(samples)) continue;
       times.of_samples[samples] = wave(samples, lowering.chunk).wave_seconds * chunks(lowering, width);
     }
-    if (times.of_samples.size() < 2) times.of_samples[batch + 1] = times.of_samples[batch];  // a batch of one sample
     return times;
   });
 }
@@ -121,10 +131,10 @@ double FusedTrainer::tried_seconds(const trials::Params& params, int width, cons
   });
 }
 
-void FusedTrainer::divide(const trials::Params& params, const RankPlans& plans) {
+void FusedTrainer::divide(const trials::Params& params, const RankPlans& plans, const Pause& pause) {
   KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
   kept.ranks = plans;
-  cache_.remember(kept);
+  if (!pause() && kept.choices.how != "recalled") cache_.remember(kept);
 }
 
 }  // namespace hfta::engine

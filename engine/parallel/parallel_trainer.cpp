@@ -1,9 +1,13 @@
 #include "engine/parallel/parallel_trainer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "engine/parallel/arrays.hpp"
 #include "engine/parallel/requests.hpp"
 #include "engine/params_json.hpp"
@@ -17,6 +21,21 @@ namespace {
 json called(const char* name, json request) {
   request["call"] = name;
   return request;
+}
+
+void check_alike(const RankTimes& times, const RankTimes& first, int rank) {
+  const auto check = [&](const char* what, std::size_t found, std::size_t wanted) {
+    if (found == wanted) return;
+    throw Error(ErrorKind::kInternal,
+                fmt::format("rank {}: found times of {} {}, wanted {}", rank, found, what, wanted));
+  };
+  check("slots", times.of_slots.size(), first.of_slots.size());
+  check("sizes of batches", times.of_samples.size(), first.of_samples.size());
+  for (const auto& [samples, seconds] : first.of_samples) {
+    if (times.of_samples.contains(samples)) continue;
+    throw Error(ErrorKind::kInternal,
+                fmt::format("rank {}: found no time of a batch of {} samples, wanted one as of rank 0", rank, samples));
+  }
 }
 
 }  // namespace
@@ -36,17 +55,21 @@ std::optional<double> ParallelTrainer::step_seconds(const std::string& partition
   return own ? std::optional(*own / ranks_.count()) : std::nullopt;
 }
 
-RankQuestion ParallelTrainer::measured(const trials::Params& params, int width, const json& request) {
+RankQuestion ParallelTrainer::measured(const trials::Params& params, int width, json request) {
   const std::vector<int> equal(static_cast<std::size_t>(ranks_.count()), 1);
   RankQuestion question;
   question.batches = own_->why_not_divided(params, equal).empty();
   question.ranks.resize(equal.size());
   ranks_.together(called("exchange", request),  // first: then all of them have started, and their data are there
                   [&] { question.exchange_seconds = own_->exchange_seconds(params, width); });
+  request["batches"] = question.batches;
   ranks_.together(
-      called("times", request), [&] { question.ranks.front() = own_->rank_times(params, width); },
+      called("times", std::move(request)),
+      [&] { question.ranks.front() = own_->rank_times(params, width, question.batches); },
       [&](int rank, const json& answer) {
-        question.ranks[static_cast<std::size_t>(rank)] = times_from(answer.at("times"));
+        RankTimes& times = question.ranks[static_cast<std::size_t>(rank)];
+        times = times_from(answer.at("times"));
+        check_alike(times, question.ranks.front(), rank);
       });
   return question;
 }
@@ -62,18 +85,34 @@ double ParallelTrainer::tried(const trials::Params& params, int width, const Ran
   return seconds;
 }
 
-Division ParallelTrainer::decided(const trials::Params& params, int width, const std::string& choices) {
+std::optional<Division> ParallelTrainer::known(const trials::Params& params, int width) {
+  const std::optional<RankPlans> plans = own_->division(params);
+  if (!plans || (plans->chosen.of == Division::Of::kSlots && plans->width != width)) return std::nullopt;
+  return plans->chosen;
+}
+
+Divide ParallelTrainer::divide_for(const trials::Params& params) {
+  if (divide_ != Divide::kAuto) return divide_;
+  const std::optional<RankPlans> plans = own_->division(params);
+  const bool slots = plans && plans->chosen.of == Division::Of::kSlots;
+  return slots || own_->kept_batches_whole(params) ? Divide::kSlots : Divide::kAuto;
+}
+
+Division ParallelTrainer::decided(const trials::Params& params, int width, const std::string& choices,
+                                  const Pause& pause) {
+  const Divide divide = divide_for(params);
   const json request = {
       {"partition", partition_(params)}, {"params", params_json(params)}, {"width", width}, {"choices", choices}};
   RankPlans plans;
   for (RankPlan& plan : rank_plans(measured(params, width, request))) {
     const bool batches = plan.division.of == Division::Of::kBatches;
     if (batches && !own_->why_not_divided(params, plan.division.parts).empty()) continue;
-    if (agrees(plan.division, divide_)) plan.tried_seconds = tried(params, width, plan, request);
+    if (agrees(plan.division, divide) && !pause()) plan.tried_seconds = tried(params, width, plan, request);
     plans.plans.push_back(std::move(plan));
   }
-  plans.chosen = chosen_of(plans.plans, divide_).division;
-  own_->divide(params, plans);
+  plans.chosen = chosen_of(plans.plans, divide).division;
+  plans.width = width;
+  own_->divide(params, plans, pause);
   return plans.chosen;
 }
 
@@ -81,9 +120,10 @@ std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params
                                                     const Pause& pause) {
   ranks_.start();  // they load their data meanwhile
   std::string choices = own_->choose(params, expected_epochs, pause);
-  std::optional<Division> division = own_->division(params);
+  const int planned = own_->plan(params).width;
+  std::optional<Division> division = known(params, planned);
   if (!division) {
-    division = decided(params, width, choices);
+    division = decided(params, planned, choices, pause);
     choices = own_->choose(params, expected_epochs, pause);
   }
   const bool slots = division->of == Division::Of::kSlots;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,8 +16,10 @@ namespace hfta::engine {
 /// The trainer of rank 0, which the driver talks to, keeps to the driver's contract; the other ranks follow.
 ///
 /// How ranks share the arrays of a partition is decided when the first of them is opened: all ranks time steps at once,
-/// and the plan that is predicted to be fastest is taken (engine/division/division.hpp). It is recorded with the way to
-/// run, so that a study that goes on shares its arrays as before.
+/// at the width that plan() returns, and of the plans that are made from that (engine/division/division.hpp) the one is
+/// taken that is fastest when it is tried. It is recorded with the way to run, so that a study that goes on shares its
+/// arrays as before. Slots are divided anew where another width is planned than they were divided for: no bit depends
+/// on that.
 class ParallelTrainer final : public Trainer {
  public:
   /// `start`: starts the members, in one group with `own`'s arrays; called when the first array is opened, so that
@@ -43,8 +46,13 @@ class ParallelTrainer final : public Trainer {
                                                    const Pause& pause) override;
 
  private:
-  [[nodiscard]] Division decided(const trials::Params& params, int width, const std::string& choices);
-  [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, const nlohmann::json& request);
+  /// What is known of how to share, if that holds.
+  [[nodiscard]] std::optional<Division> known(const trials::Params& params, int width);
+  /// What may be decided.
+  [[nodiscard]] Divide divide_for(const trials::Params& params);
+  [[nodiscard]] Division decided(const trials::Params& params, int width, const std::string& choices,
+                                 const Pause& pause);
+  [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, nlohmann::json request);
   [[nodiscard]] double tried(const trials::Params& params, int width, const RankPlan& plan,
                              const nlohmann::json& request);
 

@@ -64,7 +64,8 @@ class Session {
 
   json times(const json& request) {
     recall(request);
-    return {{"times", times_json(trainer_.rank_times(params_from(request.at("params")), request.at("width")))}};
+    return {{"times", times_json(trainer_.rank_times(params_from(request.at("params")), request.at("width"),
+                                                     request.at("batches")))}};
   }
   json exchange(const json& request) {
     recall(request);

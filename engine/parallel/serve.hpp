@@ -13,10 +13,10 @@ namespace hfta::engine {
 /// is closed or an answer is an error (but see goes_on): the others may wait for this rank in their group, and learn
 /// only from its end that it does not come. A request is an object that has `call`, and what that takes:
 ///
-///     times     partition, params, width, choices (RankTrainer::choose of rank 0)
-///     exchange  the same
-///     try       the same, division (division_json), steps
-///     open      the same
+///     exchange  partition, params, width, choices (RankTrainer::choose of rank 0)
+///     times     the same, batches: whether parts of a batch are to be timed
+///     try       as exchange, division (division_json), steps
+///     open      as exchange
 ///     close
 ///     admit     slot, number, params
 ///     insert    slot, number, params, state (binary)

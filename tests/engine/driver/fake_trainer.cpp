@@ -212,15 +212,15 @@ PartitionPlan FakeTrainer::plan(const trials::Params& params) {
   return plan;
 }
 
-// A batch has 60 samples.
-RankTimes FakeTrainer::rank_times(const trials::Params& /*params*/, int width) {
-  constexpr std::int64_t kBatch = 60;
+RankTimes FakeTrainer::rank_times(const trials::Params& /*params*/, int width, bool batches) {
+  const std::int64_t batch = world_.rank_batch;
   RankTimes times;
   const double of_slot = 1e-3 / world_.rank_speed;
-  for (int slots = 1; slots <= width; ++slots) times.of_slots.push_back(slots * of_slot);
-  for (const std::int64_t samples : {kBatch / 4, kBatch}) {
-    times.of_samples[samples] = width * of_slot * static_cast<double>(samples) / kBatch;
+  for (int slots = 1; slots <= width + world_.unlike_slots; ++slots) times.of_slots.push_back(slots * of_slot);
+  for (const std::int64_t samples : batches ? std::vector{batch / 4, batch} : std::vector{batch}) {
+    times.of_samples[samples] = width * of_slot * static_cast<double>(samples) / static_cast<double>(batch);
   }
+  world_.timed.push_back(times.of_samples.size());
   return times;
 }
 

@@ -42,6 +42,9 @@ struct World {
   std::string undivided;           ///< Why its batches cannot be divided; "": they can.
   double exchange = 0;             ///< Seconds of an exchange of one slot's gradients.
   std::optional<RankPlans> ranks;  ///< How its arrays are shared; unset: that is to be found out.
+  bool batches_whole = false;      ///< RankTrainer::kept_batches_whole
+  int unlike_slots = 0;            ///< Times of so many slots more than were asked for.
+  std::int64_t rank_batch = 60;    ///< Samples of a batch that ranks time.
   bool width_matters = false;      ///< Curves depend a little on the array's width, as sums do on a real device.
 
   // What it has done.
@@ -50,6 +53,8 @@ struct World {
   long trial_epochs = 0;  ///< Of these, slots that held a trial.
   int tests = 0;
   int tries = 0;                                      ///< Divisions tried.
+  std::vector<std::size_t> timed;                     ///< How many sizes of batches, at each call of rank_times.
+  bool cut_short = false;                             ///< What divide() was told.
   std::vector<std::pair<std::string, int>> borrowed;  ///< Device and what it was lent, whenever that changed.
   int copies = 0;                                     ///< States inserted that another trial had trained.
   std::vector<trials::Params> checked;
@@ -75,15 +80,17 @@ class FakeTrainer final : public RankTrainer {
   [[nodiscard]] std::string why_not_divided(const trials::Params&, std::span<const int>) override {
     return world_.undivided;
   }
-  [[nodiscard]] std::optional<Division> division(const trials::Params&) override {
-    return world_.ranks ? std::optional(world_.ranks->chosen) : std::nullopt;
-  }
-  [[nodiscard]] RankTimes rank_times(const trials::Params& params, int width) override;
+  [[nodiscard]] std::optional<RankPlans> division(const trials::Params&) override { return world_.ranks; }
+  [[nodiscard]] bool kept_batches_whole(const trials::Params&) override { return world_.batches_whole; }
+  [[nodiscard]] RankTimes rank_times(const trials::Params& params, int width, bool batches) override;
   [[nodiscard]] double exchange_seconds(const trials::Params&, int width) override { return world_.exchange * width; }
   [[nodiscard]] double tried_seconds(const trials::Params& params, int width, const Division& division,
                                      int steps) override;
   [[nodiscard]] double window(const trials::Params&) override { return 0.01; }
-  void divide(const trials::Params&, const RankPlans& plans) override { world_.ranks = plans; }
+  void divide(const trials::Params&, const RankPlans& plans, const Pause& pause) override {
+    world_.ranks = plans;
+    world_.cut_short = pause();
+  }
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
                                                    const Pause& pause) override;
 

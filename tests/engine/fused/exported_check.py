@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Studies of exported models, with the real program: exported_check.py HFTA_TUNE FOLDER [round_trip evaluations errors changes]
+"""Studies of exported models, with the real program: exported_check.py HFTA_TUNE FOLDER [round_trip evaluations errors changes ranks]
 
 round_trip  what is exported loads into the module, strictly, and gives the value that the study reports
 evaluations what evaluation computes where it is another graph, and which array an input takes
 errors      mistakes, told in one line with the place
 changes     a study goes on with the model file that it was begun with, and with no other
+ranks       a model for one batch size is trained by processes that have slots of their own, and are to find that out
 """
 import json
 import os
@@ -56,6 +57,20 @@ class Spectral(nn.Module):
         return {"logits": self.head(torch.tanh(self.body((self.embed(ids) * mask.unsqueeze(-1)).mean(1))))}
 
 
+class Flat(nn.Module):
+    """Exported for one batch size, its graph has that number in the reshape."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 16)
+        self.drop = nn.Dropout(0.3)
+        self.head = nn.Linear(96, 3)
+
+    def forward(self, ids, mask):
+        x = self.embed(ids) * mask.unsqueeze(-1)
+        return {"logits": self.head(self.drop(x.reshape(x.shape[0], 96)))}
+
+
 STUDY = """\
 study: text
 method: random
@@ -97,6 +112,7 @@ class Runs:
 
         export("text.pt2", 8)
         export("fixed.pt2", 32, dynamic=False)
+        export("flat.pt2", 32, dynamic=False, module=Flat().train())
         export("eval.pt2", 8, module=module.eval())
         torch.manual_seed(0)
         spectral = Spectral()
@@ -158,6 +174,13 @@ def round_trip(runs):
         value = report["best"]["value"]
         assert abs(loss - value) < (1e-5 if dtype == torch.float32 else 1e-12), f"{options}: {loss}, reported {value}"
         print(f"round_trip: {options}: loss {loss:.6f}, reported {value:.6f}")
+
+
+def ranks(runs):
+    folder = runs.folder()
+    runs.run(folder, "text.yaml", "--device", "cpu:1+cpu:1", *settings(["model.file=flat.pt2"]))
+    report = runs.run(folder, "report", "--storage", "text.db").stdout
+    assert "; slots " in report and " over ranks" in report, report
 
 
 def evaluations(runs):
@@ -260,11 +283,14 @@ def changes(runs):
     print("changes: another model file, and none, are refused; the same goes on")
 
 
+PARTS = {part.__name__: part for part in (round_trip, evaluations, errors, changes, ranks)}
+
+
 def main():
     runs = Runs(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
-    for name in sys.argv[3:] or ("round_trip", "evaluations", "errors", "changes"):
+    for name in sys.argv[3:] or PARTS:
         began = time.monotonic()
-        {"round_trip": round_trip, "evaluations": evaluations, "errors": errors, "changes": changes}[name](runs)
+        PARTS[name](runs)
         print(f"{name}: {time.monotonic() - began:.1f} s")
 
 

@@ -218,6 +218,74 @@ TEST_CASE("how ranks share is found out once, tried, and kept") {
   device.own.width = 4;
   static_cast<void>(device.trainer->open(kParams, 4, 10, never));
   CHECK(device.own.ranks->chosen == Division{Division::Of::kSlots, {2, 2}});
+  CHECK(device.others[0]->timed == std::vector<std::size_t>{2, 1});  // no part of a batch that cannot be divided
+}
+
+TEST_CASE("ranks share as suits the width that is planned, whatever the first array's is") {
+  const Division slots{Division::Of::kSlots, {4, 3}}, older{Division::Of::kSlots, {1, 0}},
+      batches{Division::Of::kBatches, {2, 1}};
+  struct Case {
+    const char* what;
+    Divide divide;
+    std::optional<RankPlans> known;
+    bool batches_whole;
+    double exchange;
+    Division chosen;
+  };
+  const double free = 0, dear = 1;  // to exchange: batches are faster, or slots
+  const Case cases[] = {
+      {"one trial waits", Divide::kSlots, {}, false, dear, slots},
+      {"known of another width: slots stay slots", Divide::kAuto, RankPlans{older, {}, 1}, false, free, slots},
+      {"known from before widths were kept", Divide::kAuto, RankPlans{older, {}, 0}, false, free, slots},
+      {"known of this width", Divide::kAuto, RankPlans{older, {}, 7}, false, free, older},
+      {"batches stay as they were", Divide::kAuto, RankPlans{batches, {}, 1}, false, dear, batches},
+      {"a study that has trained whole batches goes on so", Divide::kAuto, {}, true, free, slots},
+      {"unless it is told otherwise", Divide::kBatches, {}, true, free, {Division::Of::kBatches, {1, 1}}},
+  };
+  for (const Case& c : cases) {
+    INFO(c.what);
+    Device device(2, c.divide);
+    device.own.ranks = c.known;
+    device.own.batches_whole = c.batches_whole;
+    device.own.exchange = c.exchange;
+    device.own.width = 7;
+    static_cast<void>(device.trainer->open(kParams, 1, 10, never));
+    CHECK(device.own.ranks->chosen == c.chosen);
+    const bool decided = !c.known || c.known->chosen != c.chosen;
+    CHECK((device.own.tries > 0) == decided);
+    if (decided) CHECK(device.own.ranks->width == 7);
+  }
+}
+
+TEST_CASE("what a pause cuts short is chosen by prediction, and known to be cut short") {
+  for (const int tries : {0, 1, 2}) {
+    Device device(2, Divide::kAuto);
+    device.own.exchange = 1;
+    static_cast<void>(device.trainer->open(kParams, 1, 10, [&] { return device.own.tries >= tries; }));
+    CHECK(device.own.tries == tries);
+    CHECK(device.own.cut_short);
+    CHECK(device.own.ranks->chosen.to_text() == "slots 4:4");
+    for (std::size_t i = 0; i < 2; ++i) {
+      CHECK((device.own.ranks->plans[i].tried_seconds > 0) == (static_cast<int>(i) < tries));
+    }
+  }
+}
+
+TEST_CASE("times that are not those that were asked for are an error") {
+  struct Case {
+    int slots;
+    std::int64_t batch;
+    std::string told;
+  };
+  const Case cases[] = {{-5, 60, "rank 1: found times of 3 slots, wanted 8"},
+                        {0, 50, "rank 1: found no time of a batch of 15 samples, wanted one as of rank 0"}};
+  for (const Case& c : cases) {
+    Device device(2, Divide::kAuto);
+    device.others[0]->unlike_slots = c.slots;
+    device.others[0]->rank_batch = c.batch;
+    CHECK(error_of([&] { static_cast<void>(device.trainer->open(kParams, 1, 10, never)); }, ErrorKind::kInternal) ==
+          "cpu:1+cpu:1: " + c.told);
+  }
 }
 
 TEST_CASE("an error of a rank that has slots of its own is the device's") {
