@@ -82,10 +82,12 @@ std::vector<std::int64_t> sizes_to_time(std::int64_t batch, bool batches,
   std::vector<std::int64_t> sizes = {batch};
   for (const std::int64_t wanted : {(batch + 1) / 2, (batch + 3) / 4}) {
     if (!batches) continue;
-    std::int64_t off = 0;
-    const auto fits = [&](std::int64_t size) { return size >= 1 && size <= batch && allowed(size); };
-    while (!fits(wanted + off) && !fits(wanted - off)) ++off;
-    sizes.push_back(fits(wanted + off) ? wanted + off : wanted - off);
+    const auto fits = [&](std::int64_t size) { return size >= 1 && size < batch && allowed(size); };
+    for (std::int64_t off = 0; off < batch; ++off) {
+      if (!fits(wanted + off) && !fits(wanted - off)) continue;
+      sizes.push_back(fits(wanted + off) ? wanted + off : wanted - off);
+      break;
+    }
   }
   return sizes;
 }

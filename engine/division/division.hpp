@@ -71,7 +71,7 @@ struct RankTimes {
 };
 
 /// The sizes by which a batch is timed: whole, and where batches can be divided about a half and a quarter of it, as
-/// near as `allowed` has them. REQUIRES the whole batch to be allowed.
+/// near as `allowed` has them, if it has any.
 [[nodiscard]] std::vector<std::int64_t> sizes_to_time(std::int64_t batch, bool batches,
                                                       const std::function<bool(std::int64_t)>& allowed);
 
