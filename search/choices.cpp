@@ -1,5 +1,8 @@
 #include "search/choices.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "search/ranges.hpp"
 
 namespace hfta::search {
@@ -27,6 +30,12 @@ std::optional<Choices> Choices::of(const Distribution& d) {
   }
   if (interval.low != interval.high) return std::nullopt;
   return Choices(d, 0, 1);
+}
+
+std::int64_t Choices::possible_count() const {
+  const std::vector<double>& weights = distribution_.probabilities;
+  if (distribution_.kind != DistributionKind::kCategorical || weights.empty()) return count_;
+  return std::count_if(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
 }
 
 ParamValue Choices::value(std::int64_t i) const {

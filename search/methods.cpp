@@ -32,32 +32,32 @@ std::string population_text(const MethodOptions& options) {
 std::unique_ptr<Sampler> grid(const MethodOptions&, const SearchTask& task) { return make_grid(task.space); }
 
 std::unique_ptr<Sampler> random(const MethodOptions&, const SearchTask& task) {
-  return make_random(task.space, task.seed);
+  return make_random(task.space, task.seed, task.repeats);
 }
 
 std::unique_ptr<Sampler> sobol(const MethodOptions&, const SearchTask& task) {
-  return make_sobol(task.space, task.seed);
+  return make_sobol(task.space, task.seed, task.repeats);
 }
 
 std::unique_ptr<Sampler> gp(const MethodOptions& options, const SearchTask& task) {
-  return make_gp(task.space, task.seed, task.goal, options.gp);
+  return make_gp(task.space, task.seed, task.goal, options.gp, task.repeats);
 }
 
 std::unique_ptr<Sampler> cmaes(const MethodOptions& options, const SearchTask& task) {
-  return make_cmaes(task.space, task.seed, task.goal, options.cmaes);
+  return make_cmaes(task.space, task.seed, task.goal, options.cmaes, task.repeats);
 }
 
 std::unique_ptr<Sampler> evolution(const MethodOptions& options, const SearchTask& task) {
-  return make_evolution(task.space, task.seed, task.goal, options.evolution);
+  return make_evolution(task.space, task.seed, task.goal, options.evolution, task.repeats);
 }
 
 std::unique_ptr<Sampler> nsga2(const MethodOptions& options, const SearchTask& task) {
   const std::vector<trials::Goal> goals = task.goals.empty() ? std::vector{task.goal} : task.goals;
-  return make_nsga2(task.space, task.seed, goals, options.nsga2);
+  return make_nsga2(task.space, task.seed, goals, options.nsga2, task.repeats);
 }
 
 std::unique_ptr<Sampler> tpe(const MethodOptions& options, const SearchTask& task) {
-  return make_tpe(task.space, task.seed, task.goal, options.tpe);
+  return make_tpe(task.space, task.seed, task.goal, options.tpe, task.repeats);
 }
 
 std::unique_ptr<Sampler> of_another(const MethodOptions& options, const SearchTask& task) {
@@ -68,7 +68,7 @@ std::unique_ptr<Sampler> bohb(const MethodOptions& options, const SearchTask& ta
   std::vector<int> budgets;
   const std::vector<std::vector<Rung>> brackets = hyperband_brackets(options.hyperband);
   for (const Rung& rung : brackets.front()) budgets.push_back(rung.epochs);
-  return make_bohb(task.space, task.seed, task.goal, options.bohb, std::move(budgets));
+  return make_bohb(task.space, task.seed, task.goal, options.bohb, std::move(budgets), task.repeats);
 }
 
 std::unique_ptr<Sampler> dehb(const MethodOptions& options, const SearchTask& task) {
@@ -84,7 +84,8 @@ FreezeThawOptions freeze_thaw_options(const MethodOptions& options, const Search
 }
 
 std::unique_ptr<Sampler> freeze_thaw_sampler(const MethodOptions& options, const SearchTask& task) {
-  return make_freeze_thaw(task.space, task.splitting, task.seed, task.goal, freeze_thaw_options(options, task));
+  return make_freeze_thaw(task.space, task.splitting, task.seed, task.goal, freeze_thaw_options(options, task),
+                          task.repeats);
 }
 
 std::unique_ptr<Scheduler> freeze_thaw_scheduler(const MethodOptions& options, const SearchTask& task,
@@ -351,8 +352,8 @@ const std::vector<Method>& methods() {
 std::unique_ptr<Sampler> make_sampler(const Method& method, const MethodOptions& options, const SearchTask& task) {
   const auto make = [&method, options, goal = task.goal, fixed = task.fixed, prior = task.prior,
                      splitting = task.splitting, width = task.width,
-                     goals = task.goals](const trials::Space& space, std::uint64_t seed) {
-    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, width, goals});
+                     goals = task.goals](const trials::Space& space, std::uint64_t seed, Repeats repeats) {
+    return method.sampler(options, {space, goal, seed, fixed, {}, {}, prior, splitting, width, goals, repeats});
   };
   const Conditions by = method.takes_conditions ? Conditions::kBySampler : Conditions::kByGroups;
   std::unique_ptr<Sampler> sampler = make_restricted(task.space, task.seed, task.constraints, make, by);

@@ -42,6 +42,7 @@ struct SearchTask {
   std::set<std::string> splitting = {};     ///< Of `fixed`: what trials have to share to train side by side.
   std::optional<int> width = {};            ///< Slots, where the config says how many.
   std::vector<trials::Goal> goals = {};     ///< Of all objectives; empty: `goal` is of the only one.
+  Repeats repeats = Repeats::kAvoided;      ///< By the sampler, of a finite space.
 };
 
 /// One number of MethodOptions that a config may set, under the method's name. Its default is MethodOptions'.

@@ -30,6 +30,10 @@ class Sampler {
   [[nodiscard]] virtual std::optional<std::int64_t> size() const { return std::nullopt; }
 };
 
+/// Of a finite space: whether a configuration may be drawn again while another was not drawn. kAllowed is for a part of
+/// a space, whose few values come in many configurations; who puts the parts together compares those.
+enum class Repeats { kAvoided, kAllowed };
+
 /// Every combination once, the last parameter fastest; probabilities play no part. Throws Error{kConfig} if a parameter
 /// has no finite list (search::enumerate), or for 2^63 combinations.
 [[nodiscard]] std::unique_ptr<Sampler> make_grid(trials::Space space);
@@ -37,12 +41,15 @@ class Sampler {
 /// Random draws, a function of (seed, draw) alone, independent where the space is infinite. Where it is finite, a
 /// configuration is not repeated until all were tried (a repeated one wastes its budget): sampling without replacement,
 /// likelier ones sooner. Spaces of up to 2^20 configurations are shuffled, pass after pass; for larger finite ones
-/// every draw is kept in memory. size() is nullopt: a further pass can always follow.
-[[nodiscard]] std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed);
+/// every draw is kept in memory. size() is nullopt: a further pass can always follow. kAllowed: independent draws
+/// always.
+[[nodiscard]] std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed,
+                                                   Repeats repeats = Repeats::kAvoided);
 
 /// Scrambled Sobol points, which fill a space more evenly than random draws (search/sampler/sobol_points.hpp), each a
 /// function of (seed, draw). Of a finite space no configuration is repeated until all were tried. size() is nullopt.
-[[nodiscard]] std::unique_ptr<Sampler> make_sobol(trials::Space space, std::uint64_t seed);
+[[nodiscard]] std::unique_ptr<Sampler> make_sobol(trials::Space space, std::uint64_t seed,
+                                                  Repeats repeats = Repeats::kAvoided);
 
 struct TpeOptions {
   int startup_trials = 10;  ///< Random draws until so many trials have ended.
@@ -57,7 +64,7 @@ struct TpeOptions {
 /// "c-TPE", IJCAI 2023). If there are finitely many configurations, none is drawn twice as long as another is found.
 /// This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                                const TpeOptions& options);
+                                                const TpeOptions& options, Repeats repeats = Repeats::kAvoided);
 
 struct GpOptions {
   int startup_trials = 10;  ///< Sobol points until so many trials have ended.
@@ -70,7 +77,7 @@ struct GpOptions {
 /// hundreds (gp/observations.hpp). If there are finitely many configurations, none is drawn twice as long as another is
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                               const GpOptions& options);
+                                               const GpOptions& options, Repeats repeats = Repeats::kAvoided);
 
 struct CmaesOptions {
   int population = 0;  ///< Trials of a generation; 0: 4 + floor(3 ln(parameters)).
@@ -82,7 +89,7 @@ struct CmaesOptions {
 /// that trials may end in any order; they rank as in TPE. If there are finitely many configurations, none is drawn
 /// twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                                  const CmaesOptions& options);
+                                                  const CmaesOptions& options, Repeats repeats = Repeats::kAvoided);
 
 struct EvolutionOptions {
   int population = 20;  ///< Trials that may be parents, the latest that ended.
@@ -95,7 +102,8 @@ struct EvolutionOptions {
 /// TPE. If there are finitely many configurations, none is drawn twice as long as another is found. This sampler
 /// learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                                      const EvolutionOptions& options);
+                                                      const EvolutionOptions& options,
+                                                      Repeats repeats = Repeats::kAvoided);
 
 struct Nsga2Options {
   int population = 20;  ///< The trials that may be parents: the best of all that are COMPLETE.
@@ -109,7 +117,8 @@ struct Nsga2Options {
 /// many configurations, none is drawn twice as long as another is found. This sampler learns. `goals`: one per
 /// objective.
 [[nodiscard]] std::unique_ptr<Sampler> make_nsga2(trials::Space space, std::uint64_t seed,
-                                                  const std::vector<trials::Goal>& goals, const Nsga2Options& options);
+                                                  const std::vector<trials::Goal>& goals, const Nsga2Options& options,
+                                                  Repeats repeats = Repeats::kAvoided);
 
 struct BohbOptions {
   int min_points = 0;       ///< Trials of a budget before a model is made of it, less 2; 0: parameters + 1.
@@ -124,7 +133,8 @@ struct BohbOptions {
 /// at least min_points. Of `candidates` draws from the first density the one with the highest ratio of both. The
 /// densities' kernels are TPE's, not the paper's. A trial that has failed is among the bad ones. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_bohb(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                                 const BohbOptions& options, std::vector<int> budgets);
+                                                 const BohbOptions& options, std::vector<int> budgets,
+                                                 Repeats repeats = Repeats::kAvoided);
 
 struct DehbOptions {
   int mutation_percent = 50;   ///< F of differential evolution, times 100.
@@ -148,6 +158,7 @@ struct DehbOptions {
 /// found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_freeze_thaw(const trials::Space& space,
                                                         const std::set<std::string>& splitting, std::uint64_t seed,
-                                                        trials::Goal goal, const FreezeThawOptions& options);
+                                                        trials::Goal goal, const FreezeThawOptions& options,
+                                                        Repeats repeats = Repeats::kAvoided);
 
 }  // namespace hfta::search

@@ -24,13 +24,14 @@ trials::Distribution constant(const trials::ParamValue& value) {
 
 class Bohb final : public Sampler {
  public:
-  Bohb(trials::Space space, std::uint64_t seed, trials::Goal goal, const BohbOptions& options, std::vector<int> budgets)
+  Bohb(trials::Space space, std::uint64_t seed, trials::Goal goal, const BohbOptions& options, std::vector<int> budgets,
+       Repeats repeats)
       : space_(std::move(space)),
         seed_(seed),
         goal_(goal),
         options_(options),
         budgets_(std::move(budgets)),
-        random_(make_random(space_, seed)) {
+        random_(make_random(space_, seed, repeats)) {
     std::sort(budgets_.begin(), budgets_.end());
     for (const trials::Parameter& parameter : space_) {
       const auto choices = Choices::of(parameter.distribution);
@@ -132,8 +133,8 @@ class Bohb final : public Sampler {
 }  // namespace
 
 std::unique_ptr<Sampler> make_bohb(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                   const BohbOptions& options, std::vector<int> budgets) {
-  return std::make_unique<Bohb>(std::move(space), seed, goal, options, std::move(budgets));
+                                   const BohbOptions& options, std::vector<int> budgets, Repeats repeats) {
+  return std::make_unique<Bohb>(std::move(space), seed, goal, options, std::move(budgets), repeats);
 }
 
 }  // namespace hfta::search

@@ -60,13 +60,13 @@ struct State {
 
 class Cmaes final : public Sampler {
  public:
-  Cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal, const CmaesOptions& options)
+  Cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal, const CmaesOptions& options, Repeats repeats)
       : space_(std::move(space)),
         seed_(seed),
         goal_(goal),
         inputs_(space_),
-        startup_(make_sobol(space_, seed)),
-        tried_(space_),
+        startup_(make_sobol(space_, seed, repeats)),
+        tried_(space_, repeats),
         starts_(static_cast<std::size_t>(inputs_.size()), seed, Stream::kCmaes) {
     for (Index i = 0; i < inputs_.size(); ++i) (dimension(i).is_category() ? categories_ : numbers_).push_back(i);
     const double d = std::max(1.0, static_cast<double>(inputs_.size()));
@@ -264,8 +264,8 @@ class Cmaes final : public Sampler {
 }  // namespace
 
 std::unique_ptr<Sampler> make_cmaes(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                    const CmaesOptions& options) {
-  return std::make_unique<Cmaes>(std::move(space), seed, goal, options);
+                                    const CmaesOptions& options, Repeats repeats) {
+  return std::make_unique<Cmaes>(std::move(space), seed, goal, options, repeats);
 }
 
 }  // namespace hfta::search

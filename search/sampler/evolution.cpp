@@ -15,17 +15,20 @@ using trials::Params;
 constexpr int kMostTries = 64;      // mutations until one is new
 constexpr double kAnew = 0.3;       // how often a number is drawn anew rather than moved
 constexpr double kDeviation = 0.1;  // of a move, on the unit scale
+constexpr double kKept = 0.75;      // how often a part of a space is as in the parent, where it has few values
 
 class Evolution final : public Sampler {
  public:
-  Evolution(trials::Space space, std::uint64_t seed, trials::Goal goal, const EvolutionOptions& options)
+  Evolution(trials::Space space, std::uint64_t seed, trials::Goal goal, const EvolutionOptions& options,
+            Repeats repeats)
       : space_(std::move(space)),
         seed_(seed),
         goal_(goal),
         options_(options),
         inputs_(space_),
-        startup_(make_sobol(space_, seed)),
-        tried_(space_) {}
+        startup_(make_sobol(space_, seed, repeats)),
+        tried_(space_, repeats),
+        keeps_(repeats == Repeats::kAllowed && Tried(space_).is_finite()) {}
 
   [[nodiscard]] bool learns() const override { return true; }
 
@@ -52,6 +55,7 @@ class Evolution final : public Sampler {
     }
     CountedRandom random(seed_, Stream::kEvolution, static_cast<std::uint64_t>(number));
     const SeenTrial& parent = winner(population, random);
+    if (keeps_ && random.uniform() < kKept) return parent.params;
     for (int i = 0; i < kMostTries; ++i) {
       Params child = mutated(parent.params, random);
       if (child != parent.params && !tried_.contains(child)) return child;
@@ -93,13 +97,14 @@ class Evolution final : public Sampler {
   Inputs inputs_;
   std::unique_ptr<Sampler> startup_;
   Tried tried_;
+  bool keeps_;  // a part of few values: it is for another part to change
 };
 
 }  // namespace
 
 std::unique_ptr<Sampler> make_evolution(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                        const EvolutionOptions& options) {
-  return std::make_unique<Evolution>(std::move(space), seed, goal, options);
+                                        const EvolutionOptions& options, Repeats repeats) {
+  return std::make_unique<Evolution>(std::move(space), seed, goal, options, repeats);
 }
 
 }  // namespace hfta::search

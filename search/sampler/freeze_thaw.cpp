@@ -21,13 +21,13 @@ bool is_pending(const SeenTrial& trial) { return trial.values.empty() && !trial.
 class FreezeThaw final : public Sampler {
  public:
   FreezeThaw(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed, trials::Goal goal,
-             const FreezeThawOptions& options)
+             const FreezeThawOptions& options, Repeats repeats)
       : goal_(goal),
         options_(options),
         parameters_(space.size()),
         planner_(space, splitting, seed, options),
-        startup_(make_sobol(space, seed)),
-        tried_(space) {}
+        startup_(make_sobol(space, seed, repeats)),
+        tried_(space, repeats) {}
 
   [[nodiscard]] bool learns() const override { return true; }
 
@@ -85,8 +85,9 @@ class FreezeThaw final : public Sampler {
 }  // namespace
 
 std::unique_ptr<Sampler> make_freeze_thaw(const trials::Space& space, const std::set<std::string>& splitting,
-                                          std::uint64_t seed, trials::Goal goal, const FreezeThawOptions& options) {
-  return std::make_unique<FreezeThaw>(space, splitting, seed, goal, options);
+                                          std::uint64_t seed, trials::Goal goal, const FreezeThawOptions& options,
+                                          Repeats repeats) {
+  return std::make_unique<FreezeThaw>(space, splitting, seed, goal, options, repeats);
 }
 
 }  // namespace hfta::search

@@ -31,7 +31,7 @@ class Grouped final : public Sampler {
       found->space.push_back({parameter.name, parameter.distribution});
     }
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      groups_[i].sampler = make(groups_[i].space, seed_of_group(seed, i));
+      groups_[i].sampler = make(groups_[i].space, seed_of_group(seed, i), Repeats::kAllowed);
     }
   }
 

@@ -33,13 +33,15 @@ struct Parent {
 
 class Nsga2 final : public Sampler {
  public:
-  Nsga2(trials::Space space, std::uint64_t seed, const std::vector<trials::Goal>& goals, const Nsga2Options& options)
+  Nsga2(trials::Space space, std::uint64_t seed, const std::vector<trials::Goal>& goals, const Nsga2Options& options,
+        Repeats repeats)
       : space_(std::move(space)),
         seed_(seed),
         options_(options),
         inputs_(space_),
-        startup_(make_sobol(space_, seed)),
-        tried_(space_) {
+        startup_(make_sobol(space_, seed, repeats)),
+        tried_(space_, repeats),
+        keeps_(repeats == Repeats::kAllowed && Tried(space_).is_finite()) {
     for (const trials::Goal goal : goals) objectives_.push_back({"", goal});
   }
 
@@ -90,7 +92,7 @@ class Nsga2 final : public Sampler {
     CountedRandom random(seed_, Stream::kNsga2, static_cast<std::uint64_t>(number));
     for (int i = 0; i < kMostTries; ++i) {
       Params child = inputs_.params_at(inputs_.rounded(mutated(crossed(population, random), random)));
-      if (!tried_.contains(child) && !is_in(population, child)) return child;
+      if (keeps_ || (!tried_.contains(child) && !is_in(population, child))) return child;
     }
     return untried(*startup_, number, tried_);
   }
@@ -119,9 +121,9 @@ class Nsga2 final : public Sampler {
     return child;
   }
 
-  // One number of a child, on average.
+  // One number of a child, on average; of a part of few values also none, as if there were one more.
   [[nodiscard]] Vector mutated(Vector x, CountedRandom& random) const {
-    const double often = 1.0 / static_cast<double>(x.size());
+    const double often = 1.0 / (static_cast<double>(x.size()) + (keeps_ ? 1 : 0));
     for (Eigen::Index i = 0; i < x.size(); ++i) {
       if (random.uniform() >= often) continue;
       const Dimension& dimension = inputs_.dimensions()[static_cast<std::size_t>(i)];
@@ -149,13 +151,14 @@ class Nsga2 final : public Sampler {
   Inputs inputs_;
   std::unique_ptr<Sampler> startup_;
   Tried tried_;
+  bool keeps_;  // a part of few values: a child may be as a parent, and differ in another part
 };
 
 }  // namespace
 
 std::unique_ptr<Sampler> make_nsga2(trials::Space space, std::uint64_t seed, const std::vector<trials::Goal>& goals,
-                                    const Nsga2Options& options) {
-  return std::make_unique<Nsga2>(std::move(space), seed, goals, options);
+                                    const Nsga2Options& options, Repeats repeats) {
+  return std::make_unique<Nsga2>(std::move(space), seed, goals, options, repeats);
 }
 
 }  // namespace hfta::search

@@ -186,7 +186,8 @@ class Distinct final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed) {
+std::unique_ptr<Sampler> make_random(trials::Space space, std::uint64_t seed, Repeats repeats) {
+  if (repeats == Repeats::kAllowed) return std::make_unique<Independent>(std::move(space), seed);
   constexpr std::int64_t kMany = std::numeric_limits<std::int64_t>::max();
   std::vector<Axis> axes;
   std::int64_t size = 1;

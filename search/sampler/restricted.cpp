@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "search/choices.hpp"
 #include "search/sampler/groups.hpp"
+#include "search/sampler/untried.hpp"
 #include "search/space.hpp"
 
 namespace hfta::search {
@@ -20,9 +21,10 @@ namespace {
 
 using trials::Params;
 
-constexpr int kBySampler = 32, kAtRandom = 10'000;  // draws by a sampler that learns, and then at random
-constexpr int kInARow = 1'000'000;                  // of any other, none of which meets the constraints
-constexpr int kRepeated = 4096;                     // draws that were made before, after which all count as made
+constexpr int kBySampler = 32, kAtRandom = 1'000'000;  // draws by a sampler that learns, and then at random
+constexpr int kInARow = 1'000'000;                     // of any other, none of which meets the constraints
+constexpr int kRepeated = 4096;                        // draws that were made before, after which all count as made
+constexpr std::int64_t kMostCounted = 1 << 16;         // combinations that are walked to count the configurations
 constexpr std::int64_t kLongestGrid = 10'000'000;
 
 Error unsatisfiable(const std::vector<Constraint>& constraints, int draws) {
@@ -34,13 +36,20 @@ Error unsatisfiable(const std::vector<Constraint>& constraints, int draws) {
                       draws, join(texts))};
 }
 
-std::string key_of(const Params& params) {
-  std::string text;
-  for (const auto& [name, value] : params) {
-    const std::string word = trials::to_text(value);
-    text += fmt::format("{}:{}:{}:{}:{}", name.size(), name, value.index(), word.size(), word);
+trials::Space without_conditions(trials::Space space) {
+  for (trials::Parameter& parameter : space) parameter.when.clear();
+  return space;
+}
+
+// A grid has all values of a list, those of probability 0 too.
+void drop_impossible(trials::Distribution& distribution) {
+  if (distribution.probabilities.empty()) return;
+  std::vector<trials::ParamValue> possible;
+  for (std::size_t i = 0; i < distribution.values.size(); ++i) {
+    if (distribution.probabilities[i] > 0) possible.push_back(distribution.values[i]);
   }
-  return text;
+  distribution.values = std::move(possible);
+  distribution.probabilities.clear();
 }
 
 // The draws of a sampler that does not learn, one after another, less what must not be tried.
@@ -48,9 +57,7 @@ class Filtered final : public Sampler {
  public:
   Filtered(trials::Space space, std::vector<Constraint> constraints, std::unique_ptr<Sampler> inner)
       : space_(std::move(space)), constraints_(std::move(constraints)), inner_(std::move(inner)) {
-    finite_ = trials::is_conditional(space_) && std::all_of(space_.begin(), space_.end(), [](const auto& parameter) {
-                return Choices::of(parameter.distribution).has_value();
-              });
+    finite_ = trials::is_conditional(space_) && Tried(space_).is_finite();
     if (const auto size = inner_->size()) count(*size);
   }
 
@@ -81,6 +88,7 @@ class Filtered final : public Sampler {
 
   // False: there are no more.
   bool next() {
+    const bool has_end = inner_->size().has_value();
     for (int broken_ones = 0, repeated = 0; broken_ones < kInARow;) {
       std::vector<Params> asked = inner_->ask(at_++, 1, {});
       if (asked.empty()) return false;
@@ -88,7 +96,7 @@ class Filtered final : public Sampler {
       if (broken(constraints_, params) != nullptr) {
         ++broken_ones;
       } else if (finite_ && !tried_.insert(key_of(params)).second) {
-        if (++repeated == kRepeated && !inner_->size()) tried_.clear();
+        if (++repeated == kRepeated && !has_end) tried_.clear();
       } else {
         drawn_.push_back(std::move(params));
         return true;
@@ -107,39 +115,78 @@ class Filtered final : public Sampler {
   std::unordered_set<std::string> tried_;
 };
 
+// The keys of all configurations of a finite space; empty: they are too many to be walked.
+std::unordered_set<std::string> all_keys(trials::Space space, const std::vector<Constraint>& constraints) {
+  std::int64_t size = 1;
+  for (trials::Parameter& parameter : space) {
+    drop_impossible(parameter.distribution);
+    const std::int64_t count = Choices::of(parameter.distribution)->count();
+    if (count > kMostCounted / size) return {};
+    size *= count;
+  }
+  trials::Space plain = without_conditions(space);
+  Filtered grid(std::move(space), constraints, make_grid(std::move(plain)));
+  std::unordered_set<std::string> keys;
+  for (const Params& params : grid.ask(0, static_cast<int>(size), {})) keys.insert(key_of(params));
+  return keys;
+}
+
 // A sampler that learns is asked again under other seeds.
 class Retried final : public Sampler {
  public:
+  // `compares`: a draw that was made before does not count either.
   Retried(trials::Space space, std::uint64_t seed, std::vector<Constraint> constraints, SamplerFactory make,
-          std::unique_ptr<Sampler> first)
-      : space_(std::move(space)), seed_(seed), constraints_(std::move(constraints)), make_(std::move(make)) {
-    samplers_.push_back(std::move(first));
+          bool compares)
+      : space_(std::move(space)),
+        seed_(seed),
+        constraints_(std::move(constraints)),
+        make_(std::move(make)),
+        tried_(space_, compares ? Repeats::kAvoided : Repeats::kAllowed) {
+    if (tried_.is_finite()) all_ = all_keys(space_, constraints_);
   }
 
   [[nodiscard]] bool learns() const override { return true; }
 
   std::vector<Params> ask(int first, int k, const History& history) override {
     History known = history;
-    std::vector<Params> asked;
-    for (int number = first; number < first + k; ++number) {
-      asked.push_back(draw(number, known));
-      known.push_back({asked.back(), {}, std::nullopt, std::nullopt});
-    }
-    return asked;
+    tried_.reset(history);
+    return in_turn(k, tried_, [&](int i) {
+      const std::size_t seen = known.size();
+      Params params = draw(first + i, known);
+      known.resize(seen);
+      known.push_back({params, {}, std::nullopt, std::nullopt});
+      return params;
+    });
   }
 
  private:
-  [[nodiscard]] Params draw(int number, const History& history) {
+  // Adds repeated draws to `known`: who sees them as running keeps away from them. Once all are tried, the first
+  // stands.
+  [[nodiscard]] Params draw(int number, History& known) {
+    std::optional<Params> repeated;
+    const bool all_tried = is_full();
     for (std::size_t attempt = 0; attempt < kBySampler; ++attempt) {
-      if (attempt == samplers_.size()) samplers_.push_back(make_(space_, seed_of_group(seed_, attempt)));
-      Params params = std::move(samplers_[attempt]->ask(number, 1, history).at(0));
-      if (broken(constraints_, params) == nullptr) return params;
+      Params params = std::move(sampler(attempt).ask(number, 1, known).at(0));
+      if (broken(constraints_, params) != nullptr) continue;
+      if (all_tried || !tried_.contains(params)) return params;
+      known.push_back({params, {}, std::nullopt, std::nullopt});
+      if (!repeated) repeated = std::move(params);
     }
-    for (std::uint64_t attempt = 0; attempt < kAtRandom; ++attempt) {
+    return drawn_at_random(number, std::move(repeated));
+  }
+
+  // One that was not tried; `repeated` if none is found, or the first that was.
+  [[nodiscard]] Params drawn_at_random(int number, std::optional<Params> repeated) const {
+    int repeats = 0;
+    for (std::uint64_t attempt = 0; attempt < kAtRandom && repeats < kRepeated; ++attempt) {
       Params params = at_random(number, attempt);
-      if (broken(constraints_, params) == nullptr) return params;
+      if (broken(constraints_, params) != nullptr) continue;
+      if (!tried_.contains(params)) return params;
+      ++repeats;
+      if (!repeated) repeated = std::move(params);
     }
-    throw unsatisfiable(constraints_, kBySampler + kAtRandom);
+    if (!repeated) throw unsatisfiable(constraints_, kBySampler + kAtRandom);
+    return std::move(*repeated);
   }
 
   [[nodiscard]] Params at_random(int number, std::uint64_t attempt) const {
@@ -151,10 +198,23 @@ class Retried final : public Sampler {
     return applying(space_, all);
   }
 
+  [[nodiscard]] Sampler& sampler(std::size_t attempt) {
+    if (attempt == samplers_.size())
+      samplers_.push_back(make_(space_, seed_of_group(seed_, attempt), Repeats::kAvoided));
+    return *samplers_[attempt];
+  }
+
+  [[nodiscard]] bool is_full() const {
+    return !all_.empty() &&
+           std::all_of(all_.begin(), all_.end(), [&](const std::string& key) { return tried_.contains_key(key); });
+  }
+
   trials::Space space_;
   std::uint64_t seed_;
   std::vector<Constraint> constraints_;
   SamplerFactory make_;
+  Tried tried_;
+  std::unordered_set<std::string> all_;             // keys of all configurations; empty: not known
   std::vector<std::unique_ptr<Sampler>> samplers_;  // by attempt
 };
 
@@ -162,20 +222,19 @@ class Retried final : public Sampler {
 
 std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed, std::vector<Constraint> constraints,
                                          SamplerFactory make, Conditions conditions) {
-  const auto of_groups = [make, conditions](const trials::Space& all,
-                                            std::uint64_t by_seed) -> std::unique_ptr<Sampler> {
-    if (!trials::is_conditional(all) || conditions == Conditions::kBySampler) return make(all, by_seed);
-    trials::Space plain = all;
-    for (trials::Parameter& parameter : plain) parameter.when.clear();
-    std::unique_ptr<Sampler> whole = make(plain, by_seed);
+  const bool conditional = trials::is_conditional(space), by_sampler = conditions == Conditions::kBySampler;
+  const auto of_groups = [make, by_sampler](const trials::Space& all, std::uint64_t by_seed,
+                                            Repeats repeats) -> std::unique_ptr<Sampler> {
+    if (!trials::is_conditional(all) || by_sampler) return make(all, by_seed, repeats);
+    std::unique_ptr<Sampler> whole = make(without_conditions(all), by_seed, repeats);
     return whole->size() ? std::move(whole) : make_grouped(all, by_seed, make);
   };
-  std::unique_ptr<Sampler> inner = of_groups(space, seed);
-  const bool conditional = trials::is_conditional(space);
+  std::unique_ptr<Sampler> inner = of_groups(space, seed, Repeats::kAvoided);
   if (!conditional && constraints.empty()) return inner;
   if (!inner->learns()) return std::make_unique<Filtered>(std::move(space), std::move(constraints), std::move(inner));
-  if (constraints.empty()) return inner;
-  return std::make_unique<Retried>(std::move(space), seed, std::move(constraints), of_groups, std::move(inner));
+  const bool compares = !by_sampler && Tried(space).is_finite();
+  if (constraints.empty() && !compares) return inner;
+  return std::make_unique<Retried>(std::move(space), seed, std::move(constraints), of_groups, compares);
 }
 
 }  // namespace hfta::search

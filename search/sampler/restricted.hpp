@@ -15,20 +15,22 @@ namespace hfta::search {
 enum class Conditions { kByGroups, kBySampler };
 
 /// Makes the sampler of a method, for a space without conditions unless the sampler sees to them.
-using SamplerFactory = std::function<std::unique_ptr<Sampler>(const trials::Space& space, std::uint64_t seed)>;
+using SamplerFactory =
+    std::function<std::unique_ptr<Sampler>(const trials::Space& space, std::uint64_t seed, Repeats repeats)>;
 
 /// A sampler of `space` by those that `make` makes.
 ///
 /// Conditions: parameters with equal conditions are a group, and each group has a sampler of its own, which sees the
-/// trials that have all of the group's parameters, with these alone (as Optuna's TPESampler(group=True)). A sampler
-/// with an end (grid) is one sampler of all parameters instead: of the combinations that differ only in what does not
-/// apply, the first stays.
+/// trials that have all of the group's parameters, with these alone (as Optuna's TPESampler(group=True)), and may
+/// repeat their values. A sampler with an end (grid) is one sampler of all parameters instead: of the combinations that
+/// differ only in what does not apply, the first stays.
 ///
 /// Constraints: what breaks one is drawn again, of a sampler that learns up to 32 times by the method and then up to
-/// 10'000 times at random; any other sampler goes on to its next draw, at most 1'000'000 in a row. Throws
-/// Error{kConfig} naming the constraints if none is met by then.
+/// 1'000'000 times at random; any other sampler goes on to its next draw, at most 1'000'000 in a row.
+/// Throws Error{kConfig} naming the constraints if none is met by then.
 ///
-/// A finite space with conditions is not repeated as long as another configuration is found.
+/// A finite space with conditions or constraints is not repeated as long as another configuration is found; with
+/// Conditions::kBySampler that is the sampler's to see to.
 [[nodiscard]] std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed,
                                                        std::vector<Constraint> constraints, SamplerFactory make,
                                                        Conditions conditions = Conditions::kByGroups);

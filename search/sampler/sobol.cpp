@@ -83,8 +83,8 @@ class DistinctSobol final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_sobol(trials::Space space, std::uint64_t seed) {
-  if (Tried(space).is_finite()) return std::make_unique<DistinctSobol>(std::move(space), seed);
+std::unique_ptr<Sampler> make_sobol(trials::Space space, std::uint64_t seed, Repeats repeats) {
+  if (Tried(space, repeats).is_finite()) return std::make_unique<DistinctSobol>(std::move(space), seed);
   return std::make_unique<Sobol>(std::move(space), seed);
 }
 

@@ -28,13 +28,13 @@ trials::Distribution constant(const trials::ParamValue& value) {
 
 class Tpe final : public Sampler {
  public:
-  Tpe(trials::Space space, std::uint64_t seed, trials::Goal goal, const TpeOptions& options)
+  Tpe(trials::Space space, std::uint64_t seed, trials::Goal goal, const TpeOptions& options, Repeats repeats)
       : space_(std::move(space)),
         seed_(seed),
         goal_(goal),
         options_(options),
-        random_(make_random(space_, seed)),
-        tried_(space_) {
+        random_(make_random(space_, seed, repeats)),
+        tried_(space_, repeats) {
     for (const trials::Parameter& parameter : space_) {
       const auto choices = Choices::of(parameter.distribution);
       axes_.emplace_back(choices && choices->count() == 1 ? constant(choices->value(0)) : parameter.distribution);
@@ -160,9 +160,9 @@ class Tpe final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
-                                  const TpeOptions& options) {
-  return std::make_unique<Tpe>(std::move(space), seed, goal, options);
+std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal, const TpeOptions& options,
+                                  Repeats repeats) {
+  return std::make_unique<Tpe>(std::move(space), seed, goal, options, repeats);
 }
 
 }  // namespace hfta::search

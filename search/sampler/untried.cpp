@@ -1,5 +1,7 @@
 #include "search/sampler/untried.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "search/choices.hpp"
@@ -15,18 +17,16 @@ std::string key_of(const trials::Params& params) {
   std::string text;
   for (const auto& [name, value] : params) {
     const std::string word = trials::to_text(value);
-    text += static_cast<char>('0' + value.index());
-    text += std::to_string(word.size());
-    text += ':';
-    text += word;
+    text += fmt::format("{}:{}:{}:{}:{}", name.size(), name, value.index(), word.size(), word);
   }
   return text;
 }
 
-Tried::Tried(const trials::Space& space) : size_(1) {
+Tried::Tried(const trials::Space& space, Repeats repeats) : size_(1) {
+  if (repeats == Repeats::kAllowed) size_.reset();
   for (const trials::Parameter& parameter : space) {
     const auto choices = Choices::of(parameter.distribution);
-    size_ = choices && size_ ? std::optional(*size_ * static_cast<double>(choices->count())) : std::nullopt;
+    size_ = choices && size_ ? std::optional(*size_ * static_cast<double>(choices->possible_count())) : std::nullopt;
   }
 }
 
@@ -38,8 +38,6 @@ void Tried::reset(const History& history) {
 void Tried::add(const trials::Params& params) {
   if (size_) keys_.insert(key_of(params));
 }
-
-bool Tried::contains(const trials::Params& params) const { return size_ && keys_.contains(key_of(params)); }
 
 trials::Params untried(Sampler& random, int number, const Tried& tried) {
   trials::Params params = std::move(random.ask(number, 1, {}).front());

@@ -12,24 +12,26 @@
 
 namespace hfta::search {
 
-/// Text that two configurations share only if they are the same: each value's type and length come before its text.
+/// Text that two configurations share only if they are the same: each name, value's type and value, with lengths.
 [[nodiscard]] std::string key_of(const trials::Params& params);
 
-/// Configurations of a finite space that were drawn already; of an infinite space it stays empty.
+/// Configurations of a finite space that were drawn already. Of an infinite space, and where repeats are allowed, it
+/// stays empty.
 class Tried {
  public:
-  /// REQUIRES a valid space.
-  explicit Tried(const trials::Space& space);
+  /// REQUIRES a valid space. Conditions play no part: a space with conditions is never full.
+  explicit Tried(const trials::Space& space, Repeats repeats = Repeats::kAvoided);
   [[nodiscard]] bool is_finite() const { return size_.has_value(); }
   /// Whether no new configuration is left.
   [[nodiscard]] bool is_full() const { return size_ && static_cast<double>(keys_.size()) >= *size_; }
   /// Forgets all, then adds the configurations of `history`.
   void reset(const History& history);
   void add(const trials::Params& params);
-  [[nodiscard]] bool contains(const trials::Params& params) const;
+  [[nodiscard]] bool contains(const trials::Params& params) const { return size_ && contains_key(key_of(params)); }
+  [[nodiscard]] bool contains_key(const std::string& key) const { return keys_.contains(key); }
 
  private:
-  std::optional<double> size_;  ///< How many configurations there are; unset: without end.
+  std::optional<double> size_;  ///< How many configurations there are of values that can come; unset: without end.
   std::unordered_set<std::string> keys_;
 };
 

@@ -117,3 +117,14 @@ TEST_CASE("categories come as often as their probabilities say, and steps as the
   for (const trials::Params& p : make_sobol(space, 8)->ask(0, 256, {})) ++counts[std::get<std::string>(p[0].second)];
   CHECK(counts == std::map<std::string, int>{{"a", 64}, {"b", 192}});
 }
+
+TEST_CASE("a category that cannot come is no part of a pass over a finite space") {
+  const trials::Space space = {{"w", categorical({word("a"), word("never"), word("b")}, {0.5, 0, 0.5})},
+                               {"n", bounded(Kind::kIntUniform, 1, 3)}};
+  const auto draws = make_sobol(space, 8)->ask(0, 60, {});
+  for (std::size_t pass = 0; pass < draws.size(); pass += 6) {
+    CHECK(std::set<trials::Params>(draws.begin() + static_cast<std::ptrdiff_t>(pass),
+                                   draws.begin() + static_cast<std::ptrdiff_t>(pass + 6))
+              .size() == 6);
+  }
+}

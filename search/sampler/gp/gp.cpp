@@ -28,14 +28,14 @@ std::size_t candidates(Index observed) { return observed < 100 ? 768 : 384; }
 
 class Gp final : public Sampler {
  public:
-  Gp(trials::Space space, std::uint64_t seed, trials::Goal goal, const GpOptions& options)
+  Gp(trials::Space space, std::uint64_t seed, trials::Goal goal, const GpOptions& options, Repeats repeats)
       : space_(std::move(space)),
         seed_(seed),
         goal_(goal),
         options_(options),
         inputs_(space_),
-        startup_(make_sobol(space_, seed)),
-        tried_(space_) {}
+        startup_(make_sobol(space_, seed, repeats)),
+        tried_(space_, repeats) {}
 
   [[nodiscard]] bool learns() const override { return true; }
 
@@ -134,8 +134,9 @@ class Gp final : public Sampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal, const GpOptions& options) {
-  return std::make_unique<Gp>(std::move(space), seed, goal, options);
+std::unique_ptr<Sampler> make_gp(trials::Space space, std::uint64_t seed, trials::Goal goal, const GpOptions& options,
+                                 Repeats repeats) {
+  return std::make_unique<Gp>(std::move(space), seed, goal, options, repeats);
 }
 
 }  // namespace hfta::search
