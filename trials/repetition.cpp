@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace hfta::trials {
 namespace {
@@ -37,6 +38,16 @@ double settled_value(const Trial& trial, Goal goal) {
   if (trial.state == State::kFail) return infinitely_bad(goal);
   if (trial.state != State::kComplete) return std::numeric_limits<double>::quiet_NaN();
   return trial.value && std::isfinite(*trial.value) ? *trial.value : infinitely_bad(goal);
+}
+
+// Of those that are whole, ties to the lower draw.
+std::optional<Configuration> best_configuration(const std::vector<const Trial*>& drawn, const Repetitions& repetitions,
+                                                Goal goal) {
+  std::optional<Configuration> best;
+  for (Configuration& one : configurations_of(drawn, repetitions, goal)) {
+    if (std::isfinite(one.value) && (!best || better(one.value, best->value, goal))) best = std::move(one);
+  }
+  return best;
 }
 
 }  // namespace
@@ -131,18 +142,18 @@ std::vector<Configuration> configurations_of(const std::vector<const Trial*>& dr
 }
 
 const Trial* best_of(const std::vector<const Trial*>& drawn, const Repetitions& repetitions, Goal goal) {
-  const std::vector<Configuration> all = configurations_of(drawn, repetitions, goal);
-  const Configuration* best = nullptr;
-  for (const Configuration& one : all) {
-    if (!std::isfinite(one.value)) continue;
-    if (best == nullptr || better(one.value, best->value, goal)) best = &one;
-  }
+  const std::optional<Configuration> best = best_configuration(drawn, repetitions, goal);
   const Trial* found = nullptr;
-  for (const Trial* trial : best != nullptr ? best->trials : drawn) {
+  for (const Trial* trial : best ? best->trials : drawn) {
     if (trial->state != State::kComplete || !trial->value || !std::isfinite(*trial->value)) continue;
     if (found == nullptr || better(*trial->value, *found->value, goal)) found = trial;
   }
   return found;
+}
+
+std::optional<double> best_value(const std::vector<const Trial*>& drawn, const Repetitions& repetitions, Goal goal) {
+  const std::optional<Configuration> best = best_configuration(drawn, repetitions, goal);
+  return best ? std::optional(best->value) : std::nullopt;
 }
 
 std::vector<const Trial*> in_order(const std::vector<Trial>& trials, const std::vector<int>& numbers) {

@@ -6,6 +6,7 @@
 /// A repetition is a trial like any other, and says which one it is in two parameters, `repeat` and `fold`, each there
 /// only if there is more than one of it.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,6 +92,10 @@ struct Configuration {
 /// The best repetition of the best configuration, ties to the lower draw. Where no configuration has a finite value:
 /// the best COMPLETE trial; nullptr if there is none.
 [[nodiscard]] const Trial* best_of(const std::vector<const Trial*>& drawn, const Repetitions& repetitions, Goal goal);
+
+/// The best configuration's value; unset while no configuration is whole and has a finite one.
+[[nodiscard]] std::optional<double> best_value(const std::vector<const Trial*>& drawn, const Repetitions& repetitions,
+                                               Goal goal);
 
 /// Trials by the order of their draws: `numbers` has each one's number. Numbers without a trial are left out, with all
 /// that follow.

@@ -108,8 +108,9 @@ std::vector<Key> top_keys() {
                    "the last epoch's."},
       {.path = "metric.target",
        .fallback = "none",
-       .sentence = "The study ends when a trial has reached this value, which makes the trial complete. Not of "
-                   "several objectives."},
+       .sentence = "The study ends when a trial has reached this value, which makes the trial complete; with `repeat` "
+                   "or `folds`, when all repetitions of a configuration have ended and its value, as `rank` says, has "
+                   "reached it. Not of several objectives."},
   };
   keys.insert(keys.end(), others.begin(), others.end());
   return keys;

@@ -13,7 +13,7 @@ namespace hfta::engine {
 struct Used {
   double seconds = 0;
   std::int64_t epochs = 0;     ///< Trial-epochs.
-  std::optional<double> best;  ///< The best value of its COMPLETE trials.
+  std::optional<double> best;  ///< See TrialTable::best_value().
 };
 
 /// Whether the study can end so.

@@ -233,8 +233,7 @@ bool Driver::Impl::any_busy() const {
 
 void Driver::Impl::see_whether_it_ends() {
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  const std::vector<const trials::Trial*> best = ledger.best_trials();
-  ended_by = end_of(config, {spent(), ledger.epochs(), best.empty() ? std::nullopt : best.front()->value});
+  ended_by = end_of(config, {spent(), ledger.epochs(), ledger.best_value()});
   has_ended = !ended_by.empty();
 }
 

@@ -157,8 +157,7 @@ bool is_finished(storage::Store& store, const StudyConfig& config, const storage
   TrialTable ledger(config, record.run_caps);
   ledger.restore(store.trials(config.study), store.draws(config.study));
   const std::vector<const trials::Trial*> best = ledger.best_trials();
-  const Used used{record.progress.seconds, ledger.epochs(), best.empty() ? std::nullopt : best.front()->value};
-  if (end_of(config, used).empty()) {
+  if (end_of(config, {record.progress.seconds, ledger.epochs(), ledger.best_value()}).empty()) {
     if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;
   }
   return std::all_of(best.begin(), best.end(), [&](const trials::Trial* one) {

@@ -68,14 +68,27 @@ int TrialTable::push_repetitions(int k) {
 std::vector<const trials::Trial*> TrialTable::best_trials() const {
   const bool several = config_.has_several_objectives();
   if (!several && !repetitions().any()) return trials::best_of(trials_, config_.objectives);
-  std::vector<const trials::Trial*> drawn;
-  for (const trials::Trial& trial : trials_) drawn.push_back(&trial);
+  std::vector<const trials::Trial*> drawn = in_order_of_draws();
   if (several) {
     std::erase_if(drawn, [&](const trials::Trial* trial) { return !front_.contains(trial->number); });
     return drawn;
   }
   const trials::Trial* best = trials::best_of(drawn, repetitions(), config_.objectives.front().goal);
   return best == nullptr ? std::vector<const trials::Trial*>{} : std::vector{best};
+}
+
+std::optional<double> TrialTable::best_value() const {
+  if (repetitions().any()) {
+    return trials::best_value(in_order_of_draws(), repetitions(), config_.objectives.front().goal);
+  }
+  const std::vector<const trials::Trial*> best = best_trials();
+  return best.empty() ? std::nullopt : best.front()->value;
+}
+
+std::vector<const trials::Trial*> TrialTable::in_order_of_draws() const {
+  std::vector<const trials::Trial*> drawn;
+  for (const trials::Trial& trial : trials_) drawn.push_back(&trial);
+  return drawn;
 }
 
 std::optional<std::vector<int>> TrialTable::front() const {

@@ -104,6 +104,9 @@ class TrialTable {
   /// The best repetition of the best configuration; of several objectives the Pareto front, by number. Empty if no
   /// trial is COMPLETE.
   [[nodiscard]] std::vector<const trials::Trial*> best_trials() const;
+  /// What a target is compared with: the best COMPLETE trial's value, or that of the best configuration all of whose
+  /// repetitions have ended. Unset while there is none.
+  [[nodiscard]] std::optional<double> best_value() const;
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
   [[nodiscard]] trials::Trial& trial(int draw) { return trials_.at(static_cast<std::size_t>(draw)); }
@@ -171,6 +174,7 @@ class TrialTable {
     int draw = 0;
     const trials::EpochRecord* record = nullptr;
   };
+  [[nodiscard]] std::vector<const trials::Trial*> in_order_of_draws() const;
   void push(int number, trials::Params params);
   int push_repetitions(int k);
   [[nodiscard]] bool can_ask() const;

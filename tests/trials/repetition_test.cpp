@@ -112,6 +112,8 @@ TEST_CASE("the best is the best repetition of the best configuration") {
                                trial(6, State::kComplete, 0.0)};
   CHECK(best_of(pointers(trials), repetitions, Goal::kMinimize)->number == 3);
   CHECK(best_of(pointers(trials), repetitions, Goal::kMaximize)->number == 1);
+  CHECK(best_value(pointers(trials), repetitions, Goal::kMinimize) == 0.4);
+  CHECK(best_value(pointers(trials), repetitions, Goal::kMaximize) == 0.5);
   const auto all = configurations_of(pointers(trials), repetitions, Goal::kMinimize);
   REQUIRE(all.size() == 4);
   CHECK(all[1].value == 0.4);
@@ -120,6 +122,7 @@ TEST_CASE("the best is the best repetition of the best configuration") {
   // No configuration is whole: the best trial there is.
   trials.erase(trials.begin(), trials.begin() + 4);
   CHECK(best_of(pointers(trials), repetitions, Goal::kMinimize)->number == 4);
+  CHECK_FALSE(best_value(pointers(trials), repetitions, Goal::kMinimize));
   CHECK(best_of({}, repetitions, Goal::kMinimize) == nullptr);
 }
 

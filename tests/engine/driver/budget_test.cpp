@@ -151,6 +151,32 @@ TEST_CASE("a target ends the study with the trial that reached it") {
   CHECK(total_epochs(all) < total_epochs(whole.trials()));
 }
 
+TEST_CASE("with repetitions a whole configuration has to reach the target") {
+  StudyConfig config = random_config(12);
+  config.repetitions = {3, 1, GENERATE(trials::Rank::kMean, trials::Rank::kMedian, trials::Rank::kLower)};
+  for (trials::Parameter& axis : config.repetitions.axes()) config.space.push_back(std::move(axis));
+  config.width = 4;
+  StudyFixture whole(config), missed(config), reached(config);
+  (void)whole.run();
+  const std::vector<Trial> all = whole.trials();
+  const auto value_in = [&](StudyFixture& study) {
+    const std::vector<Trial> trials = study.trials();
+    return trials::best_value(trials::in_order(trials, study.open()->draws(config.study)), config.repetitions,
+                              trials::Goal::kMaximize)
+        .value();
+  };
+  const double best = value_in(whole), best_trial = *trials::best_of(all, trials::Goal::kMaximize)->value;
+  REQUIRE(best < best_trial);
+  missed.config.target = (best + best_trial) / 2;
+  CHECK(missed.run().ended_by.empty());
+  CHECK(missed.trials().size() == all.size());
+  CHECK(finished(missed));
+  reached.config.target = best;
+  CHECK(reached.run().ended_by.find("its target") == 0);
+  CHECK(value_in(reached) == best);
+  CHECK(finished(reached));
+}
+
 TEST_CASE("a study that ends early and is stopped again and again ends in the same table") {
   struct Case {
     const char *method, *stopping;
