@@ -70,6 +70,10 @@ Curve curve_of(int trial, Vector x, const std::vector<double>& values, bool ende
   return curve;
 }
 
+bool has_no_curve(const SeenTrial& trial) {
+  return trial.values.empty() && trial.ended && *trial.ended != trials::State::kFail && trial.value.has_value();
+}
+
 CurveObservations observe(const std::vector<Curve>& curves, std::size_t most) {
   std::vector<const Curve*> seen;
   for (const Curve& curve : curves) {

@@ -20,6 +20,10 @@ struct Curve {
 /// The curve of a trial, of which `values` are known; a value that is not finite is where it failed.
 [[nodiscard]] Curve curve_of(int trial, Vector x, const std::vector<double>& values, bool ended, trials::Goal goal);
 
+/// Whether the trial has come to a value, of which it is not known how: it has no curve, and has not failed. Trials of
+/// another program may be so.
+[[nodiscard]] bool has_no_curve(const SeenTrial& trial);
+
 struct CurveObservations {
   CurvePoints points;
   Vector y;  ///< Of mean 0 and variance 1; smaller is better.

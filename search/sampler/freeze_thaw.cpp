@@ -56,7 +56,7 @@ class FreezeThaw final : public Sampler {
     std::vector<Curve> curves;
     for (std::size_t i = 0; i < history.size(); ++i) {
       const SeenTrial& trial = history[i];
-      if (is_pending(trial) || trial.params.size() != parameters_) continue;
+      if (is_pending(trial) || trial.params.size() != parameters_ || freeze_thaw::has_no_curve(trial)) continue;
       Curve curve = freeze_thaw::curve_of(static_cast<int>(i), planner_.vector_of(trial.params), trial.values,
                                           trial.ended.has_value(), goal_);
       curve.ended |= static_cast<int>(curve.values.size()) >= options_.max_epochs;

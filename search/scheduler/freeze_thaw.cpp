@@ -138,6 +138,7 @@ class FreezeThaw final : public Scheduler {
   [[nodiscard]] std::vector<Curve> curves_of_prior() const {
     std::vector<Curve> curves;
     for (std::size_t i = 0; i < prior_.size(); ++i) {
+      if (freeze_thaw::has_no_curve(prior_[i])) continue;
       curves.push_back(freeze_thaw::curve_of(static_cast<int>(i), planner_.vector_of(prior_[i].params),
                                              prior_[i].values, true, goal_));
     }

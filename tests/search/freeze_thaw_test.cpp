@@ -372,6 +372,25 @@ TEST_CASE("k draws of freeze-thaw at once are k draws one by one") {
   }
 }
 
+TEST_CASE("a trial with a value and no curve has not failed") {
+  const History known = history_of(kPlane, 20);
+  const auto draws = [&](State state, std::optional<double> value) {
+    History history = known;
+    for (int i = 0; i < 10; ++i) {
+      history.push_back({{{"x", 0.1 * i}, {"y", 0.5}}, {}, value, state});
+      history.back().params.front().first = kPlane[0].name;
+      history.back().params.back().first = kPlane[1].name;
+    }
+    return make_freeze_thaw(kPlane, kNone, 5, Goal::kMinimize, options_of(4))->ask(20, 6, history);
+  };
+  const std::vector<Params> without =
+      make_freeze_thaw(kPlane, kNone, 5, Goal::kMinimize, options_of(4))->ask(20, 6, known);
+  CHECK(draws(State::kComplete, 0.3) == without);
+  CHECK(draws(State::kPruned, 0.3) == without);
+  CHECK(draws(State::kFail, {}) != without);
+  CHECK(draws(State::kPruned, {}) != without);
+}
+
 TEST_CASE("freeze-thaw draws every configuration of a finite space once") {
   const Space small = {{"a", bounded(Kind::kIntUniform, 1, 4)}, {"w", categorical({word("x"), word("y"), word("z")})}};
   const auto sampler = make_freeze_thaw(small, kNone, 5, Goal::kMinimize, options_of(3));
