@@ -89,7 +89,7 @@ class Filtered final : public Sampler {
   // False: there are no more.
   bool next() {
     const bool has_end = inner_->size().has_value();
-    for (int broken_ones = 0, repeated = 0; broken_ones < kInARow;) {
+    for (int broken_ones = 0, repeated = 0; has_end || broken_ones < kInARow;) {
       std::vector<Params> asked = inner_->ask(at_++, 1, {});
       if (asked.empty()) return false;
       Params params = applying(space_, asked.front());

@@ -26,7 +26,7 @@ using SamplerFactory =
 /// differ only in what does not apply, the first stays.
 ///
 /// Constraints: what breaks one is drawn again, of a sampler that learns up to 32 times by the method and then up to
-/// 1'000'000 times at random; any other sampler goes on to its next draw, at most 1'000'000 in a row.
+/// 1'000'000 times at random; any other sampler goes on to its next draw, at most 1'000'000 in a row, or to its end.
 /// Throws Error{kConfig} naming the constraints if none is met by then.
 ///
 /// A finite space with conditions or constraints is not repeated as long as another configuration is found; with

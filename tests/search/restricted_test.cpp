@@ -219,6 +219,11 @@ TEST_CASE("methods that learn repeat no configuration of a finite space while an
   }
 }
 
+TEST_CASE("a grid is walked to its end, however many combinations break its constraints") {
+  const Space space = {{"a", bounded(Kind::kIntUniform, 1, 1100)}, {"b", bounded(Kind::kIntUniform, 1, 1000)}};
+  CHECK(sampler("grid", space, {"a > 1050"})->size() == 50'000);
+}
+
 TEST_CASE("a method that learns finds what meets rare constraints") {
   const Distribution number = bounded(Kind::kIntUniform, 1, 1000);
   const Space space = {{"a", number}, {"b", number}};
