@@ -29,6 +29,17 @@ struct Subpopulation {
   int offspring = 0;
 };
 
+// Those with a probability above 0.
+std::vector<trials::ParamValue> possible_values(const trials::Distribution& distribution) {
+  std::vector<trials::ParamValue> possible;
+  for (std::size_t i = 0; i < distribution.values.size(); ++i) {
+    if (distribution.probabilities.empty() || distribution.probabilities[i] > 0) {
+      possible.push_back(distribution.values[i]);
+    }
+  }
+  return possible;
+}
+
 trials::Space unconditional(trials::Space space) {
   for (trials::Parameter& parameter : space) parameter.when.clear();
   return space;
@@ -45,7 +56,10 @@ class Dehb final : public Sampler {
         layout_(brackets),
         prior_(prior),
         random_(make_random(unconditional(space_), seed)) {
-    for (const trials::Parameter& parameter : space_) scales_.push_back(UnitScale::of(parameter.distribution));
+    for (const trials::Parameter& parameter : space_) {
+      scales_.push_back(UnitScale::of(parameter.distribution));
+      categories_.push_back(possible_values(parameter.distribution));
+    }
   }
 
   [[nodiscard]] bool learns() const override { return true; }
@@ -167,9 +181,11 @@ class Dehb final : public Sampler {
         genome.push_back(value == nullptr ? 0.5 : scales_[i]->part_of(*value).middle());
         continue;
       }
-      const std::vector<trials::ParamValue>& values = space_[i].distribution.values;
+      const std::vector<trials::ParamValue>& values = categories_[i];
       const auto at = std::find(values.begin(), values.end(), *value) - values.begin();
-      genome.push_back((static_cast<double>(at) + 0.5) / static_cast<double>(std::max<std::size_t>(1, values.size())));
+      const double place =
+          (static_cast<double>(at) + 0.5) / static_cast<double>(std::max<std::size_t>(1, values.size()));
+      genome.push_back(std::min(place, 1.0));  // an enqueued value may be none that is drawn
     }
     return genome;
   }
@@ -177,14 +193,14 @@ class Dehb final : public Sampler {
   [[nodiscard]] Params params_of(const Genome& genome) const {
     Params params;
     for (std::size_t i = 0; i < space_.size(); ++i) {
-      const trials::Distribution& d = space_[i].distribution;
       if (scales_[i]) {
         params.emplace_back(space_[i].name, scales_[i]->at(genome[i]));
-      } else if (d.values.empty()) {  // a range of one point
+      } else if (categories_[i].empty()) {  // a range of one point
         params.emplace_back(space_[i].name, std::move(random_->ask(0, 1, {}).front()[i].second));
       } else {
-        const auto at = static_cast<std::size_t>(genome[i] * static_cast<double>(d.values.size()));
-        params.emplace_back(space_[i].name, d.values[std::min(at, d.values.size() - 1)]);
+        const std::vector<trials::ParamValue>& values = categories_[i];
+        const auto at = static_cast<std::size_t>(genome[i] * static_cast<double>(values.size()));
+        params.emplace_back(space_[i].name, values[std::min(at, values.size() - 1)]);
       }
     }
     return params;
@@ -197,7 +213,8 @@ class Dehb final : public Sampler {
   DehbLayout layout_;
   int prior_;  // trials of an earlier study, before those of this one
   std::unique_ptr<Sampler> random_;
-  std::vector<std::optional<UnitScale>> scales_;  // unset: categories
+  std::vector<std::optional<UnitScale>> scales_;             // unset: categories
+  std::vector<std::vector<trials::ParamValue>> categories_;  // that can be drawn; none: numbers
 };
 
 }  // namespace

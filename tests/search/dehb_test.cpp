@@ -57,6 +57,20 @@ TEST_CASE("mutation and crossover are differential evolution's") {
   CHECK(crossed(target, other, 0.5, drawn) == wanted);
 }
 
+TEST_CASE("DEHB draws no category of probability 0") {
+  const trials::Space space = {{"w", categorical({word("never"), word("a"), word("b"), word("not")}, {0, 0.5, 0.5, 0})},
+                               {"x", bounded(Kind::kUniform, 0, 1)}};
+  const auto dehb = make_dehb(space, 3, Goal::kMinimize, {}, kNine);
+  History history = {{{{"w", word("not")}, {"x", 0.5}}, {0}, 0, State::kComplete}};  // somebody enqueued it
+  std::set<trials::ParamValue> drawn;
+  for (int i = 0; i < 60; ++i) {
+    Params params = dehb->ask(i, 1, history).at(0);
+    drawn.insert(params.front().second);
+    history.push_back({std::move(params), std::vector<double>(9, i % 7), i % 7, State::kComplete});
+  }
+  CHECK(drawn == std::set<trials::ParamValue>{word("a"), word("b")});
+}
+
 TEST_CASE("draws of DEHB are laid out as the paper's brackets") {
   const DehbLayout layout(kNine);
   CHECK(layout.first_pass() == 9 + 5 + 3);
