@@ -37,8 +37,9 @@ bool same(const ParamValue& a, const ParamValue& b) {
 }
 
 std::optional<double> within(const Interval& interval, double x) {
-  const double slack = kSlack * std::max(std::abs(interval.low), std::abs(interval.high));
-  if (x < interval.low - slack || x > interval.high + slack) return std::nullopt;
+  const bool below = x < interval.low - kSlack * std::abs(interval.low);
+  const bool above = x > interval.high + kSlack * std::abs(interval.high);
+  if (below || above) return std::nullopt;
   return std::clamp(x, interval.low, interval.high);
 }
 

@@ -40,6 +40,9 @@ TEST_CASE("a value is admitted as the distribution itself gives it") {
       {bounded(Kind::kIntUniform, 1, 5), std::int64_t{6}, {}},
       {bounded(Kind::kLogUniformValues, 1e-4, 1), 1e-4, ParamValue(1e-4)},
       {bounded(Kind::kLogUniformValues, 1e-4, 1), 9e-5, {}},
+      {bounded(Kind::kLogUniformValues, 1e-9, 1), 0.0, {}},  // the slack is of the end that is near
+      {bounded(Kind::kLogUniformValues, 1e-9, 1), 5e-10, {}},
+      {bounded(Kind::kLogUniformValues, 1e-9, 1), 1 + 5e-10, ParamValue(1.0)},
       {bounded(Kind::kLogUniform, -2, 0), 0.1353352832366127, ParamValue(std::exp(-2.0))},
       {bounded(Kind::kQUniform, 0, 1, 0.1), 0.30000000000000004, ParamValue(0.3)},
       {bounded(Kind::kQUniform, 0, 1, 0.1), 0.35, {}},
