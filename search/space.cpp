@@ -124,6 +124,7 @@ void validate_q(const Distribution& d) {
     reach = std::max(std::abs(normal_value(d, -kNormalReach)), std::abs(normal_value(d, kNormalReach)));
   }
   require(reach / d.q < kExact, "q", d.q, fmt::format("more than {}, 2^-53 of the largest value", reach / kExact));
+  require(std::isfinite(reach + d.q), "q", d.q, "multiples that are finite numbers");
   if (!d.integer) return;
   require(d.q == std::floor(d.q), "q", d.q, "an integer");
   require(reach + d.q < kExact, "q", d.q, "integers below 2^53");

@@ -30,7 +30,29 @@ double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   if (values.size() % 2 == 1) return values[half];
-  return values[half - 1] + (values[half] - values[half - 1]) / 2;
+  return std::midpoint(values[half - 1], values[half]);
+}
+
+// Where the sum of huge values is no number, that of their shares is one.
+double mean_of(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  if (std::isfinite(sum)) return sum / n;
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [n](double mean, double value) { return mean + value / n; });
+}
+
+// The same for squares: of huge values they are taken of a 2^520th part.
+double deviation_of(const std::vector<double>& values, double mean) {
+  for (const double scale : {1.0, 0x1p-520}) {
+    double squares = 0;
+    for (const double value : values) {
+      const double off = value * scale - mean * scale;
+      squares += off * off;
+    }
+    if (std::isfinite(squares)) return std::sqrt(squares / (static_cast<double>(values.size()) - 1)) / scale;
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 // What the trial has come to; failed ones are infinitely bad. NaN: it has come to nothing yet, or was stopped.
@@ -91,13 +113,11 @@ Summary summarize(std::vector<double> values, double confidence) {
   Summary summary;
   summary.count = static_cast<int>(values.size());
   const auto n = static_cast<double>(values.size());
-  summary.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  summary.mean = mean_of(values);
   summary.median = median_of(values);
   summary.deviation = summary.low = summary.high = std::numeric_limits<double>::quiet_NaN();
   if (values.size() < 2) return summary;
-  double squares = 0;
-  for (const double value : values) squares += (value - summary.mean) * (value - summary.mean);
-  summary.deviation = std::sqrt(squares / (n - 1));
+  summary.deviation = deviation_of(values, summary.mean);
   const boost::math::students_t student(n - 1);
   const double half = boost::math::quantile(student, 0.5 + confidence / 2) * summary.deviation / std::sqrt(n);
   summary.low = summary.mean - half;

@@ -34,7 +34,7 @@ std::unique_ptr<Scheduler> make_median(const StoppingOptions& options, trials::G
   const auto stops = [options, goal](double own, const std::vector<double>& others) {
     if (others.empty() || others.size() < static_cast<std::size_t>(options.min_trials)) return false;
     const std::size_t half = others.size() / 2;
-    const double median = others.size() % 2 == 1 ? others[half] : (others[half - 1] + others[half]) / 2;
+    const double median = others.size() % 2 == 1 ? others[half] : std::midpoint(others[half - 1], others[half]);
     return trials::better(median, own, goal);
   };
   return make_in_order({options.max_epochs, every_epoch(options), Number::kBest, Number::kMean, stops}, goal);

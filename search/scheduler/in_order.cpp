@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
@@ -28,7 +29,13 @@ struct Record {
 
   [[nodiscard]] double number(Number which) const {
     if (which == Number::kBest) return best;
-    return which == Number::kMean ? sum / judged : values[static_cast<std::size_t>(judged - 1)];
+    return which == Number::kMean ? mean() : values[static_cast<std::size_t>(judged - 1)];
+  }
+  // Where the sum of huge values is no number, that of their shares is one.
+  [[nodiscard]] double mean() const {
+    if (std::isfinite(sum)) return sum / judged;
+    return std::accumulate(values.begin(), values.begin() + judged, 0.0,
+                           [this](double shares, double value) { return shares + value / judged; });
   }
 };
 

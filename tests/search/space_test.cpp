@@ -55,6 +55,7 @@ TEST_CASE("validate says what was found and what was wanted") {
       {bounded(Kind::kQUniform, 0, 1, 0), "q: found 0, wanted a finite number above 0"},
       {bounded(Kind::kQUniform, 0, 1, -0.1), "q: found -0.1, wanted a finite number above 0"},
       {bounded(Kind::kQUniform, 0, 10, 0.5, true), "q: found 0.5, wanted an integer"},
+      {bounded(Kind::kQUniform, 0, 1.7e308, 1e308), "q: found 1e+308, wanted multiples that are finite numbers"},
       {normal(Kind::kNormal, 0, -1), "sigma: found -1, wanted a finite number of at least 0"},
       {normal(Kind::kNormal, kNan, 1), "mu: found nan, wanted a finite number"},
       {normal(Kind::kLogNormal, 690, 10),

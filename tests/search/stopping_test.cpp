@@ -363,6 +363,20 @@ TEST_CASE("median waits for a trial that was drawn earlier and is behind") {
   CHECK(scheduler->take_verdicts().size() == 1);
 }
 
+TEST_CASE("a median of huge values is one") {
+  // Means of 1.6e308 and 1.5e308: the third trial is the worst, the fourth the best.
+  const auto scheduler = make_median({.max_epochs = 9, .min_epochs = 2, .min_trials = 2}, Goal::kMinimize, {});
+  const std::vector<std::pair<double, Decision>> cases = {{1.6e308, Decision::kContinue},
+                                                          {1.5e308, Decision::kContinue},
+                                                          {1.7e308, Decision::kStop},
+                                                          {1.4e308, Decision::kContinue}};
+  for (int trial = 0; trial < 4; ++trial) {
+    const auto& [value, wanted] = cases[static_cast<std::size_t>(trial)];
+    CHECK(scheduler->report(trial, 1, value) == Decision::kContinue);
+    CHECK(scheduler->report(trial, 2, value) == wanted);
+  }
+}
+
 TEST_CASE("impossible options of early stopping are refused") {
   using hfta::Error;
   CHECK_THROWS_AS(make_asha({.max_epochs = 3, .min_epochs = 4}, Goal::kMinimize, {9}), Error);

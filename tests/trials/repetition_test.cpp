@@ -64,6 +64,10 @@ TEST_CASE("mean, deviation and interval, against a table of Student's t") {
   CHECK(std::isnan(summarize({7}).high));
   CHECK(summarize({2, 2, 2}).low == 2);
   CHECK(summarize({4, 1, 3, 2}).median == 2.5);
+  const Summary huge = summarize({1.7e308, 1.5e308, 1.6e308, -1.7e308});
+  CHECK(huge.mean == Approx(0.775e308));
+  CHECK(huge.median == Approx(1.55e308));
+  CHECK(huge.deviation == Approx(1.6520190e308).epsilon(1e-6));
 }
 
 // The count of covered means is binomial: five of its standard deviations, which a true interval leaves once in two
