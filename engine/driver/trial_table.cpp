@@ -34,7 +34,7 @@ bool TrialTable::can_ask() const {
 
 int TrialTable::plan(int k, int rounds) {
   const int first = drawn();
-  k -= push_repetitions(k);
+  k -= push_repetitions(k, rounds);
   if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
   if (k <= 0 || exhausted_) return drawn() - first;
   const int count = repetitions().count();
@@ -50,17 +50,18 @@ int TrialTable::plan(int k, int rounds) {
   for (const trials::Params& one : params) {
     push(kUnnumbered, repetitions().params_of(one, 0));
     if (learns_) trials_.back().seen_rounds = rounds;
-    k -= 1 + push_repetitions(k - 1);
+    k -= 1 + push_repetitions(k - 1, rounds);
   }
   return drawn() - first;
 }
 
 // The repetitions that the latest configuration lacks, at most `k` of them; returns how many.
-int TrialTable::push_repetitions(int k) {
+int TrialTable::push_repetitions(int k, int rounds) {
   k = std::min(k, missing_repetitions());
   for (int i = 0; i < k; ++i) {
     const trials::Params first = trial(repetitions().first_of(drawn())).params;
     push(kUnnumbered, repetitions().params_of(repetitions().configuration_of(first), repetitions().index_of(drawn())));
+    if (learns_) trials_.back().seen_rounds = rounds;
   }
   return std::max(k, 0);
 }

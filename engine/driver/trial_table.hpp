@@ -176,7 +176,7 @@ class TrialTable {
   };
   [[nodiscard]] std::vector<const trials::Trial*> in_order_of_draws() const;
   void push(int number, trials::Params params);
-  int push_repetitions(int k);
+  int push_repetitions(int k, int rounds);
   [[nodiscard]] bool can_ask() const;
   void replay();
   void replay(const Past& past);

@@ -151,6 +151,8 @@ TEST_CASE("a method that learns sees configurations, and each of its draws can b
     const std::vector<Redraw> all = redraw(study->config, *store);
     CHECK(all.size() == 9);
     for (const Redraw& one : all) CHECK(one.stored == one.drawn);
+    // A run that goes on knows of every draw in which round it was made.
+    for (const Trial& trial : study->trials()) CHECK(trial.seen_rounds.has_value());
   }
 }
 
