@@ -62,8 +62,9 @@ std::unique_ptr<search::Scheduler> make_scheduler(const StudyConfig& config, con
   return search::make_repeated(std::move(judge), config.repetitions, config.objectives.front().goal);
 }
 
+// Trials of so many configurations; those without end have no end either.
 std::optional<std::int64_t> times(std::optional<std::int64_t> configurations, int count) {
-  if (!configurations) return std::nullopt;
+  if (!configurations || *configurations == kEndless) return configurations;
   return *configurations > std::numeric_limits<int>::max() ? *configurations : *configurations * count;
 }
 
