@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "engine/cli/output.hpp"
+#include "engine/driver/measure.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/report/words.hpp"
 #include "search/completion.hpp"
@@ -40,12 +40,7 @@ std::optional<trials::Params> matching(const trials::Space& space, const trials:
 }
 
 search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric) {
-  search::SeenTrial seen{std::move(params), {}, trial.value, trial.state, trial.others};
-  for (const trials::EpochRecord& record : trial.epochs) {
-    const auto found = record.metrics.find(metric);
-    seen.values.push_back(found == record.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
-  }
-  return seen;
+  return {std::move(params), curve_of(trial, metric), trial.value, trial.state, trial.others};
 }
 
 // The same metrics and goals, in the same order. Optuna need not have named a metric.

@@ -40,4 +40,15 @@ Measurement measure(const std::map<std::string, double>& metrics, const trials::
   return measured;
 }
 
+std::vector<double> curve_of(const trials::Trial& trial, const std::string& metric) {
+  std::vector<double> values;
+  const int before = trial.epochs.empty() || trial.epochs.front().epoch != 0 ? 0 : -1;
+  for (const trials::EpochRecord& record : trial.epochs) {
+    const auto found = record.metrics.find(metric);
+    values.push_back(found == record.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
+    if (record.epoch - before != static_cast<int>(values.size())) return {};
+  }
+  return values;
+}
+
 }  // namespace hfta::engine

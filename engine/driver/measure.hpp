@@ -20,4 +20,9 @@ struct Measurement {
 [[nodiscard]] Measurement measure(const std::map<std::string, double>& metrics, const trials::Objectives& objectives,
                                   int epoch);
 
+/// The metric's values after epochs 1, 2, ... of an ended trial, also of one that another program made; NaN where it is
+/// missing. Steps that are counted from 0 become epochs. Empty where steps were left out: after how many epochs of ours
+/// a value came is not known then.
+[[nodiscard]] std::vector<double> curve_of(const trials::Trial& trial, const std::string& metric);
+
 }  // namespace hfta::engine

@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/error.hpp"
+#include "engine/driver/history_json.hpp"
+#include "engine/driver/measure.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/report/report.hpp"
 #include "study_fixture.hpp"
@@ -143,6 +147,59 @@ TEST_CASE("the number of trials is the least that cap, space and strategy allow"
   CHECK(make_strategy(config, {}).trials() == 6);
   CHECK(make_strategy(config, {4}).trials() == 4);
   CHECK(make_strategy(config, {40}).trials() == 6);
+}
+
+TEST_CASE("a study that only its budget ends has no number of trials, with repetitions either") {
+  StudyConfig config = random_config(9);
+  config.run_cap = kEndless;
+  config.budget.epochs = 900;
+  for (const char* stopping : {"none", "median"}) {
+    CAPTURE(stopping);
+    config.early_stopping = {};
+    if (stopping != std::string("none")) config.early_stopping = {{stopping}};
+    config.repetitions = {3, 1, trials::Rank::kMean};
+    const Strategy strategy = make_strategy(config, {kEndless});
+    CHECK(strategy.trials() == kEndless);
+    CHECK(strategy.trials(4) == kEndless);
+    const std::int64_t planned = strategy.scheduler->planned_epochs(0, kEndless);
+    CHECK(planned >= std::int64_t{5} * kEndless);
+    CHECK(planned <= std::int64_t{5} * (kEndless + 3));
+    CHECK(make_strategy(config, {12}).trials() == 36);
+  }
+}
+
+TEST_CASE("an earlier study's trials come back from the store as they were") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const search::History history = {
+      {{{"a", 0.5}}, {1, inf, -inf, 0.1}, 0.1, trials::State::kComplete, {2, -inf, inf}},
+      {{{"a", std::string("x")}}, {}, inf, trials::State::kPruned},
+      {{}, {}, std::nullopt, trials::State::kFail},
+  };
+  const search::History read = history_from(nlohmann::json::parse(history_json(history).dump()));
+  REQUIRE(read.size() == history.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    CHECK(read[i].params == history[i].params);
+    CHECK(read[i].values == history[i].values);
+    CHECK(read[i].value == history[i].value);
+    CHECK(read[i].ended == history[i].ended);
+    CHECK(read[i].others == history[i].others);
+  }
+}
+
+TEST_CASE("of another program's trial the values are taken whose epochs are known") {
+  struct Case {
+    std::vector<int> steps;
+    std::size_t wanted;
+  };
+  const std::vector<Case> cases = {{{}, 0},           {{1, 2, 3}, 3}, {{0, 1, 2}, 3}, {{10, 20, 30}, 0},
+                                   {{1, 2, 4, 5}, 0}, {{2, 3}, 0},    {{0, 10}, 0},   {{1}, 1}};
+  for (const Case& one : cases) {
+    trials::Trial trial;
+    for (const int step : one.steps) trial.epochs.push_back({step, {{"loss", 0.5 * step}}});
+    const std::vector<double> values = curve_of(trial, "loss");
+    REQUIRE(values.size() == one.wanted);
+    for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == 0.5 * one.steps[i]);
+  }
 }
 
 TEST_CASE("a study is finished when every trial is done and the best one tested") {
