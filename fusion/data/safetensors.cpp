@@ -22,10 +22,24 @@ constexpr std::uint64_t kHeaderLimit = 16u << 20;
 
 std::uint64_t element_size(const std::string& dtype) {
   static const std::map<std::string, std::uint64_t> sizes = {
-      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},  {"I16", 2},
-      {"I8", 1},  {"U64", 8}, {"U32", 4}, {"U16", 2},  {"U8", 1},  {"BOOL", 1}, {"C64", 8},
+      {"F64", 8},
+      {"F32", 4},
+      {"F16", 2},
+      {"BF16", 2},
+      {"I64", 8},
+      {"I32", 4},
+      {"I16", 2},
+      {"I8", 1},
+      {"U64", 8},
+      {"U32", 4},
+      {"U16", 2},
+      {"U8", 1},
+      {"BOOL", 1},
+      {"C64", 8},
       // Beside others in a file; who asks for one of them is told that nobody here reads it.
-      {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}};
+      {"F8_E4M3", 1},
+      {"F8_E5M2", 1},
+      {"F8_E8M0", 1}};
   const auto it = sizes.find(dtype);
   if (it == sizes.end()) malformed("unknown dtype '" + dtype + "'");
   return it->second;

@@ -43,9 +43,10 @@ StoredArray array_of(const SafetensorsHeader& header, const std::shared_ptr<cons
   const auto type = kTypes.find(found->dtype);
   if (type == kTypes.end()) {
     const bool complex = found->dtype.starts_with('C');
-    fail_at(place, fmt::format("{}: found {}, wanted {}", printable(name),
-                               complex ? "complex numbers (" + found->dtype + ")" : "numbers of type " + found->dtype,
-                               complex ? "real ones: store the parts as [..., 2]" : "a type of 16 bits or more, or integers"));
+    fail_at(place,
+            fmt::format("{}: found {}, wanted {}", printable(name),
+                        complex ? "complex numbers (" + found->dtype + ")" : "numbers of type " + found->dtype,
+                        complex ? "real ones: store the parts as [..., 2]" : "a type of 16 bits or more, or integers"));
   }
   NumberLayout layout{type->second, false, false, found->shape, 0};
   layout.elements = (found->end - found->begin) / layout.type.width;

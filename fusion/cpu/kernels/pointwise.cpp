@@ -145,8 +145,8 @@ inline __attribute__((always_inline)) void apply_typed(Unary op, double p, const
       });
 }
 
-// Whether the op chooses between its input and a constant. What was not chosen gets no gradient, even where that of y is
-// infinite or NaN: torch's backward chooses, too.
+// Whether the op chooses between its input and a constant. What was not chosen gets no gradient, even where that of y
+// is infinite or NaN: torch's backward chooses, too.
 constexpr bool chooses(Unary op) {
   switch (op) {
     case Unary::kRelu:

@@ -146,7 +146,8 @@ void backward(Builder& b, const Linear& l) {
 Linear linear_of(Builder& b, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const bool in_rows = weight.strides[1] == 1 && weight.strides[0] >= weight.size(1);
   Linear l{b.contiguous(x), in_rows ? weight : b.contiguous(weight), b.contiguous_or_none(bias), {}};
-  if (l.weight.size(0) == 1) l.weight.strides[0] = l.weight.size(1);  // of one row any stride is one; products want this
+  if (l.weight.size(0) == 1)
+    l.weight.strides[0] = l.weight.size(1);  // of one row any stride is one; products want this
   l.ldw = l.weight.strides[0];
   l.in = l.x.size(-1);
   l.out = l.weight.size(0);

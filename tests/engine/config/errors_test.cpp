@@ -319,7 +319,8 @@ TEST_CASE("references") {
 
 TEST_CASE("what a config says is cut in messages, however long it is") {
   const std::string word(100000, 'w');
-  const std::string from = GENERATE("seed: 1", "metric: {name: val_accuracy", "hidden: ", "lr: \"${lr}\"", "{dropout: ");
+  const std::string from =
+      GENERATE("seed: 1", "metric: {name: val_accuracy", "hidden: ", "lr: \"${lr}\"", "{dropout: ");
   const std::string to = GENERATE_REF(std::string("W: "), "seed: &W ", "seed: \"${W\"", "W: {W: ", "lr: \"${W}\"",
                                       "metric: {name: W", "{W: ", "storage: W\nseed: 1");
   std::string text = to;

@@ -117,8 +117,8 @@ TEST_CASE("batch norm, with what follows it") {
 TEST_CASE("batch norm that is added to a part of what is read again is no place to add by the way") {
   Norm n = norm_of({4, 3, 2}, true);
   const ValueId whole = n.small.call("aten::mul.Tensor", {n.x, 2.0});
-  const ValueId part = n.small.call("aten::slice.Tensor", {whole, std::int64_t{0}, std::int64_t{0}, std::int64_t{4},
-                                                           std::int64_t{1}});
+  const ValueId part =
+      n.small.call("aten::slice.Tensor", {whole, std::int64_t{0}, std::int64_t{0}, std::int64_t{4}, std::int64_t{1}});
   auto& nodes = n.small.graph.nodes;
   std::rotate(nodes.begin(), nodes.begin() + 1, nodes.end());  // the norm behind both
   n.small.call("aten::add_.Tensor", {part, n.y, std::int64_t{1}});
