@@ -17,11 +17,16 @@ using nlohmann::json;
 // Members that have met errors answer by then.
 constexpr std::chrono::milliseconds kPatience(2000);
 
+// What to do about it, behind the message of an error of that kind.
+const char* advice(ErrorKind kind) {
+  return kind == ErrorKind::kMemory ? "; a smaller array.width needs less memory" : "";
+}
+
 Error error_of(const json& answer, int rank) {
-  const int kind = answer.at("kind").get<int>();
-  const bool known = kind >= 0 && kind <= static_cast<int>(ErrorKind::kBusy);
-  return {known ? static_cast<ErrorKind>(kind) : ErrorKind::kInternal,
-          fmt::format("rank {}: {}", rank, answer.at("error").get<std::string>())};
+  const int number = answer.at("kind").get<int>();
+  const bool known = number >= 0 && number <= static_cast<int>(ErrorKind::kBusy);
+  const ErrorKind kind = known ? static_cast<ErrorKind>(number) : ErrorKind::kInternal;
+  return {kind, fmt::format("rank {}: {}{}", rank, answer.at("error").get<std::string>(), advice(kind))};
 }
 
 Error ended(int rank) { return {ErrorKind::kDevice, fmt::format("rank {} has ended", rank)}; }
@@ -143,7 +148,7 @@ void Ranks::lose(const std::exception& error) {
     if (const std::string reason = reason_of_members(); !reason.empty()) lost_ = reason;
   }
   members_.clear();
-  if (kind == ErrorKind::kMemory) lost_ += "; a smaller array.width needs less memory";
+  if (failed_ == 0) lost_ += advice(kind);
   const bool could_be_mended = kind == ErrorKind::kMemory || kind == ErrorKind::kStorage;
   throw Error(could_be_mended ? ErrorKind::kDevice : kind, fmt::format("{}: {}", label_, lost_));
 }
