@@ -114,10 +114,10 @@ Summary summarize(std::vector<double> values, double confidence) {
   summary.count = static_cast<int>(values.size());
   const auto n = static_cast<double>(values.size());
   summary.mean = mean_of(values);
-  summary.median = median_of(values);
   summary.deviation = summary.low = summary.high = std::numeric_limits<double>::quiet_NaN();
-  if (values.size() < 2) return summary;
-  summary.deviation = deviation_of(values, summary.mean);
+  if (summary.count >= 2) summary.deviation = deviation_of(values, summary.mean);
+  summary.median = median_of(std::move(values));
+  if (summary.count < 2) return summary;
   const boost::math::students_t student(n - 1);
   const double half = boost::math::quantile(student, 0.5 + confidence / 2) * summary.deviation / std::sqrt(n);
   summary.low = summary.mean - half;

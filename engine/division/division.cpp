@@ -156,6 +156,7 @@ const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide) {
   }
   if (chosen != nullptr) return *chosen;
   std::vector<std::string> found;
+  found.reserve(plans.size());
   for (const RankPlan& plan : plans) found.push_back(plan.division.to_text());
   throw Error(ErrorKind::kInternal, fmt::format("array.divide: found the plans {}, wanted one that {} allows",
                                                 fmt::join(found, ", "), name_of(divide)));

@@ -15,6 +15,7 @@ double value_in(const std::map<std::string, double>& metrics, const std::string&
   const auto found = metrics.find(metric);
   if (found != metrics.end()) return found->second;
   std::vector<std::string> names;
+  names.reserve(metrics.size());
   for (const auto& [name, value] : metrics) names.push_back(name);
   throw Error(ErrorKind::kConfig, fmt::format("metric: name: found '{}', wanted one of the metrics that are taken{}",
                                               printable(metric), suggestion(metric, names)));

@@ -126,6 +126,7 @@ at::Tensor wrapped_number(const c10::IValue& number) {
 
 std::vector<std::int64_t> resolve(const std::vector<Size>& sizes, std::span<const c10::IValue> values) {
   std::vector<std::int64_t> out;
+  out.reserve(sizes.size());
   for (const Size& size : sizes) {
     out.push_back(size.value == kNoValue ? size.number : values[static_cast<std::size_t>(size.value)].toInt());
   }

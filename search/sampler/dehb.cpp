@@ -150,6 +150,7 @@ class Dehb final : public Sampler {
     std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.loss < b.loss; });
     if (place.rung > 0) members.resize(std::min(members.size(), static_cast<std::size_t>(place.parents)));
     std::vector<Genome> genomes;
+    genomes.reserve(members.size());
     for (Member& member : members) genomes.push_back(std::move(member.genome));
     return genomes;
   }

@@ -29,6 +29,7 @@ constexpr std::int64_t kLongestGrid = 10'000'000;
 
 Error unsatisfiable(const std::vector<Constraint>& constraints, int draws) {
   std::vector<std::string> texts;
+  texts.reserve(constraints.size());
   for (const Constraint& constraint : constraints) texts.push_back("'" + printable(constraint.text()) + "'");
   return {ErrorKind::kConfig,
           fmt::format("constraints: found none among {} configurations that meets {}; wanted a space "
@@ -223,8 +224,8 @@ class Retried final : public Sampler {
 std::unique_ptr<Sampler> make_restricted(trials::Space space, std::uint64_t seed, std::vector<Constraint> constraints,
                                          SamplerFactory make, Conditions conditions) {
   const bool conditional = trials::is_conditional(space), by_sampler = conditions == Conditions::kBySampler;
-  const auto of_groups = [make, by_sampler](const trials::Space& all, std::uint64_t by_seed,
-                                            Repeats repeats) -> std::unique_ptr<Sampler> {
+  const auto of_groups = [make = std::move(make), by_sampler](const trials::Space& all, std::uint64_t by_seed,
+                                                              Repeats repeats) -> std::unique_ptr<Sampler> {
     if (!trials::is_conditional(all) || by_sampler) return make(all, by_seed, repeats);
     std::unique_ptr<Sampler> whole = make(without_conditions(all), by_seed, repeats);
     return whole->size() ? std::move(whole) : make_grouped(all, by_seed, make);
