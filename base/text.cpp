@@ -155,7 +155,7 @@ std::string excerpt(std::string_view text, std::size_t most) {
 }
 
 std::string spreadsheet_cell(std::string_view text) {
-  const std::string shown = printable(text);
+  std::string shown = printable(text);
   if (shown.empty() || !begins_formula(first_character(shown).code) || is_number(shown)) return shown;
   return "'" + shown;
 }

@@ -58,7 +58,7 @@ Fingerprints with_models(Fingerprints known, const std::vector<ModelFacts>& mode
 }
 
 json unpack(const storage::StudyRecord& stored) {
-  const json packed = json::parse(stored.config_json, nullptr, /*allow_exceptions=*/false);
+  json packed = json::parse(stored.config_json, nullptr, /*allow_exceptions=*/false);
   const bool ours =
       packed.is_object() && packed.contains("config") && packed.contains("file") && packed.contains("set");
   if (!ours) throw not_ours(stored);

@@ -83,6 +83,7 @@ class Bohb final : public Sampler {
   [[nodiscard]] std::optional<Densities> densities_of(const History& history) const {
     const std::size_t least =
         options_.min_points > 0 ? static_cast<std::size_t>(options_.min_points) : axes_.size() + 1;
+    // clang 14 has no reversed views. NOLINTNEXTLINE(modernize-loop-convert)
     for (auto budget = budgets_.rbegin(); budget != budgets_.rend(); ++budget) {
       const auto [ranked, reached] = ranked_at(*budget, history);
       const std::size_t n = ranked.size();

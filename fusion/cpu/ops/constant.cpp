@@ -192,7 +192,7 @@ Tensor constant_of(Builder& b, DType dtype, const Number& value) {
   return filled_constant<std::int64_t>(b, {}, dtype, {whole});
 }
 
-Tensor elementwise(LoweringContext& site, DType dtype, const Tensor& x, const Tensor& y, ElementFunction f) {
+Tensor elementwise(LoweringContext& site, DType dtype, const Tensor& x, const Tensor& y, const ElementFunction& f) {
   if (!known(dtype) || !known(x.dtype) || !known(y.dtype)) site.fail("a dtype that nothing is known of");
   const ThreeTensors t{x, y, site.b.fresh(broadcast(x.sizes, y.sizes), dtype)};
   if (is_whole(x.dtype) && is_whole(y.dtype)) {

@@ -26,6 +26,6 @@ struct ElementFunction {
 };
 /// Emits f(x, y), which broadcast, as `dtype`: bool, int64 or floating point. Without gradients.
 [[nodiscard]] Tensor elementwise(LoweringContext& site, DType dtype, const Tensor& x, const Tensor& y,
-                                 ElementFunction f);
+                                 const ElementFunction& f);
 
 }  // namespace hfta::fusion::cpu
