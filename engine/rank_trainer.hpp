@@ -17,6 +17,8 @@ class RankTrainer : public Trainer {
   /// Chooses how arrays of the partition will run, as open() would: what the other ranks recall.
   [[nodiscard]] virtual std::string choose(const trials::Params& params, double expected_epochs,
                                            const Pause& pause) = 0;
+  /// PartitionPlan::width.
+  [[nodiscard]] virtual int planned_width(const trials::Params& params) = 0;
   /// Why batches cannot be divided by these parts; "" if they can.
   [[nodiscard]] virtual std::string why_not_divided(const trials::Params& params, std::span<const int> parts) = 0;
   /// How arrays of the partition are shared: as recalled, or as this machine remembers; nullopt: that is not known,

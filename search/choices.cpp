@@ -11,6 +11,15 @@ using trials::Distribution;
 using trials::DistributionKind;
 using trials::ParamValue;
 
+std::vector<ParamValue> possible_values(const Distribution& distribution) {
+  if (distribution.probabilities.empty()) return distribution.values;
+  std::vector<ParamValue> possible;
+  for (std::size_t i = 0; i < distribution.values.size(); ++i) {
+    if (distribution.probabilities[i] > 0) possible.push_back(distribution.values[i]);
+  }
+  return possible;
+}
+
 std::optional<Choices> Choices::of(const Distribution& d) {
   if (d.kind == DistributionKind::kConstant || d.kind == DistributionKind::kCategorical) {
     return Choices(d, 0, static_cast<std::int64_t>(d.values.size()));

@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "trials/space.hpp"
 
 namespace hfta::search {
+
+/// The distribution's values (none unless it is a list) that have a probability above 0.
+[[nodiscard]] std::vector<trials::ParamValue> possible_values(const trials::Distribution& distribution);
 
 /// Value type; holds a copy of the distribution. Values are numbered 0..count()-1 in the order of the config
 /// (categorical) or ascending.

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "base/mean.hpp"
+
 namespace hfta::trials {
 namespace {
 
@@ -33,16 +35,7 @@ double median_of(std::vector<double> values) {
   return std::midpoint(values[half - 1], values[half]);
 }
 
-// Where the sum of huge values is no number, that of their shares is one.
-double mean_of(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  if (std::isfinite(sum)) return sum / n;
-  return std::accumulate(values.begin(), values.end(), 0.0,
-                         [n](double mean, double value) { return mean + value / n; });
-}
-
-// The same for squares: of huge values they are taken of a 2^520th part.
+// Squares of huge values are taken of a 2^520th part.
 double deviation_of(const std::vector<double>& values, double mean) {
   for (const double scale : {1.0, 0x1p-520}) {
     double squares = 0;

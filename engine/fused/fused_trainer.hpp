@@ -54,6 +54,7 @@ class FusedTrainer : public RankTrainer {
 
   // As a rank (rank_times.cpp).
   [[nodiscard]] std::string choose(const trials::Params& params, double expected_epochs, const Pause& pause) override;
+  [[nodiscard]] int planned_width(const trials::Params& params) override;
   [[nodiscard]] std::string why_not_divided(const trials::Params& params, std::span<const int> parts) override;
   [[nodiscard]] std::optional<RankPlans> division(const trials::Params& params) override;
   [[nodiscard]] bool kept_batches_whole(const trials::Params& params) override;

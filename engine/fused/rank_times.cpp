@@ -48,6 +48,8 @@ std::string FusedTrainer::choose(const trials::Params& params, double expected_e
   });
 }
 
+int FusedTrainer::planned_width(const trials::Params& params) { return planned_width(prepare(params)); }
+
 std::string FusedTrainer::why_not_divided(const trials::Params& params, std::span<const int> parts) {
   return why_not_divided(prepare(params), parts);
 }

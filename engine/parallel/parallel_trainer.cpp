@@ -120,7 +120,7 @@ std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params
                                                     const Pause& pause) {
   ranks_.start();  // they load their data meanwhile
   std::string choices = own_->choose(params, expected_epochs, pause);
-  const int planned = own_->plan(params).width;
+  const int planned = own_->planned_width(params);
   std::optional<Division> division = known(params, planned);
   if (!division) {
     division = decided(params, planned, choices, pause);

@@ -16,7 +16,7 @@ namespace hfta::engine {
 /// The trainer of rank 0, which the driver talks to, keeps to the driver's contract; the other ranks follow.
 ///
 /// How ranks share the arrays of a partition is decided when the first of them is opened: all ranks time steps at once,
-/// at the width that plan() returns, and of the plans that are made from that (engine/division/division.hpp) the one is
+/// at the width that is planned, and of the plans that are made from that (engine/division/division.hpp) the one is
 /// taken that is fastest when it is tried. It is recorded with the way to run, so that a study that goes on shares its
 /// arrays as before. Slots are divided anew where another width is planned than they were divided for: no bit depends
 /// on that.

@@ -54,14 +54,17 @@ void Ranks::guarded(const std::function<void()>& work) {
 
 void Ranks::send(int rank, const json& request) { channel(rank).send(request); }
 
-json Ranks::hear(int rank) {
+json Ranks::answer_of(int rank) {
   std::optional<json> answer = channel(rank).receive();
   if (!answer) throw ended(rank);
-  if (answer->contains("error")) {
-    failed_ = rank;
-    throw error_of(*answer, rank);
-  }
   return *std::move(answer);
+}
+
+json Ranks::hear(int rank) {
+  json answer = answer_of(rank);
+  if (!answer.contains("error")) return answer;
+  failed_ = rank;
+  throw error_of(answer, rank);
 }
 
 bool Ranks::answers_within(int rank, std::chrono::milliseconds time) { return channel(rank).comes_within(time); }
@@ -101,16 +104,14 @@ void Ranks::ask(int rank, const json& request, const LookAt& look) {
   std::optional<Error> refused;
   guarded([&] {
     send(rank, request);
-    const std::optional<json> answer = channel(rank).receive();
-    if (!answer) throw ended(rank);
-    if (answer->contains("error")) {
-      refused = error_of(*answer, rank);
-      if (goes_on(request, *answer)) return;
+    const json answer = answer_of(rank);
+    if (answer.contains("error")) {
+      refused = error_of(answer, rank);
+      if (goes_on(request, answer)) return;
       failed_ = rank;
       throw *refused;
-    } else if (look) {
-      look(rank, *answer);
     }
+    if (look) look(rank, answer);
   });
   if (refused) throw *refused;
 }

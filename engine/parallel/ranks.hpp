@@ -58,6 +58,8 @@ class Ranks {
 
  private:
   [[nodiscard]] Channel& channel(int rank) const { return members_[static_cast<std::size_t>(rank) - 1]->channel(); }
+  /// Also one that is an error.
+  [[nodiscard]] nlohmann::json answer_of(int rank);
   /// 0: none has.
   [[nodiscard]] int ended_rank() const;
   [[noreturn]] void lose(const std::exception& error);

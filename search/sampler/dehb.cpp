@@ -4,9 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "search/choices.hpp"
 #include "search/dehb_layout.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/differential.hpp"
+#include "search/sampler/groups.hpp"
 #include "search/sampler/parzen.hpp"
 
 namespace hfta::search {
@@ -29,22 +31,6 @@ struct Subpopulation {
   int offspring = 0;
 };
 
-// Those with a probability above 0.
-std::vector<trials::ParamValue> possible_values(const trials::Distribution& distribution) {
-  std::vector<trials::ParamValue> possible;
-  for (std::size_t i = 0; i < distribution.values.size(); ++i) {
-    if (distribution.probabilities.empty() || distribution.probabilities[i] > 0) {
-      possible.push_back(distribution.values[i]);
-    }
-  }
-  return possible;
-}
-
-trials::Space unconditional(trials::Space space) {
-  for (trials::Parameter& parameter : space) parameter.when.clear();
-  return space;
-}
-
 class Dehb final : public Sampler {
  public:
   Dehb(trials::Space space, std::uint64_t seed, trials::Goal goal, const DehbOptions& options,
@@ -55,7 +41,7 @@ class Dehb final : public Sampler {
         options_(options),
         layout_(brackets),
         prior_(prior),
-        random_(make_random(unconditional(space_), seed)) {
+        random_(make_random(without_conditions(space_), seed)) {
     for (const trials::Parameter& parameter : space_) {
       scales_.push_back(UnitScale::of(parameter.distribution));
       categories_.push_back(possible_values(parameter.distribution));

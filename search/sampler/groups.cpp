@@ -97,6 +97,11 @@ class Grouped final : public Sampler {
 
 }  // namespace
 
+trials::Space without_conditions(trials::Space space) {
+  for (trials::Parameter& parameter : space) parameter.when.clear();
+  return space;
+}
+
 std::uint64_t seed_of_group(std::uint64_t seed, std::size_t group) {
   if (group == 0) return seed;
   return CountedRandom(seed, Stream::kSample, ~std::uint64_t{0}, group).next_u64();

@@ -13,6 +13,9 @@ namespace hfta::search {
 [[nodiscard]] std::unique_ptr<Sampler> make_grouped(const trials::Space& space, std::uint64_t seed,
                                                     const SamplerFactory& make);
 
+/// The space as if all its parameters always applied.
+[[nodiscard]] trials::Space without_conditions(trials::Space space);
+
 /// A seed for each group; that of group 0 is the study's own.
 [[nodiscard]] std::uint64_t seed_of_group(std::uint64_t seed, std::size_t group);
 

@@ -37,22 +37,6 @@ Error unsatisfiable(const std::vector<Constraint>& constraints, int draws) {
                       draws, join(texts))};
 }
 
-trials::Space without_conditions(trials::Space space) {
-  for (trials::Parameter& parameter : space) parameter.when.clear();
-  return space;
-}
-
-// A grid has all values of a list, those of probability 0 too.
-void drop_impossible(trials::Distribution& distribution) {
-  if (distribution.probabilities.empty()) return;
-  std::vector<trials::ParamValue> possible;
-  for (std::size_t i = 0; i < distribution.values.size(); ++i) {
-    if (distribution.probabilities[i] > 0) possible.push_back(distribution.values[i]);
-  }
-  distribution.values = std::move(possible);
-  distribution.probabilities.clear();
-}
-
 // The draws of a sampler that does not learn, one after another, less what must not be tried.
 class Filtered final : public Sampler {
  public:
@@ -120,7 +104,8 @@ class Filtered final : public Sampler {
 std::unordered_set<std::string> all_keys(trials::Space space, const std::vector<Constraint>& constraints) {
   std::int64_t size = 1;
   for (trials::Parameter& parameter : space) {
-    drop_impossible(parameter.distribution);
+    parameter.distribution.values = possible_values(parameter.distribution);  // a grid has those of probability 0, too
+    parameter.distribution.probabilities.clear();
     const std::int64_t count = Choices::of(parameter.distribution)->count();
     if (count > kMostCounted / size) return {};
     size *= count;
@@ -142,9 +127,7 @@ class Retried final : public Sampler {
         seed_(seed),
         constraints_(std::move(constraints)),
         make_(std::move(make)),
-        tried_(space_, compares ? Repeats::kAvoided : Repeats::kAllowed) {
-    if (tried_.is_finite()) all_ = all_keys(space_, constraints_);
-  }
+        tried_(space_, compares ? Repeats::kAvoided : Repeats::kAllowed) {}
 
   [[nodiscard]] bool learns() const override { return true; }
 
@@ -165,11 +148,10 @@ class Retried final : public Sampler {
   // stands.
   [[nodiscard]] Params draw(int number, History& known) {
     std::optional<Params> repeated;
-    const bool all_tried = is_full();
     for (std::size_t attempt = 0; attempt < kBySampler; ++attempt) {
       Params params = std::move(sampler(attempt).ask(number, 1, known).at(0));
       if (broken(constraints_, params) != nullptr) continue;
-      if (all_tried || !tried_.contains(params)) return params;
+      if (!tried_.contains(params) || (!repeated && is_full())) return params;
       known.push_back({params, {}, std::nullopt, std::nullopt});
       if (!repeated) repeated = std::move(params);
     }
@@ -205,9 +187,10 @@ class Retried final : public Sampler {
     return *samplers_[attempt];
   }
 
-  [[nodiscard]] bool is_full() const {
-    return !all_.empty() &&
-           std::all_of(all_.begin(), all_.end(), [&](const std::string& key) { return tried_.contains_key(key); });
+  [[nodiscard]] bool is_full() {
+    if (!all_) all_ = all_keys(space_, constraints_);
+    return !all_->empty() &&
+           std::all_of(all_->begin(), all_->end(), [&](const std::string& key) { return tried_.contains_key(key); });
   }
 
   trials::Space space_;
@@ -215,7 +198,8 @@ class Retried final : public Sampler {
   std::vector<Constraint> constraints_;
   SamplerFactory make_;
   Tried tried_;
-  std::unordered_set<std::string> all_;             // keys of all configurations; empty: not known
+  // Keys of all configurations, empty where they are too many; unset until a draw is made again.
+  std::optional<std::unordered_set<std::string>> all_;
   std::vector<std::unique_ptr<Sampler>> samplers_;  // by attempt
 };
 

@@ -6,10 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/mean.hpp"
 #include "search/scheduler/verdicts.hpp"
 
 namespace hfta::search {
@@ -31,11 +32,8 @@ struct Record {
     if (which == Number::kBest) return best;
     return which == Number::kMean ? mean() : values[static_cast<std::size_t>(judged - 1)];
   }
-  // Where the sum of huge values is no number, that of their shares is one.
   [[nodiscard]] double mean() const {
-    if (std::isfinite(sum)) return sum / judged;
-    return std::accumulate(values.begin(), values.begin() + judged, 0.0,
-                           [this](double shares, double value) { return shares + value / judged; });
+    return std::isfinite(sum) ? sum / judged : mean_of(std::span(values).first(static_cast<std::size_t>(judged)));
   }
 };
 

@@ -76,6 +76,7 @@ class FakeTrainer final : public RankTrainer {
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
+  [[nodiscard]] int planned_width(const trials::Params&) override { return world_.width; }
   [[nodiscard]] std::string choose(const trials::Params&, double, const Pause&) override { return "{}"; }
   [[nodiscard]] std::string why_not_divided(const trials::Params&, std::span<const int>) override {
     return world_.undivided;
