@@ -1,0 +1,68 @@
+#pragma once
+/// What the ranks of a group share: a file in memory, without a name, and what lies where in it.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/folder.hpp"
+#include "fusion/collectives.hpp"
+
+namespace hfta::fusion {
+
+inline constexpr std::size_t kLine = 64;  ///< Of a cache.
+
+enum class GroupCall : std::uint32_t { kAllReduceFloat, kAllReduceDouble, kBroadcast, kBarrier };
+
+/// A rank's in its calls of all ranks.
+struct alignas(kLine) RankState {
+  std::atomic<std::uint32_t> written = 0;  ///< Rounds in which it has written its window,
+  std::atomic<std::uint32_t> made = 0;     ///< and made its part of the result.
+  // Of its round, before `written`.
+  GroupCall call = GroupCall::kBarrier;
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;
+};
+
+struct alignas(kLine) GroupHeader {
+  std::uint64_t magic = 0;
+  std::uint32_t ranks = 0;
+  std::uint64_t window = 0;
+  std::atomic<std::uint32_t> lost = 0;  ///< 0: the group is whole; kDiffer; else 1 + the rank that has ended.
+  RankState states[kMostRanks];
+};
+inline constexpr std::uint32_t kDiffer = UINT32_MAX;
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "shared between processes");
+
+/// The header, a window for each rank, and one for the result.
+class GroupMemory {
+ public:
+  /// Maps `bytes` of the file. Throws Error{kDevice} where the system refuses.
+  GroupMemory(int descriptor, std::size_t bytes);
+  ~GroupMemory();
+  GroupMemory(const GroupMemory&) = delete;
+  GroupMemory& operator=(const GroupMemory&) = delete;
+
+  /// Writes the header of a new group.
+  void begin(int ranks, std::size_t window) const;
+
+  [[nodiscard]] GroupHeader& header() const;
+  /// Of that rank; number `ranks`: the result's.
+  [[nodiscard]] std::byte* window(std::size_t number) const;
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+/// The file of a new group, with arguments as make_seats() has them.
+[[nodiscard]] Descriptor make_group_memory(int ranks, std::size_t window);
+/// What lies behind a seat. Throws Error{kDevice} if it is none of that rank.
+[[nodiscard]] std::shared_ptr<const GroupMemory> memory_of_seat(const Descriptor& seat, int rank);
+
+/// "ranks: `what`: " and why the system refuses that (errno).
+[[nodiscard]] Error refused_to_ranks(const char* what);
+
+}  // namespace hfta::fusion
