@@ -10,10 +10,13 @@ namespace hfta::fusion {
 
 /// The most ranks of a group.
 inline constexpr int kMostRanks = 64;
+/// Lanes of messages that have a place of their own.
+inline constexpr int kLanes = 64;
 
 /// One rank's end of a group of ranks, numbered from 0. All ranks make the same calls in the same order, with equally
 /// many elements; each call blocks until the whole group has made it. The calls of a rank come one at a time, from any
-/// thread. Results are the same bits at every rank, and do not depend on who came when.
+/// thread; send() and receive() alone are otherwise. Results are the same bits at every rank, and do not depend on who
+/// came when.
 ///
 /// Throws Error{kDevice} at every rank if one of them has ended, or if their calls differ; who waits learns it within a
 /// second. A group in which that has happened is lost: every later call throws the same.
@@ -36,6 +39,19 @@ class Collectives {
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
   /// Returns when all ranks have come here.
   virtual void barrier() = 0;
+
+  /// Messages between ranks whose numbers differ by one, beside all other calls: any threads may call these at once,
+  /// but on each lane one at a time each way. The n-th receive() from a rank on a lane gets the bytes of that rank's
+  /// n-th send() to this one on it. `lane`: any number from 0.
+  ///
+  /// send() returns once the bytes are copied: those of a short message maybe before receive() is called, those of a
+  /// long one while it is. It waits while a message lies on the lane. Lanes whose numbers are equal modulo kLanes hold
+  /// one message between them: nobody may wait for one there while they leave one that was sent before it.
+  ///
+  /// Throws Error{kInternal} for another rank or lane. Error{kDevice} as above, where the two sizes differ too; a
+  /// send() that had returned before learns that from its rank's next call.
+  virtual void send(int to, int lane, std::span<const std::byte> bytes) = 0;
+  virtual void receive(int from, int lane, std::span<std::byte> bytes) = 0;
 };
 
 /// A rank's part of a batch.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -13,8 +14,23 @@ namespace hfta::fusion {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x686674615f726e6b;  // "hfta_rnk"
+// A mailbox's window is that part of a rank's: there are many of them, and each that is used stays in memory.
+constexpr std::size_t kMailPart = 4;
 
-std::size_t bytes_for(std::size_t ranks, std::size_t window) { return sizeof(GroupHeader) + (ranks + 1) * window; }
+// One each way between two ranks, for each lane.
+std::size_t mailboxes_of(std::size_t ranks) { return (ranks - 1) * 2 * kLanes; }
+
+std::size_t mail_window_of(std::size_t window) { return (window / kMailPart + kLine - 1) / kLine * kLine; }
+
+std::size_t mailbox_number(int from, int to, int lane) {
+  const auto way = static_cast<std::size_t>(2 * std::min(from, to) + (from < to ? 0 : 1));
+  return way * kLanes + static_cast<std::size_t>(lane % kLanes);
+}
+
+std::size_t bytes_for(std::size_t ranks, std::size_t window) {
+  const std::size_t mailboxes = mailboxes_of(ranks);
+  return sizeof(GroupHeader) + mailboxes * sizeof(Mailbox) + (ranks + 1) * window + mailboxes * mail_window_of(window);
+}
 
 }  // namespace
 
@@ -30,13 +46,30 @@ void GroupMemory::begin(int ranks, std::size_t window) const {
   header->magic = kMagic;
   header->ranks = static_cast<std::uint32_t>(ranks);
   header->window = window;
+  for (std::size_t i = 0; i < mailboxes_of(header->ranks); ++i) new (mailboxes() + i) Mailbox();
 }
 
 GroupHeader& GroupMemory::header() const { return *std::launder(static_cast<GroupHeader*>(memory_)); }
 
-std::byte* GroupMemory::window(std::size_t number) const {
-  return static_cast<std::byte*>(memory_) + sizeof(GroupHeader) + number * header().window;
+Mailbox* GroupMemory::mailboxes() const {
+  return reinterpret_cast<Mailbox*>(static_cast<std::byte*>(memory_) + sizeof(GroupHeader));
 }
+
+std::byte* GroupMemory::windows() const {
+  return static_cast<std::byte*>(memory_) + sizeof(GroupHeader) + mailboxes_of(header().ranks) * sizeof(Mailbox);
+}
+
+std::byte* GroupMemory::window(std::size_t number) const { return windows() + number * header().window; }
+
+Mailbox& GroupMemory::mailbox(int from, int to, int lane) const {
+  return *std::launder(mailboxes() + mailbox_number(from, to, lane));
+}
+
+std::byte* GroupMemory::mail(int from, int to, int lane) const {
+  return window(header().ranks + 1) + mailbox_number(from, to, lane) * mail_window();
+}
+
+std::size_t GroupMemory::mail_window() const { return mail_window_of(header().window); }
 
 Descriptor make_group_memory(int ranks, std::size_t window) {
   if (ranks < 1 || ranks > kMostRanks || window == 0 || window % kLine != 0) {

@@ -26,6 +26,12 @@ struct alignas(kLine) RankState {
   std::uint64_t count = 0;
 };
 
+/// Where a message from one rank to one next to it lies; one for all lanes whose numbers are equal modulo kLanes.
+struct alignas(kLine) Mailbox {
+  std::atomic<std::uint32_t> turn = 0;  ///< Who may use it and its window; mailboxes.cpp.
+  std::uint64_t size = 0;               ///< Of the whole message; written by who sends it.
+};
+
 struct alignas(kLine) GroupHeader {
   std::uint64_t magic = 0;
   std::uint32_t ranks = 0;
@@ -36,7 +42,8 @@ struct alignas(kLine) GroupHeader {
 inline constexpr std::uint32_t kDiffer = UINT32_MAX;
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "shared between processes");
 
-/// The header, a window for each rank, and one for the result.
+/// The header, the mailboxes, a window for each rank, one for the result, and one for each mailbox. The system gives
+/// memory to the pages that have been written alone.
 class GroupMemory {
  public:
   /// Maps `bytes` of the file. Throws Error{kDevice} where the system refuses.
@@ -45,14 +52,22 @@ class GroupMemory {
   GroupMemory(const GroupMemory&) = delete;
   GroupMemory& operator=(const GroupMemory&) = delete;
 
-  /// Writes the header of a new group.
+  /// Writes the header and the mailboxes of a new group.
   void begin(int ranks, std::size_t window) const;
 
   [[nodiscard]] GroupHeader& header() const;
   /// Of that rank; number `ranks`: the result's.
   [[nodiscard]] std::byte* window(std::size_t number) const;
+  /// REQUIRES ranks whose numbers differ by one.
+  [[nodiscard]] Mailbox& mailbox(int from, int to, int lane) const;
+  /// Its window, of mail_window() bytes.
+  [[nodiscard]] std::byte* mail(int from, int to, int lane) const;
+  [[nodiscard]] std::size_t mail_window() const;
 
  private:
+  [[nodiscard]] Mailbox* mailboxes() const;
+  [[nodiscard]] std::byte* windows() const;
+
   std::size_t bytes_;
   void* memory_;
 };

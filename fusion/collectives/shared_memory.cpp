@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "fusion/collectives/mailboxes.hpp"
 #include "fusion/collectives/seat.hpp"
 #include "fusion/simd/multiversion.hpp"
 
@@ -75,6 +76,9 @@ class SharedMemoryRank final : public Collectives {
     run_round(
         {GroupCall::kBarrier, 0, 0, nullptr, 0}, [](std::size_t) {}, 0);
   }
+
+  void send(int to, int lane, std::span<const std::byte> bytes) override { send_mail(seat_, to, lane, bytes); }
+  void receive(int from, int lane, std::span<std::byte> bytes) override { receive_mail(seat_, from, lane, bytes); }
 
  private:
   struct Piece {

@@ -12,8 +12,9 @@ namespace hfta::fusion {
 
 /// Makes the shared memory of a new group, and a seat for each rank in order. A seat is a descriptor of that memory,
 /// closed on exec; a process that is started with it takes the seat. The rank is alive as long as anybody has its seat
-/// open: whoever passes one on closes their own. `window`: bytes that each rank has in the memory; calls with more go
-/// piece by piece. Throws Error{kDevice} where the system refuses.
+/// open: whoever passes one on closes their own. `window`: bytes that each rank has in the memory, and four times what
+/// a lane of messages has; calls with more go piece by piece. What was never written takes no memory. Throws
+/// Error{kDevice} where the system refuses.
 [[nodiscard]] std::vector<Descriptor> make_seats(int ranks, std::size_t window = std::size_t{1} << 20);
 
 /// The rank whose seat that is. Throws Error{kDevice} if it is none of that rank.

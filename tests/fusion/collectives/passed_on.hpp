@@ -17,6 +17,8 @@ class PassedOn : public Collectives {
   void all_reduce(std::span<double> values) override { end_.all_reduce(values); }
   void broadcast(std::span<std::byte> bytes, int root) override { end_.broadcast(bytes, root); }
   void barrier() override { end_.barrier(); }
+  void send(int to, int lane, std::span<const std::byte> bytes) override { end_.send(to, lane, bytes); }
+  void receive(int from, int lane, std::span<std::byte> bytes) override { end_.receive(from, lane, bytes); }
 
  private:
   Collectives& end_;

@@ -26,6 +26,9 @@ class SlowLink final : public PassedOn {
   void broadcast(std::span<std::byte> bytes, int root) override {
     travel(bytes.size(), [&] { PassedOn::broadcast(bytes, root); });
   }
+  void send(int to, int lane, std::span<const std::byte> bytes) override {
+    travel(bytes.size(), [&] { PassedOn::send(to, lane, bytes); });
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -1,0 +1,15 @@
+#pragma once
+/// Messages between ranks of a group that are next to each other.
+
+#include <cstddef>
+#include <span>
+
+#include "fusion/collectives/seat.hpp"
+
+namespace hfta::fusion {
+
+/// Collectives::send() and receive() of the rank whose seat that is.
+void send_mail(Seat& seat, int to, int lane, std::span<const std::byte> bytes);
+void receive_mail(Seat& seat, int from, int lane, std::span<std::byte> bytes);
+
+}  // namespace hfta::fusion
