@@ -5,7 +5,9 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <climits>
 #include <csignal>
+#include <span>
 
 #include "base/error.hpp"
 #include "fusion/collectives/shared_memory.hpp"
@@ -47,7 +49,69 @@ int die(Descriptor seat, int rank, Stage stage) {
   return kAllWell;
 }
 
+constexpr int kRounds = 200;  // of messages, before one of the two dies
+
+// Sums go there and back; throws where they are not what both have made of them.
+void play(Collectives& group, int rounds) {
+  const int other = 1 - group.rank();
+  std::vector<int> numbers(5000);  // of several pieces
+  const auto bytes = std::as_writable_bytes(std::span(numbers));
+  for (int round = 0; round < rounds; ++round) {
+    if (group.rank() == 0) {
+      for (int& number : numbers) ++number;
+      group.send(other, 70, bytes);
+      group.receive(other, 6, bytes);
+    } else {
+      group.receive(other, 70, bytes);
+      for (int& number : numbers) ++number;
+      group.send(other, 6, bytes);
+    }
+    for (const int number : numbers) {
+      if (number != 2 * round + 2) throw Error(ErrorKind::kInternal, "wanted the numbers that were sent");
+    }
+  }
+}
+
+int play_and_tell(Collectives& group, int rounds) {
+  try {
+    play(group, rounds);
+  } catch (const Error& error) {
+    const std::string wanted = "ranks: rank " + std::to_string(1 - group.rank()) + " of 2 has ended";
+    return std::string(error.what()).starts_with(wanted) ? kOtherHasEnded : kOtherError;
+  }
+  return kAllWell;
+}
+
 }  // namespace
+
+TEST_CASE("messages travel between processes until one is killed, which the other learns within seconds") {
+  const int dead = GENERATE(0, 1);
+  std::vector<Descriptor> seats = make_seats(2, 4096);
+  std::vector<pid_t> children;
+  for (int r = 0; r < 2; ++r) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      Descriptor own = std::move(seats[static_cast<std::size_t>(r)]);
+      seats.clear();
+      const std::unique_ptr<Collectives> group = take_seat(std::move(own), r);
+      const int code = play_and_tell(*group, r == dead ? kRounds : INT_MAX);
+      if (code == kAllWell) ::raise(SIGKILL);
+      ::_exit(code);
+    }
+    children.push_back(child);
+  }
+  seats.clear();
+  int status = 0;
+  REQUIRE(::waitpid(children[static_cast<std::size_t>(dead)], &status, 0) > 0);
+  CHECK(WIFSIGNALED(status));  // not by an error before
+  CHECK(WTERMSIG(status) == SIGKILL);
+  const auto start = std::chrono::steady_clock::now();
+  REQUIRE(::waitpid(children[static_cast<std::size_t>(1 - dead)], &status, 0) > 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kOtherHasEnded);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+}
 
 TEST_CASE("a rank that dies at any stage is an error at every other rank within seconds") {
   const Stage stage =

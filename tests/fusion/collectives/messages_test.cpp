@@ -1,8 +1,8 @@
 // Messages between ranks that are threads: what arrives, on many lanes at once, and what becomes of those that cannot.
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
 
@@ -205,6 +205,16 @@ TEST_CASE("a rank that leaves is an error for those who wait for its messages, w
     CHECK(thrown[0] == "ranks: rank 1 of 2 has ended, wanted it to go on with the others");
     CHECK(std::chrono::steady_clock::now() - left < std::chrono::seconds(5));  // a machine may be busy
   }
+}
+
+TEST_CASE("lanes that no message has used take no memory") {
+  const std::vector<Descriptor> seats = make_seats(kMostRanks);
+  const std::unique_ptr<Collectives> end = take_seat(Descriptor(::dup(seats.front().get())), 0);
+  for (int lane = 0; lane < kLanes; lane += 16) send(*end, 1, lane, 0, 100);
+  struct stat status = {};
+  REQUIRE(::fstat(seats.front().get(), &status) == 0);
+  CHECK(status.st_size > 1 << 30);
+  CHECK(status.st_blocks * 512 < 16 << 20);  // whatever the size of pages
 }
 
 TEST_CASE("a rank may leave when it has sent") {
