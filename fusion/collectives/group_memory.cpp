@@ -23,7 +23,7 @@ std::size_t mailboxes_of(std::size_t ranks) { return (ranks - 1) * 2 * kLanes; }
 std::size_t mail_window_of(std::size_t window) { return (window / kMailPart + kLine - 1) / kLine * kLine; }
 
 std::size_t mailbox_number(int from, int to, int lane) {
-  const auto way = static_cast<std::size_t>(2 * std::min(from, to) + (from < to ? 0 : 1));
+  const std::size_t way = static_cast<std::size_t>(std::min(from, to)) * 2 + (from < to ? 0 : 1);
   return way * kLanes + static_cast<std::size_t>(lane % kLanes);
 }
 

@@ -20,7 +20,8 @@ constexpr std::size_t kMail = kWindow / 4;  // and of a lane
 
 // What rank `from` sends on a lane as its message of that number.
 Bytes message(int from, int lane, int number, std::size_t size) {
-  CountedRandom random(23, Stream::kSimulation, static_cast<std::uint64_t>((from * 1000 + lane) * 1000 + number));
+  CountedRandom random(23, Stream::kSimulation, static_cast<std::uint64_t>(lane),
+                       static_cast<std::uint64_t>(from * 1000 + number));
   Bytes bytes(size);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
   return bytes;
@@ -62,7 +63,7 @@ void at_once(const std::vector<std::function<void()>>& works) {
 
 // Of that message, up to some windows.
 std::size_t size_of(int lane, int number) {
-  CountedRandom random(29, Stream::kSimulation, static_cast<std::uint64_t>(lane * 1000 + number));
+  CountedRandom random(29, Stream::kSimulation, static_cast<std::uint64_t>(lane), static_cast<std::uint64_t>(number));
   return static_cast<std::size_t>(random.below(4) == 0 ? random.below(5 * kMail) : random.below(200));
 }
 
