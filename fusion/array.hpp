@@ -62,6 +62,12 @@ struct SlotProgress {
   std::vector<PhaseProgress> later = {};  ///< Of the phases behind the first.
 };
 
+/// How the ranks of a group share an array.
+enum class Shares {
+  kBatches,  ///< Each has all slots, and runs some samples of every batch.
+  kStages,   ///< Each has some layers of all slots: a stage of a pipeline, which whole batches go through.
+};
+
 class Array {
  public:
   /// `graph`: a model's, which gets the recipe's loss (with_loss). `device`: "cpu", "cuda:0". Slots are empty.
@@ -75,8 +81,15 @@ class Array {
   /// take the steps of whole batches, up to rounding, and are the same bits at all ranks. It must outlive this. Throws
   /// Error{kConfig} for a model whose batches cannot be divided (fusion/divided_batches.hpp), and for a device that is
   /// no CPU.
+  ///
+  /// With Shares::kStages each rank holds the weights of its stage alone, and is handed whole batches. Slots take the
+  /// steps of one device: to the bit, unless a cut between stages separates calls that one kernel would compute. While
+  /// one stage works on a slot's batch, others work on those of other slots. Losses are the same at all ranks; rank 0
+  /// alone has answers. Throws Error{kConfig} for what a pipeline cannot train (fusion/staged.hpp), and for a lowering
+  /// that is not compiled.
   Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
-        std::shared_ptr<StepGraphBackend> graphs = nullptr, Collectives* group = nullptr, std::vector<int> parts = {});
+        std::shared_ptr<StepGraphBackend> graphs = nullptr, Collectives* group = nullptr, std::vector<int> parts = {},
+        Shares shares = Shares::kBatches);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;
@@ -84,8 +97,13 @@ class Array {
   [[nodiscard]] int width() const;
   /// Null: this array trains on its own.
   [[nodiscard]] Collectives* group() const;
-  /// Of each rank of the group.
+  /// Of each rank of the group; empty where they share no batches.
   [[nodiscard]] const std::vector<int>& parts() const;
+  /// Whether step() is handed this rank's share of each batch.
+  [[nodiscard]] bool divides_batches() const;
+  /// Whether predict() and evaluate() give something here: not behind rank 0 of a pipeline, where they are called all
+  /// the same.
+  [[nodiscard]] bool has_answers() const;
   [[nodiscard]] const Lowering& lowering() const;
   [[nodiscard]] bool occupied(int slot) const;
   [[nodiscard]] SlotProgress progress(int slot) const;
@@ -101,6 +119,7 @@ class Array {
   /// Fills an empty slot from extract()'s bytes. Throws Error{kStorage} if they do not fit this graph; the slot is then
   /// still empty.
   void insert(int slot, const SlotInit& init, std::span<const std::byte> state);
+  /// In a pipeline all ranks call it, and get the same.
   [[nodiscard]] StateBytes extract(int slot) const;
   /// Empties a slot. Empty slots cost nothing where chunk is 1.
   void clear(int slot);
@@ -117,7 +136,7 @@ class Array {
   [[nodiscard]] int slots_per_chunk() const;
   /// Runs `work(chunk)` for every chunk that has an occupied slot, on the workers; returns when all are done (on a GPU:
   /// enqueued; each chunk has its own stream, and the caller's stream waits for all of them). The first exception is
-  /// rethrown. With a group one chunk after the other, on all threads.
+  /// rethrown. Where batches are divided one chunk after the other, on all threads.
   void for_each_chunk(const std::function<void(int chunk)>& work);
 
   /// Whether some layers are the same for all slots (a frozen backbone), so that chunks with the same samples should
@@ -141,7 +160,7 @@ class Array {
   /// per chunk and phase, so the tensors that the last call returned may be zeroed as well.
   [[nodiscard]] std::vector<at::Tensor> fresh_losses(int chunk);
   /// Forward in evaluation mode: the first output, [c, N, ...] (or [N, ...] where slots_per_chunk() is 1). Records no
-  /// gradient.
+  /// gradient. Undefined without has_answers().
   [[nodiscard]] at::Tensor predict(int chunk, const Samples& samples);
   /// The same, all that evaluation gives (fusion/task_graph.hpp).
   [[nodiscard]] std::vector<at::Tensor> evaluate(int chunk, const Samples& samples);

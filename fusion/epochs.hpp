@@ -82,9 +82,11 @@ class Epochs {
   /// The same, unless `pause` returns true: then returns nothing, and each slot is somewhere in its epoch, as its
   /// SlotProgress says. The next call continues from there; slots may be at different steps. A pause changes no bit of
   /// the results. With Array::group every rank calls this; rank 0's `pause` decides for all, and rank 0 alone
-  /// evaluates. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end of its epoch.
+  /// has metrics of evaluation. Evaluation itself is not interrupted. Throws Error{kStorage} for a slot beyond the end
+  /// of its epoch.
   [[nodiscard]] std::optional<std::vector<EpochResult>> run(Array& array, const Pause& pause) const;
-  /// Metrics of one occupied slot over a whole set in evaluation mode, each name prefixed with `prefix`.
+  /// Metrics of one occupied slot over a whole set in evaluation mode, each name prefixed with `prefix`. In a pipeline
+  /// every rank calls this, and those without Array::has_answers() get none.
   [[nodiscard]] std::map<std::string, double> evaluate(Array& array, int slot, const DeviceData& data,
                                                        const std::string& prefix) const;
 

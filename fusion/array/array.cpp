@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "fusion/array/phase.hpp"
+#include "fusion/array/pipeline.hpp"
 #include "fusion/array/progress.hpp"
 #include "fusion/cpu/encode.hpp"
 #include "fusion/divided_batches.hpp"
@@ -75,6 +76,7 @@ struct Array::Impl {
   std::uint64_t study_seed;
   SpecializedGraph evaluation;
   std::vector<bool> owned;
+  std::optional<Pipeline> pipeline;
   SlotStore store;
   std::vector<Slot> slots;
   std::vector<SlotRun> runs;    // by slot: memory for runs_of
@@ -83,10 +85,11 @@ struct Array::Impl {
   std::int64_t earlier_shared_runs = 0;  // of executors before these
   bool keep_gradients = false;
   Collectives* group;
-  std::vector<int> parts;  // of its ranks
+  std::vector<int> parts;  // of its ranks, where they divide batches
 
   Impl(const Graph& g, Recipe r, Lowering l, int w, std::uint64_t seed, const at::Device& device,
-       const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks, std::vector<int> parts_of_ranks)
+       const std::shared_ptr<StepGraphBackend>& graphs, Collectives* ranks, std::vector<int> parts_of_ranks,
+       Shares shares)
       : recipe(std::move(r)),
         model_hypers(g.hypers.size()),
         phases(phases_of(g, recipe)),
@@ -95,12 +98,16 @@ struct Array::Impl {
         study_seed(seed),
         evaluation(specialized(graph(), Purpose::kEvaluation)),
         owned(owned_in(phases)),
+        pipeline(shares == Shares::kStages ? std::optional(pipeline_of(phases.front()->alone, recipe, owned, *ranks))
+                                           : std::nullopt),
         store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device,
-              recipe.compression ? cpu::bounded_layers(graph()).size() : 0),
+              recipe.compression ? cpu::bounded_layers(graph()).size() : 0,
+              pipeline ? held_in_stage(*pipeline, phases.front()->alone.graph, evaluation.graph, owned)
+                       : std::vector<bool>()),
         group(ranks),
         parts(std::move(parts_of_ranks)) {
     check_compression(recipe, device, group);
-    if (group != nullptr) {
+    if (divides_batches()) {
       if (parts.empty()) parts.assign(static_cast<std::size_t>(group->ranks()), 1);
       check_divided(g, recipe, device, parts);
     }
@@ -119,10 +126,13 @@ struct Array::Impl {
       PhaseOfStep& phase = *phases[p];
       phase.training = specialized(phase.graph, Purpose::kTrainingTogether);
       phase.model.emplace(ExecutorModel{phase.graph, phase.recipe, phase.alone, phase.training, evaluation, owned,
-                                        phase.group_of, store, device, graphs, p, !recipe.phases.empty(), group});
+                                        phase.group_of, store, device, graphs, p, !recipe.phases.empty(),
+                                        divides_batches() ? group : nullptr, pipeline ? &*pipeline : nullptr});
     }
     lower(lowering);
   }
+
+  [[nodiscard]] bool divides_batches() const { return group != nullptr && !pipeline; }
 
   // The first phase's, whose weights, inputs and hypers are those of all.
   [[nodiscard]] const Graph& graph() const { return phases.front()->graph; }
@@ -280,14 +290,16 @@ struct Array::Impl {
 
 Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
              const at::Device& device, std::shared_ptr<StepGraphBackend> graphs, Collectives* group,
-             std::vector<int> parts)
+             std::vector<int> parts, Shares shares)
     : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs,
-                                   group, std::move(parts))) {}
+                                   group, std::move(parts), shares)) {}
 Array::~Array() = default;
 
 int Array::width() const { return impl_->width; }
 Collectives* Array::group() const { return impl_->group; }
 const std::vector<int>& Array::parts() const { return impl_->parts; }
+bool Array::divides_batches() const { return impl_->divides_batches(); }
+bool Array::has_answers() const { return !impl_->pipeline || impl_->pipeline->is_last(); }
 const Lowering& Array::lowering() const { return impl_->lowering; }
 bool Array::occupied(int slot) const { return impl_->slot(slot).occupied; }
 SlotProgress Array::progress(int slot) const { return impl_->slot(slot).progress; }
@@ -313,7 +325,8 @@ void Array::insert(int slot, const SlotInit& init, std::span<const std::byte> st
 StateBytes Array::extract(int slot) const {
   const Slot& s = impl_->slot(slot);
   if (!s.occupied) throw Error(ErrorKind::kInternal, fmt::format("extract: slot {} is empty", slot));
-  return impl_->store.save(slot, counters_of(s.progress), s.progress.accumulated == 0);
+  StateBytes own = impl_->store.save(slot, counters_of(s.progress), s.progress.accumulated == 0);
+  return impl_->pipeline ? impl_->store.joined(of_all_ranks(*impl_->group, std::move(own))) : own;
 }
 
 void Array::clear(int slot) { impl_->slot(slot) = {}; }
@@ -338,7 +351,7 @@ void Array::for_each_chunk(const std::function<void(int chunk)>& work) {
     const auto members = impl_->slots_of(k);
     if (std::any_of(members.begin(), members.end(), [](const Slot& s) { return s.occupied; })) busy.push_back(k);
   }
-  if (impl_->group == nullptr) return impl_->running().for_each(busy, work);
+  if (!impl_->divides_batches()) return impl_->running().for_each(busy, work);
   for (const int& k : busy) impl_->running().for_each(std::span(&k, 1), work);  // ranks call their group in one order
 }
 
@@ -358,7 +371,10 @@ std::vector<at::Tensor> Array::fresh_losses(int chunk) {
 }
 StepCounts Array::step_counts() const { return impl_->running().step_counts(); }
 
-at::Tensor Array::predict(int chunk, const Samples& samples) { return evaluate(chunk, samples).front(); }
+at::Tensor Array::predict(int chunk, const Samples& samples) {
+  const std::vector<at::Tensor> outputs = evaluate(chunk, samples);
+  return outputs.empty() ? at::Tensor() : outputs.front();
+}
 
 std::vector<at::Tensor> Array::evaluate(int chunk, const Samples& samples) {
   return impl_->running().predict(chunk, samples, impl_->runs_of(chunk, 0, {}, false));

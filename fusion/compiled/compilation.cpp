@@ -8,6 +8,7 @@
 #include "fusion/compiled/plans.hpp"
 #include "fusion/compiled/torch_library.hpp"
 #include "fusion/cpu/compile.hpp"
+#include "fusion/execution/pipeline.hpp"
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
 #include "fusion/phases.hpp"
@@ -76,6 +77,37 @@ Compilation compilation_of(const Graph& graph, const Recipe& recipe) {
     found.why_not = error.what();
   }
   return found;
+}
+
+std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stages) {
+  if (std::string why = why_no_pipeline(recipe); !why.empty()) return why;
+  const std::unique_ptr<const cpu::Library> library = torch_library();
+  const std::int64_t n = training_batch(graph, recipe);
+  StageCut cut;
+  const auto each = [&](const auto& compile) {
+    for (int number = 0; number < stages; ++number) compile(number);
+  };
+  try {
+    for_each_phase(
+        graph, recipe,
+        [&](const SpecializedGraph& one) {
+          cut = cpu::balanced_cut(one.graph, owned_weights(one), n, stages);
+          each([&](int number) {
+            static_cast<void>(cpu::compile_training_stage(one.graph, one.index, recipe.dtype, n,
+                                                          {.library = library.get()}, cut, number));
+          });
+        },
+        [&](const SpecializedGraph& one) {
+          each([&](int number) {
+            static_cast<void>(
+                cpu::compile_forward_stage(one.graph, one.index, recipe.dtype, n, library.get(), 1, cut, number));
+          });
+        });
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
+    return error.what();
+  }
+  return "";
 }
 
 std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, std::span<const int> recompute) {

@@ -22,6 +22,9 @@ struct Compilation {
 /// Compiles the graph to see.
 [[nodiscard]] Compilation compilation_of(const Graph& graph, const Recipe& recipe);
 
+/// Why its arrays cannot be trained by a pipeline of so many stages; "" if they can. Compiles them to see.
+[[nodiscard]] std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stages);
+
 /// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases. `threads`: of all
 /// teams together. Throws Error{kConfig} if the graph cannot be compiled.
 [[nodiscard]] std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads,

@@ -75,8 +75,10 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
       bounds_(bounds_in(model.graph, recipe_)),
       store_(model.store),
       learning_(model, recipe_, bounds_),
+      pipeline_(model.pipeline),
       library_(torch_library()) {
   check_precision(recipe_);
+  if (pipeline_ != nullptr) link_.emplace(*pipeline_, std::exchange(threads_, 1));
   const std::int64_t n = training_batch(training_.graph, recipe_);
   static_cast<void>(plan_for(use_, n));
   if (model.phase == 0) static_cast<void>(plan_for(std::nullopt, n));  // which evaluates for all of them
@@ -84,26 +86,31 @@ CompiledModel::CompiledModel(const ExecutorModel& model, int threads, int recomp
 
 CompiledModel::~CompiledModel() = default;
 
-cpu::CompiledGraph CompiledModel::compiled(std::optional<GradientUse> use, std::int64_t n) const {
-  if (!use) {
-    return cpu::compile_forward(with_owned(evaluation_.graph, owned_), evaluation_.index, recipe_.dtype, n,
-                                library_.get(), threads_);
+cpu::CompiledStage CompiledModel::compiled(std::optional<GradientUse> use, std::int64_t n) const {
+  if (use) {
+    return training_stage(training_, recipe_, n,
+                          {.library = library_.get(), .threads = threads_, .recompute = recompute_}, bounds_, *use,
+                          pipeline_);
   }
-  return training_plan(training_, recipe_, n, {.library = library_.get(), .threads = threads_, .recompute = recompute_},
-                       bounds_, *use);
+  const Graph graph = with_owned(evaluation_.graph, owned_);
+  if (pipeline_ == nullptr) {
+    return {cpu::compile_forward(graph, evaluation_.index, recipe_.dtype, n, library_.get(), threads_), {}, {}, {}, {}};
+  }
+  return cpu::compile_forward_stage(graph, evaluation_.index, recipe_.dtype, n, library_.get(), threads_,
+                                    pipeline_->cut, pipeline_->stage());
 }
 
-const cpu::CompiledGraph& CompiledModel::plan_for(std::optional<GradientUse> use, std::int64_t n) {
+const cpu::CompiledStage& CompiledModel::plan_for(std::optional<GradientUse> use, std::int64_t n) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<const cpu::CompiledGraph>& plan = plans_[{use, n}];
-  if (plan == nullptr) plan = std::make_unique<const cpu::CompiledGraph>(compiled(use, n));
+  std::unique_ptr<const cpu::CompiledStage>& plan = plans_[{use, n}];
+  if (plan == nullptr) plan = std::make_unique<const cpu::CompiledStage>(compiled(use, n));
   return *plan;
 }
 
 std::int64_t CompiledModel::workspace_bytes() {
   const std::lock_guard lock(mutex_);
   std::size_t most = 0;
-  for (const auto& [key, plan] : plans_) most = std::max(most, plan->arena_bytes);
+  for (const auto& [key, plan] : plans_) most = std::max(most, plan->plan.arena_bytes);
   std::int64_t encoded = 0;
   for (const auto& workspace : idle_) encoded = std::max(encoded, workspace->encoded.held_bytes());
   return static_cast<std::int64_t>(most) + encoded;
@@ -119,26 +126,45 @@ void CompiledModel::bind(const cpu::CompiledGraph& plan, std::span<std::byte*> b
   }
 }
 
-// Forward, and what else the plan has, for one slot. What it leaves in its buffers lasts until the workspace is used
-// again.
-cpu::Run CompiledModel::run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
-                            const Samples& samples, SlotBounds* bounds, const cpu::Apply* apply) const {
+// What a run of one slot begins with. What it leaves in its buffers lasts until the workspace is used again.
+cpu::Run CompiledModel::begin(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                              const Samples& samples) const {
   const std::span<std::byte*> buffers = workspace.arena.bind(plan);
   bind(plan, buffers, slot.row);
   const auto fill = [&](const SampleArray& from, const cpu::Tensor& to) {
-    gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
+    if (to.defined()) gather(from, samples, to, buffers[static_cast<std::size_t>(to.buffer)]);
   };
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) fill(samples.array(i), plan.inputs[i]);
-  cpu::Run all{buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
-  all.apply = apply;
-  std::optional<cpu::Coding> coding;
-  if (bounds != nullptr) {
-    workspace.encoded.begin(plan.encoded.size(), threads_);
-    all.coding = &coding.emplace(plan.encoded, workspace.encoded, *bounds, recipe_.compression->sigma);
+  return {buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
+}
+
+// Its kernels, and what travels between stages.
+void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run, int row) {
+  const StageLink::Run here{stage, run.buffers, row};
+  if (link_) link_->receive(here);
+  {
+    std::optional<Turns::Turn> turn;
+    if (link_) turn.emplace(link_->turns(), false);
+    for (std::size_t k = 0; k < stage.plan.backward; ++k) stage.plan.kernels[k](run);
   }
-  for (const cpu::Kernel& kernel : plan.kernels) kernel(all);
-  all.coding = nullptr;
-  return all;
+  if (link_) link_->send(here);
+}
+
+// Likewise; returns the batch's loss.
+BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Run& run, Learning::Step& step,
+                                  Gradients* gradients) {
+  const StageLink::Run here{stage, run.buffers, step.slot.row};
+  if (link_ && !pipeline_->is_last()) step.loss_elsewhere = link_->take_back(here);
+  BatchLoss loss;
+  {
+    std::optional<Turns::Turn> turn;
+    if (link_) turn.emplace(link_->turns(), true);
+    for (std::size_t k = stage.plan.backward; k < stage.plan.kernels.size(); ++k) stage.plan.kernels[k](run);
+    if (gradients != nullptr) *gradients = copied_gradients(stage.plan, run);
+    loss = learning_.end(step, run);
+  }
+  if (link_) link_->give_back(here, loss);
+  return loss;
 }
 
 std::optional<SlotBounds> CompiledModel::bounds_of(int row) const {
@@ -163,31 +189,44 @@ Gradients CompiledModel::copied_gradients(const cpu::CompiledGraph& plan, const 
 
 BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                               Gradients* gradients) {
-  const cpu::CompiledGraph& plan = plan_for(gradients == nullptr ? use_ : GradientUse::kKept, samples.size());
+  const cpu::CompiledStage& stage = plan_for(gradients == nullptr ? use_ : GradientUse::kKept, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
   std::optional<SlotBounds> bounds = bounds_of(slot.row);
-  const Learning::Step step{
-      plan, slot, numbers, static_cast<double>(samples.size()), *(*workspace).learning, bounds ? &*bounds : nullptr};
+  Learning::Step step{stage.plan,
+                      slot,
+                      numbers,
+                      static_cast<double>(samples.size()),
+                      *(*workspace).learning,
+                      bounds ? &*bounds : nullptr,
+                      {}};
   learning_.begin(step);
   const auto take = [&](const cpu::Run& run, std::span<const cpu::WeightGradient> complete) {
     learning_.take(step, run, complete);
   };
   const cpu::Apply apply = std::cref(take);
-  const cpu::Run run = this->run(plan, *workspace, slot, samples, step.bounds, &apply);
-  if (gradients != nullptr) *gradients = copied_gradients(plan, run);
-  const BatchLoss loss = learning_.end(step, run);
+  cpu::Run run = begin(stage.plan, *workspace, slot, samples);
+  run.apply = &apply;
+  std::optional<cpu::Coding> coding;
+  if (bounds) {
+    EncodedValues& encoded = (*workspace).encoded;
+    encoded.begin(stage.plan.encoded.size(), threads_);
+    run.coding = &coding.emplace(stage.plan.encoded, encoded, *bounds, recipe_.compression->sigma);
+  }
+  forward(stage, run, slot.row);
+  const BatchLoss loss = backward(stage, run, step, gradients);
   if (bounds) bounds->end();
   return loss;
 }
 
 std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
-  const cpu::CompiledGraph& plan = plan_for(std::nullopt, samples.size());
+  const cpu::CompiledStage& stage = plan_for(std::nullopt, samples.size());
   const simd::FlushDenormals flush;
   Borrowed workspace(*this);
-  const cpu::Run run = this->run(plan, *workspace, slot, samples, nullptr, nullptr);
+  const cpu::Run run = begin(stage.plan, *workspace, slot, samples);
+  forward(stage, run, slot.row);
   std::vector<at::Tensor> outputs;
-  for (const cpu::Tensor& output : plan.outputs) outputs.push_back(view_of(output, run.buffers).clone());
+  for (const cpu::Tensor& output : stage.plan.outputs) outputs.push_back(view_of(output, run.buffers).clone());
   return outputs;
 }
 

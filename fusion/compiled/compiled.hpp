@@ -14,7 +14,8 @@
 #include "fusion/codec/slot_bounds.hpp"
 #include "fusion/compiled/learning.hpp"
 #include "fusion/compiled/plans.hpp"
-#include "fusion/cpu/compiled_graph.hpp"
+#include "fusion/compiled/stage_link.hpp"
+#include "fusion/cpu/compile.hpp"
 #include "fusion/cpu/library.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/optimizers/slot_step.hpp"
@@ -24,7 +25,8 @@
 namespace hfta::fusion {
 
 /// Any number of threads may call it at once, for different slots. A call allocates nothing once its batch size has
-/// been met by as many threads.
+/// been met by as many threads. With ExecutorModel::pipeline it runs this rank's stage, and a call returns when the
+/// other stages have done their part.
 class CompiledModel {
  public:
   /// Compiles for the recipe's batch size, others when they come, and for teams of at most so many threads.
@@ -33,10 +35,11 @@ class CompiledModel {
   ~CompiledModel();
 
   /// One batch, and an optimizer step with the slot's numbers by group; returns the loss before it. With ranks, of all
-  /// their samples. `gradients` (null: not wanted): those of the trained weights, of these samples, are copied there.
+  /// their samples. `gradients` (null: not wanted): those of the trained weights, of these samples, are copied there;
+  /// of a stage, of its own.
   BatchLoss step(const CompiledSlot& slot, const Samples& samples, std::span<const SlotStep> numbers,
                  Gradients* gradients);
-  /// The evaluation's outputs for the samples.
+  /// The evaluation's outputs for the samples; none in a stage before the last.
   [[nodiscard]] std::vector<at::Tensor> predict(const CompiledSlot& slot, const Samples& samples);
   /// Bytes that one thread, or team, needs for the batch sizes met so far; the most of them where values are encoded.
   [[nodiscard]] std::int64_t workspace_bytes();
@@ -46,11 +49,13 @@ class CompiledModel {
   class Borrowed;
   [[nodiscard]] std::optional<SlotBounds> bounds_of(int row) const;
   /// `use`: none for predictions.
-  const cpu::CompiledGraph& plan_for(std::optional<GradientUse> use, std::int64_t n);
-  [[nodiscard]] cpu::CompiledGraph compiled(std::optional<GradientUse> use, std::int64_t n) const;
+  const cpu::CompiledStage& plan_for(std::optional<GradientUse> use, std::int64_t n);
+  [[nodiscard]] cpu::CompiledStage compiled(std::optional<GradientUse> use, std::int64_t n) const;
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
-  cpu::Run run(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot, const Samples& samples,
-               SlotBounds* bounds, const cpu::Apply* apply) const;
+  [[nodiscard]] cpu::Run begin(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
+                               const Samples& samples) const;
+  void forward(const cpu::CompiledStage& stage, const cpu::Run& run, int row);
+  BatchLoss backward(const cpu::CompiledStage& stage, const cpu::Run& run, Learning::Step& step, Gradients* gradients);
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, const cpu::Run& run) const;
 
   const SpecializedGraph& training_;
@@ -62,9 +67,11 @@ class CompiledModel {
   BoundLayout bounds_;  ///< By weight; of a recipe that compresses.
   const SlotStore& store_;
   Learning learning_;
+  const Pipeline* pipeline_;
+  std::optional<StageLink> link_;  ///< Of a stage of a pipeline.
   std::unique_ptr<const cpu::Library> library_;
   std::mutex mutex_;
-  std::map<std::pair<std::optional<GradientUse>, std::int64_t>, std::unique_ptr<const cpu::CompiledGraph>> plans_;
+  std::map<std::pair<std::optional<GradientUse>, std::int64_t>, std::unique_ptr<const cpu::CompiledStage>> plans_;
   std::vector<std::unique_ptr<Workspace>> idle_;
 };
 

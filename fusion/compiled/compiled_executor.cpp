@@ -102,11 +102,18 @@ CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& l
       threads_per_worker_(std::max(1, lowering.threads_per_worker)),
       compiled_(model, workers_ * threads_per_worker_, lowering.recompute) {}
 
+// One more for each thread than there are stages: all of these are at work, and the next one's batch is there.
+int CompiledExecutor::at_a_time() const {
+  const Pipeline* const pipeline = model_.pipeline;
+  const int most = pipeline == nullptr ? workers_ : workers_ * threads_per_worker_ * (pipeline->cut.stages + 1);
+  return std::max(1, std::min(most, groups()));
+}
+
 void CompiledExecutor::resize() {
   gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
   team_of_.assign(gradients_.size(), nullptr);
   // Ops of LibTorch run on one thread whatever the team, as their sums may depend on how many there are.
-  threads_ = std::make_unique<ThreadPool>(std::max(1, std::min(workers_, groups())), 1);
+  threads_ = std::make_unique<ThreadPool>(at_a_time(), 1);
 }
 
 // They are kept until another number is wanted: an array is narrowed between epochs, not within.
@@ -131,18 +138,22 @@ void CompiledExecutor::run_in_teams(std::span<const int> groups, const std::func
 }
 
 void CompiledExecutor::for_each(std::span<const int> groups, const std::function<void(int)>& work) {
+  const auto run = [&](std::span<const int> some) {
+    threads_->run(static_cast<int>(some.size()), [&](int i) { work(some[static_cast<std::size_t>(i)]); });
+  };
+  if (model_.pipeline != nullptr) return run(groups);
   const std::size_t count = groups.size(), workers = static_cast<std::size_t>(workers_), rest = count % workers;
   const bool in_teams = threads_per_worker_ > 1, rest_in_teams = rest > 0 && (in_teams || workers / rest > 1);
   const std::size_t alone = in_teams ? 0 : rest_in_teams ? count - rest : count;
   std::exception_ptr failure;  // the others run to their end
-  const auto attempt = [&](const auto& run) {
+  const auto attempt = [&](const auto& part) {
     try {
-      run();
+      part();
     } catch (...) {
       if (!failure) failure = std::current_exception();
     }
   };
-  attempt([&] { threads_->run(static_cast<int>(alone), [&](int i) { work(groups[static_cast<std::size_t>(i)]); }); });
+  attempt([&] { run(groups.first(alone)); });
   for (std::size_t first = alone; first < count; first += workers) {
     attempt([&] { run_in_teams(groups.subspan(first, std::min(workers, count - first)), work); });
   }
@@ -172,9 +183,7 @@ std::vector<at::Tensor> CompiledExecutor::predict(int group, const Samples& samp
   return compiled_.predict(slot_of(group, slots.front()), samples);
 }
 
-std::int64_t CompiledExecutor::workspace_bytes() const {
-  return std::min(workers_, groups()) * compiled_.workspace_bytes();
-}
+std::int64_t CompiledExecutor::workspace_bytes() const { return at_a_time() * compiled_.workspace_bytes(); }
 
 ExecutorKind compiled_executor() {
   return {.name = kName,
@@ -196,6 +205,7 @@ ExecutorKind compiled_executor() {
           .candidates = candidates,
           .memory = memory,
           .on_threads = on_threads,
+          .why_not_staged = why_not_in_stages,
           .note = [](const WayQuestion& question) -> std::string {
             const Compilation found = compilation_of(question.graph, question.recipe);
             std::vector<std::string> notes;

@@ -23,7 +23,8 @@ class CompiledExecutor final : public Executor {
   void resize() override;
   [[nodiscard]] int groups() const override { return static_cast<int>(gradients_.size()); }
   /// As many groups as Lowering::workers at a time, each by Lowering::threads_per_worker threads. The rest, if there
-  /// are at most half as many, are run by teams that share all threads, to the same bits.
+  /// are at most half as many, are run by teams that share all threads, to the same bits. In a stage of a pipeline more
+  /// groups are under way, as most of them wait for other stages; as many as there are threads compute at a time.
   void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
   [[nodiscard]] at::Tensor fresh_losses(int group) override;
@@ -35,6 +36,8 @@ class CompiledExecutor final : public Executor {
   [[nodiscard]] std::int64_t workspace_bytes() const override;
 
  private:
+  /// Groups that are under way at a time.
+  [[nodiscard]] int at_a_time() const;
   void form_teams(int count);
   void run_in_teams(std::span<const int> groups, const std::function<void(int)>& work);
   [[nodiscard]] CompiledSlot slot_of(int group, const SlotRun& slot) const;

@@ -32,6 +32,7 @@ double number_of(const cpu::Tensor& output, const cpu::Run& run) {
 
 // Of this rank's samples, when the forward has run.
 BatchLoss loss_of(const Learning::Step& step, const cpu::Run& run) {
+  if (step.loss_elsewhere) return *step.loss_elsewhere;
   const std::vector<cpu::Tensor>& outputs = step.plan.outputs;
   BatchLoss loss{number_of(outputs[0], run), step.samples};
   if (outputs.size() > 1) loss.weight = number_of(outputs[1], run);

@@ -38,7 +38,8 @@ class Learning {
     std::span<const SlotStep> numbers;  ///< By group.
     double samples;
     Memory& memory;
-    SlotBounds* bounds;  ///< Null: nothing is encoded.
+    SlotBounds* bounds;                       ///< Null: nothing is encoded.
+    std::optional<BatchLoss> loss_elsewhere;  ///< That another stage of a pipeline has computed.
   };
 
   /// `recipe`, `bounds`: of the model. Refers to its arguments.

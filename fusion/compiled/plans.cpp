@@ -46,4 +46,12 @@ cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& 
   return cpu::compile_training(reading.graph, reading.index, recipe.dtype, n, training_options(options, bounds, use));
 }
 
+cpu::CompiledStage training_stage(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
+                                  cpu::TrainingOptions options, const BoundLayout& bounds, GradientUse use,
+                                  const Pipeline* pipeline) {
+  if (pipeline == nullptr) return {training_plan(reading, recipe, n, options, bounds, use), {}, {}, {}, {}};
+  return cpu::compile_training_stage(reading.graph, reading.index, recipe.dtype, n,
+                                     training_options(options, bounds, use), pipeline->cut, pipeline->stage());
+}
+
 }  // namespace hfta::fusion

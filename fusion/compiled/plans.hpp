@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "fusion/codec/slot_bounds.hpp"
+#include "fusion/cpu/compile.hpp"
 #include "fusion/cpu/compiled_graph.hpp"
 #include "fusion/cpu/options.hpp"
+#include "fusion/execution/pipeline.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/passes/specialize.hpp"
 #include "fusion/recipe.hpp"
@@ -40,6 +42,10 @@ enum class GradientUse {
 [[nodiscard]] cpu::CompiledGraph training_plan(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
                                                cpu::TrainingOptions options, const BoundLayout& bounds,
                                                GradientUse use);
+/// The same of this rank's stage; null: of the whole graph.
+[[nodiscard]] cpu::CompiledStage training_stage(const SpecializedGraph& reading, const Recipe& recipe, std::int64_t n,
+                                                cpu::TrainingOptions options, const BoundLayout& bounds,
+                                                GradientUse use, const Pipeline* pipeline);
 /// What training_plan() makes of the options.
 [[nodiscard]] cpu::TrainingOptions training_options(cpu::TrainingOptions options, const BoundLayout& bounds,
                                                     GradientUse use);

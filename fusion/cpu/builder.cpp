@@ -27,6 +27,14 @@ Dims with_batch(const Shape& shape, std::int64_t n) {
   return sizes;
 }
 
+// Of all of a buffer.
+Kernel zero_kernel(const Tensor& all) {
+  return [all](const Run& run) {
+    std::memset(run.at<std::byte>({all.buffer, 0, {}, {}, DType::kUInt8}), 0,
+                static_cast<std::size_t>(all.numel() * size_of(all.dtype)));
+  };
+}
+
 }  // namespace
 
 Builder::Builder(const Graph& graph, std::vector<int> index, DType dtype, std::int64_t n, bool training,
@@ -271,10 +279,7 @@ Builder::Part Builder::contribute(const Tensor& input) {
   buffer_of(input).gradient = all.buffer;
   const bool covers = input.numel() == elements && input.dense();
   if (!covers) {
-    emit({all}, [all](const Run& run) {
-      std::memset(run.at<std::byte>({all.buffer, 0, {}, {}, DType::kUInt8}), 0,
-                  static_cast<std::size_t>(all.numel() * size_of(all.dtype)));
-    });
+    emit({all}, zero_kernel(all));
   }
   return {gradient_view(input), !covers};
 }
@@ -331,12 +336,29 @@ void Builder::run_backward(const Tensor& loss) {
     emit({seed.tensor},
          [=](const Run& run) { *run.at<T>(seed.tensor) = seed.add ? *run.at<T>(seed.tensor) + 1 : T{1}; });
   });
+  emit_backward();
+}
+
+void Builder::run_backward(std::span<const Seed> seeds) {
+  schedule_.backward = schedule_.steps.size();
+  for (const Seed& seed : seeds) contribute(seed.value, seed.gradient);
+  emit_backward();
+}
+
+void Builder::emit_backward() {
   in_backward_ = true;
   for (std::size_t i = backward_.size(); i-- > 0;) {
     begin_node(backward_[i].node);
     backward_[i].emit();
   }
   backward_.clear();
+}
+
+Tensor Builder::gradient_of_input(const Tensor& input) {
+  if (const std::optional<Tensor> known = gradient(input)) return *known;
+  const Tensor zero = contribute(input).tensor;
+  emit({zero}, zero_kernel(zero));
+  return zero;
 }
 
 }  // namespace hfta::fusion::cpu

@@ -153,6 +153,13 @@ class Builder {
   /// Emits the backward kernels of everything that was registered, from the loss on, which has one element. Throws
   /// Error{kConfig} if nothing trained has a part in it.
   void run_backward(const Tensor& loss);
+  /// The same from several values on, whose gradients are given: nobody else may write to those afterwards.
+  struct Seed {
+    Tensor value, gradient;
+  };
+  void run_backward(std::span<const Seed> seeds);
+  /// Behind run_backward(): the gradient of an input, zero where nothing depends on it.
+  [[nodiscard]] Tensor gradient_of_input(const Tensor& input);
   /// `outputs`: values of the graph that can be read after a run.
   [[nodiscard]] CompiledGraph finish(std::span<const ValueId> outputs, Recompute recompute = 0);
   /// CompiledGraph::arena_bytes of what finish() would make.
@@ -169,6 +176,7 @@ class Builder {
   };
   [[nodiscard]] Buffer& buffer_of(const Tensor& t) { return buffers_[static_cast<std::size_t>(t.buffer)]; }
   [[nodiscard]] Tensor gradient_view(const Tensor& t);
+  void emit_backward();
   void check_within(const Tensor& t) const;
   [[nodiscard]] Step step_of(const std::vector<Tensor>& touched, Kernel kernel) const;
   [[nodiscard]] CompiledGraph::KernelInfo info_of(const std::vector<Tensor>& touched) const;

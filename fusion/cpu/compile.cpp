@@ -179,6 +179,70 @@ auto with_training(const Graph& graph, const std::vector<int>& index, DType dtyp
   });
 }
 
+// What the stages have to know of each other's values: the whole graph is compiled to see, and nothing is kept of that.
+GraphFacts facts_of(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n, bool training,
+                    const Library* library, const std::vector<ValueId>& wanted) {
+  Graph whole = graph;
+  whole.outputs.insert(whole.outputs.end(), wanted.begin(), wanted.end());
+  return with_parts(whole, library, [&](Parts& parts) {
+    Builder b(whole, index, dtype, n, training);
+    compile_nodes(b, parts);
+    GraphFacts facts;
+    for (const ValueId id : wanted) {
+      const Tensor& value = b.value(id);
+      facts.values[id] = {value.sizes, value.dtype, b.wants_gradient(value)};
+    }
+    for (std::size_t v = 0; v < whole.values.size(); ++v) {
+      const auto id = static_cast<ValueId>(v);
+      if (const std::optional<Number>& number = b.number(id)) facts.numbers[id] = *number;
+    }
+    return facts;
+  });
+}
+
+// Backward of a stage that has no loss, or of the last one; `own`: with the builder's ids.
+void run_backward(Builder& b, const StageGraph& own, bool last) {
+  if (last) {
+    b.run_backward(b.value(b.graph().outputs.at(0)));
+  } else {
+    std::vector<Builder::Seed> seeds;
+    for (std::size_t i = 0; i < own.given.size(); ++i) {
+      seeds.push_back({b.value(own.given_of[i]), b.value(own.given[i])});
+    }
+    b.run_backward(seeds);
+  }
+  for (std::size_t i = 0; i < own.returned.size(); ++i) {
+    b.bind(own.returned[i], b.gradient_of_input(b.value(own.returned_of[i])));
+  }
+}
+
+bool reads(const Graph& graph, ValueId id) {
+  if (std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end()) return true;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    const std::vector<ValueId> read = inputs_of(node);
+    return std::find(read.begin(), read.end(), id) != read.end();
+  });
+}
+
+// What the plan was compiled with is the graph's, and what travels. Inputs that a stage does not read are undefined.
+CompiledStage parted(CompiledGraph plan, const StageGraph& own) {
+  const auto taken = [](std::vector<Tensor>& from, std::size_t count) {
+    std::vector<Tensor> tail(from.end() - static_cast<std::ptrdiff_t>(count), from.end());
+    from.resize(from.size() - count);
+    return tail;
+  };
+  CompiledStage stage;
+  stage.given = taken(plan.inputs, own.given.size());
+  stage.received = taken(plan.inputs, own.received.size());
+  stage.returned = taken(plan.outputs, own.returned.size());
+  stage.sent = taken(plan.outputs, own.sent.size());
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (!reads(own.graph, own.graph.inputs[i])) plan.inputs[i] = {};
+  }
+  stage.plan = std::move(plan);
+  return stage;
+}
+
 }  // namespace
 
 CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
@@ -206,6 +270,33 @@ CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index,
     compile_nodes(b, parts);
     return b.finish(graph.outputs);
   });
+}
+
+CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                                     const TrainingOptions& options, const StageCut& cut, int number) {
+  const Stages stages(graph, cut);
+  const StageGraph own =
+      stages.stage(number, index, facts_of(graph, index, dtype, n, true, options.library, stages.all_sent()));
+  std::vector<int> positions = own.index;
+  const Graph panels = checked([&] { return in_panels(own.graph, positions, n); });
+  CompiledGraph plan = with_parts(panels, options.library, [&](Parts& parts) {
+    Builder b(panels, positions, dtype, n, true, options);
+    for (std::size_t i = 0; i < own.returned.size(); ++i) {
+      b.want_gradient(b.value(own.returned_of[i]));
+      b.bind(own.returned[i], b.value(own.returned_of[i]));  // until it is there
+    }
+    compile_nodes(b, parts);
+    run_backward(b, own, number == cut.stages - 1);
+    return b.finish(panels.outputs, options.recompute);
+  });
+  return parted(std::move(plan), own);
+}
+
+CompiledStage compile_forward_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                                    const Library* library, int threads, const StageCut& cut, int number) {
+  const Stages stages(graph, cut);
+  StageGraph own = stages.stage(number, index, facts_of(graph, index, dtype, n, false, library, stages.all_sent()));
+  return parted(compile_forward(own.graph, own.index, dtype, n, library, threads), own);
 }
 
 }  // namespace hfta::fusion::cpu

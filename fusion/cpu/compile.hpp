@@ -16,6 +16,7 @@
 #include "fusion/cpu/library.hpp"
 #include "fusion/cpu/options.hpp"
 #include "fusion/cpu/recompute.hpp"
+#include "fusion/cpu/stages.hpp"
 #include "fusion/graph.hpp"
 
 namespace hfta::fusion::cpu {
@@ -35,5 +36,25 @@ namespace hfta::fusion::cpu {
 /// The forward pass alone, of an evaluation reading.
 [[nodiscard]] CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype,
                                             std::int64_t n, const Library* library = nullptr, int threads = 1);
+
+/// One stage of a graph (stages.hpp), compiled. A whole graph is the one stage of a pipeline that has no others.
+struct CompiledStage {
+  /// Its inputs are the graph's own, undefined where the stage does not read them; its outputs, too, in the last stage,
+  /// and none in the others.
+  CompiledGraph plan;
+  // What travels, by StageGraph: buffers of the plan, row-major but for `sent`.
+  std::vector<Tensor> received;  ///< Filled by the caller before the forward,
+  std::vector<Tensor> given;     ///< and before the backward (CompiledGraph::backward).
+  std::vector<Tensor> sent;      ///< There when the forward has run,
+  std::vector<Tensor> returned;  ///< and when the backward has.
+};
+/// compile_training() and compile_forward() of stage `number`. REQUIRES that `cut` has a stage for every weight that is
+/// trained. Throws as they do, and as Stages.
+[[nodiscard]] CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
+                                                   std::int64_t n, const TrainingOptions& options, const StageCut& cut,
+                                                   int number);
+[[nodiscard]] CompiledStage compile_forward_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
+                                                  std::int64_t n, const Library* library, int threads,
+                                                  const StageCut& cut, int number);
 
 }  // namespace hfta::fusion::cpu

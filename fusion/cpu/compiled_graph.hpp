@@ -95,6 +95,7 @@ struct CompiledGraph {
 
   int threads = 1;  ///< Of a team that may run it, at most: each has scratch memory.
   std::vector<Kernel> kernels;
+  std::size_t backward = 0;       ///< Of the kernels, the first of the backward; their number where there is none.
   std::vector<KernelInfo> infos;  ///< By kernel.
   /// By buffer: bytes from the arena's begin; kOutside for weights and constants. Behind the buffers of tensors stand
   /// the places that some of them take by turns: one until the value is given away, another when it is brought back.

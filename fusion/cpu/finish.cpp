@@ -161,6 +161,7 @@ CompiledGraph Builder::finish(std::span<const ValueId> outputs, Recompute recomp
   for (std::size_t i = 0; i < encoded.size(); ++i) {
     if (!all.encoded[static_cast<std::size_t>(encoded[i].buffer)]) plan.encoded[i].elements = 0;
   }
+  plan.backward = all.schedule.backward;
   std::vector<bool> read(buffers_.size(), false);
   for (const Step& step : all.schedule.steps) {
     for (const int b : step.buffers) read[static_cast<std::size_t>(b)] = true;

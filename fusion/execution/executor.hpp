@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fusion/collectives.hpp"
+#include "fusion/execution/pipeline.hpp"
 #include "fusion/graph.hpp"
 #include "fusion/optimizers/slot_step.hpp"
 #include "fusion/passes/specialize.hpp"
@@ -39,7 +40,8 @@ struct ExecutorModel {
   std::shared_ptr<StepGraphBackend> graphs;  ///< Null where nothing is to be captured.
   std::size_t phase = 0;                     ///< Of SlotStore::state.
   bool clips_weights = false;                ///< Whether slots may have SlotStep::clip_weights.
-  Collectives* group = nullptr;  ///< Ranks that run other samples of each batch; null: this runs all of them.
+  Collectives* group = nullptr;        ///< Ranks that run other samples of each batch; null: this runs all of them.
+  const Pipeline* pipeline = nullptr;  ///< Of which this is a stage; null: it runs the whole graph.
 };
 
 /// One slot in one step or prediction.

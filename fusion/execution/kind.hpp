@@ -44,6 +44,8 @@ struct ExecutorKind {
   std::vector<WayMemory> (*memory)(const WayQuestion& question, std::span<const Lowering> lowerings);
   /// ways.hpp. Null: how many threads there are may change bits.
   std::vector<Lowering> (*on_threads)(const Lowering& lowering, int threads) = nullptr;
+  /// staged.hpp. Null: it runs no stage of a pipeline (ExecutorModel::pipeline).
+  std::string (*why_not_staged)(const Graph& graph, const Recipe& recipe, int stages) = nullptr;
   /// ways.hpp: way_note, op_forms, op_notes.
   std::string (*note)(const WayQuestion& question) = nullptr;
   std::vector<std::pair<std::string, std::vector<std::string>>> (*op_forms)(const Graph& graph,

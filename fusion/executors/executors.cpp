@@ -8,6 +8,7 @@
 #include "fusion/capture/captured_executor.hpp"
 #include "fusion/compiled/compiled_executor.hpp"
 #include "fusion/eager/eager_executor.hpp"
+#include "fusion/staged.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -33,7 +34,23 @@ const std::vector<ExecutorKind>& executor_kinds() {
 }
 
 std::unique_ptr<Executor> make_executor(const ExecutorModel& model, const Lowering& lowering) {
-  return kind_of(lowering, model.device, model.graphs.get()).make(model, lowering);
+  const ExecutorKind& kind = kind_of(lowering, model.device, model.graphs.get());
+  if (model.pipeline != nullptr && kind.why_not_staged == nullptr) {
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("lowering: found {}, wanted one that runs stages of a pipeline: compiled", lowering.to_text()));
+  }
+  return kind.make(model, lowering);
+}
+
+std::string why_not_staged(const Graph& model, const Recipe& recipe, int stages) {
+  std::string why = "nothing runs stages";
+  for (const ExecutorKind& kind : executor_kinds()) {
+    if (kind.why_not_staged == nullptr) continue;
+    why = kind.why_not_staged(model, recipe, stages);
+    if (why.empty()) break;
+  }
+  return why;
 }
 
 std::vector<Lowering> ways_to_run(const WayQuestion& question) {

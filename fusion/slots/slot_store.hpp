@@ -27,14 +27,15 @@ struct Trained {
 class SlotStore {
  public:
   /// `owned`: by Graph::weights. `trained`: by phase. `accumulates`: keeps sums of the first phase's gradients.
-  /// `bounds`: how many numbers slots keep of how far values that are compressed may be off.
+  /// `bounds`: how many numbers slots keep of how far values that are compressed may be off. `held`, by weight: whether
+  /// it is here, or in another stage of a pipeline; empty: all are.
   SlotStore(const Graph& graph, std::vector<bool> owned, std::vector<Trained> trained, bool accumulates, int slots,
-            const at::Device& device, std::size_t bounds = 0);
+            const at::Device& device, std::size_t bounds = 0, std::vector<bool> held = {});
 
   [[nodiscard]] int slots() const { return slots_; }
   [[nodiscard]] bool owned(std::size_t i) const { return owned_[i]; }
-  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it; [0] if nothing reads
-  /// it (the frozen part of a model that was split).
+  /// [P, shape...] of weight i (Graph::weights' order), or [shape...] if slots share it; [0] if nothing here reads
+  /// it (the frozen part of a model that was split, other stages' weights).
   [[nodiscard]] const at::Tensor& weight(std::size_t i) const { return weights_[i]; }
   /// [P, shape...] of state s (OptimizerInfo::states' order) of weight i for a phase's optimizer; undefined if that
   /// does not train it.
@@ -52,11 +53,14 @@ class SlotStore {
   /// First weights in row b, drawn on the host from (study seed, trial seed, weight) or as stored; state zero.
   /// `hypers`: Graph::hypers of the slot, which padded weights are cut by.
   void initialise(int slot, std::uint64_t study_seed, std::uint64_t trial_seed, std::span<const double> hypers);
-  /// Row b as safetensors, with `counters` as metadata. `between_steps`: sums of gradients are zero, and left out.
+  /// Row b as safetensors, with `counters` as metadata: what is held. `between_steps`: sums of gradients are zero, and
+  /// left out.
   [[nodiscard]] std::vector<std::byte> save(int slot, const std::map<std::string, std::string>& counters,
                                             bool between_steps) const;
-  /// Row b from save()'s bytes; returns the counters. Sums of gradients that were left out are zero. Throws
-  /// Error{kStorage}, row b untouched, if they do not fit.
+  /// What save() would give if all weights were held, from what it gave at each of the stages.
+  [[nodiscard]] std::vector<std::byte> joined(std::span<const std::vector<std::byte>> parts) const;
+  /// Row b from save()'s bytes, of all weights; returns the counters. Sums of gradients that were left out are zero.
+  /// Throws Error{kStorage}, row b untouched, if they do not fit.
   std::map<std::string, std::string> load(int slot, std::span<const std::byte> bytes);
   /// The first min(slots, P) rows kept.
   void resize(int slots);
@@ -68,15 +72,19 @@ class SlotStore {
   struct Named {
     std::string name;  ///< In a saved slot.
     DType dtype;
-    at::Tensor tensor;
+    Shape shape;        ///< Of one slot.
+    at::Tensor tensor;  ///< Undefined where it is not held.
   };
+  [[nodiscard]] bool held(std::size_t i) const { return held_.empty() || held_[i]; }
+  /// How many states a phase's optimizer keeps of weight i.
+  [[nodiscard]] std::size_t states_of(std::size_t phase, std::size_t i) const;
   /// Every tensor that slots own, with sums of gradients or without.
   [[nodiscard]] std::vector<Named> named(bool gradients) const;
   /// Row b's sums of gradients become zero.
   void forget_gradients(int slot);
 
   const Graph& graph_;
-  std::vector<bool> owned_;
+  std::vector<bool> owned_, held_;
   std::vector<Trained> trained_;
   int slots_;
   at::Device device_;

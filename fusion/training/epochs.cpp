@@ -287,7 +287,7 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
   const bool at_hand = std::all_of(orders.begin(), orders.end(),
                                    [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
-  if (array.shares_layers() || !at_hand || array.group() != nullptr) {
+  if (array.shares_layers() || !at_hand || array.group() != nullptr) {  // ranks are asked together whether to pause
     train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
@@ -308,7 +308,7 @@ std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& p
 }
 
 std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
-  const bool evaluates = validates() && (array.group() == nullptr || array.group()->rank() == 0);
+  const bool evaluates = validates() && (!array.divides_batches() || array.group()->rank() == 0);
   std::vector<std::vector<ChunkMetrics>> validation;  // by set of data and chunk
   for (std::size_t set = 0; evaluates && set < sets_.size(); ++set) {
     const auto trains_on_it = [&](int slot) {
@@ -327,7 +327,7 @@ std::vector<EpochResult> Epochs::finish(Array& array, Runs& runs) const {
     if (runs[static_cast<std::size_t>(k)] == nullptr) continue;
     for (EpochResult& result : runs[static_cast<std::size_t>(k)]->finish()) {
       const auto member = static_cast<std::size_t>(result.slot - array.first_slot(k));
-      if (evaluates) {
+      if (evaluates && array.has_answers()) {
         const auto set = static_cast<std::size_t>(array.init_of(result.slot).data);
         for (const auto& [name, value] : validation[set][static_cast<std::size_t>(k)][member]) {
           result.metrics["val_" + name] = value;
@@ -366,7 +366,7 @@ void Epochs::train_in_step(Array& array, Runs& runs, const Orders& orders, const
 
 BatchShare Epochs::share_of(const Array& array, std::int64_t step) const {
   const auto [begin, end] = range_of(step);
-  if (array.group() == nullptr) return {begin, end, 0, true};
+  if (!array.divides_batches()) return {begin, end, 0, true};
   return share_of_batch(begin, end, array.group()->rank(), array.parts());
 }
 

@@ -58,8 +58,9 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
     if (!wanted(chunk)) return;
     const bool labelled = info_of(recipe_.loss).targets != Targets::kNone;
     const at::Tensor target = labelled ? data.target.range(batch.begin, batch.end) : at::Tensor();
-    sums[static_cast<std::size_t>(chunk)].add(array.evaluate(chunk, batch.samples), target, batch.end - batch.begin,
-                                              batch.samples.size());
+    const std::vector<at::Tensor> outputs = array.evaluate(chunk, batch.samples);
+    if (!array.has_answers()) return;
+    sums[static_cast<std::size_t>(chunk)].add(outputs, target, batch.end - batch.begin, batch.samples.size());
   };
   const std::vector<EvaluationBatch> all = evaluation_batches(data);
   const bool at_hand = all.empty() || all.front().samples.at_hand();
@@ -75,6 +76,7 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
     });
   }
   std::vector<ChunkMetrics> metrics(sums.size());
+  if (!array.has_answers()) return metrics;
   array.for_each_chunk([&](int k) {
     if (wanted(k)) metrics[static_cast<std::size_t>(k)] = sums[static_cast<std::size_t>(k)].result();
   });
@@ -86,6 +88,7 @@ std::map<std::string, double> Epochs::evaluate(Array& array, int slot, const Dev
   const int chunk = slot / array.slots_per_chunk();
   const auto all = evaluate_chunks(array, data, [&](int k) { return k == chunk; });
   std::map<std::string, double> metrics;
+  if (!array.has_answers()) return metrics;
   for (const auto& [name, value] :
        all[static_cast<std::size_t>(chunk)].at(static_cast<std::size_t>(slot - array.first_slot(chunk)))) {
     metrics[prefix + name] = value;

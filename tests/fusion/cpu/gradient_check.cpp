@@ -8,6 +8,9 @@
 #include <numeric>
 #include <optional>
 
+#include "stages_check.hpp"
+#include "tensor_values.hpp"
+
 namespace hfta::fusion::cpu::testing {
 namespace {
 
@@ -18,21 +21,6 @@ std::vector<int> positions(const Graph& graph) {
   std::vector<int> index(graph.nodes.size());
   std::iota(index.begin(), index.end(), 0);
   return index;
-}
-
-// Elements in row-major order of the tensor.
-template <typename T>
-std::vector<double> read(const Tensor& t, const std::byte* buffer) {
-  std::vector<double> out;
-  const auto* const base = reinterpret_cast<const T*>(buffer) + t.offset;
-  Dims at(t.sizes.size(), 0);
-  for (std::int64_t i = 0; i < t.numel(); ++i) {
-    std::int64_t place = 0;
-    for (std::size_t d = 0; d < at.size(); ++d) place += at[d] * t.strides[d];
-    out.push_back(static_cast<double>(base[place]));
-    for (std::size_t d = at.size(); d-- > 0 && ++at[d] == t.sizes[d];) at[d] = 0;
-  }
-  return out;
 }
 
 template <typename T>
@@ -90,12 +78,12 @@ Outcome run_once(const CompiledGraph& plan, Arena& arena, const std::vector<std:
   run.apply = &take;
   for (const Kernel& kernel : plan.kernels) kernel(run);
   const Tensor &loss = plan.outputs.at(0), &output = plan.outputs.at(1);
-  out.loss = read<T>(loss, buffers[static_cast<std::size_t>(loss.buffer)]).at(0);
+  out.loss = values_of<T>(loss, buffers[static_cast<std::size_t>(loss.buffer)]).at(0);
   out.sizes = output.sizes;
-  out.output = read<T>(output, buffers[static_cast<std::size_t>(output.buffer)]);
+  out.output = values_of<T>(output, buffers[static_cast<std::size_t>(output.buffer)]);
   out.gradients.resize(plan.weights.size());
   for (const WeightGradient& one : plan.gradients) {
-    out.gradients[one.weight] = read<T>(one.tensor, buffers[static_cast<std::size_t>(one.tensor.buffer)]);
+    out.gradients[one.weight] = values_of<T>(one.tensor, buffers[static_cast<std::size_t>(one.tensor.buffer)]);
   }
   for (std::size_t w = 0; plan.applies && w < weights.size(); ++w) out.gradients[w] = std::move(applied[w]);
   return out;
@@ -142,6 +130,46 @@ Outcome checked_run(const CompiledGraph& plan, const SmallGraph& small) {
   return first;
 }
 
+void check_close(const std::vector<double>& found, const std::vector<double>& wanted) {
+  REQUIRE(found.size() == wanted.size());
+  double largest = 0, worst = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    CHECK(std::isnan(found[i]) == std::isnan(wanted[i]));
+    if (std::isnan(wanted[i]) || found[i] == wanted[i]) continue;
+    largest = std::max(largest, std::abs(wanted[i]));
+    worst = std::max(worst, std::abs(found[i] - wanted[i]));
+  }
+  CHECK(worst <= 1e-12 * std::max(1.0, largest));
+}
+
+// The stages that a graph is cut into are together what it is, wherever its weights lie.
+void check_stages(const SmallGraph& small, const Outcome& whole) {
+  const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
+  std::vector<std::vector<std::byte>> weights;
+  for (std::size_t w = 0; w < small.weights.size(); ++w) {
+    weights.push_back(bytes_in<double>(graph.weights[w].dtype, small.weights[w]));
+  }
+  std::vector<double> target(whole.output.size());
+  for (std::size_t i = 0; i < target.size(); ++i) target[i] = std::sin(static_cast<double>(i));
+  std::vector<double> outputs = {whole.loss};
+  outputs.insert(outputs.end(), whole.output.begin(), whole.output.end());
+  for (const int stages : {2, 3}) {
+    for (const StageCut& cut : random_cuts(graph, stages, 2)) {
+      CAPTURE(stages, cut.of_weight);
+      StagesInTurn::Outcome found;
+      try {
+        const StagesInTurn turn(graph, positions(graph), cut, {.library = small.library});
+        found = turn.run(weights, {bytes_of<double>(target)}, small.hypers, kRandom);
+      } catch (const Error& error) {
+        CHECK_THAT(error.what(), Catch::Contains("what two stages of a pipeline read"));
+        continue;
+      }
+      check_close(found.outputs, outputs);
+      for (std::size_t w = 0; w < weights.size(); ++w) check_close(found.gradients[w], whole.gradients[w]);
+    }
+  }
+}
+
 }  // namespace
 
 Graph with_error(Graph graph, DType dtype, const Library* library) {
@@ -168,6 +196,7 @@ Outcome run_training(const SmallGraph& small) {
     CAPTURE(apply_bytes);
     check_same(kept, checked_run<double>(plan_of(small, apply_bytes == 1 ? 0 : 2, apply_bytes), small));
   }
+  check_stages(small, kept);
   return kept;
 }
 

@@ -1,0 +1,51 @@
+#pragma once
+/// What a stage of a pipeline tells those beside it while slots train there. Internal to this room.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "fusion/collectives/gradient_mean.hpp"
+#include "fusion/compiled/turns.hpp"
+#include "fusion/cpu/compile.hpp"
+#include "fusion/execution/pipeline.hpp"
+
+namespace hfta::fusion {
+
+/// Any number of threads may call it at once, for different slots. A slot's messages travel on the lane of its row, so
+/// that slots do not wait for each other. Of the calls that wait for a stage, none does so in a turn.
+class StageLink {
+ public:
+  /// One slot's run of a stage.
+  struct Run {
+    const cpu::CompiledStage& stage;
+    std::span<std::byte* const> buffers;  ///< Of its plan.
+    int row = 0;                          ///< The slot's.
+  };
+
+  /// `turns`: how many slots compute at a time.
+  StageLink(const Pipeline& pipeline, int turns) : pipeline_(pipeline), turns_(turns) {}
+
+  [[nodiscard]] const Pipeline& pipeline() const { return pipeline_; }
+  /// Those that go back come first: they free memory, and the stage before waits for them (the order 1F1B of
+  /// D. Narayanan et al., PipeDream, 2019, section 3.2).
+  [[nodiscard]] Turns& turns() { return turns_; }
+
+  /// Waits for what the forward reads of the stage before.
+  void receive(const Run& run) const;
+  /// Sends what the stage behind reads, when the forward has run.
+  void send(const Run& run) const;
+  /// Waits for the gradients and the batch's loss of the stage behind. Not in the last stage.
+  [[nodiscard]] BatchLoss take_back(const Run& run) const;
+  /// Sends gradients and loss to the stage before, when the backward has run.
+  void give_back(const Run& run, const BatchLoss& loss) const;
+
+ private:
+  void send_all(int rank, const Run& run, const std::vector<cpu::Tensor>& tensors) const;
+  void receive_all(int rank, const Run& run, const std::vector<cpu::Tensor>& tensors) const;
+
+  const Pipeline& pipeline_;
+  Turns turns_;
+};
+
+}  // namespace hfta::fusion

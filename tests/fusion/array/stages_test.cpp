@@ -1,0 +1,294 @@
+// Ranks that are the stages of a pipeline: together what one device is, to the bit where no kernel spans a cut.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "../collectives/as_ranks.hpp"
+#include "base/error.hpp"
+#include "catch_after_torch.hpp"
+#include "fusion/staged.hpp"
+#include "models.hpp"
+#include "setting.hpp"
+
+namespace hfta::fusion::testing {
+namespace {
+
+constexpr int kWidth = 5;
+
+struct Case {
+  Setting setting;
+  bool leaves = false;  ///< Slot 1 leaves behind the first epoch, slot 4 comes then.
+  int workers = 1;
+};
+
+// 27 samples in batches of 6: the last batch has 3.
+Case case_of(Model model, std::int64_t classes, const Shape& input) {
+  model.recipe.clips = false;
+  return {random_setting(std::move(model), classes, input, {27, 3, 17})};
+}
+
+Model dropping(DType dtype, OptimizerKind optimizer) {
+  return classifier("net with dropout",
+                    {layer("conv2d", {std::int64_t{1}, std::int64_t{5}, std::int64_t{3}}), layer("relu"),
+                     layer("dropout", {0.3}), layer("flatten"), layer("linear", {std::int64_t{180}, std::int64_t{17}}),
+                     layer("tanh"), layer("dropout", {0.4}), layer("linear", {std::int64_t{17}, std::int64_t{5}})},
+                    {1, 8, 8}, 5, dtype, optimizer);
+}
+
+/// Sums that reach over several stages, and a weight that the first and the last layer share.
+class Tied {
+ public:
+  static constexpr std::int64_t kWide = 12;
+
+  Model model(DType dtype, OptimizerKind optimizer) {
+    graph_.inputs = {value({kBatch, kWide}, dtype)};
+    const ValueId x = graph_.inputs[0], shared = weight("shared", dtype);
+    const ValueId a = call("aten::relu", {linear(x, shared)});
+    const ValueId b = add(linear(a, weight("second", dtype)), a);
+    const ValueId c = add(call("aten::tanh", {linear(b, weight("third", dtype))}), a);
+    graph_.outputs = {linear(add(c, x), shared)};
+    Model model{"sums and a tied weight", graph_, {}, {}};
+    model.recipe.dtype = dtype;
+    model.recipe.optimizer = optimizer;
+    model.recipe.batch_size = 6;
+    model.recipe.metrics = {{"accuracy"}};
+    return model;
+  }
+
+ private:
+  ValueId value(Shape shape, DType dtype) {
+    graph_.values.push_back({fmt::format("v{}", graph_.values.size()), std::move(shape), dtype});
+    return static_cast<ValueId>(graph_.values.size()) - 1;
+  }
+  ValueId weight(const std::string& name, DType dtype) {
+    const ValueId id = value({kWide, kWide}, dtype);
+    graph_.weights.push_back({name, {kWide, kWide}, dtype, {Init::Kind::kUniform, 0.4}, true, id, nullptr, {}});
+    return id;
+  }
+  ValueId call(const std::string& op, std::vector<Arg> args) {
+    const ValueId out = value({kBatch, kWide}, graph_.values.front().dtype);
+    graph_.nodes.push_back({op, std::move(args), {out}, fmt::format("net.{}", graph_.nodes.size()), "net.py:1"});
+    return out;
+  }
+  ValueId linear(ValueId x, ValueId w) { return call("aten::linear", {x, w, std::monostate{}}); }
+  ValueId add(ValueId a, ValueId b) { return call("aten::add.Tensor", {a, b}); }
+
+  Graph graph_;
+};
+
+struct Trained {
+  std::vector<StateBytes> states;  // by slot
+  std::vector<at::Tensor> answers;
+  std::vector<std::map<std::string, double>> metrics;  // epoch by epoch and slot by slot
+  std::vector<double> losses;
+};
+
+Trained trained(const Case& c, Collectives* group) {
+  const Setting& s = c.setting;
+  Array array(s.model.graph, s.model.recipe, chunked(kCompiled, {}, c.workers), kWidth, 5, at::kCPU, nullptr, group, {},
+              group == nullptr ? Shares::kBatches : Shares::kStages);
+  for (int b = 0; b < (c.leaves ? kWidth - 1 : kWidth); ++b) array.admit(b, trial(s.model, b));
+  const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+  Trained found;
+  for (int e = 0; e < 3; ++e) {
+    for (const EpochResult& result : epochs.run(array)) {
+      found.losses.push_back(result.metrics.at("train_loss"));
+      found.metrics.push_back(result.metrics);
+    }
+    if (e > 0 || !c.leaves) continue;
+    const StateBytes state = array.extract(1);
+    array.clear(1);
+    array.insert(4, trial(s.model, 1), state);  // another slot goes on with it
+  }
+  const Samples all{s.validation.inputs, s.validation.target};
+  for (int b = 0; b < kWidth; ++b) {
+    if (!array.occupied(b)) continue;
+    found.states.push_back(array.extract(b));
+    const at::Tensor output = array.predict(b, all);
+    if (output.defined()) found.answers.push_back(output.clone());
+  }
+  return found;
+}
+
+std::vector<Trained> trained_in_stages(const Case& c, int stages) {
+  std::vector<Trained> found(static_cast<std::size_t>(stages));
+  const auto thrown =
+      as_ranks(stages, [&](Collectives& group) { found[static_cast<std::size_t>(group.rank())] = trained(c, &group); });
+  for (const std::string& error : thrown) CHECK(error.empty());
+  return found;
+}
+
+void check_equal_bits(const Case& c, int stages) {
+  const Trained alone = trained(c, nullptr);
+  const std::vector<Trained> found = trained_in_stages(c, stages);
+  const Trained& last = found.front();
+  CHECK((last.states == alone.states));
+  CHECK(last.metrics == alone.metrics);
+  REQUIRE(last.answers.size() == alone.answers.size());
+  for (std::size_t b = 0; b < alone.answers.size(); ++b) CHECK(at::equal(last.answers[b], alone.answers[b]));
+  for (const Trained& rank : found) {
+    CHECK((rank.states == alone.states));
+    CHECK(rank.losses == alone.losses);
+  }
+  for (std::size_t r = 1; r < found.size(); ++r) CHECK(found[r].answers.empty());
+}
+
+}  // namespace
+
+TEST_CASE("stages are together what one device is, to the bit", "[numeric]") {
+  const int stages = GENERATE(2, 3);
+  const DType type = GENERATE(DType::kFloat32, DType::kFloat64);
+  const auto cases = [&](int number) -> Case {
+    switch (number) {
+      case 0:
+        return case_of(mlp(type, OptimizerKind::kAdamW), 4, {3, 4});
+      case 1:
+        return case_of(conv_net(type, OptimizerKind::kSgd), 5, {1, 8, 8});
+      case 2: {
+        Case c = case_of(dropping(type, OptimizerKind::kAdam), 5, {1, 8, 8});
+        c.leaves = true;
+        return c;
+      }
+      case 3: {
+        Case c = case_of(accumulating(in_groups(mlp(type, OptimizerKind::kSgd))), 4, {3, 4});
+        c.setting.train.target.stored().slice(0, 0, 24, 3).fill_(-100);  // counts no more
+        return c;
+      }
+      case 4:
+        return case_of(large_mlp(type, OptimizerKind::kAdam), 5, {3, 16});
+      default: {
+        Case c = case_of(Tied().model(type, OptimizerKind::kSgd), Tied::kWide, {Tied::kWide});
+        c.workers = 2;
+        return c;
+      }
+    }
+  };
+  for (int number = 0; number < 6; ++number) {
+    INFO("case " << number << ", " << stages << " stages, " << name_of(type));
+    check_equal_bits(cases(number), stages);
+  }
+}
+
+TEST_CASE("a stage holds the weights of its layers alone") {
+  Model model = large_mlp(DType::kFloat32, OptimizerKind::kAdam);
+  model.recipe.clips = false;
+  const Array alone(model.graph, model.recipe, chunked(kCompiled), 2, 5, at::kCPU);
+  std::vector<std::int64_t> bytes(3);
+  const auto thrown = as_ranks(3, [&](Collectives& group) {
+    const Array array(model.graph, model.recipe, chunked(kCompiled), 2, 5, at::kCPU, nullptr, &group, {},
+                      Shares::kStages);
+    bytes[static_cast<std::size_t>(group.rank())] = array.bytes_per_slot();
+  });
+  for (const std::string& error : thrown) CHECK(error.empty());
+  CHECK(bytes[0] + bytes[1] + bytes[2] == alone.bytes_per_slot());
+  for (const std::int64_t own : bytes) CHECK(own > 0);
+}
+
+TEST_CASE("stages pause behind the same step, and go on to the same bits") {
+  const Setting s = case_of(dropping(DType::kFloat32, OptimizerKind::kAdam), 5, {1, 8, 8}).setting;
+  const auto states_of = [&](int pause_at) {
+    std::vector<std::vector<StateBytes>> states(2);
+    const auto thrown = as_ranks(2, [&](Collectives& group) {
+      Array array(s.model.graph, s.model.recipe, chunked(kCompiled), kWidth, 5, at::kCPU, nullptr, &group, {},
+                  Shares::kStages);
+      for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
+      const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+      int asked = 0;
+      const auto pause = [&] { return group.rank() == 0 && ++asked == pause_at; };
+      int runs = 1;
+      while (!epochs.run(array, pause)) ++runs;
+      want(runs == (pause_at > 0 ? 2 : 1), "a pause at every rank, or at none");
+      for (int b = 0; b < kWidth; ++b) states[static_cast<std::size_t>(group.rank())].push_back(array.extract(b));
+    });
+    for (const std::string& error : thrown) CHECK(error.empty());
+    CHECK((states[0] == states[1]));
+    return states[0];
+  };
+  const auto whole = states_of(0);
+  for (const int pause_at : {1, 3, 6}) CHECK((states_of(pause_at) == whole));  // 6: behind the last step
+}
+
+TEST_CASE("a stage that fails in the midst of an epoch is an error at the others") {
+  const Setting s = case_of(mlp(DType::kFloat32, OptimizerKind::kSgd), 4, {3, 4}).setting;
+  const int failing = GENERATE(0, 1, 2);
+  const auto thrown = as_ranks(3, [&](Collectives& group) {
+    Array array(s.model.graph, s.model.recipe, chunked(kCompiled), kWidth, 5, at::kCPU, nullptr, &group, {},
+                Shares::kStages);
+    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
+    const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
+    static_cast<void>(epochs.run(array));
+    if (group.rank() == failing) throw Error(ErrorKind::kMemory, "no room");
+    static_cast<void>(epochs.run(array));
+  });
+  for (int r = 0; r < 3; ++r) {
+    const std::string wanted = "ranks: rank " + std::to_string(failing) + " of 3 has ended";
+    CHECK_THAT(thrown[static_cast<std::size_t>(r)], Catch::StartsWith(r == failing ? "no room" : wanted));
+  }
+}
+
+TEST_CASE("what a pipeline cannot train is refused, and why is said") {
+  Model model = mlp(DType::kFloat32, OptimizerKind::kSgd);
+  model.recipe.clips = false;
+  CHECK(why_not_staged(model.graph, model.recipe, 3).empty());
+  CHECK_THAT(why_not_staged(model.graph, model.recipe, 4),
+             Catch::Contains("found 4 stages of a pipeline, wanted at most 3"));
+  model.recipe.clips = true;
+  CHECK_THAT(why_not_staged(model.graph, model.recipe, 2), Catch::Contains("clip_norm"));
+  const auto thrown = as_ranks(2, [&](Collectives& group) {
+    const Array array(model.graph, model.recipe, chunked(kCompiled), 1, 5, at::kCPU, nullptr, &group, {},
+                      Shares::kStages);
+  });
+  for (const std::string& error : thrown) {
+    CHECK(error == "array: cannot be a pipeline of 2 stages: clip_norm needs the gradients of all stages at once");
+  }
+  model.recipe.clips = false;
+  const auto eager = as_ranks(2, [&](Collectives& group) {
+    const Array array(model.graph, model.recipe, chunked(1), 1, 5, at::kCPU, nullptr, &group, {}, Shares::kStages);
+  });
+  for (const std::string& error : eager) CHECK_THAT(error, Catch::Contains("wanted one that runs stages"));
+}
+
+// Of m slots and S stages that take equally long a step takes (m + S - 1) / m of a stage's time for all slots, as the
+// first stage waits for the last one's first gradients (GPipe, section 2.3).
+TEST_CASE("print how long stages wait for each other, for docs/devices.md", "[.print]") {
+  constexpr std::int64_t kSteps = 20, kBatch = 256, kWide = 512;
+  std::vector<LayerSpec> layers = {layer("flatten")};
+  for (int l = 0; l < 8; ++l) {
+    layers.push_back(layer("linear", {kWide, kWide}));
+    layers.push_back(layer("relu"));
+  }
+  Model model = classifier("mlp", layers, {kWide}, 10, DType::kFloat32, OptimizerKind::kSgd, kBatch);
+  model.recipe.clips = false;
+  const Setting s = random_setting(std::move(model), 10, {kWide}, {kBatch * kSteps, 3, 17});
+  const auto seconds = [&](int slots, Collectives* group) {
+    Array array(s.model.graph, s.model.recipe, chunked(kCompiled), slots, 5, at::kCPU, nullptr, group, {},
+                group == nullptr ? Shares::kBatches : Shares::kStages);
+    for (int b = 0; b < slots; ++b) array.admit(b, trial(s.model, b));
+    const Epochs epochs(s.model.recipe, {}, s.train, nullptr);
+    static_cast<void>(epochs.run(array));
+    double least = 1e9;
+    for (int round = 0; round < 3; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      static_cast<void>(epochs.run(array));
+      least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return least / kSteps;
+  };
+  for (const int slots : {1, 2, 4, 8, 16}) {
+    const double alone = seconds(slots, nullptr);
+    double staged = 0;
+    const auto thrown = as_ranks(ranks_in_process(2), [&](Collectives& group) {
+      const double own = seconds(slots, &group);
+      if (group.rank() == 0) staged = own;
+    });
+    for (const std::string& error : thrown) CHECK(error.empty());
+    const double busy = alone / 2, idle = 1 - busy / staged, expected = 1.0 / (slots + 1);
+    std::cout << fmt::format(
+        "{} slots: {:.2f} ms alone, {:.2f} ms in two stages: each idle {:.1f} %, a bubble of {:.1f} %\n", slots,
+        alone * 1e3, staged * 1e3, 100 * idle, 100 * expected);
+  }
+}
+
+}  // namespace hfta::fusion::testing
