@@ -52,6 +52,10 @@ class Collectives {
   /// send() that had returned before learns that from its rank's next call.
   virtual void send(int to, int lane, std::span<const std::byte> bytes) = 0;
   virtual void receive(int from, int lane, std::span<std::byte> bytes) = 0;
+  /// Waits until there is something to receive().
+  virtual void await(int from, int lane) = 0;
+  /// The longest message that send() copies at once, if none lies on the lane.
+  [[nodiscard]] virtual std::size_t longest_at_once() const = 0;
 };
 
 /// A rank's part of a batch.

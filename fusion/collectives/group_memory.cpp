@@ -13,14 +13,9 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x686674615f726e6b;  // "hfta_rnk"
-// A mailbox's window is that part of a rank's: there are many of them, and each that is used stays in memory.
-constexpr std::size_t kMailPart = 4;
-
+constexpr std::uint64_t kMagic = 0x686674615f726e6b;
 // One each way between two ranks, for each lane.
 std::size_t mailboxes_of(std::size_t ranks) { return (ranks - 1) * 2 * kLanes; }
-
-std::size_t mail_window_of(std::size_t window) { return (window / kMailPart + kLine - 1) / kLine * kLine; }
 
 std::size_t mailbox_number(int from, int to, int lane) {
   const std::size_t way = static_cast<std::size_t>(std::min(from, to)) * 2 + (from < to ? 0 : 1);
@@ -29,7 +24,7 @@ std::size_t mailbox_number(int from, int to, int lane) {
 
 std::size_t bytes_for(std::size_t ranks, std::size_t window) {
   const std::size_t mailboxes = mailboxes_of(ranks);
-  return sizeof(GroupHeader) + mailboxes * sizeof(Mailbox) + (ranks + 1) * window + mailboxes * mail_window_of(window);
+  return sizeof(GroupHeader) + mailboxes * sizeof(Mailbox) + (ranks + 1 + mailboxes) * window;
 }
 
 }  // namespace
@@ -66,10 +61,8 @@ Mailbox& GroupMemory::mailbox(int from, int to, int lane) const {
 }
 
 std::byte* GroupMemory::mail(int from, int to, int lane) const {
-  return window(header().ranks + 1) + mailbox_number(from, to, lane) * mail_window();
+  return window(header().ranks + 1 + mailbox_number(from, to, lane));
 }
-
-std::size_t GroupMemory::mail_window() const { return mail_window_of(header().window); }
 
 Descriptor make_group_memory(int ranks, std::size_t window) {
   if (ranks < 1 || ranks > kMostRanks || window == 0 || window % kLine != 0) {

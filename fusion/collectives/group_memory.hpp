@@ -60,9 +60,8 @@ class GroupMemory {
   [[nodiscard]] std::byte* window(std::size_t number) const;
   /// REQUIRES ranks whose numbers differ by one.
   [[nodiscard]] Mailbox& mailbox(int from, int to, int lane) const;
-  /// Its window, of mail_window() bytes.
+  /// Its window.
   [[nodiscard]] std::byte* mail(int from, int to, int lane) const;
-  [[nodiscard]] std::size_t mail_window() const;
 
  private:
   [[nodiscard]] Mailbox* mailboxes() const;

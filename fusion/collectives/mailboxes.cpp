@@ -55,11 +55,17 @@ void send_mail(Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
   std::size_t begin = 0;
   do {
     if (begin > 0) wait_until(seat, box, to, own);
-    const std::size_t n = std::min(memory.mail_window(), bytes.size() - begin);
+    const std::size_t n = std::min<std::size_t>(memory.header().window, bytes.size() - begin);
     if (n > 0) std::memcpy(window, bytes.data() + begin, n);
     publish(box.turn, turn_of(kReceivers, lane));
     begin += n;
   } while (begin < bytes.size());
+}
+
+void await_mail(Seat& seat, int from, int lane) {
+  check_call("await", seat, from, lane);
+  seat.check_whole();
+  wait_until(seat, seat.memory().mailbox(from, seat.rank(), lane), from, turn_of(kReceivers, lane));
 }
 
 void receive_mail(Seat& seat, int from, int lane, std::span<std::byte> bytes) {
@@ -75,7 +81,7 @@ void receive_mail(Seat& seat, int from, int lane, std::span<std::byte> bytes) {
       seat.lose(fmt::format("rank {} sends {} bytes on lane {}, rank {} receives {}", from, box.size, lane, seat.rank(),
                             bytes.size()));
     }
-    const std::size_t n = std::min(memory.mail_window(), bytes.size() - begin);
+    const std::size_t n = std::min<std::size_t>(memory.header().window, bytes.size() - begin);
     if (n > 0) std::memcpy(bytes.data() + begin, window, n);
     begin += n;
     publish(box.turn, begin < bytes.size() ? turn_of(kSenders, lane) : kEmpty);

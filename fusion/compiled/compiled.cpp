@@ -35,6 +35,7 @@ struct CompiledModel::Workspace {
   cpu::Arena arena;
   EncodedValues encoded;
   std::unique_ptr<Learning::Memory> learning;
+  std::vector<std::byte> message;  // between stages
 };
 
 // A workspace for the time of one call.
@@ -138,32 +139,47 @@ cpu::Run CompiledModel::begin(const cpu::CompiledGraph& plan, Workspace& workspa
   return {buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
 }
 
+// Until then a slot needs no memory here.
+void CompiledModel::enter_stage(int row, std::optional<Turns::Turn>& place) {
+  if (!link_) return;
+  link_->await(row);
+  place.emplace(link_->places());
+}
+
 // Its kernels, and what travels between stages.
-void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run, int row) {
-  const StageLink::Run here{stage, run.buffers, row};
-  if (link_) link_->receive(here);
-  {
-    std::optional<Turns::Turn> turn;
-    if (link_) turn.emplace(link_->turns(), false);
+void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here) {
+  const auto kernels = [&] {
     for (std::size_t k = 0; k < stage.plan.backward; ++k) stage.plan.kernels[k](run);
+  };
+  if (!link_) return kernels();
+  link_->receive(here);
+  const bool at_once = link_->sends_at_once(stage.sent);
+  {
+    const Turns::Turn turn(link_->turns());
+    kernels();
+    if (at_once) link_->send(here);
   }
-  if (link_) link_->send(here);
+  if (!at_once) link_->send(here);
 }
 
 // Likewise; returns the batch's loss.
-BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Run& run, Learning::Step& step,
-                                  Gradients* gradients) {
-  const StageLink::Run here{stage, run.buffers, step.slot.row};
-  if (link_ && !pipeline_->is_last()) step.loss_elsewhere = link_->take_back(here);
-  BatchLoss loss;
-  {
-    std::optional<Turns::Turn> turn;
-    if (link_) turn.emplace(link_->turns(), true);
+BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here,
+                                  Learning::Step& step, Gradients* gradients) {
+  const auto kernels = [&] {
     for (std::size_t k = stage.plan.backward; k < stage.plan.kernels.size(); ++k) stage.plan.kernels[k](run);
     if (gradients != nullptr) *gradients = copied_gradients(stage.plan, run);
-    loss = learning_.end(step, run);
+    return learning_.end(step, run);
+  };
+  if (!link_) return kernels();
+  if (!pipeline_->is_last()) step.loss_elsewhere = link_->take_back(here);
+  const bool at_once = link_->sends_at_once(stage.returned);
+  BatchLoss loss;
+  {
+    const Turns::Turn turn(link_->turns(), /*first=*/true);
+    loss = kernels();
+    if (at_once) link_->give_back(here, loss);
   }
-  if (link_) link_->give_back(here, loss);
+  if (!at_once) link_->give_back(here, loss);
   return loss;
 }
 
@@ -191,6 +207,8 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
                               Gradients* gradients) {
   const cpu::CompiledStage& stage = plan_for(gradients == nullptr ? use_ : GradientUse::kKept, samples.size());
   const simd::FlushDenormals flush;
+  std::optional<Turns::Turn> place;
+  enter_stage(slot.row, place);
   Borrowed workspace(*this);
   std::optional<SlotBounds> bounds = bounds_of(slot.row);
   Learning::Step step{stage.plan,
@@ -213,8 +231,9 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
     encoded.begin(stage.plan.encoded.size(), threads_);
     run.coding = &coding.emplace(stage.plan.encoded, encoded, *bounds, recipe_.compression->sigma);
   }
-  forward(stage, run, slot.row);
-  const BatchLoss loss = backward(stage, run, step, gradients);
+  const StageLink::Run here{stage, run.buffers, slot.row, (*workspace).message};
+  forward(stage, run, here);
+  const BatchLoss loss = backward(stage, run, here, step, gradients);
   if (bounds) bounds->end();
   return loss;
 }
@@ -222,9 +241,11 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
 std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const Samples& samples) {
   const cpu::CompiledStage& stage = plan_for(std::nullopt, samples.size());
   const simd::FlushDenormals flush;
+  std::optional<Turns::Turn> place;
+  enter_stage(slot.row, place);
   Borrowed workspace(*this);
   const cpu::Run run = begin(stage.plan, *workspace, slot, samples);
-  forward(stage, run, slot.row);
+  forward(stage, run, {stage, run.buffers, slot.row, (*workspace).message});
   std::vector<at::Tensor> outputs;
   for (const cpu::Tensor& output : stage.plan.outputs) outputs.push_back(view_of(output, run.buffers).clone());
   return outputs;

@@ -54,8 +54,10 @@ class CompiledModel {
   void bind(const cpu::CompiledGraph& plan, std::span<std::byte*> buffers, int row) const;
   [[nodiscard]] cpu::Run begin(const cpu::CompiledGraph& plan, Workspace& workspace, const CompiledSlot& slot,
                                const Samples& samples) const;
-  void forward(const cpu::CompiledStage& stage, const cpu::Run& run, int row);
-  BatchLoss backward(const cpu::CompiledStage& stage, const cpu::Run& run, Learning::Step& step, Gradients* gradients);
+  void enter_stage(int row, std::optional<Turns::Turn>& place);
+  void forward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here);
+  BatchLoss backward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here,
+                     Learning::Step& step, Gradients* gradients);
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, const cpu::Run& run) const;
 
   const SpecializedGraph& training_;

@@ -102,18 +102,16 @@ CompiledExecutor::CompiledExecutor(const ExecutorModel& model, const Lowering& l
       threads_per_worker_(std::max(1, lowering.threads_per_worker)),
       compiled_(model, workers_ * threads_per_worker_, lowering.recompute) {}
 
-// One more for each thread than there are stages: all of these are at work, and the next one's batch is there.
-int CompiledExecutor::at_a_time() const {
-  const Pipeline* const pipeline = model_.pipeline;
-  const int most = pipeline == nullptr ? workers_ : workers_ * threads_per_worker_ * (pipeline->cut.stages + 1);
-  return std::max(1, std::min(most, groups()));
+// In a stage of a pipeline most slots wait for other stages.
+int CompiledExecutor::threads_at_work() const {
+  return std::max(1, model_.pipeline != nullptr ? groups() : std::min(workers_, groups()));
 }
 
 void CompiledExecutor::resize() {
   gradients_.assign(static_cast<std::size_t>(model_.store.slots()), {});
   team_of_.assign(gradients_.size(), nullptr);
   // Ops of LibTorch run on one thread whatever the team, as their sums may depend on how many there are.
-  threads_ = std::make_unique<ThreadPool>(at_a_time(), 1);
+  threads_ = std::make_unique<ThreadPool>(threads_at_work(), 1);
 }
 
 // They are kept until another number is wanted: an array is narrowed between epochs, not within.
@@ -183,7 +181,12 @@ std::vector<at::Tensor> CompiledExecutor::predict(int group, const Samples& samp
   return compiled_.predict(slot_of(group, slots.front()), samples);
 }
 
-std::int64_t CompiledExecutor::workspace_bytes() const { return at_a_time() * compiled_.workspace_bytes(); }
+std::int64_t CompiledExecutor::workspace_bytes() const {
+  const Pipeline* const pipeline = model_.pipeline;
+  const int most =
+      pipeline == nullptr ? workers_ : StageLink::places_per_turn(*pipeline) * workers_ * threads_per_worker_;
+  return std::min(most, groups()) * compiled_.workspace_bytes();
+}
 
 ExecutorKind compiled_executor() {
   return {.name = kName,

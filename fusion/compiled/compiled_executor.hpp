@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fusion/compiled/compiled.hpp"
+#include "fusion/compiled/stage_link.hpp"
 #include "fusion/execution/executor.hpp"
 #include "fusion/execution/kind.hpp"
 #include "fusion/execution/thread_pool.hpp"
@@ -23,7 +24,7 @@ class CompiledExecutor final : public Executor {
   void resize() override;
   [[nodiscard]] int groups() const override { return static_cast<int>(gradients_.size()); }
   /// As many groups as Lowering::workers at a time, each by Lowering::threads_per_worker threads. The rest, if there
-  /// are at most half as many, are run by teams that share all threads, to the same bits. In a stage of a pipeline more
+  /// are at most half as many, are run by teams that share all threads, to the same bits. In a stage of a pipeline all
   /// groups are under way, as most of them wait for other stages; as many as there are threads compute at a time.
   void for_each(std::span<const int> groups, const std::function<void(int)>& work) override;
   void step(int group, const Batch& batch, std::span<const SlotRun> slots, at::Tensor& losses) override;
@@ -36,8 +37,7 @@ class CompiledExecutor final : public Executor {
   [[nodiscard]] std::int64_t workspace_bytes() const override;
 
  private:
-  /// Groups that are under way at a time.
-  [[nodiscard]] int at_a_time() const;
+  [[nodiscard]] int threads_at_work() const;
   void form_teams(int count);
   void run_in_teams(std::span<const int> groups, const std::function<void(int)>& work);
   [[nodiscard]] CompiledSlot slot_of(int group, const SlotRun& slot) const;

@@ -2,57 +2,75 @@
 
 #include <ATen/ATen.h>
 
-#include <array>
+#include <cstring>
 
 #include "fusion/compiled/views.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// Row-major, as it travels.
-at::Tensor dense(const cpu::Tensor& tensor, std::span<std::byte* const> buffers) {
-  return view_of(tensor, buffers).contiguous();
+std::size_t bytes_of(const std::vector<cpu::Tensor>& tensors) {
+  std::size_t bytes = 0;
+  for (const cpu::Tensor& tensor : tensors) bytes += static_cast<std::size_t>(tensor.numel() * size_of(tensor.dtype));
+  return bytes;
 }
 
-std::span<std::byte> bytes_of(const at::Tensor& dense) {
-  return {static_cast<std::byte*>(dense.data_ptr()), dense.nbytes()};
+// Row-major, one behind another.
+void pack(const std::vector<cpu::Tensor>& tensors, const StageLink::Run& run, std::byte* to) {
+  for (const cpu::Tensor& tensor : tensors) {
+    const at::Tensor all = view_of(tensor, run.buffers);
+    at::from_blob(to, all.sizes(), all.options()).copy_(all);
+    to += all.numel() * all.element_size();
+  }
+}
+
+void unpack(const std::byte* from, const std::vector<cpu::Tensor>& tensors, const StageLink::Run& run) {
+  for (const cpu::Tensor& tensor : tensors) {
+    const at::Tensor all = view_of(tensor, run.buffers);
+    std::memcpy(all.data_ptr(), from, all.nbytes());
+    from += all.nbytes();
+  }
 }
 
 }  // namespace
 
-void StageLink::send_all(int rank, const Run& run, const std::vector<cpu::Tensor>& tensors) const {
-  for (const cpu::Tensor& tensor : tensors) {
-    const at::Tensor all = dense(tensor, run.buffers);
-    pipeline_.group.send(rank, run.row, bytes_of(all));
-  }
+bool StageLink::sends_at_once(const std::vector<cpu::Tensor>& tensors) const {
+  return bytes_of(tensors) + sizeof(BatchLoss) <= pipeline_.group.longest_at_once();
 }
 
-void StageLink::receive_all(int rank, const Run& run, const std::vector<cpu::Tensor>& tensors) const {
-  for (const cpu::Tensor& tensor : tensors) {
-    pipeline_.group.receive(rank, run.row, bytes_of(view_of(tensor, run.buffers)));
-  }
+void StageLink::await(int row) const {
+  if (!pipeline_.is_first()) pipeline_.group.await(pipeline_.rank_before(), row);
 }
 
 void StageLink::receive(const Run& run) const {
-  if (!pipeline_.is_first()) receive_all(pipeline_.rank_before(), run, run.stage.received);
+  if (pipeline_.is_first()) return;
+  run.message.resize(bytes_of(run.stage.received));
+  pipeline_.group.receive(pipeline_.rank_before(), run.row, run.message);
+  unpack(run.message.data(), run.stage.received, run);
 }
 
 void StageLink::send(const Run& run) const {
-  if (!pipeline_.is_last()) send_all(pipeline_.rank_behind(), run, run.stage.sent);
+  if (pipeline_.is_last()) return;
+  run.message.resize(bytes_of(run.stage.sent));
+  pack(run.stage.sent, run, run.message.data());
+  pipeline_.group.send(pipeline_.rank_behind(), run.row, run.message);
 }
 
 BatchLoss StageLink::take_back(const Run& run) const {
-  std::array<double, 2> loss = {};
-  pipeline_.group.receive(pipeline_.rank_behind(), run.row, std::as_writable_bytes(std::span(loss)));
-  receive_all(pipeline_.rank_behind(), run, run.stage.given);
-  return {loss[0], loss[1]};
+  BatchLoss loss;
+  run.message.resize(sizeof loss + bytes_of(run.stage.given));
+  pipeline_.group.receive(pipeline_.rank_behind(), run.row, run.message);
+  std::memcpy(&loss, run.message.data(), sizeof loss);
+  unpack(run.message.data() + sizeof loss, run.stage.given, run);
+  return loss;
 }
 
 void StageLink::give_back(const Run& run, const BatchLoss& loss) const {
   if (pipeline_.is_first()) return;
-  const std::array<double, 2> numbers = {loss.mean, loss.weight};
-  pipeline_.group.send(pipeline_.rank_before(), run.row, std::as_bytes(std::span(numbers)));
-  send_all(pipeline_.rank_before(), run, run.stage.returned);
+  run.message.resize(sizeof loss + bytes_of(run.stage.returned));
+  std::memcpy(run.message.data(), &loss, sizeof loss);
+  pack(run.stage.returned, run, run.message.data() + sizeof loss);
+  pipeline_.group.send(pipeline_.rank_before(), run.row, run.message);
 }
 
 }  // namespace hfta::fusion

@@ -21,17 +21,25 @@ class StageLink {
     const cpu::CompiledStage& stage;
     std::span<std::byte* const> buffers;  ///< Of its plan.
     int row = 0;                          ///< The slot's.
+    std::vector<std::byte>& message;      ///< Memory.
   };
 
   /// `turns`: how many slots compute at a time.
-  StageLink(const Pipeline& pipeline, int turns) : pipeline_(pipeline), turns_(turns) {}
+  StageLink(const Pipeline& pipeline, int turns)
+      : pipeline_(pipeline), turns_(turns), places_(turns * places_per_turn(pipeline)) {}
 
-  [[nodiscard]] const Pipeline& pipeline() const { return pipeline_; }
+  /// How many slots are in a stage for each that computes there: one more than there are stages, so that all of these
+  /// are at work and the next slot's batch is there.
+  [[nodiscard]] static int places_per_turn(const Pipeline& pipeline) { return pipeline.cut.stages + 1; }
+  /// A slot is in the stage from the begin of its batch's forward on; it needs memory there.
+  [[nodiscard]] Turns& places() { return places_; }
   /// Those that go back come first: they free memory, and the stage before waits for them (the order 1F1B of
   /// D. Narayanan et al., PipeDream, 2019, section 3.2).
   [[nodiscard]] Turns& turns() { return turns_; }
 
-  /// Waits for what the forward reads of the stage before.
+  /// Waits until the stage before has run the slot's forward.
+  void await(int row) const;
+  /// Takes what the forward reads of the stage before.
   void receive(const Run& run) const;
   /// Sends what the stage behind reads, when the forward has run.
   void send(const Run& run) const;
@@ -39,13 +47,13 @@ class StageLink {
   [[nodiscard]] BatchLoss take_back(const Run& run) const;
   /// Sends gradients and loss to the stage before, when the backward has run.
   void give_back(const Run& run, const BatchLoss& loss) const;
+  /// Whether such messages are sent without waiting for who receives them: then they are sent in the slot's turn, lest
+  /// they wait for the next one's.
+  [[nodiscard]] bool sends_at_once(const std::vector<cpu::Tensor>& tensors) const;
 
  private:
-  void send_all(int rank, const Run& run, const std::vector<cpu::Tensor>& tensors) const;
-  void receive_all(int rank, const Run& run, const std::vector<cpu::Tensor>& tensors) const;
-
   const Pipeline& pipeline_;
-  Turns turns_;
+  Turns turns_, places_;
 };
 
 }  // namespace hfta::fusion

@@ -1,7 +1,8 @@
 #pragma once
-/// Who of many threads computes: so many at a time.
+/// Whose turn it is among many threads: so many at a time, in the order in which they came.
 
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 namespace hfta::fusion {
@@ -10,11 +11,11 @@ class Turns {
  public:
   explicit Turns(int at_a_time) : free_(at_a_time) {}
 
-  /// Whose turn it is, until its end.
+  /// A turn, until its end.
   class Turn {
    public:
-    /// Waits. `first`: before all those that wait without it.
-    Turn(Turns& turns, bool first) : turns_(turns) { turns_.begin(first); }
+    /// Waits for it. `first`: before all those that wait without it.
+    explicit Turn(Turns& turns, bool first = false) : turns_(turns) { first ? turns_.begin_first() : turns_.begin(); }
     ~Turn() { turns_.end(); }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -24,18 +25,25 @@ class Turns {
   };
 
  private:
-  void begin(bool first) {
+  void begin() {
     std::unique_lock lock(mutex_);
-    if (first) ++waiting_first_;
-    changed_.wait(lock, [&] { return free_ > 0 && (first || waiting_first_ == 0); });
-    if (first) --waiting_first_;
+    const std::uint64_t own = came_++;
+    changed_.wait(lock, [&] { return free_ > 0 && waiting_first_ == 0 && own == next_; });
+    ++next_;
     --free_;
+    changed_.notify_all();  // there may be more
+  }
+  void begin_first() {
+    std::unique_lock lock(mutex_);
+    ++waiting_first_;
+    changed_.wait(lock, [&] { return free_ > 0; });
+    --waiting_first_;
+    --free_;
+    changed_.notify_all();
   }
   void end() {
-    {
-      const std::lock_guard lock(mutex_);
-      ++free_;
-    }
+    const std::lock_guard lock(mutex_);
+    ++free_;
     changed_.notify_all();
   }
 
@@ -43,6 +51,7 @@ class Turns {
   std::condition_variable changed_;
   int free_;
   int waiting_first_ = 0;
+  std::uint64_t came_ = 0, next_ = 0;  // of those that are not first
 };
 
 }  // namespace hfta::fusion

@@ -272,27 +272,43 @@ bool asked_anywhere(const Array& array, const Pause& pause) {
   return asked != std::byte{0};
 }
 
+// The same of one chunk, beside others: in a pipeline each is at a step of its own. What rank 0 says goes from rank to
+// rank, as the gradients of the step before did.
+bool asked_for_chunk(const Array& array, int chunk, const Pause& pause) {
+  Collectives* const group = array.group();
+  if (group == nullptr) return pause();
+  std::byte asked{0};
+  if (group->rank() == 0) {
+    asked = std::byte{pause()};
+  } else {
+    group->receive(group->rank() - 1, chunk, std::span(&asked, 1));
+  }
+  if (group->rank() + 1 < group->ranks()) group->send(group->rank() + 1, chunk, std::span(&asked, 1));
+  return asked != std::byte{0};
+}
+
 }  // namespace
 
 std::optional<std::vector<EpochResult>> Epochs::run(Array& array, const Pause& pause) const {
   check_places(array);
   const Orders orders = orders_for(array);
   std::atomic<bool> paused = false;
-  const auto asked = [&] {
-    if (!paused && asked_anywhere(array, pause)) paused = true;
+  const Pause once = [&] {
+    if (!paused && pause()) paused = true;
     return paused.load();
   };
+  const auto asked = [&] { return asked_anywhere(array, once); };
   Runs runs(static_cast<std::size_t>(array.chunks()));
   array.for_each_chunk(
       [&](int k) { runs[static_cast<std::size_t>(k)] = std::make_unique<Run>(*this, array, orders, k); });
   const bool at_hand = std::all_of(orders.begin(), orders.end(),
                                    [&](const auto& entry) { return samples_in(entry.first, entry.second).at_hand(); });
-  if (array.shares_layers() || !at_hand || array.group() != nullptr) {  // ranks are asked together whether to pause
+  if (array.shares_layers() || !at_hand || array.divides_batches()) {
     train_in_step(array, runs, orders, asked);
   } else {
     array.for_each_chunk([&](int k) {
       Run& run = *runs[static_cast<std::size_t>(k)];
-      while (run.at() < steps_per_epoch() && !asked()) run.step(nullptr);
+      while (run.at() < steps_per_epoch() && !asked_for_chunk(array, k, once)) run.step(nullptr);
     });
   }
   // Whoever was paused behind its last step waits for the evaluation; without one there is nothing to wait for.

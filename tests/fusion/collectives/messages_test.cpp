@@ -15,8 +15,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t kWindow = 4096;       // of a rank,
-constexpr std::size_t kMail = kWindow / 4;  // and of a lane
+constexpr std::size_t kWindow = 4096;   // of a rank,
+constexpr std::size_t kMail = kWindow;  // and of a lane
 
 // What rank `from` sends on a lane as its message of that number.
 Bytes message(int from, int lane, int number, std::size_t size) {
