@@ -212,13 +212,15 @@ std::vector<Key> parameter_keys() {
 }
 
 std::vector<Key> array_keys() {
-  Key divide = {.path = "array.divide",
-                .type = KeyType::kChoice,
-                .fallback = "auto",
-                .sentence =
-                    "What the parts of a device such as `cpu:1+cpu:1` share: every batch, by their measured speeds or "
-                    "evenly, or the slots; `auto`: what is fastest when it is tried ([one array on several "
-                    "devices](devices.md#one-array-on-several-devices))."};
+  Key divide = {
+      .path = "array.divide",
+      .type = KeyType::kChoice,
+      .fallback = "auto",
+      .sentence =
+          "What the parts of a device such as `cpu:1+cpu:1` share: every batch, by their measured speeds or "
+          "evenly, or the slots; `auto`: what is fastest of these when it is tried ([one array on several "
+          "devices](devices.md#one-array-on-several-devices)). `stages`: the layers of the model, where it is "
+          "too large for one part ([stages of a pipeline](devices.md#stages-of-a-pipeline))."};
   for (const auto& [name, which] : kDivides) divide.choices.emplace_back(name);
   return {
       {.path = "array.width",

@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 constexpr double kNoise = 1.03;  // plans whose predictions differ less are taken to be equally fast
 constexpr int kMostUnits = 1024;
-constexpr const char* kNames[] = {"batches", "slots"};  // by Division::Of
+constexpr const char* kNames[] = {"batches", "slots", "stages"};  // by Division::Of
 
 using TimeOf = std::function<double(std::size_t rank, int units)>;
 
@@ -121,17 +121,23 @@ std::vector<RankPlan> rank_plans(const RankQuestion& question) {
   return plans;
 }
 
+RankPlan plan_of_stages(int ranks) {
+  return {Division{Division::Of::kStages, std::vector<int>(static_cast<std::size_t>(ranks), 1)}};
+}
+
 bool agrees(const Division& division, Divide divide) {
   const bool even = std::all_of(division.parts.begin(), division.parts.end(), [](int part) { return part == 1; });
   switch (divide) {
     case Divide::kAuto:
-      return true;
+      return division.of != Division::Of::kStages;
     case Divide::kBatches:
       return division.of == Division::Of::kBatches;
     case Divide::kEvenBatches:
       return division.of == Division::Of::kBatches && even;
     case Divide::kSlots:
       return division.of == Division::Of::kSlots;
+    case Divide::kStages:
+      return division.of == Division::Of::kStages;
   }
   return false;
 }
@@ -190,10 +196,11 @@ std::optional<Division> division_from(const ordered_json& json) {
   const auto* const name = std::find(std::begin(kNames), std::end(kNames), json.at("of").get<std::string>());
   if (name == std::end(kNames)) return std::nullopt;
   division.of = static_cast<Division::Of>(name - std::begin(kNames));
-  const int least = division.of == Division::Of::kBatches ? 1 : 0;
+  const int least = division.of == Division::Of::kSlots ? 0 : 1;
+  const int most = division.of == Division::Of::kStages ? 1 : fusion::kMostParts;
   for (const ordered_json& part : json.at("parts")) {
     division.parts.push_back(int_from(part));
-    if (division.parts.back() < least || division.parts.back() > fusion::kMostParts) return std::nullopt;
+    if (division.parts.back() < least || division.parts.back() > most) return std::nullopt;
   }
   const bool any = std::any_of(division.parts.begin(), division.parts.end(), [](int part) { return part > 0; });
   return any && division.parts.size() <= fusion::kMostRanks ? std::optional(division) : std::nullopt;

@@ -20,13 +20,15 @@ enum class Divide {
   kBatches,      ///< Every batch, by the ranks' speeds.
   kEvenBatches,  ///< Every batch, into equal parts.
   kSlots,        ///< Slots, by the ranks' speeds.
+  kStages,       ///< The layers of the model.
 };
 
 /// The settings by their names in configs.
-inline constexpr std::array<std::pair<const char*, Divide>, 4> kDivides = {{{"auto", Divide::kAuto},
+inline constexpr std::array<std::pair<const char*, Divide>, 5> kDivides = {{{"auto", Divide::kAuto},
                                                                             {"batches", Divide::kBatches},
                                                                             {"batches_evenly", Divide::kEvenBatches},
-                                                                            {"slots", Divide::kSlots}}};
+                                                                            {"slots", Divide::kSlots},
+                                                                            {"stages", Divide::kStages}}};
 
 [[nodiscard]] constexpr const char* name_of(Divide divide) {
   return kDivides.at(static_cast<std::size_t>(divide)).first;
@@ -36,13 +38,14 @@ struct Division {
   enum class Of {
     kBatches,  ///< Every rank has all slots, and of every batch the samples that fusion::share_of_batch says.
     kSlots,    ///< Every rank has some slots, and whole batches: no gradient travels.
+    kStages,   ///< Every rank has some layers of all slots, and whole batches: a pipeline (fusion::Shares::kStages).
   };
   Of of = Of::kBatches;
-  /// Of each rank, 0 to fusion::kMostParts, one of them above 0; of batches all of them are.
+  /// Of each rank, 0 to fusion::kMostParts, one of them above 0; of batches all of them are; of stages all are 1.
   std::vector<int> parts;
 
   bool operator==(const Division&) const = default;
-  /// "slots 2:1", "batches 1:1"
+  /// "slots 2:1", "batches 1:1", "stages 1:1"
   [[nodiscard]] std::string to_text() const;
 };
 
@@ -90,11 +93,14 @@ struct RankQuestion {
 /// batch.
 [[nodiscard]] std::vector<RankPlan> rank_plans(const RankQuestion& question);
 
-/// Of rank_plans(), what `divide` asks for: of those plans the first that is at most 3 % slower than the fastest, since
+/// The one plan of stages. Nothing predicts it; where the model is cut follows from its graph.
+[[nodiscard]] RankPlan plan_of_stages(int ranks);
+
+/// Of such plans, what `divide` asks for: of those plans the first that is at most 3 % slower than the fastest, since
 /// measurements differ by as much. A plan that was not tried is judged by its prediction. Throws Error{kInternal} if
 /// none is of that kind.
 [[nodiscard]] const RankPlan& chosen_of(const std::vector<RankPlan>& plans, Divide divide);
-/// Whether a study with that setting may have run so.
+/// Whether a study with that setting may have run so. Stages have to be asked for: `auto` has none.
 [[nodiscard]] bool agrees(const Division& division, Divide divide);
 /// Whether that many ranks with that setting would have chosen so: of what it asks for everything was tried.
 [[nodiscard]] bool is_choice_of(const RankPlans& plans, int ranks, Divide divide);

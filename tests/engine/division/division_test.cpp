@@ -122,8 +122,37 @@ TEST_CASE("the simplest of the plans that are about as fast is chosen, of those 
   CHECK(chosen(1.1, 1, 0) == uneven);
   CHECK_THROWS_WITH(static_cast<void>(chosen_of({{slots, 1, 1}, {uneven, 1, 1}}, Divide::kEvenBatches)),
                     "array.divide: found the plans slots 2:1, batches 3:1, wanted one that batches_evenly allows");
-  CHECK_FALSE(agrees(uneven, Divide::kEvenBatches));
-  CHECK_FALSE(agrees(slots, Divide::kBatches));
+}
+
+TEST_CASE("a division agrees with the settings that may have chosen it, and stages only with their own") {
+  const Division slots{Division::Of::kSlots, {1, 1}}, even{Division::Of::kBatches, {1, 1}},
+      uneven{Division::Of::kBatches, {3, 1}}, stages{Division::Of::kStages, {1, 1}};
+  struct Case {
+    const Division& division;
+    std::vector<Divide> agrees_with;
+  };
+  const Case cases[] = {{slots, {Divide::kAuto, Divide::kSlots}},
+                        {even, {Divide::kAuto, Divide::kBatches, Divide::kEvenBatches}},
+                        {uneven, {Divide::kAuto, Divide::kBatches}},
+                        {stages, {Divide::kStages}}};
+  for (const Case& c : cases) {
+    for (const auto& [name, divide] : kDivides) {
+      INFO(c.division.to_text() << " " << name);
+      CHECK(agrees(c.division, divide) ==
+            (std::find(c.agrees_with.begin(), c.agrees_with.end(), divide) != c.agrees_with.end()));
+    }
+  }
+}
+
+TEST_CASE("there is one plan of stages, which nothing has to be timed for") {
+  const RankPlan plan = plan_of_stages(3);
+  CHECK(plan.division.to_text() == "stages 1:1:1");
+  CHECK(chosen_of({plan}, Divide::kStages) == plan);
+  CHECK(division_from(ordered_json::parse(division_json(plan.division).dump())) == plan.division);
+}
+
+TEST_CASE("settings are named as in configs") {
+  for (const auto& [name, divide] : kDivides) CHECK(name_of(divide) == std::string(name));
 }
 
 TEST_CASE("what was chosen under another setting, or by other ranks, is not what these would have chosen") {
@@ -210,6 +239,7 @@ TEST_CASE("plans come back from their JSON, and what no run wrote does not") {
   CHECK(rank_plans_from(older)->width == 0);
   for (const char* chosen : {R"({"of": "slots", "parts": [0, 0]})", R"({"of": "slots", "parts": []})",
                              R"({"of": "slots", "parts": [-1, 2]})", R"({"of": "batches", "parts": [0, 1]})",
+                             R"({"of": "stages", "parts": [0, 1]})", R"({"of": "stages", "parts": [2, 1]})",
                              R"({"of": "rows", "parts": [1, 1]})", R"({"of": "slots", "parts": [1, 1048577]})",
                              R"({"of": "slots", "parts": [1, 1e300]})", R"({"of": 1, "parts": [1]})", "7", "null"}) {
     ordered_json json = to_json(plans);
