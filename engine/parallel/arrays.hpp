@@ -15,6 +15,10 @@ namespace hfta::engine {
 /// theirs.
 [[nodiscard]] std::unique_ptr<TrainerArray> make_array_of_batches(Ranks& ranks, std::unique_ptr<TrainerArray> own);
 
+/// Every rank has a stage of all slots: some layers, and the weights of these. What fills, empties and runs the array
+/// is done by all, and so are states and metrics, which rank 0 then has.
+[[nodiscard]] std::unique_ptr<TrainerArray> make_array_of_stages(Ranks& ranks, std::unique_ptr<TrainerArray> own);
+
 /// Every rank has some slots, as deal_slots says, in an array of its own with at least one. An epoch is reported when
 /// all slots have ended it: if one rank has when a pause is asked for, the others end theirs as well.
 [[nodiscard]] std::unique_ptr<TrainerArray> make_array_of_slots(Ranks& ranks, std::unique_ptr<TrainerArray> own,

@@ -38,14 +38,33 @@ void check_alike(const RankTimes& times, const RankTimes& first, int rank) {
   }
 }
 
+// Of each rank's array.
+std::vector<int> widths_of(int width, const Division& division) {
+  if (division.of == Division::Of::kSlots) return widths_of_ranks(width, division.parts);
+  return std::vector<int>(division.parts.size(), width);
+}
+
+std::unique_ptr<TrainerArray> shared_array(Ranks& ranks, std::unique_ptr<TrainerArray> own, int width,
+                                           const Division& division) {
+  switch (division.of) {
+    case Division::Of::kBatches:
+      return make_array_of_batches(ranks, std::move(own));
+    case Division::Of::kSlots:
+      return make_array_of_slots(ranks, std::move(own), width, division.parts);
+    case Division::Of::kStages:
+      return make_array_of_stages(ranks, std::move(own));
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 DeviceFacts ParallelTrainer::device_facts() const {
   DeviceFacts facts = own_->device_facts();
   const int count = ranks_.count();
   facts.speed *= count;
-  const bool slots = divide_ == Divide::kSlots || divide_ == Divide::kAuto;
-  if (facts.busy_slots && slots) facts.busy_slots = *facts.busy_slots * count;
+  const bool batches = divide_ == Divide::kBatches || divide_ == Divide::kEvenBatches;
+  if (facts.busy_slots && !batches) facts.busy_slots = *facts.busy_slots * count;
   facts.threads = facts.cpus.empty() ? facts.threads * count : 0;  // its ranks keep to nodes of their own
   return facts;
 }
@@ -101,19 +120,27 @@ Divide ParallelTrainer::divide_for(const trials::Params& params) {
 Division ParallelTrainer::decided(const trials::Params& params, int width, const std::string& choices,
                                   const Pause& pause) {
   const Divide divide = divide_for(params);
-  const json request = {
-      {"partition", partition_(params)}, {"params", params_json(params)}, {"width", width}, {"choices", choices}};
   RankPlans plans;
-  for (RankPlan& plan : rank_plans(measured(params, width, request))) {
-    const bool batches = plan.division.of == Division::Of::kBatches;
-    if (batches && !own_->why_not_divided(params, plan.division.parts).empty()) continue;
-    if (agrees(plan.division, divide) && !pause()) plan.tried_seconds = tried(params, width, plan, request);
-    plans.plans.push_back(std::move(plan));
-  }
+  plans.plans = divide == Divide::kStages ? std::vector{plan_of_stages(ranks_.count())}
+                                          : plans_tried(params, width, choices, divide, pause);
   plans.chosen = chosen_of(plans.plans, divide).division;
   plans.width = width;
   own_->divide(params, plans, pause);
   return plans.chosen;
+}
+
+std::vector<RankPlan> ParallelTrainer::plans_tried(const trials::Params& params, int width, const std::string& choices,
+                                                   Divide divide, const Pause& pause) {
+  const json request = {
+      {"partition", partition_(params)}, {"params", params_json(params)}, {"width", width}, {"choices", choices}};
+  std::vector<RankPlan> plans;
+  for (RankPlan& plan : rank_plans(measured(params, width, request))) {
+    const bool batches = plan.division.of == Division::Of::kBatches;
+    if (batches && !own_->why_not_divided(params, plan.division.parts).empty()) continue;
+    if (agrees(plan.division, divide) && !pause()) plan.tried_seconds = tried(params, width, plan, request);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
 }
 
 std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params, int width, double expected_epochs,
@@ -126,9 +153,7 @@ std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params
     division = decided(params, planned, choices, pause);
     choices = own_->choose(params, expected_epochs, pause);
   }
-  const bool slots = division->of == Division::Of::kSlots;
-  const std::vector<int> widths = slots ? widths_of_ranks(width, division->parts)
-                                        : std::vector<int>(static_cast<std::size_t>(ranks_.count()), width);
+  const std::vector<int> widths = widths_of(width, *division);
   std::unique_ptr<TrainerArray> own;
   ranks_.together(
       [&](int rank) {
@@ -139,8 +164,7 @@ std::unique_ptr<TrainerArray> ParallelTrainer::open(const trials::Params& params
                     {"choices", choices}};
       },
       [&] { own = own_->open(params, widths.front(), expected_epochs, pause); });
-  return slots ? make_array_of_slots(ranks_, std::move(own), width, division->parts)
-               : make_array_of_batches(ranks_, std::move(own));
+  return shared_array(ranks_, std::move(own), width, *division);
 }
 
 }  // namespace hfta::engine

@@ -1,5 +1,5 @@
 #pragma once
-/// One device made of several: each array is trained by all of them, data parallel or slot by slot.
+/// One device made of several: each array is trained by all of them, data parallel, slot by slot, or as a pipeline.
 
 #include <functional>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/parallel/ranks.hpp"
 #include "engine/rank_trainer.hpp"
@@ -17,9 +18,10 @@ namespace hfta::engine {
 ///
 /// How ranks share the arrays of a partition is decided when the first of them is opened: all ranks time steps at once,
 /// at the width that is planned, and of the plans that are made from that (engine/division/division.hpp) the one is
-/// taken that is fastest when it is tried. It is recorded with the way to run, so that a study that goes on shares its
-/// arrays as before. Slots are divided anew where another width is planned than they were divided for: no bit depends
-/// on that.
+/// taken that is fastest when it is tried; stages of a pipeline, which have to be asked for, are not timed, as the
+/// whole model may be too large for one rank. It is recorded with the way to run, so that a study that goes on shares
+/// its arrays as before. Slots are divided anew where another width is planned than they were divided for: no bit
+/// depends on that.
 class ParallelTrainer final : public Trainer {
  public:
   /// `start`: starts the members, in one group with `own`'s arrays; called when the first array is opened, so that
@@ -52,6 +54,9 @@ class ParallelTrainer final : public Trainer {
   [[nodiscard]] Divide divide_for(const trials::Params& params);
   [[nodiscard]] Division decided(const trials::Params& params, int width, const std::string& choices,
                                  const Pause& pause);
+  /// Of what can be chosen by trying, all that there is; what `divide` asks for is tried.
+  [[nodiscard]] std::vector<RankPlan> plans_tried(const trials::Params& params, int width, const std::string& choices,
+                                                  Divide divide, const Pause& pause);
   [[nodiscard]] RankQuestion measured(const trials::Params& params, int width, nlohmann::json request);
   [[nodiscard]] double tried(const trials::Params& params, int width, const RankPlan& plan,
                              const nlohmann::json& request);

@@ -34,9 +34,9 @@ class Session {
     static const std::map<std::string, json (Session::*)(const json&), std::less<>> calls = {
         {"times", &Session::times},   {"exchange", &Session::exchange}, {"try", &Session::try_out},
         {"open", &Session::open},     {"close", &Session::close},       {"admit", &Session::admit},
-        {"insert", &Session::insert}, {"extract", &Session::extract},   {"test", &Session::test},
-        {"clear", &Session::clear},   {"resize", &Session::resize},     {"run", &Session::run},
-        {"pause", &Session::pause}};
+        {"insert", &Session::insert}, {"extract", &Session::extract},   {"gather", &Session::gather},
+        {"test", &Session::test},     {"clear", &Session::clear},       {"resize", &Session::resize},
+        {"run", &Session::run},       {"pause", &Session::pause}};
     try {
       const auto& name = request.at("call").get_ref<const std::string&>();
       const auto call = calls.find(name);
@@ -100,6 +100,10 @@ class Session {
     return json::object();
   }
   json extract(const json& request) { return {{"state", state_json(array().extract(request.at("slot")))}}; }
+  json gather(const json& request) {
+    static_cast<void>(array().extract(request.at("slot")));
+    return json::object();
+  }
   json test(const json& request) { return {{"metrics", array().test(request.at("slot"))}}; }
   json clear(const json& request) {
     array().clear(request.at("slot"));

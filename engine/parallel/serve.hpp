@@ -21,11 +21,12 @@ namespace hfta::engine {
 ///     admit     slot, number, params
 ///     insert    slot, number, params, state (binary)
 ///     extract   slot
+///     gather    slot: its part in an extract() that takes all ranks; rank 0 has the state
 ///     test      slot
 ///     clear     slot
 ///     resize    width
-///     run       the rest of an epoch, unless there is a pause: rank 0's where batches are divided, else the next
-///               request
+///     run       the rest of an epoch, unless there is a pause: rank 0's where all ranks have all slots, else the
+///               next request
 ///     pause     nothing
 ///
 /// The answer is an object: of times `times`, of extract `state`, of test `metrics`, of run `reports` where the epoch

@@ -125,6 +125,35 @@ TEST_CASE("all ranks open, fill, run and empty their arrays as the first does") 
   }
 }
 
+TEST_CASE("ranks that are stages take part in states and metrics, and nothing is timed") {
+  Device device(3, Divide::kStages);
+  device.own.width = 3;
+  const auto array = device.trainer->open(kParams, 3, 10, never);
+  REQUIRE(device.own.ranks);
+  CHECK(device.own.ranks->chosen == plan_of_stages(3).division);
+  CHECK(device.own.ranks->plans == std::vector{plan_of_stages(3)});
+  CHECK(device.own.ranks->width == 3);
+  array->admit(0, 0, kParams);
+  array->admit(1, 1, kParams);
+  REQUIRE(array->run_epoch(never));
+  const SlotState state = array->extract(1);
+  array->clear(1);
+  array->insert(1, 1, kParams, state);
+  REQUIRE(array->run_epoch(never)->size() == 2);
+  CHECK_FALSE(array->test(0).empty());
+  CHECK(array->info().threads == 3);
+  static_cast<void>(device.trainer->open(kParams, 1, 10, never));
+  for (const auto& world : device.others) {
+    CHECK(world->opens == 2);
+    CHECK(world->admits == 2);
+    CHECK(world->inserts == 1);
+    CHECK(world->runs == 2);
+    CHECK(world->extracts == 1);
+    CHECK(world->tests == 1);
+  }
+  for (World* world : device.worlds()) CHECK((world->tries == 0 && world->timed.empty()));
+}
+
 TEST_CASE("ranks that share slots train, report, pause and test as one array does") {
   const int ranks = GENERATE(2, 3);
   constexpr int kWidth = 7;
@@ -223,7 +252,7 @@ TEST_CASE("how ranks share is found out once, tried, and kept") {
 
 TEST_CASE("ranks share as suits the width that is planned, whatever the first array's is") {
   const Division slots{Division::Of::kSlots, {4, 3}}, older{Division::Of::kSlots, {1, 0}},
-      batches{Division::Of::kBatches, {2, 1}};
+      batches{Division::Of::kBatches, {2, 1}}, stages{Division::Of::kStages, {1, 1}};
   struct Case {
     const char* what;
     Divide divide;
@@ -240,6 +269,7 @@ TEST_CASE("ranks share as suits the width that is planned, whatever the first ar
       {"known of this width", Divide::kAuto, RankPlans{older, {}, 7}, false, free, older},
       {"batches stay as they were", Divide::kAuto, RankPlans{batches, {}, 1}, false, dear, batches},
       {"a study that has trained whole batches goes on so", Divide::kAuto, {}, true, free, slots},
+      {"stages are known as well", Divide::kStages, RankPlans{stages, {}, 1}, false, dear, stages},
       {"unless it is told otherwise", Divide::kBatches, {}, true, free, {Division::Of::kBatches, {1, 1}}},
   };
   for (const Case& c : cases) {
@@ -371,7 +401,7 @@ TEST_CASE("a member that ends while rank 0 trains slots of its own, or none, is 
 }
 
 TEST_CASE("a state that does not fit costs no device, whichever rank finds that") {
-  const Divide divide = GENERATE(Divide::kSlots, Divide::kEvenBatches);
+  const Divide divide = GENERATE(Divide::kSlots, Divide::kEvenBatches, Divide::kStages);
   Device device(2, divide);
   const auto array = device.trainer->open(kParams, 2, 10, never);
   array->admit(0, 0, kParams);
@@ -415,7 +445,7 @@ TEST_CASE("an error of a rank is the device's, and the device is lost") {
 }
 
 TEST_CASE("ranks whose losses differ are an error") {
-  Device device(2);
+  Device device(2, GENERATE(Divide::kEvenBatches, Divide::kStages));
   device.others[0]->diverge = {-1};
   const auto array = device.trainer->open(kParams, 1, 10, never);
   array->admit(0, 0, kParams);

@@ -1,0 +1,31 @@
+#include <nlohmann/json.hpp>
+
+#include "engine/parallel/array_of_all_ranks.hpp"
+#include "engine/parallel/arrays.hpp"
+
+namespace hfta::engine {
+namespace {
+
+// What a slot is, and what it predicts, takes all ranks; rank 0 has it then.
+class ArrayOfStages final : public ArrayOfAllRanks {
+ public:
+  using ArrayOfAllRanks::ArrayOfAllRanks;
+  [[nodiscard]] SlotState extract(int slot) override {
+    SlotState state;
+    ranks().together({{"call", "gather"}, {"slot", slot}}, [&] { state = own().extract(slot); });
+    return state;
+  }
+  [[nodiscard]] std::map<std::string, double> test(int slot) override {
+    std::map<std::string, double> metrics;
+    ranks().together({{"call", "test"}, {"slot", slot}}, [&] { metrics = own().test(slot); });
+    return metrics;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TrainerArray> make_array_of_stages(Ranks& ranks, std::unique_ptr<TrainerArray> own) {
+  return std::make_unique<ArrayOfStages>(ranks, std::move(own));
+}
+
+}  // namespace hfta::engine
