@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/error.hpp"
 #include "engine/cli/commands.hpp"
 #include "engine/cli/places.hpp"
 #include "engine/driver/study.hpp"
@@ -95,11 +96,25 @@ std::unique_ptr<Trainer> make_parallel(const TorchModule& module, TrainerOptions
                                            [config](const trials::Params& params) { return config.partition(params); });
 }
 
+// A device of one part would train the whole model.
+void check_stages(const StudyConfig& config, const std::vector<std::string>& devices) {
+  if (config.divide != Divide::kStages) return;
+  for (const std::string& device : devices) {
+    if (parts_of(device).size() > 1) continue;
+    throw Error(
+        ErrorKind::kConfig,
+        fmt::format("array.divide: found stages for the device {}, wanted devices of a part for each stage, such "
+                    "as array.device: cpu:1+cpu:1; or divide: auto",
+                    device));
+  }
+}
+
 }  // namespace
 
 Fleet make_fleet(const StudyConfig& config, const std::filesystem::path& cache) {
   const TorchModule& module = load_torch_module();
   const std::vector<std::string> devices = module.devices(config.devices);
+  check_stages(config, devices);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   const std::vector<std::vector<Part>> all = parts_of_all(devices, config.threads.value_or(cores));
   Fleet fleet;

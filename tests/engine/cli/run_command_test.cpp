@@ -536,6 +536,7 @@ TEST_CASE("nothing is created before config, data and device are known to be goo
                         {{"digits.yaml"}, {{"HFTA_FAKE_BROKEN", "1"}}, 4},
                         {{"digits.yaml"}, {{"HFTA_FAKE_DATA", "1"}}, 2},
                         {{"digits.yaml", "--set", "parameters.lr.min=2"}, {}, 2},
+                        {{"digits.yaml", "--device", "cpu", "--set", "array.divide=stages"}, {}, 2},
                         {{"plan", "digits.yaml", "--device", "cuda"}, {}, 4}};
   for (const Case& c : cases) {
     const Workplace place;
