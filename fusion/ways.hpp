@@ -29,10 +29,12 @@ struct WayQuestion {
   const StepGraphBackend* graphs = nullptr;  ///< Of the arrays; null where nothing is to be captured.
   MemoryPolicy policy = MemoryPolicy::kKeep;
   std::int64_t evaluation_batch = 0;  ///< Samples that are evaluated at a time (fusion/epochs.hpp); 0: none are.
+  int stages = 1;  ///< Of a pipeline, one of which is to be run (fusion/staged.hpp); 1: the whole graph is.
 };
 
 /// Bytes that running takes beside the rows of slots (weights and optimizer state) and what they share. Of "compiled"
-/// what it allocates, if the graph has no ops that LibTorch runs in its place; all else are upper bounds.
+/// what it allocates, if the graph has no ops that LibTorch runs in its place; all else are upper bounds. Of stages the
+/// mean over them.
 struct WayMemory {
   std::int64_t slot = 0;     ///< Of every slot, as long as the array lives.
   std::int64_t at_work = 0;  ///< Of every slot that is at work, beside that.
@@ -63,7 +65,7 @@ struct WayMemory {
 /// the same bits as it does. Empty: who runs it may come to other bits by other threads.
 [[nodiscard]] std::vector<Lowering> on_threads(const Lowering& lowering, int threads, const c10::Device& device,
                                                const StepGraphBackend* graphs);
-/// Slots of an array of that width that are at work at a time.
-[[nodiscard]] int slots_at_work(const Lowering& lowering, int width, const c10::Device& device);
+/// Slots of an array of that width that are at work at a time; in a stage of a pipeline those that it holds values of.
+[[nodiscard]] int slots_at_work(const Lowering& lowering, int width, const c10::Device& device, int stages = 1);
 
 }  // namespace hfta::fusion

@@ -110,7 +110,50 @@ std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stag
   return "";
 }
 
+namespace {
+
+// As arena_bytes(), the mean over stages, of which each has arenas of one size.
+std::vector<std::int64_t> stage_bytes(const WayQuestion& question, int threads, std::span<const int> recompute) {
+  const Recipe& recipe = question.recipe;
+  const std::unique_ptr<const cpu::Library> library = torch_library();
+  const std::int64_t n = training_batch(question.graph, recipe);
+  StageCut cut;
+  std::vector<std::vector<std::size_t>> training(static_cast<std::size_t>(question.stages));
+  std::vector<std::size_t> evaluating(training.size(), 0);
+  for_each_phase(
+      question.graph, recipe,
+      [&](const SpecializedGraph& one) {
+        cut = cpu::balanced_cut(one.graph, owned_weights(one), n, question.stages);
+        const BoundLayout none = bounds_in(one.graph, recipe);
+        const cpu::TrainingOptions options =
+            training_options({.library = library.get(), .threads = threads}, none, gradient_use(recipe));
+        for (std::size_t s = 0; s < training.size(); ++s) {
+          training[s] = cpu::training_stage_arenas(one.graph, one.index, recipe.dtype, n, options, cut,
+                                                   static_cast<int>(s), recompute);
+        }
+      },
+      [&](const SpecializedGraph& one) {
+        for (const std::int64_t samples : {n, question.evaluation_batch}) {
+          for (std::size_t s = 0; samples > 0 && s < evaluating.size(); ++s) {
+            const cpu::CompiledStage stage = cpu::compile_forward_stage(
+                one.graph, one.index, recipe.dtype, samples, library.get(), threads, cut, static_cast<int>(s));
+            evaluating[s] = std::max(evaluating[s], stage.plan.arena_bytes);
+          }
+        }
+      });
+  std::vector<std::int64_t> all;
+  for (std::size_t i = 0; i < recompute.size(); ++i) {
+    std::size_t sum = 0;
+    for (std::size_t s = 0; s < training.size(); ++s) sum += std::max(training[s][i], evaluating[s]);
+    all.push_back(static_cast<std::int64_t>((sum + training.size() - 1) / training.size()));
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads, std::span<const int> recompute) {
+  if (question.stages > 1) return stage_bytes(question, threads, recompute);
   const Graph& graph = question.graph;
   const Recipe& recipe = question.recipe;
   const std::unique_ptr<const cpu::Library> library = torch_library();

@@ -26,7 +26,7 @@ struct Compilation {
 [[nodiscard]] std::string why_not_in_stages(const Graph& graph, const Recipe& recipe, int stages);
 
 /// What one thread, or team, works in, by element of `recompute`: bytes of the arenas of all phases. `threads`: of all
-/// teams together. Throws Error{kConfig} if the graph cannot be compiled.
+/// teams together. Of a question of stages the mean over them. Throws Error{kConfig} if the graph cannot be compiled.
 [[nodiscard]] std::vector<std::int64_t> arena_bytes(const WayQuestion& question, int threads,
                                                     std::span<const int> recompute);
 

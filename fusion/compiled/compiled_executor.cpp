@@ -22,7 +22,7 @@ constexpr const char* kName = "compiled";
 // thread. What LibTorch keeps for ops that it runs does not: it is bounded by the values of these.
 std::vector<WayMemory> memory(const WayQuestion& question, std::span<const Lowering> lowerings) {
   const std::vector<std::string> by_torch = compilation_of(question.graph, question.recipe).by_torch;
-  const std::int64_t beside = bytes_of_values(question, by_torch);
+  const std::int64_t beside = (bytes_of_values(question, by_torch) + question.stages - 1) / question.stages;
   std::map<int, std::vector<int>> recompute;  // by threads of all teams, which have scratch memory
   for (const Lowering& one : lowerings) recompute[one.workers * one.threads_per_worker].push_back(one.recompute);
   std::map<std::pair<int, int>, std::int64_t> bytes;
@@ -89,7 +89,9 @@ std::vector<Lowering> candidates(const WayQuestion& question) {
     Lowering lowering;
     lowering.executor = kName;
     lowering.recompute = level;
-    for (Lowering& split : on_threads(lowering, std::max(1, question.threads))) all.push_back(std::move(split));
+    std::vector<Lowering> splits = on_threads(lowering, std::max(1, question.threads));
+    if (question.stages > 1) splits.resize(1);  // threads take turns, whatever teams there were
+    for (Lowering& split : splits) all.push_back(std::move(split));
   }
   return all;
 }
@@ -183,8 +185,8 @@ std::vector<at::Tensor> CompiledExecutor::predict(int group, const Samples& samp
 
 std::int64_t CompiledExecutor::workspace_bytes() const {
   const Pipeline* const pipeline = model_.pipeline;
-  const int most =
-      pipeline == nullptr ? workers_ : StageLink::places_per_turn(*pipeline) * workers_ * threads_per_worker_;
+  const int threads = workers_ * threads_per_worker_;
+  const int most = pipeline == nullptr ? workers_ : slots_of_stage(threads, pipeline->cut.stages);
   return std::min(most, groups()) * compiled_.workspace_bytes();
 }
 

@@ -26,11 +26,8 @@ class StageLink {
 
   /// `turns`: how many slots compute at a time.
   StageLink(const Pipeline& pipeline, int turns)
-      : pipeline_(pipeline), turns_(turns), places_(turns * places_per_turn(pipeline)) {}
+      : pipeline_(pipeline), turns_(turns), places_(slots_of_stage(turns, pipeline.cut.stages)) {}
 
-  /// How many slots are in a stage for each that computes there: one more than there are stages, so that all of these
-  /// are at work and the next slot's batch is there.
-  [[nodiscard]] static int places_per_turn(const Pipeline& pipeline) { return pipeline.cut.stages + 1; }
   /// A slot is in the stage from the begin of its batch's forward on; it needs memory there.
   [[nodiscard]] Turns& places() { return places_; }
   /// Those that go back come first: they free memory, and the stage before waits for them (the order 1F1B of

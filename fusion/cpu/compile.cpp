@@ -179,6 +179,12 @@ auto with_training(const Graph& graph, const std::vector<int>& index, DType dtyp
   });
 }
 
+std::vector<std::size_t> arenas_of(Builder& b, std::span<const Recompute> recompute) {
+  std::vector<std::size_t> bytes;
+  for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));
+  return bytes;
+}
+
 // What the stages have to know of each other's values: the whole graph is compiled to see, and nothing is kept of that.
 GraphFacts facts_of(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n, bool training,
                     const Library* library, const std::vector<ValueId>& wanted) {
@@ -214,6 +220,30 @@ void run_backward(Builder& b, const StageGraph& own, bool last) {
   for (std::size_t i = 0; i < own.returned.size(); ++i) {
     b.bind(own.returned[i], b.gradient_of_input(b.value(own.returned_of[i])));
   }
+}
+
+// `use`: takes the builder when its backward is there.
+template <typename Use>
+auto with_training_stage(const StageGraph& own, bool last, DType dtype, std::int64_t n, const TrainingOptions& options,
+                         Use use) {
+  std::vector<int> positions = own.index;
+  const Graph panels = checked([&] { return in_panels(own.graph, positions, n); });
+  return with_parts(panels, options.library, [&](Parts& parts) {
+    Builder b(panels, positions, dtype, n, true, options);
+    for (std::size_t i = 0; i < own.returned.size(); ++i) {
+      b.want_gradient(b.value(own.returned_of[i]));
+      b.bind(own.returned[i], b.value(own.returned_of[i]));  // until it is there
+    }
+    compile_nodes(b, parts);
+    run_backward(b, own, last);
+    return use(b);
+  });
+}
+
+StageGraph training_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
+                          const Library* library, const StageCut& cut, int number) {
+  const Stages stages(graph, cut);
+  return stages.stage(number, index, facts_of(graph, index, dtype, n, true, library, stages.all_sent()));
 }
 
 bool reads(const Graph& graph, ValueId id) {
@@ -256,11 +286,7 @@ CompiledGraph compile_training(const Graph& graph, const std::vector<int>& index
 
 std::vector<std::size_t> training_arenas(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
                                          const TrainingOptions& options, std::span<const Recompute> recompute) {
-  return with_training(graph, index, dtype, n, options, [&](Builder& b) {
-    std::vector<std::size_t> bytes;
-    for (const Recompute one : recompute) bytes.push_back(b.arena_bytes(b.graph().outputs, one));
-    return bytes;
-  });
+  return with_training(graph, index, dtype, n, options, [&](Builder& b) { return arenas_of(b, recompute); });
 }
 
 CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
@@ -274,22 +300,18 @@ CompiledGraph compile_forward(const Graph& graph, const std::vector<int>& index,
 
 CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,
                                      const TrainingOptions& options, const StageCut& cut, int number) {
-  const Stages stages(graph, cut);
-  const StageGraph own =
-      stages.stage(number, index, facts_of(graph, index, dtype, n, true, options.library, stages.all_sent()));
-  std::vector<int> positions = own.index;
-  const Graph panels = checked([&] { return in_panels(own.graph, positions, n); });
-  CompiledGraph plan = with_parts(panels, options.library, [&](Parts& parts) {
-    Builder b(panels, positions, dtype, n, true, options);
-    for (std::size_t i = 0; i < own.returned.size(); ++i) {
-      b.want_gradient(b.value(own.returned_of[i]));
-      b.bind(own.returned[i], b.value(own.returned_of[i]));  // until it is there
-    }
-    compile_nodes(b, parts);
-    run_backward(b, own, number == cut.stages - 1);
-    return b.finish(panels.outputs, options.recompute);
-  });
+  const StageGraph own = training_stage(graph, index, dtype, n, options.library, cut, number);
+  CompiledGraph plan = with_training_stage(own, number == cut.stages - 1, dtype, n, options,
+                                           [&](Builder& b) { return b.finish(b.graph().outputs, options.recompute); });
   return parted(std::move(plan), own);
+}
+
+std::vector<std::size_t> training_stage_arenas(const Graph& graph, const std::vector<int>& index, DType dtype,
+                                               std::int64_t n, const TrainingOptions& options, const StageCut& cut,
+                                               int number, std::span<const Recompute> recompute) {
+  const StageGraph own = training_stage(graph, index, dtype, n, options.library, cut, number);
+  return with_training_stage(own, number == cut.stages - 1, dtype, n, options,
+                             [&](Builder& b) { return arenas_of(b, recompute); });
 }
 
 CompiledStage compile_forward_stage(const Graph& graph, const std::vector<int>& index, DType dtype, std::int64_t n,

@@ -53,6 +53,11 @@ struct CompiledStage {
 [[nodiscard]] CompiledStage compile_training_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
                                                    std::int64_t n, const TrainingOptions& options, const StageCut& cut,
                                                    int number);
+/// Its arena_bytes, by element of `recompute`, as training_arenas().
+[[nodiscard]] std::vector<std::size_t> training_stage_arenas(const Graph& graph, const std::vector<int>& index,
+                                                             DType dtype, std::int64_t n,
+                                                             const TrainingOptions& options, const StageCut& cut,
+                                                             int number, std::span<const Recompute> recompute);
 [[nodiscard]] CompiledStage compile_forward_stage(const Graph& graph, const std::vector<int>& index, DType dtype,
                                                   std::int64_t n, const Library* library, int threads,
                                                   const StageCut& cut, int number);

@@ -58,9 +58,12 @@ std::int64_t bytes_of_gradients(const Graph& graph) {
   return bytes;
 }
 
-int slots_at_work(const Lowering& lowering, int width, const c10::Device& device) {
+int slots_at_work(const Lowering& lowering, int width, const c10::Device& device, int stages) {
   // A GPU's groups are all under way: the host only enqueues them.
-  return device.is_cpu() ? std::min(lowering.workers * lowering.chunk, width) : width;
+  if (!device.is_cpu()) return width;
+  const int workers =
+      stages > 1 ? slots_of_stage(lowering.workers * lowering.threads_per_worker, stages) : lowering.workers;
+  return std::min(workers * lowering.chunk, width);
 }
 
 }  // namespace hfta::fusion

@@ -26,6 +26,11 @@ const ExecutorKind& kind_of(const Lowering& lowering, const c10::Device& device,
                                               lowering.executor, lowering.to_text(), lowering.chunk, device.str()));
 }
 
+std::string why_not(const ExecutorKind& kind, const WayQuestion& question) {
+  if (question.stages > 1 && kind.why_not_staged == nullptr) return "it runs no stages of a pipeline";
+  return kind.why_not(question);
+}
+
 }  // namespace
 
 const std::vector<ExecutorKind>& executor_kinds() {
@@ -56,7 +61,7 @@ std::string why_not_staged(const Graph& model, const Recipe& recipe, int stages)
 std::vector<Lowering> ways_to_run(const WayQuestion& question) {
   std::vector<Lowering> all;
   for (const ExecutorKind& kind : executor_kinds()) {
-    if (!kind.why_not(question).empty()) continue;
+    if (!why_not(kind, question).empty()) continue;
     for (Lowering& lowering : kind.candidates(question)) all.push_back(std::move(lowering));
   }
   return all;
@@ -65,7 +70,7 @@ std::vector<Lowering> ways_to_run(const WayQuestion& question) {
 std::vector<std::pair<std::string, std::string>> ways_refused(const WayQuestion& question) {
   std::vector<std::pair<std::string, std::string>> refused;
   for (const ExecutorKind& kind : executor_kinds()) {
-    if (std::string why = kind.why_not(question); !why.empty()) refused.emplace_back(kind.name, std::move(why));
+    if (std::string why = why_not(kind, question); !why.empty()) refused.emplace_back(kind.name, std::move(why));
   }
   return refused;
 }

@@ -94,6 +94,27 @@ TEST_CASE("memory is that of who runs; of compiled slots to the byte") {
   }
 }
 
+TEST_CASE("ways of stages are those of who runs them, whose threads take turns; memory is the mean over stages") {
+  const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
+  const WayQuestion whole{model.graph, model.recipe, at::kCPU, 8, 2, nullptr, MemoryPolicy::kAuto};
+  WayQuestion question = whole;
+  question.stages = 2;
+  const Refused refused = ways_refused(question);
+  CHECK(std::count(refused.begin(), refused.end(), std::pair("eager", "it runs no stages of a pipeline")) == 1);
+  const std::vector<Lowering> ways = ways_to_run(question);
+  REQUIRE_FALSE(ways.empty());
+  const std::vector<WayMemory> needs = memory_of(question, ways), needs_whole = memory_of(whole, ways);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    INFO(ways[i].to_text());
+    CHECK(ways[i].executor == "compiled");
+    CHECK((ways[i].workers == 2 && ways[i].threads_per_worker == 1));
+    CHECK(slots_at_work(ways[i], 100, at::kCPU, 2) == 6);
+    CHECK(slots_at_work(ways[i], 5, at::kCPU, 2) == 5);
+    CHECK(needs[i].at_work < needs_whole[i].at_work);
+    CHECK(3 * needs[i].at_work > needs_whole[i].at_work);
+  }
+}
+
 TEST_CASE("a policy has the ways that are its own, the ones that keep all first") {
   const Model model = conv_net(DType::kFloat32, OptimizerKind::kSgd);
   const auto ways = [&](MemoryPolicy policy) {
