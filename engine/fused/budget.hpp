@@ -50,6 +50,7 @@ struct Misfit {
   std::int64_t room = 0;                 ///< Bytes.
   std::int64_t samples = 0;              ///< Of its batches.
   std::int64_t smaller_batch = 0;        ///< One that would fit; 0: none.
+  int stages = 1;                        ///< Of the pipeline in one of which it does not fit.
 };
 /// "found 10.0 MiB, wanted at least 210.0 MiB: one trial takes ...", and what would fit.
 [[nodiscard]] std::string misfit_text(const Misfit& misfit);

@@ -29,6 +29,10 @@ struct KeptChoices {
   std::optional<RankPlans> ranks = {};  ///< How several ranks share the arrays; unset: nothing of it is known.
 
   [[nodiscard]] bool divides_batches() const { return ranks && ranks->chosen.of == Division::Of::kBatches; }
+  /// Of the pipeline that the ranks are; 1: they are none.
+  [[nodiscard]] int stages() const {
+    return ranks && ranks->chosen.of == Division::Of::kStages ? static_cast<int>(ranks->chosen.parts.size()) : 1;
+  }
 };
 
 /// Whether anybody runs a lowering that was kept is not asked: see fusion::is_runnable.

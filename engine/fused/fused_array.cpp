@@ -17,15 +17,18 @@ bool has_objective(const StudyConfig& config, const std::string& metric) {
                      [&](const trials::Objective& objective) { return objective.metric == metric; });
 }
 
-// Unless the ranks share slots.
-bool shares_batches(const KeptChoices& kept) { return !kept.ranks || kept.ranks->chosen.of == Division::Of::kBatches; }
-
+// Where ranks share slots, each trains its own alone.
 fusion::Collectives* group_of(const FusedTrainer& trainer, const KeptChoices& kept) {
-  return shares_batches(kept) ? trainer.options().group.get() : nullptr;
+  const bool alone = kept.ranks && kept.ranks->chosen.of == Division::Of::kSlots;
+  return alone ? nullptr : trainer.options().group.get();
 }
 
 std::vector<int> parts_of(const KeptChoices& kept) {
-  return kept.ranks && shares_batches(kept) ? kept.ranks->chosen.parts : std::vector<int>();
+  return kept.divides_batches() ? kept.ranks->chosen.parts : std::vector<int>();
+}
+
+fusion::Shares shares_of(const KeptChoices& kept) {
+  return kept.stages() > 1 ? fusion::Shares::kStages : fusion::Shares::kBatches;
 }
 
 }  // namespace
@@ -38,7 +41,8 @@ FusedArray::FusedArray(FusedTrainer& trainer, const PreparedTask& task, const Ta
       label_(trainer.options().label),
       cpu_(trainer.device().is_cpu()),
       array_(trainer.trained_graph(task), task.spec.recipe, kept.choices.best_for(decided).lowering, width,
-             trainer.config().seed, trainer.device(), trainer.graphs(), group_of(trainer, kept), parts_of(kept)),
+             trainer.config().seed, trainer.device(), trainer.graphs(), group_of(trainer, kept), parts_of(kept),
+             shares_of(kept)),
       lent_ways_(trainer.lent_ways(task, array_.lowering())),
       epochs_(task.spec.recipe, trainer.epoch_options(task), data.train, data.validation ? &*data.validation : nullptr),
       sets_{{task.spec.data.folds.fold, 0}},
@@ -131,7 +135,7 @@ ArrayInfo FusedArray::info() const {
   for (const auto& [path, name] : array_.choices()) json["ops"][path] = name;
   const double epoch_seconds = kept_.choices.seconds_per_slot_step(array_.width()) * array_.width() *
                                static_cast<double>(epochs_.steps_per_epoch());
-  const int at_work = fusion::slots_at_work(lowering, array_.width(), trainer_.device());
+  const int at_work = fusion::slots_at_work(lowering, array_.width(), trainer_.device(), kept_.stages());
   json["predicted"] = {{"bytes", needs_.at(lowering.to_text()).total(array_.width(), at_work)},
                        {"training_seconds_per_round", epoch_seconds}};
   json["held_bytes"] = array_.held_bytes();

@@ -22,6 +22,7 @@
 #include "fusion/parameter_groups.hpp"
 #include "fusion/phases.hpp"
 #include "fusion/runnable.hpp"
+#include "fusion/staged.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -258,13 +259,24 @@ void FusedTrainer::check(const trials::Params& params) {
 
 void FusedTrainer::check_divided(const PreparedTask& task) {
   const Divide divide = options_.config.divide;
-  if (options_.group == nullptr || divide == Divide::kAuto || divide == Divide::kSlots) return;
-  const std::string why = why_not_divided(task, std::vector<int>(static_cast<std::size_t>(options_.group->ranks()), 1));
+  if (ranks() == 1 || divide == Divide::kAuto || divide == Divide::kSlots) return;
+  const bool staged = divide == Divide::kStages;
+  const std::string why =
+      staged ? why_not_staged(task) : why_not_divided(task, std::vector<int>(static_cast<std::size_t>(ranks()), 1));
   if (why.empty()) return;
-  throw Error(ErrorKind::kConfig,
-              fmt::format("array.divide: found {}, wanted auto or slots, as the parts of {} cannot divide the batches "
-                          "of this model: {}",
-                          name_of(divide), options_.label, why));
+  throw Error(
+      ErrorKind::kConfig,
+      fmt::format("array.divide: found {}, wanted auto or slots, as the parts of {} cannot {} of this model: {}",
+                  name_of(divide), options_.label, staged ? "be the stages" : "divide the batches", why));
+}
+
+// Compiling stages takes time, and this is asked for every trial.
+const std::string& FusedTrainer::why_not_staged(const PreparedTask& task) {
+  const fusion::Recipe& recipe = task.spec.recipe;
+  const std::string key = fmt::format("{}|{}", graph_key(task), recipe.clips);
+  const auto known = not_staged_.find(key);
+  if (known != not_staged_.end()) return known->second;
+  return not_staged_.emplace(key, fusion::why_not_staged(trained_graph(task), recipe, ranks())).first->second;
 }
 
 // Trials that are only trained have nothing to doubt.
@@ -366,6 +378,8 @@ ChoiceKey FusedTrainer::key_of(std::string graph, int width) const {
 
 int FusedTrainer::ranks() const { return options_.group == nullptr ? 1 : options_.group->ranks(); }
 
+int FusedTrainer::stages() const { return options_.config.divide == Divide::kStages ? ranks() : 1; }
+
 bool FusedTrainer::may_go_on(const Division& division) const {
   return ranks() > 1 && division.parts.size() == static_cast<std::size_t>(ranks()) &&
          agrees(division, options_.config.divide);
@@ -373,6 +387,8 @@ bool FusedTrainer::may_go_on(const Division& division) const {
 
 KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                    const fusion::MeasuredChoices* alike, const Pause& pause) {
+  // The whole model, which would be timed, may be too large for one of its stages.
+  if (stages() > 1) return {key, {{{budgeted(task).ways.front().lowering, 0}}, "not measured"}};
   const fusion::DeviceData& data = trained_data(task).train;
   const fusion::Recipe& recipe = task.spec.recipe;
   const fusion::Epochs epochs(recipe, epoch_options(task), data, nullptr);
@@ -393,6 +409,10 @@ KeptChoices FusedTrainer::measured(const PreparedTask& task, const ChoiceKey& ke
 std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, const Pause& pause) {
   constexpr double kPlenty = 1e12;  // slot steps that are said to follow, so that nothing is left out
   const PreparedTask task = prepare(params);
+  if (stages() > 1) {
+    return {{.lowering = budgeted(task).ways.front().lowering.to_text(),
+             .why_not = "stages of a pipeline are not timed, as the whole model may be too large for one of them"}};
+  }
   return translated(options_.label, [&] {
     const ChoiceKey key = key_of(graph_key(task), planned_width(task));
     const fusion::WayQuestion asked = question(task, key.width);
@@ -460,6 +480,7 @@ std::string FusedTrainer::recall(const std::string& partition, const std::string
   };
   if (!difference.empty()) return line(fmt::format("ran with {}", difference));
   if (!are_runnable(*kept)) return "";  // no run of ours wrote that: measured anew
+  if (const std::string in_stages = difference_in_stages(*kept); !in_stages.empty()) return line(in_stages);
   const std::string in_batches = difference_in_batches(*kept);
   whole_batches_.erase(partition);
   if (!kept->divides_batches()) whole_batches_.insert(partition);
@@ -479,6 +500,12 @@ std::string FusedTrainer::difference_in_batches(const KeptChoices& before) const
   const Divide divide = options_.config.divide;
   const bool now = ranks() > 1 && (divide == Divide::kBatches || divide == Divide::kEvenBatches);
   return now ? "did not divide its batches" : "";
+}
+
+// Kernels compute several calls at once, but not over a cut.
+std::string FusedTrainer::difference_in_stages(const KeptChoices& before) const {
+  if (before.stages() == stages()) return "";
+  return before.stages() > 1 ? fmt::format("trained in {} stages", before.stages()) : "did not train in stages";
 }
 
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs,

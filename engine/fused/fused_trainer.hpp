@@ -89,9 +89,11 @@ class FusedTrainer : public RankTrainer {
  private:
   /// That the graph says what validation and test compute.
   void check_evaluation(const PreparedTask& task) const;
-  /// That its batches can be divided, where ranks have to do so.
+  /// That ranks can share its arrays as array.divide has it.
   void check_divided(const PreparedTask& task);
   [[nodiscard]] std::string why_not_divided(const PreparedTask& task, std::span<const int> parts);
+  /// Why these ranks cannot be stages that train it; "" if they can.
+  [[nodiscard]] const std::string& why_not_staged(const PreparedTask& task);
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
   void check_model(const PreparedTask& task, const fusion::Dataset& data);
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
@@ -103,10 +105,14 @@ class FusedTrainer : public RankTrainer {
   [[nodiscard]] int decided_width(const KeptChoices& kept, int width) const;
   /// Ranks of which it is one; 1: it trains alone.
   [[nodiscard]] int ranks() const;
+  /// Of the pipeline that these ranks are; 1: they are none.
+  [[nodiscard]] int stages() const;
   /// Whether these ranks may go on with that division under array.divide.
   [[nodiscard]] bool may_go_on(const Division& division) const;
   /// How a study that ran so divided its batches, in words, if results change a little for that now; "" if not.
   [[nodiscard]] std::string difference_in_batches(const KeptChoices& before) const;
+  /// The same for how a model was cut into stages.
+  [[nodiscard]] std::string difference_in_stages(const KeptChoices& before) const;
   /// `alike`: fusion::MeasureOptions::alike.
   [[nodiscard]] KeptChoices measured(const PreparedTask& task, const ChoiceKey& key, double expected_epochs,
                                      const fusion::MeasuredChoices* alike, const Pause& pause);
@@ -121,6 +127,8 @@ class FusedTrainer : public RankTrainer {
   [[nodiscard]] std::int64_t room() const;
   /// ChoiceKey::memory.
   [[nodiscard]] std::string memory_text() const;
+  /// Slots that keep all threads busy that train an array, those of the other stages, too.
+  [[nodiscard]] int busy_slots() const { return threads() * stages(); }
   /// The most slots that an array should have, if they fit; those it will have.
   [[nodiscard]] int wanted_width() const;
   [[nodiscard]] int planned_width(const PreparedTask& task);
@@ -162,6 +170,7 @@ class FusedTrainer : public RankTrainer {
   std::set<std::string> whole_batches_;                 ///< Of these, those that have trained on whole batches.
   std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
   std::map<std::string, std::vector<WayNeed>> ways_;    ///< By graph, width and data.
+  std::map<std::string, std::string> not_staged_;       ///< By graph: why_not_staged().
 };
 
 }  // namespace hfta::engine

@@ -136,7 +136,7 @@ double FusedTrainer::tried_seconds(const trials::Params& params, int width, cons
 void FusedTrainer::divide(const trials::Params& params, const RankPlans& plans, const Pause& pause) {
   KeptChoices& kept = choices_for(prepare(params), options_.config.partition(params), 0, never);
   kept.ranks = plans;
-  if (!pause() && kept.choices.how != "recalled") cache_.remember(kept);
+  if (!pause() && kept.choices.how != "recalled" && stages() == 1) cache_.remember(kept);
 }
 
 }  // namespace hfta::engine

@@ -44,7 +44,7 @@ std::string FusedTrainer::memory_text() const {
 // More slots than trials are never filled.
 int FusedTrainer::wanted_width() const {
   const int trials = std::max(1, options_.config.run_cap.value_or(kWidestOnGpu));
-  const int widest = device().is_cpu() ? widest_on_cpu(options_.config, threads()) : kWidestOnGpu;
+  const int widest = device().is_cpu() ? widest_on_cpu(options_.config, busy_slots()) : kWidestOnGpu;
   return std::min(options_.config.width.value_or(widest), trials);
 }
 
@@ -59,8 +59,8 @@ fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) const
 }
 
 fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {
-  return {trained_graph(task),           task.spec.recipe,         device(), width, threads(), graphs().get(),
-          options_.config.memory.policy, evaluated_at_a_time(task)};
+  return {trained_graph(task),           task.spec.recipe,          device(), width, threads(), graphs().get(),
+          options_.config.memory.policy, evaluated_at_a_time(task), stages()};
 }
 
 // A set that has fewer samples is one batch.
@@ -97,7 +97,9 @@ std::vector<WayNeed> FusedTrainer::needs_of(const PreparedTask& task, const fusi
   std::vector<WayNeed> needs;
   for (std::size_t i = 0; i < ways.size(); ++i) {
     needs.push_back({ways[i], engine::memory_need(question.graph, question.recipe, memory[i], data),
-                     fusion::slots_at_work(ways[i], std::numeric_limits<int>::max(), device())});
+                     fusion::slots_at_work(ways[i], std::numeric_limits<int>::max(), device(), question.stages)});
+    std::int64_t& slot = needs.back().need.slot;  // the mean over stages, as memory has it
+    slot = (slot + question.stages - 1) / question.stages;
   }
   return needs;
 }
@@ -120,7 +122,7 @@ const std::vector<WayNeed>& FusedTrainer::ways(const PreparedTask& task, int wid
 
 Budgeted FusedTrainer::budgeted(const PreparedTask& task) {
   const int wanted = wanted_width();
-  const int enough = options_.config.width || !device().is_cpu() ? wanted : std::min(threads(), wanted);
+  const int enough = options_.config.width || !device().is_cpu() ? wanted : std::min(busy_slots(), wanted);
   const Budgeted found = within(ways(task, wanted), room(), wanted, enough);
   const int width = std::max(1, found.width);
   // Fewer slots than were wanted run in other chunks.
@@ -164,7 +166,7 @@ void FusedTrainer::check_budget(const PreparedTask& task, const Budgeted& found)
     }
     throw Error(ErrorKind::kConfig,
                 "memory.limit: " + misfit_text({ways(task, wanted_width()), recomputing, room(),
-                                                task.spec.recipe.batch_size, batch_that_fits(task)}));
+                                                task.spec.recipe.batch_size, batch_that_fits(task), stages()}));
   }
   if (!options_.config.width || found.width >= wanted_width()) return;
   throw Error(ErrorKind::kConfig,

@@ -86,6 +86,9 @@ TEST_CASE("what does not fit is told with what would") {
         "found 10.0 MiB, wanted at least 101.0 MiB: one trial takes 1.0 MiB for its weights and optimizer state, and "
         "100.0 MiB for a batch of 64 samples; with policy recompute 61.0 MiB would do");
   CHECK_THAT(misfit_text({keep, {}, 10 << 20, 64, 4}), Catch::EndsWith("64 samples; a batch of 4 would fit"));
+  CHECK_THAT(
+      misfit_text({keep, {}, 10 << 20, 64, 0, 2}),
+      Catch::Contains(": one trial takes in each of 2 stages about 1.0 MiB for its weights and optimizer state, "));
 }
 
 }  // namespace hfta::engine

@@ -22,7 +22,7 @@ run_cap: 8
 metric: {name: val_loss, goal: minimize}
 parameters: {lr: {min: 0.01, max: 0.1}}
 model:
-  layers: [flatten, {linear: [64, 10]}]
+  layers: [flatten, {linear: [64, 16]}, relu, {linear: [16, 16]}, relu, {linear: [16, 10]}]
 data: {name: digits, batch_size: 256, validation: 0.2}
 train: {epochs: 2, loss: cross_entropy, optimizer: {name: sgd, lr: "${lr}"}}
 array: {width: 4, threads: 2}
@@ -31,7 +31,7 @@ const Override kBatchNorm = {"model.layers", "[flatten, {batch_norm1d: 64}, {lin
 const trials::Params kParams = {{"lr", 0.05}};
 
 const Division kEven{Division::Of::kBatches, {1, 1}}, kUneven{Division::Of::kBatches, {2, 1}},
-    kSlots{Division::Of::kSlots, {2, 2}};
+    kSlots{Division::Of::kSlots, {2, 2}}, kStages{Division::Of::kStages, {1, 1}};
 
 // One of `ranks`, which makes no calls to the others.
 struct Rank : testing::OneTrainer {
@@ -62,7 +62,10 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("a study keeps how its batches were divided, or says that it does not") {
+TEST_CASE("a study keeps how its batches were divided, and its stages, or says that it does not") {
+  const std::string rounding = " before; results from now on agree with it only up to rounding",
+                    in_stages = "cpu: the study trained in 2 stages" + rounding,
+                    not_in_stages = "cpu: the study did not train in stages" + rounding;
   const std::string divided =
                         "cpu: the study divided its batches among 2 ranks before; results from now on agree with "
                         "it only up to rounding",
@@ -92,6 +95,13 @@ TEST_CASE("a study keeps how its batches were divided, or says that it does not"
       {{}, 2, "slots", "", false, true},
       {{}, 2, "batches_evenly", whole, false, true},
       {{}, 1, "auto", "", false, true},
+      {kStages, 2, "stages", "", true, true},
+      {kStages, 3, "stages", in_stages, false, false},
+      {kStages, 2, "auto", in_stages, false, false},
+      {kStages, 1, "auto", in_stages, false, false},
+      {kSlots, 2, "stages", not_in_stages, false, false},
+      {kEven, 2, "stages", not_in_stages, false, false},
+      {{}, 2, "stages", not_in_stages, false, false},
   };
   for (const Case& c : cases) {
     Rank rank(c.ranks, {{"array.divide", c.divide}});

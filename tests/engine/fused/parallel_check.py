@@ -10,6 +10,7 @@ stopped  SIGINT to all of them, as a terminal sends it, is a pause
 refused  a model with batch norm is refused where batches have to be divided, and the op is named
 unequal  processes that have unequal parts of the batches find what one device does, and so again
 slots    processes that have slots of their own find the bits that one device does, with batch norm, too; killed as well
+stages   processes that have layers of their own find the bits that one device does; killed, stopped, refused, as well
 unbound  no process is bound to a processor
 chosen   what is fastest is found out, told, remembered, and what a study was begun with stays
 """
@@ -50,6 +51,13 @@ train:
 array: {divide: batches_evenly}
 """
 BATCH_NORM = ("padding: 1}, relu", "padding: 1}, {batch_norm2d: 8}, relu")
+# More layers, so that three stages have some each. Clipping would need the gradients of all of them.
+STAGES = (TEXT.replace(*BATCH_NORM).replace("  clip_norm: 1.0\n", "").replace("batches_evenly", "stages")
+          .replace("relu, flatten", "relu, {conv2d: [8, 8, 3], padding: 1}, {max_pool2d: 2}, relu, flatten, "
+                                    "{linear: [128, 32]}, relu")
+          .replace("[512, 10]", "[32, 10]"))
+# What it is on one device: by the one executor that runs stages.
+WHOLE = STAGES.replace("divide: stages", "divide: auto") + "memory: {policy: recompute}\n"
 
 
 class Studies:
@@ -218,6 +226,70 @@ def slots(studies):
     same_tables(read_tables(killed / "s.db"), read_tables(one / "s.db"))
 
 
+def killed_in_stages(studies, device, expected):
+    """At a place, and at any moment."""
+    folder = studies.folder(STAGES)
+    told = studies.run(folder, device, 4, HFTA_FAULTS="rank-run@3=kill")
+    assert "was ended by signal 9" in told, told
+    studies.run(folder, device)
+    same_tables(read_tables(folder / "s.db"), expected)
+    folder = studies.folder(STAGES)
+    process = studies.start(folder, device)
+    victim = wait_for(lambda: ranks_of(process.pid))[-1]
+    for line in process.stderr:
+        if line.startswith("round "):
+            break
+    os.kill(victim, signal.SIGKILL)
+    told = process.communicate(timeout=300)[1]
+    assert process.returncode in (0, 4), told  # 0: it had ended before
+    assert process.returncode == 0 or "was ended by signal 9" in told, told
+    studies.run(folder, device)
+    same_tables(read_tables(folder / "s.db"), expected)
+
+
+def stopped_in_stages(studies, device):
+    text = STAGES.replace("epochs: 4", "epochs: 30")
+    whole, folder = studies.folder(text), studies.folder(text)
+    studies.run(whole, device)
+    process = studies.start(folder, device)
+    for line in process.stderr:
+        if line.startswith("round "):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    told = process.communicate(timeout=300)[1]
+    assert process.returncode == 128 + signal.SIGINT, told
+    studies.run(folder, device)
+    same_tables(read_tables(folder / "s.db"), read_tables(whole / "s.db"))
+
+
+def stages_left(studies):
+    """A study that goes on without stages, or with more of them, says so."""
+    for device, divide in (("cpu:1", "auto"), ("cpu:1+cpu:1+cpu:1", "stages")):
+        folder = studies.folder(STAGES)
+        studies.run(folder, "cpu:1+cpu:1", 4, HFTA_FAULTS="rank-run@3=kill")
+        told = studies.run(folder, device, 0, "--set", f"array.divide={divide}")
+        assert "trained in 2 stages before; results from now on agree with it only up to rounding" in told, told
+
+
+def stages(studies):
+    one, two, three = (studies.folder(text) for text in (WHOLE, STAGES, STAGES))
+    studies.run(one, "cpu:1")
+    studies.run(two, "cpu:1+cpu:1")
+    studies.run(three, "cpu:1+cpu:1+cpu:1")
+    expected = read_tables(one / "s.db")
+    same_tables(read_tables(two / "s.db"), expected)
+    same_tables(read_tables(three / "s.db"), expected)
+    assert ranks_stored(three)["chosen"] == {"of": "stages", "parts": [1, 1, 1]}
+    assert choices_stored(three)["how"] == "not measured"
+    killed_in_stages(studies, "cpu:1+cpu:1+cpu:1", expected)
+    stopped_in_stages(studies, "cpu:1+cpu:1")
+    stages_left(studies)
+    told = studies.run(studies.folder(STAGES), "cpu:1", 2)
+    assert "array.divide: found stages for the device cpu:1, wanted devices of a part for each stage" in told, told
+    told = studies.run(studies.folder(STAGES), "cpu:1+cpu:1", 2, "--set", "train.clip_norm=1")
+    assert "array.divide: found stages, wanted auto or slots" in told and "clip_norm" in told, told
+
+
 def unbound(studies):
     """OpenMP binds threads where OMP_PROC_BIND says so, and LIBXSMM sets that."""
     process = studies.start(studies.folder(TEXT.replace("epochs: 4", "epochs: 30")), "cpu:1+cpu:1+cpu:1")
@@ -254,7 +326,8 @@ def chosen(studies):
     assert "ranks" not in choices_stored(alone), "a device without ranks has what ranks share"
 
 
-PARTS = {part.__name__: part for part in (equal, killed, failed, first, stopped, refused, unequal, slots, unbound, chosen)}
+PARTS = {part.__name__: part for part in (equal, killed, failed, first, stopped, refused, unequal, slots,
+                                                 stages, unbound, chosen)}
 
 
 def main():
