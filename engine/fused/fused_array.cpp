@@ -114,6 +114,7 @@ std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause)
   return translated(label_, [&]() -> std::optional<std::vector<SlotReport>> {
     std::optional<std::vector<fusion::EpochResult>> results = epochs_.run(array_, pause);
     if (!results) return std::nullopt;
+    if (kept_.stages() > 1) note_held();
     std::vector<SlotReport> reports;
     for (fusion::EpochResult& result : *results) {
       if (counts_parameters_) result.metrics[kParameterCount] = parameters_.at(result.slot);
@@ -121,6 +122,13 @@ std::optional<std::vector<SlotReport>> FusedArray::run_epoch(const Pause& pause)
     }
     return reports;
   });
+}
+
+// The mean over stages, as it is predicted.
+void FusedArray::note_held() {
+  auto bytes = static_cast<double>(array_.held_bytes());
+  array_.group()->all_reduce(std::span(&bytes, 1));
+  held_ = static_cast<std::int64_t>(bytes / array_.group()->ranks());
 }
 
 std::map<std::string, double> FusedArray::test(int slot) {
@@ -138,7 +146,7 @@ ArrayInfo FusedArray::info() const {
   const int at_work = fusion::slots_at_work(lowering, array_.width(), trainer_.device(), kept_.stages());
   json["predicted"] = {{"bytes", needs_.at(lowering.to_text()).total(array_.width(), at_work)},
                        {"training_seconds_per_round", epoch_seconds}};
-  json["held_bytes"] = array_.held_bytes();
+  json["held_bytes"] = held_.value_or(array_.held_bytes());
   const fusion::StepCounts steps = array_.step_counts();
   if (!steps.why_eager.empty()) json["not_captured"] = steps.why_eager;
   json["choices"] = to_json(kept_);

@@ -1,8 +1,10 @@
 #pragma once
 /// TrainerArray over a fusion::Array.
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/fused/fused_trainer.hpp"
@@ -32,6 +34,8 @@ class FusedArray final : public TrainerArray {
  private:
   [[nodiscard]] fusion::SlotInit init_for(int slot, int number, const trials::Params& params);
   void run_on_threads();
+  /// After each of its epochs, which all ranks end together.
+  void note_held();
   /// The number that epochs_ has for the data of the task's fold.
   [[nodiscard]] int set_of(const PreparedTask& task);
 
@@ -48,6 +52,7 @@ class FusedArray final : public TrainerArray {
   std::map<int, int> sets_;           // by fold
   bool counts_parameters_;            // their number is an objective
   std::map<int, double> parameters_;  // by slot, of the trial in it
+  std::optional<std::int64_t> held_;  // bytes; of a pipeline, once an epoch has ended
 };
 
 }  // namespace hfta::engine
