@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Studies of exported models, with the real program: exported_check.py HFTA_TUNE FOLDER [round_trip evaluations errors changes ranks]
+"""Studies of exported models, with the real program: exported_check.py HFTA_TUNE FOLDER [round_trip evaluations errors changes ranks stages]
 
 round_trip  what is exported loads into the module, strictly, and gives the value that the study reports
 evaluations what evaluation computes where it is another graph, and which array an input takes
 errors      mistakes, told in one line with the place
 changes     a study goes on with the model file that it was begun with, and with no other
 ranks       a model for one batch size is trained by processes that have slots of their own, and are to find that out
+stages      processes that have layers of their own find what one device does, with tied weights and frozen layers, too
 """
 import json
 import os
@@ -20,6 +21,8 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
+
+from kills_check import read_tables, same_tables
 
 
 class Text(nn.Module):
@@ -183,6 +186,22 @@ def ranks(runs):
     assert "; slots " in report and " over ranks" in report, report
 
 
+def stages(runs):
+    spectral = STUDY.replace("  dropout: {min: 0.0, max: 0.5}\n", "").replace('  bind: {drop.p: "${dropout}"}\n', "")
+    (runs.made / "spectral.yaml").write_text(spectral.replace("text", "spectral"))
+    staged = ["--device", "cpu:1+cpu:1", "--set", "array.divide=stages"]
+    cases = [[], ["model.freeze=embed"], ["model.freeze=[backbone, head]"], ["model.file=fixed.pt2"]]
+    for options in cases:
+        one, two = runs.folder(), runs.folder()
+        base = settings([*options, "train.dtype=float64"])
+        runs.run(one, "text.yaml", "--device", "cpu:1", *base, "--set", "memory.policy=recompute")  # compiled
+        runs.run(two, "text.yaml", *staged, *base)
+        same_tables(read_tables(two / "text.db"), read_tables(one / "text.db"))
+    done = runs.run(runs.folder(), "spectral.yaml", *staged, "--set", "model.evaluation=spectral.eval.pt2", wanted=2)
+    assert "array.divide: found stages" in done.stderr and "aten::matrix_H" in done.stderr, done.stderr
+    print(f"stages: {len(cases)} studies as on one device")
+
+
 def evaluations(runs):
     """A model whose evaluation is another graph: told alone, by its own graph equal to PyTorch's eval()."""
     base = ["train.dtype=float64"]
@@ -283,7 +302,7 @@ def changes(runs):
     print("changes: another model file, and none, are refused; the same goes on")
 
 
-PARTS = {part.__name__: part for part in (round_trip, evaluations, errors, changes, ranks)}
+PARTS = {part.__name__: part for part in (round_trip, evaluations, errors, changes, ranks, stages)}
 
 
 def main():
