@@ -28,9 +28,6 @@ namespace hfta::fusion {
 /// Bytes of the gradients of one slot's trained weights.
 [[nodiscard]] std::int64_t bytes_of_gradients(const Graph& graph);
 
-/// Slots that are under way in a stage of a pipeline: for each thread one more than there are stages, so that all of
-/// these are at work, and the batch of the next slot is there.
-[[nodiscard]] constexpr int slots_of_stage(int threads, int stages) { return threads * (stages + 1); }
 
 /// Members that have a default need not be named.
 struct ExecutorKind {

@@ -22,6 +22,10 @@ struct Pipeline {
   [[nodiscard]] int rank_behind() const { return group.rank() - 1; }
 };
 
+/// Slots that are under way in a stage of a pipeline: for each thread one more than there are stages, so that all of
+/// these are at work, and the batch of the next slot is there.
+[[nodiscard]] constexpr int slots_of_stage(int threads, int stages) { return threads * (stages + 1); }
+
 /// Why no pipeline trains by the recipe, whatever the model; "" if some may.
 [[nodiscard]] std::string why_no_pipeline(const Recipe& recipe);
 
