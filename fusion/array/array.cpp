@@ -98,8 +98,9 @@ struct Array::Impl {
         study_seed(seed),
         evaluation(specialized(graph(), Purpose::kEvaluation)),
         owned(owned_in(phases)),
-        pipeline(shares == Shares::kStages ? std::optional(pipeline_of(phases.front()->alone, recipe, owned, *ranks))
-                                           : std::nullopt),
+        pipeline(ranks != nullptr && shares == Shares::kStages
+                     ? std::optional(pipeline_of(phases.front()->alone, recipe, owned, *ranks))
+                     : std::nullopt),
         store(graph(), owned, trained_in(phases), recipe.accumulates, padded(w, lowering.chunk), device,
               recipe.compression ? cpu::bounded_layers(graph()).size() : 0,
               pipeline ? held_in_stage(*pipeline, phases.front()->alone.graph, evaluation.graph, owned)

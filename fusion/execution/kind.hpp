@@ -28,7 +28,6 @@ namespace hfta::fusion {
 /// Bytes of the gradients of one slot's trained weights.
 [[nodiscard]] std::int64_t bytes_of_gradients(const Graph& graph);
 
-
 /// Members that have a default need not be named.
 struct ExecutorKind {
   const char* name;

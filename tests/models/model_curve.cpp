@@ -2,6 +2,7 @@
 // PyTorch.
 //   model_curve SPEC.json  ->  JSON on standard output
 //   model_curve --optimizers  ->  the names of all optimizers
+// `stages` of a specification: of the pipeline that trains the model. What is written is what rank 0 has.
 // HFTA_TEST_DEVICE names the device, "cpu" without it. On a GPU steps are captured where they can be.
 // SPEC.json holds one specification, or a list of them, whose results are a list. One of a list that is refused says
 // so in its place: {"refused": message}; `plan_refused` is what `hfta-tune plan` would have said.
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -19,12 +21,14 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "fusion/array.hpp"
+#include "fusion/collectives/shared_memory.hpp"
 #include "fusion/compiled/compilation.hpp"
 #include "fusion/data/safetensors.hpp"
 #include "fusion/exported.hpp"
 #include "fusion/gpu.hpp"
 #include "fusion/modes.hpp"
 #include "fusion/runnable.hpp"
+#include "fusion/staged.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -183,7 +187,22 @@ class Curves {
     }
   }
 
+  /// By as many ranks as `stages` says, which are threads.
   json run() const {
+    const int stages = spec_.value("stages", 1);
+    if (stages == 1) return run(nullptr);
+    if (const std::string why = why_not_staged(graph_, recipe_, stages); !why.empty()) return {{"refused", why}};
+    std::vector<std::unique_ptr<Collectives>> group = ranks_in_process(stages);
+    std::vector<std::future<json>> ranks;
+    for (std::unique_ptr<Collectives>& rank : group) {
+      ranks.push_back(std::async(std::launch::async, [this, own = std::move(rank)] { return run(own.get()); }));
+    }
+    for (std::future<json>& rank : ranks) rank.wait();
+    return ranks.front().get();
+  }
+
+ private:
+  json run(Collectives* group) const {
     const json& slots = spec_.at("slots");
     Lowering lowering;
     Compilation compilation;
@@ -197,7 +216,8 @@ class Curves {
     lowering.channels_last = spec_.value("channels_last", false);
     const json families = spec_.value("families", json::object());
     for (const auto& [family, way] : families.items()) lowering.families[family] = way;
-    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, device_, cuda_graphs(device_).backend);
+    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, device_, cuda_graphs(device_).backend, group,
+                {}, Shares::kStages);
     for (std::size_t b = 0; b < slots.size(); ++b) {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
     }
@@ -229,7 +249,6 @@ class Curves {
             {"bytes_per_slot", array.bytes_per_slot()}};
   }
 
- private:
   static Field field_of(const std::string& name, const at::Tensor& tensor) {
     Field field{name, tensor.sizes().slice(1).vec(), {}};
     const auto copy = [&]<typename T>(const at::Tensor& values) {
@@ -315,6 +334,7 @@ class Curves {
     const std::int64_t evaluated =
         spec_.contains("evaluated") ? spec_.at("evaluated").get<std::int64_t>() : batches_.at(0);
     at::Tensor output = array.predict(slot / c, first(evaluated));
+    if (!output.defined()) return {};
     if (c > 1) output = output.select(0, slot % c);
     output = output.to(at::kDouble).cpu().contiguous().flatten();
     return {output.data_ptr<double>(), output.data_ptr<double>() + output.numel()};

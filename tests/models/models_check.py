@@ -42,6 +42,7 @@ DEVICE = os.environ.get("HFTA_TEST_DEVICE", "cpu")
 WAYS = {"1": {"chunk": 1}, str(SLOTS): {"chunk": SLOTS}}
 if DEVICE == "cpu":
     WAYS["compiled"] = {"chunk": 1, "compiled": True}
+    WAYS["stages"] = {"chunk": 1, "compiled": True, "stages": 2}
 torch.backends.cudnn.allow_tf32 = False
 
 
@@ -163,6 +164,8 @@ def check_form(model_curve: str, reference: Reference, form: str, folder: pathli
     export(case, folder, form)
     for way, lowering in WAYS.items():
         found = run(model_curve, case, folder, "float64", case.steps, **lowering)
+        if way == "stages" and "stages of a pipeline, wanted at most 1" in found.get("refused", ""):
+            continue  # one layer is trained
         if "refused" in found:
             failures.append(f"{way}: refused: {found['refused']}")
             continue
