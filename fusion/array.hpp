@@ -87,9 +87,9 @@ class Array {
   /// one stage works on a slot's batch, others work on those of other slots. Losses are the same at all ranks; rank 0
   /// alone has answers. Throws Error{kConfig} for what a pipeline cannot train (fusion/staged.hpp), and for a lowering
   /// that is not compiled.
-  Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed, const at::Device& device,
-        std::shared_ptr<StepGraphBackend> graphs = nullptr, Collectives* group = nullptr, std::vector<int> parts = {},
-        Shares shares = Shares::kBatches);
+  Array(const Graph& graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
+        const at::Device& device, const std::shared_ptr<StepGraphBackend>& graphs = nullptr,
+        Collectives* group = nullptr, std::vector<int> parts = {}, Shares shares = Shares::kBatches);
   ~Array();
   Array(const Array&) = delete;
   Array& operator=(const Array&) = delete;

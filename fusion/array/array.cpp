@@ -262,7 +262,7 @@ struct Array::Impl {
   // By slot of the chunk; `rates` as Array::step has them. Valid until the chunk is asked for again.
   std::span<SlotRun> runs_of(int chunk, std::size_t phase, std::span<const double> rates, bool last_batch) {
     const std::span<const Slot> members = slots_of(chunk);
-    const auto first = static_cast<std::size_t>(chunk * lowering.chunk);
+    const auto first = static_cast<std::size_t>(chunk) * static_cast<std::size_t>(lowering.chunk);
     const std::span<SlotRun> of_chunk = std::span(runs).subspan(first, members.size());
     const std::size_t all = all_groups(), before = groups_before(phase), own = groups(phase);
     for (std::size_t i = 0; i < members.size(); ++i) {
@@ -289,8 +289,8 @@ struct Array::Impl {
   }
 };
 
-Array::Array(Graph graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
-             const at::Device& device, std::shared_ptr<StepGraphBackend> graphs, Collectives* group,
+Array::Array(const Graph& graph, Recipe recipe, Lowering lowering, int width, std::uint64_t study_seed,
+             const at::Device& device, const std::shared_ptr<StepGraphBackend>& graphs, Collectives* group,
              std::vector<int> parts, Shares shares)
     : impl_(std::make_unique<Impl>(graph, std::move(recipe), std::move(lowering), width, study_seed, device, graphs,
                                    group, std::move(parts), shares)) {}

@@ -356,7 +356,7 @@ void Builder::emit_backward() {
 
 Tensor Builder::gradient_of_input(const Tensor& input) {
   if (const std::optional<Tensor> known = gradient(input)) return *known;
-  const Tensor zero = contribute(input).tensor;
+  Tensor zero = contribute(input).tensor;
   emit({zero}, zero_kernel(zero));
   return zero;
 }

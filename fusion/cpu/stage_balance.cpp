@@ -160,10 +160,13 @@ StageCut balanced_cut(const Graph& graph, const std::vector<bool>& owned, std::i
                     stages, places.size()));
   }
   const Estimate estimate(graph, n);
-  std::vector<double> compute = {0};
+  std::vector<double> compute;
+  compute.reserve(graph.nodes.size() + 1);
+  compute.push_back(0);
   for (const Node& node : graph.nodes) compute.push_back(compute.back() + estimate.seconds(node));
   const std::vector<std::size_t> ordered(places.begin(), places.end());
   std::vector<double> send;
+  send.reserve(ordered.size());
   for (const std::size_t node : ordered) send.push_back(estimate.seconds_to_send(node));
   const std::vector<std::size_t> cuts = best_cuts(ordered, compute, send, stages);
   StageCut cut{stages, std::vector<int>(graph.weights.size(), StageCut::kEvery)};

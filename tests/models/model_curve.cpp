@@ -216,8 +216,8 @@ class Curves {
     lowering.channels_last = spec_.value("channels_last", false);
     const json families = spec_.value("families", json::object());
     for (const auto& [family, way] : families.items()) lowering.families[family] = way;
-    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, device_, cuda_graphs(device_).backend, group,
-                {}, Shares::kStages);
+    Array array(graph_, recipe_, lowering, static_cast<int>(slots.size()), 1, device_, cuda_graphs(device_).backend,
+                group, {}, Shares::kStages);
     for (std::size_t b = 0; b < slots.size(); ++b) {
       array.admit(static_cast<int>(b), init_of(slots[b], recipe_.optimizer, graph_));
     }
