@@ -101,7 +101,7 @@ class Epochs {
     int epoch = 0;
     std::uint64_t trial = 0;
     int data = 0;
-    auto operator<=>(const OrderKey&) const = default;
+    auto operator<=>(const OrderKey&) const = default;  // NOLINT(modernize-use-nullptr): that clang-tidy sees a 0 there
   };
   using Orders = std::map<OrderKey, at::Tensor>;                    ///< Indices on the device.
   using Prepared = std::map<OrderKey, Samples>;                     ///< Of one step.

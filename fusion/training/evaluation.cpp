@@ -53,6 +53,7 @@ std::vector<Epochs::ChunkMetrics> Epochs::evaluate_chunks(Array& array, const De
                                                           const std::function<bool(int chunk)>& wanted) const {
   const int c = array.slots_per_chunk();
   std::vector<EvaluationSums> sums;
+  sums.reserve(static_cast<std::size_t>(array.chunks()));
   for (int k = 0; k < array.chunks(); ++k) sums.emplace_back(recipe_, c == 1 ? 0 : c);
   const auto add = [&](int chunk, const EvaluationBatch& batch) {
     if (!wanted(chunk)) return;
