@@ -40,11 +40,12 @@ TEST_CASE("running statistics that a later stage would write are refused") {
   const ValueId x = small.weight("x", {3, 2}), factor = small.weight("factor", {2});
   const ValueId mean = small.weight("mean", {2}, false), variance = small.weight("variance", {2}, false);
   const auto norm = [&](ValueId of) {
-    return small.call("aten::batch_norm", {of, std::monostate{}, std::monostate{}, mean, variance, true, 0.1, 1e-5, false});
+    return small.call("aten::batch_norm",
+                      {of, std::monostate{}, std::monostate{}, mean, variance, true, 0.1, 1e-5, false});
   };
   const ValueId scaled = small.call("aten::mul.Tensor", {norm(x), factor});
   norm(scaled);
-  check_refused(small, {0, 1, 0, 0}, true);   // the second norm is in stage 1
+  check_refused(small, {0, 1, 0, 0}, true);  // the second norm is in stage 1
   check_refused(small, {0, 0, 0, 0}, false);
   check_refused(small, {0, 1, 1, 1}, false);  // both are
 }
