@@ -23,6 +23,9 @@ namespace hfta::fusion {
 /// Throws Error{kConfig} for outputs that the loss cannot take.
 [[nodiscard]] Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase = 0);
 
+/// Samples of a batch of the graph: Graph::fixed_batch, or the recipe's.
+[[nodiscard]] std::int64_t training_batch(const Graph& graph, const Recipe& recipe);
+
 /// Whether the positions of a batch count by weights (classes: some may be ignored, or weigh less), and not alike.
 [[nodiscard]] bool counts_positions(Loss loss);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "fusion/cpu/stages.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 
@@ -14,8 +15,7 @@ Pipeline pipeline_of(const SpecializedGraph& alone, const Recipe& recipe, const 
   if (const std::string why = why_no_pipeline(recipe); !why.empty()) {
     throw Error(ErrorKind::kConfig, fmt::format("array: cannot be a pipeline of {} stages: {}", group.ranks(), why));
   }
-  const std::int64_t n = alone.graph.fixed_batch > 0 ? alone.graph.fixed_batch : recipe.batch_size;
-  return {group, cpu::balanced_cut(alone.graph, owned, n, group.ranks())};
+  return {group, cpu::balanced_cut(alone.graph, owned, training_batch(alone.graph, recipe), group.ranks())};
 }
 
 std::vector<bool> held_in_stage(const Pipeline& pipeline, const Graph& training, const Graph& evaluation,

@@ -13,7 +13,8 @@
 namespace hfta::fusion {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x686674615f726e6b;
+constexpr std::uint64_t kMagic = 0x686674615f726e6b;  // "hfta_rnk"
+
 // One each way between two ranks, for each lane.
 std::size_t mailboxes_of(std::size_t ranks) { return (ranks - 1) * 2 * kLanes; }
 

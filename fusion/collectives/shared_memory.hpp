@@ -12,8 +12,8 @@ namespace hfta::fusion {
 
 /// Makes the shared memory of a new group, and a seat for each rank in order. A seat is a descriptor of that memory,
 /// closed on exec; a process that is started with it takes the seat. The rank is alive as long as anybody has its seat
-/// open: whoever passes one on closes their own. `window`: bytes that each rank has in the memory, and four times what
-/// a lane of messages has; calls with more go piece by piece. What was never written takes no memory. Throws
+/// open: whoever passes one on closes their own. `window`: bytes that each rank has in the memory, and each
+/// lane of messages; calls with more go piece by piece. What was never written takes no memory. Throws
 /// Error{kDevice} where the system refuses.
 [[nodiscard]] std::vector<Descriptor> make_seats(int ranks, std::size_t window = std::size_t{1} << 20);
 

@@ -12,6 +12,7 @@
 #include "fusion/passes/schema.hpp"
 #include "fusion/passes/sharing.hpp"
 #include "fusion/phases.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -14,6 +14,7 @@
 #include "fusion/cpu/compile.hpp"
 #include "fusion/simd/denormals.hpp"
 #include "fusion/slots/scalar_type.hpp"
+#include "fusion/task_graph.hpp"
 
 namespace hfta::fusion {
 namespace {

@@ -13,10 +13,6 @@ void check_precision(const Recipe& recipe) {
               "float32 and float64");
 }
 
-std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
-  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
-}
-
 BoundLayout bounds_in(const Graph& graph, const Recipe& recipe) {
   return recipe.compression ? cpu::bounded_layers(graph)
                             : BoundLayout(std::vector<std::int64_t>(graph.weights.size(), 0));

@@ -18,9 +18,6 @@ namespace hfta::fusion {
 /// Throws Error{kConfig} for a precision that kernels are not compiled for.
 void check_precision(const Recipe& recipe);
 
-/// Samples of a batch of the graph.
-[[nodiscard]] std::int64_t training_batch(const Graph& graph, const Recipe& recipe);
-
 /// The weights whose layers' inputs may be encoded: none, unless the recipe compresses.
 [[nodiscard]] BoundLayout bounds_in(const Graph& graph, const Recipe& recipe);
 

@@ -217,4 +217,8 @@ Graph with_loss(Graph model, const Recipe& recipe, std::size_t phase) {
   return model;
 }
 
+std::int64_t training_batch(const Graph& graph, const Recipe& recipe) {
+  return graph.fixed_batch > 0 ? graph.fixed_batch : recipe.batch_size;
+}
+
 }  // namespace hfta::fusion

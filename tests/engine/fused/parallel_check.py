@@ -111,6 +111,34 @@ def wait_for(what, seconds=60):
     return found
 
 
+def wait_for_round(process):
+    for line in process.stderr:
+        if line.startswith("round "):
+            break
+
+
+def check_killed_at_a_place(studies, text, device, expected, place="rank-run@3=kill"):
+    folder = studies.folder(text)
+    told = studies.run(folder, device, 4, HFTA_FAULTS=place)
+    assert "was ended by signal 9" in told, told
+    studies.run(folder, device)
+    same_tables(read_tables(folder / "s.db"), expected)
+
+
+def check_stopped(studies, text, device):
+    whole, folder = studies.folder(text), studies.folder(text)
+    studies.run(whole, device)
+    process = studies.start(folder, device)
+    wait_for(lambda: ranks_of(process.pid))
+    wait_for_round(process)
+    os.killpg(process.pid, signal.SIGINT)
+    told = process.communicate(timeout=300)[1]
+    assert process.returncode == 128 + signal.SIGINT, told
+    assert not ranks_of(process.pid)
+    studies.run(folder, device)
+    same_tables(read_tables(folder / "s.db"), read_tables(whole / "s.db"))
+
+
 def equal(studies):
     one, two = studies.tables("cpu:1"), studies.tables("cpu:1+cpu:1")
     same_tables(two, one, TOLERANCE)
@@ -136,11 +164,7 @@ def killed(studies):
         assert not ranks_of(process.pid)
         studies.run(folder, "cpu:1+cpu:1+cpu:1")
         same_tables(read_tables(folder / "s.db"), expected)
-    folder = studies.folder()
-    told = studies.run(folder, "cpu:1+cpu:1+cpu:1", 4, HFTA_FAULTS="rank-run@3=kill")
-    assert "was ended by signal 9" in told, told
-    studies.run(folder, "cpu:1+cpu:1+cpu:1")
-    same_tables(read_tables(folder / "s.db"), expected)
+    check_killed_at_a_place(studies, TEXT, "cpu:1+cpu:1+cpu:1", expected)
 
 
 def failed(studies):
@@ -164,20 +188,7 @@ def first(studies):
 
 
 def stopped(studies):
-    text = TEXT.replace("epochs: 4", "epochs: 30")
-    whole, folder = studies.folder(text), studies.folder(text)
-    studies.run(whole, "cpu:1+cpu:1")
-    process = studies.start(folder, "cpu:1+cpu:1")
-    wait_for(lambda: ranks_of(process.pid))
-    for line in process.stderr:
-        if line.startswith("round "):
-            break
-    os.killpg(process.pid, signal.SIGINT)
-    told = process.communicate(timeout=300)[1]
-    assert process.returncode == 128 + signal.SIGINT, told
-    assert not ranks_of(process.pid)
-    studies.run(folder, "cpu:1+cpu:1")
-    same_tables(read_tables(folder / "s.db"), read_tables(whole / "s.db"))
+    check_stopped(studies, TEXT.replace("epochs: 4", "epochs: 30"), "cpu:1+cpu:1")
 
 
 def refused(studies):
@@ -215,51 +226,27 @@ def ranks_stored(folder):
 
 def slots(studies):
     text = TEXT.replace("batches_evenly", "slots").replace(*BATCH_NORM)
-    one, three, killed = (studies.folder(text) for _ in range(3))
+    one, three = studies.folder(text), studies.folder(text)
     studies.run(one, "cpu:1")
     studies.run(three, "cpu:1+cpu:1+cpu:1")
     assert sum(part > 0 for part in ranks_stored(three)["chosen"]["parts"]) > 1
     same_tables(read_tables(three / "s.db"), read_tables(one / "s.db"))
-    told = studies.run(killed, "cpu:1+cpu:1+cpu:1", 4, HFTA_FAULTS="rank-run@2=kill")
-    assert "was ended by signal 9" in told, told
-    studies.run(killed, "cpu:1+cpu:1+cpu:1")
-    same_tables(read_tables(killed / "s.db"), read_tables(one / "s.db"))
+    check_killed_at_a_place(studies, text, "cpu:1+cpu:1+cpu:1", read_tables(one / "s.db"), "rank-run@2=kill")
 
 
 def killed_in_stages(studies, device, expected):
     """At a place, and at any moment."""
-    folder = studies.folder(STAGES)
-    told = studies.run(folder, device, 4, HFTA_FAULTS="rank-run@3=kill")
-    assert "was ended by signal 9" in told, told
-    studies.run(folder, device)
-    same_tables(read_tables(folder / "s.db"), expected)
+    check_killed_at_a_place(studies, STAGES, device, expected)
     folder = studies.folder(STAGES)
     process = studies.start(folder, device)
     victim = wait_for(lambda: ranks_of(process.pid))[-1]
-    for line in process.stderr:
-        if line.startswith("round "):
-            break
+    wait_for_round(process)
     os.kill(victim, signal.SIGKILL)
     told = process.communicate(timeout=300)[1]
     assert process.returncode in (0, 4), told  # 0: it had ended before
     assert process.returncode == 0 or "was ended by signal 9" in told, told
     studies.run(folder, device)
     same_tables(read_tables(folder / "s.db"), expected)
-
-
-def stopped_in_stages(studies, device):
-    text = STAGES.replace("epochs: 4", "epochs: 30")
-    whole, folder = studies.folder(text), studies.folder(text)
-    studies.run(whole, device)
-    process = studies.start(folder, device)
-    for line in process.stderr:
-        if line.startswith("round "):
-            break
-    os.killpg(process.pid, signal.SIGINT)
-    told = process.communicate(timeout=300)[1]
-    assert process.returncode == 128 + signal.SIGINT, told
-    studies.run(folder, device)
-    same_tables(read_tables(folder / "s.db"), read_tables(whole / "s.db"))
 
 
 def stages_left(studies):
@@ -282,7 +269,7 @@ def stages(studies):
     assert ranks_stored(three)["chosen"] == {"of": "stages", "parts": [1, 1, 1]}
     assert choices_stored(three)["how"] == "not measured"
     killed_in_stages(studies, "cpu:1+cpu:1+cpu:1", expected)
-    stopped_in_stages(studies, "cpu:1+cpu:1")
+    check_stopped(studies, STAGES.replace("epochs: 4", "epochs: 30"), "cpu:1+cpu:1")
     stages_left(studies)
     told = studies.run(studies.folder(STAGES), "cpu:1", 2)
     assert "array.divide: found stages for the device cpu:1, wanted devices of a part for each stage" in told, told
@@ -294,9 +281,7 @@ def unbound(studies):
     """OpenMP binds threads where OMP_PROC_BIND says so, and LIBXSMM sets that."""
     process = studies.start(studies.folder(TEXT.replace("epochs: 4", "epochs: 30")), "cpu:1+cpu:1+cpu:1")
     ranks = wait_for(lambda: found if len(found := ranks_of(process.pid)) == 2 else None)
-    for line in process.stderr:
-        if line.startswith("round "):
-            break
+    wait_for_round(process)
     for rank in ranks:
         for thread in pathlib.Path(f"/proc/{rank}/task").iterdir():
             assert os.sched_getaffinity(int(thread.name)) == os.sched_getaffinity(0)

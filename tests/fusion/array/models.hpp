@@ -72,6 +72,14 @@ inline Model conv_net(DType dtype, OptimizerKind optimizer) {
                     {1, 8, 8}, 5, dtype, optimizer);
 }
 
+inline Model dropping(DType dtype, OptimizerKind optimizer) {
+  return classifier("net with dropout",
+                    {layer("conv2d", {std::int64_t{1}, std::int64_t{5}, std::int64_t{3}}), layer("relu"),
+                     layer("dropout", {0.3}), layer("flatten"), layer("linear", {std::int64_t{180}, std::int64_t{17}}),
+                     layer("tanh"), layer("dropout", {0.4}), layer("linear", {std::int64_t{17}, std::int64_t{5}})},
+                    {1, 8, 8}, 5, dtype, optimizer);
+}
+
 inline Model mlp(DType dtype, OptimizerKind optimizer) {
   return classifier("mlp",
                     {layer("flatten"), layer("linear", {std::int64_t{12}, std::int64_t{16}}), layer("relu"),

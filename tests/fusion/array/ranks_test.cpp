@@ -9,6 +9,7 @@
 #include "../collectives/slow_link.hpp"
 #include "base/error.hpp"
 #include "catch_after_torch.hpp"
+#include "group_checks.hpp"
 #include "models.hpp"
 #include "setting.hpp"
 
@@ -30,14 +31,6 @@ Case case_of(Model model, std::int64_t classes, const Shape& input) {
 }
 
 Case of_mlp(DType dtype, OptimizerKind optimizer) { return case_of(mlp(dtype, optimizer), 4, {3, 4}); }
-
-Model dropping(DType dtype, OptimizerKind optimizer) {
-  return classifier("net with dropout",
-                    {layer("conv2d", {std::int64_t{1}, std::int64_t{5}, std::int64_t{3}}), layer("relu"),
-                     layer("dropout", {0.3}), layer("flatten"), layer("linear", {std::int64_t{180}, std::int64_t{17}}),
-                     layer("tanh"), layer("dropout", {0.4}), layer("linear", {std::int64_t{17}, std::int64_t{5}})},
-                    {1, 8, 8}, 5, dtype, optimizer);
-}
 
 Case with_ignored(Case c) {
   c.setting.train.target.stored().slice(0, 0, 24, 3).fill_(kIgnored);  // in different numbers in the ranks' shares
@@ -256,45 +249,12 @@ TEST_CASE("a slot's bits do not depend on whether its neighbours train, whatever
 
 TEST_CASE("ranks pause behind the same step, and go on to the same bits") {
   const Setting s = case_of(dropping(DType::kFloat32, OptimizerKind::kAdam), 5, {1, 8, 8}).setting;
-  const int chunk = GENERATE(as<int>(), kCompiled, 3);
-  const auto states_of = [&](int pause_at) {
-    std::vector<std::vector<StateBytes>> states(2);
-    const auto thrown = as_ranks(2, [&](Collectives& group) {
-      Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU, nullptr, &group);
-      for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
-      const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
-      int asked = 0;
-      const auto pause = [&] { return group.rank() == 0 && ++asked == pause_at; };
-      int runs = 1;
-      while (!epochs.run(array, pause)) ++runs;
-      want(runs == (pause_at > 0 ? 2 : 1), "a pause at every rank, or at none");
-      for (int b = 0; b < kWidth; ++b) {
-        states[static_cast<std::size_t>(group.rank())].push_back(array.extract(b));
-      }
-    });
-    for (const std::string& error : thrown) CHECK(error.empty());
-    CHECK((states[0] == states[1]));
-    return states[0];
-  };
-  const auto whole = states_of(0);
-  for (const int pause_at : {1, 3, 6}) CHECK((states_of(pause_at) == whole));  // 6: behind the last step
+  check_pauses(s, chunked(GENERATE(as<int>(), kCompiled, 3)), kWidth, Shares::kBatches);
 }
 
 TEST_CASE("a rank that fails in the midst of an epoch is an error at the others") {
   const Setting s = of_mlp(DType::kFloat32, OptimizerKind::kSgd).setting;
-  const int failing = GENERATE(1, 2);
-  const auto thrown = as_ranks(3, [&](Collectives& group) {
-    Array array(s.model.graph, s.model.recipe, chunked(kCompiled), kWidth, 5, at::kCPU, nullptr, &group);
-    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
-    const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
-    static_cast<void>(epochs.run(array));
-    if (group.rank() == failing) throw Error(ErrorKind::kMemory, "no room");
-    static_cast<void>(epochs.run(array));
-  });
-  for (int r = 0; r < 3; ++r) {
-    const std::string wanted = "ranks: rank " + std::to_string(failing) + " of 3 has ended";
-    CHECK_THAT(thrown[static_cast<std::size_t>(r)], Catch::StartsWith(r == failing ? "no room" : wanted));
-  }
+  check_failure(s, kWidth, Shares::kBatches, GENERATE(1, 2));
 }
 
 TEST_CASE("an array of ranks refuses a model whose batches cannot be divided") {

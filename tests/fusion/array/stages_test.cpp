@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "catch_after_torch.hpp"
 #include "fusion/staged.hpp"
+#include "group_checks.hpp"
 #include "models.hpp"
 #include "setting.hpp"
 
@@ -29,14 +30,6 @@ struct Case {
 Case case_of(Model model, std::int64_t classes, const Shape& input) {
   model.recipe.clips = false;
   return {random_setting(std::move(model), classes, input, {27, 3, 17})};
-}
-
-Model dropping(DType dtype, OptimizerKind optimizer) {
-  return classifier("net with dropout",
-                    {layer("conv2d", {std::int64_t{1}, std::int64_t{5}, std::int64_t{3}}), layer("relu"),
-                     layer("dropout", {0.3}), layer("flatten"), layer("linear", {std::int64_t{180}, std::int64_t{17}}),
-                     layer("tanh"), layer("dropout", {0.4}), layer("linear", {std::int64_t{17}, std::int64_t{5}})},
-                    {1, 8, 8}, 5, dtype, optimizer);
 }
 
 /// Sums that reach over several stages, and a weight that the first and the last layer share.
@@ -190,44 +183,12 @@ TEST_CASE("a stage holds the weights of its layers alone") {
 
 TEST_CASE("stages pause behind the same step, and go on to the same bits") {
   const Setting s = case_of(dropping(DType::kFloat32, OptimizerKind::kAdam), 5, {1, 8, 8}).setting;
-  const auto states_of = [&](int pause_at) {
-    std::vector<std::vector<StateBytes>> states(2);
-    const auto thrown = as_ranks(2, [&](Collectives& group) {
-      Array array(s.model.graph, s.model.recipe, chunked(kCompiled), kWidth, 5, at::kCPU, nullptr, &group, {},
-                  Shares::kStages);
-      for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
-      const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
-      int asked = 0;
-      const auto pause = [&] { return group.rank() == 0 && ++asked == pause_at; };
-      int runs = 1;
-      while (!epochs.run(array, pause)) ++runs;
-      want(runs == (pause_at > 0 ? 2 : 1), "a pause at every rank, or at none");
-      for (int b = 0; b < kWidth; ++b) states[static_cast<std::size_t>(group.rank())].push_back(array.extract(b));
-    });
-    for (const std::string& error : thrown) CHECK(error.empty());
-    CHECK((states[0] == states[1]));
-    return states[0];
-  };
-  const auto whole = states_of(0);
-  for (const int pause_at : {1, 3, 6}) CHECK((states_of(pause_at) == whole));  // 6: behind the last step
+  check_pauses(s, chunked(kCompiled), kWidth, Shares::kStages);
 }
 
 TEST_CASE("a stage that fails in the midst of an epoch is an error at the others") {
   const Setting s = case_of(mlp(DType::kFloat32, OptimizerKind::kSgd), 4, {3, 4}).setting;
-  const int failing = GENERATE(0, 1, 2);
-  const auto thrown = as_ranks(3, [&](Collectives& group) {
-    Array array(s.model.graph, s.model.recipe, chunked(kCompiled), kWidth, 5, at::kCPU, nullptr, &group, {},
-                Shares::kStages);
-    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
-    const Epochs epochs(s.model.recipe, {}, s.train, &s.validation);
-    static_cast<void>(epochs.run(array));
-    if (group.rank() == failing) throw Error(ErrorKind::kMemory, "no room");
-    static_cast<void>(epochs.run(array));
-  });
-  for (int r = 0; r < 3; ++r) {
-    const std::string wanted = "ranks: rank " + std::to_string(failing) + " of 3 has ended";
-    CHECK_THAT(thrown[static_cast<std::size_t>(r)], Catch::StartsWith(r == failing ? "no room" : wanted));
-  }
+  check_failure(s, kWidth, Shares::kStages, GENERATE(0, 1, 2));
 }
 
 TEST_CASE("what a pipeline cannot train is refused, and why is said") {
