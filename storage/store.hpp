@@ -80,7 +80,8 @@ class Store {
   [[nodiscard]] virtual std::vector<trials::Trial> trials(const std::string& study, Damage damage) = 0;
   /// The same; damage is refused.
   [[nodiscard]] std::vector<trials::Trial> trials(const std::string& study) { return trials(study, Damage::kRefuse); }
-  /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw).
+  /// Draw -> number of the trials that we drew (a trial that Optuna added has no draw). Draws read before trials() are
+  /// all among those trials; draws read after them may be newer where another process runs the study.
   [[nodiscard]] virtual std::vector<int> draws(const std::string& study) = 0;
 
   // ---- Arrays and rounds ----

@@ -132,7 +132,7 @@ void Driver::Impl::end() {
 
 // Loads the study from the store into this run.
 void Driver::Impl::go_on() {
-  ledger.restore(seams.store.trials(config.study), seams.store.draws(config.study));
+  ledger.restore(seams.store);
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
     if (is_whole(draw)) ledger.assign(draw, config.partition(ledger.params(draw)));
   }

@@ -27,7 +27,7 @@ void remove_leftovers(storage::Store& store, const StudyConfig& config, const st
     }
     const StudyLease lease(store, config.study, clock);
     TrialTable ledger(config, record.run_caps);
-    ledger.restore(store.trials(config.study), store.draws(config.study));
+    ledger.restore(store);
     CheckpointManager(states, config, [] {}).begin(ledger);
   } catch (const Error& error) {
     const ErrorKind kind = error.kind();

@@ -55,9 +55,9 @@ std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
   if (!study) return {};
   const Strategy strategy = make_strategy(config, study->run_caps, prior_of(*study));
   if (!strategy.sampler->learns()) return {};
+  const std::vector<int> numbers = store.draws(config.study);  // before the trials, see Store::draws
   std::map<int, trials::Trial> by_number;
   for (trials::Trial& trial : store.trials(config.study)) by_number[trial.number] = std::move(trial);
-  const std::vector<int> numbers = store.draws(config.study);
   const RoundOf rounds = rounds_of(store, config.study);
   std::vector<Redraw> all;
   int first = 0;

@@ -13,7 +13,9 @@
 
 namespace hfta::engine {
 
-void TrialTable::restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers) {
+void TrialTable::restore(storage::Store& store) {
+  const std::vector<int> numbers = store.draws(config_.study);  // before the trials, see Store::draws
+  const std::vector<trials::Trial> stored = store.trials(config_.study);
   std::map<int, const trials::Trial*> by_number;
   for (const trials::Trial& trial : stored) by_number[trial.number] = &trial;
   for (const int number : numbers) {

@@ -155,7 +155,7 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
 
 bool is_finished(storage::Store& store, const StudyConfig& config, const storage::StudyRecord& record) {
   TrialTable ledger(config, record.run_caps);
-  ledger.restore(store.trials(config.study), store.draws(config.study));
+  ledger.restore(store);
   const std::vector<const trials::Trial*> best = ledger.best_trials();
   if (end_of(config, {record.progress.seconds, ledger.epochs(), ledger.best_value()}).empty()) {
     if (!ledger.finished() || (ledger.has_room() && !store.enqueued(config.study).empty())) return false;

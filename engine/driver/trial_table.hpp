@@ -67,10 +67,10 @@ class TrialTable {
   /// `prior`: see prior_of(); draws need it.
   TrialTable(const StudyConfig& config, const std::vector<int>& run_caps, const search::History& prior = {});
 
-  /// Restores a stored study: adds every trial that we drew with its epochs, and reports them to the scheduler in
-  /// (epoch, trial) order, which restores its state. `numbers`: draw -> number. Trials in `stored` that we did not draw
-  /// are ignored. REQUIRES that nothing was drawn yet.
-  void restore(const std::vector<trials::Trial>& stored, const std::vector<int>& numbers);
+  /// Restores the study as `store` has it: adds every trial that we drew with its epochs, and reports them to the
+  /// scheduler in (epoch, trial) order, which restores its state. Trials that we did not draw are ignored. Another
+  /// process may be running the study. REQUIRES that nothing was drawn yet.
+  void restore(storage::Store& store);
 
   /// The number of trials in the study's order: those in the store, then those that are planned.
   [[nodiscard]] int drawn() const { return static_cast<int>(entries_.size()); }

@@ -3,16 +3,23 @@
 #include "engine/driver/study.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <string>
+#include <thread>
 
 #include "base/error.hpp"
 #include "engine/driver/history_json.hpp"
 #include "engine/driver/measure.hpp"
+#include "engine/driver/redraw.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/report/report.hpp"
+#include "storage/stores/stores.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;
@@ -229,6 +236,40 @@ TEST_CASE("a finished study without test data needs no test") {
   const std::unique_ptr<storage::Store> store = study.open();
   CHECK_FALSE(is_finished(*store, study.config, *store->find("digits")));  // its config asks for a test set
   study.config.task = [](const trials::Params&) { return TaskSpec{}; };
+  CHECK(is_finished(*store, study.config, *store->find("digits")));
+}
+
+// What a second process reads of it before it knows that the first one has the study.
+TEST_CASE("a study that is being run can be read at any moment") {
+  StudyConfig config = random_config(60);
+  config.method = "tpe";
+  config.width = 1;  // so that there are many commits that add a trial
+  StudyFixture study(config, Kept::kInFile);
+  std::atomic<bool> is_over = false;
+  std::thread runner([&] {
+    (void)study.run();
+    is_over = true;
+  });
+  int reads = 0;
+  std::string failure;
+  while (!is_over) {
+    try {
+      const std::unique_ptr<storage::Store> store =
+          storage::open_store_if_made(study.config.storage, storage::OpenMode::kReadOnly);
+      const std::optional<storage::StudyRecord> record = store ? store->find("digits") : std::nullopt;
+      if (!record) continue;
+      (void)is_finished(*store, study.config, *record);
+      (void)redraw(study.config, *store);
+      ++reads;
+    } catch (const std::exception& error) {
+      failure = error.what();
+      break;
+    }
+  }
+  runner.join();
+  CHECK(failure == "");
+  CHECK(reads > 0);
+  const std::unique_ptr<storage::Store> store = study.open();
   CHECK(is_finished(*store, study.config, *store->find("digits")));
 }
 
