@@ -30,6 +30,7 @@ Descriptor opened(const fs::path& folder) {
   return Descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
+// False, too, if the folder was gone before it could be opened.
 bool is_still(const fs::path& folder, const Descriptor& open) {
   struct stat by_name {
   }, by_number{};
@@ -64,8 +65,11 @@ TemporaryFolder::TemporaryFolder(const std::string& name, const fs::path& wanted
     }
     path_ = pattern;
     lock_ = opened(path_);
+    if (lock_.get() < 0 && errno != ENOENT) {
+      throw Error(ErrorKind::kStorage, pattern + ": cannot open a temporary folder: " + std::strerror(errno));
+    }
     if (lock_.get() >= 0) (void)::flock(lock_.get(), LOCK_EX);
-  } while (lock_.get() >= 0 && !is_still(path_, lock_));
+  } while (!is_still(path_, lock_));
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -3,11 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace fs = std::filesystem;
 using hfta::TemporaryFolder;
@@ -46,4 +49,20 @@ TEST_CASE("A temporary folder goes with its object, and a killed process's with 
   CHECK(fs::exists(left));
   const TemporaryFolder next(name);
   CHECK_FALSE(fs::exists(left));
+}
+
+TEST_CASE("Temporary folders of one name that are made at once do not take each other for a dead process's") {
+  const TemporaryFolder place("hfta-test-sweep-" + std::to_string(::getpid()));
+  std::atomic<int> lost = 0;
+  std::vector<std::thread> makers;
+  for (int i = 0; i < 8; ++i) {
+    makers.emplace_back([&] {
+      for (int k = 0; k < 3000; ++k) {
+        const TemporaryFolder folder("one", place.path());
+        if (!fs::exists(folder.path())) ++lost;
+      }
+    });
+  }
+  for (std::thread& maker : makers) maker.join();
+  CHECK(lost == 0);
 }
