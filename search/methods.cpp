@@ -145,21 +145,25 @@ std::vector<MethodField> dehb_fields() {
 }
 
 std::vector<MethodField> freeze_thaw_fields() {
-  return {{"max_epochs", freeze_thaw_epochs, 1, 1'000'000, "train.epochs",
-           "Epochs a trial gets at most; not more than `train.epochs`."},
-          {"startup_trials", [](MethodOptions& all) -> int& { return all.freeze_thaw.startup_trials; }, 1, 1'000'000,
-           nullptr, "New trials alone begin until so many have shown a value."},
-          {"slots", [](MethodOptions& all) -> int& { return all.freeze_thaw.slots; }, 0, 1'000'000, nullptr,
-           "Trials that are picked to train side by side; 0: `array.width`, or 8 where that is not a number."},
-          {"eta", [](MethodOptions& all) -> int& { return all.freeze_thaw.eta; }, 2, 1000, nullptr,
-           "A stage of training has `eta` times the epochs of the one before; slots are dealt to all stages in turn."},
-          {"random_percent", [](MethodOptions& all) -> int& { return all.freeze_thaw.random_percent; }, 0, 100, nullptr,
-           "Percent of the new configurations that are drawn at random."}};
+  return {
+      {"max_epochs", freeze_thaw_epochs, 1, 1'000'000, "train.epochs",
+       "Epochs a trial gets at most; not more than `train.epochs`."},
+      {"startup_trials", [](MethodOptions& all) -> int& { return all.freeze_thaw.startup_trials; }, 1, 1'000'000,
+       nullptr, "New trials alone begin until so many have shown a value."},
+      {"slots", [](MethodOptions& all) -> int& { return all.freeze_thaw.slots; }, 0, 1'000'000, nullptr,
+       "Trials that are picked to train side by side; 0: `array.width`, or 8 where that is not a number."},
+      {"eta", [](MethodOptions& all) -> int& { return all.freeze_thaw.eta; }, 2, 1000, nullptr,
+       "A stage of training has `eta` times the epochs of the one before; half of the slots are dealt to all stages in "
+       "turn."},
+      {"random_percent", [](MethodOptions& all) -> int& { return all.freeze_thaw.random_percent; }, 0, 100, nullptr,
+       "Percent of the new configurations that are not chosen by what they promise: they are Sobol points."}};
 }
 
 std::string stages_text(const MethodOptions& options) {
   const FreezeThawOptions& own = options.freeze_thaw;
-  std::string text = "slots in turn for new trials, and for those of less than";
+  std::string text =
+      "half of the slots for whom most is expected of an epoch; the others in turn for new trials, and for those of "
+      "less than";
   std::int64_t end = own.eta;
   for (; end < own.max_epochs; end *= own.eta) text += fmt::format(" {},", end);
   return text + fmt::format(" {} epochs", own.max_epochs);

@@ -100,7 +100,7 @@ struct FreezeThawOptions {
   int startup_trials = 10;  ///< New trials alone begin until so many have shown a value.
   int slots = 0;            ///< Trials that train side by side, new ones included; 0 only in MethodOptions.
   int eta = 3;              ///< A stage of training has eta times the epochs of the one before.
-  int random_percent = 50;  ///< Of the new configurations are drawn at random.
+  int random_percent = 50;  ///< Of the new configurations are Sobol points, whatever they promise.
 };
 
 /// The brackets of one pass, most exploratory first. Form (a), Algorithm 1 of Li et al., "Hyperband", JMLR 2018
@@ -132,12 +132,13 @@ struct FreezeThawOptions {
 ///
 ///     E[max(0, y* - y)],  y ~ N(mean, variance + noise),
 ///
-/// over the best value y* that any trial has shown, by a process over learning curves (freeze_thaw/curve_kernel.hpp).
-/// The slots are dealt in turn to new trials and to those in each stage of training, of less than eta epochs, than
-/// eta^2, and so on: as in asynchronous Hyperband (Li et al., 2020), short and long trials get equal shares of the
-/// epochs, and the forecasts say which. A new one counts as known once picked, at what is expected of it, so that
-/// those picked together differ. Where devices train only trials side by side that share `splitting` parameters, all
-/// picks share those of one pick, chosen by chance. Who goes on is a function of the known values alone: kPause
+/// over the best value y* known so far, less its noise, by a process over learning curves
+/// (freeze_thaw/curve_kernel.hpp). Every other slot goes to the trial that promises most for each epoch it has left.
+/// The slots between are dealt in turn to new trials and to those in each stage of training, of less than eta epochs,
+/// than eta^2, and so on, as in asynchronous Hyperband (Li et al., 2020): freeze_thaw/dealer.hpp. A part of the new
+/// configurations go through a Sobol sequence. A new one counts as known once picked, at what is expected of it, so
+/// that those picked together differ. Where devices train only trials side by side that share `splitting` parameters,
+/// all picks share those of one pick, chosen by chance. Who goes on is a function of the known values alone: kPause
 /// verdicts take back what has not begun. Nobody is stopped; with a run_cap every trial trains to its end. `prior`: of
 /// an earlier study.
 [[nodiscard]] std::unique_ptr<Scheduler> make_freeze_thaw_scheduler(const trials::Space& space,

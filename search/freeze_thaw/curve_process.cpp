@@ -84,12 +84,13 @@ double negative_log_posterior(const Inputs& inputs, const CurvePoints& points, c
   return negative_log(CurveDistances(inputs, points), prior_of(inputs.size()), y, at, gradient);
 }
 
-CurveForecast::CurveForecast(const Inputs& inputs, const CurveHyperparameters& hyper, CurvePoints known,
+CurveForecast::CurveForecast(const Inputs& inputs, const CurveHyperparameters& hyper, const CurvePoints& known,
                              const Vector& y, CurvePoints wanted)
-    : kernel_(inputs, hyper), noise_(noise_of(hyper)), wanted_(std::move(wanted)) {
+    : kernel_(inputs, hyper), noise_(noise_of(hyper)), least_known_(0), wanted_(std::move(wanted)) {
   Matrix covariance = kernel_.between(known, known);
   covariance.diagonal().array() += noise_;
   const Eigen::LLT<Matrix> llt = gp::factor(std::move(covariance));
+  least_known_ = (y - noise_ * llt.solve(y)).minCoeff();  // K (K + noise)^-1 y
   half_ = llt.matrixL().solve(kernel_.between(known, wanted_));
   means_ = half_.transpose() * llt.matrixL().solve(y);
   variances_ = (kernel_.variance() - half_.colwise().squaredNorm().array()).transpose();

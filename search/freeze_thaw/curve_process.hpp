@@ -19,19 +19,21 @@ namespace hfta::search::freeze_thaw {
 /// (the "kriging believer" of Ginsbourger, Le Riche and Carraro, 2010).
 class CurveForecast {
  public:
-  CurveForecast(const Inputs& inputs, const CurveHyperparameters& hyper, CurvePoints known, const Vector& y,
+  CurveForecast(const Inputs& inputs, const CurveHyperparameters& hyper, const CurvePoints& known, const Vector& y,
                 CurvePoints wanted);
 
   [[nodiscard]] const Vector& means() const { return means_; }
   /// Of the curves, without noise.
   [[nodiscard]] const Vector& variances() const { return variances_; }
   [[nodiscard]] double noise() const { return noise_; }
+  /// The least of what the curves are expected to be at the known points, without the noise that values have there.
+  [[nodiscard]] double least_known() const { return least_known_; }
   /// One of the wanted values will be known. In time (known + believed) x wanted.
   void believe(Eigen::Index wanted);
 
  private:
   CurveKernel kernel_;
-  double noise_;
+  double noise_, least_known_;
   CurvePoints wanted_;
   Matrix half_;  ///< L^-1 K(known, wanted), with a row for each believed value below; L L^T = K(known, known) + noise
   Vector means_, variances_;

@@ -57,29 +57,10 @@ std::optional<gp::Feasibility> feasibility_of(const Inputs& inputs, const std::v
 
 }  // namespace
 
-int stage_of(int epochs, int eta) {
-  int stage = 0;
-  for (std::int64_t end = 1; epochs >= end; end *= eta) ++stage;
-  return stage;
-}
-
 bool has_begun(const std::vector<Curve>& curves, const FreezeThawOptions& options) {
   return std::count_if(curves.begin(), curves.end(), [](const Curve& curve) { return !curve.values.empty(); }) >=
          options.startup_trials;
 }
-
-// Trials that wait, then new configurations: first those of the whole space, then those around the best trials.
-struct Planner::Candidates {
-  std::vector<Pick> picks;
-  std::vector<int> stages;
-  std::size_t waiting = 0, cube = 0;
-
-  [[nodiscard]] bool is_new(std::size_t i) const { return i >= waiting; }
-  void add(Pick pick, int stage) {
-    picks.push_back(std::move(pick));
-    stages.push_back(stage);
-  }
-};
 
 Planner::Planner(const trials::Space& space, const std::set<std::string>& splitting, std::uint64_t seed,
                  const FreezeThawOptions& options)
@@ -103,78 +84,49 @@ bool Planner::is_like(const Vector& a, const Vector& b) const {
   return std::all_of(splitting_.begin(), splitting_.end(), [&](Index i) { return a[i] == b[i]; });
 }
 
-Planner::Candidates Planner::candidates_of(const std::vector<Curve>& curves, std::uint64_t number, const Vector* like,
-                                           const std::function<bool(const Vector&)>& allowed) const {
+// One sequence through the whole study, as its points keep away from each other: those that no trial has, splitting
+// parameters aside, which slots may have forced upon it. It goes on where the first trials' sequence ends
+// (make_sobol()), unless the space has parameters that are no inputs.
+std::vector<Vector> Planner::next_in_sequence(const std::vector<Curve>& curves) const {
+  constexpr double kSame = 1e-9;
+  constexpr std::size_t kRun = 64;
+  Vector matters = Vector::Ones(inputs_.size());
+  for (const Index i : splitting_) matters[i] = 0;
+  const auto is_new = [&](const Vector& x) {
+    return std::none_of(curves.begin(), curves.end(), [&](const Curve& curve) {
+      return (x - curve.x).cwiseProduct(matters).cwiseAbs().maxCoeff() < kSame;
+    });
+  };
+  const SobolPoints sequence(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kSobol);
+  std::vector<Vector> next;
+  // In a finite space points repeat configurations: all of it may have been tried.
+  const std::size_t most = curves.size() + 4 * kCube;
+  for (std::size_t first = 0; first < most && next.size() < kCube; first += kRun) {
+    for (const std::vector<double>& point : sequence.points(first, kRun)) {
+      Vector x = vector_of(inputs_.params_at(inputs_.from_cube(point)));
+      if (next.size() < kCube && is_new(x)) next.push_back(std::move(x));
+    }
+  }
+  return next;
+}
+
+Candidates Planner::candidates_of(const std::vector<Curve>& curves, std::uint64_t number, const Vector* like,
+                                  const std::function<bool(const Vector&)>& allowed) const {
   Candidates all;
   for (const Curve& curve : curves) {
     if (curve.ended || curve.values.empty() || (like != nullptr && !is_like(curve.x, *like))) continue;
-    all.add({curve.trial, curve.x}, stage_of(static_cast<int>(curve.values.size()), options_.eta));
+    all.add({curve.trial, curve.x}, static_cast<int>(curve.values.size()));
   }
   all.waiting = all.picks.size();
   const auto add_new = [&](Vector x) {
     for (const Index i : splitting_) x[i] = like != nullptr ? (*like)[i] : x[i];
     if (allowed(x)) all.add({kNoTrial, std::move(x)}, 0);
   };
-  const SobolPoints cube(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kFreezeThaw, 2 * number);
-  for (const std::vector<double>& point : cube.points(0, kCube)) add_new(inputs_.from_cube(point));
-  all.cube = all.picks.size() - all.waiting;
+  for (Vector& x : next_in_sequence(curves)) add_new(std::move(x));
+  all.sequence = all.size() - all.waiting;
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 0);
   for (Vector& x : gp::neighbours(inputs_, good_ones(curves, inputs_.size()), random)) add_new(std::move(x));
   return all;
-}
-
-std::vector<Pick> Planner::pick(const Candidates& from, CurveForecast forecast, const Vector& feasible, double best,
-                                std::uint64_t number, const Request& request) const {
-  const std::size_t count = from.picks.size();
-  std::vector<bool> gone(count, false);
-  std::vector<Pick> picks;
-  CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 1);
-  int made_new = 0;
-  const auto most_promising = [&](int stage, bool new_ones) {
-    std::optional<std::size_t> found;
-    double highest = -std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (gone[i] || (stage >= 0 && from.stages[i] != stage) || (from.is_new(i) && !new_ones)) continue;
-      const auto k = static_cast<Index>(i);
-      const double deviation = std::sqrt(std::max(forecast.variances()[k], 0.0) + forecast.noise());
-      const double promise =
-          gp::log_improvement((best - forecast.means()[k]) / deviation) + std::log(deviation) + feasible[k];
-      if (found && !(promise > highest)) continue;
-      found = i;
-      highest = promise;
-    }
-    return found;
-  };
-  const auto take = [&](std::size_t i) {
-    gone[i] = true;
-    picks.push_back(from.picks[i]);
-    if (!from.is_new(i)) return;
-    ++made_new;
-    forecast.believe(static_cast<Index>(i));
-  };
-  const auto new_one = [&]() -> std::optional<std::size_t> {
-    const bool by_chance = random.below(100) < static_cast<std::uint64_t>(options_.random_percent);
-    const std::size_t place = from.waiting + (from.cube > 0 ? random.below(from.cube) : 0);
-    if (by_chance && from.cube > 0 && !gone[place]) return place;
-    return most_promising(0, true);
-  };
-  const int stages = stage_of(options_.max_epochs - 1, options_.eta) + 1;
-  for (int slot = 0; slot < request.slots; ++slot) {
-    const int stage =
-        static_cast<int>((number + static_cast<std::uint64_t>(slot)) % static_cast<std::uint64_t>(stages));
-    const bool new_ones = made_new < request.room;
-    std::optional<std::size_t> chosen =
-        stage == 0 ? (new_ones ? new_one() : std::nullopt) : most_promising(stage, new_ones);
-    if (!chosen) chosen = most_promising(-1, new_ones);
-    if (!chosen) break;
-    take(*chosen);
-  }
-  while (made_new < request.least_new) {
-    const std::optional<std::size_t> chosen = new_one();
-    if (!chosen) break;
-    take(*chosen);
-  }
-  return picks;
 }
 
 std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request& request,
@@ -184,8 +136,8 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
   const std::optional<gp::Feasibility> feasibility = feasibility_of(inputs_, curves);
   const std::uint64_t number = values_in(curves);
   const auto picks_like = [&](const Vector* like) {
-    const Candidates from = candidates_of(curves, number, like, allowed);
-    const auto count = static_cast<Index>(from.picks.size());
+    Candidates from = candidates_of(curves, number, like, allowed);
+    const auto count = static_cast<Index>(from.size());
     CurvePoints ends{Matrix(count, inputs_.size()), Vector::Constant(count, options_.max_epochs), {}};
     Vector feasible = Vector::Zero(count);
     for (Index i = 0; i < count; ++i) {
@@ -197,8 +149,9 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
       const auto fresh = count - static_cast<Index>(from.waiting);
       feasible.tail(fresh) = gp::kCaution * feasibility->at(ends.x.bottomRows(fresh));
     }
-    return pick(from, CurveForecast(inputs_, hyper, seen.points, seen.y, std::move(ends)), feasible, seen.y.minCoeff(),
-                number, request);
+    return Dealer(std::move(from), CurveForecast(inputs_, hyper, seen.points, seen.y, std::move(ends)),
+                  std::move(feasible), options_, CountedRandom(seed_, Stream::kFreezeThaw, 2 * number + 1, 1))
+        .deal(number, request);
   };
   std::vector<Pick> picks = picks_like(nullptr);
   if (splitting_.empty() || picks.empty()) return picks;

@@ -9,29 +9,13 @@
 
 #include "search/freeze_thaw/curve_process.hpp"
 #include "search/freeze_thaw/curves.hpp"
+#include "search/freeze_thaw/dealer.hpp"
 #include "search/sampler.hpp"
 
 namespace hfta::search::freeze_thaw {
 
-/// A slot's next trial.
-struct Pick {
-  int trial = kNoTrial;  ///< kNoTrial: a new one.
-  Vector x;              ///< Its configuration.
-};
-
-/// A stage of training: a new trial is in stage 0, one of less than eta epochs in stage 1, of less than eta^2 in
-/// stage 2, and so on.
-[[nodiscard]] int stage_of(int epochs, int eta);
-
 /// Whether so many trials have shown a value that forecasts are made of them.
 [[nodiscard]] bool has_begun(const std::vector<Curve>& curves, const FreezeThawOptions& options);
-
-/// What picks are made of.
-struct Request {
-  int slots = 1;      ///< Picks, or fewer where there is nothing to pick.
-  int room = 0;       ///< The most of them that may be new.
-  int least_new = 0;  ///< Further new ones follow until there are so many; room does not count for these.
-};
 
 /// Not thread-safe. Decisions are functions of the arguments, the space, the seed and the options.
 class Planner {
@@ -49,11 +33,9 @@ class Planner {
                                        const std::function<bool(const Vector&)>& allowed) const;
 
  private:
-  struct Candidates;
+  [[nodiscard]] std::vector<Vector> next_in_sequence(const std::vector<Curve>& curves) const;
   [[nodiscard]] Candidates candidates_of(const std::vector<Curve>& curves, std::uint64_t number, const Vector* like,
                                          const std::function<bool(const Vector&)>& allowed) const;
-  [[nodiscard]] std::vector<Pick> pick(const Candidates& from, CurveForecast forecast, const Vector& feasible,
-                                       double best, std::uint64_t number, const Request& request) const;
   [[nodiscard]] bool is_like(const Vector& a, const Vector& b) const;
 
   trials::Space space_;

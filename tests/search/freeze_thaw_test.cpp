@@ -144,6 +144,10 @@ TEST_CASE("a forecast is the dense posterior, also where values are believed") {
   const auto [means, variances] = dense(known, y);
   CHECK((forecast.means() - means).norm() == Approx(0).margin(1e-9));
   CHECK((forecast.variances() - variances).norm() == Approx(0).margin(1e-9));
+  Matrix covariance = kernel.between(known, known);
+  const Matrix clean = covariance;
+  covariance.diagonal().array() += 0.05 + 1e-6;
+  CHECK(forecast.least_known() == Approx((clean * covariance.inverse() * y).minCoeff()).margin(1e-9));
   forecast.believe(4);
   const CurvePoints one{wanted.x.row(4), wanted.epochs.segment(4, 1), {wanted.trial[4]}};
   Vector more(y.size() + 1);
@@ -188,8 +192,57 @@ TEST_CASE("of a curve the model sees some epochs, its best and its last, and nev
   CHECK(failed.ended);
 }
 
-TEST_CASE("the slots are dealt to the stages, and in each to the trial that promises most") {
-  const Planner planner(kPlane, kNone, 1, options_of(3));
+namespace {
+
+// Candidates whose values after 9 epochs nobody knows, all equally: the first `waiting` have trained 3, 4, ... epochs.
+Dealer dealer_of(int waiting, int in_sequence, int others, int random_percent) {
+  const Inputs inputs(kPlane);
+  Candidates all;
+  for (int i = 0; i < waiting + in_sequence + others; ++i) {
+    all.add({i < waiting ? i : kNoTrial, Vector::Constant(2, 100.0 * (i + 1))}, i < waiting ? 3 + i : 0);
+  }
+  all.waiting = static_cast<std::size_t>(waiting);
+  all.sequence = static_cast<std::size_t>(in_sequence);
+  const auto count = static_cast<Index>(all.size());
+  CurvePoints ends{Matrix(count, 2), Vector::Constant(count, 9), {}};
+  for (Index i = 0; i < count; ++i) {
+    ends.x.row(i) = all.picks[static_cast<std::size_t>(i)].x.transpose();
+    ends.trial.push_back(all.picks[static_cast<std::size_t>(i)].trial);
+  }
+  const CurvePoints known{Matrix::Zero(1, 2), Vector::Constant(1, 1e6), {1000}};
+  FreezeThawOptions options = options_of(1);
+  options.random_percent = random_percent;
+  return {std::move(all), CurveForecast(inputs, hyper(), known, Vector::Zero(1), std::move(ends)), Vector::Zero(count),
+          options, CountedRandom(1, Stream::kFreezeThaw, 0)};
+}
+
+std::vector<int> trials_of(const std::vector<Pick>& picks) {
+  std::vector<int> trials;
+  for (const Pick& pick : picks) trials.push_back(pick.trial);
+  return trials;
+}
+
+}  // namespace
+
+TEST_CASE("of candidates that promise the same, slots go first to those with the fewest epochs left") {
+  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {1, 1, 0})) == std::vector<int>{2});
+  // Slots 1 and 3 are dealt to stages 0 and 1, which are new trials and those of less than 3 epochs: there is none of
+  // the latter. Slot 5 is dealt to those of less than 9.
+  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {6, 7, 0})) == std::vector<int>{2, kNoTrial, 1, 0, kNoTrial, kNoTrial});
+  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(5, {1, 1, 0})) == std::vector<int>{0});
+  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {6, 1, 0})) == std::vector<int>{2, kNoTrial, 1, 0});
+  CHECK(trials_of(dealer_of(3, 2, 2, 0).deal(0, {9, 0, 0})) == std::vector<int>{2, 1, 0});
+  CHECK(trials_of(dealer_of(1, 2, 2, 0).deal(0, {1, 0, 3})) == std::vector<int>{0, kNoTrial, kNoTrial, kNoTrial});
+}
+
+TEST_CASE("new trials of no promise are the next ones of the sequence, in its order") {
+  const std::vector<Pick> picks = dealer_of(0, 3, 2, 100).deal(0, {5, 5, 0});
+  REQUIRE(picks.size() == 5);
+  for (int i = 0; i < 3; ++i) CHECK(picks[static_cast<std::size_t>(i)].x[0] == 100 * (i + 1));
+}
+
+TEST_CASE("stages are dealt to as well, and in each the trial that promises most is picked") {
+  const Planner planner(kPlane, kNone, 1, options_of(6));
   const auto curve = [&](int trial, double x, std::vector<double> values) {
     const bool ended = values.size() == 9;
     return curve_of(trial, planner.vector_of(at(x, 0.5)), values, ended, Goal::kMinimize);
@@ -201,8 +254,8 @@ TEST_CASE("the slots are dealt to the stages, and in each to the trial that prom
                                          curve(3, 0.9, {9, 8}),
                                          curve(4, 0.12, {5, 4, 3, 2.5}),
                                          curve(5, 0.88, {9, 8, 7.5, 7})};
-  const std::vector<Pick> picks = planner.plan(curves, {3, 3, 0}, anything);
-  REQUIRE(picks.size() == 3);
+  const std::vector<Pick> picks = planner.plan(curves, {6, 6, 0}, anything);
+  REQUIRE(picks.size() == 6);
   std::set<int> trials;
   for (const Pick& pick : picks) trials.insert(pick.trial);
   CHECK(trials == std::set<int>{kNoTrial, 2, 4});
@@ -211,10 +264,31 @@ TEST_CASE("the slots are dealt to the stages, and in each to the trial that prom
   }
   // Without room, waiting trials alone; without any of these, new ones alone.
   std::set<int> waiting;
-  for (const Pick& pick : planner.plan(curves, {3, 0, 0}, anything)) waiting.insert(pick.trial);
-  CHECK(waiting == std::set<int>{2, 4, 3});
+  for (const Pick& pick : planner.plan(curves, {2, 0, 0}, anything)) waiting.insert(pick.trial);
+  CHECK(waiting == std::set<int>{2, 4});
   CHECK(planner.plan({curves[0], curves[1]}, {3, 0, 0}, anything).empty());
   CHECK(planner.plan({curves[0], curves[1]}, {3, 2, 4}, anything).size() == 4);
+}
+
+TEST_CASE("new trials go through one sequence, from where the first trials left it") {
+  FreezeThawOptions options = options_of(4);
+  options.random_percent = 100;
+  for (const Space& space : {kPlane, kSplit}) {
+    const Planner planner(space, kNone, 5, options);
+    const std::vector<Params> wanted = make_sobol(space, 5)->ask(0, 12, {});
+    std::vector<SeenCurve> curves;
+    for (int trial = 0; trial < 12; ++trial) {
+      if (trial < 4) {
+        const Vector x = planner.vector_of(wanted[static_cast<std::size_t>(trial)]);
+        curves.push_back(curve_of(trial, x, {1.0 / (trial + 1)}, false, Goal::kMinimize));
+        continue;
+      }
+      const std::vector<Pick> picks = planner.plan(curves, {0, 0, 1}, anything);
+      REQUIRE(picks.size() == 1);
+      CHECK((picks[0].x - planner.vector_of(wanted[static_cast<std::size_t>(trial)])).norm() < 1e-9);
+      curves.push_back(curve_of(trial, picks[0].x, {2.0 / (trial + 1)}, false, Goal::kMinimize));
+    }
+  }
 }
 
 TEST_CASE("picks that train side by side share what splits arrays") {
