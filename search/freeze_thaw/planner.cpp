@@ -84,14 +84,21 @@ bool Planner::is_like(const Vector& a, const Vector& b) const {
   return std::all_of(splitting_.begin(), splitting_.end(), [&](Index i) { return a[i] == b[i]; });
 }
 
-// One sequence through the whole study, as its points keep away from each other: those that no trial has, splitting
-// parameters aside, which slots may have forced upon it. It goes on where the first trials' sequence ends
-// (make_sobol()), unless the space has parameters that are no inputs.
+// One sequence through the whole study, as its points keep away from each other: those that no trial has. A trial that
+// had to share splitting parameters with others has the rest of its point, which tells of continuous parameters which
+// point that was. The sequence goes on where that of the first trials ends (make_sobol()), unless the space has
+// parameters that are no inputs.
 std::vector<Vector> Planner::next_in_sequence(const std::vector<Curve>& curves) const {
   constexpr double kSame = 1e-9;
   constexpr std::size_t kRun = 64;
   Vector matters = Vector::Ones(inputs_.size());
   for (const Index i : splitting_) matters[i] = 0;
+  const std::vector<Dimension>& dimensions = inputs_.dimensions();
+  bool tells = false;
+  for (Index i = 0; i < inputs_.size(); ++i) {
+    tells |= matters[i] > 0 && dimensions[static_cast<std::size_t>(i)].is_continuous();
+  }
+  if (!tells) matters.setOnes();
   const auto is_new = [&](const Vector& x) {
     return std::none_of(curves.begin(), curves.end(), [&](const Curve& curve) {
       return (x - curve.x).cwiseProduct(matters).cwiseAbs().maxCoeff() < kSame;
@@ -158,8 +165,8 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
   // Slots train one kind of trial at a time: by chance that of one of the picks, so that in the long run each kind gets
   // its share.
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 2);
-  const Vector like =
-      picks[random.below(std::min<std::size_t>(picks.size(), static_cast<std::size_t>(request.slots)))].x;
+  const auto slots = static_cast<std::size_t>(std::max(request.slots, 1));
+  const Vector like = picks[random.below(std::min(picks.size(), slots))].x;
   return picks_like(&like);
 }
 

@@ -26,6 +26,7 @@ struct Dimension {
   bool rounds = false;  ///< Values are steps.
 
   [[nodiscard]] bool is_category() const { return !scale; }
+  [[nodiscard]] bool is_continuous() const { return scale && !rounds; }
 };
 
 /// Value type. Vectors have a number for each dimension: of a number its place on the unit scale

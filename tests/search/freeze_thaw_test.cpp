@@ -273,8 +273,9 @@ TEST_CASE("stages are dealt to as well, and in each the trial that promises most
 TEST_CASE("new trials go through one sequence, from where the first trials left it") {
   FreezeThawOptions options = options_of(4);
   options.random_percent = 100;
-  for (const Space& space : {kPlane, kSplit}) {
-    const Planner planner(space, kNone, 5, options);
+  const Space finite = {{"a", bounded(Kind::kIntUniform, 1, 6)}, kSplit[1]};
+  for (const Space& space : {kPlane, kSplit, finite}) {
+    const Planner planner(space, {"hidden"}, 5, options);
     const std::vector<Params> wanted = make_sobol(space, 5)->ask(0, 12, {});
     std::vector<SeenCurve> curves;
     for (int trial = 0; trial < 12; ++trial) {
