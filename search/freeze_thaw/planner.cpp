@@ -117,7 +117,8 @@ std::vector<Vector> Planner::next_in_sequence(const std::vector<Curve>& curves) 
   return next;
 }
 
-Candidates Planner::candidates_of(const std::vector<Curve>& curves, std::uint64_t number, const Vector* like,
+Candidates Planner::candidates_of(const std::vector<Curve>& curves, const std::vector<Vector>& sequence,
+                                  std::uint64_t number, const Vector* like,
                                   const std::function<bool(const Vector&)>& allowed) const {
   Candidates all;
   for (const Curve& curve : curves) {
@@ -129,7 +130,7 @@ Candidates Planner::candidates_of(const std::vector<Curve>& curves, std::uint64_
     for (const Index i : splitting_) x[i] = like != nullptr ? (*like)[i] : x[i];
     if (allowed(x)) all.add({kNoTrial, std::move(x)}, 0);
   };
-  for (Vector& x : next_in_sequence(curves)) add_new(std::move(x));
+  for (const Vector& x : sequence) add_new(x);
   all.sequence = all.size() - all.waiting;
   CountedRandom random(seed_, Stream::kFreezeThaw, 2 * number + 1, 0);
   for (Vector& x : gp::neighbours(inputs_, good_ones(curves, inputs_.size()), random)) add_new(std::move(x));
@@ -142,8 +143,9 @@ std::vector<Pick> Planner::plan(const std::vector<Curve>& curves, const Request&
   const CurveHyperparameters hyper = fit(inputs_, fitted.points, fitted.y);
   const std::optional<gp::Feasibility> feasibility = feasibility_of(inputs_, curves);
   const std::uint64_t number = values_in(curves);
+  const std::vector<Vector> sequence = next_in_sequence(curves);
   const auto picks_like = [&](const Vector* like) {
-    Candidates from = candidates_of(curves, number, like, allowed);
+    Candidates from = candidates_of(curves, sequence, number, like, allowed);
     const auto count = static_cast<Index>(from.size());
     CurvePoints ends{Matrix(count, inputs_.size()), Vector::Constant(count, options_.max_epochs), {}};
     Vector feasible = Vector::Zero(count);

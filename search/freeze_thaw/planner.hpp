@@ -34,7 +34,8 @@ class Planner {
 
  private:
   [[nodiscard]] std::vector<Vector> next_in_sequence(const std::vector<Curve>& curves) const;
-  [[nodiscard]] Candidates candidates_of(const std::vector<Curve>& curves, std::uint64_t number, const Vector* like,
+  [[nodiscard]] Candidates candidates_of(const std::vector<Curve>& curves, const std::vector<Vector>& sequence,
+                                         std::uint64_t number, const Vector* like,
                                          const std::function<bool(const Vector&)>& allowed) const;
   [[nodiscard]] bool is_like(const Vector& a, const Vector& b) const;
 
