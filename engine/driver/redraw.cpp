@@ -10,6 +10,7 @@
 #include "engine/driver/measure.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/study.hpp"
+#include "engine/driver/trial_table.hpp"
 #include "search/repetition.hpp"
 
 namespace hfta::engine {
@@ -55,21 +56,18 @@ std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
   if (!study) return {};
   const Strategy strategy = make_strategy(config, study->run_caps, prior_of(*study));
   if (!strategy.sampler->learns()) return {};
-  const std::vector<int> numbers = store.draws(config.study);  // before the trials, see Store::draws
-  std::map<int, trials::Trial> by_number;
-  for (trials::Trial& trial : store.trials(config.study)) by_number[trial.number] = std::move(trial);
+  const std::vector<trials::Trial> drawn = drawn_trials(store, config.study);
   const RoundOf rounds = rounds_of(store, config.study);
   std::vector<Redraw> all;
   int first = 0;
   const trials::Repetitions& repetitions = config.repetitions;
-  for (int draw = 0; draw < static_cast<int>(numbers.size()); ++draw) {
-    const trials::Trial& trial = by_number.at(numbers[static_cast<std::size_t>(draw)]);
+  for (int draw = 0; draw < static_cast<int>(drawn.size()); ++draw) {
+    const trials::Trial& trial = drawn[static_cast<std::size_t>(draw)];
     if (trial.enqueued || repetitions.index_of(draw) != 0) continue;
     if (trial.seen_rounds) {
       DrawHistory history;
       for (int earlier = 0; earlier < draw; ++earlier) {
-        tell(config, by_number.at(numbers[static_cast<std::size_t>(earlier)]), earlier, *trial.seen_rounds, rounds,
-             history);
+        tell(config, drawn[static_cast<std::size_t>(earlier)], earlier, *trial.seen_rounds, rounds, history);
       }
       const search::History seen =
           search::by_configuration(history.after(*trial.seen_rounds), repetitions, config.objectives.front().goal);

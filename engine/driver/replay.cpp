@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "engine/driver/measure.hpp"
@@ -13,20 +14,27 @@
 
 namespace hfta::engine {
 
-void TrialTable::restore(storage::Store& store) {
-  const std::vector<int> numbers = store.draws(config_.study);  // before the trials, see Store::draws
-  const std::vector<trials::Trial> stored = store.trials(config_.study);
-  std::map<int, const trials::Trial*> by_number;
-  for (const trials::Trial& trial : stored) by_number[trial.number] = &trial;
+std::vector<trials::Trial> drawn_trials(storage::Store& store, const std::string& study) {
+  const std::vector<int> numbers = store.draws(study);  // before the trials, see Store::draws
+  std::map<int, trials::Trial> by_number;
+  for (trials::Trial& trial : store.trials(study)) by_number.emplace(trial.number, std::move(trial));
+  std::vector<trials::Trial> drawn;
   for (const int number : numbers) {
     const auto found = by_number.find(number);
     if (found == by_number.end()) {
       throw Error(ErrorKind::kStorage,
-                  fmt::format("study '{}': trial {} is absent from the store, wanted every trial that was drawn",
-                              config_.study, number));
+                  fmt::format("study '{}': trial {} is absent from the store, wanted every trial that was drawn", study,
+                              number));
     }
-    strategy_.scheduler->enter(drawn(), found->second->params);
-    trials_.push_back(*found->second);
+    drawn.push_back(std::move(found->second));
+  }
+  return drawn;
+}
+
+void TrialTable::restore(storage::Store& store) {
+  for (trials::Trial& stored : drawn_trials(store, config_.study)) {
+    strategy_.scheduler->enter(drawn(), stored.params);
+    trials_.push_back(std::move(stored));
     if (learns_) history_.add(trials_.back().params);
     if (trials_.back().state == trials::State::kWaiting) trials_.back().state = trials::State::kRunning;
     TrialRecord& e = entries_.emplace_back();

@@ -61,6 +61,10 @@ struct ReportResult {
   std::string failure;    ///< Why the trial has failed; empty if it has not.
 };
 
+/// The trials that we drew, by draw. Another process may be running the study. Throws Error{kStorage} if one is absent
+/// from the store.
+[[nodiscard]] std::vector<trials::Trial> drawn_trials(storage::Store& store, const std::string& study);
+
 /// Trials are identified by their draw (0-based). Not thread-safe.
 class TrialTable {
  public:
