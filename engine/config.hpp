@@ -130,6 +130,8 @@ struct StudyConfig {
   [[nodiscard]] bool follows_results() const;
   /// "hidden=64, batch=32": the shape-changing parameters of a trial.
   [[nodiscard]] std::string partition(const trials::Params& params) const;
+  /// Those of `params` that split trials into partitions.
+  [[nodiscard]] trials::Params splitting(const trials::Params& params) const;
   /// Whether trials have no single order.
   [[nodiscard]] bool has_several_objectives() const { return objectives.size() > 1; }
   /// `space` without the repetitions' axes: what a sampler draws from.

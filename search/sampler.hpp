@@ -22,7 +22,14 @@ class Sampler {
   /// Parameters of draws first..first+k-1 (0-based count of everything that a sampler ever drew in the study, without
   /// enqueued trials), fewer when the space is exhausted. Deterministic in its arguments. The result is that of k calls
   /// for one draw each, where the history grows after each call by the new draw, without any value.
-  [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k, const History& history) = 0;
+  /// `given`: values that the draws are to have of some parameters. A sampler that learns chooses the others by what it
+  /// knows; where it finds no such configuration that may be drawn, a draw has other values. A sampler that does not
+  /// learn pays no heed to them.
+  [[nodiscard]] virtual std::vector<trials::Params> ask(int first, int k, const History& history,
+                                                        const trials::Params& given) = 0;
+  [[nodiscard]] std::vector<trials::Params> ask(int first, int k, const History& history) {
+    return ask(first, k, history, {});
+  }
   /// Whether ask() reads `history`. If so, trials are drawn only when slots are free, as many as fit; if not, they may
   /// be drawn long before, with an empty history.
   [[nodiscard]] virtual bool learns() const { return false; }

@@ -1,4 +1,5 @@
 // In a file of its own: libhfta_torch.so needs it, and nothing else of what reads YAML.
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -11,10 +12,15 @@ namespace hfta::engine {
 
 std::string StudyConfig::partition(const trials::Params& params) const {
   std::vector<std::string> parts;
-  for (const auto& [name, value] : params) {
-    if (shape_changing.contains(name)) parts.push_back(name + "=" + trials::to_text(value));
-  }
+  for (const auto& [name, value] : splitting(params)) parts.push_back(name + "=" + trials::to_text(value));
   return join(parts);
+}
+
+trials::Params StudyConfig::splitting(const trials::Params& params) const {
+  trials::Params those;
+  std::copy_if(params.begin(), params.end(), std::back_inserter(those),
+               [this](const auto& one) { return shape_changing.contains(one.first); });
+  return those;
 }
 
 trials::Space StudyConfig::searched() const { return {space.begin(), space.end() - std::ssize(repetitions.axes())}; }

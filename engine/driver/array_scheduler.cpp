@@ -84,6 +84,7 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
   std::unique_ptr<OpenArray>& array = arrays_[device];
   if (array && options_.refill && array->occupied() > 0) give_way(device);
   draw_for(device);
+  if (array && is_for_another(device)) array.reset();
   try {
     if (array && options_.refill) fill(device, page);
     if (array && array->occupied() == 0) array.reset();
@@ -102,7 +103,20 @@ void ArrayScheduler::prepare(std::size_t device, int rounds, WriteBatch& page) {
   }
 }
 
+// An array in which all trials have ended, where draws were made for one of another partition: it is not kept for the
+// few that may wait in its own.
+bool ArrayScheduler::is_for_another(std::size_t device) const {
+  const OpenArray& array = *arrays_[device];
+  return draws_join() && array.occupied() == 0 && queue_.ready() > 0 && choose_partition(device) != array.partition();
+}
+
 int ArrayScheduler::ahead() const { return ledger_.draws_learn() ? kAheadOfResults : kAhead; }
+
+// Draws that wait for an array of their own partition see nothing of what is learnt meanwhile. Where every trial trains
+// to its end, a study has few draws in all, so that half an array of them may wait, and the slots that are still empty
+// get draws for their own partition (Sampler::ask()). Where trials are stopped early there are many draws, and those
+// that wait are few among them; made for the partition of an array that never falls empty, they would all be of one.
+bool ArrayScheduler::draws_join() const { return ledger_.draws_learn() && !ledger_.stops_trials(); }
 
 // Called before the device's slots are filled. Where trials are drawn only for free slots, these are the empty ones of
 // the device's array, or as many as a new array can have. The partition of a draw is known only afterwards: draws of
@@ -115,15 +129,18 @@ void ArrayScheduler::draw_for(std::size_t device) {
   if (is_open && !options_.refill) return;
   for (;;) {
     if (queue_.ready() == 0 && !is_open) {
-      if (!calls_.draw(1)) return;
+      if (!calls_.draw(1, std::nullopt)) return;
       continue;
     }
     const std::string partition = is_open ? array->partition() : choose_partition(device);
-    const int most = limit(device, partition, is_open ? array->some_draw() : queue_.front(partition));
+    const int one = is_open ? array->some_draw() : queue_.front(partition);
+    const int most = limit(device, partition, one);
     const int wanted = is_open ? most - array->occupied() : most;
     const int ready = queue_.ready(partition);
     const int later = (is_open && keeps_busy(device, array->occupied() + ready) ? 1 : ahead()) * most;
-    if (ready >= wanted || queue_.ready() >= wanted + later || !calls_.draw(wanted - ready)) return;
+    if (ready >= wanted || queue_.ready() >= wanted + later) return;
+    const bool joins = draws_join() && 2 * (queue_.ready() - ready) >= most;
+    if (!calls_.draw(wanted - ready, joins ? std::optional(one) : std::nullopt)) return;
   }
 }
 
@@ -135,7 +152,8 @@ void ArrayScheduler::plan_ahead() {
   const bool all = ledger_.scheduler().capacity().has_value();
   const auto ahead = std::int64_t{kAhead} * widest_ * static_cast<std::int64_t>(trainers_.size());
   // Up to the next multiple: from wherever a run begins, it plans as far as one that was never stopped.
-  while ((all || ledger_.drawn() < ledger_.begun() + ahead) && calls_.draw(kDrawChunk - ledger_.drawn() % kDrawChunk)) {
+  while ((all || ledger_.drawn() < ledger_.begun() + ahead) &&
+         calls_.draw(kDrawChunk - ledger_.drawn() % kDrawChunk, std::nullopt)) {
   }
 }
 

@@ -28,8 +28,9 @@ class ArrayScheduler {
  public:
   /// The calls that the scheduler makes on the driver.
   struct Calls {
-    std::function<bool(int most)>
-        draw;  ///< Plans at most that many more trials and puts them in the queue; false: there are none.
+    /// Plans at most that many more trials and puts them in the queue; false: there are none. `like`: a draw; one
+    /// configuration is planned, of that draw's partition if possible.
+    std::function<bool(int most, std::optional<int> like)> draw;
     std::function<bool(int draw)>
         enter;  ///< Adds the trials up to `draw` to the store; false: not now, as it is locked or a stop is requested.
     std::function<void(int draw, const std::string& reason)> fail;  ///< Ends a trial that is in no slot.
@@ -112,7 +113,9 @@ class ArrayScheduler {
   void plan_ahead();
   [[nodiscard]] std::string choose_partition(std::size_t device) const;
   [[nodiscard]] bool keeps_busy(std::size_t device, int slots) const;
+  [[nodiscard]] bool is_for_another(std::size_t device) const;
   [[nodiscard]] int ahead() const;
+  [[nodiscard]] bool draws_join() const;
   [[nodiscard]] int drawn_before_round() const;
   [[nodiscard]] std::optional<std::string> fuller_elsewhere(std::size_t device);
   void give_way(std::size_t device);

@@ -72,7 +72,8 @@ Driver::Impl::Impl(const StudyConfig& study_config, const DriverDependencies& al
              }),
       packer(all.trainers, {config.width, config.refill}, next_array(all.store, config.study), ledger, queue, keeper,
              clock,
-             {[this](int most) { return draw(most); }, [this](int draw) { return enter(draw); },
+             {[this](int most, std::optional<int> like) { return draw(most, like); },
+              [this](int draw) { return enter(draw); },
               [this](int draw, const std::string& reason) { give_up(draw, reason); },
               [this](const std::string& line) { page.events.emplace_back(Note{line}); }, [this] { return halted(); },
               [this] { start_ready(); }}),
@@ -208,10 +209,10 @@ void Driver::Impl::recall() {
 
 // A method that learns draws by what is in the store: its draws enter at once, behind the results that they follow
 // from.
-bool Driver::Impl::draw(int most) {
+bool Driver::Impl::draw(int most, std::optional<int> like) {
   if (catching_up()) return false;
   const int first = ledger.drawn();
-  if (ledger.plan(most, round) == 0) return false;
+  if (ledger.plan(most, round, like) == 0) return false;
   for (int draw = first; draw < ledger.drawn(); ++draw) {
     if (is_hopeless(draw)) {
       give_up(draw, ledger.trial(ledger.repetitions().first_of(draw)).reason);

@@ -52,7 +52,7 @@ struct Driver::Impl {
   void go_on();
   void recall();
   void reopen_arrays();
-  bool draw(int most);
+  bool draw(int most, std::optional<int> like = std::nullopt);
   bool enter(int draw);
   bool try_to_enter(int draw);
   bool write_results();

@@ -38,8 +38,8 @@ int ArrayScheduler::drawn_before_round() const {
 }
 
 // The richest other partition, ties to the first name, if an array of it would be full, or clearly fuller where no
-// draws fill this one; and if the array and what waits in its own partition leave the device time to spare. Trials that
-// wait come before draws, which see the more results the later they are.
+// draws fill this one, or where draws fill the other one as well; and if the array and what waits in its own partition
+// leave the device time to spare. Trials that wait come before draws, which see the more results the later they are.
 std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) {
   if (!ledger_.learns()) return std::nullopt;  // see worth_leaving()
   const OpenArray& array = *arrays_[device];
@@ -58,7 +58,7 @@ std::optional<std::string> ArrayScheduler::fuller_elsewhere(std::size_t device) 
     richest = std::move(partition);
   }
   const bool can_draw = queue_.ready_before(drawn) < width - array.occupied() + ahead() * width;
-  return most.trials >= (can_draw ? width : clearly_fuller(own, width)) ? richest : std::nullopt;
+  return most.trials >= (can_draw && !draws_join() ? width : clearly_fuller(own, width)) ? richest : std::nullopt;
 }
 
 // The partition of the earliest draw that is ready, if so many trials were drawn since that those in slots and those

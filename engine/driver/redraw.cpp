@@ -49,6 +49,17 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
   if (done) history.end(draw, trial.state, trial.ended_round);
 }
 
+/// The configuration that is the draw `number`. Some are drawn for the partition of others (TrialTable::plan()), which
+/// is not recorded: it is one of these where the trial's own partition gives what the trial has.
+trials::Params asked(const StudyConfig& config, const trials::Trial& trial, int number, const search::History& seen,
+                     search::Sampler& sampler) {
+  const trials::Params stored = config.repetitions.configuration_of(trial.params);
+  trials::Params drawn = std::move(sampler.ask(number, 1, seen).at(0));
+  if (drawn == stored) return drawn;
+  trials::Params joined = std::move(sampler.ask(number, 1, seen, config.splitting(stored)).at(0));
+  return joined == stored ? joined : drawn;
+}
+
 }  // namespace
 
 std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
@@ -72,7 +83,7 @@ std::vector<Redraw> redraw(const StudyConfig& config, storage::Store& store) {
       const search::History seen =
           search::by_configuration(history.after(*trial.seen_rounds), repetitions, config.objectives.front().goal);
       all.push_back(
-          {trial.number, trial.params, repetitions.params_of(strategy.sampler->ask(first, 1, seen).at(0), 0)});
+          {trial.number, trial.params, repetitions.params_of(asked(config, trial, first, seen, *strategy.sampler), 0)});
     }
     ++first;
   }

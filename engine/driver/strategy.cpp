@@ -42,6 +42,11 @@ const search::StoppingRule* comparing_rule(const StudyConfig& config) {
   return rule.compare != nullptr ? &rule : nullptr;
 }
 
+// Whether some trials end before their last epoch, though they have not failed.
+bool stops_trials(const StudyConfig& config) {
+  return search::method(config.method).scheduler != nullptr || !config.early_stopping.empty();
+}
+
 // Rules and methods see configurations by their value, except for a rule that compares repetitions.
 std::unique_ptr<search::Scheduler> make_scheduler(const StudyConfig& config, const search::SearchTask& task,
                                                   search::Sampler& sampler, const std::vector<int>& run_caps) {
@@ -57,8 +62,7 @@ std::unique_ptr<search::Scheduler> make_scheduler(const StudyConfig& config, con
                                          config.objectives.front().goal)
           : make_stopping(config, sampler, run_caps);
   // Where nobody is stopped, repetitions need not wait for each other.
-  const bool stops = method.scheduler != nullptr || !config.early_stopping.empty();
-  if (!config.repetitions.any() || !stops) return judge;
+  if (!config.repetitions.any() || !stops_trials(config)) return judge;
   return search::make_repeated(std::move(judge), config.repetitions, config.objectives.front().goal);
 }
 
@@ -93,6 +97,7 @@ Strategy make_strategy(const StudyConfig& config, const std::vector<int>& run_ca
   const search::SearchTask task{searched,      goals.front(), config.seed,           fixed,        config.constraints,
                                 config.points, prior,         config.shape_changing, config.width, goals};
   strategy.repetitions = config.repetitions;
+  strategy.stops_trials = stops_trials(config);
   strategy.sampler = search::make_sampler(method, config.method_options, task);
   strategy.scheduler = make_scheduler(config, task, *strategy.sampler, run_caps);
   if (!run_caps.empty()) lower(strategy.cap, times(run_caps.back(), config.repetitions.count()));

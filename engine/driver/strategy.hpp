@@ -17,6 +17,7 @@ struct Strategy {
   std::unique_ptr<search::Scheduler> scheduler;  ///< Of trials: of repetitions, where there are any.
   std::optional<int> cap;                        ///< Of trials, by run_cap and the scheduler; unset: no limit.
   trials::Repetitions repetitions;
+  bool stops_trials = false;  ///< Some trials end before their last epoch, though they have not failed.
 
   /// The number of all trials if `enqueued` configurations were not drawn by the sampler: a grid is tried completely
   /// besides them. Unset: no limit.

@@ -32,20 +32,13 @@ bool TrialTable::can_ask() const {
   return !exhausted_ && (!most || drawn() < *most);
 }
 
-int TrialTable::plan(int k, int rounds) {
+int TrialTable::plan(int k, int rounds, std::optional<int> like) {
   const int first = drawn();
   k -= push_repetitions(k, rounds);
   if (const std::optional<int> most = cap()) k = std::min(k, *most - drawn());
   if (k <= 0 || exhausted_) return drawn() - first;
-  const int count = repetitions().count();
-  const int asked = repetitions().rounded_up(k) / count;
-  const int first_asked = drawn() / count - enqueued_;
-  const search::History& seen = history_.after(rounds);
-  const std::vector<trials::Params> params =
-      repetitions().any()
-          ? strategy_.sampler->ask(first_asked, asked,
-                                   search::by_configuration(seen, repetitions(), config_.objectives.front().goal))
-          : strategy_.sampler->ask(first_asked, asked, seen);
+  const int asked = like ? 1 : repetitions().rounded_up(k) / repetitions().count();
+  const std::vector<trials::Params> params = ask(asked, rounds, like);
   exhausted_ = static_cast<int>(params.size()) < asked;
   for (const trials::Params& one : params) {
     push(kUnnumbered, repetitions().params_of(one, 0));
@@ -53,6 +46,24 @@ int TrialTable::plan(int k, int rounds) {
     k -= 1 + push_repetitions(k - 1, rounds);
   }
   return drawn() - first;
+}
+
+std::vector<trials::Params> TrialTable::ask(int k, int rounds, std::optional<int> like) {
+  const int first = drawn() / repetitions().count() - enqueued_;
+  const search::History& trials = history_.after(rounds);
+  search::History configurations;
+  if (repetitions().any()) {
+    configurations = search::by_configuration(trials, repetitions(), config_.objectives.front().goal);
+  }
+  const search::History& seen = repetitions().any() ? configurations : trials;
+  if (like) {
+    const trials::Params given = config_.splitting(repetitions().configuration_of(params(*like)));
+    std::vector<trials::Params> asked = strategy_.sampler->ask(first, k, seen, given);
+    const bool found = std::all_of(asked.begin(), asked.end(),
+                                   [&](const trials::Params& one) { return config_.splitting(one) == given; });
+    if (found) return asked;
+  }
+  return strategy_.sampler->ask(first, k, seen);
 }
 
 // The repetitions that the latest configuration lacks, at most `k` of them; returns how many.

@@ -91,9 +91,12 @@ class TrialTable {
   [[nodiscard]] bool learns() const { return learns_; }
   /// Whether draws depend on the results of earlier trials (Sampler::learns()).
   [[nodiscard]] bool draws_learn() const { return strategy_.sampler->learns(); }
+  /// Whether some trials end before their last epoch, though they have not failed.
+  [[nodiscard]] bool stops_trials() const { return strategy_.stops_trials; }
   /// Plans at most `k` further trials, which have no number yet; returns how many. A configuration's repetitions follow
-  /// one another. 0: there are no more, and can_draw() is false. `rounds`: the study's rounds that are over.
-  int plan(int k, int rounds);
+  /// one another. 0: there are no more, and can_draw() is false. `rounds`: the study's rounds that are over. `like`: a
+  /// draw that has a partition; a single configuration is planned, of this partition if the sampler finds one.
+  int plan(int k, int rounds, std::optional<int> like = std::nullopt);
   /// The store has given these numbers to the next planned trials.
   void enter(const std::vector<int>& numbers);
   /// Drops the planned trials, so that another trial can take their place; they will be planned again.
@@ -182,6 +185,7 @@ class TrialTable {
   void push(int number, trials::Params params);
   int push_repetitions(int k, int rounds);
   [[nodiscard]] bool can_ask() const;
+  [[nodiscard]] std::vector<trials::Params> ask(int k, int rounds, std::optional<int> like);
   void replay();
   void replay(const Past& past);
   void settle_strangers();

@@ -22,18 +22,19 @@ class Pointed final : public Sampler {
     return size ? std::optional(*size + static_cast<std::int64_t>(points_.size())) : std::nullopt;
   }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
-    const int given = static_cast<int>(points_.size());
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
+    const int pointed = static_cast<int>(points_.size());
     std::vector<Params> asked;
     History known;
-    for (int i = first; i < std::min(given, first + k); ++i) asked.push_back(points_[static_cast<std::size_t>(i)]);
+    for (int i = first; i < std::min(pointed, first + k); ++i) asked.push_back(points_[static_cast<std::size_t>(i)]);
     const int left = k - static_cast<int>(asked.size());
     if (left == 0) return asked;
     if (inner_->learns()) {
       known = history;
       for (const Params& params : asked) known.push_back({params, {}, std::nullopt, std::nullopt});
     }
-    for (Params& params : inner_->ask(std::max(first, given) - given, left, known)) asked.push_back(std::move(params));
+    for (Params& params : inner_->ask(std::max(first, pointed) - pointed, left, known, given))
+      asked.push_back(std::move(params));
     return asked;
   }
 
@@ -49,10 +50,10 @@ class Warm final : public Sampler {
   [[nodiscard]] bool learns() const override { return inner_->learns(); }
   [[nodiscard]] std::optional<std::int64_t> size() const override { return inner_->size(); }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     History all = prior_;
     all.insert(all.end(), history.begin(), history.end());
-    return inner_->ask(first, k, all);
+    return inner_->ask(first, k, all, given);
   }
 
  private:

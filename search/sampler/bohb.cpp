@@ -6,6 +6,7 @@
 
 #include "search/choices.hpp"
 #include "search/sampler.hpp"
+#include "search/sampler/given.hpp"
 #include "search/sampler/parzen.hpp"
 
 namespace hfta::search {
@@ -41,10 +42,10 @@ class Bohb final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     const std::optional<Densities> densities = densities_of(history);
     std::vector<Params> asked;
-    for (int number = first; number < first + k; ++number) asked.push_back(draw(number, densities));
+    for (int number = first; number < first + k; ++number) asked.push_back(draw(number, densities, given));
     return asked;
   }
 
@@ -98,14 +99,15 @@ class Bohb final : public Sampler {
     return std::nullopt;
   }
 
-  [[nodiscard]] Params draw(int number, const std::optional<Densities>& densities) const {
+  [[nodiscard]] Params draw(int number, const std::optional<Densities>& densities, const Params& given) const {
     CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number), kOwnNumbers);
     const bool at_random = 100 * random.uniform() < options_.random_percent;
-    if (!densities || at_random) return std::move(random_->ask(number, 1, {}).front());
+    if (!densities || at_random) return with_given(std::move(random_->ask(number, 1, {}).front()), given);
+    const GivenPoints fixed = given_points(space_, axes_, given);
     Points best;
     double highest = -std::numeric_limits<double>::infinity();
     for (int i = 0; i < options_.candidates; ++i) {
-      Points points = densities->good.sample(random);
+      Points points = densities->good.sample(random, fixed);
       const double gain = densities->good.log_density(points) - densities->bad.log_density(points);
       if (!best.empty() && !(gain > highest)) continue;
       highest = gain;

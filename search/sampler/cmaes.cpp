@@ -7,6 +7,7 @@
 
 #include "base/random.hpp"
 #include "search/sampler.hpp"
+#include "search/sampler/given.hpp"
 #include "search/sampler/inputs.hpp"
 #include "search/sampler/rank.hpp"
 #include "search/sampler/sobol_points.hpp"
@@ -76,11 +77,12 @@ class Cmaes final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     tried_.reset(history);
     if (inputs_.size() > 0) state_ = state_after(history);
-    return in_turn(k, tried_,
-                   [&](int i) { return inputs_.size() > 0 ? draw(first + i) : untried(*startup_, first + i, tried_); });
+    return in_turn(k, tried_, [&](int i) {
+      return inputs_.size() > 0 ? draw(first + i, given) : untried(*startup_, first + i, tried_, given);
+    });
   }
 
  private:
@@ -222,13 +224,13 @@ class Cmaes final : public Sampler {
     }
   }
 
-  [[nodiscard]] Params draw(int number) {
+  [[nodiscard]] Params draw(int number, const Params& given) {
     CountedRandom random(seed_, Stream::kCmaes, static_cast<std::uint64_t>(number), 1);
     for (int i = 0; i < kMostResampled; ++i) {
-      Params params = inputs_.params_at(sample(random));
+      Params params = with_given(inputs_.params_at(sample(random)), given);
       if (!tried_.contains(params)) return params;
     }
-    return untried(*startup_, number, tried_);
+    return untried(*startup_, number, tried_, given);
   }
 
   [[nodiscard]] Vector sample(CountedRandom& random) const {

@@ -8,6 +8,7 @@
 #include "search/dehb_layout.hpp"
 #include "search/sampler.hpp"
 #include "search/sampler/differential.hpp"
+#include "search/sampler/given.hpp"
 #include "search/sampler/groups.hpp"
 #include "search/sampler/parzen.hpp"
 
@@ -50,7 +51,7 @@ class Dehb final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     std::map<int, Subpopulation> all = subpopulations(history);
     std::vector<Params> asked;
     const int begun = static_cast<int>(history.size()) - prior_;  // those that nobody drew count in brackets, too
@@ -58,7 +59,7 @@ class Dehb final : public Sampler {
       const DehbPosition place = layout_.place(begun + number - first);
       const Params params =
           is_offspring(place) ? draw(number, place, all) : std::move(random_->ask(number, 1, {}).front());
-      asked.push_back(trials::applying(space_, params));
+      asked.push_back(trials::applying(space_, with_given(params, given)));
       if (is_offspring(place)) ++all[place.epochs].offspring;
     }
     return asked;

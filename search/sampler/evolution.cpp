@@ -3,6 +3,7 @@
 
 #include "base/random.hpp"
 #include "search/sampler.hpp"
+#include "search/sampler/given.hpp"
 #include "search/sampler/inputs.hpp"
 #include "search/sampler/rank.hpp"
 #include "search/sampler/untried.hpp"
@@ -32,10 +33,10 @@ class Evolution final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     tried_.reset(history);
     const std::vector<const SeenTrial*> population = population_of(history);
-    return in_turn(k, tried_, [&](int i) { return draw(first + i, population); });
+    return in_turn(k, tried_, [&](int i) { return draw(first + i, population, given); });
   }
 
  private:
@@ -49,18 +50,18 @@ class Evolution final : public Sampler {
     return latest;
   }
 
-  [[nodiscard]] Params draw(int number, const std::vector<const SeenTrial*>& population) {
+  [[nodiscard]] Params draw(int number, const std::vector<const SeenTrial*>& population, const Params& given) {
     if (population.size() < static_cast<std::size_t>(options_.population) || inputs_.size() == 0) {
-      return untried(*startup_, number, tried_);
+      return untried(*startup_, number, tried_, given);
     }
     CountedRandom random(seed_, Stream::kEvolution, static_cast<std::uint64_t>(number));
     const SeenTrial& parent = winner(population, random);
-    if (keeps_ && random.uniform() < kKept) return parent.params;
+    if (keeps_ && random.uniform() < kKept) return with_given(parent.params, given);
     for (int i = 0; i < kMostTries; ++i) {
-      Params child = mutated(parent.params, random);
+      Params child = with_given(mutated(parent.params, random), given);
       if (child != parent.params && !tried_.contains(child)) return child;
     }
-    return untried(*startup_, number, tried_);
+    return untried(*startup_, number, tried_, given);
   }
 
   // The best of some that chance picks; of equal ones the latest.

@@ -6,6 +6,7 @@
 
 #include "search/freeze_thaw/planner.hpp"
 #include "search/sampler.hpp"
+#include "search/sampler/given.hpp"
 #include "search/sampler/untried.hpp"
 
 namespace hfta::search {
@@ -31,8 +32,9 @@ class FreezeThaw final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  // The scheduler picks for the slots by the same curves: its new ones come first, in their order.
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  // The scheduler picks for the slots by the same curves: its new ones come first, in their order. They are of one
+  // partition as it is, so that nobody needs to give values.
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     const std::vector<Curve> curves = curves_of(history);
     const auto pending = static_cast<int>(std::count_if(history.begin(), history.end(), is_pending));
     std::vector<Params> picked;
@@ -46,8 +48,8 @@ class FreezeThaw final : public Sampler {
     tried_.reset(history);
     return in_turn(k, tried_, [&](int i) {
       const std::size_t place = static_cast<std::size_t>(pending) + static_cast<std::size_t>(i);
-      const bool fresh = place < picked.size() && !tried_.contains(picked[place]);
-      return fresh ? picked[place] : untried(*startup_, first + i, tried_);
+      const bool fresh = place < picked.size() && !tried_.contains(picked[place]) && has_given(picked[place], given);
+      return fresh ? picked[place] : untried(*startup_, first + i, tried_, given);
     });
   }
 

@@ -30,7 +30,7 @@ class Grid final : public Sampler {
     }
   }
 
-  std::vector<trials::Params> ask(int first, int k, const History&) override {
+  std::vector<trials::Params> ask(int first, int k, const History&, const trials::Params&) override {
     std::vector<trials::Params> asked;
     for (std::int64_t n = first; n < size_ && n - first < k; ++n) asked.push_back(combination(n));
     return asked;

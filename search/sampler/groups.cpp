@@ -39,7 +39,7 @@ class Grouped final : public Sampler {
     return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.sampler->learns(); });
   }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     std::vector<History> seen(groups_.size());
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (!groups_[i].sampler->learns()) continue;
@@ -47,7 +47,7 @@ class Grouped final : public Sampler {
     }
     std::vector<Params> asked;
     for (int number = first; number < first + k; ++number) {
-      asked.push_back(draw(number, seen));
+      asked.push_back(draw(number, seen, given));
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         see(seen[i], groups_[i], {asked.back(), {}, std::nullopt, std::nullopt});
       }
@@ -68,7 +68,7 @@ class Grouped final : public Sampler {
   }
 
   // Groups whose conditions hold so far are drawn, until none is left: conditions name parameters of other groups.
-  [[nodiscard]] Params draw(int number, const std::vector<History>& seen) {
+  [[nodiscard]] Params draw(int number, const std::vector<History>& seen, const Params& given) {
     Params all;
     std::vector<bool> drawn(groups_.size(), false);
     for (bool any = true; any;) {
@@ -76,7 +76,7 @@ class Grouped final : public Sampler {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         if (drawn[i] || !holds(groups_[i].when, all)) continue;
         any = drawn[i] = true;
-        Params part = std::move(groups_[i].sampler->ask(number, 1, seen[i]).at(0));
+        Params part = std::move(groups_[i].sampler->ask(number, 1, seen[i], given).at(0));
         std::move(part.begin(), part.end(), std::back_inserter(all));
       }
     }

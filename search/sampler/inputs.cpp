@@ -30,6 +30,14 @@ Dimension numbers(const UnitScale& scale, const std::optional<Choices>& choices,
   return dimension;
 }
 
+// nullopt: it is none of the categories.
+std::optional<double> number_of(const Dimension& dimension, const trials::ParamValue& value) {
+  if (dimension.scale) return dimension.scale->part_of(value).middle();
+  const auto found = std::find(dimension.choices.begin(), dimension.choices.end(), value);
+  if (found == dimension.choices.end()) return std::nullopt;
+  return static_cast<double>(found - dimension.choices.begin());
+}
+
 double rounded_in(const Dimension& dimension, double x) {
   if (dimension.is_category()) return x;
   return dimension.scale->part_of(dimension.scale->at(x)).middle();
@@ -52,15 +60,20 @@ Vector Inputs::vector_of(const trials::Params& params) const {
   Vector x(size());
   for (Eigen::Index i = 0; i < size(); ++i) {
     const Dimension& dimension = dimensions_[static_cast<std::size_t>(i)];
-    const trials::ParamValue& value = params[dimension.parameter].second;
-    if (dimension.scale) {
-      x[i] = dimension.scale->part_of(value).middle();
-    } else {
-      const auto found = std::find(dimension.choices.begin(), dimension.choices.end(), value);
-      x[i] = found == dimension.choices.end() ? 0 : static_cast<double>(found - dimension.choices.begin());
-    }
+    x[i] = number_of(dimension, params[dimension.parameter].second).value_or(0);
   }
   return x;
+}
+
+std::vector<std::pair<Eigen::Index, double>> Inputs::numbers_of(const trials::Params& given) const {
+  std::vector<std::pair<Eigen::Index, double>> numbers;
+  for (Eigen::Index i = 0; i < size(); ++i) {
+    const Dimension& dimension = dimensions_[static_cast<std::size_t>(i)];
+    const trials::ParamValue* value = trials::find_value(given, space_[dimension.parameter].name);
+    const std::optional<double> number = value != nullptr ? number_of(dimension, *value) : std::nullopt;
+    if (number) numbers.emplace_back(i, *number);
+  }
+  return numbers;
 }
 
 trials::Params Inputs::params_at(const Vector& x) const {

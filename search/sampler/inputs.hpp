@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "search/unit_scale.hpp"
@@ -43,6 +44,8 @@ class Inputs {
   [[nodiscard]] trials::Params params_at(const Vector& x) const;
   /// `x` with all numbers within the scale and on their steps.
   [[nodiscard]] Vector rounded(Vector x) const;
+  /// The numbers that stand for the values of `given`, by dimension. What no dimension can have is left out.
+  [[nodiscard]] std::vector<std::pair<Eigen::Index, double>> numbers_of(const trials::Params& given) const;
   /// The vector for a point of the unit cube; categories have equal shares.
   [[nodiscard]] Vector from_cube(const std::vector<double>& point) const;
 

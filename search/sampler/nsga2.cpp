@@ -5,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "search/sampler.hpp"
+#include "search/sampler/given.hpp"
 #include "search/sampler/inputs.hpp"
 #include "search/sampler/untried.hpp"
 #include "trials/pareto.hpp"
@@ -47,10 +48,10 @@ class Nsga2 final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     tried_.reset(history);
     const std::vector<Parent> population = population_of(history);
-    return in_turn(k, tried_, [&](int i) { return draw(first + i, population); });
+    return in_turn(k, tried_, [&](int i) { return draw(first + i, population, given); });
   }
 
  private:
@@ -87,14 +88,15 @@ class Nsga2 final : public Sampler {
     return trials::point_of(trials::values_of(trial.value, trial.others), objectives_);
   }
 
-  [[nodiscard]] Params draw(int number, const std::vector<Parent>& population) {
-    if (population.empty() || inputs_.size() == 0) return untried(*startup_, number, tried_);
+  [[nodiscard]] Params draw(int number, const std::vector<Parent>& population, const Params& given) {
+    if (population.empty() || inputs_.size() == 0) return untried(*startup_, number, tried_, given);
     CountedRandom random(seed_, Stream::kNsga2, static_cast<std::uint64_t>(number));
     for (int i = 0; i < kMostTries; ++i) {
-      Params child = inputs_.params_at(inputs_.rounded(mutated(crossed(population, random), random)));
+      Params child =
+          with_given(inputs_.params_at(inputs_.rounded(mutated(crossed(population, random), random))), given);
       if (keeps_ || (!tried_.contains(child) && !is_in(population, child))) return child;
     }
-    return untried(*startup_, number, tried_);
+    return untried(*startup_, number, tried_, given);
   }
 
   // Of an infinite space, of which `tried_` knows nothing.

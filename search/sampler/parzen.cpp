@@ -61,6 +61,15 @@ trials::ParamValue Axis::value_at(const Point& point) const {
   return scale_ ? scale_->at(point.part.middle()) : distribution_.values[static_cast<std::size_t>(point.category)];
 }
 
+GivenPoints given_points(const trials::Space& space, const Axes& axes, const trials::Params& given) {
+  GivenPoints points;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const trials::ParamValue* value = trials::find_value(given, space[i].name);
+    if (value != nullptr) points.emplace_back(i, axes[i].point_of(*value));
+  }
+  return points;
+}
+
 Parzen::Parzen(const Axes& axes, const std::vector<Points>& observed)
     : axes_(axes), weights_(weights_of(observed.size())) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -107,13 +116,29 @@ Parzen::Marginal Parzen::numeric(const std::vector<double>& observed) {
   return marginal;
 }
 
-Points Parzen::sample(CountedRandom& random) const {
+Points Parzen::sample(CountedRandom& random, const GivenPoints& given) const {
+  const std::vector<double> weights = weights_under(given);
   double u = random.uniform();
   std::size_t kernel = 0;
-  while (kernel + 1 < kernels() && u >= weights_[kernel]) u -= weights_[kernel++];
+  while (kernel + 1 < kernels() && u >= weights[kernel]) u -= weights[kernel++];
   Points points;
   for (std::size_t i = 0; i < axes_.size(); ++i) points.push_back(sample(i, kernel, random));
+  for (const auto& [axis, point] : given) points[axis] = point;
   return points;
+}
+
+// A kernel is the likelier the larger its own density is there.
+std::vector<double> Parzen::weights_under(const GivenPoints& given) const {
+  if (given.empty()) return weights_;
+  std::vector<double> terms(kernels());
+  for (std::size_t k = 0; k < kernels(); ++k) {
+    terms[k] = std::log(weights_[k]);
+    for (const auto& [axis, point] : given) terms[k] += log_density(axis, k, point);
+  }
+  const double sum = log_sum_exp(terms);
+  if (std::isinf(sum)) return weights_;
+  for (double& term : terms) term = std::exp(term - sum);
+  return terms;
 }
 
 Axis::Point Parzen::sample(std::size_t axis, std::size_t kernel, CountedRandom& random) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -43,6 +44,11 @@ class Axis {
 using Axes = std::vector<Axis>;
 /// One for each axis.
 using Points = std::vector<Axis::Point>;
+/// Of some axes, by axis.
+using GivenPoints = std::vector<std::pair<std::size_t, Axis::Point>>;
+
+/// The points of the values that `given` has of parameters of `space`, whose axes they are.
+[[nodiscard]] GivenPoints given_points(const trials::Space& space, const Axes& axes, const trials::Params& given);
 
 /// Immutable.
 class Parzen {
@@ -50,7 +56,8 @@ class Parzen {
   /// `observed`: of more than 25, the first weigh least, from 1/n for the first of n up to 1. `axes` must outlive this.
   Parzen(const Axes& axes, const std::vector<Points>& observed);
 
-  [[nodiscard]] Points sample(CountedRandom& random) const;
+  /// A point of the density; of the density under the condition that it is `given` along these axes.
+  [[nodiscard]] Points sample(CountedRandom& random, const GivenPoints& given = {}) const;
   /// Of the density; of the probability along axes whose values are countable.
   [[nodiscard]] double log_density(const Points& points) const;
 
@@ -62,6 +69,7 @@ class Parzen {
     std::vector<std::int64_t> category;  ///< -1: the whole space's.
   };
   [[nodiscard]] static Marginal numeric(const std::vector<double>& observed);
+  [[nodiscard]] std::vector<double> weights_under(const GivenPoints& given) const;
   [[nodiscard]] Axis::Point sample(std::size_t axis, std::size_t kernel, CountedRandom& random) const;
   [[nodiscard]] double log_density(std::size_t axis, std::size_t kernel, const Axis::Point& point) const;
   [[nodiscard]] std::size_t kernels() const { return weights_.size(); }

@@ -42,7 +42,7 @@ class Independent final : public Sampler {
  public:
   Independent(trials::Space space, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {}
 
-  std::vector<trials::Params> ask(int first, int k, const History&) override {
+  std::vector<trials::Params> ask(int first, int k, const History&, const trials::Params&) override {
     std::vector<trials::Params> asked;
     for (int i = 0; i < k; ++i) {
       auto randoms = generators(seed_, first + i, space_.size());
@@ -91,7 +91,7 @@ class Shuffled final : public Sampler {
   Shuffled(trials::Space space, std::vector<Axis> axes, std::int64_t size, std::uint64_t seed)
       : space_(std::move(space)), axes_(std::move(axes)), size_(size), seed_(seed) {}
 
-  std::vector<trials::Params> ask(int first, int k, const History&) override {
+  std::vector<trials::Params> ask(int first, int k, const History&, const trials::Params&) override {
     std::vector<trials::Params> asked;
     for (int i = 0; i < k; ++i) {
       const std::int64_t draw = std::int64_t{first} + i;
@@ -149,7 +149,7 @@ class Distinct final : public Sampler {
   Distinct(trials::Space space, std::vector<Axis> axes, std::int64_t size, std::uint64_t seed)
       : space_(std::move(space)), axes_(std::move(axes)), size_(size), seed_(seed) {}
 
-  std::vector<trials::Params> ask(int first, int k, const History&) override {
+  std::vector<trials::Params> ask(int first, int k, const History&, const trials::Params&) override {
     const auto from = static_cast<std::size_t>(first), to = from + static_cast<std::size_t>(k);
     while (drawn_.size() < to) drawn_.push_back(draw(static_cast<int>(drawn_.size())));
     return {drawn_.begin() + static_cast<std::ptrdiff_t>(from), drawn_.begin() + static_cast<std::ptrdiff_t>(to)};

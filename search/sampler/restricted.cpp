@@ -46,7 +46,7 @@ class Filtered final : public Sampler {
     if (const auto size = inner_->size()) count(*size);
   }
 
-  std::vector<Params> ask(int first, int k, const History&) override {
+  std::vector<Params> ask(int first, int k, const History&, const Params&) override {
     const auto from = static_cast<std::size_t>(first), to = from + static_cast<std::size_t>(k);
     while (drawn_.size() < to && next()) {
     }
@@ -113,7 +113,7 @@ std::unordered_set<std::string> all_keys(trials::Space space, const std::vector<
   trials::Space plain = without_conditions(space);
   Filtered grid(std::move(space), constraints, make_grid(std::move(plain)));
   std::unordered_set<std::string> keys;
-  for (const Params& params : grid.ask(0, static_cast<int>(size), {})) keys.insert(key_of(params));
+  for (const Params& params : grid.ask(0, static_cast<int>(size), {}, {})) keys.insert(key_of(params));
   return keys;
 }
 
@@ -131,12 +131,12 @@ class Retried final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     History known = history;
     tried_.reset(history);
     return in_turn(k, tried_, [&](int i) {
       const std::size_t seen = known.size();
-      Params params = draw(first + i, known);
+      Params params = draw(first + i, known, given);
       known.resize(seen);
       known.push_back({params, {}, std::nullopt, std::nullopt});
       return params;
@@ -146,10 +146,10 @@ class Retried final : public Sampler {
  private:
   // Adds repeated draws to `known`: who sees them as running keeps away from them. Once all are tried, the first
   // stands.
-  [[nodiscard]] Params draw(int number, History& known) {
+  [[nodiscard]] Params draw(int number, History& known, const Params& given) {
     std::optional<Params> repeated;
     for (std::size_t attempt = 0; attempt < kBySampler; ++attempt) {
-      Params params = std::move(sampler(attempt).ask(number, 1, known).at(0));
+      Params params = std::move(sampler(attempt).ask(number, 1, known, given).at(0));
       if (broken(constraints_, params) != nullptr) continue;
       if (!tried_.contains(params) || (!repeated && is_full())) return params;
       known.push_back({params, {}, std::nullopt, std::nullopt});

@@ -23,7 +23,7 @@ class Sobol final : public Sampler {
   Sobol(trials::Space space, std::uint64_t seed)
       : space_(std::move(space)), points_(space_.size(), seed, Stream::kSobol) {}
 
-  std::vector<trials::Params> ask(int first, int k, const History&) override {
+  std::vector<trials::Params> ask(int first, int k, const History&, const trials::Params&) override {
     std::vector<trials::Params> asked;
     for (const std::vector<double>& point :
          points_.points(static_cast<std::uint64_t>(first), static_cast<std::size_t>(k))) {
@@ -46,7 +46,7 @@ class DistinctSobol final : public Sampler {
         random_(make_random(space_, seed)),
         tried_(space_) {}
 
-  std::vector<trials::Params> ask(int first, int k, const History&) override {
+  std::vector<trials::Params> ask(int first, int k, const History&, const trials::Params&) override {
     const auto from = static_cast<std::ptrdiff_t>(first), to = from + k;
     while (static_cast<std::ptrdiff_t>(drawn_.size()) < to) {
       if (tried_.is_full()) tried_.reset({});

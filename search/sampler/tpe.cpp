@@ -43,13 +43,13 @@ class Tpe final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     std::vector<Params> asked;
     tried_.reset(history);
     const auto ended = std::count_if(history.begin(), history.end(), [](const SeenTrial& t) { return t.ended; });
     for (int i = 0; i < k; ++i) {
-      asked.push_back(ended < options_.startup_trials ? untried(*random_, first + i, tried_)
-                                                      : draw(first + i, history, asked));
+      asked.push_back(ended < options_.startup_trials ? untried(*random_, first + i, tried_, given)
+                                                      : draw(first + i, history, asked, given));
       tried_.add(asked.back());
     }
     return asked;
@@ -62,7 +62,9 @@ class Tpe final : public Sampler {
     std::vector<Points> good, others, valued, failed;
   };
 
-  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending) const {
+  [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending,
+                            const Params& given) const {
+    const GivenPoints fixed = given_points(space_, axes_, given);
     const Split split = split_of(history, pending);
     const Parzen good(axes_, split.good), others(axes_, split.others);
     const std::optional<Avoidance> avoidance = avoidance_of(split);
@@ -70,7 +72,7 @@ class Tpe final : public Sampler {
     std::optional<Params> best;
     double highest = -std::numeric_limits<double>::infinity();
     for (int i = 0; i < options_.candidates; ++i) {
-      const Points points = good.sample(random);
+      const Points points = good.sample(random, fixed);
       Params params = params_at(points);
       if (tried_.contains(params)) continue;
       double gain = good.log_density(points) - others.log_density(points);
@@ -79,7 +81,7 @@ class Tpe final : public Sampler {
       highest = gain;
       best = std::move(params);
     }
-    return best ? std::move(*best) : untried(*random_, number, tried_);
+    return best ? std::move(*best) : untried(*random_, number, tried_, given);
   }
 
   // Where trials failed is a constraint, not a bad value: the relative ratio of two densities, of trials that ended

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "search/choices.hpp"
+#include "search/sampler/given.hpp"
 
 namespace hfta::search {
 namespace {
@@ -39,12 +40,14 @@ void Tried::add(const trials::Params& params) {
   if (size_) keys_.insert(key_of(params));
 }
 
-trials::Params untried(Sampler& random, int number, const Tried& tried) {
-  trials::Params params = std::move(random.ask(number, 1, {}).front());
-  if (tried.is_full()) return params;
+trials::Params untried(Sampler& random, int number, const Tried& tried, const trials::Params& given) {
+  trials::Params first = std::move(random.ask(number, 1, {}).front());
+  if (tried.is_full()) return first;
+  trials::Params params = with_given(first, given);
   for (int i = 0; i < kMostRandom && tried.contains(params); ++i) {
-    params = std::move(random.ask(number + 1 + i, 1, {}).front());
+    params = with_given(std::move(random.ask(number + 1 + i, 1, {}).front()), given);
   }
+  if (!given.empty() && tried.contains(params)) return untried(random, number, tried);
   return params;
 }
 

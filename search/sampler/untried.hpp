@@ -47,7 +47,8 @@ template <typename Draw>
 }
 
 /// The draw `number` of `random`, a random search; where that was tried, the next of its draws that was not. Once all
-/// are tried, or where thousands of draws give none, it is the draw itself.
-[[nodiscard]] trials::Params untried(Sampler& random, int number, const Tried& tried);
+/// are tried, or where thousands of draws give none, it is the draw itself. `given` takes the place of what was drawn,
+/// as long as the result was not tried.
+[[nodiscard]] trials::Params untried(Sampler& random, int number, const Tried& tried, const trials::Params& given = {});
 
 }  // namespace hfta::search

@@ -39,7 +39,7 @@ class Gp final : public Sampler {
 
   [[nodiscard]] bool learns() const override { return true; }
 
-  std::vector<Params> ask(int first, int k, const History& history) override {
+  std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     tried_.reset(history);
     const auto ended = std::count_if(history.begin(), history.end(), [](const SeenTrial& t) { return t.ended; });
     Observations seen;
@@ -49,8 +49,8 @@ class Gp final : public Sampler {
     std::vector<Params> asked;
     for (int i = 0; i < k; ++i) {
       std::optional<Params> drawn;
-      if (seen.y.size() > 0) drawn = draw(first + i, seen);
-      asked.push_back(drawn ? std::move(*drawn) : untried(*startup_, first + i, tried_));
+      if (seen.y.size() > 0) drawn = draw(first + i, seen, given);
+      asked.push_back(drawn ? std::move(*drawn) : untried(*startup_, first + i, tried_, given));
       tried_.add(asked.back());
       if (seen.y.size() > 0) append(seen.running, inputs_.vector_of(asked.back()));
     }
@@ -97,7 +97,7 @@ class Gp final : public Sampler {
     return normal;
   }
 
-  std::optional<Params> draw(int draw, const Observations& seen) {
+  std::optional<Params> draw(int draw, const Observations& seen, const Params& given) {
     const auto number = static_cast<std::uint64_t>(draw);
     const Learnt& learnt = learn(seen);
     const Matrix running =
@@ -107,8 +107,8 @@ class Gp final : public Sampler {
     const SobolPoints cube(static_cast<std::size_t>(inputs_.size()), seed_, Stream::kGp, 3 * number + 1);
     CountedRandom random(seed_, Stream::kGp, 3 * number + 2);
     const auto allowed = [&](const Vector& x) { return !tried_.contains(inputs_.params_at(x)); };
-    const auto best =
-        maximize(inputs_, acquisition, {cube.points(0, candidates(seen.x.rows())), good(seen)}, random, allowed);
+    const auto best = maximize(inputs_, acquisition, {cube.points(0, candidates(seen.x.rows())), good(seen)},
+                               inputs_.numbers_of(given), random, allowed);
     if (!best) return std::nullopt;
     return inputs_.params_at(*best);
   }

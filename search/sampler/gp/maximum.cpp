@@ -27,8 +27,10 @@ Matrix rows_of(const std::vector<Vector>& points, Index dimensions) {
 
 class Climb {
  public:
-  Climb(const Inputs& inputs, const Acquisition& acquisition) : inputs_(inputs), acquisition_(acquisition) {
+  Climb(const Inputs& inputs, const Acquisition& acquisition, const Fixed& fixed)
+      : inputs_(inputs), acquisition_(acquisition) {
     for (Index i = 0; i < inputs.size(); ++i) {
+      if (std::any_of(fixed.begin(), fixed.end(), [i](const auto& one) { return one.first == i; })) continue;
       const Dimension& dimension = inputs.dimensions()[static_cast<std::size_t>(i)];
       if (!dimension.is_category() && dimension.options.empty()) smooth_.push_back(i);
       if (dimension.is_category() || dimension.rounds) stepped_.push_back(i);
@@ -152,13 +154,17 @@ std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, Counted
 }
 
 std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisition, const Beginnings& beginnings,
-                               CountedRandom& random, const std::function<bool(const Vector&)>& allowed) {
+                               const Fixed& fixed, CountedRandom& random,
+                               const std::function<bool(const Vector&)>& allowed) {
   std::vector<Vector> points;
   for (const std::vector<double>& point : beginnings.cube) points.push_back(inputs.from_cube(point));
   for (Vector& point : neighbours(inputs, beginnings.good, random)) points.push_back(std::move(point));
+  for (Vector& point : points) {
+    for (const auto& [dimension, number] : fixed) point[dimension] = number;
+  }
   const Vector all = acquisition.at(rows_of(points, inputs.size()));
   const std::vector<double> values(all.data(), all.data() + all.size());
-  const Climb climb(inputs, acquisition);
+  const Climb climb(inputs, acquisition, fixed);
   std::optional<Vector> best;
   double highest = -std::numeric_limits<double>::infinity();
   const auto offer = [&](const Vector& x, double value) {

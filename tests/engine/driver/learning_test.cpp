@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -27,7 +28,7 @@ StudyConfig learning_config(int run_cap, const std::string& stopping = "none", c
   config.method_options.gp.startup_trials = 4;
   config.method_options.cmaes.population = 4;
   config.method_options.evolution.population = 5;
-  config.early_stopping = {{stopping}};
+  if (stopping != "none") config.early_stopping = {{stopping}};
   return config;
 }
 
@@ -87,6 +88,30 @@ TEST_CASE("trials of a method that learns are drawn when slots want them") {
   check_redraws(study, 20);
 }
 
+TEST_CASE("where nobody is stopped, arrays that are opened are filled by draws for them, which see the more results") {
+  const std::string method = GENERATE(values<std::string>({"tpe", "gp", "cmaes", "evolution"}));
+  INFO(method);
+  StudyConfig config = learning_config(48, "none", method);
+  config.space.back() = choice("hidden", {std::int64_t{16}, std::int64_t{32}, std::int64_t{64}, std::int64_t{128}});
+  config.width = 8;
+  StudyFixture study(config);
+  CHECK(study.run().stopped_by == 0);
+  CHECK(study.count(State::kComplete) == 48);
+  // Of four partitions, an array of each draw's own would begin with some thirty draws that have seen nothing.
+  const std::vector<Trial> all = study.trials();
+  CHECK(std::count_if(all.begin(), all.end(), [](const Trial& t) { return t.seen_rounds == 0; }) <= 16);
+  std::map<int, int> slots;  // by round
+  for (const storage::OccupancyRecord& place : study.open()->occupancy("digits")) ++slots[place.round];
+  for (const auto& [round, occupied] : slots) {
+    INFO("round " << round);
+    CHECK((occupied == 8 || round >= *views(study).rbegin()));  // there are draws left
+  }
+  std::set<std::string> partitions;
+  for (const Trial& trial : all) partitions.insert(study.config.partition(trial.params));
+  CHECK(partitions.size() == 4);
+  check_redraws(study, 48);
+}
+
 TEST_CASE("the store has nothing of the kind for methods that do not learn") {
   StudyFixture study(random_config(6));
   CHECK(study.run().stopped_by == 0);
@@ -134,8 +159,9 @@ TEST_CASE("on several devices every draw can be made again from the store") {
   const int devices = GENERATE(2, 3);
   const bool disturbed = GENERATE(false, true);
   const std::string method = GENERATE(values<std::string>({"tpe", "gp", "cmaes", "evolution"}));
-  INFO(method << " on " << devices << " devices" << (disturbed ? ", disturbed" : ""));
-  StudyConfig config = learning_config(40, "asha", method);
+  const std::string stopping = GENERATE(values<std::string>({"asha", "none"}));
+  INFO(method << " with " << stopping << " on " << devices << " devices" << (disturbed ? ", disturbed" : ""));
+  StudyConfig config = learning_config(40, stopping, method);
   config.width = 3;
   StudyFixture study(config);
   if (disturbed) {
