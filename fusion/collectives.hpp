@@ -54,8 +54,8 @@ class Collectives {
   virtual void receive(int from, int lane, std::span<std::byte> bytes) = 0;
   /// Waits until there is something to receive().
   virtual void await(int from, int lane) = 0;
-  /// The longest message that send() copies at once, if none lies on the lane.
-  [[nodiscard]] virtual std::size_t longest_at_once() const = 0;
+  /// send(), if that waits for nobody: the message is short, and none lies on the lane. Returns whether it was sent.
+  [[nodiscard]] virtual bool send_at_once(int to, int lane, std::span<const std::byte> bytes) = 0;
 };
 
 /// A rank's part of a batch.

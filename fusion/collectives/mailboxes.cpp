@@ -33,24 +33,16 @@ void wait_until(const Seat& seat, const Mailbox& box, int other, std::uint32_t t
 }
 
 // Other threads send on lanes with the same mailbox.
-void take_empty(const Seat& seat, Mailbox& box, int to, std::uint32_t turn) {
-  for (;;) {
-    wait_until(seat, box, to, kEmpty);
-    std::uint32_t empty = kEmpty;
-    if (box.turn.compare_exchange_strong(empty, turn, std::memory_order_acquire)) return;
-  }
+bool take_if_empty(Mailbox& box, int lane) {
+  std::uint32_t empty = kEmpty;
+  return box.turn.compare_exchange_strong(empty, turn_of(kSenders, lane), std::memory_order_acquire);
 }
 
-}  // namespace
-
-void send_mail(Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
-  check_call("send", seat, to, lane);
-  seat.check_whole();
+// The mailbox was taken for the lane.
+void put_into(Mailbox& box, const Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
   const GroupMemory& memory = seat.memory();
-  Mailbox& box = memory.mailbox(seat.rank(), to, lane);
   std::byte* const window = memory.mail(seat.rank(), to, lane);
   const std::uint32_t own = turn_of(kSenders, lane);
-  take_empty(seat, box, to, own);
   box.size = bytes.size();
   std::size_t begin = 0;
   do {
@@ -60,6 +52,27 @@ void send_mail(Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
     publish(box.turn, turn_of(kReceivers, lane));
     begin += n;
   } while (begin < bytes.size());
+}
+
+}  // namespace
+
+void send_mail(Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
+  check_call("send", seat, to, lane);
+  seat.check_whole();
+  Mailbox& box = seat.memory().mailbox(seat.rank(), to, lane);
+  do {
+    wait_until(seat, box, to, kEmpty);
+  } while (!take_if_empty(box, lane));
+  put_into(box, seat, to, lane, bytes);
+}
+
+bool send_mail_at_once(Seat& seat, int to, int lane, std::span<const std::byte> bytes) {
+  check_call("send", seat, to, lane);
+  seat.check_whole();
+  Mailbox& box = seat.memory().mailbox(seat.rank(), to, lane);
+  if (bytes.size() > seat.memory().header().window || !take_if_empty(box, lane)) return false;
+  put_into(box, seat, to, lane, bytes);
+  return true;
 }
 
 void await_mail(Seat& seat, int from, int lane) {

@@ -78,8 +78,10 @@ class SharedMemoryRank final : public Collectives {
   }
 
   void send(int to, int lane, std::span<const std::byte> bytes) override { send_mail(seat_, to, lane, bytes); }
+  [[nodiscard]] bool send_at_once(int to, int lane, std::span<const std::byte> bytes) override {
+    return send_mail_at_once(seat_, to, lane, bytes);
+  }
   void await(int from, int lane) override { await_mail(seat_, from, lane); }
-  [[nodiscard]] std::size_t longest_at_once() const override { return header().window; }
   void receive(int from, int lane, std::span<std::byte> bytes) override { receive_mail(seat_, from, lane, bytes); }
 
  private:

@@ -154,13 +154,13 @@ void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run
   };
   if (!link_) return kernels();
   link_->receive(here);
-  const bool at_once = link_->sends_at_once(stage.sent);
+  bool sent = false;
   {
     const Turns::Turn turn(link_->turns());
     kernels();
-    if (at_once) link_->send(here);
+    sent = link_->send_at_once(here);
   }
-  if (!at_once) link_->send(here);
+  if (!sent) link_->send(here);
 }
 
 // Likewise; returns the batch's loss.
@@ -173,14 +173,14 @@ BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Ru
   };
   if (!link_) return kernels();
   if (!pipeline_->is_last()) step.loss_elsewhere = link_->take_back(here);
-  const bool at_once = link_->sends_at_once(stage.returned);
   BatchLoss loss;
+  bool given = false;
   {
     const Turns::Turn turn(link_->turns(), /*first=*/true);
     loss = kernels();
-    if (at_once) link_->give_back(here, loss);
+    given = link_->give_back_at_once(here, loss);
   }
-  if (!at_once) link_->give_back(here, loss);
+  if (!given) link_->give_back(here);
   return loss;
 }
 

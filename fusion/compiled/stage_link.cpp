@@ -34,10 +34,6 @@ void unpack(const std::byte* from, const std::vector<cpu::Tensor>& tensors, cons
 
 }  // namespace
 
-bool StageLink::sends_at_once(const std::vector<cpu::Tensor>& tensors) const {
-  return bytes_of(tensors) + sizeof(BatchLoss) <= pipeline_.group.longest_at_once();
-}
-
 void StageLink::await(int row) const {
   if (!pipeline_.is_first()) pipeline_.group.await(pipeline_.rank_before(), row);
 }
@@ -49,12 +45,14 @@ void StageLink::receive(const Run& run) const {
   unpack(run.message.data(), run.stage.received, run);
 }
 
-void StageLink::send(const Run& run) const {
-  if (pipeline_.is_last()) return;
+bool StageLink::send_at_once(const Run& run) const {
+  if (pipeline_.is_last()) return true;
   run.message.resize(bytes_of(run.stage.sent));
   pack(run.stage.sent, run, run.message.data());
-  pipeline_.group.send(pipeline_.rank_behind(), run.row, run.message);
+  return pipeline_.group.send_at_once(pipeline_.rank_behind(), run.row, run.message);
 }
+
+void StageLink::send(const Run& run) const { pipeline_.group.send(pipeline_.rank_behind(), run.row, run.message); }
 
 BatchLoss StageLink::take_back(const Run& run) const {
   BatchLoss loss;
@@ -65,12 +63,14 @@ BatchLoss StageLink::take_back(const Run& run) const {
   return loss;
 }
 
-void StageLink::give_back(const Run& run, const BatchLoss& loss) const {
-  if (pipeline_.is_first()) return;
+bool StageLink::give_back_at_once(const Run& run, const BatchLoss& loss) const {
+  if (pipeline_.is_first()) return true;
   run.message.resize(sizeof loss + bytes_of(run.stage.returned));
   std::memcpy(run.message.data(), &loss, sizeof loss);
   pack(run.stage.returned, run, run.message.data() + sizeof loss);
-  pipeline_.group.send(pipeline_.rank_before(), run.row, run.message);
+  return pipeline_.group.send_at_once(pipeline_.rank_before(), run.row, run.message);
 }
+
+void StageLink::give_back(const Run& run) const { pipeline_.group.send(pipeline_.rank_before(), run.row, run.message); }
 
 }  // namespace hfta::fusion

@@ -13,7 +13,8 @@
 namespace hfta::fusion {
 
 /// Any number of threads may call it at once, for different slots. A slot's messages travel on the lane of its row, so
-/// that slots do not wait for each other. Of the calls that wait for a stage, none does so in a turn.
+/// that slots do not wait for each other. None of the calls that wait for a stage may be made in a turn: that stage may
+/// wait for the turn.
 class StageLink {
  public:
   /// One slot's run of a stage.
@@ -38,15 +39,15 @@ class StageLink {
   void await(int row) const;
   /// Takes what the forward reads of the stage before.
   void receive(const Run& run) const;
-  /// Sends what the stage behind reads, when the forward has run.
+  /// Packs what the stage behind reads, when the forward has run, and sends it if that waits for nobody: in the slot's
+  /// turn, lest it wait for the next one's. False: it is left to send().
+  [[nodiscard]] bool send_at_once(const Run& run) const;
   void send(const Run& run) const;
   /// Waits for the gradients and the batch's loss of the stage behind. Not in the last stage.
   [[nodiscard]] BatchLoss take_back(const Run& run) const;
-  /// Sends gradients and loss to the stage before, when the backward has run.
-  void give_back(const Run& run, const BatchLoss& loss) const;
-  /// Whether such messages are sent without waiting for who receives them: then they are sent in the slot's turn, lest
-  /// they wait for the next one's.
-  [[nodiscard]] bool sends_at_once(const std::vector<cpu::Tensor>& tensors) const;
+  /// Likewise gradients and loss for the stage before, when the backward has run. False: they are left to give_back().
+  [[nodiscard]] bool give_back_at_once(const Run& run, const BatchLoss& loss) const;
+  void give_back(const Run& run) const;
 
  private:
   const Pipeline& pipeline_;

@@ -108,6 +108,28 @@ TEST_CASE("a short message is sent before it is received, on each lane and both 
   }));
 }
 
+TEST_CASE("a message is sent at once where nobody has to be waited for") {
+  check_none(as_ranks(ranks_in_process(2, kWindow), [&](Collectives& group) {
+    constexpr int kLane = 3, kSameMailbox = kLane + kLanes;
+    const auto at_once = [&](int lane, int number, std::size_t size) {
+      return group.send_at_once(1, lane, message(0, lane, number, size));
+    };
+    if (group.rank() == 0) {
+      want(!at_once(kLane, 0, kMail + 1), "a long message to wait");
+      want(at_once(kLane, 0, kMail), "a short one to be sent");
+      want(!at_once(kLane, 1, 1), "another one to wait behind it");
+      want(!at_once(kSameMailbox, 0, 1), "one to wait on a lane with the same place");
+      want(at_once(kLane + 1, 0, 0), "one to be sent on another lane");
+    }
+    group.barrier();
+    if (group.rank() == 1) receive(group, 0, kLane, 0, kMail);
+    if (group.rank() == 1) receive(group, 0, kLane + 1, 0, 0);
+    group.barrier();
+    if (group.rank() == 0) want(at_once(kSameMailbox, 0, 1), "one to be sent when that place is empty");
+    if (group.rank() == 1) receive(group, 0, kSameMailbox, 0, 1);
+  }));
+}
+
 // 150 lanes: two or three of them in each place.
 TEST_CASE("many lanes are used at once, beside calls of all ranks") {
   constexpr int kMany = 150, kMessages = 6;

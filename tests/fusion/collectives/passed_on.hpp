@@ -18,8 +18,10 @@ class PassedOn : public Collectives {
   void broadcast(std::span<std::byte> bytes, int root) override { end_.broadcast(bytes, root); }
   void barrier() override { end_.barrier(); }
   void send(int to, int lane, std::span<const std::byte> bytes) override { end_.send(to, lane, bytes); }
+  [[nodiscard]] bool send_at_once(int to, int lane, std::span<const std::byte> bytes) override {
+    return end_.send_at_once(to, lane, bytes);
+  }
   void await(int from, int lane) override { end_.await(from, lane); }
-  [[nodiscard]] std::size_t longest_at_once() const override { return end_.longest_at_once(); }
   void receive(int from, int lane, std::span<std::byte> bytes) override { end_.receive(from, lane, bytes); }
 
  private:

@@ -29,6 +29,9 @@ class SlowLink final : public PassedOn {
   void send(int to, int lane, std::span<const std::byte> bytes) override {
     travel(bytes.size(), [&] { PassedOn::send(to, lane, bytes); });
   }
+  [[nodiscard]] bool send_at_once(int /*to*/, int /*lane*/, std::span<const std::byte> /*bytes*/) override {
+    return false;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;
