@@ -272,11 +272,10 @@ void FusedTrainer::check_divided(const PreparedTask& task) {
 
 // Compiling stages takes time, and this is asked for every trial.
 const std::string& FusedTrainer::why_not_staged(const PreparedTask& task) {
-  const fusion::Recipe& recipe = task.spec.recipe;
-  const std::string key = fmt::format("{}|{}", graph_key(task), recipe.clips);
+  const std::string key = graph_key(task);
   const auto known = not_staged_.find(key);
   if (known != not_staged_.end()) return known->second;
-  return not_staged_.emplace(key, fusion::why_not_staged(trained_graph(task), recipe, ranks())).first->second;
+  return not_staged_.emplace(key, fusion::why_not_staged(trained_graph(task), task.spec.recipe, ranks())).first->second;
 }
 
 // Trials that are only trained have nothing to doubt.

@@ -37,6 +37,7 @@ struct CompiledModel::Workspace {
   EncodedValues encoded;
   std::unique_ptr<Learning::Memory> learning;
   std::vector<std::byte> message;  // between stages
+  std::vector<double> squares;     // Learning::Step
 };
 
 // A workspace for the time of one call.
@@ -140,6 +141,14 @@ cpu::Run CompiledModel::begin(const cpu::CompiledGraph& plan, Workspace& workspa
   return {buffers, slot.hypers, slot.random, workspace.arena.kept(), slot.team};
 }
 
+// A slot that is not clipped by other stages' gradients has none.
+std::span<double> CompiledModel::squares_for(std::span<const SlotStep> numbers, Workspace& workspace) const {
+  const SlotStep& slot = numbers.front();
+  if (!link_ || !slot.updates || slot.clip_norm.value_or(-1) < 0) return {};
+  workspace.squares.assign(training_.graph.weights.size(), 0);
+  return workspace.squares;
+}
+
 // Until then a slot needs no memory here.
 void CompiledModel::enter_stage(int row, std::optional<Turns::Turn>& place) {
   if (!link_) return;
@@ -163,7 +172,8 @@ void CompiledModel::forward(const cpu::CompiledStage& stage, const cpu::Run& run
   if (!sent) link_->send(here);
 }
 
-// Likewise; returns the batch's loss.
+// Likewise; returns the batch's loss. How long the whole gradient is, by which a slot may be clipped, is known when the
+// first stage has its own: then all stages take the optimizer's step.
 BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here,
                                   Learning::Step& step, Gradients* gradients) {
   const auto kernels = [&] {
@@ -181,6 +191,11 @@ BatchLoss CompiledModel::backward(const cpu::CompiledStage& stage, const cpu::Ru
     given = link_->give_back_at_once(here, loss);
   }
   if (!given) link_->give_back(here);
+  if (!step.squares.empty()) {
+    step.factor = link_->agree_on_factor(here, *step.numbers.front().clip_norm);
+    const Turns::Turn turn(link_->turns(), /*first=*/true);
+    learning_.end_clipped(step, run);
+  }
   return loss;
 }
 
@@ -218,6 +233,8 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
                       static_cast<double>(samples.size()),
                       *(*workspace).learning,
                       bounds ? &*bounds : nullptr,
+                      {},
+                      squares_for(numbers, *workspace),
                       {}};
   learning_.begin(step);
   const auto take = [&](const cpu::Run& run, std::span<const cpu::WeightGradient> complete) {
@@ -232,7 +249,7 @@ BatchLoss CompiledModel::step(const CompiledSlot& slot, const Samples& samples, 
     encoded.begin(stage.plan.encoded.size(), threads_);
     run.coding = &coding.emplace(stage.plan.encoded, encoded, *bounds, recipe_.compression->sigma);
   }
-  const StageLink::Run here{stage, run.buffers, slot.row, (*workspace).message};
+  const StageLink::Run here{stage, run.buffers, slot.row, (*workspace).message, step.squares};
   forward(stage, run, here);
   const BatchLoss loss = backward(stage, run, here, step, gradients);
   if (bounds) bounds->end();
@@ -246,7 +263,7 @@ std::vector<at::Tensor> CompiledModel::predict(const CompiledSlot& slot, const S
   enter_stage(slot.row, place);
   Borrowed workspace(*this);
   const cpu::Run run = begin(stage.plan, *workspace, slot, samples);
-  forward(stage, run, {stage, run.buffers, slot.row, (*workspace).message});
+  forward(stage, run, {stage, run.buffers, slot.row, (*workspace).message, {}});
   std::vector<at::Tensor> outputs;
   for (const cpu::Tensor& output : stage.plan.outputs) outputs.push_back(view_of(output, run.buffers).clone());
   return outputs;

@@ -58,6 +58,7 @@ class CompiledModel {
   void forward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here);
   BatchLoss backward(const cpu::CompiledStage& stage, const cpu::Run& run, const StageLink::Run& here,
                      Learning::Step& step, Gradients* gradients);
+  [[nodiscard]] std::span<double> squares_for(std::span<const SlotStep> numbers, Workspace& workspace) const;
   [[nodiscard]] Gradients copied_gradients(const cpu::CompiledGraph& plan, const cpu::Run& run) const;
 
   const SpecializedGraph& training_;

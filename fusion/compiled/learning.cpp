@@ -68,6 +68,13 @@ void Learning::accumulate(const Step& step, const cpu::Run& run, double weight) 
   if (updates) total = 0;
 }
 
+template <typename T>
+void Learning::find_squares(const Step& step, const cpu::Run& run) const {
+  for (const cpu::WeightGradient& one : step.plan.gradients) {
+    step.squares[one.weight] = squares_of(std::span<const T>(elements<T>(one, run), count_of(one)));
+  }
+}
+
 // Gradients that are all there become the means over ranks. The loss is that of all ranks.
 template <typename T>
 BatchLoss Learning::take_mean_over_ranks(const Step& step, const cpu::Run& run) const {
@@ -128,7 +135,7 @@ void Learning::update(const Step& step, const cpu::Run& run, std::span<const cpu
           store_.state(phase_, one.weight, s).template data_ptr<T>() + step.slot.row * weight.numel() + one.first;
     }
   }
-  share_step(step.slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), step.numbers);
+  share_step(step.slot.team, recipe_.optimizer, std::span<const SlotRow<T>>(rows), step.numbers, step.factor);
 }
 
 // The error that each layer's gradient may have: by the state that averages gradients, else by this step's gradient.
@@ -187,9 +194,15 @@ BatchLoss Learning::end(const Step& step, const cpu::Run& run) const {
                            : applied         ? end_exchange<T>(step, run)
                                              : take_mean_over_ranks<T>(step, run);
     if (recipe_.accumulates) accumulate<T>(step, run, loss.weight);
-    if (!applied) apply(step, run, step.plan.gradients);
+    if (!step.squares.empty()) {
+      find_squares<T>(step, run);
+    } else if (!applied) {
+      apply(step, run, step.plan.gradients);
+    }
     return loss;
   });
 }
+
+void Learning::end_clipped(const Step& step, const cpu::Run& run) const { apply(step, run, step.plan.gradients); }
 
 }  // namespace hfta::fusion

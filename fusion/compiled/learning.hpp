@@ -40,6 +40,9 @@ class Learning {
     Memory& memory;
     SlotBounds* bounds;                       ///< Null: nothing is encoded.
     std::optional<BatchLoss> loss_elsewhere;  ///< That another stage of a pipeline has computed.
+    // Of a slot that is clipped by the gradients of all stages of a pipeline, in its optimizer's step:
+    std::span<double> squares;     ///< By weight: sums of squares of its gradient; empty: no such slot.
+    std::optional<double> factor;  ///< What end_clipped() multiplies the gradients by.
   };
 
   /// `recipe`, `bounds`: of the model. Refers to its arguments.
@@ -52,11 +55,15 @@ class Learning {
   /// In its run: gradients that are complete (Run::apply).
   void take(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
   /// Behind its run: does what is left to do, with CompiledGraph::gradients if the plan has some. Returns the batch's
-  /// loss before the step; with ranks, of all their samples.
+  /// loss before the step; with ranks, of all their samples. With Step::squares it puts those of this stage's weights
+  /// there, and the optimizer's step is left to end_clipped().
   BatchLoss end(const Step& step, const cpu::Run& run) const;
+  void end_clipped(const Step& step, const cpu::Run& run) const;
 
  private:
   void apply(const Step& step, const cpu::Run& run, std::span<const cpu::WeightGradient> gradients) const;
+  template <typename T>
+  void find_squares(const Step& step, const cpu::Run& run) const;
   template <typename T>
   void accumulate(const Step& step, const cpu::Run& run, double weight) const;
   template <typename T>

@@ -2,9 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "fusion/compiled/views.hpp"
+#include "fusion/optimizers/rules.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -56,21 +59,40 @@ void StageLink::send(const Run& run) const { pipeline_.group.send(pipeline_.rank
 
 BatchLoss StageLink::take_back(const Run& run) const {
   BatchLoss loss;
-  run.message.resize(sizeof loss + bytes_of(run.stage.given));
+  const std::span<std::byte> squares = std::as_writable_bytes(run.squares);
+  run.message.resize(sizeof loss + squares.size() + bytes_of(run.stage.given));
   pipeline_.group.receive(pipeline_.rank_behind(), run.row, run.message);
-  std::memcpy(&loss, run.message.data(), sizeof loss);
-  unpack(run.message.data() + sizeof loss, run.stage.given, run);
+  const std::byte* from = run.message.data();
+  std::memcpy(&loss, from, sizeof loss);
+  std::copy_n(from += sizeof loss, squares.size(), squares.begin());
+  unpack(from + squares.size(), run.stage.given, run);
   return loss;
 }
 
 bool StageLink::give_back_at_once(const Run& run, const BatchLoss& loss) const {
   if (pipeline_.is_first()) return true;
-  run.message.resize(sizeof loss + bytes_of(run.stage.returned));
-  std::memcpy(run.message.data(), &loss, sizeof loss);
-  pack(run.stage.returned, run, run.message.data() + sizeof loss);
+  const std::span<const std::byte> squares = std::as_bytes(run.squares);
+  run.message.resize(sizeof loss + squares.size() + bytes_of(run.stage.returned));
+  std::byte* to = run.message.data();
+  std::memcpy(to, &loss, sizeof loss);
+  to = std::copy(squares.begin(), squares.end(), to + sizeof loss);
+  pack(run.stage.returned, run, to);
   return pipeline_.group.send_at_once(pipeline_.rank_before(), run.row, run.message);
 }
 
 void StageLink::give_back(const Run& run) const { pipeline_.group.send(pipeline_.rank_before(), run.row, run.message); }
+
+// One device adds in the order of weights, too; those without a gradient have 0, which changes no sum of squares.
+double StageLink::agree_on_factor(const Run& run, double clip_norm) const {
+  double factor = 0;
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(&factor, 1));
+  if (pipeline_.is_first()) {
+    factor = clip_factor(clip_norm, std::accumulate(run.squares.begin(), run.squares.end(), 0.0));
+  } else {
+    pipeline_.group.receive(pipeline_.rank_before(), run.row, bytes);
+  }
+  if (!pipeline_.is_last()) pipeline_.group.send(pipeline_.rank_behind(), run.row, bytes);
+  return factor;
+}
 
 }  // namespace hfta::fusion

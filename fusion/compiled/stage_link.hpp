@@ -23,13 +23,17 @@ class StageLink {
     std::span<std::byte* const> buffers;  ///< Of its plan.
     int row = 0;                          ///< The slot's.
     std::vector<std::byte>& message;      ///< Memory.
+    std::span<double> squares;            ///< Learning::Step's.
   };
 
   /// `turns`: how many slots compute at a time.
   StageLink(const Pipeline& pipeline, int turns)
       : pipeline_(pipeline), turns_(turns), places_(slots_of_stage(turns, pipeline.cut.stages)) {}
 
-  /// A slot is in the stage from the begin of its batch's forward on; it needs memory there.
+  /// A slot is in the stage from the begin of its batch's forward on; it needs memory there. One that is clipped leaves
+  /// the first stage first, others the last one; no order of these is a circle of slots that wait. Who waits for a
+  /// place has one in the stage before, where there are as many: so if none is left here, somebody has left there, and
+  /// waits for later stages alone.
   [[nodiscard]] Turns& places() { return places_; }
   /// Those that go back come first: they free memory, and the stage before waits for them (the order 1F1B of
   /// D. Narayanan et al., PipeDream, 2019, section 3.2).
@@ -43,11 +47,15 @@ class StageLink {
   /// turn, lest it wait for the next one's. False: it is left to send().
   [[nodiscard]] bool send_at_once(const Run& run) const;
   void send(const Run& run) const;
-  /// Waits for the gradients and the batch's loss of the stage behind. Not in the last stage.
+  /// Waits for the gradients, the squares and the batch's loss of the stage behind. Not in the last stage.
   [[nodiscard]] BatchLoss take_back(const Run& run) const;
-  /// Likewise gradients and loss for the stage before, when the backward has run. False: they are left to give_back().
+  /// Likewise gradients, squares and loss for the stage before, when the backward has run. False: they are left to
+  /// give_back().
   [[nodiscard]] bool give_back_at_once(const Run& run, const BatchLoss& loss) const;
   void give_back(const Run& run) const;
+  /// The factor on the gradients of a slot with squares, when they were given back: the first stage has those of all
+  /// stages and finds it, and it goes from stage to stage. Equal bits in all of them, and those of one device.
+  [[nodiscard]] double agree_on_factor(const Run& run, double clip_norm) const;
 
  private:
   const Pipeline& pipeline_;

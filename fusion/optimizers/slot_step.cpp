@@ -7,9 +7,9 @@ namespace hfta::fusion {
 namespace {
 
 template <typename T>
-inline __attribute__((always_inline)) double squares(const SlotRow<T>& row) {
+inline __attribute__((always_inline)) double squares(const T* gradient, std::size_t n) {
   double lanes[8] = {};  // a fixed order of summation, whatever the vector width
-  for (std::size_t i = 0; i < row.n; ++i) lanes[i % 8] += static_cast<double>(row.gradient[i]) * row.gradient[i];
+  for (std::size_t i = 0; i < n; ++i) lanes[i % 8] += static_cast<double>(gradient[i]) * gradient[i];
   return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
@@ -30,7 +30,7 @@ template <typename T>
 double factor_for(std::span<const SlotRow<T>> rows, double clip_norm) {
   if (clip_norm < 0) return 1;
   double total = 0;
-  for (const SlotRow<T>& row : rows) total += simd::multiversion([&] { return squares(row); });
+  for (const SlotRow<T>& row : rows) total += squares_of(std::span<const T>(row.gradient, row.n));
   return clip_factor(clip_norm, total);
 }
 
@@ -83,10 +83,11 @@ void clamp_rows(std::span<const SlotRow<T>> rows, T limit) {
 
 // Group by group, so that each group's numbers are computed once, and kept nowhere.
 template <typename T>
-void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<const SlotStep> slot, Team* team) {
+void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, std::span<const SlotStep> slot, Team* team,
+               std::optional<double> factor) {
   with_rule(kind, [&](auto rule) {
     using Rule = decltype(rule);
-    const T scale = static_cast<T>(factor_for(rows, slot.front().clip_norm.value_or(-1)));
+    const T scale = static_cast<T>(factor ? *factor : factor_for(rows, slot.front().clip_norm.value_or(-1)));
     for (std::size_t g = 0; g < slot.size(); ++g) {
       const auto numbers = numbers_of<Rule, T>(slot[g]);
       share_elements(team, rows, g, [&](const SlotRow<T>& part) { step_row<Rule>(part, numbers, scale); });
@@ -107,17 +108,26 @@ void step_rows(OptimizerKind kind, std::span<const SlotRow<T>> rows, const void*
 
 }  // namespace
 
+double squares_of(std::span<const float> gradient) {
+  return simd::multiversion([&] { return squares(gradient.data(), gradient.size()); });
+}
+double squares_of(std::span<const double> gradient) {
+  return simd::multiversion([&] { return squares(gradient.data(), gradient.size()); });
+}
+
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
-  step_rows(kind, rows, slot, nullptr);
+  step_rows(kind, rows, slot, nullptr, {});
 }
 void step_slot(OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot) {
-  step_rows(kind, rows, slot, nullptr);
+  step_rows(kind, rows, slot, nullptr, {});
 }
-void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot) {
-  step_rows(kind, rows, slot, team);
+void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot,
+                std::optional<double> factor) {
+  step_rows(kind, rows, slot, team, factor);
 }
-void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot) {
-  step_rows(kind, rows, slot, team);
+void share_step(Team* team, OptimizerKind kind, std::span<const SlotRow<double>> rows, std::span<const SlotStep> slot,
+                std::optional<double> factor) {
+  step_rows(kind, rows, slot, team, factor);
 }
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, const void* numbers, double clip_norm) {
   step_rows(kind, rows, numbers, clip_norm);

@@ -28,6 +28,10 @@ struct SlotRow {
   return slot.updates ? slot.clip_weights.value_or(kNone) : kNone;
 }
 
+/// The sum of squares of a gradient's elements, in an order that nothing changes.
+[[nodiscard]] double squares_of(std::span<const float> gradient);
+[[nodiscard]] double squares_of(std::span<const double> gradient);
+
 /// One step of one slot, all its parameters' rows in place: one pass over memory, two if it is clipped. `slot`: its
 /// numbers by group. Clipping is over the rows of all groups, and that of weights by the first group's limit.
 void step_slot(OptimizerKind kind, std::span<const SlotRow<float>> rows, std::span<const SlotStep> slot);

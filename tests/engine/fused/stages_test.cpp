@@ -138,10 +138,12 @@ std::vector<Trained> trained_in_stages(int stages, const std::vector<Override>& 
 
 TEST_CASE("stages train what one device does, and hold together what was predicted") {
   const int stages = GENERATE(2, 3);
-  const Override policy = {"memory.policy", GENERATE("auto", "recompute")};
-  Rank alone({policy}, nullptr);
+  std::vector<Override> overrides = {{"memory.policy", GENERATE("auto", "recompute")}};
+  if (GENERATE(false, true)) overrides.push_back({"train.clip_norm", "0.1"});
+  Rank alone(overrides, nullptr);
   const Trained expected = trained(alone.trainer);
-  const std::vector<Trained> found = trained_in_stages(stages, {kStaged, policy});
+  overrides.push_back(kStaged);
+  const std::vector<Trained> found = trained_in_stages(stages, overrides);
   CHECK(found.front().tested == expected.tested);
   for (std::size_t r = 0; r < found.size(); ++r) {
     INFO("rank " << r << " of " << stages);
@@ -165,7 +167,9 @@ TEST_CASE("a model that cannot be cut into stages is refused, naming why") {
       "of this model: ";
   CHECK(refusal({kStaged}).empty());
   CHECK(refusal({kStaged, {"model.layers", "[flatten, {linear: [64, 10]}]"}}).starts_with(begin));
-  CHECK_THAT(refusal({kStaged, {"train.clip_norm", "1"}}), Catch::StartsWith(begin) && Catch::Contains("clip_norm"));
+  CHECK(refusal({kStaged, {"train.clip_norm", "1"}}).empty());
+  CHECK_THAT(refusal({kStaged, {"memory.policy", "compress"}}),
+             Catch::StartsWith(begin) && Catch::Contains("compress"));
   CHECK_THAT(refusal({kStaged, {"train.precision", "bfloat16"}}), Catch::StartsWith(begin));
   CHECK_THAT(refusal({{"array.divide", "batches"}}),
              Catch::Contains("wanted auto or slots, as the parts of cpu cannot divide the batches of this model: "));

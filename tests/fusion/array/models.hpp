@@ -19,7 +19,8 @@ struct Model {
   std::string name;
   Graph graph;
   Recipe recipe;
-  Batch batch;  ///< shared samples
+  Batch batch;         ///< shared samples
+  bool clips = false;  ///< Slots clip their gradients: clipping().
 };
 
 inline LayerSpec layer(std::string kind, std::vector<LayerArg> positional = {}, std::string name = "",
@@ -116,6 +117,14 @@ inline Model accumulating(Model model) {
   return model;
 }
 
+/// Of three slots in a row the first is clipped at every step, the second has a norm beyond all gradients, and the
+/// third none.
+inline Model clipping(Model model) {
+  model.name += ", clipping";
+  model.clips = true;
+  return model;
+}
+
 /// Slot b's trial: seed 100 + b and numbers that differ from slot to slot.
 inline SlotInit trial(const Model& model, int b) {
   SlotInit init;
@@ -142,6 +151,7 @@ inline SlotInit trial(const Model& model, int b) {
     if (b % 2 == 1) own.clip_norm = 0.5;
   }
   if (model.recipe.accumulates) init.hyper.accumulate = 1 + b % 3;
+  if (model.clips && b % 3 < 2) init.hyper.clip_norm = b % 3 == 0 ? 0.01 : 1e6;
   if (!info_of(model.recipe.loss).numbers.empty()) init.hyper.loss = {0.05 * b};
   for (const Hyper& hyper : model.graph.hypers) init.hyper.graph.push_back(hyper.value * (1 + 0.1 * b));
   return init;
