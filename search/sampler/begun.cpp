@@ -71,8 +71,9 @@ Params completed_point(const trials::Space& space, const Params& point, std::uin
   return std::move(completion.params);
 }
 
-std::unique_ptr<Sampler> make_pointed(trials::Space space, std::uint64_t seed, std::vector<Constraint> constraints,
-                                      std::vector<Params> points, std::unique_ptr<Sampler> inner) {
+std::unique_ptr<Sampler> make_pointed(const trials::Space& space, std::uint64_t seed,
+                                      const std::vector<Constraint>& constraints, std::vector<Params> points,
+                                      std::unique_ptr<Sampler> inner) {
   if (points.empty()) return inner;
   std::string problem;
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -13,8 +13,8 @@ namespace hfta::search {
 
 /// The first draws are `points`, each completed to a configuration (search::complete()); then those of `inner`, whose
 /// draws are counted from 0. REQUIRES that each point can be completed without a problem.
-[[nodiscard]] std::unique_ptr<Sampler> make_pointed(trials::Space space, std::uint64_t seed,
-                                                    std::vector<Constraint> constraints,
+[[nodiscard]] std::unique_ptr<Sampler> make_pointed(const trials::Space& space, std::uint64_t seed,
+                                                    const std::vector<Constraint>& constraints,
                                                     std::vector<trials::Params> points, std::unique_ptr<Sampler> inner);
 
 /// A point as a draw: its values, and a draw of what it lacks. `index`: its place among the points.
