@@ -59,7 +59,7 @@ enum class Repeats { kAvoided, kAllowed };
                                                   Repeats repeats = Repeats::kAvoided);
 
 struct TpeOptions {
-  int startup_trials = 10;  ///< Random draws until so many trials have ended.
+  int startup_trials = 10;  ///< Random draws until so many have ended, and half as many were not PRUNED.
   int candidates = 24;
 };
 

@@ -46,16 +46,26 @@ class Tpe final : public Sampler {
   std::vector<Params> ask(int first, int k, const History& history, const Params& given) override {
     std::vector<Params> asked;
     tried_.reset(history);
-    const auto ended = std::count_if(history.begin(), history.end(), [](const SeenTrial& t) { return t.ended; });
+    const bool begins = !knows_enough(history);
     for (int i = 0; i < k; ++i) {
-      asked.push_back(ended < options_.startup_trials ? untried(*random_, first + i, tried_, given)
-                                                      : draw(first + i, history, asked, given));
+      asked.push_back(begins ? untried(*random_, first + i, tried_, given) : draw(first + i, history, asked, given));
       tried_.add(asked.back());
     }
     return asked;
   }
 
  private:
+  // Trials that are stopped early end first, and are the bad ones: the best of these show where bad ones are, while the
+  // good ones still train. So some have to be others.
+  [[nodiscard]] bool knows_enough(const History& history) const {
+    int ended = 0, pruned = 0;
+    for (const SeenTrial& trial : history) {
+      ended += trial.ended ? 1 : 0;
+      pruned += trial.ended == trials::State::kPruned ? 1 : 0;
+    }
+    return ended >= options_.startup_trials && 2 * (ended - pruned) >= options_.startup_trials;
+  }
+
   // `valued` are all that ended with a value. Of the others, those that count least come first
   // (search/sampler/parzen.hpp): what ended from best to worst, then what runs.
   struct Split {

@@ -142,6 +142,20 @@ TEST_CASE("TPE draws as random search until enough trials have ended") {
   CHECK(sampler->ask(30, 5, history) != random->ask(30, 5, {}));
 }
 
+TEST_CASE("TPE draws as random search while nearly all that ended were stopped early") {
+  const auto sampler = make_tpe(kMixed, 3, Goal::kMinimize, {});
+  const auto random = make_random(kMixed, 3);
+  History history = ended(30);
+  for (SeenTrial& trial : history) trial.ended = State::kPruned;
+  for (const State other : {State::kComplete, State::kFail}) {
+    for (std::size_t i = 0; i < 4; ++i) history[i].ended = other;
+    CHECK(sampler->ask(30, 5, history) == random->ask(30, 5, {}));
+    history[4].ended = other;
+    CHECK(sampler->ask(30, 5, history) != random->ask(30, 5, {}));
+    history[4].ended = State::kPruned;
+  }
+}
+
 TEST_CASE("TPE keeps away from what fails, from what was pruned early and from what runs") {
   const trials::Space space = {range("x", DistributionKind::kUniform, 0, 1)};
   // Values lie level; what differs is how trials below 0.5 ended.
