@@ -103,11 +103,11 @@ class Bohb final : public Sampler {
     CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number), kOwnNumbers);
     const bool at_random = 100 * random.uniform() < options_.random_percent;
     if (!densities || at_random) return with_given(std::move(random_->ask(number, 1, {}).front()), given);
-    const GivenPoints fixed = given_points(space_, axes_, given);
+    const Parzen::Condition condition = densities->good.under(given_points(space_, axes_, given));
     Points best;
     double highest = -std::numeric_limits<double>::infinity();
     for (int i = 0; i < options_.candidates; ++i) {
-      Points points = densities->good.sample(random, fixed);
+      Points points = densities->good.sample(random, condition);
       const double gain = densities->good.log_density(points) - densities->bad.log_density(points);
       if (!best.empty() && !(gain > highest)) continue;
       highest = gain;

@@ -65,8 +65,8 @@ Vector Inputs::vector_of(const trials::Params& params) const {
   return x;
 }
 
-std::vector<std::pair<Eigen::Index, double>> Inputs::numbers_of(const trials::Params& given) const {
-  std::vector<std::pair<Eigen::Index, double>> numbers;
+GivenNumbers Inputs::numbers_of(const trials::Params& given) const {
+  GivenNumbers numbers;
   for (Eigen::Index i = 0; i < size(); ++i) {
     const Dimension& dimension = dimensions_[static_cast<std::size_t>(i)];
     const trials::ParamValue* value = trials::find_value(given, space_[dimension.parameter].name);

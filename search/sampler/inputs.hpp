@@ -30,6 +30,9 @@ struct Dimension {
   [[nodiscard]] bool is_continuous() const { return scale && !rounds; }
 };
 
+/// Numbers of some dimensions, by dimension.
+using GivenNumbers = std::vector<std::pair<Eigen::Index, double>>;
+
 /// Value type. Vectors have a number for each dimension: of a number its place on the unit scale
 /// (search/unit_scale.hpp, a step's is its middle), of a category its index.
 class Inputs {
@@ -45,7 +48,7 @@ class Inputs {
   /// `x` with all numbers within the scale and on their steps.
   [[nodiscard]] Vector rounded(Vector x) const;
   /// The numbers that stand for the values of `given`, by dimension. What no dimension can have is left out.
-  [[nodiscard]] std::vector<std::pair<Eigen::Index, double>> numbers_of(const trials::Params& given) const;
+  [[nodiscard]] GivenNumbers numbers_of(const trials::Params& given) const;
   /// The vector for a point of the unit cube; categories have equal shares.
   [[nodiscard]] Vector from_cube(const std::vector<double>& point) const;
 

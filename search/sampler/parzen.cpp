@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 namespace hfta::search {
 namespace {
@@ -116,29 +117,33 @@ Parzen::Marginal Parzen::numeric(const std::vector<double>& observed) {
   return marginal;
 }
 
-Points Parzen::sample(CountedRandom& random, const GivenPoints& given) const {
-  const std::vector<double> weights = weights_under(given);
+Points Parzen::sample(CountedRandom& random, const Condition& condition) const {
+  Points points = sample(random, condition.weights);
+  for (const auto& [axis, point] : condition.given) points[axis] = point;
+  return points;
+}
+
+Points Parzen::sample(CountedRandom& random, const std::vector<double>& weights) const {
   double u = random.uniform();
   std::size_t kernel = 0;
   while (kernel + 1 < kernels() && u >= weights[kernel]) u -= weights[kernel++];
   Points points;
   for (std::size_t i = 0; i < axes_.size(); ++i) points.push_back(sample(i, kernel, random));
-  for (const auto& [axis, point] : given) points[axis] = point;
   return points;
 }
 
 // A kernel is the likelier the larger its own density is there.
-std::vector<double> Parzen::weights_under(const GivenPoints& given) const {
-  if (given.empty()) return weights_;
+Parzen::Condition Parzen::under(GivenPoints given) const {
+  if (given.empty()) return {std::move(given), weights_};
   std::vector<double> terms(kernels());
   for (std::size_t k = 0; k < kernels(); ++k) {
     terms[k] = std::log(weights_[k]);
     for (const auto& [axis, point] : given) terms[k] += log_density(axis, k, point);
   }
   const double sum = log_sum_exp(terms);
-  if (std::isinf(sum)) return weights_;
+  if (std::isinf(sum)) return {std::move(given), weights_};
   for (double& term : terms) term = std::exp(term - sum);
-  return terms;
+  return {std::move(given), std::move(terms)};
 }
 
 Axis::Point Parzen::sample(std::size_t axis, std::size_t kernel, CountedRandom& random) const {

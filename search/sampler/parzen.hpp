@@ -56,8 +56,15 @@ class Parzen {
   /// `observed`: of more than 25, the first weigh least, from 1/n for the first of n up to 1. `axes` must outlive this.
   Parzen(const Axes& axes, const std::vector<Points>& observed);
 
-  /// A point of the density; of the density under the condition that it is `given` along these axes.
-  [[nodiscard]] Points sample(CountedRandom& random, const GivenPoints& given = {}) const;
+  /// What is given of a point, and the weights of this density's kernels then.
+  struct Condition {
+    GivenPoints given;
+    std::vector<double> weights;
+  };
+  [[nodiscard]] Condition under(GivenPoints given) const;
+
+  [[nodiscard]] Points sample(CountedRandom& random) const { return sample(random, weights_); }
+  [[nodiscard]] Points sample(CountedRandom& random, const Condition& condition) const;
   /// Of the density; of the probability along axes whose values are countable.
   [[nodiscard]] double log_density(const Points& points) const;
 
@@ -69,7 +76,7 @@ class Parzen {
     std::vector<std::int64_t> category;  ///< -1: the whole space's.
   };
   [[nodiscard]] static Marginal numeric(const std::vector<double>& observed);
-  [[nodiscard]] std::vector<double> weights_under(const GivenPoints& given) const;
+  [[nodiscard]] Points sample(CountedRandom& random, const std::vector<double>& weights) const;
   [[nodiscard]] Axis::Point sample(std::size_t axis, std::size_t kernel, CountedRandom& random) const;
   [[nodiscard]] double log_density(std::size_t axis, std::size_t kernel, const Axis::Point& point) const;
   [[nodiscard]] std::size_t kernels() const { return weights_.size(); }

@@ -74,15 +74,15 @@ class Tpe final : public Sampler {
 
   [[nodiscard]] Params draw(int number, const History& history, const std::vector<Params>& pending,
                             const Params& given) const {
-    const GivenPoints fixed = given_points(space_, axes_, given);
     const Split split = split_of(history, pending);
     const Parzen good(axes_, split.good), others(axes_, split.others);
+    const Parzen::Condition condition = good.under(given_points(space_, axes_, given));
     const std::optional<Avoidance> avoidance = avoidance_of(split);
     CountedRandom random(seed_, Stream::kTpe, static_cast<std::uint64_t>(number));
     std::optional<Params> best;
     double highest = -std::numeric_limits<double>::infinity();
     for (int i = 0; i < options_.candidates; ++i) {
-      const Points points = good.sample(random, fixed);
+      const Points points = good.sample(random, condition);
       Params params = params_at(points);
       if (tried_.contains(params)) continue;
       double gain = good.log_density(points) - others.log_density(points);

@@ -140,7 +140,7 @@ TEST_CASE("a density under a condition is that of the trials that meet it") {
   const Parzen density(axes, observed);
   for (const char* w : {"a", "b"}) {
     INFO(w);
-    const GivenPoints given = {{1, axes[1].point_of(word(w))}};
+    const Parzen::Condition given = density.under({{1, axes[1].point_of(word(w))}});
     CountedRandom random(7, Stream::kTpe, 0);
     int high = 0;
     for (int i = 0; i < 2000; ++i) {

@@ -27,10 +27,10 @@ Matrix rows_of(const std::vector<Vector>& points, Index dimensions) {
 
 class Climb {
  public:
-  Climb(const Inputs& inputs, const Acquisition& acquisition, const Fixed& fixed)
+  Climb(const Inputs& inputs, const Acquisition& acquisition, const GivenNumbers& given)
       : inputs_(inputs), acquisition_(acquisition) {
     for (Index i = 0; i < inputs.size(); ++i) {
-      if (std::any_of(fixed.begin(), fixed.end(), [i](const auto& one) { return one.first == i; })) continue;
+      if (std::any_of(given.begin(), given.end(), [i](const auto& one) { return one.first == i; })) continue;
       const Dimension& dimension = inputs.dimensions()[static_cast<std::size_t>(i)];
       if (!dimension.is_category() && dimension.options.empty()) smooth_.push_back(i);
       if (dimension.is_category() || dimension.rounds) stepped_.push_back(i);
@@ -154,17 +154,17 @@ std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, Counted
 }
 
 std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisition, const Beginnings& beginnings,
-                               const Fixed& fixed, CountedRandom& random,
+                               const GivenNumbers& given, CountedRandom& random,
                                const std::function<bool(const Vector&)>& allowed) {
   std::vector<Vector> points;
   for (const std::vector<double>& point : beginnings.cube) points.push_back(inputs.from_cube(point));
   for (Vector& point : neighbours(inputs, beginnings.good, random)) points.push_back(std::move(point));
   for (Vector& point : points) {
-    for (const auto& [dimension, number] : fixed) point[dimension] = number;
+    for (const auto& [dimension, number] : given) point[dimension] = number;
   }
   const Vector all = acquisition.at(rows_of(points, inputs.size()));
   const std::vector<double> values(all.data(), all.data() + all.size());
-  const Climb climb(inputs, acquisition, fixed);
+  const Climb climb(inputs, acquisition, given);
   std::optional<Vector> best;
   double highest = -std::numeric_limits<double>::infinity();
   const auto offer = [&](const Vector& x, double value) {

@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -17,18 +16,16 @@ struct Beginnings {
   Matrix good;
 };
 
-/// Numbers that all points are to have, by dimension.
-using Fixed = std::vector<std::pair<Eigen::Index, double>>;
-
 /// Configurations beside each of `good` places, a row for each: a part of the numbers moved a little, or a category
 /// drawn anew.
 [[nodiscard]] std::vector<Vector> neighbours(const Inputs& inputs, const Matrix& good, CountedRandom& random);
 
-/// The best configuration found for which `allowed` is true, nullopt if there is none. The best of the beginnings are
-/// improved, each in turn: numbers together, by their gradient; then steps and categories one after the other, by
-/// trying all values or, where they are many, steps of several sizes. Deterministic; so many evaluations at most.
+/// The best configuration found that has the `given` numbers and for which `allowed` is true, nullopt if there is none.
+/// The best of the beginnings are improved, each in turn: numbers together, by their gradient; then steps and
+/// categories one after the other, by trying all values or, where they are many, steps of several sizes. Deterministic;
+/// so many evaluations at most.
 [[nodiscard]] std::optional<Vector> maximize(const Inputs& inputs, const Acquisition& acquisition,
-                                             const Beginnings& beginnings, const Fixed& fixed, CountedRandom& random,
-                                             const std::function<bool(const Vector&)>& allowed);
+                                             const Beginnings& beginnings, const GivenNumbers& given,
+                                             CountedRandom& random, const std::function<bool(const Vector&)>& allowed);
 
 }  // namespace hfta::search::gp
