@@ -15,8 +15,10 @@ namespace hfta::search {
 /// A trial as a later draw sees it.
 struct SeenTrial {
   trials::Params params;
-  std::vector<double> values;   ///< The study's first metric after epochs 1, 2, ...; NaN or infinite where it diverged.
-  std::optional<double> value;  ///< The value it would have if it ended now: of its last epoch, or its best. Finite.
+  /// The value that it had after epochs 1, 2, ...: that epoch's, or the best up to it, as the study selects. NaN or
+  /// infinite where it diverged.
+  std::vector<double> values;
+  std::optional<double> value;         ///< The value it would have if it ended now: the last finite one of these.
   std::optional<trials::State> ended;  ///< kComplete, kPruned or kFail; unset: it has not ended.
   std::vector<double> others = {};     ///< `value`'s of the study's other objectives, in order; finite.
 };

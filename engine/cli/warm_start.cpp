@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -39,8 +41,21 @@ std::optional<trials::Params> matching(const trials::Space& space, const trials:
   return applying;
 }
 
-search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric) {
-  return {std::move(params), curve_of(trial, metric), trial.value, trial.state, trial.others};
+// Each value becomes the best up to it; what is not finite stays.
+void select_best(std::vector<double>& values, trials::Goal goal) {
+  std::optional<double> best;
+  for (double& value : values) {
+    if (!std::isfinite(value)) continue;
+    if (!best || trials::better(value, *best, goal)) best = value;
+    value = *best;
+  }
+}
+
+search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric,
+                       const StudyConfig& config) {
+  std::vector<double> values = curve_of(trial, metric);
+  if (config.select_best) select_best(values, config.objectives.front().goal);
+  return {std::move(params), std::move(values), trial.value, trial.state, trial.others};
 }
 
 // The same metrics and goals, in the same order. Optuna need not have named a metric.
@@ -84,7 +99,7 @@ search::History read_prior(const StudyConfig& config) {
   search::History prior;
   for (std::size_t i = first; i < trials.size(); ++i) {
     auto params = matching(config.searched(), trials::latest_params(trials[i]));
-    if (params) prior.push_back(seen(trials[i], std::move(*params), record->objectives.front().metric));
+    if (params) prior.push_back(seen(trials[i], std::move(*params), record->objectives.front().metric, config));
   }
   tell(fmt::format("warm start: {} of {} ended trials of study '{}' are of this space", prior.size(), trials.size(),
                    printable(from.study)));

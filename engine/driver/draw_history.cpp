@@ -1,10 +1,12 @@
 #include "engine/driver/draw_history.hpp"
 
+#include <limits>
+
 namespace hfta::engine {
 
-void DrawHistory::report(int draw, double metric, std::optional<double> value, const std::vector<double>& others) {
+void DrawHistory::report(int draw, bool diverged, std::optional<double> value, const std::vector<double>& others) {
   search::SeenTrial& trial = trials_.at(static_cast<std::size_t>(draw));
-  trial.values.push_back(metric);
+  trial.values.push_back(diverged ? std::numeric_limits<double>::quiet_NaN() : value.value());
   trial.value = value;
   trial.others = others;
 }

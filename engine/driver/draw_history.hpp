@@ -16,9 +16,9 @@ class DrawHistory {
   void add(const trials::Params& params) { trials_.push_back({params, {}, std::nullopt, std::nullopt}); }
   /// Forgets the latest draw, which has neither begun nor ended.
   void pop() { trials_.pop_back(); }
-  /// The first metric after the trial's next epoch (not finite if the trial diverged), and the values it would have if
-  /// it ended now.
-  void report(int draw, double metric, std::optional<double> value, const std::vector<double>& others);
+  /// The trial has trained its next epoch: the values it would have if it ended now, which are those of an earlier
+  /// epoch, or none, if it diverged.
+  void report(int draw, bool diverged, std::optional<double> value, const std::vector<double>& others);
   /// `round`: see Trial::ended_round; unset: known to every later draw.
   void end(int draw, trials::State state, std::optional<int> round);
 

@@ -1,7 +1,6 @@
 #include "engine/driver/redraw.hpp"
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -43,7 +42,7 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
                                      !trials::better(measured.value, *value, config.objectives.front().goal));
     if (counts) value = measured.value;
     if (counts) others = measured.others;
-    history.report(draw, failed ? std::numeric_limits<double>::quiet_NaN() : measured.value, value, others);
+    history.report(draw, failed, value, others);
   }
   const bool done = trial.state != trials::State::kRunning && trial.state != trials::State::kWaiting;
   if (done) history.end(draw, trial.state, trial.ended_round);

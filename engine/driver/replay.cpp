@@ -103,9 +103,7 @@ void TrialTable::replay(const Past& past) {
     told = !measured.failure.empty();
     if (t.state == trials::State::kRunning) e.failure = measured.failure;
     if (!told) take_value(past.draw, e.recorded, measured);
-    if (learns_) {
-      history_.report(past.draw, told ? std::numeric_limits<double>::quiet_NaN() : measured.value, e.value, e.others);
-    }
+    if (learns_) history_.report(past.draw, told, e.value, e.others);
     e.decision =
         strategy_.scheduler->report(past.draw, e.recorded, told ? std::numeric_limits<double>::quiet_NaN() : *e.value);
   }

@@ -164,11 +164,11 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
   ++epochs_;
   if (!told.failure.empty()) {
     e.decision = strategy_.scheduler->report(draw, report.epoch, std::numeric_limits<double>::quiet_NaN());
-    if (learns_) history_.report(draw, std::numeric_limits<double>::quiet_NaN(), e.value, e.others);
+    if (learns_) history_.report(draw, true, e.value, e.others);
     return told;
   }
   take_value(draw, report.epoch, measured);
-  if (learns_) history_.report(draw, measured.value, e.value, e.others);
+  if (learns_) history_.report(draw, false, e.value, e.others);
   e.decision = strategy_.scheduler->report(draw, report.epoch, *e.value);
   return told;
 }

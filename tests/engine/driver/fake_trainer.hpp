@@ -29,6 +29,7 @@ struct World {
   std::string diverging_metric = "train_loss";
   bool has_test = true;
   bool counts_parameters = false;  ///< Records `parameters` too: better trials have more.
+  bool shows_best = false;         ///< Metrics are the best ones so far.
   std::vector<ModelFacts> models;
   std::function<void(int)> after_epochs;  ///< Called after each run_epoch of an array, with the number of calls so far.
   std::string partition_by = "hidden";

@@ -56,13 +56,15 @@ TEST_CASE("a draw knows epochs of rounds that are over, and ends of earlier roun
   DrawHistory history;
   history.add({{"x", 1.0}});
   history.add({{"x", 2.0}});
-  history.report(0, 0.5, 0.5, {});
-  history.report(0, 0.25, 0.5, {});
+  history.report(0, false, 0.5, {});
+  history.report(0, true, 0.5, {});
   history.end(0, State::kPruned, 1);
   history.end(1, State::kFail, std::nullopt);
   CHECK_FALSE(history.after(1)[0].ended);
   CHECK(history.after(2)[0].ended == State::kPruned);
-  CHECK(history.after(2)[0].values == std::vector<double>{0.5, 0.25});
+  REQUIRE(history.after(2)[0].values.size() == 2);
+  CHECK(history.after(2)[0].values[0] == 0.5);
+  CHECK(std::isnan(history.after(2)[0].values[1]));
   CHECK(history.after(2)[0].value == 0.5);
   CHECK(history.after(1)[1].ended == State::kFail);
   history.add({{"x", 3.0}});
@@ -141,6 +143,26 @@ TEST_CASE("a study that learns, stopped again and again on one device, asks what
   CHECK(stopped.run_in_pieces(c.rounds, 1, c.keep_checkpoints) > 1);
   CHECK(stopped.table() == undisturbed.table());
   check_redraws(stopped, 26);
+}
+
+TEST_CASE("where the best epoch is selected, draws follow from the best values so far") {
+  const std::string method = GENERATE(values<std::string>({"tpe", "gp", "hyperband", "bohb", "dehb", "freeze_thaw"}));
+  INFO(method);
+  StudyConfig config = learning_config(60, "none", method);
+  config.method_options.hyperband = {1, 9, 3};
+  config.method_options.freeze_thaw = {.max_epochs = 9, .startup_trials = 4, .slots = 4};
+  config.width = 4;
+  StudyFixture shows(config);
+  shows.world.shows_best = true;
+  config.select_best = true;
+  StudyFixture selects(config);
+  CHECK(shows.run().stopped_by == 0);
+  CHECK(selects.run().stopped_by == 0);
+  REQUIRE(selects.trials().size() == shows.trials().size());
+  for (std::size_t i = 0; i < selects.trials().size(); ++i) {
+    INFO("trial " << i);
+    CHECK(selects.trials()[i].params == shows.trials()[i].params);
+  }
 }
 
 TEST_CASE("a study of any method that learns, stopped a hundred times, asks what an undisturbed one asks") {
