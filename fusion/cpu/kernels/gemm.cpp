@@ -38,6 +38,15 @@ bool streams_a(const Product& p) {
   return !p.a_transposed && p.n <= kFew && p.m * p.k >= kLarge;
 }
 
+// Where A is transposed, a kernel reads a line of every row of its block for a few of that row's elements: both blocks,
+// 16 KiB of float each, should stay in the first cache. Where B has few columns that was slower; with AVX-512, whose
+// kernels make more products of such a line, it was not measured.
+std::int64_t most_depth(const Product& p) {
+  constexpr std::int64_t kTransposedDepth = 64;
+  const bool shallow = p.a_transposed && p.n >= kColumns && simd::instruction_set() != simd::InstructionSet::kV4;
+  return shallow ? kTransposedDepth : kDepth;
+}
+
 // Panels of B for which a block of A is used at once, where A is transposed: a copy of the block has to pay, and a team
 // needs several stretches.
 std::int64_t panels_at_once(std::int64_t panels, std::int64_t blocks, bool copied) {
@@ -74,10 +83,21 @@ auto micro_kernel(const Product& p, std::int64_t rows, std::int64_t columns, std
   }
 }
 
+constexpr std::int64_t kFar = 1024;  // bytes
+
 // Rows that lie a multiple of 1 KiB apart share few sets of the first cache, and drive one another out.
 template <typename T>
 bool falls_together(std::int64_t ld) {
-  return ld * static_cast<std::int64_t>(sizeof(T)) % 1024 == 0;
+  return ld * static_cast<std::int64_t>(sizeof(T)) % kFar == 0;
+}
+
+// Whether blocks of a transposed A are copied: their rows fall together, or lie on many pages, and then several panels
+// of B have to pay for the copy.
+template <typename T>
+bool copies_blocks(const Product& p) {
+  if (!p.a_transposed || p.k <= 16) return false;
+  const bool far = p.lda * static_cast<std::int64_t>(sizeof(T)) >= kFar;
+  return falls_together<T>(p.lda) || (far && p.n > kColumns);
 }
 
 template <typename T>
@@ -97,7 +117,8 @@ template <typename T>
 void Gemm<T>::choose_blocks() {
   rows_ = rows_of_block(p_);
   columns_ = std::min(kColumns, p_.n);
-  depth_ = p_.k <= kDepth * 3 / 2 ? p_.k : kDepth;
+  const std::int64_t most = most_depth(p_);
+  depth_ = p_.k <= most * 3 / 2 ? p_.k : most;
   if (streams_a(p_)) rows_ = std::min(kStreamedRows, p_.m);
   if (streams_b(p_)) {
     columns_ = std::min(std::clamp(kStreamedBlock / p_.m, kLeastStreamed, kMostStreamed), p_.n);
@@ -108,7 +129,7 @@ void Gemm<T>::choose_blocks() {
   // For columns that do not fill a register LIBXSMM has masks with AVX-512 alone; otherwise it goes one by one.
   filled_ = packed_ && !p_.a_transposed && simd::instruction_set() != simd::InstructionSet::kV4;
   tiled_ = !p_.a_transposed && falls_together<T>(p_.ldc);
-  blocked_ = p_.a_transposed && falls_together<T>(p_.lda) && p_.k > 16;
+  blocked_ = copies_blocks<T>(p_);
   const std::int64_t last = (p_.n - 1) % columns_ + 1;
   packed_size_ = packed_ ? (p_.n - last + width(last)) * p_.k : 0;
   own_ = (aside(columns_) || aside(last) ? rows_ * width(columns_) : 0) + (blocked_ ? rows_ * depth_ : 0);
@@ -130,7 +151,7 @@ void Gemm<T>::choose_slices() {
   constexpr std::int64_t kLeastRows = 512;
   slices_ = {p_.k, std::max<std::int64_t>(p_.k, 1)};
   if (!p_.a_transposed || p_.ldc != p_.n || p_.k < 2 * kLeastRows) return;
-  slices_.length = parts(p_.k, parts_of_sum(p_.k / kLeastRows, rows_of_whole(p_) * p_.n) * depth_) * depth_;
+  slices_.length = parts(p_.k, parts_of_sum(p_.k / kLeastRows, rows_of_whole(p_) * p_.n) * kDepth) * kDepth;
   sums_size_ = (slices_.count() - 1) * p_.m * p_.n;
 }
 
@@ -258,8 +279,7 @@ void Gemm<T>::run_tile(const Call& call, std::int64_t column, std::int64_t row, 
   if (tiled) copy_block(own, tile_ld, rows, columns, corner, p_.ldc);
 }
 
-// Blocks of C in a row, panels [first, last), for a transposed A. A's blocks are copied: rows that are a power of two
-// apart would fall on one another in the cache.
+// Blocks of C in a row, panels [first, last), for a transposed A.
 template <typename T>
 void Gemm<T>::run_rows(const Call& call, const Slice& slice, std::int64_t row, std::int64_t first, std::int64_t last,
                        T* own) const {
