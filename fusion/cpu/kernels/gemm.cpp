@@ -38,13 +38,14 @@ bool streams_a(const Product& p) {
   return !p.a_transposed && p.n <= kFew && p.m * p.k >= kLarge;
 }
 
+bool has_avx512() { return simd::instruction_set() == simd::InstructionSet::kV4; }
+
 // Where A is transposed, a kernel reads a line of every row of its block for a few of that row's elements: both blocks,
 // 16 KiB of float each, should stay in the first cache. Where B has few columns that was slower; with AVX-512, whose
-// kernels make more products of such a line, it was not measured.
+// kernels make more products of such a line, neither this nor copies_blocks() was measured.
 std::int64_t most_depth(const Product& p) {
   constexpr std::int64_t kTransposedDepth = 64;
-  const bool shallow = p.a_transposed && p.n >= kColumns && simd::instruction_set() != simd::InstructionSet::kV4;
-  return shallow ? kTransposedDepth : kDepth;
+  return p.a_transposed && p.n >= kColumns && !has_avx512() ? kTransposedDepth : kDepth;
 }
 
 // Panels of B for which a block of A is used at once, where A is transposed: a copy of the block has to pay, and a team
@@ -97,7 +98,7 @@ template <typename T>
 bool copies_blocks(const Product& p) {
   if (!p.a_transposed || p.k <= 16) return false;
   const bool far = p.lda * static_cast<std::int64_t>(sizeof(T)) >= kFar;
-  return falls_together<T>(p.lda) || (far && p.n > kColumns);
+  return falls_together<T>(p.lda) || (far && p.n > kColumns && !has_avx512());
 }
 
 template <typename T>
@@ -127,7 +128,7 @@ void Gemm<T>::choose_blocks() {
   // Panels cost a copy of B, which enough rows of A pay for; a transposed B has to be turned anyway.
   packed_ = p_.b_transposed || (p_.n > kColumns && p_.m >= 256);
   // For columns that do not fill a register LIBXSMM has masks with AVX-512 alone; otherwise it goes one by one.
-  filled_ = packed_ && !p_.a_transposed && simd::instruction_set() != simd::InstructionSet::kV4;
+  filled_ = packed_ && !p_.a_transposed && !has_avx512();
   tiled_ = !p_.a_transposed && falls_together<T>(p_.ldc);
   blocked_ = copies_blocks<T>(p_);
   const std::int64_t last = (p_.n - 1) % columns_ + 1;
