@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "engine/cli/output.hpp"
 #include "engine/driver/measure.hpp"
+#include "engine/driver/selection.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/report/words.hpp"
 #include "search/completion.hpp"
@@ -41,21 +42,20 @@ std::optional<trials::Params> matching(const trials::Space& space, const trials:
   return applying;
 }
 
-// Each value becomes the best up to it; what is not finite stays.
-void select_best(std::vector<double>& values, trials::Goal goal) {
-  std::optional<double> best;
+// Each value becomes the one that is selected up to it; what is not finite stays.
+std::vector<double> selected(std::vector<double> values, const StudyConfig& config) {
+  std::optional<double> last;
   for (double& value : values) {
     if (!std::isfinite(value)) continue;
-    if (!best || trials::better(value, *best, goal)) best = value;
-    value = *best;
+    if (is_selected(config, value, last)) last = value;
+    value = *last;
   }
+  return values;
 }
 
 search::SeenTrial seen(const trials::Trial& trial, trials::Params params, const std::string& metric,
                        const StudyConfig& config) {
-  std::vector<double> values = curve_of(trial, metric);
-  if (config.select_best) select_best(values, config.objectives.front().goal);
-  return {std::move(params), std::move(values), trial.value, trial.state, trial.others};
+  return {std::move(params), selected(curve_of(trial, metric), config), trial.value, trial.state, trial.others};
 }
 
 // The same metrics and goals, in the same order. Optuna need not have named a metric.

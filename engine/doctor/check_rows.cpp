@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "base/text.hpp"
 #include "engine/doctor/checks.hpp"
 #include "engine/driver/runner.hpp"
+#include "engine/driver/selection.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/report/words.hpp"
 #include "storage/checkpoints.hpp"
@@ -41,9 +43,8 @@ std::vector<double> expected_values(const Trial& trial, const StudyConfig& confi
       if (metric == epoch.metrics.end() || !std::isfinite(metric->second)) return {};
       now.push_back(metric->second);
     }
-    const bool counts = !config.select_best || values.empty() ||
-                        trials::better(now.front(), values.front(), config.objectives.front().goal);
-    if (counts) values = std::move(now);
+    const std::optional<double> before = values.empty() ? std::nullopt : std::optional(values.front());
+    if (is_selected(config, now.front(), before)) values = std::move(now);
   }
   return values;
 }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "engine/driver/draw_history.hpp"
 #include "engine/driver/measure.hpp"
+#include "engine/driver/selection.hpp"
 #include "engine/driver/strategy.hpp"
 #include "engine/driver/study.hpp"
 #include "engine/driver/trial_table.hpp"
@@ -38,8 +39,7 @@ void tell(const StudyConfig& config, const trials::Trial& trial, int draw, int s
     if (found == rounds.end() || found->second >= seen) break;
     const Measurement measured = measure(record.metrics, config.objectives, record.epoch);
     const bool failed = !measured.failure.empty();
-    const bool counts = !failed && !(config.select_best && value &&
-                                     !trials::better(measured.value, *value, config.objectives.front().goal));
+    const bool counts = !failed && is_selected(config, measured.value, value);
     if (counts) value = measured.value;
     if (counts) others = measured.others;
     history.report(draw, failed, value, others);

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "engine/driver/budget.hpp"
 #include "engine/driver/measure.hpp"
+#include "engine/driver/selection.hpp"
 #include "search/repetition.hpp"
 
 namespace hfta::engine {
@@ -182,8 +183,7 @@ std::pair<double, int> TrialTable::rank_of(int draw) const {
 // The value that the trial would have if it ended now.
 void TrialTable::take_value(int draw, int epoch, const Measurement& measured) {
   TrialRecord& e = entry(draw);
-  if (config_.select_best && e.value && !trials::better(measured.value, *e.value, config_.objectives.front().goal))
-    return;
+  if (!is_selected(config_, measured.value, e.value)) return;
   if (e.value) ranking_.erase(rank_of(draw));
   e.value = measured.value;
   e.others = measured.others;
