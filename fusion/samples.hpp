@@ -53,13 +53,15 @@ class SampleArray {
   /// The type of batches taken from it.
   [[nodiscard]] at::ScalarType type() const { return type_; }
   [[nodiscard]] at::Device device() const { return tensor_.defined() ? tensor_.device() : at::Device(at::kCPU); }
-  /// The samples as stored; undefined: they are on the host, and only a Field knows their layout.
+  /// The samples as stored, in one piece; undefined: they are on the host, and only a Field knows their layout.
   [[nodiscard]] const at::Tensor& stored() const { return tensor_; }
   /// Whether no sample has to be computed any more.
   [[nodiscard]] bool at_hand() const { return source_ == nullptr || source_->all(column_).defined(); }
   /// Whose column the array is; null: nobody computes it.
   [[nodiscard]] const SampleSource* source() const { return source_.get(); }
   [[nodiscard]] std::size_t column() const { return column_; }
+  /// `rows` of stored(), as batches have them.
+  [[nodiscard]] at::Tensor taken(const at::Tensor& rows) const;
   /// The samples at `index`, int64 on the array's device. Throws Error{kConfig} for a file that was changed.
   [[nodiscard]] at::Tensor at(const at::Tensor& index) const;
   /// The samples [begin, end): a view, if the stored type is the type taken.
@@ -69,7 +71,6 @@ class SampleArray {
   void copy(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const;
 
  private:
-  [[nodiscard]] at::Tensor taken(const at::Tensor& rows) const;
   [[nodiscard]] DType gathered_type() const;
   void gather(const std::int64_t* order, std::int64_t begin, std::int64_t n, std::byte* out) const;
   [[nodiscard]] at::Tensor gathered(const std::int64_t* order, std::int64_t begin, std::int64_t n) const;

@@ -23,8 +23,18 @@ bool in_step(const Batch& batch) {
                      [&](const Samples& part) { return part.begin == first.begin && part.size() == first.size(); });
 }
 
-std::string why_not(const Batch& batch, bool keep) {
+bool on_device(const Batch& batch, std::size_t inputs) {
+  return std::all_of(batch.parts.begin(), batch.parts.end(), [&](const Samples& part) {
+    for (std::size_t i = 0; i < inputs; ++i) {
+      if (!part.array(i).stored().defined()) return false;
+    }
+    return true;
+  });
+}
+
+std::string why_not(const Batch& batch, std::size_t inputs, bool keep) {
   if (keep) return "gradients are kept";
+  if (!on_device(batch, inputs)) return "samples are on the host";
   if (!in_step(batch)) return "slots are at different places of their epochs";
   const bool shared =
       std::any_of(batch.parts.begin(), batch.parts.end(), [](const Samples& s) { return s.shared != nullptr; });
@@ -70,7 +80,7 @@ CapturableStep::CapturableStep(const CapturableModel& model, Chunk& chunk, const
       chunk_(chunk),
       numbers_(model.recipe.optimizer, type_of(model.recipe), model.slots,
                1 + static_cast<int>(model.recipe.groups.size()), model.hypers, model.device),
-      kernels_(numbers_, lane.graphs()),
+      kernels_(numbers_, lane.graphs(), model.recipe.clips),
       recorder_(lane.graphs(), model.why_not) {}
 
 at::Tensor CapturableStep::fresh_losses() {
@@ -87,7 +97,8 @@ void CapturableStep::run(const Batch& batch, std::span<const SlotRun> slots, con
       std::count_if(batch.parts.begin(), batch.parts.end(), [](const Samples& part) { return part.shared == nullptr; });
   numbers_.set(slots, batch.parts.front().begin);
   bring_orders(batch);
-  recorder_.run(key_for(batch, losses), why_not(batch, keep), [&] { step(batch, losses, keep); });
+  recorder_.run(key_for(batch, losses), why_not(batch, model_.graph.inputs.size(), keep),
+                [&] { step(batch, losses, keep); });
 }
 
 // An epoch's order is copied once, to where graphs look for it.
@@ -138,10 +149,13 @@ void CapturableStep::update(const std::vector<ParameterSlots>& reached) const {
 
 std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {
   const Samples& samples = batch.parts[part];
-  if (!in_step(batch)) return [&samples](const SampleArray& all) { return samples.of(all); };
-  const at::Tensor index = at::empty({samples.size()}, at::TensorOptions().dtype(at::kLong).device(model_.device));
-  kernels_.fill_indices(index, samples.order.defined() ? orders_.at(part).here : at::Tensor());
-  return [index](const SampleArray& all) { return all.at(index); };
+  if (!in_step(batch) || !on_device(batch, model_.graph.inputs.size())) {
+    return [&samples](const SampleArray& all) { return samples.of(all); };
+  }
+  const at::Tensor order = samples.order.defined() ? orders_.at(part).here : at::Tensor();
+  return [this, order, n = samples.size()](const SampleArray& all) {
+    return all.taken(kernels_.rows(all.stored(), n, order));
+  };
 }
 
 std::vector<at::Tensor> CapturableStep::forward(const Batch& batch) {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "fusion/cuda/slot_kernels.hpp"
@@ -41,22 +43,25 @@ std::vector<cuda::SlotRows<T>> rows_of(const std::vector<ParameterSlots>& parame
   return rows;
 }
 
-// `workspace`: doubles, of clip_factors and behind them the factors.
+// `workspace`: doubles, of clip_factors and behind them the factors; undefined where no slot clips.
 template <typename T>
 void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
   const std::vector<cuda::SlotRows<T>> rows = rows_of<T>(parameters, live.slots());
   std::vector<unsigned short> group_of;
   for (const ParameterSlots& p : parameters) group_of.push_back(static_cast<unsigned short>(p.group));
   const cuda::SlotParameters<T> all{rows.data(), group_of.data(), static_cast<int>(rows.size()), live.slots()};
-  void* const stream = native_stream(workspace.device());
-  double* const factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
-  cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
+  void* const stream = native_stream(parameters.front().weight.device());
+  double* factors = nullptr;
+  if (workspace.defined()) {
+    factors = workspace.data_ptr<double>() + workspace.numel() - live.slots();
+    cuda::clip_factors(all, live.clip_norms(), workspace.data_ptr<double>(), factors, stream);
+  }
   cuda::step(live.kind(), all, {live.numbers(), live.updates(), factors, live.groups()}, stream);
 }
 
 template <typename T>
 void step_on(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
-  if (workspace.defined()) {
+  if (parameters.front().weight.is_cuda()) {
     step_on_gpu<T>(parameters, live, workspace);
   } else {
     step_rows<T>(parameters, live);
@@ -117,18 +122,26 @@ void StepKernels::fill_normals(const at::Tensor& out, std::uint32_t node) const 
       [=](auto* row, std::size_t n, std::size_t b) { fill_normal(row, n, random[b].key, node, random[b].step); });
 }
 
-void StepKernels::fill_indices(const at::Tensor& out, const at::Tensor& order) const {
+at::Tensor StepKernels::rows(const at::Tensor& all, std::int64_t n, const at::Tensor& order) const {
+  std::vector<std::int64_t> sizes = all.sizes().vec();
+  const std::size_t bytes = all.nbytes() / static_cast<std::size_t>(std::max<std::int64_t>(1, sizes.at(0)));
+  sizes[0] = n;
+  const at::Tensor out = at::empty(sizes, all.options());
   const StepParams& live = numbers_;
   launch([=, &live] {
-    auto* const to = out.data_ptr<std::int64_t>();
-    const auto n = static_cast<std::size_t>(out.numel());
-    const std::int64_t* const from = order.defined() ? order.const_data_ptr<std::int64_t>() : nullptr;
-    if (out.is_cuda()) return cuda::batch_indices(to, n, from, live.begin(), native_stream(out.device()));
-    for (std::size_t i = 0; i < n; ++i) {
+    auto* const to = static_cast<std::byte*>(out.data_ptr());
+    const auto* const from = static_cast<const std::byte*>(all.const_data_ptr());
+    const std::int64_t* const places = order.defined() ? order.const_data_ptr<std::int64_t>() : nullptr;
+    const auto rows = static_cast<std::size_t>(n);
+    if (out.is_cuda()) {
+      return cuda::batch_rows(to, rows, from, bytes, places, live.begin(), native_stream(out.device()));
+    }
+    for (std::size_t i = 0; bytes > 0 && i < rows; ++i) {
       const std::int64_t at = *live.begin() + static_cast<std::int64_t>(i);
-      to[i] = from != nullptr ? from[at] : at;
+      std::memcpy(to + i * bytes, from + static_cast<std::size_t>(places != nullptr ? places[at] : at) * bytes, bytes);
     }
   });
+  return out;
 }
 
 void StepKernels::step(std::span<const ParameterSlots> parameters) const {
@@ -136,7 +149,7 @@ void StepKernels::step(std::span<const ParameterSlots> parameters) const {
   const StepParams& live = numbers_;
   const std::vector<ParameterSlots> all(parameters.begin(), parameters.end());
   at::Tensor workspace;
-  if (all.front().weight.is_cuda()) {
+  if (clips_ && all.front().weight.is_cuda()) {
     std::vector<std::size_t> sizes;
     for (const ParameterSlots& p : all) sizes.push_back(elements_per_slot(p.weight, live.slots()));
     const std::size_t doubles = cuda::clip_workspace(sizes.data(), static_cast<int>(sizes.size()), live.slots());

@@ -20,8 +20,9 @@ namespace hfta::fusion {
 /// A chunk's numbers, and how kernels that read them are started. Asynchronous, on the current stream.
 class StepKernels {
  public:
-  /// `lane`: null where nothing is ever captured. Both must outlive it.
-  StepKernels(const StepParams& numbers, StepGraphRecorder* lane) : numbers_(numbers), lane_(lane) {}
+  /// `lane`: null where nothing is ever captured. Both must outlive it. `clips`: Recipe::clips.
+  StepKernels(const StepParams& numbers, StepGraphRecorder* lane, bool clips)
+      : numbers_(numbers), lane_(lane), clips_(clips) {}
 
   [[nodiscard]] const StepParams& numbers() const { return numbers_; }
 
@@ -30,9 +31,10 @@ class StepKernels {
   void fill_masks(const at::Tensor& out, const SlotNumbers& rates, std::uint32_t node) const;
   void fill_uniforms(const at::Tensor& out, std::uint32_t node) const;
   void fill_normals(const at::Tensor& out, std::uint32_t node) const;
-  /// out: [n] int64 = order[begin .. begin + n), or begin .. begin + n where `order` is undefined.
-  void fill_indices(const at::Tensor& out, const at::Tensor& order) const;
-  /// One optimizer step of every occupied slot, clipping included; as step().
+  /// `n` rows of `all`, [N, ...] in one piece: those at order[begin .. begin + n), or at begin .. begin + n where
+  /// `order` is undefined.
+  [[nodiscard]] at::Tensor rows(const at::Tensor& all, std::int64_t n, const at::Tensor& order) const;
+  /// One optimizer step of every occupied slot, clipping included where slots may clip; as step().
   void step(std::span<const ParameterSlots> parameters) const;
 
  private:
@@ -42,6 +44,7 @@ class StepKernels {
 
   const StepParams& numbers_;
   StepGraphRecorder* lane_;
+  bool clips_;
 };
 
 }  // namespace hfta::fusion

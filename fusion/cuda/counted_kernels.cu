@@ -1,4 +1,6 @@
-// Counted randomness, and the indices of a batch.
+// Counted randomness, and the samples of a batch.
+#include <cstdint>
+
 #include "base/philox.hpp"
 #include "fusion/cuda/launch.cuh"
 #include "fusion/cuda/slot_kernels.hpp"
@@ -65,13 +67,30 @@ __global__ void normal_kernel(T* out, Draw draw) {
   });
 }
 
-__global__ void indices_kernel(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin) {
+// Thread by thread a piece of a row, a Piece long.
+template <typename Piece>
+__global__ void rows_kernel(Piece* out, std::size_t n, const Piece* all, std::size_t pieces, const std::int64_t* order,
+                            const std::int64_t* begin) {
   const std::int64_t from = *begin;
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * kThreads;
-  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x; i < n; i += stride) {
-    const std::int64_t at = from + static_cast<std::int64_t>(i);
-    out[i] = order != nullptr ? order[at] : at;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x; i < n * pieces; i += stride) {
+    const std::int64_t at = from + static_cast<std::int64_t>(i / pieces);
+    out[i] = all[static_cast<std::size_t>(order != nullptr ? order[at] : at) * pieces + i % pieces];
   }
+}
+
+template <typename Piece>
+bool in_pieces(const void* out, const void* all, std::size_t bytes) {
+  const auto places = reinterpret_cast<std::uintptr_t>(out) | reinterpret_cast<std::uintptr_t>(all);
+  return (places | bytes) % sizeof(Piece) == 0;
+}
+
+template <typename Piece>
+void launch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, const std::int64_t* order,
+                 const std::int64_t* begin, void* stream) {
+  const std::size_t pieces = bytes / sizeof(Piece);
+  launch("rows of a batch", rows_kernel<Piece>, grid_for(n * pieces, 1), stream, static_cast<Piece*>(out), n,
+         static_cast<const Piece*>(all), pieces, order, begin);
 }
 
 template <typename T>
@@ -105,10 +124,12 @@ void uniforms(double* out, const Draw& draw, void* stream) { launch_uniforms(out
 void normals(float* out, const Draw& draw, void* stream) { launch_normals(out, draw, stream); }
 void normals(double* out, const Draw& draw, void* stream) { launch_normals(out, draw, stream); }
 
-void batch_indices(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin,
-                   void* stream) {
-  if (n == 0) return;
-  launch("batch indices", indices_kernel, grid_for(n, 1), stream, out, n, order, begin);
+void batch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, const std::int64_t* order,
+                const std::int64_t* begin, void* stream) {
+  if (n == 0 || bytes == 0) return;
+  if (in_pieces<uint4>(out, all, bytes)) return launch_rows<uint4>(out, n, all, bytes, order, begin, stream);
+  if (in_pieces<unsigned>(out, all, bytes)) return launch_rows<unsigned>(out, n, all, bytes, order, begin, stream);
+  launch_rows<unsigned char>(out, n, all, bytes, order, begin, stream);
 }
 
 }  // namespace hfta::fusion::cuda

@@ -29,11 +29,20 @@ void uniforms(float*, const Draw&, void*) { absent(); }
 void uniforms(double*, const Draw&, void*) { absent(); }
 void normals(float*, const Draw&, void*) { absent(); }
 void normals(double*, const Draw&, void*) { absent(); }
-void batch_indices(std::int64_t*, std::size_t, const std::int64_t*, const std::int64_t*, void*) { absent(); }
+void batch_rows(void*, std::size_t, const void*, std::size_t, const std::int64_t*, const std::int64_t*, void*) {
+  absent();
+}
 void cross_entropy(const Logits<float>&, float*, float*, float*, void*) { absent(); }
 void cross_entropy(const Logits<double>&, double*, double*, double*, void*) { absent(); }
-void cross_entropy_backward(const Logits<float>&, const float*, const float*, float*, void*) { absent(); }
-void cross_entropy_backward(const Logits<double>&, const double*, const double*, double*, void*) { absent(); }
+void cross_entropy_backward(const Logits<float>&, const float*, const LossWeights<float>&, float*, void*) { absent(); }
+void cross_entropy_backward(const Logits<double>&, const double*, const LossWeights<double>&, double*, void*) {
+  absent();
+}
+std::size_t loss_means_workspace(std::size_t, int) { absent(); }
+void loss_means(const CountedLosses<float>&, float*, float*, double*, void*) { absent(); }
+void loss_means(const CountedLosses<double>&, double*, double*, double*, void*) { absent(); }
+void add_losses(const StepLosses<float>&, double*, void*) { absent(); }
+void add_losses(const StepLosses<double>&, double*, void*) { absent(); }
 void layer_norm(const NormRows<float>&, float*, float*, float*, void*) { absent(); }
 void layer_norm(const NormRows<double>&, double*, double*, double*, void*) { absent(); }
 void layer_norm_backward(const NormRows<float>&, const float*, const float*, const float*, const NormGradients<float>&,

@@ -1,8 +1,8 @@
 // The optimizer: all parameters of all slots in one launch, or in a few where they are very many.
 #include <algorithm>
 
-#include "fusion/cuda/launch.cuh"
 #include "fusion/cuda/slot_kernels.hpp"
+#include "fusion/cuda/warps.cuh"
 
 namespace hfta::fusion::cuda {
 namespace {
@@ -68,7 +68,7 @@ __global__ void step_kernel(const __grid_constant__ Table<T> table, StepNumbers 
   const Share<T> share(table);
   const std::size_t group = static_cast<std::size_t>(blockIdx.y) * step.groups + table.groups[share.row];
   const auto numbers = static_cast<const typename Rule::template Numbers<T>*>(step.numbers)[group];
-  const T scale = static_cast<T>(step.factors[blockIdx.y]);
+  const T scale = step.factors != nullptr ? static_cast<T>(step.factors[blockIdx.y]) : T{1};
   const SlotRows<T> row = table.rows[share.row];
   T* __restrict__ weight = row.weight;
   T* __restrict__ first = row.states[0];
@@ -80,18 +80,6 @@ __global__ void step_kernel(const __grid_constant__ Table<T> table, StepNumbers 
       update_element<Rule, decltype(form)::value>(weight[i], gradient[i] * scale, first, second, third, i, numbers);
     }
   });
-}
-
-// The block's threads' values, in a fixed order; thread 0 has the sum.
-__device__ double sum_of_block(double value) {
-  __shared__ double sums[kThreads];
-  sums[threadIdx.x] = value;
-  __syncthreads();
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-    __syncthreads();
-  }
-  return sums[0];
 }
 
 // partial[slot][block]: of that block's elements.

@@ -1,6 +1,6 @@
 #pragma once
 /// CUDA kernels where LibTorch has no good form: the many-slot optimizer with clipping, counted randomness, a batch's
-/// indices. Without torch; C++17.
+/// samples. Without torch; C++17.
 ///
 /// A build without nvcc links no_cuda.cpp instead: built() is then false and the rest must not be called. Everything is
 /// asynchronous on `stream` (a cudaStream_t) and reads its numbers from device memory when it runs, so that it can be
@@ -41,7 +41,7 @@ struct SlotParameters {
 struct StepNumbers {
   const void* numbers;           ///< [slots, groups]: Numbers<T> of the kind's rule
   const unsigned char* updates;  ///< [slots]; 0: the slot's rows stay as they are
-  const double* factors;         ///< [slots]: on gradients; of clip_factors
+  const double* factors;         ///< [slots]: on gradients; of clip_factors. Null: 1.
   int groups;
 };
 
@@ -83,8 +83,9 @@ void uniforms(double* out, const Draw& draw, void* stream);
 void normals(float* out, const Draw& draw, void* stream);
 void normals(double* out, const Draw& draw, void* stream);
 
-/// out[i] = order[*begin + i], or *begin + i where `order` is null; i < n.
-void batch_indices(std::int64_t* out, std::size_t n, const std::int64_t* order, const std::int64_t* begin,
-                   void* stream);
+/// Row i of `out` is row order[*begin + i] of `all`, or row *begin + i where `order` is null; i < n. A row is `bytes`
+/// long, and one lies behind the other.
+void batch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, const std::int64_t* order,
+                const std::int64_t* begin, void* stream);
 
 }  // namespace hfta::fusion::cuda

@@ -1,5 +1,5 @@
 #pragma once
-/// What kernels share that give each row of numbers to a warp.
+/// What kernels share that give each row of numbers to a warp, or sum over a block.
 
 #include <cstddef>
 
@@ -22,6 +22,19 @@ struct Sum {
     return a + b;
   }
 };
+
+/// The block's threads' values, in a fixed order; thread 0 has the sum.
+__device__ inline double sum_of_block(double value) {
+  __shared__ double sums[kThreads];
+  __syncthreads();  // who has not read an earlier sum yet
+  sums[threadIdx.x] = value;
+  __syncthreads();
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  return sums[0];
+}
 
 /// Calls of(slot, row, lane) for every row that is this warp's; `row` counts over all slots, which have `rows` each.
 template <typename Of>

@@ -79,7 +79,8 @@ struct Candidate {
   std::string name;
   std::vector<at::Tensor> (*run)(const OpCall& call);  ///< nullptr: the op itself, slot by slot.
   bool (*supports)(const Node& node);                  ///< nullptr: every node.
-  bool relu = false;  ///< run() does the relu, too, that alone reads the op's result (OpCall::relu).
+  bool relu = false;       ///< run() does the relu, too, that alone reads the op's result (OpCall::relu).
+  bool late_relu = false;  ///< run() does, behind the op, the relu in front of it that it alone reads (OpCall::relu).
 };
 
 /// The op itself, slot by slot.

@@ -10,14 +10,9 @@
 
 namespace hfta::fusion {
 
-/// By position, [c, ...].
-struct ClassLosses {
-  at::Tensor loss;     ///< 0 where the position is ignored.
-  at::Tensor counted;  ///< 1, or 0 where the position is ignored.
-};
-
-/// `logits` [c, N, C, ...] that kernels_take(), `targets` [c, N, ...] int64.
-[[nodiscard]] ClassLosses class_losses(const at::Tensor& logits, const at::Tensor& targets, std::int64_t ignored,
-                                       const SlotNumbers& smoothing);
+/// By slot, [c], or, where nothing is reduced, by position, [c, N, ...]. The mean is over the positions that are not
+/// ignored, which have a loss of 0. `logits` [c, N, C, ...] that kernels_take(), `targets` [c, N, ...] int64.
+[[nodiscard]] at::Tensor class_losses(const at::Tensor& logits, const at::Tensor& targets, std::int64_t ignored,
+                                      const SlotNumbers& smoothing, std::int64_t reduction);
 
 }  // namespace hfta::fusion

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include "base/error.hpp"
+#include "fusion/cuda/loss_kernels.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 
@@ -10,10 +12,30 @@ void backward(const at::Tensor& loss) {
   if (!loss.requires_grad()) {
     throw Error(ErrorKind::kConfig, "model: found no trained parameter that the loss depends on, wanted one");
   }
-  (loss.dim() > 0 ? loss.sum() : loss).backward();  // the sum, not the mean
+  loss.backward(at::ones_like(loss));  // of the sum, not of the mean
 }
 
+namespace {
+
+// By one kernel; false if none takes it.
+bool add_by_kernel(const at::Tensor& losses, std::span<const at::Tensor> objective, std::int64_t samples) {
+  const at::Tensor loss = objective[0].detach().view({-1}).contiguous();
+  const at::Tensor weight = objective.size() > 1 ? objective[1].detach().view({-1}) : at::Tensor();
+  if (!kernels_take(loss) || (weight.defined() && weight.scalar_type() != loss.scalar_type())) return false;
+  const std::size_t stride = weight.defined() && weight.numel() > 1 ? static_cast<std::size_t>(weight.stride(0)) : 0;
+  typed(loss, [&](auto number) {
+    using T = decltype(number);
+    cuda::add_losses(cuda::StepLosses<T>{loss.const_data_ptr<T>(), numbers_or_null<T>(weight), stride,
+                                         static_cast<double>(samples), static_cast<int>(loss.numel())},
+                     losses.data_ptr<double>(), native_stream(loss.device()));
+  });
+  return true;
+}
+
+}  // namespace
+
 void add_loss(at::Tensor& losses, std::span<const at::Tensor> objective, std::int64_t samples) {
+  if (add_by_kernel(losses, objective, samples)) return;
   const at::Tensor loss = objective[0].detach().to(at::kDouble).view({-1});
   if (objective.size() == 1) {
     losses.select(0, 0).add_(loss, static_cast<double>(samples));

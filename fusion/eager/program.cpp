@@ -92,6 +92,7 @@ Program::Program(SpecializedGraph reading, const std::vector<bool>& owned, const
     if (second) choose_way(second_.back(), lowering, device);
   }
   join_relus();
+  delay_relus();
   find_lifetimes();
 }
 
@@ -153,13 +154,18 @@ void Program::choose_way(Instruction& instruction, const Lowering& lowering, con
   instruction.batched.emplace(node, device, by_slot);
 }
 
-// A relu that alone reads the result of an op whose candidate can do both in one pass; a view may be between.
-void Program::join_relus() {
+std::vector<int> Program::readers() const {
   std::vector<int> reads(graph_.values.size(), 0);
   for (const Node& node : graph_.nodes) {
     for (const ValueId id : inputs_of(node)) ++reads[static_cast<std::size_t>(id)];
   }
   for (const ValueId id : graph_.outputs) ++reads[static_cast<std::size_t>(id)];
+  return reads;
+}
+
+// A relu that alone reads the result of an op whose candidate can do both in one pass; a view may be between.
+void Program::join_relus() {
+  const std::vector<int> reads = readers();
   std::map<ValueId, Instruction*> made;
   for (Instruction& instruction : second_) {
     const Node& node = graph_.nodes[instruction.node];
@@ -171,6 +177,22 @@ void Program::join_relus() {
     if (node.op != "aten::relu" && node.op != "aten::relu_") continue;
     if (graph_.nodes[before->second->node].no_gradient != node.no_gradient) continue;
     before->second->relu = instruction.passed = true;
+  }
+}
+
+// The largest of relu(x) is relu of the largest x, and has its gradient: behind a max pool a relu has less to do.
+void Program::delay_relus() {
+  const std::vector<int> reads = readers();
+  std::map<ValueId, Instruction*> relus;
+  for (Instruction& instruction : second_) {
+    const Node& node = graph_.nodes[instruction.node];
+    if (node.op == "aten::relu" && !instruction.passed && instruction.own) relus[node.outputs.front()] = &instruction;
+    if (instruction.candidate == nullptr || !instruction.candidate->late_relu) continue;
+    const ValueId pooled = inputs_of(node).front();
+    const auto before = relus.find(pooled);
+    if (before == relus.end() || reads[static_cast<std::size_t>(pooled)] != 1) continue;
+    if (graph_.nodes[before->second->node].no_gradient != node.no_gradient) continue;
+    before->second->passed = instruction.relu = true;
   }
 }
 

@@ -55,7 +55,7 @@ class Program {
     bool number = false;
     bool own = false;     ///< Its outputs differ between slots.
     bool copied = false;  ///< Computed once for all slots, but written later: each slot gets a copy.
-    bool relu = false;    ///< Does the relu behind it, too, where slots run together.
+    bool relu = false;    ///< Does the relu beside it, too, where slots run together.
     bool passed = false;  ///< Is such a relu.
     const BatchingRule* rule = nullptr;
     const Candidate* candidate = nullptr;
@@ -67,7 +67,9 @@ class Program {
 
   [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
   void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
+  [[nodiscard]] std::vector<int> readers() const;  ///< How many calls and outputs read each value.
   void join_relus();
+  void delay_relus();
   void find_lifetimes();
   void execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const;
   [[nodiscard]] ValueEnv outputs_of(const Instruction& instruction, const ValueEnv& values,

@@ -15,7 +15,7 @@ namespace hfta::fusion {
 SampleArray::SampleArray(const at::Tensor& all) : SampleArray(all, all.scalar_type()) {}
 
 SampleArray::SampleArray(const at::Tensor& stored, at::ScalarType type)
-    : tensor_(stored), size_(stored.dim() > 0 ? stored.size(0) : 1), type_(type) {}
+    : tensor_(stored.contiguous()), size_(stored.dim() > 0 ? stored.size(0) : 1), type_(type) {}
 
 SampleArray::SampleArray(Field field, std::int64_t size, at::ScalarType type)
     : field_(std::move(field)), size_(size), type_(type) {}

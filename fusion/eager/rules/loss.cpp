@@ -189,8 +189,7 @@ std::vector<at::Tensor> of_probabilities(const CrossEntropy& call) {
 // PyTorch: (1 - e) w[y] (-log p[y]) + e / C times the sum over classes of -w log p.
 std::vector<at::Tensor> of_classes(const CrossEntropy& call) {
   if (kernels_take(call.x) && !call.weight.defined()) {
-    const ClassLosses all = class_losses(call.x, call.target, call.ignored, call.smoothing);
-    return reduced(Positions{all.loss, all.counted}, call.reduction);
+    return {class_losses(call.x, call.target, call.ignored, call.smoothing, call.reduction)};
   }
   const at::Tensor log_p = at::log_softmax(call.x, 2);
   Positions all = chosen(log_p, call.target, call.weight, call.ignored);

@@ -7,10 +7,12 @@
 namespace hfta::fusion {
 namespace {
 
+// With call.relu() the relu that stood in front.
 template <typename Pool>
 std::vector<at::Tensor> over_batch(const OpCall& call, Pool pool) {
   const MergedBatch batch = merge_batch(call.tensor(0));
-  return {batch.restore(pool(batch.merged))};
+  const at::Tensor y = pool(batch.merged);
+  return {batch.restore(call.relu() ? at::relu(y) : y)};
 }
 
 // Schema: self, kernel_size, stride, padding, dilation, ceil_mode.
@@ -64,8 +66,8 @@ std::vector<at::Tensor> adaptive_max_pool1d(const OpCall& call) {
 }  // namespace
 
 std::vector<BatchingRule> pool_rules() {
-  return {{"aten::max_pool2d", "pool", {{"merged", max_pool2d, nullptr}}},
-          {"aten::max_pool1d", "pool", {{"merged", max_pool1d, nullptr}}},
+  return {{"aten::max_pool2d", "pool", {{"merged", max_pool2d, nullptr, false, true}}},
+          {"aten::max_pool1d", "pool", {{"merged", max_pool1d, nullptr, false, true}}},
           {"aten::avg_pool2d", "pool", {{"merged", avg_pool2d, nullptr}}},
           {"aten::avg_pool1d", "pool", {{"merged", avg_pool1d, nullptr}}},
           {"aten::adaptive_avg_pool2d", "pool", {{"merged", adaptive_avg_pool2d, nullptr}}},

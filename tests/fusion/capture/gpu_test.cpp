@@ -152,7 +152,7 @@ TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
     slots[b] = {{&step, 1}, {2 * b + 1, std::uint64_t{1} << (20 * b)}, {&rates[b], 1}};
   host.set(slots, 5);
   device.set(slots, 5);
-  const StepKernels here(host, nullptr), there(device, nullptr);
+  const StepKernels here(host, nullptr, true), there(device, nullptr, true);
   for (const auto type : {at::kFloat, at::kDouble}) {
     const at::Tensor expected = at::empty({3, 7, 11}, at::TensorOptions().dtype(type));
     const at::Tensor found = at::empty({3, 7, 11}, at::TensorOptions().dtype(type).device(gpu));
@@ -169,9 +169,9 @@ TEST_CASE("counted numbers on a GPU are the host's", "[gpu]") {
     there.fill_normals(found, 7);
     CHECK(relative_difference(found.cpu(), expected) < (type == at::kFloat ? 1e-7 : 1e-15));
   }
-  const at::Tensor order = at::arange(20, at::kLong).flip(0), indices = at::empty({4}, order.options().device(gpu));
-  there.fill_indices(indices, order.cuda());
-  CHECK(indices.cpu().equal(order.slice(0, 5, 9)));
+  const at::Tensor order = at::arange(20, at::kLong).flip(0), all = at::randn({20, 3});
+  CHECK(there.rows(all.cuda(), 4, order.cuda()).cpu().equal(all.index_select(0, order.slice(0, 5, 9))));
+  CHECK(there.rows(all.cuda(), 4, {}).cpu().equal(all.slice(0, 5, 9)));
 }
 
 TEST_CASE("an array on a GPU trains in a lower precision nearly as a CPU in float32", "[gpu]") {

@@ -1,5 +1,6 @@
 // The CUDA kernels, run on the CPU by fake/cuda_runtime.h, against the CPU's own loops.
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -102,15 +103,25 @@ bool same(const std::vector<std::vector<T>>& a, const std::vector<std::vector<T>
   return true;
 }
 
-// One step of every slot by the kernels; memory that nobody may rely on begins as NaN.
+// One step of every slot by the kernels, with those factors on gradients.
+template <typename T>
+void step_by(OptimizerKind kind, const SlotParameters<T>& all, const double* factors) {
+  std::vector<unsigned char> updates;
+  for (int b = 0; b < kSlots; ++b) updates.push_back(steps_of(b).front().updates ? 1 : 0);
+  with_rule(kind, [&](auto rule) {
+    std::vector<typename decltype(rule)::template Numbers<T>> numbers;
+    for (int b = 0; b < kSlots; ++b) {
+      for (const SlotStep& s : steps_of(b)) numbers.push_back(numbers_of<decltype(rule), T>(s));
+    }
+    step(kind, all, {numbers.data(), updates.data(), factors, kGroups}, nullptr);
+  });
+}
+
+// The same with clipping; memory that nobody may rely on begins as NaN.
 template <typename T>
 void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
   std::vector<double> clip_norms;
-  std::vector<unsigned char> updates;
-  for (int b = 0; b < kSlots; ++b) {
-    clip_norms.push_back(steps_of(b).front().clip_norm.value_or(-1));
-    updates.push_back(steps_of(b).front().updates ? 1 : 0);
-  }
+  for (int b = 0; b < kSlots; ++b) clip_norms.push_back(steps_of(b).front().clip_norm.value_or(-1));
   const std::vector<SlotRows<T>> rows = parameters.rows();
   const std::vector<unsigned short> groups = parameters.groups();
   const SlotParameters<T> all{rows.data(), groups.data(), static_cast<int>(rows.size()), kSlots};
@@ -119,13 +130,7 @@ void step_by_kernels(OptimizerKind kind, Parameters<T>& parameters) {
   std::vector<double> workspace(
       clip_workspace(parameters.sizes.data(), static_cast<int>(parameters.sizes.size()), kSlots), nan);
   clip_factors(all, clip_norms.data(), workspace.data(), factors.data(), nullptr);
-  with_rule(kind, [&](auto rule) {
-    std::vector<typename decltype(rule)::template Numbers<T>> numbers;
-    for (int b = 0; b < kSlots; ++b) {
-      for (const SlotStep& s : steps_of(b)) numbers.push_back(numbers_of<decltype(rule), T>(s));
-    }
-    step(kind, all, {numbers.data(), updates.data(), factors.data(), kGroups}, nullptr);
-  });
+  step_by(kind, all, factors.data());
 }
 
 template <typename T>
@@ -179,15 +184,27 @@ void run_all() {
   uniforms(out.data(), draw, nullptr);
   normals(out.data(), draw, nullptr);
   const std::int64_t target = 1;
-  const Logits<T> logits{out.data(), &target, -100, 1, 1, 3, nullptr, 0};
+  const Logits<T> logits{out.data(), &target, 1, -100, 1, 1, 3, nullptr, 0};
   std::vector<T> sums(6);
   cross_entropy(logits, sums.data(), sums.data() + 1, sums.data() + 2, nullptr);
-  cross_entropy_backward(logits, sums.data() + 1, sums.data(), sums.data() + 3, nullptr);
+  cross_entropy_backward(logits, sums.data() + 1, {sums.data(), nullptr}, sums.data() + 3, nullptr);
+  std::vector<T> many(5000, T{1});
+  std::vector<double> parts(loss_means_workspace(many.size(), 1));
+  loss_means(CountedLosses<T>{many.data(), many.data(), 1, many.size()}, sums.data(), sums.data() + 1, parts.data(),
+             nullptr);
+  add_losses(StepLosses<T>{sums.data(), nullptr, 0, 1, 1}, parts.data(), nullptr);
   const NormRows<T> rows{out.data(), nullptr, nullptr, 1, 1, 3, 1e-5};
   layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
   layer_norm_backward(rows, out.data(), sums.data() + 3, sums.data() + 4, {sums.data(), out.data() + 3, nullptr},
                       nullptr);
   run_columns<T>();
+}
+
+void run_rows() {
+  const std::int64_t begin = 0;
+  alignas(16) std::array<unsigned char, 32> bytes{};
+  for (const std::size_t width : {16, 4, 1})
+    batch_rows(bytes.data(), 1, bytes.data() + 16, width, nullptr, &begin, nullptr);
 }
 
 void run_codec() {
@@ -211,6 +228,19 @@ TEST_CASE("optimizer kernels step as the CPU's loops") {
   INFO(name_of(kind) << ", " << sizes.size() << " parameters" << (poisoned ? ", one NaN" : ""));
   check_step<float>(kind, sizes, poisoned);
   check_step<double>(kind, sizes, poisoned);
+}
+
+TEST_CASE("where nobody clips, optimizer kernels take gradients as they are") {
+  Parameters<float> found({5000, 3}), wanted({5000, 3});
+  const std::vector<double> ones(kSlots, 1);
+  for (Parameters<float>* parameters : {&found, &wanted}) {
+    const std::vector<SlotRows<float>> rows = parameters->rows();
+    const std::vector<unsigned short> groups = parameters->groups();
+    step_by<float>(OptimizerKind::kAdam, {rows.data(), groups.data(), 2, kSlots},
+                   parameters == &found ? nullptr : ones.data());
+  }
+  CHECK(found.weight == wanted.weight);
+  CHECK(found.weight != Parameters<float>({5000, 3}).weight);
 }
 
 TEMPLATE_TEST_CASE("counted kernels draw as the CPU's loops", "", float, double) {
@@ -244,16 +274,23 @@ TEMPLATE_TEST_CASE("counted kernels draw as the CPU's loops", "", float, double)
         [&](T* out, std::size_t b) { fill_normal(out, n, random[b].key, 9, random[b].step); }, 1e-6);
 }
 
-TEST_CASE("a batch's indices") {
+TEST_CASE("a batch's rows") {
+  // By 16, 4 and 1 bytes at a time, and where memory begins askew.
+  const auto [bytes, askew] = GENERATE(table<std::size_t, std::size_t>({{32, 0}, {32, 4}, {12, 0}, {7, 0}, {16, 1}}));
+  const bool ordered = GENERATE(false, true);
+  CAPTURE(bytes, askew, ordered);
   const std::int64_t begin = 3;
   const std::vector<std::int64_t> order = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
-  std::vector<std::int64_t> found(5, -1);
-  batch_indices(found.data(), 5, order.data(), &begin, nullptr);
-  CHECK(found == std::vector<std::int64_t>{6, 5, 4, 3, 2});
-  batch_indices(found.data(), 5, nullptr, &begin, nullptr);
-  CHECK(found == std::vector<std::int64_t>{3, 4, 5, 6, 7});
-  batch_indices(found.data(), 0, order.data(), &begin, nullptr);
-  CHECK(found.front() == 3);
+  alignas(16) std::array<unsigned char, 512> all{}, found{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<unsigned char>(i * 37);
+  batch_rows(found.data() + askew, 5, all.data(), bytes, ordered ? order.data() : nullptr, &begin, nullptr);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const std::size_t row = ordered ? 6 - i : 3 + i;
+    CHECK(std::equal(all.begin() + static_cast<long>(row * bytes), all.begin() + static_cast<long>((row + 1) * bytes),
+                     found.begin() + static_cast<long>(askew + i * bytes)));
+  }
+  CHECK(std::all_of(found.begin() + static_cast<long>(askew + 5 * bytes), found.end(),
+                    [](unsigned char byte) { return byte == 0; }));
 }
 
 // Whoever adds a kernel has it run here: how many instances of each were launched by the functions that do.
@@ -261,7 +298,7 @@ TEST_CASE("every kernel of every file is run on the CPU") {
   const std::map<std::string, std::size_t> instances = {{"mask_kernel", 2},
                                                         {"uniform_kernel", 2},
                                                         {"normal_kernel", 2},
-                                                        {"indices_kernel", 1},
+                                                        {"rows_kernel", 3},
                                                         {"squares_kernel", 2},
                                                         {"factors_kernel", 1},
                                                         {"clear_kernel", 1},
@@ -270,6 +307,9 @@ TEST_CASE("every kernel of every file is run on the CPU") {
                                                         {"step_kernel", 2 * optimizers().size()},
                                                         {"cross_entropy_kernel", 2},
                                                         {"cross_entropy_backward_kernel", 2},
+                                                        {"loss_sums_kernel", 2},
+                                                        {"loss_means_kernel", 2},
+                                                        {"add_losses_kernel", 2},
                                                         {"layer_norm_kernel", 2},
                                                         {"layer_norm_input_kernel", 2},
                                                         {"layer_norm_weights_kernel", 2},
@@ -299,9 +339,7 @@ TEST_CASE("every kernel of every file is run on the CPU") {
   fake_cuda::launched.clear();
   run_all<float>();
   run_all<double>();
-  const std::int64_t begin = 0;
-  std::int64_t index = 0;
-  batch_indices(&index, 1, nullptr, &begin, nullptr);
+  run_rows();
   run_codec();
   CHECK(fake_cuda::launched.size() == wanted);
 }
@@ -313,11 +351,11 @@ TEST_CASE("a launch that fails is an error of the device, or of its memory, that
   std::vector<std::int64_t> found(2);
   fake_cuda::launches = how;
   try {
-    batch_indices(found.data(), 2, nullptr, &begin, nullptr);
+    batch_rows(found.data(), 1, found.data(), 8, nullptr, &begin, nullptr);
     FAIL_CHECK("nothing was thrown");
   } catch (const Error& error) {
     CHECK(error.kind() == kind);
-    CHECK_THAT(error.what(), Catch::Contains("batch indices"));
+    CHECK_THAT(error.what(), Catch::Contains("rows of a batch"));
   }
   fake_cuda::launches = cudaSuccess;
   CHECK(cudaGetLastError() == cudaSuccess);  // nobody else is blamed for it

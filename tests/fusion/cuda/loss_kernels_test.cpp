@@ -28,9 +28,15 @@ struct Case {
   std::vector<T> x, weights;
   std::vector<std::int64_t> targets;
   std::vector<double> smoothing = {0, 0.1, 0.6};
+  std::size_t target_stride;
 
   Case(std::size_t positions_of_slot, std::size_t all_classes)
-      : positions(positions_of_slot), classes(all_classes), x(rows() * classes), weights(rows()), targets(rows()) {
+      : positions(positions_of_slot),
+        classes(all_classes),
+        x(rows() * classes),
+        weights(rows()),
+        targets(rows()),
+        target_stride(positions) {
     fill_normal(x.data(), x.size(), 1, 2, 3);
     for (T& value : x) value *= 5;
     fill_normal(weights.data(), weights.size(), 4, 5, 6);
@@ -40,7 +46,9 @@ struct Case {
   }
   [[nodiscard]] std::size_t rows() const { return positions * kSlots; }
   [[nodiscard]] Logits<T> logits(bool one) const {
-    return {x.data(), targets.data(), kIgnored, kSlots, positions, classes, one ? nullptr : smoothing.data(), 0.2};
+    return {x.data(), targets.data(), target_stride, kIgnored,
+            kSlots,   positions,      classes,       one ? nullptr : smoothing.data(),
+            0.2};
   }
 };
 
@@ -50,7 +58,8 @@ Losses<T> by_kernels(const Case<T>& all, bool one) {
   Losses<T> out{std::vector<T>(all.rows(), nan), std::vector<T>(all.rows(), nan), std::vector<T>(all.rows(), nan),
                 std::vector<T>(all.x.size(), nan)};
   cross_entropy(all.logits(one), out.losses.data(), out.log_sums.data(), out.counted.data(), nullptr);
-  cross_entropy_backward(all.logits(one), out.log_sums.data(), all.weights.data(), out.gradients.data(), nullptr);
+  cross_entropy_backward(all.logits(one), out.log_sums.data(), {all.weights.data(), nullptr}, out.gradients.data(),
+                         nullptr);
   return out;
 }
 
@@ -110,6 +119,65 @@ TEST_CASE("cross entropy's kernels keep what is infinite or NaN to its position"
       std::all_of(found.gradients.begin() + 4 * 40, found.gradients.begin() + 5 * 40, [](double g) { return g == 0; }));
   CHECK(std::isnan(found.losses[6]));
   for (const std::size_t p : {3, 5, 7, 8, 10, 14}) CHECK(found.losses[p] == clean.losses[p]);
+}
+
+TEST_CASE("gradients of means are those of positions that count one over their number") {
+  const Case<double> all(13, 40);
+  std::vector<double> log_sums = by_kernels(all, false).log_sums, found(all.x.size()), wanted(all.x.size());
+  const std::vector<double> slopes = {0.5, -2, 3}, totals = {10, 7, 4};
+  std::vector<double> weights(all.rows());
+  for (std::size_t p = 0; p < all.rows(); ++p) weights[p] = slopes[p / 13] / totals[p / 13];
+  cross_entropy_backward(all.logits(false), log_sums.data(), {slopes.data(), totals.data()}, found.data(), nullptr);
+  cross_entropy_backward(all.logits(false), log_sums.data(), {weights.data(), nullptr}, wanted.data(), nullptr);
+  CHECK(found == wanted);
+}
+
+TEST_CASE("slots may have the same targets") {
+  Case<double> all(20, 33);
+  for (std::size_t p = 20; p < all.rows(); ++p) all.targets[p] = all.targets[p - 20];
+  const Losses<double> wanted = by_kernels(all, false);
+  all.targets.resize(20);
+  all.target_stride = 0;
+  const Losses<double> found = by_kernels(all, false);
+  CHECK(found.losses == wanted.losses);
+  CHECK(found.gradients == wanted.gradients);
+}
+
+TEST_CASE("means of losses are over what counts, in parts where there are many") {
+  const std::size_t positions = GENERATE(0, 1, 255, 4096, 4097, 12289, 1100000);
+  CAPTURE(positions);
+  std::vector<double> losses(2 * positions), counted(losses.size());
+  fill_normal(losses.data(), losses.size(), 1, 2, 3);
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    counted[i] = i % 3 == 2 ? 0 : 1;
+    losses[i] = counted[i] * (losses[i] + 1);
+    if (i >= positions) sum += losses[i], count += counted[i];
+  }
+  if (positions > 0) losses[0] = std::nan("");
+  const double nan = std::nan("");
+  std::vector<double> means(2, nan), totals(2, nan), workspace(loss_means_workspace(positions, 2), nan);
+  loss_means(CountedLosses<double>{losses.data(), counted.data(), 2, positions}, means.data(), totals.data(),
+             workspace.data(), nullptr);
+  CHECK(totals[1] == count);
+  CHECK(std::isnan(means[0]));
+  if (positions == 0) {
+    CHECK(std::isnan(means[1]));  // as LibTorch's mean of nothing
+  } else {
+    CHECK(means[1] == Approx(sum / count).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("losses are added to an epoch's sums by their weights") {
+  const std::vector<double> losses = {1.5, std::nan(""), -2}, weights = {4, 0, 2};
+  std::vector<double> sums = {10, 20, 30, 1, 2, 3};
+  add_losses(StepLosses<double>{losses.data(), weights.data(), 1, 7, 3}, sums.data(), nullptr);
+  CHECK(sums == std::vector<double>{16, 20, 26, 5, 2, 5});
+  const std::vector<double> rest = {1.5, 1, -2};
+  add_losses(StepLosses<double>{rest.data(), nullptr, 0, 8, 3}, sums.data(), nullptr);
+  CHECK(sums == std::vector<double>{28, 28, 10, 13, 10, 13});
+  add_losses(StepLosses<double>{rest.data(), weights.data(), 0, 8, 3}, sums.data(), nullptr);  // all have the first
+  CHECK(sums == std::vector<double>{34, 32, 2, 17, 14, 17});
 }
 
 TEST_CASE("cross entropy of no positions launches nothing") {

@@ -66,10 +66,12 @@ TEST_CASE("class losses are LibTorch's cross entropy, with its gradient") {
   const at::Tensor x = leaf(sizes), targets = at::randint(kClasses, places, at::kLong);
   if (!seen) targets.select(1, 2).fill_(kIgnored);
   const SlotNumbers numbers = on_device ? SlotNumbers(at::tensor(smoothing, at::kDouble)) : SlotNumbers(smoothing);
-  const ClassLosses found = class_losses(x, targets, kIgnored, numbers);
-  CHECK(found.counted.equal(targets.ne(kIgnored).to(at::kDouble)));
-  CHECK_FALSE(found.counted.requires_grad());
-  compare(found.loss, losses_by_slot(x, targets, smoothing), {x});
+  const at::Tensor counted = targets.ne(kIgnored).to(at::kDouble);
+  const auto wanted = [&] { return losses_by_slot(x, targets, smoothing); };
+  compare(class_losses(x, targets, kIgnored, numbers, at::Reduction::None), wanted(), {x});
+  compare(class_losses(x, targets, kIgnored, numbers, at::Reduction::Sum), wanted().flatten(1).sum(1), {x});
+  compare(class_losses(x, targets, kIgnored, numbers, at::Reduction::Mean),
+          wanted().flatten(1).sum(1) / counted.flatten(1).sum(1), {x});
 }
 
 TEST_CASE("class losses take logits whose classes lie apart, and samples that slots share") {
@@ -77,7 +79,7 @@ TEST_CASE("class losses take logits whose classes lie apart, and samples that sl
   const at::Tensor x = leaf({kSlots, kSamples, 5, kClasses});  // a language model's, classes last
   const at::Tensor targets = at::randint(kClasses, {kSamples, 5}, at::kLong).expand({kSlots, kSamples, 5});
   const SlotNumbers none(std::vector<double>(kSlots, 0));
-  compare(class_losses(x.transpose(2, 3), targets, kIgnored, none).loss,
+  compare(class_losses(x.transpose(2, 3), targets, kIgnored, none, at::Reduction::None),
           losses_by_slot(x.transpose(2, 3), targets, {0, 0, 0}), {x});
 }
 

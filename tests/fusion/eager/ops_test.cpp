@@ -120,4 +120,16 @@ TEST_CASE("every op with a rule gives each slot what it would get alone", "[nume
   }
 }
 
+TEST_CASE("a relu that goes behind a max pool gives what it would in front of it", "[numeric]") {
+  const std::int64_t two = 2, three = 3, four = 4, five = 5;
+  const std::vector<LayerSpec> images = {layer("conv2d", {std::int64_t{1}, four, three}), layer("relu"),
+                                         layer("max_pool2d", {two}), layer("flatten"),
+                                         layer("linear", {std::int64_t{36}, five})};
+  const std::vector<LayerSpec> series = {layer("conv1d", {std::int64_t{2}, four, three}), layer("relu"),
+                                         layer("max_pool1d", {three, two}), layer("flatten"),
+                                         layer("linear", {std::int64_t{12}, five})};
+  compare_with_alone(classifier("images", images, {1, 8, 8}, 5, DType::kFloat64), chunked(kWidth));
+  compare_with_alone(classifier("series", series, {2, 9}, 5, DType::kFloat64), chunked(kWidth));
+}
+
 }  // namespace hfta::fusion::testing
