@@ -15,7 +15,8 @@ bool is_shared(const OpCall& call) { return call.shared(1) && call.shared(2); }
 
 // All of one type, in which the product is to be computed.
 bool is_ours(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  const bool same = weight.scalar_type() == x.scalar_type() && bias.defined() && bias.scalar_type() == x.scalar_type();
+  const bool same =
+      weight.scalar_type() == x.scalar_type() && (!bias.defined() || bias.scalar_type() == x.scalar_type());
   return same && kernels_take(x) && !is_lowered(x);
 }
 
@@ -28,7 +29,7 @@ std::vector<at::Tensor> batched(const OpCall& call) {
   const at::Tensor rows = x.reshape({x.size(0), -1, x.size(-1)});
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = weight.size(1);
-  if (is_ours(rows, weight, bias)) {
+  if (bias.defined() && is_ours(rows, weight, bias)) {
     return {own_linear(rows, weight, bias, call.relu()).view(shape)};
   }
   const at::Tensor product = bias.defined() ? at::baddbmm(bias.unsqueeze(1), rows, weight.transpose(1, 2))
@@ -40,11 +41,12 @@ std::vector<at::Tensor> batched(const OpCall& call) {
 std::vector<at::Tensor> weight_first(const OpCall& call) {
   if (is_shared(call)) return batched(call);
   const at::Tensor x = call.tensor(0), weight = call.tensor(1), bias = call.tensor(2);
-  const at::Tensor columns = x.reshape({x.size(0), -1, x.size(-1)}).transpose(1, 2);
-  const at::Tensor product =
-      bias.defined() ? at::baddbmm(bias.unsqueeze(2), weight, columns) : at::bmm(weight, columns);
+  const at::Tensor rows = x.reshape({x.size(0), -1, x.size(-1)}), columns = rows.transpose(1, 2);
   std::vector<std::int64_t> shape = x.sizes().vec();
   shape.back() = weight.size(1);
+  if (is_ours(rows, weight, bias)) return {own_weight_first_linear(rows, weight, bias).reshape(shape)};
+  const at::Tensor product =
+      bias.defined() ? at::baddbmm(bias.unsqueeze(2), weight, columns) : at::bmm(weight, columns);
   return {product.transpose(1, 2).reshape(shape)};
 }
 

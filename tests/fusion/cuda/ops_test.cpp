@@ -160,9 +160,11 @@ TEST_CASE("a batch norm whose numbers lie otherwise, or that cannot move its sta
 TEST_CASE("a linear layer of slots' own weights is LibTorch's, with its gradients") {
   at::manual_seed(6);
   const bool relu = GENERATE(false, true), turned = GENERATE(false, true);
-  CAPTURE(relu, turned);
-  const at::Tensor given = turned ? leaf({150, kSlots, 7}) : leaf({kSlots, 150, 7}), weight = leaf({kSlots, 33, 7}),
-                   bias = leaf({kSlots, 33}), x = turned ? given.transpose(0, 1) : given;
+  const std::int64_t rows_of_slot = GENERATE(151, 512);  // in one part, in four
+  CAPTURE(relu, turned, rows_of_slot);
+  const at::Tensor given = turned ? leaf({rows_of_slot, kSlots, 7}) : leaf({kSlots, rows_of_slot, 7}),
+                   weight = leaf({kSlots, 33, 7}), bias = leaf({kSlots, 33}),
+                   x = turned ? given.transpose(0, 1) : given;
   const auto by_slot = [&](const at::Tensor& of, const at::Tensor& by) {
     std::vector<at::Tensor> rows;
     for (std::int64_t b = 0; b < kSlots; ++b) {
@@ -178,6 +180,42 @@ TEST_CASE("a linear layer of slots' own weights is LibTorch's, with its gradient
   const at::Tensor fixed = x.detach(), frozen = weight.detach();
   compare(own_linear(fixed, weight, bias, relu), by_slot(fixed, weight), {weight, bias});
   compare(own_linear(x, frozen, bias, relu), by_slot(x, frozen), {given, bias});
+}
+
+TEST_CASE("a linear layer with its weight in front is LibTorch's, with its gradients") {
+  at::manual_seed(7);
+  const bool biased = GENERATE(false, true), turned = GENERATE(false, true);
+  const std::int64_t rows = GENERATE(151, 512);
+  CAPTURE(biased, turned, rows);
+  const at::Tensor given = turned ? leaf({rows, kSlots, 7}) : leaf({kSlots, rows, 7}), weight = leaf({kSlots, 33, 7}),
+                   bias = biased ? leaf({kSlots, 33}) : at::Tensor(), x = turned ? given.transpose(0, 1) : given;
+  const auto wanted = [&] {
+    const at::Tensor product = at::bmm(x, weight.transpose(1, 2));
+    return biased ? product + bias.unsqueeze(1) : product;
+  };
+  std::vector<at::Tensor> leaves = {given, weight};
+  if (biased) leaves.push_back(bias);
+  const at::Tensor found = own_weight_first_linear(x, weight, bias);
+  CHECK(found.transpose(1, 2).is_contiguous());
+  compare(found, wanted(), leaves);
+  compare(own_weight_first_linear(x, weight, bias).mul_(2).sin_(), at::sin(2 * wanted()), leaves);
+  if (biased) compare(own_weight_first_linear(x.detach(), weight.detach(), bias), wanted(), {bias});
+}
+
+TEST_CASE("small weights with many rows get their gradients in parts, which are whole and of some length") {
+  CHECK(weight_gradient_parts(2048, 64, 64) == 16);
+  CHECK(weight_gradient_parts(2048, 3, 64) == 16);
+  CHECK(weight_gradient_parts(2048, 128, 64) == 8);
+  CHECK(weight_gradient_parts(2048, 65, 129) == 1);    // two of six tiles would not be worth their sum
+  CHECK(weight_gradient_parts(2048, 1024, 128) == 1);  // has tiles enough
+  CHECK(weight_gradient_parts(512, 64, 64) == 4);
+  CHECK(weight_gradient_parts(256, 64, 64) == 1);
+  CHECK(weight_gradient_parts(511, 64, 64) == 1);
+  CHECK(weight_gradient_parts(4 * 129, 64, 64) == 4);
+  CHECK(weight_gradient_parts(1 << 20, 64, 64) == 16);
+  CHECK(weight_gradient_parts(0, 64, 64) == 1);
+  const at::Tensor dy = at::randn({kSlots, 2048, 5}, at::kDouble), x = at::randn({kSlots, 2048, 9}, at::kDouble);
+  CHECK(apart(weight_gradient(dy, x), at::bmm(dy.transpose(1, 2), x)) < 1e-13);
 }
 
 TEST_CASE("a layer norm without weights, or with frozen ones, gives the gradient that is wanted") {
