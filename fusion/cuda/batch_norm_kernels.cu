@@ -1,4 +1,4 @@
-// Batch normalisation: statistics and sums are made part by part (feature_rows.cuh), then joined by a thread a feature.
+// Batch normalisation: statistics and sums are made part by part (feature_rows.cuh), and the parts joined likewise.
 #include <cmath>
 
 #include "fusion/cuda/batch_norm_kernels.hpp"
@@ -48,6 +48,14 @@ struct Moments {
   }
 };
 
+struct Joined {
+  template <typename T>
+  __device__ Moments<T> operator()(Moments<T> a, const Moments<T>& b) const {
+    a.join(b);
+    return a;
+  }
+};
+
 template <typename T>
 __device__ Moments<T> moments_of(const Numbers<T>& numbers) {
   Moments<T> all{static_cast<T>(numbers.count), 0, 0};
@@ -70,30 +78,31 @@ __global__ void batch_norm_moments_kernel(BatchNormRows<T> in, T* workspace) {
   for (std::size_t r = at.first; at.feature < in.features && r < at.last; r += kRowsAtOnce) {
     sum.join(moments_of(Numbers<T>(x, at, r, in.row_stride)));
   }
-  of_groups[at.group][at.lane] = sum;
-  __syncthreads();
+  sum = over_groups(of_groups, at, sum, Joined());
   if (at.group != 0 || at.feature >= in.features) return;
-  for (unsigned g = 1; g < kGroups; ++g) sum.join(of_groups[g][at.lane]);
   const std::size_t parts = gridDim.z, to = place_of_part(at.slot, blockIdx.z, parts, in.features) + at.feature;
   workspace[to] = sum.mean;
   workspace[gridDim.y * parts * in.features + to] = sum.squares;
 }
 
-// x over features, y over slots: the parts' moments in order.
 template <typename T>
 __global__ void batch_norm_statistics_kernel(BatchNormRows<T> in, T eps, BatchNormStatistics<T> out,
                                              RunningStatistics<T> running, const T* workspace) {
-  const std::size_t feature = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (feature >= in.features) return;
+  __shared__ Moments<T> of_groups[kGroups][kLanes];
   const Parts parts = parts_of(in.rows);
+  const Place place = place_in_parts(parts.number);
   Moments<T> all{0, 0, 0};
-  for (std::size_t part = 0; part < parts.number; ++part) {
-    const std::size_t from = place_of_part(blockIdx.y, part, parts.number, in.features) + feature;
-    const std::size_t left = in.rows - part * parts.rows;
-    all.join({static_cast<T>(left < parts.rows ? left : parts.rows), workspace[from],
-              workspace[gridDim.y * parts.number * in.features + from]});
+  if (place.feature < in.features) {
+    const T* const means = workspace + place_of_part(place.slot, 0, parts.number, in.features) + place.feature;
+    const T* const squares = means + gridDim.y * parts.number * in.features;
+    for_numbers(means, squares, place, in.features, [&](std::size_t part, T mean, T of_part) {
+      const std::size_t left = in.rows - part * parts.rows;
+      all.join({static_cast<T>(left < parts.rows ? left : parts.rows), mean, of_part});
+    });
   }
-  const std::size_t at = blockIdx.y * in.features + feature;
+  all = over_groups(of_groups, place, all, Joined());
+  if (place.group != 0 || place.feature >= in.features) return;
+  const std::size_t at = place.slot * in.features + place.feature;
   out.means[at] = all.mean;
   out.rstds[at] = 1 / std::sqrt(all.squares / all.count + eps);
   const T by = static_cast<T>(running.momentum);
@@ -128,31 +137,35 @@ __global__ void batch_norm_sums_kernel(BatchNormRows<T> in, BatchNormStatistics<
       products += g * normal;
     });
   }
-  sums[0][at.group][at.lane] = sum;
-  sums[1][at.group][at.lane] = products;
-  __syncthreads();
+  sum = over_groups(sums[0], at, sum, Sum());
+  products = over_groups(sums[1], at, products, Sum());
   if (at.group != 0 || at.feature >= in.features) return;
-  for (unsigned g = 1; g < kGroups; ++g) sum += sums[0][g][at.lane], products += sums[1][g][at.lane];
   const std::size_t parts = gridDim.z, to = place_of_part(at.slot, blockIdx.z, parts, in.features) + at.feature;
   workspace[to] = sum;
   workspace[gridDim.y * parts * in.features + to] = products;
 }
 
-// x over features, y over slots: the parts' sums in order, left as [slot, feature] where part 0 had its own.
+// The parts' sums are left as [slot, feature] where part 0 had its own.
 template <typename T>
 __global__ void batch_norm_weights_kernel(BatchNormRows<T> in, T* workspace, T* dweight, T* dbias) {
-  const std::size_t feature = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (feature >= in.features) return;
-  const std::size_t parts = parts_of(in.rows).number, half = gridDim.y * parts * in.features;
-  const std::size_t first = place_of_part(blockIdx.y, 0, parts, in.features) + feature;
+  __shared__ T sums[2][kGroups][kLanes];
+  const std::size_t parts = parts_of(in.rows).number;
+  const Place place = place_in_parts(parts);
+  T* const first = workspace + place_of_part(place.slot, 0, parts, in.features) + place.feature;
+  T* const second = first + gridDim.y * parts * in.features;
   T sum = 0, products = 0;
-  for (std::size_t part = 0; part < parts; ++part) {
-    sum += workspace[first + part * in.features];
-    products += workspace[half + first + part * in.features];
+  if (place.feature < in.features) {
+    for_numbers(first, second, place, in.features, [&](std::size_t, T of_part, T products_of_part) {
+      sum += of_part;
+      products += products_of_part;
+    });
   }
-  workspace[first] = sum;
-  workspace[half + first] = products;
-  const std::size_t at = blockIdx.y * in.features + feature;
+  sum = over_groups(sums[0], place, sum, Sum());
+  products = over_groups(sums[1], place, products, Sum());
+  if (place.group != 0 || place.feature >= in.features) return;
+  *first = sum;
+  *second = products;
+  const std::size_t at = place.slot * in.features + place.feature;
   if (dbias != nullptr) dbias[at] = sum;
   if (dweight != nullptr) dweight[at] = products;
 }
@@ -186,7 +199,7 @@ void statistics(const BatchNormRows<T>& in, double eps, const BatchNormStatistic
                 const RunningStatistics<T>& running, T* workspace, void* stream) {
   if (empty(in)) return;
   launch("batch norm's moments", batch_norm_moments_kernel<T>, grid_of(in), stream, in, workspace);
-  launch("batch norm's statistics", batch_norm_statistics_kernel<T>, grid_for(in.features, in.slots), stream, in,
+  launch("batch norm's statistics", batch_norm_statistics_kernel<T>, grid_of_joins(in.features, in.slots), stream, in,
          static_cast<T>(eps), out, running, workspace);
 }
 
@@ -201,8 +214,8 @@ void backward(const BatchNormRows<T>& in, const BatchNormStatistics<T>& by, bool
   if (empty(in)) return;
   if (own || out.weight != nullptr || out.bias != nullptr) {
     launch("batch norm's sums", batch_norm_sums_kernel<T>, grid_of(in), stream, in, by, dy, workspace);
-    launch("batch norm's gradient of weights", batch_norm_weights_kernel<T>, grid_for(in.features, in.slots), stream,
-           in, workspace, out.weight, out.bias);
+    launch("batch norm's gradient of weights", batch_norm_weights_kernel<T>, grid_of_joins(in.features, in.slots),
+           stream, in, workspace, out.weight, out.bias);
   }
   if (out.x == nullptr) return;
   launch("batch norm's gradient", batch_norm_input_kernel<T>, grid_of(in), stream, in, by, own, dy, workspace, out.x);

@@ -1,4 +1,4 @@
-// Biases of linear layers: gradients are summed part by part (feature_rows.cuh), then joined by a thread a feature.
+// Biases of linear layers: gradients are summed part by part (feature_rows.cuh), and the parts joined likewise.
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/feature_rows.cuh"
 
@@ -36,24 +36,23 @@ __global__ void bias_sums_kernel(BiasShape shape, const T* dy, const T* y, T* dx
       });
     }
   }
-  sums[at.group][at.lane] = sum;
-  __syncthreads();
+  sum = over_groups(sums, at, sum, Sum());
   if (at.group != 0 || at.feature >= shape.features) return;
-  for (unsigned g = 1; g < kGroups; ++g) sum += sums[g][at.lane];
   workspace[place_of_part(at.slot, blockIdx.z, gridDim.z, shape.features) + at.feature] = sum;
 }
 
-// x over features, y over slots: the parts' sums in order.
 template <typename T>
 __global__ void bias_gradient_kernel(BiasShape shape, const T* workspace, T* dbias) {
-  const std::size_t feature = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (feature >= shape.features) return;
+  __shared__ T sums[kGroups][kLanes];
   const std::size_t parts = parts_of(shape.rows).number;
+  const Place at = place_in_parts(parts);
   T sum = 0;
-  for (std::size_t part = 0; part < parts; ++part) {
-    sum += workspace[place_of_part(blockIdx.y, part, parts, shape.features) + feature];
+  if (at.feature < shape.features) {
+    const T* const first = workspace + place_of_part(at.slot, 0, parts, shape.features) + at.feature;
+    for_numbers(first, at, shape.features, [&](std::size_t, T of_part) { sum += of_part; });
   }
-  dbias[blockIdx.y * shape.features + feature] = sum;
+  sum = over_groups(sums, at, sum, Sum());
+  if (at.group == 0 && at.feature < shape.features) dbias[at.slot * shape.features + at.feature] = sum;
 }
 
 template <typename T>
@@ -71,8 +70,8 @@ void backward(const BiasShape& shape, const T* dy, const T* y, T* dx, T* dbias, 
            one_part ? dbias : workspace);
   }
   if (one_part) return;
-  launch("bias's gradient", bias_gradient_kernel<T>, grid_for(shape.features, shape.slots), stream, shape, workspace,
-         dbias);
+  launch("bias's gradient", bias_gradient_kernel<T>, grid_of_joins(shape.features, shape.slots), stream, shape,
+         workspace, dbias);
 }
 
 }  // namespace

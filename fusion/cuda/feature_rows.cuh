@@ -79,10 +79,29 @@ __device__ void for_numbers(const T* x, const T* y, const Place& at, std::size_t
   }
 }
 
+/// What the groups have, one after the other, for the threads of group 0. All threads of the block call it.
+template <typename T, typename Join>
+__device__ T over_groups(T (&of_groups)[kGroups][kLanes], const Place& at, T own, Join join) {
+  of_groups[at.group][at.lane] = own;
+  __syncthreads();
+  for (unsigned g = 1; at.group == 0 && g < kGroups; ++g) own = join(own, of_groups[g][at.lane]);
+  return own;
+}
+
 /// Where a part's results lie, [slot, part, feature].
 __device__ inline std::size_t place_of_part(std::size_t slot, std::size_t part, std::size_t parts,
                                             std::size_t features) {
   return (slot * parts + part) * features;
+}
+
+/// To join the parts' results, which are rows as well: a block for each 32 features and slot, in which a thread has
+/// every eighth part.
+inline dim3 grid_of_joins(std::size_t features, int slots) {
+  return {static_cast<unsigned>((features + kLanes - 1) / kLanes), static_cast<unsigned>(slots), 1};
+}
+__device__ inline Place place_in_parts(std::size_t parts) {
+  const unsigned lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
+  return {blockIdx.y, lane, group, static_cast<std::size_t>(blockIdx.x) * kLanes + lane, group, parts};
 }
 
 }  // namespace hfta::fusion::cuda

@@ -154,7 +154,7 @@ void check_all(const Results<T>& found, const Results<long double>& wanted, bool
 TEST_CASE("batch norm's kernels give results, gradients and running statistics") {
   // 128 rows are a part; more than 256 * 128 make larger parts.
   const auto [rows, features] = GENERATE(table<std::size_t, std::size_t>(
-      {{2, 3}, {7, 31}, {8, 32}, {9, 33}, {64, 1}, {127, 5}, {128, 2}, {129, 2}, {700, 40}, {33000, 1}}));
+      {{2, 3}, {7, 31}, {8, 32}, {9, 33}, {64, 1}, {127, 5}, {128, 2}, {129, 2}, {700, 40}, {1100, 33}, {33000, 1}}));
   const bool side_by_side = GENERATE(false, true), relu = GENERATE(false, true);
   const bool affine = GENERATE(false, true), own = GENERATE(false, true);
   CAPTURE(rows, features, side_by_side, relu, affine, own);

@@ -53,7 +53,7 @@ Results by_loops(std::size_t rows, std::size_t features, const Numbers& numbers,
 
 TEST_CASE("biases are added and their gradients summed, with a relu behind them and without") {
   const auto [rows, features] = GENERATE(table<std::size_t, std::size_t>(
-      {{0, 3}, {1, 1}, {7, 31}, {8, 32}, {65, 33}, {128, 2}, {129, 2}, {700, 40}, {33000, 1}}));
+      {{0, 3}, {1, 1}, {7, 31}, {8, 32}, {65, 33}, {128, 2}, {129, 2}, {700, 40}, {1100, 33}, {33000, 1}}));
   const bool relu = GENERATE(false, true);
   CAPTURE(rows, features, relu);
   const Numbers numbers(rows, features);
