@@ -70,8 +70,8 @@ __global__ void cross_entropy_kernel(Logits<T> logits, T* losses, T* log_sums, T
 template <typename T>
 __global__ void cross_entropy_backward_kernel(Logits<T> logits, const T* log_sums, LossWeights<T> by, T* gradients) {
   for_rows(logits.positions, [&](unsigned slot, std::size_t at, unsigned lane) {
-    const T* row = logits.x + at * logits.classes;
-    T* out = gradients + at * logits.classes;
+    const T* __restrict__ row = logits.x + at * logits.classes;
+    T* __restrict__ out = gradients + at * logits.classes;
     const std::int64_t target = target_of(logits, slot, at);
     const T e = smoothing_of(logits, slot), others = e / static_cast<T>(logits.classes);
     const T log_sum = log_sums[at], weight = by.totals != nullptr ? by.weights[slot] / by.totals[slot] : by.weights[at];

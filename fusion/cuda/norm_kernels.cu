@@ -1,13 +1,12 @@
-// Layer normalisation: a warp has a row; gradients of weights are sums over a slot's rows, a block to 32 features.
+// Layer normalisation: a warp has a row; gradients of weights are sums over a slot's rows, part by part
+// (feature_rows.cuh), then joined.
 #include <cmath>
 
+#include "fusion/cuda/feature_rows.cuh"
 #include "fusion/cuda/norm_kernels.hpp"
-#include "fusion/cuda/warps.cuh"
 
 namespace hfta::fusion::cuda {
 namespace {
-
-constexpr unsigned kGroups = kThreads / kLanes;  // rows that a block adds up side by side
 
 template <typename T>
 __device__ T weight_of(const NormRows<T>& all, unsigned slot, std::size_t feature) {
@@ -54,27 +53,52 @@ __global__ void layer_norm_input_kernel(NormRows<T> all, const T* dy, const T* m
   });
 }
 
-// x over tiles of 32 features, y over slots. Warp r of the block adds up rows r, r + 8, ...
+// Of all parts, to `to`: sums of dy times the normalised numbers, then of dy; null: not wanted.
 template <typename T>
-__global__ void layer_norm_weights_kernel(NormRows<T> all, const T* dy, const T* means, const T* rstds, T* dweight,
-                                          T* dbias) {
-  __shared__ T sums[2][kGroups][kLanes];
-  const unsigned lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
-  const std::size_t n = all.features, k = static_cast<std::size_t>(blockIdx.x) * kLanes + lane;
-  T weight = 0, bias = 0;
-  for (std::size_t r = group; k < n && r < all.rows; r += kGroups) {
-    const std::size_t at = blockIdx.y * all.rows + r;
-    const T g = dy[at * n + k];
-    weight += g * ((all.x[at * n + k] - means[at]) * rstds[at]);
-    bias += g;
+struct WeightSums {
+  T *weight, *bias;
+
+  __device__ void set(std::size_t at, T by_weight, T by_bias) const {
+    if (weight != nullptr) weight[at] = by_weight;
+    if (bias != nullptr) bias[at] = by_bias;
   }
-  sums[0][group][lane] = weight;
-  sums[1][group][lane] = bias;
-  __syncthreads();
-  if (group != 0 || k >= n) return;
-  for (unsigned g = 1; g < kGroups; ++g) weight += sums[0][g][lane], bias += sums[1][g][lane];
-  if (dweight != nullptr) dweight[blockIdx.y * n + k] = weight;
-  if (dbias != nullptr) dbias[blockIdx.y * n + k] = bias;
+};
+
+template <typename T>
+__global__ void layer_norm_sums_kernel(NormRows<T> all, const T* dy, const T* means, const T* rstds, WeightSums<T> to) {
+  __shared__ T of_groups[2][kGroups][kLanes];
+  const Place at = place_in(all.rows);
+  const std::size_t n = all.features, first = at.slot * all.rows;
+  T weight = 0, bias = 0;
+  if (at.feature < n) {
+    const std::size_t begin = first * n + at.feature;
+    for_numbers(all.x + begin, dy + begin, at, n, [&](std::size_t row, T x, T g) {
+      weight += g * ((x - means[first + row]) * rstds[first + row]);
+      bias += g;
+    });
+  }
+  weight = over_groups(of_groups[0], at, weight, Sum());
+  bias = over_groups(of_groups[1], at, bias, Sum());
+  if (at.group != 0 || at.feature >= n) return;
+  to.set(place_of_part(at.slot, blockIdx.z, gridDim.z, n) + at.feature, weight, bias);
+}
+
+template <typename T>
+__global__ void layer_norm_weights_kernel(NormRows<T> all, WeightSums<const T> parts, WeightSums<T> to) {
+  __shared__ T of_groups[2][kGroups][kLanes];
+  const std::size_t number = parts_of(all.rows).number, n = all.features;
+  const Place at = place_in_parts(number);
+  T weight = 0, bias = 0;
+  if (at.feature < n) {
+    const std::size_t first = place_of_part(at.slot, 0, number, n) + at.feature;
+    for_numbers(parts.weight + first, parts.bias + first, at, n, [&](std::size_t, T by_weight, T by_bias) {
+      weight += by_weight;
+      bias += by_bias;
+    });
+  }
+  weight = over_groups(of_groups[0], at, weight, Sum());
+  bias = over_groups(of_groups[1], at, bias, Sum());
+  if (at.group == 0 && at.feature < n) to.set(at.slot * n + at.feature, weight, bias);
 }
 
 template <typename T>
@@ -90,16 +114,24 @@ void forward(const NormRows<T>& all, T* y, T* means, T* rstds, void* stream) {
 
 template <typename T>
 void backward(const NormRows<T>& all, const T* dy, const T* means, const T* rstds, const NormGradients<T>& out,
-              void* stream) {
+              T* workspace, void* stream) {
   if (empty(all)) return;
   if (out.x != nullptr && all.rows > 0) {
     launch("layer norm's gradient", layer_norm_input_kernel<T>, grid_of_rows(all.rows, all.slots), stream, all, dy,
            means, rstds, out.x);
   }
   if (out.weight == nullptr && out.bias == nullptr) return;
-  const dim3 tiles(static_cast<unsigned>((all.features + kLanes - 1) / kLanes), static_cast<unsigned>(all.slots), 1);
-  launch("layer norm's gradient of weights", layer_norm_weights_kernel<T>, tiles, stream, all, dy, means, rstds,
-         out.weight, out.bias);
+  const WeightSums<T> wanted{out.weight, out.bias};
+  const std::size_t parts = parts_of(all.rows).number,
+                    half = parts * all.features * static_cast<std::size_t>(all.slots);
+  const WeightSums<T> sums = parts == 1 ? wanted : WeightSums<T>{workspace, workspace + half};
+  if (parts > 0) {
+    launch("layer norm's sums for weights", layer_norm_sums_kernel<T>,
+           grid_of_features(all.rows, all.features, all.slots), stream, all, dy, means, rstds, sums);
+  }
+  if (parts == 1) return;
+  launch("layer norm's gradient of weights", layer_norm_weights_kernel<T>, grid_of_joins(all.features, all.slots),
+         stream, all, WeightSums<const T>{workspace, workspace + half}, wanted);
 }
 
 }  // namespace
@@ -110,13 +142,16 @@ void layer_norm(const NormRows<float>& rows, float* y, float* means, float* rstd
 void layer_norm(const NormRows<double>& rows, double* y, double* means, double* rstds, void* stream) {
   forward(rows, y, means, rstds, stream);
 }
+std::size_t layer_norm_workspace(std::size_t rows, std::size_t features, int slots) {
+  return 2 * static_cast<std::size_t>(slots) * parts_of(rows).number * features;
+}
 void layer_norm_backward(const NormRows<float>& rows, const float* dy, const float* means, const float* rstds,
-                         const NormGradients<float>& out, void* stream) {
-  backward(rows, dy, means, rstds, out, stream);
+                         const NormGradients<float>& out, float* workspace, void* stream) {
+  backward(rows, dy, means, rstds, out, workspace, stream);
 }
 void layer_norm_backward(const NormRows<double>& rows, const double* dy, const double* means, const double* rstds,
-                         const NormGradients<double>& out, void* stream) {
-  backward(rows, dy, means, rstds, out, stream);
+                         const NormGradients<double>& out, double* workspace, void* stream) {
+  backward(rows, dy, means, rstds, out, workspace, stream);
 }
 
 }  // namespace hfta::fusion::cuda

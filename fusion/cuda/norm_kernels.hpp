@@ -2,7 +2,7 @@
 /// Layer normalisation with a weight and a bias of each slot's own, and its gradients. Without torch; C++17.
 ///
 /// As slot_kernels.hpp: asynchronous on `stream`, pointers to device memory, and so fit for a CUDA graph; not in a
-/// build without nvcc. Sums have one order, which follows from rows and features alone.
+/// build without nvcc. Sums over rows are made in parts, whose number follows from the rows alone.
 
 #include <cstddef>
 
@@ -32,10 +32,13 @@ struct NormGradients {
   T* bias;    ///< [slots, features]
 };
 
+/// Numbers (of the type computed in) that sums in parts take.
+[[nodiscard]] std::size_t layer_norm_workspace(std::size_t rows, std::size_t features, int slots);
+
 /// Gradients by those of y, `dy` [slots, rows, features].
 void layer_norm_backward(const NormRows<float>& rows, const float* dy, const float* means, const float* rstds,
-                         const NormGradients<float>& out, void* stream);
+                         const NormGradients<float>& out, float* workspace, void* stream);
 void layer_norm_backward(const NormRows<double>& rows, const double* dy, const double* means, const double* rstds,
-                         const NormGradients<double>& out, void* stream);
+                         const NormGradients<double>& out, double* workspace, void* stream);
 
 }  // namespace hfta::fusion::cuda

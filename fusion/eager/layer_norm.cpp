@@ -58,9 +58,12 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
     typed(x, [&](auto number) {
       using T = decltype(number);
       const auto to = [](const at::Tensor& t) { return t.defined() ? t.data_ptr<T>() : nullptr; };
-      cuda::layer_norm_backward(rows_of<T>(x, weight, bias, context->saved_data["features"].toInt(), 0),
-                                dy.const_data_ptr<T>(), saved[3].const_data_ptr<T>(), saved[4].const_data_ptr<T>(),
-                                {to(dx), to(dweight), to(dbias)}, native_stream(x.device()));
+      const cuda::NormRows<T> rows = rows_of<T>(x, weight, bias, context->saved_data["features"].toInt(), 0);
+      const auto numbers = static_cast<std::int64_t>(cuda::layer_norm_workspace(rows.rows, rows.features, rows.slots));
+      const at::Tensor workspace = at::empty({numbers}, x.options());
+      cuda::layer_norm_backward(rows, dy.const_data_ptr<T>(), saved[3].const_data_ptr<T>(),
+                                saved[4].const_data_ptr<T>(), {to(dx), to(dweight), to(dbias)}, to(workspace),
+                                native_stream(x.device()));
     });
     return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
   }

@@ -144,7 +144,7 @@ TEST_CASE("slots may have the same targets") {
 }
 
 TEST_CASE("means of losses are over what counts, in parts where there are many") {
-  const std::size_t positions = GENERATE(0, 1, 255, 4096, 4097, 12289, 1100000);
+  const std::size_t positions = GENERATE(0, 1, 255, 4096, 4097, 12289);
   CAPTURE(positions);
   std::vector<double> losses(2 * positions), counted(losses.size());
   fill_normal(losses.data(), losses.size(), 1, 2, 3);

@@ -49,10 +49,11 @@ Results<T> by_kernels(const Case<T>& all, bool affine) {
                          all.rows,
                          all.features,
                          kEps};
+  std::vector<T> workspace = blank(layer_norm_workspace(all.rows, all.features, kSlots));
   layer_norm(rows, out.y.data(), out.means.data(), out.rstds.data(), nullptr);
   layer_norm_backward(rows, all.dy.data(), out.means.data(), out.rstds.data(),
                       {out.dx.data(), affine ? out.dweight.data() : nullptr, affine ? out.dbias.data() : nullptr},
-                      nullptr);
+                      workspace.data(), nullptr);
   return out;
 }
 
@@ -98,7 +99,8 @@ void check_near(const std::vector<T>& found, const std::vector<long double>& wan
 
 TEST_CASE("layer norm's kernels give results and gradients") {
   for (const std::size_t features : {2, 31, 32, 33, 70}) {
-    for (const std::size_t rows : {1, 5, 9, 20}) {
+    for (const std::size_t rows : {1, 5, 20, 129}) {
+      if (rows == 129 && features != 33) continue;  // two parts
       for (const bool affine : {false, true}) {
         CAPTURE(features, rows, affine);
         const Case<double> all(rows, features);
