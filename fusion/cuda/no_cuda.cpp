@@ -3,6 +3,7 @@
 #include "fusion/cuda/batch_norm_kernels.hpp"
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
+#include "fusion/cuda/columns_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
@@ -80,6 +81,11 @@ void add_bias(const BiasShape&, const double*, bool, double*, void*) { absent();
 std::size_t bias_workspace(const BiasShape&) { absent(); }
 void add_bias_backward(const BiasShape&, const float*, const float*, float*, float*, float*, void*) { absent(); }
 void add_bias_backward(const BiasShape&, const double*, const double*, double*, double*, double*, void*) { absent(); }
+
+void columns(const ColumnShape&, const Pixels<const float>&, float*, void*) { absent(); }
+void columns(const ColumnShape&, const Pixels<const double>&, double*, void*) { absent(); }
+void images(const ColumnShape&, const float*, const Pixels<float>&, void*) { absent(); }
+void images(const ColumnShape&, const double*, const Pixels<double>&, void*) { absent(); }
 
 std::size_t codec_workspace(std::size_t, int) { absent(); }
 void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,

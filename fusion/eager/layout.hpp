@@ -3,7 +3,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace hfta::fusion {
@@ -33,6 +35,40 @@ struct MergedBatch {
   const bool slots_inside = x.stride(1) == c * x.stride(0) && x.stride(0) != n * x.stride(1);
   if (slots_inside) return {x.transpose(0, 1).flatten(0, 1), false, c, n};
   return {x.flatten(0, 1), true, c, n};
+}
+
+/// Planes, each of which an op takes by itself, one behind another as they lie in memory.
+struct MergedPlanes {
+  at::Tensor merged;  ///< The first two of the dimensions in front of a plane's, in their new order, are one.
+  std::vector<std::int64_t> order;     ///< Which dimension stands where.
+  std::int64_t first = 0, second = 0;  ///< Sizes of the two.
+
+  /// Back to x's order; `y` has merged's dimensions in front of its planes.
+  [[nodiscard]] at::Tensor restore(const at::Tensor& y) const {
+    const at::Tensor apart = y.unflatten(0, {first, second});
+    std::vector<std::int64_t> back(static_cast<std::size_t>(apart.dim()));
+    std::iota(back.begin(), back.end(), 0);
+    std::int64_t to = 0;
+    for (const std::int64_t from : order) back[static_cast<std::size_t>(from)] = to++;
+    return apart.permute(back);
+  }
+};
+
+/// x: [c, N, ..., plane...], a plane of `plane_dims` dimensions. Where planes lie in another order than merge_batch()
+/// can leave without a copy, [c, C, N] behind a product of columns, they stay where they are.
+[[nodiscard]] inline MergedPlanes planes_in_memory_order(const at::Tensor& x, std::int64_t plane_dims) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(x.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end() - plane_dims,
+                   [&](std::int64_t a, std::int64_t b) { return x.stride(a) > x.stride(b); });
+  const at::Tensor ordered = x.permute(order);
+  order.resize(static_cast<std::size_t>(x.dim() - plane_dims));
+  if (ordered.is_contiguous()) return {ordered.flatten(0, 1), order, ordered.size(0), ordered.size(1)};
+  const MergedBatch batch = merge_batch(x);
+  std::iota(order.begin(), order.end(), 0);
+  if (!batch.slots_outer) std::swap(order[0], order[1]);
+  return {batch.merged, order, batch.slots_outer ? batch.slots : batch.batch,
+          batch.slots_outer ? batch.batch : batch.slots};
 }
 
 /// [c, N, C, ...] -> [N, c*C, ...]: slots as groups of channels.

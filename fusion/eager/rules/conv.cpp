@@ -1,9 +1,12 @@
 // B convolutions: x [c, N, C, spatial...], weight [c, O, C/groups, kernel...], bias [c, O] -> [c, N, O, spatial...].
 // Transposed ones have weight [c, C, O/groups, kernel...].
+#include "fusion/eager/conv.hpp"
+
 #include <ATen/ATen.h>
 
 #include "fusion/eager/autocast.hpp"
 #include "fusion/eager/batching_rules.hpp"
+#include "fusion/eager/kernel_types.hpp"
 #include "fusion/eager/layout.hpp"
 
 namespace hfta::fusion {
@@ -99,11 +102,23 @@ std::vector<at::Tensor> grouped_channels_last(const OpCall& call) {
   return {conv.run_grouped(slots_into_channels(conv.x).contiguous(at::MemoryFormat::ChannelsLast))};
 }
 
+// All of one type, in which the products are to be computed.
+bool is_ours(const Conv& conv) {
+  const at::Tensor &x = conv.x, &bias = conv.bias;
+  const auto same = [&](const at::Tensor& t) { return t.scalar_type() == x.scalar_type(); };
+  const bool images =
+      x.dim() == 5 && x.numel() > 0 && conv.stride.size() == 2 && conv.padding.size() == 2 && conv.dilation.size() == 2;
+  return images && same(conv.weight) && (!bias.defined() || same(bias)) && kernels_take(x) && !is_lowered(x);
+}
+
 // One matrix product per slot over its patches: [O, C*k] x [C*k, N*L].
 std::vector<at::Tensor> unfolded(const OpCall& call) {
   const Conv conv(call, false);
   if (conv.is_shared()) return {conv.run_shared()};
   if (conv.x.is_complex()) return grouped<false>(call);
+  if (is_ours(conv)) {
+    return {own_conv2d(conv.x, conv.weight, conv.bias, {conv.stride, conv.padding, conv.dilation})};
+  }
   const std::int64_t c = conv.x.size(0), n = conv.x.size(1), out_channels = conv.weight.size(1);
   const at::Tensor images = conv.x.flatten(0, 1);
   const std::vector<std::int64_t> kernel = conv.weight.sizes().slice(3).vec();

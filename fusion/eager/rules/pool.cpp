@@ -1,4 +1,5 @@
-// Poolings have no weights: slots join the batch. x [c, N, C, spatial...] -> [c, N, C, smaller...].
+// Poolings have no weights: slots join the batch, or whichever dimension they lie beside, since planes are taken one by
+// one. x [c, N, C, spatial...] -> [c, N, C, smaller...].
 #include <ATen/ATen.h>
 
 #include "fusion/eager/batching_rules.hpp"
@@ -8,22 +9,22 @@ namespace hfta::fusion {
 namespace {
 
 // With call.relu() the relu that stood in front.
-template <typename Pool>
-std::vector<at::Tensor> over_batch(const OpCall& call, Pool pool) {
-  const MergedBatch batch = merge_batch(call.tensor(0));
-  const at::Tensor y = pool(batch.merged);
-  return {batch.restore(call.relu() ? at::relu(y) : y)};
+template <int kDims, typename Pool>
+std::vector<at::Tensor> over_planes(const OpCall& call, Pool pool) {
+  const MergedPlanes planes = planes_in_memory_order(call.tensor(0), kDims);
+  const at::Tensor y = pool(planes.merged);
+  return {planes.restore(call.relu() ? at::relu(y) : y)};
 }
 
 // Schema: self, kernel_size, stride, padding, dilation, ceil_mode.
 std::vector<at::Tensor> max_pool2d(const OpCall& call) {
-  return over_batch(call, [&](const at::Tensor& x) {
+  return over_planes<2>(call, [&](const at::Tensor& x) {
     return at::max_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5));
   });
 }
 
 std::vector<at::Tensor> max_pool1d(const OpCall& call) {
-  return over_batch(call, [&](const at::Tensor& x) {
+  return over_planes<1>(call, [&](const at::Tensor& x) {
     return at::max_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.ints(4), call.flag(5));
   });
 }
@@ -31,36 +32,36 @@ std::vector<at::Tensor> max_pool1d(const OpCall& call) {
 // Schema: self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override (2d).
 std::vector<at::Tensor> avg_pool2d(const OpCall& call) {
   const std::optional<std::int64_t> divisor = call.is_none(6) ? std::nullopt : std::optional(call.integer(6));
-  return over_batch(call, [&](const at::Tensor& x) {
+  return over_planes<2>(call, [&](const at::Tensor& x) {
     return at::avg_pool2d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4), call.flag(5), divisor);
   });
 }
 
 std::vector<at::Tensor> avg_pool1d(const OpCall& call) {
-  return over_batch(call, [&](const at::Tensor& x) {
+  return over_planes<1>(call, [&](const at::Tensor& x) {
     return at::avg_pool1d(x, call.ints(1), call.ints(2), call.ints(3), call.flag(4), call.flag(5));
   });
 }
 
 // Schema: self, output_size.
 std::vector<at::Tensor> adaptive_avg_pool2d(const OpCall& call) {
-  return over_batch(call, [&](const at::Tensor& x) { return at::adaptive_avg_pool2d(x, call.ints(1)); });
+  return over_planes<2>(call, [&](const at::Tensor& x) { return at::adaptive_avg_pool2d(x, call.ints(1)); });
 }
 
 std::vector<at::Tensor> adaptive_avg_pool1d(const OpCall& call) {
-  return over_batch(call, [&](const at::Tensor& x) { return at::adaptive_avg_pool1d(x, call.ints(1)); });
+  return over_planes<1>(call, [&](const at::Tensor& x) { return at::adaptive_avg_pool1d(x, call.ints(1)); });
 }
 
 std::vector<at::Tensor> adaptive_max_pool2d(const OpCall& call) {
-  const MergedBatch batch = merge_batch(call.tensor(0));
-  const auto [y, where] = at::adaptive_max_pool2d(batch.merged, call.ints(1));
-  return {batch.restore(y), batch.restore(where)};
+  const MergedPlanes planes = planes_in_memory_order(call.tensor(0), 2);
+  const auto [y, where] = at::adaptive_max_pool2d(planes.merged, call.ints(1));
+  return {planes.restore(y), planes.restore(where)};
 }
 
 std::vector<at::Tensor> adaptive_max_pool1d(const OpCall& call) {
-  const MergedBatch batch = merge_batch(call.tensor(0));
-  const auto [y, where] = at::adaptive_max_pool1d(batch.merged, call.ints(1));
-  return {batch.restore(y), batch.restore(where)};
+  const MergedPlanes planes = planes_in_memory_order(call.tensor(0), 1);
+  const auto [y, where] = at::adaptive_max_pool1d(planes.merged, call.ints(1));
+  return {planes.restore(y), planes.restore(where)};
 }
 
 }  // namespace

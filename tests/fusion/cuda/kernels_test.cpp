@@ -18,6 +18,7 @@
 #include "fusion/cuda/batch_norm_kernels.hpp"
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
+#include "fusion/cuda/columns_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
@@ -174,6 +175,15 @@ void run_columns() {
                       workspace.data(), nullptr);
 }
 
+// Those of convolutions, of one pixel.
+template <typename T>
+void run_convolutions() {
+  T x = 1, column = 0;
+  const ColumnShape shape{1, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}, false};
+  columns(shape, {&x, 1, 1, 1, 1, 1}, &column, nullptr);
+  images(shape, &column, {&x, 1, 1, 1, 1, 1}, nullptr);
+}
+
 // Every function that launches kernels for T.
 template <typename T>
 void run_all() {
@@ -200,6 +210,7 @@ void run_all() {
   const NormRows<T> rows{out.data(), nullptr, nullptr, 1, 1, 3, 1e-5};
   layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
   run_columns<T>();
+  run_convolutions<T>();
 }
 
 void run_rows() {
@@ -324,7 +335,9 @@ TEST_CASE("every kernel of every file is run on the CPU") {
                                                         {"batch_norm_input_kernel", 2},
                                                         {"add_bias_kernel", 2},
                                                         {"bias_sums_kernel", 2},
-                                                        {"bias_gradient_kernel", 2}};
+                                                        {"bias_gradient_kernel", 2},
+                                                        {"columns_kernel", 2},
+                                                        {"images_kernel", 2}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;
