@@ -1,5 +1,6 @@
 // Stands in for the kernels where the build has no nvcc.
 #include "base/error.hpp"
+#include "fusion/cuda/attention_kernels.hpp"
 #include "fusion/cuda/batch_norm_kernels.hpp"
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
@@ -86,6 +87,21 @@ void columns(const ColumnShape&, const Pixels<const float>&, float*, void*) { ab
 void columns(const ColumnShape&, const Pixels<const double>&, double*, void*) { absent(); }
 void images(const ColumnShape&, const float*, const Pixels<float>&, void*) { absent(); }
 void images(const ColumnShape&, const double*, const Pixels<double>&, void*) { absent(); }
+
+void attention(const AttentionShape&, const AttentionInput<float>&, const AttentionRows<float>&, float*, void*) {
+  absent();
+}
+void attention(const AttentionShape&, const AttentionInput<double>&, const AttentionRows<double>&, double*, void*) {
+  absent();
+}
+void attention_backward(const AttentionShape&, const AttentionInput<float>&, const AttentionResult<float>&,
+                        const AttentionGradients<float>&, float*, void*) {
+  absent();
+}
+void attention_backward(const AttentionShape&, const AttentionInput<double>&, const AttentionResult<double>&,
+                        const AttentionGradients<double>&, double*, void*) {
+  absent();
+}
 
 std::size_t codec_workspace(std::size_t, int) { absent(); }
 void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,

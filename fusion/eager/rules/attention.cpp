@@ -1,11 +1,17 @@
 // Scaled dot product attention: query [c, N, heads..., L, E], key [c, N, heads..., S, E], value [c, N, heads..., S, V].
+#include "fusion/eager/attention.hpp"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
+#include "fusion/eager/autocast.hpp"
 #include "fusion/eager/batching_rules.hpp"
 #include "fusion/eager/counted.hpp"
+#include "fusion/eager/kernel_types.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -31,6 +37,7 @@ struct Attention {
   [[nodiscard]] bool drops() const {
     return !rates.all([](double p) { return p <= 0; });
   }
+  [[nodiscard]] double factor() const { return scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1)))); }
 };
 
 // As torch.nn.functional.scaled_dot_product_attention documents it, with the slots' own masks on the weights.
@@ -40,8 +47,7 @@ at::Tensor with_dropout(const OpCall& call, Attention a) {
     a.key = a.key.repeat_interleave(repeats, -3);
     a.value = a.value.repeat_interleave(repeats, -3);
   }
-  const double scale = a.scale.value_or(1 / std::sqrt(static_cast<double>(a.query.size(-1))));
-  at::Tensor scores = at::matmul(a.query, a.key.transpose(-2, -1)) * scale;
+  at::Tensor scores = at::matmul(a.query, a.key.transpose(-2, -1)) * a.factor();
   const double lowest = -std::numeric_limits<double>::infinity();
   if (a.causal) {
     const at::Tensor seen = at::ones({scores.size(-2), scores.size(-1)}, scores.options().dtype(at::kBool)).tril();
@@ -55,6 +61,14 @@ at::Tensor with_dropout(const OpCall& call, Attention a) {
   return at::matmul(weights * counted_masks(call, slot_sizes(weights, call), a.rates, weights.options()), a.value);
 }
 
+// By kernels of ours, where they are for it: q, k and v [c, N, heads..., rows, features].
+std::optional<at::Tensor> by_own_kernels(const Attention& a, const at::Tensor& q, const at::Tensor& k,
+                                         const at::Tensor& v) {
+  if (a.mask.defined() || a.grouped_queries || is_lowered(q) || !kernels_take(q)) return std::nullopt;
+  if (!attention_takes(q, k, v)) return std::nullopt;
+  return own_attention(q, k, v, a.factor(), a.causal);
+}
+
 at::Tensor without_dropout(const Attention& a, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const at::Tensor& mask) {
   return at::scaled_dot_product_attention(q, k, v, mask.defined() ? std::optional(mask) : std::nullopt, 0.0, a.causal,
@@ -63,13 +77,18 @@ at::Tensor without_dropout(const Attention& a, const at::Tensor& q, const at::Te
 
 std::vector<at::Tensor> alone(const OpCall& call) {
   const Attention a(call);
-  return {a.drops() ? with_dropout(call, a) : without_dropout(a, a.query, a.key, a.value, a.mask)};
+  if (a.drops()) return {with_dropout(call, a)};
+  if (const auto y = by_own_kernels(a, a.query.unsqueeze(0), a.key.unsqueeze(0), a.value.unsqueeze(0))) {
+    return {y->squeeze(0)};  // the numbers that the slot has among others
+  }
+  return {without_dropout(a, a.query, a.key, a.value, a.mask)};
 }
 
 // Slots join the batch.
 std::vector<at::Tensor> merged(const OpCall& call) {
   const Attention a(call);
   if (a.drops()) return {with_dropout(call, a)};
+  if (const auto y = by_own_kernels(a, a.query, a.key, a.value)) return {*y};
   at::Tensor mask = a.mask;
   if (mask.defined()) {
     while (mask.dim() < a.query.dim()) mask = mask.unsqueeze(1);

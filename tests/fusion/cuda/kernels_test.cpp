@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "cuda_runtime.h"
+#include "fusion/cuda/attention_kernels.hpp"
 #include "fusion/cuda/batch_norm_kernels.hpp"
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
@@ -184,6 +185,19 @@ void run_convolutions() {
   images(shape, &column, {&x, 1, 1, 1, 1, 1}, nullptr);
 }
 
+// Narrow rows and wide ones.
+template <typename T>
+void run_attention() {
+  for (const unsigned features : {1U, 17U}) {
+    std::vector<T> row(features), out(features), sums(2);
+    const AttentionRows<const T> in{row.data(), 0, 0, 0, 0};
+    const AttentionRows<T> to{out.data(), 0, 0, 0, 0};
+    const AttentionShape shape{1, 1, 1, 1, 1, features, features, 1, false};
+    attention(shape, {in, in, in}, to, sums.data(), nullptr);
+    attention_backward(shape, {in, in, in}, {in, in, sums.data()}, {to, to, to}, sums.data() + 1, nullptr);
+  }
+}
+
 // Every function that launches kernels for T.
 template <typename T>
 void run_all() {
@@ -211,6 +225,7 @@ void run_all() {
   layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
   run_columns<T>();
   run_convolutions<T>();
+  run_attention<T>();
 }
 
 void run_rows() {
@@ -337,7 +352,10 @@ TEST_CASE("every kernel of every file is run on the CPU") {
                                                         {"bias_sums_kernel", 2},
                                                         {"bias_gradient_kernel", 2},
                                                         {"columns_kernel", 2},
-                                                        {"images_kernel", 2}};
+                                                        {"images_kernel", 2},
+                                                        {"attention_kernel", 3},
+                                                        {"attention_query_kernel", 3},
+                                                        {"attention_key_kernel", 3}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "fusion/eager/attention.hpp"
 #include "fusion/eager/batch_norm.hpp"
 #include "fusion/eager/class_losses.hpp"
 #include "fusion/eager/layer_norm.hpp"
@@ -216,6 +217,51 @@ TEST_CASE("small weights with many rows get their gradients in parts, which are 
   CHECK(weight_gradient_parts(0, 64, 64) == 1);
   const at::Tensor dy = at::randn({kSlots, 2048, 5}, at::kDouble), x = at::randn({kSlots, 2048, 9}, at::kDouble);
   CHECK(apart(weight_gradient(dy, x), at::bmm(dy.transpose(1, 2), x)) < 1e-13);
+}
+
+TEST_CASE("attention over short sequences is LibTorch's, with its gradients") {
+  at::manual_seed(7);
+  constexpr std::int64_t kHeads = 2, kLength = 9, kWidth = 5;
+  const bool causal = GENERATE(false, true);
+  const double scale = GENERATE(0.3, -1.5);
+  CAPTURE(causal, scale);
+  const auto both = [&](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, at::TensorList leaves) {
+    REQUIRE(attention_takes(q, k, v));
+    const at::Tensor found = own_attention(q, k, v, scale, causal);
+    compare(found, at::scaled_dot_product_attention(q, k, v, {}, 0, causal, scale), leaves);
+    return found;
+  };
+  const at::Tensor packed = leaf({kSlots, kSamples, kLength, 3, kHeads, kWidth});  // one projection
+  const std::vector<at::Tensor> parts = packed.permute({3, 0, 1, 4, 2, 5}).unbind(0);
+  const at::Tensor y = both(parts[0], parts[1], parts[2], {packed});
+  CHECK(y.transpose(2, 3).is_contiguous());  // as the layer behind it reads it
+  const at::Tensor q = leaf({kSlots, kSamples, kLength, kWidth}), k = leaf({kSlots, kSamples, 4, kWidth}),
+                   v = leaf({kSlots, kSamples, 4, 1});
+  both(q, k, v, {q, k, v});  // one head
+  both(q.detach(), k, v, {k, v});
+  both(q, k.detach(), v.detach(), {q});
+  const at::Tensor many = leaf({kSlots, kSamples, 2, 2, kLength, kWidth}), turned = leaf({kSamples, kWidth, kLength});
+  both(many, many.transpose(2, 3), turned.transpose(1, 2).unsqueeze(1).unsqueeze(1).expand(many.sizes()),
+       {many, turned});  // heads in two dimensions, features apart, samples that slots share
+}
+
+TEST_CASE("attention of other sizes or types is LibTorch's") {
+  const at::Tensor q = at::randn({kSlots, kSamples, 6, 5}), k = at::randn({kSlots, kSamples, 7, 5});
+  CHECK(attention_takes(q, k, k));
+  CHECK_FALSE(attention_takes(q, k, q));                            // as many values as keys
+  CHECK_FALSE(attention_takes(q, k.narrow(-1, 0, 4), k));           // a query's features
+  CHECK_FALSE(attention_takes(q, k.narrow(1, 0, 1), k));            // samples
+  CHECK_FALSE(attention_takes(q, k.unsqueeze(2), k.unsqueeze(2)));  // heads
+  CHECK_FALSE(attention_takes(q, k.to(at::kDouble), k));
+  CHECK_FALSE(attention_takes(q.narrow(2, 0, 0), k, k));
+  CHECK_FALSE(attention_takes(q.narrow(1, 0, 0), k.narrow(1, 0, 0), k.narrow(1, 0, 0)));
+  const at::Tensor longest = at::empty({1, 1, 128, 64}), longer = at::empty({1, 1, 129, 64}),
+                   wider = at::empty({1, 1, 128, 65});
+  CHECK(attention_takes(longest, longest, longest));
+  CHECK_FALSE(attention_takes(longer, longest, longest));
+  CHECK_FALSE(attention_takes(longest, longer, longer));
+  CHECK_FALSE(attention_takes(wider, wider, longest));
+  CHECK_FALSE(attention_takes(longest, longest, wider));
 }
 
 TEST_CASE("a layer norm without weights, or with frozen ones, gives the gradient that is wanted") {
