@@ -5,6 +5,7 @@
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/columns_kernels.hpp"
+#include "fusion/cuda/embedding_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
@@ -102,6 +103,11 @@ void attention_backward(const AttentionShape&, const AttentionInput<double>&, co
                         const AttentionGradients<double>&, double*, void*) {
   absent();
 }
+
+void embedding(const Lookup&, const float*, float*, void*) { absent(); }
+void embedding(const Lookup&, const double*, double*, void*) { absent(); }
+void embedding_backward(const Lookup&, const float*, float*, void*) { absent(); }
+void embedding_backward(const Lookup&, const double*, double*, void*) { absent(); }
 
 std::size_t codec_workspace(std::size_t, int) { absent(); }
 void encode_slots(const SlotValues<const float>&, const float*, const SlotBytes<unsigned char>&, std::uint64_t*,

@@ -20,6 +20,7 @@
 #include "fusion/cuda/bias_kernels.hpp"
 #include "fusion/cuda/codec_kernels.hpp"
 #include "fusion/cuda/columns_kernels.hpp"
+#include "fusion/cuda/embedding_kernels.hpp"
 #include "fusion/cuda/loss_kernels.hpp"
 #include "fusion/cuda/norm_kernels.hpp"
 #include "fusion/cuda/slot_kernels.hpp"
@@ -223,6 +224,9 @@ void run_all() {
   add_losses(StepLosses<T>{sums.data(), nullptr, 0, 1, 1}, parts.data(), nullptr);
   const NormRows<T> rows{out.data(), nullptr, nullptr, 1, 1, 3, 1e-5};
   layer_norm(rows, sums.data(), sums.data() + 3, sums.data() + 4, nullptr);
+  const Lookup lookup{&target, 0, -1, 1, 1, 2, 3};
+  embedding(lookup, out.data(), sums.data(), nullptr);
+  embedding_backward(lookup, sums.data(), out.data(), nullptr);
   run_columns<T>();
   run_convolutions<T>();
   run_attention<T>();
@@ -355,7 +359,9 @@ TEST_CASE("every kernel of every file is run on the CPU") {
                                                         {"images_kernel", 2},
                                                         {"attention_kernel", 3},
                                                         {"attention_query_kernel", 3},
-                                                        {"attention_key_kernel", 3}};
+                                                        {"attention_key_kernel", 3},
+                                                        {"embedding_kernel", 2},
+                                                        {"embedding_tables_kernel", 2}};
   std::size_t wanted = 0;
   for (const auto& [name, count] : instances) wanted += count;
   std::set<std::string> found;

@@ -7,6 +7,7 @@
 #include "fusion/eager/attention.hpp"
 #include "fusion/eager/batch_norm.hpp"
 #include "fusion/eager/class_losses.hpp"
+#include "fusion/eager/embedding.hpp"
 #include "fusion/eager/layer_norm.hpp"
 #include "fusion/eager/linear.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
@@ -262,6 +263,46 @@ TEST_CASE("attention of other sizes or types is LibTorch's") {
   CHECK_FALSE(attention_takes(longest, longer, longer));
   CHECK_FALSE(attention_takes(wider, wider, longest));
   CHECK_FALSE(attention_takes(longest, longest, wider));
+}
+
+TEST_CASE("an embedding from slots' own tables is LibTorch's, with its gradients") {
+  at::manual_seed(8);
+  const std::int64_t rows = GENERATE(1, 3, 40), padding = GENERATE(-1, 2);
+  const std::string indices_of = GENERATE("each slot", "all slots", "no sample", "one sample", "slots inside");
+  const at::ScalarType type = GENERATE(at::kLong, at::kInt);
+  CAPTURE(rows, padding, indices_of, type);
+  at::Tensor indices;
+  if (indices_of == "each slot") {
+    indices = at::randint(rows, {kSlots, kSamples, 9}, type);
+  } else if (indices_of == "all slots") {
+    indices = at::randint(rows, {kSamples, 9}, type).expand({kSlots, kSamples, 9});
+  } else if (indices_of == "no sample") {
+    indices = at::randint(rows, {kSlots, 0, 9}, type);
+  } else if (indices_of == "one sample") {
+    indices = at::randint(rows, {kSlots}, type);
+  } else {
+    indices = at::randint(rows, {kSamples, kSlots}, type).transpose(0, 1);
+  }
+  const at::Tensor given = leaf({rows, kSlots, 35}), tables = given.transpose(0, 1);
+  const auto by_slot = [&] {
+    std::vector<at::Tensor> all;
+    for (std::int64_t b = 0; b < kSlots; ++b) {
+      all.push_back(at::embedding(tables.select(0, b), indices.select(0, b), padding));
+    }
+    return at::stack(all);
+  };
+  compare(own_embedding(tables, indices, padding), by_slot(), {given});
+  // What comes out may be written in place, as LibTorch's may.
+  compare(own_embedding(tables, indices, padding).mul_(2).sin_(), at::sin(2 * by_slot()), {given});
+}
+
+TEST_CASE("an embedding of few positions suits any table, of more only a small one, of many none") {
+  CHECK(own_embedding_suits(512, 1000, 64));
+  CHECK(own_embedding_suits(4096, 1 << 20, 4096));
+  CHECK(own_embedding_suits(0, 0, 0));
+  CHECK(own_embedding_suits(8192, 1000, 128));
+  CHECK_FALSE(own_embedding_suits(8192, 50000, 128));
+  CHECK_FALSE(own_embedding_suits(8193, 2, 2));
 }
 
 TEST_CASE("a layer norm without weights, or with frozen ones, gives the gradient that is wanted") {
