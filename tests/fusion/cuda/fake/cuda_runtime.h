@@ -1,6 +1,8 @@
 #pragma once
 // A fake of CUDA's runtime on one CPU thread, enough for fusion/cuda/*.cu: the threads of a block are contexts that
-// take turns where they wait for each other, blocks run one after another, and device memory is the host's.
+// take turns where they wait for each other, blocks run one after another, and device memory is the host's. Every other
+// launch runs blocks and threads from the last to the first: who leans on an order, because a barrier is missing, is
+// found out.
 
 #include <ucontext.h>
 
@@ -28,7 +30,12 @@ struct alignas(16) [[gnu::may_alias]] uint4 {
   unsigned x, y, z, w;
 };
 using cudaStream_t = void*;
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2, cudaErrorLaunchFailure = 719 };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorLaunchFailure = 719
+};
 constexpr unsigned cudaStreamNonBlocking = 1;
 inline const char* cudaGetErrorString(cudaError_t /*error*/) { return "told to fail"; }
 
@@ -39,6 +46,11 @@ namespace fake_cuda {
 inline cudaError_t launches = cudaSuccess;  // how they end
 inline cudaError_t last_error = cudaSuccess;
 inline std::set<const void*> launched;  // kernels, each instance of a template by itself
+inline bool backwards = false;          // how the next launch runs blocks and threads
+constexpr unsigned kMostInYAndZ = 65535;  // blocks
+
+// The i-th of n things to be run.
+inline unsigned in_order(unsigned i, unsigned n) { return backwards ? n - 1 - i : i; }
 
 // Runs `body` as every thread of every block.
 class Machine {
@@ -50,7 +62,7 @@ class Machine {
     for (unsigned z = 0; z < grid.z; ++z) {
       for (unsigned y = 0; y < grid.y; ++y) {
         for (unsigned x = 0; x < grid.x; ++x) {
-          blockIdx = dim3(x, y, z);
+          blockIdx = dim3(in_order(x, grid.x), in_order(y, grid.y), in_order(z, grid.z));
           machine.run_block();
         }
       }
@@ -130,7 +142,8 @@ class Machine {
     }
     for (std::size_t left = fibers_.size(); left > 0;) {
       std::size_t ran = 0;
-      for (Fiber& fiber : fibers_) {
+      for (unsigned i = 0; i < fibers_.size(); ++i) {
+        Fiber& fiber = fibers_[in_order(i, static_cast<unsigned>(fibers_.size()))];
         if (fiber.done || fiber.waits()) continue;
         ++ran;
         now_ = &fiber;
@@ -216,9 +229,14 @@ template <typename... Parameters>
 cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments, std::size_t,
                              cudaStream_t) {
   if (fake_cuda::launches != cudaSuccess) return fake_cuda::last_error = fake_cuda::launches;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > fake_cuda::kMostInYAndZ ||
+      grid.z > fake_cuda::kMostInYAndZ) {
+    return fake_cuda::last_error = cudaErrorInvalidConfiguration;
+  }
   fake_cuda::launched.insert(reinterpret_cast<const void*>(kernel));
   fake_cuda::Machine::run(
       grid, block.x, [&] { fake_cuda::call(kernel, arguments, std::make_index_sequence<sizeof...(Parameters)>()); });
+  fake_cuda::backwards = !fake_cuda::backwards;
   return cudaSuccess;
 }
 
