@@ -5,6 +5,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "fusion/cuda/slot_kernels.hpp"
+#include "fusion/eager/kernel_types.hpp"
+
 namespace hfta::fusion {
 namespace {
 
@@ -68,9 +71,10 @@ StepParams::StepParams(OptimizerKind kind, at::ScalarType type, int slots, int g
 }
 
 void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
+  const bool stored = bytes_.is_cuda() && cuda::built() && bytes_.nbytes() <= cuda::kMostStored;
   // Pinned memory is used again only when the copy from it is done: LibTorch's host allocator sees to that.
   const at::Tensor host =
-      at::empty(bytes_.sizes(), at::TensorOptions().dtype(at::kByte).pinned_memory(bytes_.is_cuda()));
+      at::empty(bytes_.sizes(), at::TensorOptions().dtype(at::kByte).pinned_memory(bytes_.is_cuda() && !stored));
   auto* const to = static_cast<std::byte*>(host.data_ptr());
   put(to, 0, begin);
   for (std::size_t b = 0; b < slots.size(); ++b) {
@@ -86,6 +90,7 @@ void StepParams::set(std::span<const SlotRun> slots, std::int64_t begin) {
       put_numbers<float>(to + numbers_, b, kind_, slot.steps);
     }
   }
+  if (stored) return cuda::store(bytes_.data_ptr(), to, bytes_.nbytes(), native_stream(bytes_.device()));
   bytes_.copy_(host, /*non_blocking=*/true);
 }
 

@@ -1,5 +1,7 @@
-// Counted randomness, and the samples of a batch.
+// Counted randomness, the samples of a batch, and what the host has for a step.
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "base/philox.hpp"
 #include "fusion/cuda/launch.cuh"
@@ -93,6 +95,16 @@ void launch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, c
          static_cast<const Piece*>(all), pieces, order, begin);
 }
 
+constexpr std::size_t kStored = 3968;  // of a launch: kernel arguments take 4 KiB
+
+struct Stored {
+  unsigned char of[kStored];
+};
+
+__global__ void store_kernel(const __grid_constant__ Stored from, unsigned char* to, unsigned bytes) {
+  for (unsigned i = threadIdx.x; i < bytes; i += kThreads) to[i] = from.of[i];
+}
+
 template <typename T>
 void launch_masks(T* out, const Draw& draw, const Rates& rates, void* stream) {
   if (draw.n == 0) return;
@@ -130,6 +142,16 @@ void batch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, co
   if (in_pieces<uint4>(out, all, bytes)) return launch_rows<uint4>(out, n, all, bytes, order, begin, stream);
   if (in_pieces<unsigned>(out, all, bytes)) return launch_rows<unsigned>(out, n, all, bytes, order, begin, stream);
   launch_rows<unsigned char>(out, n, all, bytes, order, begin, stream);
+}
+
+void store(void* to, const void* from, std::size_t bytes, void* stream) {
+  for (std::size_t begin = 0; begin < bytes; begin += kStored) {
+    const std::size_t n = std::min(kStored, bytes - begin);
+    Stored piece{};
+    std::memcpy(piece.of, static_cast<const unsigned char*>(from) + begin, n);
+    launch("numbers of a step", store_kernel, dim3(1, 1, 1), stream, piece, static_cast<unsigned char*>(to) + begin,
+           static_cast<unsigned>(n));
+  }
 }
 
 }  // namespace hfta::fusion::cuda

@@ -35,6 +35,7 @@ void normals(double*, const Draw&, void*) { absent(); }
 void batch_rows(void*, std::size_t, const void*, std::size_t, const std::int64_t*, const std::int64_t*, void*) {
   absent();
 }
+void store(void*, const void*, std::size_t, void*) { absent(); }
 void cross_entropy(const Logits<float>&, float*, float*, float*, void*) { absent(); }
 void cross_entropy(const Logits<double>&, double*, double*, double*, void*) { absent(); }
 void cross_entropy_backward(const Logits<float>&, const float*, const LossWeights<float>&, float*, void*) { absent(); }

@@ -88,4 +88,12 @@ void normals(double* out, const Draw& draw, void* stream);
 void batch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, const std::int64_t* order,
                 const std::int64_t* begin, void* stream);
 
+/// Most bytes that store() takes.
+constexpr std::size_t kMostStored = 16384;
+
+/// Copies `bytes` bytes of the host to device memory. They are arguments of kernels, read before the call returns:
+/// unlike a copy from pinned memory, nothing has to be kept until the device is there, and the stream does not change
+/// engines.
+void store(void* to, const void* from, std::size_t bytes, void* stream);
+
 }  // namespace hfta::fusion::cuda

@@ -237,6 +237,7 @@ void run_rows() {
   alignas(16) std::array<unsigned char, 32> bytes{};
   for (const std::size_t width : {16, 4, 1})
     batch_rows(bytes.data(), 1, bytes.data() + 16, width, nullptr, &begin, nullptr);
+  store(bytes.data(), &begin, sizeof(begin), nullptr);
 }
 
 void run_codec() {
@@ -325,12 +326,22 @@ TEST_CASE("a batch's rows") {
                     [](unsigned char byte) { return byte == 0; }));
 }
 
+TEST_CASE("the host's numbers are stored, in several launches where they are many") {
+  const std::size_t bytes = GENERATE(0, 1, 3968, 3969, 16384);
+  std::vector<unsigned char> from(bytes), found(bytes + 1, 7);
+  for (std::size_t i = 0; i < bytes; ++i) from[i] = static_cast<unsigned char>(i * 37 + i / 256);
+  store(found.data(), from.data(), bytes, nullptr);
+  CHECK(std::equal(from.begin(), from.end(), found.begin()));
+  CHECK(found.back() == 7);
+}
+
 // Whoever adds a kernel has it run here: how many instances of each were launched by the functions that do.
 TEST_CASE("every kernel of every file is run on the CPU") {
   const std::map<std::string, std::size_t> instances = {{"mask_kernel", 2},
                                                         {"uniform_kernel", 2},
                                                         {"normal_kernel", 2},
                                                         {"rows_kernel", 3},
+                                                        {"store_kernel", 1},
                                                         {"squares_kernel", 2},
                                                         {"factors_kernel", 1},
                                                         {"clear_kernel", 1},
