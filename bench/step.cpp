@@ -2,10 +2,12 @@
 // protocol is written down in bench/peers/protocol.py.
 //   hfta_bench_step --model model.pt2 --data data.npz --batch N --rates LR,LR,... [options]
 //   hfta_bench_step --model model.pt2 --data data.npz --batch N --profile
+//   hfta_bench_step --model model.pt2 --data data.npz --batch N --rates LR,LR,... --device cuda --trace epoch.json
 #include <ATen/Version.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/resource.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 #include <unistd.h>
 
 #include <boost/program_options.hpp>
@@ -16,6 +18,7 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,7 +45,7 @@ constexpr std::int64_t kEpochsInOne = 16;  // on a GPU
 constexpr double kPlenty = 1e9;            // slot steps that are said to follow, so that every way to run is measured
 
 struct Setting {
-  std::string model, data, loss, lowering, device;
+  std::string model, data, loss, lowering, device, trace;
   int batch = 1, threads = 1, profiled = 0;
   std::vector<double> rates;
 };
@@ -236,6 +239,18 @@ class Server {
   double wall_ = 0, epoch_seconds_ = 0;
 };
 
+// The kernels of an epoch as LibTorch's profiler sees them, behind some in which graphs are made.
+void trace(Trained& trained, const std::string& file) {
+  namespace profiler = torch::autograd::profiler;
+  const torch::profiler::impl::ProfilerConfig config(torch::profiler::impl::ProfilerState::KINETO);
+  const std::set<torch::profiler::impl::ActivityType> kinds = {torch::profiler::impl::ActivityType::CUDA};
+  for (int e = 0; e < 3; ++e) trained.epoch();
+  profiler::prepareProfiler(config, kinds);
+  profiler::enableProfiler(config, kinds);
+  trained.epoch();
+  profiler::disableProfiler()->save(file);
+}
+
 void run(const Setting& setting) {
   const SystemClock clock;
   const std::int64_t start = resident_bytes();
@@ -253,6 +268,7 @@ void run(const Setting& setting) {
   const WayQuestion question{graph, recipe, at::Device(setting.device), static_cast<int>(setting.rates.size()),
                              setting.threads};
   Trained trained(setting, graph, recipe, data, lowering);
+  if (!setting.trace.empty()) return trace(trained, setting.trace);
   Server(trained, {{"rss_start", start}, {"measuring_s", measuring}, {"note", way_note(question, lowering)}}).serve();
 }
 
@@ -270,6 +286,7 @@ Setting setting_of(int argc, char** argv) {
   add("threads", po::value(&setting.threads)->default_value(1), "");
   add("lowering", po::value(&setting.lowering)->default_value("auto"), "auto, or serial: slot by slot");
   add("device", po::value(&setting.device)->default_value("cpu"), "");
+  add("trace", po::value(&setting.trace), "writes the kernels of an epoch on a GPU there, as a Chrome trace, and ends");
   add("profile", po::value(&setting.profiled)->default_value(0)->implicit_value(1001),
       "prints where the time of so many steps of a compiled slot goes, and ends");
   po::variables_map values;
