@@ -7,8 +7,8 @@
 namespace hfta::fusion {
 
 /// Whether own_attention() is for `query` [c, N, heads..., L, E], `key` [c, N, heads..., S, E] and `value` [c, N,
-/// heads..., S, V]: of one type and the same slots, samples and heads, none of them empty; L and S at most 128, E and V
-/// at most 64. The kernels read longer and wider ones too, but those are left to LibTorch's, which run on tensor cores.
+/// heads..., S, V]: of one type and the same slots, samples and heads, none of them empty; L and S at most 64, E and V
+/// at most 32. The kernels read longer and wider ones too, but those are left to LibTorch's.
 [[nodiscard]] bool attention_takes(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
 /// softmax(scale query key^T) value, [c, N, heads..., L, V]; with `causal` query i sees keys 0 to i. For what

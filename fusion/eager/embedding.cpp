@@ -74,9 +74,9 @@ at::Tensor own_embedding(const at::Tensor& tables, const at::Tensor& indices, st
 }
 
 bool own_embedding_suits(std::int64_t positions, std::int64_t rows, std::int64_t features) {
-  // By arithmetic, for an H100: to look at 4096 indices for each tile takes about as long as to write the gradient.
+  // By arithmetic, for an H100: to look at 1024 indices for each tile costs no more than to write the gradient.
   // Small tables bear more; but of a row that all positions want, a block reads only 64 positions at a time.
-  constexpr std::int64_t kAlways = 4096, kMost = 8192, kMostLooks = std::int64_t{1} << 21;
+  constexpr std::int64_t kAlways = 1024, kMost = 8192, kMostLooks = std::int64_t{1} << 21;
   const std::int64_t tiles = (rows + 31) / 32 * ((features + 31) / 32);
   return positions <= kAlways || (positions <= kMost && positions * tiles <= kMostLooks);
 }

@@ -256,8 +256,8 @@ TEST_CASE("attention of other sizes or types is LibTorch's") {
   CHECK_FALSE(attention_takes(q, k.to(at::kDouble), k));
   CHECK_FALSE(attention_takes(q.narrow(2, 0, 0), k, k));
   CHECK_FALSE(attention_takes(q.narrow(1, 0, 0), k.narrow(1, 0, 0), k.narrow(1, 0, 0)));
-  const at::Tensor longest = at::empty({1, 1, 128, 64}), longer = at::empty({1, 1, 129, 64}),
-                   wider = at::empty({1, 1, 128, 65});
+  const at::Tensor longest = at::empty({1, 1, 64, 32}), longer = at::empty({1, 1, 65, 32}),
+                   wider = at::empty({1, 1, 64, 33});
   CHECK(attention_takes(longest, longest, longest));
   CHECK_FALSE(attention_takes(longer, longest, longest));
   CHECK_FALSE(attention_takes(longest, longer, longer));
@@ -298,7 +298,7 @@ TEST_CASE("an embedding from slots' own tables is LibTorch's, with its gradients
 
 TEST_CASE("an embedding of few positions suits any table, of more only a small one, of many none") {
   CHECK(own_embedding_suits(512, 1000, 64));
-  CHECK(own_embedding_suits(4096, 1 << 20, 4096));
+  CHECK(own_embedding_suits(1024, 1 << 20, 4096));
   CHECK(own_embedding_suits(0, 0, 0));
   CHECK(own_embedding_suits(8192, 1000, 128));
   CHECK_FALSE(own_embedding_suits(8192, 50000, 128));
