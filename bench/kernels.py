@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 WORK = {"kernel", "gpu_memcpy", "gpu_memset"}
-OPTIMIZER = "step_kernel"  # of which a step has one
+OPTIMIZER = "step_kernel"  # a step ends with one, or with several in a row
 SHOWN = 40
 
 
@@ -23,11 +23,21 @@ def short(name: str) -> str:
     return re.sub(r"at::(native|cuda)::|void ", "", name)
 
 
+def steps_in(events: list[dict[str, Any]]) -> int:
+    """Runs of the optimizer's kernels on a stream, on which one chunk steps at a time."""
+    steps, before = 0, {}
+    for event in sorted(events, key=lambda e: e["ts"]):
+        stream, is_optimizer = event.get("args", {}).get("stream"), OPTIMIZER in event["name"]
+        steps += is_optimizer and not before.get(stream, False)
+        before[stream] = is_optimizer
+    return max(1, steps)
+
+
 def show(path: Path) -> None:
     events: list[dict[str, Any]] = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("cat") in WORK]
     if not events:
         raise SystemExit(f"{path}: found no kernels; wanted a trace of hfta_bench_step --device cuda --trace")
-    steps = max(1, sum(OPTIMIZER in e["name"] for e in events))
+    steps = steps_in(events)
     span = max(e["ts"] + e["dur"] for e in events) - min(e["ts"] for e in events)
     taken: dict[str, list[float]] = defaultdict(list)
     for event in events:

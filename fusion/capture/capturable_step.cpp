@@ -23,18 +23,20 @@ bool in_step(const Batch& batch) {
                      [&](const Samples& part) { return part.begin == first.begin && part.size() == first.size(); });
 }
 
-bool on_device(const Batch& batch, std::size_t inputs) {
+// Whether all samples are tensors on the model's device.
+bool on_device(const Batch& batch, const CapturableModel& model) {
   return std::all_of(batch.parts.begin(), batch.parts.end(), [&](const Samples& part) {
-    for (std::size_t i = 0; i < inputs; ++i) {
-      if (!part.array(i).stored().defined()) return false;
+    for (std::size_t i = 0; i < model.graph.inputs.size(); ++i) {
+      const at::Tensor& all = part.array(i).stored();
+      if (!all.defined() || all.device().type() != model.device.type()) return false;
     }
     return true;
   });
 }
 
-std::string why_not(const Batch& batch, std::size_t inputs, bool keep) {
+std::string why_not(const Batch& batch, const CapturableModel& model, bool keep) {
   if (keep) return "gradients are kept";
-  if (!on_device(batch, inputs)) return "samples are on the host";
+  if (!on_device(batch, model)) return "samples are elsewhere";
   if (!in_step(batch)) return "slots are at different places of their epochs";
   const bool shared =
       std::any_of(batch.parts.begin(), batch.parts.end(), [](const Samples& s) { return s.shared != nullptr; });
@@ -97,8 +99,7 @@ void CapturableStep::run(const Batch& batch, std::span<const SlotRun> slots, con
       std::count_if(batch.parts.begin(), batch.parts.end(), [](const Samples& part) { return part.shared == nullptr; });
   numbers_.set(slots, batch.parts.front().begin);
   bring_orders(batch);
-  recorder_.run(key_for(batch, losses), why_not(batch, model_.graph.inputs.size(), keep),
-                [&] { step(batch, losses, keep); });
+  recorder_.run(key_for(batch, losses), why_not(batch, model_, keep), [&] { step(batch, losses, keep); });
 }
 
 // An epoch's order is copied once, to where graphs look for it.
@@ -149,7 +150,7 @@ void CapturableStep::update(const std::vector<ParameterSlots>& reached) const {
 
 std::function<at::Tensor(const SampleArray&)> CapturableStep::picker(const Batch& batch, std::size_t part) const {
   const Samples& samples = batch.parts[part];
-  if (!in_step(batch) || !on_device(batch, model_.graph.inputs.size())) {
+  if (!in_step(batch) || !on_device(batch, model_)) {
     return [&samples](const SampleArray& all) { return samples.of(all); };
   }
   const at::Tensor order = samples.order.defined() ? orders_.at(part).here : at::Tensor();

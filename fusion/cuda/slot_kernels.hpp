@@ -91,9 +91,9 @@ void batch_rows(void* out, std::size_t n, const void* all, std::size_t bytes, co
 /// Most bytes that store() takes.
 constexpr std::size_t kMostStored = 16384;
 
-/// Copies `bytes` bytes of the host to device memory. They are arguments of kernels, read before the call returns:
-/// unlike a copy from pinned memory, nothing has to be kept until the device is there, and the stream does not change
-/// engines.
+/// Copies `bytes` bytes of the host to device memory, as arguments of kernels that are read before the call returns. So
+/// nothing has to be kept until the device is there, as for a copy from pinned memory, and no copy engine is waited
+/// for.
 void store(void* to, const void* from, std::size_t bytes, void* stream);
 
 }  // namespace hfta::fusion::cuda

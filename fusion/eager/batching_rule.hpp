@@ -40,7 +40,7 @@ class OpCall {
 
   [[nodiscard]] const RunContext& context() const { return context_; }
   [[nodiscard]] int slots() const { return context_.slots; }
-  /// Whether the result is wanted behind a relu; only where Candidate::relu.
+  /// Whether the result is wanted behind a relu; only where Candidate::relu or Candidate::late_relu.
   [[nodiscard]] bool relu() const { return relu_; }
   /// Position of the node in its graph: part of the key of its randomness.
   [[nodiscard]] int index() const { return index_; }

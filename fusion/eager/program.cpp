@@ -180,9 +180,12 @@ void Program::join_relus() {
   }
 }
 
-// The largest of relu(x) is relu of the largest x, and has its gradient: behind a max pool a relu has less to do.
+// The largest of relu(x) is relu of the largest x, and has its gradient: behind a max pool a relu has less to do. Not
+// where x is written later, which the pool would see, nor where the pool's result is, which the relu keeps for
+// backward.
 void Program::delay_relus() {
   const std::vector<int> reads = readers();
+  const auto written = [&](ValueId id) { return sharing_.written[static_cast<std::size_t>(id)]; };
   std::map<ValueId, Instruction*> relus;
   for (Instruction& instruction : second_) {
     const Node& node = graph_.nodes[instruction.node];
@@ -191,7 +194,9 @@ void Program::delay_relus() {
     const ValueId pooled = inputs_of(node).front();
     const auto before = relus.find(pooled);
     if (before == relus.end() || reads[static_cast<std::size_t>(pooled)] != 1) continue;
-    if (graph_.nodes[before->second->node].no_gradient != node.no_gradient) continue;
+    const Node& relu = graph_.nodes[before->second->node];
+    if (relu.no_gradient != node.no_gradient) continue;
+    if (written(inputs_of(relu).front()) || written(node.outputs.front())) continue;
     before->second->passed = instruction.relu = true;
   }
 }

@@ -120,7 +120,8 @@ class Recording final : public StepGraph {
       call.results.push_back(as_it_is(made[i]));
       own_.emplace(storage_of(made[i]), call.results.back());
       call.places.push_back(i);
-      if (name.starts_with("aten::empty")) made[i].zero_();  // indices that no kernel has filled in yet
+      if (name.starts_with("aten::empty"))
+        made[i].zero_();  // rows, perhaps of indices, that no kernel has filled in yet
     }
     if (!name.starts_with("aten::empty")) work_.push_back([call] { repeat(call); });
   }

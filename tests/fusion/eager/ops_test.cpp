@@ -128,7 +128,17 @@ TEST_CASE("a relu that goes behind a max pool gives what it would in front of it
   const std::vector<LayerSpec> series = {layer("conv1d", {std::int64_t{2}, four, three}), layer("relu"),
                                          layer("max_pool1d", {three, two}), layer("flatten"),
                                          layer("linear", {std::int64_t{12}, five})};
-  compare_with_alone(classifier("images", images, {1, 8, 8}, 5, DType::kFloat64), chunked(kWidth));
+  const Model model = classifier("images", images, {1, 8, 8}, 5, DType::kFloat64);
+  compare_with_alone(model, chunked(kWidth));
+  // What is written in place is seen, or kept, by whoever would have: conv, relu and max pool are the first calls.
+  for (const std::size_t of : {std::size_t{0}, std::size_t{2}}) {
+    CAPTURE(of);
+    Model writing = model;
+    std::vector<Node>& nodes = writing.graph.nodes;
+    const auto behind = nodes.begin() + (of == 0 ? 2 : 3);
+    nodes.insert(behind, {"aten::mul_.Scalar", {nodes[of].outputs.front(), 0.5}, {kNoValue}, "", ""});
+    compare_with_alone(writing, chunked(kWidth));
+  }
   compare_with_alone(classifier("series", series, {2, 9}, 5, DType::kFloat64), chunked(kWidth));
 }
 
