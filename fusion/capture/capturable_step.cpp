@@ -53,19 +53,19 @@ class DeviceNumbers final : public RunNumbers {
   [[nodiscard]] std::span<const double> hypers_of(std::size_t slot) const override { return hypers_[slot]; }
   [[nodiscard]] at::Tensor dropout_masks(at::IntArrayRef sizes, const SlotNumbers& rates, std::uint32_t node,
                                          const at::TensorOptions& like) const override {
-    const at::Tensor out = at::empty(sizes, like);
+    at::Tensor out = at::empty(sizes, like);
     kernels_.fill_masks(out, rates, node);
     return out;
   }
   [[nodiscard]] at::Tensor uniforms(at::IntArrayRef sizes, std::uint32_t node,
                                     const at::TensorOptions& like) const override {
-    const at::Tensor out = at::empty(sizes, like);
+    at::Tensor out = at::empty(sizes, like);
     kernels_.fill_uniforms(out, node);
     return out;
   }
   [[nodiscard]] at::Tensor normals(at::IntArrayRef sizes, std::uint32_t node,
                                    const at::TensorOptions& like) const override {
-    const at::Tensor out = at::empty(sizes, like);
+    at::Tensor out = at::empty(sizes, like);
     kernels_.fill_normals(out, node);
     return out;
   }
@@ -169,6 +169,7 @@ std::vector<at::Tensor> CapturableStep::forward(const Batch& batch) {
     flows.back() = std::make_shared<const ValueEnv>(model_.program.share(inputs, chunk_.leaves));
   }
   std::vector<const ValueEnv*> of_slot;
+  of_slot.reserve(static_cast<std::size_t>(model_.slots));
   for (int b = 0; b < model_.slots; ++b) of_slot.push_back(flows[batch.part_of_slot(b)].get());
   const DeviceNumbers numbers(kernels_, hypers_);
   const RunContext context{model_.slots == 1 ? 0 : model_.slots, numbers, model_.device};

@@ -48,6 +48,7 @@ template <typename T>
 void step_on_gpu(const std::vector<ParameterSlots>& parameters, const StepParams& live, const at::Tensor& workspace) {
   const std::vector<cuda::SlotRows<T>> rows = rows_of<T>(parameters, live.slots());
   std::vector<unsigned short> group_of;
+  group_of.reserve(parameters.size());
   for (const ParameterSlots& p : parameters) group_of.push_back(static_cast<unsigned short>(p.group));
   const cuda::SlotParameters<T> all{rows.data(), group_of.data(), static_cast<int>(rows.size()), live.slots()};
   void* const stream = native_stream(parameters.front().weight.device());
@@ -95,15 +96,14 @@ void StepKernels::fill(const at::Tensor& out, std::uint32_t node, OnGpu on_gpu, 
 void StepKernels::fill_masks(const at::Tensor& out, const SlotNumbers& rates, std::uint32_t node) const {
   const at::Tensor by_slot = rates.is_one() ? at::Tensor() : rates.as(out.options().dtype(at::kDouble));
   const double one = rates.is_one() ? rates.known().front() : 0;
-  const auto each = [by_slot] { return by_slot.defined() ? by_slot.const_data_ptr<double>() : nullptr; };
   const SlotRandom* const random = numbers_.random();
   fill(
       out, node,
       [=](auto* to, const cuda::Draw& draw, void* stream) {
-        cuda::dropout_masks(to, draw, {each(), one}, stream);
+        cuda::dropout_masks(to, draw, {numbers_or_null<double>(by_slot), one}, stream);
       },
       [=](auto* row, std::size_t n, std::size_t b) {
-        const double rate = by_slot.defined() ? each()[b] : one;
+        const double rate = by_slot.defined() ? by_slot.const_data_ptr<double>()[b] : one;
         fill_dropout_mask(row, n, rate, random[b].key, node, random[b].step);
       });
 }
@@ -126,7 +126,7 @@ at::Tensor StepKernels::rows(const at::Tensor& all, std::int64_t n, const at::Te
   std::vector<std::int64_t> sizes = all.sizes().vec();
   const std::size_t bytes = all.nbytes() / static_cast<std::size_t>(std::max<std::int64_t>(1, sizes.at(0)));
   sizes[0] = n;
-  const at::Tensor out = at::empty(sizes, all.options());
+  at::Tensor out = at::empty(sizes, all.options());
   const StepParams& live = numbers_;
   launch([=, &live] {
     auto* const to = static_cast<std::byte*>(out.data_ptr());
@@ -151,6 +151,7 @@ void StepKernels::step(std::span<const ParameterSlots> parameters) const {
   at::Tensor workspace;
   if (clips_ && all.front().weight.is_cuda()) {
     std::vector<std::size_t> sizes;
+    sizes.reserve(all.size());
     for (const ParameterSlots& p : all) sizes.push_back(elements_per_slot(p.weight, live.slots()));
     const std::size_t doubles = cuda::clip_workspace(sizes.data(), static_cast<int>(sizes.size()), live.slots());
     workspace =

@@ -63,7 +63,8 @@ at::Tensor logits_gradient(AutogradContext* context, const at::Tensor& by) {
   const variable_list saved = context->get_saved_variables();
   const Arguments a{saved[0], saved[1], saved[2], context->saved_data["ignored"].toInt(),
                     context->saved_data["one"].toDouble()};
-  const at::Tensor weights = by.contiguous(), out = at::empty_like(a.x);
+  const at::Tensor weights = by.contiguous();
+  at::Tensor out = at::empty_like(a.x);
   typed(out, [&](auto number) {
     using T = decltype(number);
     cuda::cross_entropy_backward(logits_of<T>(a), saved[3].const_data_ptr<T>(),
@@ -91,7 +92,8 @@ class ClassMeanFunction : public torch::autograd::Function<ClassMeanFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, Arguments arguments) {
     arguments.x = x;
     const Positions all = positions_of(arguments);
-    const at::Tensor means = at::empty({x.size(0)}, x.options()), totals = at::empty_like(means);
+    at::Tensor means = at::empty({x.size(0)}, x.options());
+    const at::Tensor totals = at::empty_like(means);
     const auto slots = static_cast<int>(x.size(0));
     const auto positions = static_cast<std::size_t>(all.losses.numel() / std::max<std::int64_t>(x.size(0), 1));
     const at::Tensor workspace = at::empty({static_cast<std::int64_t>(cuda::loss_means_workspace(positions, slots))},
