@@ -169,7 +169,8 @@ at::Tensor as_rows(const at::Tensor& weight, const at::Tensor& bias, std::int64_
 at::Tensor sum_of_parts(const at::Tensor& products, std::int64_t parts) {
   if (parts == 1) return products;
   const std::int64_t slots = products.size(0) / parts;
-  const at::Tensor all = products.contiguous(), sum = at::empty({slots, all.size(1), all.size(2)}, all.options());
+  const at::Tensor all = products.contiguous();
+  at::Tensor sum = at::empty({slots, all.size(1), all.size(2)}, all.options());
   const cuda::BiasShape shape{static_cast<int>(slots), static_cast<std::size_t>(parts),
                               static_cast<std::size_t>(all.size(1) * all.size(2))};
   const at::Tensor workspace = at::empty({static_cast<std::int64_t>(cuda::bias_workspace(shape))}, all.options());
@@ -247,6 +248,7 @@ class ConvFunction : public torch::autograd::Function<ConvFunction> {
       dweight = all.narrow(2, 0, layer.rows()).unflatten(2, weight.sizes().slice(2));
       if (ones) dbias = all.select(2, layer.rows());
     }
+    // In LibTorch's order, which may depend on the number of slots.
     if (by_bias && !ones) dbias = dy.sum({1, 3, 4});
     return {dx, dweight, dbias, at::Tensor(), at::Tensor()};
   }
