@@ -17,8 +17,7 @@ class StepParams {
   /// `type`: of the weights, float or double. `groups`: how many numbers of the optimizer a slot has.
   StepParams(OptimizerKind kind, at::ScalarType type, int slots, int groups, int hypers, const at::Device& device);
 
-  /// Sets them all, in turn on the current stream; does not wait. `begin`: of the step's samples in their
-  /// order.
+  /// Sets them all, in turn on the current stream; does not wait. `begin`: of the step's samples in their order.
   void set(std::span<const SlotRun> slots, std::int64_t begin);
 
   [[nodiscard]] int slots() const { return slots_; }

@@ -10,18 +10,10 @@ namespace hfta::fusion::cuda {
 
 constexpr unsigned kGroups = kThreads / kLanes;    // rows that a block reads side by side
 constexpr std::size_t kRowsOfPart = 16 * kGroups;  // at least, but for the last part
-constexpr std::size_t kMostParts = 256;
-constexpr int kAtOnce = 8;  // rows of a thread that are under way at a time
+constexpr int kAtOnce = 8;                         // rows of a thread that are under way at a time
 constexpr std::size_t kRowsAtOnce = kAtOnce * kGroups;
 
-/// Parts of the rows: by their number alone, so that a slot's sums do not depend on how many slots there are.
-struct Parts {
-  std::size_t rows, number;  // of a part; of parts
-};
-__host__ __device__ inline Parts parts_of(std::size_t rows) {
-  const std::size_t even = (rows + kMostParts - 1) / kMostParts, of_part = even > kRowsOfPart ? even : kRowsOfPart;
-  return {of_part, (rows + of_part - 1) / of_part};
-}
+__host__ __device__ inline Parts parts_of(std::size_t rows) { return parts_of(rows, kRowsOfPart); }
 
 /// A block for each 32 features, slot and part.
 inline dim3 grid_of_features(std::size_t rows, std::size_t features, int slots) {

@@ -21,6 +21,19 @@ inline dim3 grid_for(std::size_t work, int slots) {
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(slots), 1};
 }
 
+/// Parts of rows that are summed separately: by the rows' number alone, so that a slot's sums do not depend on how many
+/// slots there are.
+struct Parts {
+  std::size_t rows, number;  // of a part; of parts
+};
+constexpr std::size_t kMostParts = 256;
+
+/// `least`: rows of a part at least, but for the last part.
+__host__ __device__ inline Parts parts_of(std::size_t rows, std::size_t least) {
+  const std::size_t even = (rows + kMostParts - 1) / kMostParts, of_part = even > least ? even : least;
+  return {of_part, (rows + of_part - 1) / of_part};
+}
+
 /// Has `kernel` run on `stream` (a cudaStream_t) with kThreads threads a block; `name` is for errors. A call, not
 /// <<<>>>: tests compile the kernels for the CPU, where that is no syntax. Throws Error{kMemory} if the launch finds no
 /// memory (kernels are loaded when they are first launched), Error{kDevice} if it fails otherwise.

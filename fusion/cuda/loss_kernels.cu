@@ -82,17 +82,10 @@ __global__ void cross_entropy_backward_kernel(Logits<T> logits, const T* log_sum
   });
 }
 
-constexpr std::size_t kPart = 16 * kThreads;  // positions of a block, at least
-constexpr std::size_t kMostParts = 256;
-
-__host__ __device__ inline std::size_t part_of(std::size_t positions) {
-  const std::size_t even = (positions + kMostParts - 1) / kMostParts;
-  return even > kPart ? even : kPart;
-}
-
-__host__ __device__ inline std::size_t parts_of(std::size_t positions) {
-  const std::size_t part = part_of(positions);
-  return positions > part ? (positions + part - 1) / part : 1;
+// Of a slot's positions; one where there are none, which gives their mean.
+__host__ __device__ inline Parts parts_of_positions(std::size_t positions) {
+  const Parts parts = parts_of(positions, 16 * kThreads);
+  return {parts.rows, parts.number > 0 ? parts.number : 1};
 }
 
 // For thread 0, which has the sums.
@@ -105,7 +98,7 @@ __device__ void set_mean(double losses, double counted, T* means, T* totals) {
 // x over parts, y over slots. Sums of each part to `workspace`, [slots, parts, 2]; of the only one to their place.
 template <typename T>
 __global__ void loss_sums_kernel(CountedLosses<T> in, double* workspace, T* means, T* totals) {
-  const std::size_t part = part_of(in.positions), begin = blockIdx.x * part;
+  const std::size_t part = parts_of_positions(in.positions).rows, begin = blockIdx.x * part;
   const std::size_t end = begin + part < in.positions ? begin + part : in.positions, row = blockIdx.y * in.positions;
   double losses = 0, counted = 0;
   for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
@@ -145,7 +138,7 @@ __global__ void add_losses_kernel(StepLosses<T> step, double* sums) {
 template <typename T>
 void launch_means(const CountedLosses<T>& in, T* means, T* totals, double* workspace, void* stream) {
   if (in.slots == 0) return;
-  const std::size_t parts = parts_of(in.positions);
+  const std::size_t parts = parts_of_positions(in.positions).number;
   const auto slots = static_cast<unsigned>(in.slots);
   launch("sums of losses", loss_sums_kernel<T>, dim3(static_cast<unsigned>(parts), slots, 1), stream, in, workspace,
          means, totals);
@@ -197,7 +190,7 @@ void cross_entropy_backward(const Logits<double>& logits, const double* log_sums
 }
 
 std::size_t loss_means_workspace(std::size_t positions, int slots) {
-  return 2 * parts_of(positions) * static_cast<std::size_t>(slots);
+  return 2 * parts_of_positions(positions).number * static_cast<std::size_t>(slots);
 }
 void loss_means(const CountedLosses<float>& in, float* means, float* totals, double* workspace, void* stream) {
   launch_means(in, means, totals, workspace, stream);

@@ -112,9 +112,7 @@ class ClassMeanFunction : public torch::autograd::Function<ClassMeanFunction> {
   }
 };
 
-bool same_for_all(const at::Tensor& targets) {
-  return targets.size(0) > 1 && targets.stride(0) == 0 && targets.select(0, 0).is_contiguous();
-}
+bool same_for_all(const at::Tensor& targets) { return slots_share(targets) && targets.select(0, 0).is_contiguous(); }
 
 }  // namespace
 

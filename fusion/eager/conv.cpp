@@ -189,7 +189,7 @@ class ConvFunction : public torch::autograd::Function<ConvFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const ConvWindows& windows, std::int64_t most) {
-    const bool shared = x.size(0) > 1 && x.stride(0) == 0 && !x.requires_grad();
+    const bool shared = slots_share(x) && !x.requires_grad();
     const at::Tensor from = once(x, shared);
     const Layer layer(from, weight, windows, most, shared);
     // A row of ones spares the result a pass over memory, and its gradient another. TF32 would round the bias.

@@ -65,7 +65,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
 }  // namespace
 
 at::Tensor own_embedding(const at::Tensor& tables, const at::Tensor& indices, std::int64_t padding) {
-  const bool shared = indices.stride(0) == 0;
+  const bool shared = slots_share(indices);
   const at::Tensor own = shared ? indices.select(0, 0) : indices;
   std::vector<std::int64_t> sizes = indices.sizes().vec();
   sizes.push_back(tables.size(2));

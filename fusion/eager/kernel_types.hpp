@@ -35,4 +35,7 @@ template <typename T>
   return t.defined() ? t.const_data_ptr<T>() : nullptr;
 }
 
+/// Whether all slots of `t`, [c, ...], are the same memory: an expanded view.
+[[nodiscard]] inline bool slots_share(const at::Tensor& t) { return t.size(0) > 1 && t.stride(0) == 0; }
+
 }  // namespace hfta::fusion

@@ -91,8 +91,9 @@ Program::Program(SpecializedGraph reading, const std::vector<bool>& owned, const
     (second ? second_ : first_).push_back(instruction_of(i, device));
     if (second) choose_way(second_.back(), lowering, device);
   }
-  join_relus();
-  delay_relus();
+  const std::vector<int> reads = readers();
+  join_relus(reads);
+  delay_relus(reads);
   find_lifetimes();
 }
 
@@ -164,8 +165,7 @@ std::vector<int> Program::readers() const {
 }
 
 // A relu that alone reads the result of an op whose candidate can do both in one pass; a view may be between.
-void Program::join_relus() {
-  const std::vector<int> reads = readers();
+void Program::join_relus(const std::vector<int>& reads) {
   std::map<ValueId, Instruction*> made;
   for (Instruction& instruction : second_) {
     const Node& node = graph_.nodes[instruction.node];
@@ -183,8 +183,7 @@ void Program::join_relus() {
 // The largest of relu(x) is relu of the largest x, and has its gradient: behind a max pool a relu has less to do. Not
 // where x is written later, which the pool would see, nor where the pool's result is, which the relu keeps for
 // backward.
-void Program::delay_relus() {
-  const std::vector<int> reads = readers();
+void Program::delay_relus(const std::vector<int>& reads) {
   const auto written = [&](ValueId id) { return sharing_.written[static_cast<std::size_t>(id)]; };
   std::map<ValueId, Instruction*> relus;
   for (Instruction& instruction : second_) {

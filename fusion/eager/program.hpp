@@ -68,8 +68,8 @@ class Program {
   [[nodiscard]] Instruction instruction_of(std::size_t node, const at::Device& device) const;
   void choose_way(Instruction& instruction, const Lowering& lowering, const at::Device& device) const;
   [[nodiscard]] std::vector<int> readers() const;  ///< How many calls and outputs read each value.
-  void join_relus();
-  void delay_relus();
+  void join_relus(const std::vector<int>& reads);
+  void delay_relus(const std::vector<int>& reads);
   void find_lifetimes();
   void execute(const Instruction& instruction, ValueEnv& values, const RunContext& context) const;
   [[nodiscard]] ValueEnv outputs_of(const Instruction& instruction, const ValueEnv& values,
