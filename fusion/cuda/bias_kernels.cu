@@ -47,7 +47,7 @@ __global__ void bias_gradient_kernel(BiasShape shape, const T* workspace, T* dbi
   const std::size_t parts = parts_of(shape.rows).number;
   const Place at = place_in_parts(parts);
   T sum = 0;
-  if (at.feature < shape.features) {
+  if (at.feature < shape.features && parts > 0) {  // without rows there may be no workspace either
     const T* const first = workspace + place_of_part(at.slot, 0, parts, shape.features) + at.feature;
     for_numbers(first, at, shape.features, [&](std::size_t, T of_part) { sum += of_part; });
   }

@@ -89,7 +89,7 @@ __global__ void layer_norm_weights_kernel(NormRows<T> all, WeightSums<const T> p
   const std::size_t number = parts_of(all.rows).number, n = all.features;
   const Place at = place_in_parts(number);
   T weight = 0, bias = 0;
-  if (at.feature < n) {
+  if (at.feature < n && number > 0) {  // without rows there may be no workspace either
     const std::size_t first = place_of_part(at.slot, 0, number, n) + at.feature;
     for_numbers(parts.weight + first, parts.bias + first, at, n, [&](std::size_t, T by_weight, T by_bias) {
       weight += by_weight;
