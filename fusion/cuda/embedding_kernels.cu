@@ -78,7 +78,7 @@ __device__ unsigned sums_of_warp(const Lookup& lookup, std::size_t first, std::s
   constexpr std::size_t kTurn = kGroups * kLanes;
   const unsigned lane = threadIdx.x % kLanes, group = threadIdx.x / kLanes;
   const std::int64_t* const indices = lookup.indices + blockIdx.y * lookup.slot_stride;
-  const T* const of_slot = dy + blockIdx.y * lookup.positions * lookup.features + feature;
+  const std::size_t of_slot = blockIdx.y * lookup.positions * lookup.features + feature;
   TileSums<T> sums{rows};
   for (std::size_t begin = group * kLanes; begin < lookup.positions; begin += kTurnsAtOnce * kTurn) {
     std::int64_t index[kTurnsAtOnce];
@@ -89,7 +89,8 @@ __device__ unsigned sums_of_warp(const Lookup& lookup, std::size_t first, std::s
     for (unsigned i = 0; i < kTurnsAtOnce; ++i) {
       const unsigned row = row_in_tile<T>(index[i], first, lookup.padding);
       const unsigned hits = __ballot_sync(kWholeWarp, row < kRowsOfTile<T>);
-      const T* const from = feature < lookup.features ? of_slot + (begin + i * kTurn) * lookup.features : nullptr;
+      const std::size_t at = of_slot + (begin + i * kTurn) * lookup.features;
+      const T* const from = feature < lookup.features ? dy + at : nullptr;
       add_hits(sums, hits, row, from, lookup.features);
     }
   }
