@@ -130,16 +130,39 @@ TEST_CASE("a relu that goes behind a max pool gives what it would in front of it
                                          layer("linear", {std::int64_t{12}, five})};
   const Model model = classifier("images", images, {1, 8, 8}, 5, DType::kFloat64);
   compare_with_alone(model, chunked(kWidth));
-  // What is written in place is seen, or kept, by whoever would have: conv, relu and max pool are the first calls.
-  for (const std::size_t of : {std::size_t{0}, std::size_t{2}}) {
-    CAPTURE(of);
-    Model writing = model;
-    std::vector<Node>& nodes = writing.graph.nodes;
-    const auto behind = nodes.begin() + (of == 0 ? 2 : 3);
-    nodes.insert(behind, {"aten::mul_.Scalar", {nodes[of].outputs.front(), 0.5}, {kNoValue}, "", ""});
-    compare_with_alone(writing, chunked(kWidth));
-  }
   compare_with_alone(classifier("series", series, {2, 9}, 5, DType::kFloat64), chunked(kWidth));
+}
+
+// What is written in place is seen, or kept, by whoever would have: conv, relu, max pool and flatten are the first
+// calls.
+TEST_CASE("a relu stays in front of a max pool where what either keeps or reads is written", "[numeric]") {
+  const std::int64_t two = 2, three = 3, four = 4, five = 5;
+  const Model model =
+      classifier("images",
+                 {layer("conv2d", {std::int64_t{1}, four, three}), layer("relu"), layer("max_pool2d", {two}),
+                  layer("flatten"), layer("linear", {std::int64_t{36}, five})},
+                 {1, 8, 8}, 5, DType::kFloat64);
+  const auto halve = [](Graph& graph, std::size_t result_of, std::ptrdiff_t at) {
+    const ValueId of = graph.nodes[result_of].outputs.front();
+    graph.nodes.insert(graph.nodes.begin() + at, {"aten::mul_.Scalar", {of, 0.5}, {kNoValue}, "", ""});
+  };
+  Model kept = model;
+  halve(kept.graph, 2, 3);
+  compare_with_alone(kept, chunked(kWidth));
+  // The convolution's result is written between relu and pool, and read once more behind them.
+  Model read = model;
+  Graph& graph = read.graph;
+  Node second = graph.nodes[2], sum = {"aten::add.Tensor", {}, {}, "", ""};
+  const ValueId pooled = second.outputs.front(), other = static_cast<ValueId>(graph.values.size());
+  for (int i = 0; i < 2; ++i) graph.values.push_back(graph.values[static_cast<std::size_t>(pooled)]);
+  second.args.front() = graph.nodes[0].outputs.front();
+  second.outputs = {other};
+  sum.args = {pooled, other};
+  sum.outputs = {other + 1};
+  graph.nodes[3].args.front() = other + 1;
+  graph.nodes.insert(graph.nodes.begin() + 3, {second, sum});
+  halve(graph, 0, 2);
+  compare_with_alone(read, chunked(kWidth));
 }
 
 }  // namespace hfta::fusion::testing
