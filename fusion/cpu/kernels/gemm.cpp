@@ -42,7 +42,7 @@ bool has_avx512() { return simd::instruction_set() == simd::InstructionSet::kV4;
 
 // Where A is transposed, a kernel reads a line of every row of its block for a few of that row's elements: both blocks,
 // 16 KiB of float each, should stay in the first cache. Where B has few columns that was slower; with AVX-512, whose
-// kernels make more products of such a line, neither this nor copies_blocks() was measured.
+// kernels make more products of such a line, neither this nor copies_blocks_of_a() was measured.
 std::int64_t most_depth(const Product& p) {
   constexpr std::int64_t kTransposedDepth = 64;
   return p.a_transposed && p.n >= kColumns && !has_avx512() ? kTransposedDepth : kDepth;
@@ -84,7 +84,8 @@ auto micro_kernel(const Product& p, std::int64_t rows, std::int64_t columns, std
   }
 }
 
-constexpr std::int64_t kFar = 1024;  // bytes
+constexpr std::int64_t kFar = 1024;      // bytes
+constexpr std::int64_t kManyRows = 256;  // of A: they pay for panels of all of B, however its rows lie
 
 // Rows that lie a multiple of 1 KiB apart share few sets of the first cache, and drive one another out.
 template <typename T>
@@ -95,10 +96,20 @@ bool falls_together(std::int64_t ld) {
 // Whether blocks of a transposed A are copied: their rows fall together, or lie on many pages, and then several panels
 // of B have to pay for the copy.
 template <typename T>
-bool copies_blocks(const Product& p) {
+bool copies_blocks_of_a(const Product& p) {
   if (!p.a_transposed || p.k <= 16) return false;
   const bool far = p.lda * static_cast<std::int64_t>(sizeof(T)) >= kFar;
   return falls_together<T>(p.lda) || (far && p.n > kColumns && !has_avx512());
+}
+
+// The rows that A has at least where B is copied. Rows of B that fall together in the first cache, and those that lie a
+// multiple of a page apart in the second one as well, are read from farther away for every few rows of A: fewer rows
+// pay for the copy then. With AVX-512 the first of these was not measured.
+template <typename T>
+std::int64_t least_rows_for_copies_of_b(const Product& p) {
+  constexpr std::int64_t kPage = 4096;
+  if (p.ldb * static_cast<std::int64_t>(sizeof(T)) % kPage == 0) return 64;
+  return falls_together<T>(p.ldb) && !has_avx512() ? 128 : kManyRows;
 }
 
 template <typename T>
@@ -125,23 +136,31 @@ void Gemm<T>::choose_blocks() {
     columns_ = std::min(std::clamp(kStreamedBlock / p_.m, kLeastStreamed, kMostStreamed), p_.n);
     depth_ = std::min(kStreamedDepth, p_.k);
   }
-  // Panels cost a copy of B, which enough rows of A pay for; a transposed B has to be turned anyway.
-  packed_ = p_.b_transposed || (p_.n > kColumns && p_.m >= 256);
+  // A transposed B has to be turned anyway.
+  const bool copied = p_.n > kColumns && p_.m >= least_rows_for_copies_of_b<T>(p_);
+  copies_b_ = copied && p_.a_transposed && !p_.b_transposed && p_.m < kManyRows;
+  packed_ = p_.b_transposed || (copied && !copies_b_);
   // For columns that do not fill a register LIBXSMM has masks with AVX-512 alone; otherwise it goes one by one.
   filled_ = packed_ && !p_.a_transposed && !has_avx512();
   tiled_ = !p_.a_transposed && falls_together<T>(p_.ldc);
-  blocked_ = copies_blocks<T>(p_);
+  copies_a_ = copies_blocks_of_a<T>(p_);
+  choose_scratch();
+  const std::int64_t panels = parts(p_.n, columns_), blocks = parts(p_.m, rows_);
+  panels_ = stretches_of(panels, columns_ * p_.k);
+  const std::int64_t at_once = p_.a_transposed ? panels_at_once(panels, blocks, copies_a_) : 1;
+  tiles_ =
+      stretches_of(blocks * parts(panels, at_once), rows_ * columns_ * slices_.length * at_once, 1, kStretchProducts);
+}
+
+template <typename T>
+void Gemm<T>::choose_scratch() {
   const std::int64_t last = (p_.n - 1) % columns_ + 1;
   packed_size_ = packed_ ? (p_.n - last + width(last)) * p_.k : 0;
-  own_ = (aside(columns_) || aside(last) ? rows_ * width(columns_) : 0) + (blocked_ ? rows_ * depth_ : 0);
+  block_b_ = (aside(columns_) || aside(last) ? rows_ * width(columns_) : 0) + (copies_a_ ? rows_ * depth_ : 0);
+  own_ = block_b_ + (copies_b_ ? columns_ * depth_ : 0);
   choose_slices();
   constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(T));  // threads write to no common one
   for (std::int64_t* size : {&packed_size_, &sums_size_, &own_}) *size = parts(*size, kLine) * kLine;
-  const std::int64_t panels = parts(p_.n, columns_), blocks = parts(p_.m, rows_);
-  panels_ = stretches_of(panels, columns_ * p_.k);
-  const std::int64_t at_once = p_.a_transposed ? panels_at_once(panels, blocks, blocked_) : 1;
-  tiles_ =
-      stretches_of(blocks * parts(panels, at_once), rows_ * columns_ * slices_.length * at_once, 1, kStretchProducts);
 }
 
 // A weight's gradient is summed over all rows of A and B. A thread of a team finds some of them in its cache, those
@@ -169,7 +188,8 @@ void Gemm<T>::make_kernels() {
           Product block = p_;
           if (packed_) block.ldb = width(columns);
           if (aside(columns)) block.ldc = width(columns_);
-          if (blocked_) block.lda = rows_;
+          if (copies_a_) block.lda = rows_;
+          if (copies_b_) block.ldb = columns_;
           const Micro micro = micro_kernel<T>(block, rows, width(columns), depth, adds);
           if (micro == nullptr) {
             throw Error(ErrorKind::kConfig,
@@ -248,7 +268,7 @@ void Gemm<T>::run_transposed(const Call& call, Team* team) const {
 template <typename T>
 void Gemm<T>::run_slice(const Call& call, const Slice& slice, Team* team, int thread) const {
   const std::int64_t blocks = parts(p_.m, rows_), panels = parts(p_.n, columns_);
-  const std::int64_t at_once = panels_at_once(panels, blocks, blocked_);
+  const std::int64_t at_once = panels_at_once(panels, blocks, copies_a_);
   T* const own = call.scratch + packed_size_ + sums_size_;
   if (packed_) {
     share(tiles_.count() == 1 ? nullptr : team, panels_, [&](std::int64_t begin, std::int64_t size, int) {
@@ -288,12 +308,16 @@ void Gemm<T>::run_rows(const Call& call, const Slice& slice, std::int64_t row, s
   for (std::int64_t k = slice.begin; k < slice.end; k += depth_) {
     const std::int64_t depth = std::min(depth_, slice.end - k);
     const T* const a = call.a + k * p_.lda + row;
-    if (blocked_) copy_block(a, p_.lda, depth, rows, own, rows_);
+    if (copies_a_) copy_block(a, p_.lda, depth, rows, own, rows_);
     for (std::int64_t j = first * columns_; j < end; j += columns_) {
       const std::int64_t columns = std::min(columns_, p_.n - j);
-      const T* const part = packed_ ? call.scratch + j * p_.k + k * columns : call.b + j + k * p_.ldb;
+      const T* part = packed_ ? call.scratch + j * p_.k + k * columns : call.b + j + k * p_.ldb;
+      if (copies_b_) {
+        copy_block(part, p_.ldb, depth, columns, own + block_b_, columns_);
+        part = own + block_b_;
+      }
       const Micro micro = micro_[rows < rows_][columns < columns_][depth < depth_][slice.add || k > slice.begin];
-      micro(part, blocked_ ? own : a, slice.c + row * p_.ldc + j);
+      micro(part, copies_a_ ? own : a, slice.c + row * p_.ldc + j);
     }
   }
 }

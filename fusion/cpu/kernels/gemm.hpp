@@ -61,6 +61,7 @@ class Gemm {
     bool add;
   };
   void choose_blocks();
+  void choose_scratch();
   void choose_slices();
   void make_kernels();
   void run(const Call& call, Team* team) const;
@@ -74,13 +75,13 @@ class Gemm {
   void pack(const Call& call, std::int64_t column, std::int64_t begin, std::int64_t end) const;
 
   Product p_;
-  bool packed_ = false;                              // B, in panels of columns_
+  bool packed_ = false;                              // B, in panels of columns_, before it is used
   bool tiled_ = false;                               // C's blocks are made aside
-  bool blocked_ = false;                             // A's blocks are copied
+  bool copies_a_ = false, copies_b_ = false;         // A transposed: blocks of either, when they are used
   bool filled_ = false;                              // panels end with columns of zeros that fill a register
   std::int64_t rows_ = 0, columns_ = 0, depth_ = 0;  // of a block
   std::int64_t packed_size_ = 0, sums_size_ = 0;     // scratch of all: panels, sums of slices but the first
-  std::int64_t own_ = 0;                             // and of each thread
+  std::int64_t block_b_ = 0, own_ = 0;               // and of each thread, in which B's copied block begins there
   Stretches slices_;                                 // of K, each summed by itself
   Stretches panels_;                                 // of B, to be packed
   Stretches tiles_;                                  // of C, panel by panel; A transposed: rows of them

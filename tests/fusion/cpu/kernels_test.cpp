@@ -121,6 +121,26 @@ TEST_CASE("products of few rows and a large matrix") {
   }
 }
 
+// Such rows fall together in caches, so blocks are copied.
+TEST_CASE("products of matrices whose rows lie multiples of a page apart") {
+  static const std::vector<std::array<std::int64_t, 3>> sizes = {{63, 130, 100}, {64, 130, 1100}, {64, 67, 100},
+                                                                 {130, 70, 300}, {255, 67, 1100}, {300, 130, 100}};
+  Team two(2);
+  for (const auto& [m, n, k] : sizes) {
+    for (int kind = 0; kind < 16; ++kind) {
+      Product p = product(m, n, k, (kind & 1) != 0, false, (kind & 2) != 0);
+      if ((kind & 4) != 0) p.lda = p.a_transposed ? 512 : 2048;
+      p.ldb = (kind & 8) != 0 ? 1024 : 768;
+      CAPTURE(m, n, k, p.a_transposed, p.add, p.lda, p.ldb);
+      const double most = (kUntouched + static_cast<double>(k)) * std::numeric_limits<float>::epsilon();
+      std::vector<float> alone, shared;
+      CHECK(error_of<float>(p, nullptr, &alone) < 16 * most);
+      CHECK(error_of<float>(p, &two, &shared) < 16 * most);
+      CHECK(shared == alone);
+    }
+  }
+}
+
 TEST_CASE("products that sum rows in slices are equal bits for every team") {
   Team two(2), three(3);
   for (const std::int64_t k : {1024, 1500, 5003}) {
