@@ -1,6 +1,6 @@
 #pragma once
-/// exp() and erf() in a form that compilers turn into vector instructions, without fused multiply-adds: the same bits
-/// with every instruction set. What SLEEF and Highway would bring: THIRD_PARTY.md.
+/// exp() and the normal distribution in a form that compilers turn into vector instructions, without fused
+/// multiply-adds: the same bits with every instruction set. What SLEEF and Highway would bring: THIRD_PARTY.md.
 
 #include <bit>
 #include <cmath>
@@ -36,24 +36,35 @@ inline __attribute__((always_inline)) float vector_exp(float x) {
 
 inline double vector_exp(double x) { return std::exp(x); }
 
-/// Within 3 ulp; NaN of NaN. N. Juffa's erff (stackoverflow.com/questions/35148198): a polynomial in the middle, beyond
-/// it 1 - exp(another); exp is the one above.
-inline __attribute__((always_inline)) float vector_erf(float x) {
-  const float t = std::abs(x), s = x * x;
-  float p = -5.96761703e-4F;
-  p = p * s + 4.99119423e-3F;
-  p = p * s - 2.67681349e-2F;
-  p = p * s + 1.12819925e-1F;
-  p = p * s - 3.76125336e-1F;
-  p = p * s + 1.28379166e-1F;
-  float q = (-1.72853470e-5F * t + 3.83197126e-4F) * s + (-3.88396438e-3F * t + 2.42546219e-2F);
-  q = q * t - 1.06777877e-1F;
-  q = q * t - 6.34846687e-1F;
-  q = q * t - 1.28717512e-1F;
-  const float far = std::copysign(1.0F - vector_exp(q * t - t), x);
-  return t > 0.927734375F ? far : p * x + x;
+/// The standard normal distribution at x.
+template <typename T>
+struct Normal {
+  T below, density;  ///< The probability of less than x; the density there.
+};
+
+/// `below` is within 3.1e-7 of itself for x > -1, and within 1.5e-7 for all; both are NaN of NaN. Of t = |x| / sqrt(2)
+/// the probability beyond it is exp(-t^2) g / 2, and exp(-t^2) is the density but for a factor: one exp() gives both. g
+/// is a polynomial in u = 1 / (1 + 0.7 t) - 0.625, after Hastings' approximations (Abramowitz and Stegun, 7.1.26): its
+/// coefficients are of least squares, weighted until the largest relative error, 1.3e-8 for t < 9.4, was least.
+inline __attribute__((always_inline)) Normal<float> vector_normal(float x) {
+  const float power = vector_exp(x * x * -0.5F), u = 1.0F / (1.0F + 0.494974747F * std::abs(x)) - 0.625F;
+  float g = -0.077244014F;
+  g = g * u + 0.0432038807F;
+  g = g * u + 0.0806631993F;
+  g = g * u - 0.122776477F;
+  g = g * u + 0.0297997252F;
+  g = g * u + 0.154834879F;
+  g = g * u - 0.219171092F;
+  g = g * u - 0.145445646F;
+  g = g * u + 0.699532954F;
+  g = g * u + 1.17995651F;
+  g = g * u + 0.470011994F;
+  const float beyond = 0.5F * power * g;
+  return {x < 0.0F ? beyond : 1.0F - beyond, power * 0.39894228F};
 }
 
-inline double vector_erf(double x) { return std::erf(x); }
+inline Normal<double> vector_normal(double x) {
+  return {0.5 * std::erfc(x * -0.70710678118654752440), std::exp(x * x * -0.5) * 0.39894228040143267794};
+}
 
 }  // namespace hfta::fusion::simd

@@ -38,9 +38,8 @@ struct ValueAndSlope {
 
 template <typename T>
 inline __attribute__((always_inline)) ValueAndSlope<T> gelu(T x) {
-  const T normal = T(0.5) * (T{1} + simd::vector_erf(x * T(0.70710678118654752440)));
-  const T density = simd::vector_exp(x * x * T(-0.5)) * T(0.39894228040143267794);
-  return {x * normal, normal + x * density};
+  const simd::Normal<T> normal = simd::vector_normal(x);
+  return {x * normal.below, normal.below + x * normal.density};
 }
 
 // GELU's approximation by tanh: Hendrycks and Gimpel 2016 (arXiv 1606.08415), section 2.

@@ -103,13 +103,23 @@ TEST_CASE("what a choice leaves out gets no gradient, whatever the gradient is b
   }
 }
 
-TEST_CASE("erf in float") {
-  for (float x = -6; x < 6; x += 1e-3F) {
-    const double exact = std::erf(static_cast<double>(x));
-    CHECK(std::abs(simd::vector_erf(x) - exact) <= 2.4e-7 * std::abs(exact));
+TEST_CASE("the normal distribution in float") {
+  for (float x = -12; x < 12; x += 1e-3F) {
+    const double below = std::erfc(static_cast<double>(x) * -M_SQRT1_2) / 2;
+    const double density = std::exp(static_cast<double>(x) * x / -2) * M_2_SQRTPI * M_SQRT1_2 / 2;
+    const simd::Normal<float> found = simd::vector_normal(x);
+    CAPTURE(x);
+    const double by_square = 1e-7 * x * x / 2;  // exp's argument is rounded
+    CHECK(std::abs(found.below - below) <= std::min(1.5e-7, (3.1e-7 + by_square) * below + 1e-37));
+    CHECK(std::abs(found.density - density) <= (2.4e-7 + by_square) * density + 1e-37);
   }
-  CHECK(std::isnan(simd::vector_erf(NAN)));
-  CHECK(simd::vector_erf(-INFINITY) == -1);
+  CHECK(std::isnan(simd::vector_normal(NAN).below));
+  CHECK(std::isnan(simd::vector_normal(NAN).density));
+  for (const float far : {20.0F, INFINITY}) {
+    CHECK(simd::vector_normal(far).below == 1);
+    CHECK(simd::vector_normal(-far).below == 0);
+    CHECK(simd::vector_normal(-far).density == 0);
+  }
 }
 
 TEST_CASE("a mask made while running hides what is above the diagonal") {
