@@ -103,9 +103,9 @@ bool copies_blocks_of_a(const Product& p) {
 }
 
 // The rows that A has at least where B is copied. Rows of B that fall together in the first cache, and those that lie a
-// multiple of a page apart in the second one as well, are read from farther away for every few rows of A: fewer rows pay
-// for the copy then. Measured on Zen 3; where there is AVX-512, second caches are larger, and products are faster beside
-// the copy: there only the second counts.
+// multiple of a page apart in the second one as well, are read from farther away for every few rows of A: fewer rows
+// pay for the copy then. Measured on Zen 3; where there is AVX-512, second caches are larger, and products are faster
+// beside the copy: there only the second counts.
 template <typename T>
 std::int64_t least_rows_for_copies_of_b(const Product& p) {
   constexpr std::int64_t kPage = 4096;

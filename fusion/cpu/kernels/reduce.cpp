@@ -13,15 +13,32 @@ constexpr std::int64_t kBlock = 64;      // rows summed up by themselves, so tha
 constexpr std::int64_t kStretch = 4096;  // elements of a row likewise
 constexpr std::int64_t kColumns = 64;
 
-template <typename V, typename T>
+// What is summed of each element.
+struct Itself {
+  template <typename V>
+  inline __attribute__((always_inline)) V operator()(const V& x) const {
+    return x;
+  }
+};
+struct Squared {
+  template <typename V>
+  inline __attribute__((always_inline)) V operator()(const V& x) const {
+    return x * x;
+  }
+};
+
+template <typename V, typename Of, typename T>
 inline __attribute__((always_inline)) T sum_row(const T* x, std::int64_t n) {
   T total = 0;
-  for (std::int64_t i = 0; i < n; i += kStretch) total += simd::sum_of<V>(x + i, std::min(kStretch, n - i));
+  for (std::int64_t i = 0; i < n; i += kStretch) {
+    total += simd::sum_over<V>(
+        std::min(kStretch, n - i), [row = x + i](auto at) __attribute__((always_inline)) { return Of()(at(row)); });
+  }
   return total;
 }
 
 // Columns of a matrix [n, inner].
-template <typename V, typename T>
+template <typename V, typename Of, typename T>
 inline __attribute__((always_inline)) void sum_columns(const T* x, std::int64_t n, std::int64_t inner, T scale, T* y) {
   simd::for_each_stretch<V>(
       inner, [=](auto at) __attribute__((always_inline)) {
@@ -29,21 +46,51 @@ inline __attribute__((always_inline)) void sum_columns(const T* x, std::int64_t 
         for (std::int64_t r0 = 0; r0 < n; r0 += kBlock) {
           V part;
           const std::int64_t end = std::min(r0 + kBlock, n);
-          for (std::int64_t r = r0; r < end; ++r) part += at(x + r * inner);
+          for (std::int64_t r = r0; r < end; ++r) part += Of()(at(x + r * inner));
           total += part;
         }
         at.store(y, total * scale);
       });
 }
 
-template <typename R, typename T>
+template <typename Of, typename R, typename T>
 inline __attribute__((always_inline)) void sum(R, const Fold& f, const T* x, double scale, T* y) {
   using V = simd::Lanes<T, R::kBytes>;
   for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, y += f.inner) {
     if (f.inner == 1) {
-      *y = sum_row<V>(x, f.n) * static_cast<T>(scale);
+      *y = sum_row<V, Of>(x, f.n) * static_cast<T>(scale);
     } else {
-      sum_columns<V>(x, f.n, f.inner, static_cast<T>(scale), y);
+      sum_columns<V, Of>(x, f.n, f.inner, static_cast<T>(scale), y);
+    }
+  }
+}
+
+template <typename R, typename T>
+inline __attribute__((always_inline)) void norm(R r, const Fold& f, const T* x, T* y) {
+  sum<Squared>(r, f, x, 1, y);
+  for (std::int64_t i = 0; i < f.outer * f.inner; ++i) y[i] = std::sqrt(y[i]);
+}
+
+// The row of dy / y, or 0, is made for kColumns at a time.
+template <typename T>
+inline __attribute__((always_inline)) void norm_backward(const Fold& f, const T* dy, const T* x, const T* y, T* dx,
+                                                         bool add) {
+  T by[kColumns];
+  for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, dx += f.n * f.inner) {
+    for (std::int64_t c = 0; c < f.inner; c += kColumns) {
+      const std::int64_t width = std::min(kColumns, f.inner - c);
+      for (std::int64_t i = 0; i < width; ++i) by[i] = y[i] == 0 ? T{0} : dy[i] / y[i];
+      y += width;
+      dy += width;
+      if (f.inner == 1) {
+        for (std::int64_t r = 0; r < f.n; ++r) dx[r] = (add ? dx[r] : T{0}) + x[r] * by[0];
+        continue;
+      }
+      for (std::int64_t r = 0; r < f.n; ++r) {
+        const T* __restrict from = x + r * f.inner + c;
+        T* __restrict to = dx + r * f.inner + c;
+        for (std::int64_t i = 0; i < width; ++i) to[i] = (add ? to[i] : T{0}) + from[i] * by[i];
+      }
     }
   }
 }
@@ -136,12 +183,23 @@ void share_fold(Team* team, const Fold& fold, const Work& work) {
 
 void sum_fold(Team* team, const Fold& fold, const float* x, double scale, float* y) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&](auto r) { sum(r, f, x + i, scale, y + o); });
+    simd::multiversion([&](auto r) { sum<Itself>(r, f, x + i, scale, y + o); });
   });
 }
 void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&](auto r) { spread(r, f, y + o, scale, x + i, add); });
+  });
+}
+void norm_fold(Team* team, const Fold& fold, const float* x, float* y) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&](auto r) { norm(r, f, x + i, y + o); });
+  });
+}
+void norm_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y, float* dx,
+                        bool add) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&] { norm_backward(f, dy + o, x + i, y + o, dx + i, add); });
   });
 }
 void max_fold(Team* team, const Fold& fold, const float* x, float* y, std::int64_t* at) {
@@ -157,12 +215,23 @@ void max_fold_backward(Team* team, const Fold& fold, const float* dy, const floa
 }
 void sum_fold(Team* team, const Fold& fold, const double* x, double scale, double* y) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&](auto r) { sum(r, f, x + i, scale, y + o); });
+    simd::multiversion([&](auto r) { sum<Itself>(r, f, x + i, scale, y + o); });
   });
 }
 void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&](auto r) { spread(r, f, y + o, scale, x + i, add); });
+  });
+}
+void norm_fold(Team* team, const Fold& fold, const double* x, double* y) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&](auto r) { norm(r, f, x + i, y + o); });
+  });
+}
+void norm_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y, double* dx,
+                        bool add) {
+  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
+    simd::multiversion([&] { norm_backward(f, dy + o, x + i, y + o, dx + i, add); });
   });
 }
 void max_fold(Team* team, const Fold& fold, const double* x, double* y, std::int64_t* at) {

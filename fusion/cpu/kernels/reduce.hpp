@@ -1,6 +1,6 @@
 #pragma once
-/// Sums and largest elements along the middle one of three dimensions. A team shares the first one; null: the caller
-/// does all.
+/// Sums, norms and largest elements along the middle one of three dimensions. A team shares the first one; null: the
+/// caller does all.
 
 #include <cstdint>
 
@@ -19,6 +19,15 @@ void sum_fold(Team* team, const Fold& fold, const double* x, double scale, doubl
 /// x = or += scale y, for every element that was summed up.
 void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add);
 void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add);
+
+/// y = the root of the sum of squares.
+void norm_fold(Team* team, const Fold& fold, const float* x, float* y);
+void norm_fold(Team* team, const Fold& fold, const double* x, double* y);
+/// dx = or += dy x / y, or 0 where y is 0.
+void norm_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y, float* dx,
+                        bool add);
+void norm_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y, double* dx,
+                        bool add);
 
 /// y = the largest element, `at` (null: not wanted) the position of the first such. A NaN is larger than any number.
 void max_fold(Team* team, const Fold& fold, const float* x, float* y, std::int64_t* at);

@@ -297,6 +297,14 @@ void multiply_or_divide(LoweringContext& site) {
   });
 }
 
+// Schema: input, tensor1, tensor2, value: input + value (tensor1 tensor2), or the quotient of the two.
+template <Binary kOp>
+void add_combined(LoweringContext& site) {
+  const SlotNumber one = [](const Run&) { return 1.0; };
+  const Tensor other = combined(site, {kOp, one, site.tensor(1), site.tensor(2), {}});
+  site.bind(combined(site, {Binary::kAdd, site.slot_number(3), site.tensor(0), other, {}}));
+}
+
 // ---- Dropout ----
 
 // Schema: input, p, train. The mask is that of every other way to run: counted in row-major order.
@@ -351,6 +359,8 @@ std::vector<NamedCompiler> pointwise_ops() {
                                     {"aten::mul.Scalar", multiply_or_divide<Binary::kMultiply>},
                                     {"aten::div.Tensor", multiply_or_divide<Binary::kDivide>},
                                     {"aten::div.Scalar", multiply_or_divide<Binary::kDivide>},
+                                    {"aten::addcmul", add_combined<Binary::kMultiply>},
+                                    {"aten::addcdiv", add_combined<Binary::kDivide>},
                                     {"aten::dropout", dropout}};
   const std::vector<NamedCompiler> plain_ones = {{"aten::relu", plain<Unary::kRelu>},
                                                  {"aten::tanh", plain<Unary::kTanh>},

@@ -1,4 +1,4 @@
-// Sums, means and largest elements along dimensions.
+// Sums, means, norms and largest elements along dimensions.
 #include "fusion/cpu/kernels/reduce.hpp"
 
 #include <algorithm>
@@ -125,6 +125,27 @@ void of_all(LoweringContext& site) {
   sum_or_mean(site, {}, false, kMean);
 }
 
+// Schema: input, order, dim, keepdim, and of linalg_vector_norm dtype.
+void norm(LoweringContext& site) {
+  if (!site.is_none(1) && site.number(1) != 2) site.fail("a norm that is not Euclidean");
+  if (site.node().args.size() > 4) refuse_dtype(site, 4);
+  Builder& b = site.b;
+  const Reduction r = reduction(site, dims_or_none(site, 2));
+  typed(b.dtype(), [&]<typename T>() {
+    b.emit({r.x, r.y}, [=](const Run& run) { norm_fold(run.team, r.fold, run.at<T>(r.x), run.at<T>(r.y)); });
+    b.differentiable({r.x}, {r.y}, [=, &b] {
+      const auto dy = b.gradient(r.y);
+      if (!dy) return;
+      const Builder::Part dx = b.contribute(r.x);
+      b.emit({*dy, r.x, r.y, dx.tensor}, [=, dy = *dy](const Run& run) {
+        norm_fold_backward(run.team, r.fold, run.at<T>(dy), run.at<T>(r.x), run.at<T>(r.y), run.at<T>(dx.tensor),
+                           dx.add);
+      });
+    });
+  });
+  site.bind(shaped(r.y, r.goes, site.flag(3)));
+}
+
 // `positions`: undefined if they are not wanted.
 void largest(LoweringContext& site, const Reduction& r, const Tensor& positions) {
   Builder& b = site.b;
@@ -170,6 +191,8 @@ std::vector<NamedCompiler> reduce_ops() {
           {"aten::mean.dim", along<true>},
           {"aten::sum", of_all<false>},
           {"aten::mean", of_all<true>},
+          {"aten::linalg_vector_norm", norm},
+          {"aten::norm.ScalarOpt_dim", norm},
           {"aten::amax", amax},
           {"aten::max.dim", max_dim}};
 }

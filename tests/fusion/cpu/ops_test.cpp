@@ -112,6 +112,28 @@ TEST_CASE("ops of two tensors, broadcast either way") {
   }
 }
 
+TEST_CASE("a multiple of a product or of a quotient is added, each tensor broadcast") {
+  for (const char* op : {"aten::addcmul", "aten::addcdiv"}) {
+    for (const Shape& added : {Shape{5, 1, 1}, Shape{3, 5, 4, 6}}) {
+      CAPTURE(op, added);
+      SmallGraph small;
+      const ValueId x = small.weight("x", added), y = small.weight("y", {3, 5, 4, 6}), z = small.weight("z", {5, 1, 1});
+      for (double& v : small.weights[2]) v = 2 + v;
+      small.call(op, {x, y, z, 0.75});
+      const Outcome outcome = run_training(small);
+      for (std::size_t i = 0; i < outcome.output.size(); ++i) {
+        const std::size_t c = i / 24 % 5;
+        const double other = small.weights[2][c], v = small.weights[1][i];
+        const double wanted = small.weights[0][added.size() == 3 ? c : i] +
+                              0.75 * (op == std::string("aten::addcmul") ? v * other : v / other);
+        CHECK(outcome.output[i] == Approx(wanted).epsilon(1e-12).margin(1e-14));
+      }
+      check_gradients(small);
+      check_float(small);
+    }
+  }
+}
+
 TEST_CASE("views carry gradients back") {
   SmallGraph small;
   const ValueId x = small.weight("x", {4, 6});

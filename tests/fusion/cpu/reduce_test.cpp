@@ -31,14 +31,17 @@ std::vector<double> reference(const std::vector<double>& x, const Ints& dims, co
     if (op == "aten::amax") to = std::max(to, v);
     if (op == "aten::sum.dim_IntList") to += v;
     if (op == "aten::mean.dim") to += v * static_cast<double>(kept) / 1200;
+    if (op == "aten::linalg_vector_norm") to += v * v;
   }
+  if (op == "aten::linalg_vector_norm")
+    std::transform(out.begin(), out.end(), out.begin(), [](double v) { return std::sqrt(v); });
   return out;
 }
 
 }  // namespace
 
 TEST_CASE("reductions over any dimensions of tensors however they lie") {
-  for (const std::string op : {"aten::sum.dim_IntList", "aten::mean.dim", "aten::amax"}) {
+  for (const std::string op : {"aten::sum.dim_IntList", "aten::mean.dim", "aten::amax", "aten::linalg_vector_norm"}) {
     for (const Ints& dims : {Ints{3}, Ints{1}, Ints{0}, Ints{2, 3}, Ints{1, 3}, Ints{0, 2}, Ints{}}) {
       for (const Ints& order : {Ints{0, 1, 2, 3}, Ints{0, 3, 1, 2}, Ints{2, 0, 3, 1}}) {
         for (const bool keep : {false, true}) {
@@ -56,6 +59,7 @@ TEST_CASE("reductions over any dimensions of tensors however they lie") {
           }();
           std::vector<Arg> args = {turned, dims, keep};
           if (op != "aten::amax") args.emplace_back();
+          if (op == "aten::linalg_vector_norm") args.insert(args.begin() + 1, 2.0);
           const ValueId y = small.call(op, args);
           const Outcome outcome = run_training(small);
           const std::vector<double> wanted = reference(seen, dims, op);
@@ -82,6 +86,23 @@ TEST_CASE("the mean and the sum of everything") {
     small.call("aten::mul.Tensor", {x, y});
     check_gradients(small);
   }
+}
+
+TEST_CASE("a norm of zero has a gradient of zero, and other norms than Euclid's are not compiled") {
+  for (const Ints& dims : {Ints{0}, Ints{1}}) {
+    SmallGraph small;
+    const ValueId x = small.weight("x", {2, 3});
+    small.weights[0] = {0, 0, 0, 0, 3, 4};
+    small.call("aten::norm.ScalarOpt_dim", {x, {}, dims, true});
+    const Outcome outcome = run_training(small);
+    CHECK(outcome.output == (dims[0] == 0 ? std::vector<double>{0, 3, 4} : std::vector<double>{0, 5}));
+    const std::vector<double>& gradient = outcome.gradients[0];
+    CHECK(std::count(gradient.begin(), gradient.end(), 0.0) == 4);
+    CHECK((gradient[4] > 0 && gradient[5] > gradient[4]));
+  }
+  SmallGraph small;
+  small.call("aten::linalg_vector_norm", {small.weight("x", {2, 3}), 1.0, Ints{1}, false, {}});
+  CHECK_THROWS_AS(run_training(small), Error);
 }
 
 TEST_CASE("the largest along a dimension, and where it is") {

@@ -229,6 +229,10 @@ const std::vector<Case>& cases() {
        [](SmallGraph& s) {
          s.call("aten::sum.dim_IntList", {s.weight("x", {40, 30, 35}), Ints{1}, false, {}});
        }},
+      {"norm", 2,
+       [](SmallGraph& s) {
+         s.call("aten::linalg_vector_norm", {s.weight("x", {40, 30, 35}), 2.0, Ints{1}, false, {}});
+       }},
       {"largest", 2,
        [](SmallGraph& s) {
          s.call("aten::amax", {s.weight("x", {40, 30, 35}), Ints{1}, false});
