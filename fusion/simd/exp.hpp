@@ -1,6 +1,7 @@
 #pragma once
-/// exp() and the normal distribution in a form that compilers turn into vector instructions, without fused
-/// multiply-adds: the same bits with every instruction set. What SLEEF and Highway would bring: THIRD_PARTY.md.
+/// exp() and the normal distribution in a form that compilers turn into vector instructions. The bits are the same with
+/// every instruction set, but where multiply-adds are fused, as in the CPU's kernels (fusion/cpu/CMakeLists.txt). What
+/// SLEEF and Highway would bring: THIRD_PARTY.md.
 
 #include <bit>
 #include <cmath>
@@ -45,7 +46,8 @@ struct Normal {
 /// `below` is within 3.1e-7 of itself for x > -1, and within 1.5e-7 for all; both are NaN of NaN. Of t = |x| / sqrt(2)
 /// the probability beyond it is exp(-t^2) g / 2, and exp(-t^2) is the density but for a factor: one exp() gives both. g
 /// is a polynomial in u = 1 / (1 + 0.7 t) - 0.625, after Hastings' approximations (Abramowitz and Stegun, 7.1.26): its
-/// coefficients are of least squares, weighted until the largest relative error, 1.3e-8 for t < 9.4, was least.
+/// coefficients are of least squares, weighted until the largest relative error, 1.3e-8 for t < 9.4 before they were
+/// rounded, was least.
 inline __attribute__((always_inline)) Normal<float> vector_normal(float x) {
   const float power = vector_exp(x * x * -0.5F), u = 1.0F / (1.0F + 0.494974747F * std::abs(x)) - 0.625F;
   float g = -0.077244014F;

@@ -68,10 +68,10 @@ inline __attribute__((always_inline)) void sum(R, const Fold& f, const T* x, dou
 template <typename R, typename T>
 inline __attribute__((always_inline)) void norm(R r, const Fold& f, const T* x, T* y) {
   sum<Squared>(r, f, x, 1, y);
-  for (std::int64_t i = 0; i < f.outer * f.inner; ++i) y[i] = std::sqrt(y[i]);
+  for (std::int64_t i = 0; i < f.outer * f.inner; ++i) y[i] = f.n == 1 ? std::abs(x[i]) : std::sqrt(y[i]);
 }
 
-// The row of dy / y, or 0, is made for kColumns at a time.
+// The row of dy / y is made for kColumns at a time.
 template <typename T>
 inline __attribute__((always_inline)) void norm_backward(const Fold& f, const T* dy, const T* x, const T* y, T* dx,
                                                          bool add) {
@@ -79,7 +79,7 @@ inline __attribute__((always_inline)) void norm_backward(const Fold& f, const T*
   for (std::int64_t o = 0; o < f.outer; ++o, x += f.n * f.inner, dx += f.n * f.inner) {
     for (std::int64_t c = 0; c < f.inner; c += kColumns) {
       const std::int64_t width = std::min(kColumns, f.inner - c);
-      for (std::int64_t i = 0; i < width; ++i) by[i] = y[i] == 0 ? T{0} : dy[i] / y[i];
+      for (std::int64_t i = 0; i < width; ++i) by[i] = y[i] == 0 ? dy[i] * T{0} : dy[i] / y[i];
       y += width;
       dy += width;
       if (f.inner == 1) {

@@ -20,10 +20,10 @@ void sum_fold(Team* team, const Fold& fold, const double* x, double scale, doubl
 void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add);
 void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add);
 
-/// y = the root of the sum of squares.
+/// y = the root of the sum of squares; of one element, its magnitude.
 void norm_fold(Team* team, const Fold& fold, const float* x, float* y);
 void norm_fold(Team* team, const Fold& fold, const double* x, double* y);
-/// dx = or += dy x / y, or 0 where y is 0.
+/// dx = or += dy x / y, or dy times 0 where y is 0, as LibTorch's norm_backward().
 void norm_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y, float* dx,
                         bool add);
 void norm_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y, double* dx,

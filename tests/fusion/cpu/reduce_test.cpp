@@ -105,6 +105,23 @@ TEST_CASE("a norm of zero has a gradient of zero, and other norms than Euclid's 
   CHECK_THROWS_AS(run_training(small), Error);
 }
 
+TEST_CASE("norms of zero behind a root, and of one number") {
+  SmallGraph small;
+  const ValueId x = small.weight("x", {2, 3});
+  small.weights[0] = {0, 0, 0, 1, 2, 2};
+  SmallGraph one = small;
+  small.call("aten::sqrt", {small.call("aten::linalg_vector_norm", {x, 2.0, Ints{-1}, false, {}})});
+  const Outcome rooted = run_training(small);
+  CHECK(std::isnan(rooted.gradients[0][0]));  // 0 times infinity, as PyTorch has it
+  CHECK(rooted.gradients[0][3] > 0);
+  one.weights[0][1] = -1e30;  // whose square is no float
+  const ValueId alone = one.call("aten::unsqueeze", {x, std::int64_t{0}});
+  one.call("aten::linalg_vector_norm", {alone, 2.0, Ints{0}, false, {}});
+  const Outcome outcome = run_in_float(one);
+  CHECK(outcome.output[1] == Approx(1e30));
+  CHECK(outcome.output[4] == 2);
+}
+
 TEST_CASE("the largest along a dimension, and where it is") {
   for (const std::int64_t dim : {0, 1, -1}) {
     SmallGraph small;
