@@ -181,69 +181,62 @@ void share_fold(Team* team, const Fold& fold, const Work& work) {
 
 }  // namespace
 
-void sum_fold(Team* team, const Fold& fold, const float* x, double scale, float* y) {
+template <typename T>
+void sum_fold(Team* team, const Fold& fold, const T* x, double scale, T* y) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&](auto r) { sum<Itself>(r, f, x + i, scale, y + o); });
   });
 }
-void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add) {
+
+template <typename T>
+void spread_fold(Team* team, const Fold& fold, const T* y, double scale, T* x, bool add) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&](auto r) { spread(r, f, y + o, scale, x + i, add); });
   });
 }
-void norm_fold(Team* team, const Fold& fold, const float* x, float* y) {
+
+template <typename T>
+void norm_fold(Team* team, const Fold& fold, const T* x, T* y) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&](auto r) { norm(r, f, x + i, y + o); });
   });
 }
-void norm_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y, float* dx,
-                        bool add) {
+
+template <typename T>
+void norm_fold_backward(Team* team, const Fold& fold, const T* dy, const T* x, const T* y, T* dx, bool add) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&] { norm_backward(f, dy + o, x + i, y + o, dx + i, add); });
   });
 }
-void max_fold(Team* team, const Fold& fold, const float* x, float* y, std::int64_t* at) {
+
+template <typename T>
+void max_fold(Team* team, const Fold& fold, const T* x, T* y, std::int64_t* at) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&] { max(f, x + i, y + o, at == nullptr ? at : at + o); });
   });
 }
-void max_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y,
-                       const std::int64_t* at, float* dx, bool add) {
+
+template <typename T>
+void max_fold_backward(Team* team, const Fold& fold, const T* dy, const T* x, const T* y, const std::int64_t* at, T* dx,
+                       bool add) {
   share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
     simd::multiversion([&] { max_backward(f, dy + o, x + i, y + o, at == nullptr ? at : at + o, dx + i, add); });
   });
 }
-void sum_fold(Team* team, const Fold& fold, const double* x, double scale, double* y) {
-  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&](auto r) { sum<Itself>(r, f, x + i, scale, y + o); });
-  });
-}
-void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add) {
-  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&](auto r) { spread(r, f, y + o, scale, x + i, add); });
-  });
-}
-void norm_fold(Team* team, const Fold& fold, const double* x, double* y) {
-  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&](auto r) { norm(r, f, x + i, y + o); });
-  });
-}
-void norm_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y, double* dx,
-                        bool add) {
-  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&] { norm_backward(f, dy + o, x + i, y + o, dx + i, add); });
-  });
-}
-void max_fold(Team* team, const Fold& fold, const double* x, double* y, std::int64_t* at) {
-  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&] { max(f, x + i, y + o, at == nullptr ? at : at + o); });
-  });
-}
-void max_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y,
-                       const std::int64_t* at, double* dx, bool add) {
-  share_fold(team, fold, [&](const Fold& f, std::int64_t i, std::int64_t o) {
-    simd::multiversion([&] { max_backward(f, dy + o, x + i, y + o, at == nullptr ? at : at + o, dx + i, add); });
-  });
-}
+
+template void sum_fold(Team*, const Fold&, const float*, double, float*);
+template void spread_fold(Team*, const Fold&, const float*, double, float*, bool);
+template void norm_fold(Team*, const Fold&, const float*, float*);
+template void norm_fold_backward(Team*, const Fold&, const float*, const float*, const float*, float*, bool);
+template void max_fold(Team*, const Fold&, const float*, float*, std::int64_t*);
+template void max_fold_backward(Team*, const Fold&, const float*, const float*, const float*, const std::int64_t*,
+                                float*, bool);
+template void sum_fold(Team*, const Fold&, const double*, double, double*);
+template void spread_fold(Team*, const Fold&, const double*, double, double*, bool);
+template void norm_fold(Team*, const Fold&, const double*, double*);
+template void norm_fold_backward(Team*, const Fold&, const double*, const double*, const double*, double*, bool);
+template void max_fold(Team*, const Fold&, const double*, double*, std::int64_t*);
+template void max_fold_backward(Team*, const Fold&, const double*, const double*, const double*, const std::int64_t*,
+                                double*, bool);
 
 }  // namespace hfta::fusion::cpu

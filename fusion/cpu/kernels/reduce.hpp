@@ -13,29 +13,28 @@ struct Fold {
   std::int64_t outer = 1, n = 1, inner = 1;
 };
 
+// T: float, double.
+
 /// y = scale times the sum.
-void sum_fold(Team* team, const Fold& fold, const float* x, double scale, float* y);
-void sum_fold(Team* team, const Fold& fold, const double* x, double scale, double* y);
+template <typename T>
+void sum_fold(Team* team, const Fold& fold, const T* x, double scale, T* y);
 /// x = or += scale y, for every element that was summed up.
-void spread_fold(Team* team, const Fold& fold, const float* y, double scale, float* x, bool add);
-void spread_fold(Team* team, const Fold& fold, const double* y, double scale, double* x, bool add);
+template <typename T>
+void spread_fold(Team* team, const Fold& fold, const T* y, double scale, T* x, bool add);
 
 /// y = the root of the sum of squares; of one element, its magnitude.
-void norm_fold(Team* team, const Fold& fold, const float* x, float* y);
-void norm_fold(Team* team, const Fold& fold, const double* x, double* y);
+template <typename T>
+void norm_fold(Team* team, const Fold& fold, const T* x, T* y);
 /// dx = or += dy x / y, or dy times 0 where y is 0, as LibTorch's norm_backward().
-void norm_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y, float* dx,
-                        bool add);
-void norm_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y, double* dx,
-                        bool add);
+template <typename T>
+void norm_fold_backward(Team* team, const Fold& fold, const T* dy, const T* x, const T* y, T* dx, bool add);
 
 /// y = the largest element, `at` (null: not wanted) the position of the first such. A NaN is larger than any number.
-void max_fold(Team* team, const Fold& fold, const float* x, float* y, std::int64_t* at);
-void max_fold(Team* team, const Fold& fold, const double* x, double* y, std::int64_t* at);
+template <typename T>
+void max_fold(Team* team, const Fold& fold, const T* x, T* y, std::int64_t* at);
 /// dx = or += dy where y was found: at `at`, or, if that is null, shared evenly by all that equal it.
-void max_fold_backward(Team* team, const Fold& fold, const float* dy, const float* x, const float* y,
-                       const std::int64_t* at, float* dx, bool add);
-void max_fold_backward(Team* team, const Fold& fold, const double* dy, const double* x, const double* y,
-                       const std::int64_t* at, double* dx, bool add);
+template <typename T>
+void max_fold_backward(Team* team, const Fold& fold, const T* dy, const T* x, const T* y, const std::int64_t* at, T* dx,
+                       bool add);
 
 }  // namespace hfta::fusion::cpu
