@@ -184,7 +184,7 @@ std::vector<MethodField> pbt_fields() {
 
 std::vector<MethodField> tpe_fields() {
   return {{"startup_trials", [](MethodOptions& all) -> int& { return all.tpe.startup_trials; }, 1, 1'000'000, nullptr,
-           "Random draws until so many trials have ended, and half as many were not PRUNED."},
+           "Sobol points until so many trials have ended, and half as many were not PRUNED."},
           {"candidates", [](MethodOptions& all) -> int& { return all.tpe.candidates; }, 1, 100'000, nullptr,
            "How many configurations are weighed for each draw."}};
 }

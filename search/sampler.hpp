@@ -59,14 +59,14 @@ enum class Repeats { kAvoided, kAllowed };
                                                   Repeats repeats = Repeats::kAvoided);
 
 struct TpeOptions {
-  int startup_trials = 10;  ///< Random draws until so many have ended, and half as many were not PRUNED.
+  int startup_trials = 10;  ///< Sobol points until so many have ended, and half as many were not PRUNED.
   int candidates = 24;
 };
 
 /// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with running trials counted as bad
-/// (constant liar), as in Optuna 5 but for weights that follow ranks, not ages: of `candidates` draws from a density of
-/// the best tenth of the trials, at most 25, the one with the highest ratio of this density to a density of all other
-/// trials. COMPLETE trials rank before PRUNED ones; of PRUNED trials, those that trained longer rank higher. Failed
+/// (constant liar), as in Optuna 5 but for Sobol points at first, an eighth of good trials in place of a tenth, and
+/// weights that follow ranks, not ages: of `candidates` draws from a density of the best eighth of the trials, at most
+/// 25, the one with the highest ratio of this density to a density of all other trials. COMPLETE trials rank before PRUNED ones; of PRUNED trials, those that trained longer rank higher. Failed
 /// trials have no value; a ratio of densities of their own keeps draws away from where they are (Watanabe and Hutter,
 /// "c-TPE", IJCAI 2023). If there are finitely many configurations, none is drawn twice as long as another is found.
 /// This sampler learns.
@@ -74,7 +74,7 @@ struct TpeOptions {
                                                 const TpeOptions& options, Repeats repeats = Repeats::kAvoided);
 
 struct GpOptions {
-  int startup_trials = 10;  ///< Sobol points until so many trials have ended.
+  int startup_trials = 5;  ///< Sobol points until so many trials have ended.
 };
 
 /// Bayesian optimization with a Gaussian process (search/sampler/gp/): the configuration of the largest expected

@@ -130,28 +130,28 @@ TEST_CASE("k draws at once are k draws one by one, and depend on nothing but see
   CHECK(make_tpe(kMixed, 8, Goal::kMinimize, {})->ask(40, 6, history) != at_once);
 }
 
-TEST_CASE("TPE draws as random search until enough trials have ended") {
+TEST_CASE("TPE draws Sobol points until enough trials have ended") {
   TpeOptions options;
   options.startup_trials = 12;
   const auto sampler = make_tpe(kMixed, 3, Goal::kMinimize, options);
-  const auto random = make_random(kMixed, 3);
+  const auto sobol = make_sobol(kMixed, 3);
   History history = ended(30);
   for (std::size_t i = 11; i < history.size(); ++i) history[i].ended.reset();
-  CHECK(sampler->ask(30, 5, history) == random->ask(30, 5, {}));
+  CHECK(sampler->ask(30, 5, history) == sobol->ask(30, 5, {}));
   history[11].ended = State::kPruned;
-  CHECK(sampler->ask(30, 5, history) != random->ask(30, 5, {}));
+  CHECK(sampler->ask(30, 5, history) != sobol->ask(30, 5, {}));
 }
 
-TEST_CASE("TPE draws as random search while nearly all that ended were stopped early") {
+TEST_CASE("TPE draws Sobol points while nearly all that ended were stopped early") {
   const auto sampler = make_tpe(kMixed, 3, Goal::kMinimize, {});
-  const auto random = make_random(kMixed, 3);
+  const auto sobol = make_sobol(kMixed, 3);
   History history = ended(30);
   for (SeenTrial& trial : history) trial.ended = State::kPruned;
   for (const State other : {State::kComplete, State::kFail}) {
     for (std::size_t i = 0; i < 4; ++i) history[i].ended = other;
-    CHECK(sampler->ask(30, 5, history) == random->ask(30, 5, {}));
+    CHECK(sampler->ask(30, 5, history) == sobol->ask(30, 5, {}));
     history[4].ended = other;
-    CHECK(sampler->ask(30, 5, history) != random->ask(30, 5, {}));
+    CHECK(sampler->ask(30, 5, history) != sobol->ask(30, 5, {}));
     history[4].ended = State::kPruned;
   }
 }
