@@ -138,14 +138,22 @@ def digest(programs: Programs, with_weights: bool = True) -> str:
         content.update(repr(program.graph_signature.user_outputs).encode())
         content.update(repr(program.module_call_graph[0].signature.out_spec).encode())
         content.update(repr(sorted(map(str, program.range_constraints.values()))).encode())
-    trained = {name for name, weight in programs.source.module.named_parameters(remove_duplicate=False) if weight.requires_grad}
-    tensors = {**programs.source.module.state_dict(keep_vars=True), **programs.training.constants}
-    for name, tensor in sorted(tensors.items()):
+    parameters = programs.source.module.named_parameters(remove_duplicate=False)
+    trained = {("state", name) for name, weight in parameters if weight.requires_grad}
+    for place, tensor in sorted(_tensors(programs).items()):
         form = f"{getattr(tensor, 'dtype', '')} {tuple(getattr(tensor, 'shape', ()))}"
-        content.update(f"{name} {form} {name in trained};".encode())
-        if isinstance(tensor, torch.Tensor) and (with_weights or name not in trained):
+        content.update(f"{' '.join(place)} {form} {place in trained};".encode())
+        if isinstance(tensor, torch.Tensor) and (with_weights or place not in trained):
             content.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return content.hexdigest()
+
+
+def _tensors(programs: Programs) -> Dict[Tuple[str, str], Any]:
+    """The state dict and the constants of each graph, by where they belong and name: both graphs use the same names."""
+    evaluation = programs.evaluation.constants if programs.evaluation is not None else {}
+    parts = {"state": programs.source.module.state_dict(keep_vars=True), "training": programs.training.constants,
+             "evaluation": evaluation}
+    return {(part, name): tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def _name(module: nn.Module) -> str:
