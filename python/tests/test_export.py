@@ -187,6 +187,19 @@ class Digests(unittest.TestCase):
         self.assertEqual(digests[0], digests[2])
         self.assertNotEqual(digests[0], digests[1])
 
+    def test_shapes_and_types_of_inputs_count(self):
+        pooled = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
+        words = nn.Embedding(9, 4)
+        for label, module, examples, batches in [
+            ("shape", pooled, (torch.zeros(4, 1, 8, 8), torch.zeros(4, 1, 16, 16)), (None, None)),
+            ("type", words, (torch.zeros(4, 5, dtype=torch.int64), torch.zeros(4, 5, dtype=torch.int32)), (None, None)),
+            ("batch", pooled, (torch.zeros(4, 1, 8, 8),) * 2, (None, 4)),
+        ]:
+            with self.subTest(label):
+                digests = [exporting.digest(exporting.export_programs(module, example, batch))
+                           for example, batch in zip(examples, batches)]
+                self.assertNotEqual(*digests)
+
 
 class Differences(Case):
     def test_an_export_that_computes_something_else_is_refused(self):

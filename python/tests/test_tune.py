@@ -189,6 +189,14 @@ class Calls(Case):
             with self.subTest(label):
                 self.assertNotEqual(tune(self.folder, **{"trials": 1, "epochs": 1, **change}).name, base.name)
 
+    def test_images_of_another_size_are_another_study(self):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
+        for size in (8, 16):
+            images = torch.randn(20, 1, size, size, generator=torch.Generator().manual_seed(0))
+            study = tune(self.folder, module, (images, torch.arange(20) % 2), {"lr": ht.uniform(0.01, 0.1)}, trials=1, epochs=1)
+            self.assertEqual(len(study.trials), 1)
+
     def test_fresh_weights_need_no_seed(self):
         first = tune(self.folder, net(0), init="fresh", name=None)
         self.assertEqual(tune(self.folder, net(1), init="fresh").name, first.name)

@@ -10,7 +10,7 @@ import pathlib
 import tempfile
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import torch
 from torch import nn
@@ -132,12 +132,13 @@ def digest(programs: Programs, with_weights: bool = True) -> str:
 
     with_weights: whether values of trained parameters count; shapes and the values of the rest always do.
     """
-    content = hashlib.blake2b(digest_size=8)
+    content = hashlib.blake2b(f"batch {programs.batch};".encode(), digest_size=8)
     for program in filter(None, (programs.training, programs.evaluation)):
         content.update(program.graph_module.code.encode())
         content.update(repr(program.graph_signature.user_outputs).encode())
         content.update(repr(program.module_call_graph[0].signature.out_spec).encode())
         content.update(repr(sorted(map(str, program.range_constraints.values()))).encode())
+        content.update(repr(_input_forms(program)).encode())
     parameters = programs.source.module.named_parameters(remove_duplicate=False)
     trained = {("state", name) for name, weight in parameters if weight.requires_grad}
     for place, tensor in sorted(_tensors(programs).items()):
@@ -146,6 +147,15 @@ def digest(programs: Programs, with_weights: bool = True) -> str:
         if isinstance(tensor, torch.Tensor) and (with_weights or place not in trained):
             content.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return content.hexdigest()
+
+
+def _input_forms(program: ExportedProgram) -> List[Tuple[str, ...]]:
+    """Name, type and shape of each input that is not a weight. The graph's code does not have them."""
+    names = set(program.graph_signature.user_inputs)
+    inputs = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    values = [(node.name, node.meta.get("val")) for node in inputs]
+    return [(name, str(value.dtype), str(tuple(value.shape))) if isinstance(value, torch.Tensor) else (name, repr(value))
+            for name, value in values]
 
 
 def _tensors(programs: Programs) -> Dict[Tuple[str, str], Any]:
