@@ -123,6 +123,37 @@ class Models(Case):
         self.check(study, F.cross_entropy, (torch.from_numpy(images[60:]).double(),),
                    torch.from_numpy(images[60:, 0, 0, 0] % 2).long())
 
+    def test_complex_buffers(self):
+        validation = points(60, seed=2)
+        for dtype in ("float32", "float64"):
+            with self.subTest(dtype):
+                study = tune(self.folder, Turned(), space={"lr": ht.uniform(0.01, 0.1)}, validation=validation, dtype=dtype)
+                module = study.best_module()
+                self.assertEqual(module.turns.dtype, {"float32": torch.complex64, "float64": torch.complex128}[dtype])
+                self.assertGreater(module.turns.imag.abs().min(), 0.1)
+                self.check(study, F.cross_entropy, (validation[0].to(module.head.weight.dtype),), validation[1])
+
+    def test_complex_numbers_are_trained_as_they_are_in_float64(self):
+        validation = points(60, seed=2)
+        studies = [tune(self.folder, Turned(), space={"lr": ht.uniform(0.01, 0.1)}, trials=1, epochs=1, validation=validation,
+                        dtype=dtype) for dtype in ("float32", "float64")]
+        self.assertAlmostEqual(studies[0].best.value, studies[1].best.value, delta=1e-4)
+
+    def test_a_frozen_base_in_bfloat16(self):
+        validation = points(60, seed=2)
+        study = tune(self.folder, OnNarrowBase(), space={"lr": ht.uniform(0.01, 0.1)}, validation=validation)
+        module = study.best_module()
+        self.assertEqual((module.base.weight.dtype, module.head.weight.dtype), (torch.bfloat16, torch.float32))
+        with torch.no_grad():  # the program computes in float32 what this module rounds to bfloat16
+            self.assertAlmostEqual(F.cross_entropy(module(validation[0]), validation[1]).item(), study.best.value, delta=1e-2)
+
+    def test_a_module_in_float64_that_is_trained_in_float32(self):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(6, 6), Mixing(), nn.Linear(6, 3)).double()
+        validation = points(60, seed=2)
+        study = tune(self.folder, module, space={"lr": ht.uniform(0.01, 0.1)}, validation=validation)
+        self.check(study, F.cross_entropy, validation[:1], validation[1])
+
     def test_a_fixed_batch(self):
         validation = points(40, seed=2)
         with self.assertWarnsRegex(UserWarning, "fixed at 4"):
@@ -139,6 +170,45 @@ class FixedBatch(nn.Module):
 
     def forward(self, x):
         return self.head(x) + sum(row.mean() for row in x.detach()) * 0
+
+
+class Turned(nn.Module):
+    """Turns pairs of numbers, as rotary position embeddings do: by complex numbers that are not in the state dict."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.into = nn.Linear(6, 8)
+        self.head = nn.Linear(8, 3)
+        self.register_buffer("turns", torch.polar(torch.ones(4), torch.arange(4) * 0.7 + 0.3), persistent=False)
+
+    def forward(self, x):
+        pairs = torch.view_as_complex(self.into(x).reshape(-1, 4, 2))
+        return self.head(torch.view_as_real(pairs * self.turns).flatten(1))
+
+
+class OnNarrowBase(nn.Module):
+    """A head in float32 on a frozen base in bfloat16."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.base = nn.Linear(6, 8).to(torch.bfloat16).requires_grad_(False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.base(x.to(torch.bfloat16))).float())
+
+
+class Mixing(nn.Module):
+    """A product with a matrix that is not in the state dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("matrix", torch.eye(6) + 0.5, persistent=False)
+
+    def forward(self, x):
+        return x @ self.matrix
 
 
 class Squeezed(nn.Module):

@@ -17,7 +17,7 @@ from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from . import check
+from . import check, modules
 from .errors import ExportError
 
 Example = Union[torch.Tensor, Tuple[Any, ...], Mapping[str, Any]]
@@ -44,7 +44,7 @@ def export(module: nn.Module, example: Example, path: Union[str, "os.PathLike[st
     batch: None leaves the batch size open (`batch_size` is free); if torch.export cannot, the example's size is kept
       and a warning says why. An int fixes it. A torch.export.Dim bounds it.
     evaluation: whether the second graph is written.
-    dtype: what floating parameters, buffers and inputs are cast to first; None leaves them.
+    dtype: what floating parameters, buffers and inputs are cast to first, and complex ones to its precision; None leaves them.
 
     A module in training mode is exported with the mode that each submodule is in: a frozen backbone in eval() stays so.
     A module that is in evaluation mode as a whole is exported after train(). The module itself is not changed: a copy
@@ -93,7 +93,7 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
     if not module.training:
         own.train()
     if dtype is not None:
-        own.to(dtype)
+        modules.cast(own, dtype)
     own.zero_grad(set_to_none=True)
     modes = {part: part.training for part in own.modules()}
     args, kwargs = _arguments(example, dtype)

@@ -67,6 +67,48 @@ def copy_for(source: Source, params: Mapping[str, Any]) -> nn.Module:
     return make(source, {name: params[name] for name in arguments_of(source, iter(params))}).cpu()
 
 
+def cast(module: nn.Module, dtype: torch.dtype) -> None:
+    """Casts real floating tensors to `dtype`, and complex ones to its precision: `nn.Module.to` drops imaginary parts."""
+    for tensor in itertools.chain(module.parameters(), module.buffers()):
+        if tensor.is_floating_point():
+            _retype(tensor, dtype)
+        elif tensor.is_complex():
+            _retype(tensor, _complex_with(dtype))
+
+
+def cast_like(module: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Gives the module's tensors the types that they were trained in, as far as the study's weights tell them.
+
+    Buffers that are not in a state dict go with those weights that had their type. Complex tensors go with the precision of
+    the real ones, since files of weights have complex64 alone.
+    """
+    state = {name: tensor for name, tensor in module.state_dict(keep_vars=True).items()
+             if isinstance(tensor, torch.Tensor) and name in weights}
+    trained = {name: weights[name].dtype for name, tensor in state.items() if tensor.is_floating_point()}
+    if not trained:
+        return
+    widest = torch.float64 if torch.float64 in trained.values() else torch.float32
+    became = {state[name].dtype: dtype for name, dtype in trained.items()}
+    stored = {id(tensor) for tensor in state.values()}
+    for tensor in itertools.chain(module.parameters(), module.buffers()):
+        if tensor.is_complex():
+            _retype(tensor, _complex_with(widest))
+        elif tensor.is_floating_point() and id(tensor) not in stored:
+            _retype(tensor, became.get(tensor.dtype, widest if widest == torch.float64 else tensor.dtype))
+    for name, dtype in trained.items():
+        _retype(state[name], dtype)
+
+
+def _complex_with(dtype: torch.dtype) -> torch.dtype:
+    return torch.complex128 if dtype == torch.float64 else torch.complex64
+
+
+def _retype(tensor: torch.Tensor, dtype: torch.dtype) -> None:
+    """In place, so that tensors of two names stay one."""
+    if tensor.dtype != dtype:
+        tensor.data = tensor.data.to(dtype)
+
+
 def _copy(module: nn.Module, device: str) -> nn.Module:
     """A copy whose state dict is on `device`, of any values. Tensors of two names stay one."""
     empty = {}

@@ -113,9 +113,7 @@ class Study:
         weights = self.weights(number)
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
         module = modules.copy_for(self._module, trial.params if trial else {})
-        sample = next((tensor for tensor in weights.values() if tensor.is_floating_point()), None)
-        if sample is not None:
-            module.to(sample.dtype)
+        modules.cast_like(module, weights)
         module.load_state_dict(weights, strict=True)
         return module.eval()
 
