@@ -211,6 +211,18 @@ class Mixing(nn.Module):
         return x @ self.matrix
 
 
+class Drawn(nn.Module):
+    """A head on a random projection that is not in the state dict."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.register_buffer("projection", torch.randn(6, width), persistent=False)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.head(x @ self.projection)
+
+
 class Squeezed(nn.Module):
     def __init__(self, inner):
         super().__init__()
@@ -328,6 +340,14 @@ class Calls(Case):
         self.assertEqual(found[0].out_features, study.best.params["width"])
         with self.assertRaisesRegex(ht.ConfigError, "space: width: found .*whole numbers"):
             tune(self.folder, Wide, space={"width": ht.int_(4, 8)})
+
+    def test_a_function_that_draws_buffers(self):
+        validation = points(60, seed=2)
+        study = tune(self.folder, Drawn, space={"lr": ht.uniform(0.01, 0.1), "width": ht.choice([4])}, seed=5, validation=validation)
+        for find in (lambda: study, lambda: ht.load_study(study.storage, study.name, Drawn, seed=5)):
+            with torch.no_grad():
+                value = F.cross_entropy(find().best_module()(validation[0]), validation[1]).item()
+            self.assertAlmostEqual(value, study.best.value, delta=1e-5)
 
     def test_files_as_data(self):
         x, y = points()

@@ -40,7 +40,7 @@ def variants(source: Source, space: Mapping[str, Any]) -> List[Values]:
     return [dict(zip(values, combination)) for combination in itertools.product(*values.values())]
 
 
-def make(source: Source, values: Values, seed: int = 0) -> nn.Module:
+def make(source: Source, values: Values, seed: int) -> nn.Module:
     """The module for these values. Weights that a function draws follow from `seed`; the state of random numbers stays."""
     if isinstance(source, nn.Module):
         return source
@@ -57,14 +57,14 @@ def without_values(source: Source) -> Source:
     return source if not isinstance(source, nn.Module) else _copy(source, "meta")
 
 
-def copy_for(source: Source, params: Mapping[str, Any]) -> nn.Module:
+def copy_for(source: Source, params: Mapping[str, Any], seed: int) -> nn.Module:
     """A module of its own, on the CPU, of the shape that a trial with these parameters has. Its weights are to be loaded.
 
-    source: as `without_values` gave it.
+    source: as `without_values` gave it. seed: the study's: a function may draw what no state dict has.
     """
     if isinstance(source, nn.Module):
         return _copy(source, "cpu").cpu()
-    return make(source, {name: params[name] for name in arguments_of(source, iter(params))}).cpu()
+    return make(source, {name: params[name] for name in arguments_of(source, iter(params))}, seed).cpu()
 
 
 def cast(module: nn.Module, dtype: torch.dtype) -> None:

@@ -67,11 +67,11 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     try:
         run_study([str(prepared.config)], listener(progress))
     except NoCompleteTrial as error:
-        error.study = load_study(prepared.storage, prepared.name, module)
+        error.study = load_study(prepared.storage, prepared.name, module, seed)
         failed = [f"trial {trial.number}: {trial.reason}" for trial in error.study.trials if trial.reason]
         error.args = ("; ".join([f"study {prepared.name}: no trial is COMPLETE", *failed[:5]]),)
         raise
-    return load_study(prepared.storage, prepared.name, module)
+    return load_study(prepared.storage, prepared.name, module, seed)
 
 
 def plan(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, **arguments: Any) -> Dict[str, Any]:
