@@ -7,7 +7,8 @@ from support import Case
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
 
 from hfta_tune import data as datas
-from hfta_tune.errors import ConfigError
+from hfta_tune import safetensors
+from hfta_tune.errors import ConfigError, HftaError
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Z = np.arange(6, dtype=np.int64)
@@ -119,6 +120,14 @@ class Forms(Case):
                                  ({"target": "y", "features": ["q"]}, r"features: found \['q'\]")]:
             with self.subTest(words), self.assertRaisesRegex(ConfigError, words):
                 datas.collect(worse, names(**arguments))
+
+
+class Weights(Case):
+    def test_a_type_that_is_not_known(self):
+        header = b'{"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}'
+        (self.folder / "w.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"0")
+        with self.assertRaisesRegex(HftaError, "a: found the type F4, wanted one of F64"):
+            safetensors.load_file(self.folder / "w.safetensors")
 
 
 class Files(Case):

@@ -133,6 +133,16 @@ class Models(Case):
                 self.assertGreater(module.turns.imag.abs().min(), 0.1)
                 self.check(study, F.cross_entropy, (validation[0].to(module.head.weight.dtype),), validation[1])
 
+    def test_complex_weights_are_read(self):
+        validation = points(60, seed=2)
+        module = Turned(persistent=True)
+        for dtype in ("float32", "float64"):
+            with self.subTest(dtype):
+                study = tune(self.folder, module, space={"lr": ht.uniform(0.01, 0.1)}, validation=validation, dtype=dtype)
+                torch.testing.assert_close(study.weights()["turns"], module.turns)
+                x = validation[0].to(study.weights()["head.weight"].dtype)
+                self.check(study, F.cross_entropy, (x,), validation[1])
+
     def test_complex_numbers_are_trained_as_they_are_in_float64(self):
         validation = points(60, seed=2)
         studies = [tune(self.folder, Turned(), space={"lr": ht.uniform(0.01, 0.1)}, trials=1, epochs=1, validation=validation,
@@ -173,14 +183,14 @@ class FixedBatch(nn.Module):
 
 
 class Turned(nn.Module):
-    """Turns pairs of numbers, as rotary position embeddings do: by complex numbers that are not in the state dict."""
+    """Turns pairs of numbers, as rotary position embeddings do: by complex numbers, which may be in the state dict."""
 
-    def __init__(self):
+    def __init__(self, persistent=False):
         super().__init__()
         torch.manual_seed(0)
         self.into = nn.Linear(6, 8)
         self.head = nn.Linear(8, 3)
-        self.register_buffer("turns", torch.polar(torch.ones(4), torch.arange(4) * 0.7 + 0.3), persistent=False)
+        self.register_buffer("turns", torch.polar(torch.ones(4), torch.arange(4) * 0.7 + 0.3), persistent=persistent)
 
     def forward(self, x):
         pairs = torch.view_as_complex(self.into(x).reshape(-1, 4, 2))
