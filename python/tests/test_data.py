@@ -109,10 +109,17 @@ class Forms(Case):
         pandas = self.need("pandas")
         frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1] > 4, "c": Z, "y": Y})
         found = datas.collect(frame, names(target="y"))
-        np.testing.assert_array_equal(found.inputs["x"], np.stack([X[:, 0], X[:, 1] > 4, Z], 1).astype(np.float32))
+        np.testing.assert_array_equal(found.inputs["x"], np.stack([X[:, 0], X[:, 1] > 4, Z], 1))
         np.testing.assert_array_equal(found.targets["y"], Y)
         found = datas.collect(frame, names(target="y", features=["c", "a"]))
-        np.testing.assert_array_equal(found.inputs["x"], np.stack([Z, X[:, 0]], 1).astype(np.float32))
+        np.testing.assert_array_equal(found.inputs["x"], np.stack([Z, X[:, 0]], 1))
+        for columns, dtype in [({"a": Z, "b": Z.astype(np.int8)}, np.int64), ({"a": X[:, 0], "b": X[:, 1] > 4}, np.float32),
+                               ({"a": Z + 2**24 + 1, "b": X[:, 0]}, np.float64), ({"a": Z > 1, "b": Z > 2}, np.uint8),
+                               ({"a": pandas.array(Z, dtype="Int64")}, np.int64)]:
+            with self.subTest(dtype):
+                found = datas.collect(pandas.DataFrame({**columns, "y": Y}), names(target="y")).inputs["x"]
+                self.assertEqual(found.dtype, dtype)
+                np.testing.assert_array_equal(found, np.stack(list(columns.values()), 1))
         worse = frame.assign(d=["u"] * 6, e=[None] + [1.0] * 5)
         for arguments, words in [({}, "target: found None, wanted a column"), ({"target": "z"}, "target: found 'z'"),
                                  ({"target": "y"}, "column 'd': found .*encode it"),

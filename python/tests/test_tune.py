@@ -103,6 +103,24 @@ class Models(Case):
         self.assertEqual(list(data.index), [0, 1, 2, 3])
         self.assertEqual(data["params.lr"][study.best.number], study.best.params["lr"])
 
+    def test_types_of_a_dataframe(self):
+        pandas = self.need("pandas")
+        numbers = np.arange(80).reshape(40, 2) % 7
+        embedding = nn.Sequential(nn.Embedding(7, 4), nn.Flatten(), nn.Linear(8, 2))
+        linear = nn.Sequential(nn.Linear(2, 2))
+        for label, module, columns, dtype in [
+            ("integers as indices", embedding, numbers, "float32"), ("indices in float64", embedding, numbers, "float64"),
+            ("integers as numbers", linear, numbers, "float32"), ("float64 as float32", linear, numbers / 7, "float32"),
+            ("flags", linear, numbers > 3, "float32"), ("small steps in float64", linear, numbers * 2.0**-24 + 1, "float64"),
+        ]:
+            with self.subTest(label):
+                frame = pandas.DataFrame({"a": columns[:, 0], "b": columns[:, 1], "y": numbers[:, 0] % 2})
+                study = tune(self.folder, module, frame[:30], {"lr": ht.uniform(0.01, 0.1)}, target="y", dtype=dtype,
+                             validation=frame[30:], trials=1, epochs=1)
+                x = torch.from_numpy(columns[30:])
+                x = x if module is embedding else x.to(getattr(torch, dtype))
+                self.check(study, F.cross_entropy, (x,), torch.from_numpy(numbers[30:, 0] % 2))
+
     def test_hugging_face(self):
         module = bert(self.need("transformers"), layers=2)
         ids = torch.randint(1, 50, (120, 10), generator=torch.Generator().manual_seed(0))

@@ -151,8 +151,20 @@ def _from_frame(frame: Any, names: Names) -> Arrays:
                               "example with pandas.get_dummies or .cat.codes")
         if frame[column].isna().any():
             raise ConfigError(f"data: column '{column}': found {int(frame[column].isna().sum())} missing values, wanted none")
-    x = np.stack([frame[column].to_numpy().astype(np.float32) for column in features], axis=1)
-    return Arrays({_input_name(names, 0): x}, {_target_name({_input_name(names, 0): x}, names): frame[names.target].to_numpy()})
+    inputs = {_input_name(names, 0): np.stack(_of_one_type([_column(frame[column]) for column in features]), axis=1)}
+    return Arrays(inputs, {_target_name(inputs, names): _column(frame[names.target])})
+
+
+def _column(series: Any) -> np.ndarray:
+    """A column's numbers. pandas may give those of its own types, such as Int64, as objects."""
+    values = np.asarray(series)
+    return np.array(values.tolist()) if values.dtype.kind == "O" else values
+
+
+def _of_one_type(columns: List[np.ndarray]) -> List[np.ndarray]:
+    """The columns in the smallest type that holds all their numbers. Flags alone become 0 and 1, as layers take no flags."""
+    together = np.result_type(*columns)
+    return [column.astype(np.uint8 if together == np.bool_ else together) for column in columns]
 
 
 def _from_dataset(dataset: Any, names: Names) -> Arrays:
