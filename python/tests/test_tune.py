@@ -324,6 +324,19 @@ class Calls(Case):
         for words in ["shuffle: once", "metrics: [accuracy]", "startup_trials: 2", "width: 2", "select: best"]:
             self.assertIn(words, text)
 
+    def test_what_could_not_be_read_back_is_refused(self):
+        for change, words in [({"config": {"storage": str(self.folder / "other.db")}}, "config: found storage: .*other.db.*storage="),
+                              ({"name": "-x"}, "name: found '-x', wanted"), ({"name": "--help"}, "name: found '--help'"),
+                              ({"config": {"study": "-y"}}, "name: found '-y'")]:
+            with self.subTest(change), self.assertRaisesRegex(ht.ConfigError, words):
+                tune(self.folder, **change)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_class_with_other_letters(self):
+        named = type("Ä", (type(net()),), {})
+        torch.manual_seed(0)
+        self.assertRegex(tune(self.folder, named(), trials=1, epochs=1).name, "^study-[0-9a-f]{8}$")
+
     def test_parameter_groups(self):
         groups = [{"params": "*.bias", "weight_decay": 0, "lr": ht.grid([0.0, 0.01])}, {"params": ["head"], "lr_scale": 0}]
         module = net()

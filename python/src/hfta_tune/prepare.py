@@ -37,6 +37,7 @@ class Prepared:
 def prepare(arguments: Mapping[str, Any]) -> Prepared:
     """Writes model, data and config for these arguments of `tune`, all of them, by name."""
     a = types.SimpleNamespace(**arguments)
+    _refuse_what_cannot_be_read_back(a.name, a.config or {})
     store = store_file(a.storage)
     folder = store.with_name(store.name + ".inputs")
     variants = modules.variants(a.module, a.space or {})
@@ -55,10 +56,19 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     tree = configs.build(a.space, given, a.more, a.config)
     if tree["model"]["file"] == _file_of(variants[0]):
         _write_models(a, variants, arrays, tree, folder)
-    tree["study"] = tree.get("study") or f"{_word(type(first).__name__)}-{configs.fingerprint(tree)}"
+    tree["study"] = tree.get("study") or f"{_class_word(first)}-{configs.fingerprint(tree)}"
     path = folder / f"{_word(tree['study'])}.yaml"
     _write_text(path, yaml.dump(tree))
     return Prepared(path, store, tree["study"])
+
+
+def _refuse_what_cannot_be_read_back(name: Optional[str], config: Mapping[str, Any]) -> None:
+    """The program would run such a study, and all its trainings would be done before it is missed."""
+    if "storage" in config:
+        raise ConfigError(f"config: found storage: {config['storage']!r}, wanted the store as the argument storage=")
+    study = config.get("study", name)
+    if isinstance(study, str) and study.startswith("-"):
+        raise ConfigError(f"name: found {study!r}, wanted one that does not begin with '-', as options of the program do")
 
 
 def _computes_loss(loss: Spec, phases: Optional[Sequence[Any]]) -> bool:
@@ -144,6 +154,11 @@ def _programs(module: nn.Module, arrays: Optional[datas.Arrays], example: Option
     if programs.fixed_because is not None and isinstance(size, int) and size != programs.batch:
         programs = exporting.export_programs(module, example, batch=size, dtype=dtype)
     return programs
+
+
+def _class_word(module: nn.Module) -> str:
+    """Its class as the beginning of a study's name, which may not be '-': that is what other letters become."""
+    return _word(type(module).__name__).lstrip("-") or "study"
 
 
 def _word(text: str) -> str:
