@@ -337,6 +337,12 @@ class Calls(Case):
         torch.manual_seed(0)
         self.assertRegex(tune(self.folder, named(), trials=1, epochs=1).name, "^study-[0-9a-f]{8}$")
 
+    def test_one_fold_is_none(self):
+        for folds in (1, {"count": 1}):
+            with self.subTest(folds):
+                self.assertIn("val_loss", tune(self.folder, trials=1, epochs=1, folds=folds).best.metrics)
+                self.assertEqual(tune(self.folder, trials=1, epochs=1, folds=folds, validation=None).metric, "train_loss")
+
     def test_parameter_groups(self):
         groups = [{"params": "*.bias", "weight_decay": 0, "lr": ht.grid([0.0, 0.01])}, {"params": ["head"], "lr_scale": 0}]
         module = net()

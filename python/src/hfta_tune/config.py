@@ -80,6 +80,12 @@ def fingerprint(tree: Tree) -> str:
     return hashlib.blake2b(json.dumps(fixed, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 
+def cuts_folds(folds: Any) -> bool:
+    """Whether trials validate on folds of the data. One fold is none."""
+    count = folds.get("count") if isinstance(folds, Mapping) else folds
+    return count is not None and count != 1
+
+
 def json_like(value: Any) -> Any:
     """`value` with dicts and lists of its own, and plain numbers in place of NumPy's and torch's."""
     if isinstance(value, Mapping):
@@ -186,7 +192,8 @@ def _metrics(metric: Any) -> List[Tree]:
 
 def _fill_in_metric(metric: Tree, tree: Tree) -> None:
     if metric.get("name") is None:
-        metric["name"] = "val_loss" if tree["data"].get("validation") is not None or tree.get("folds") is not None else "train_loss"
+        validated = tree["data"].get("validation") is not None or cuts_folds(tree.get("folds"))
+        metric["name"] = "val_loss" if validated else "train_loss"
     formulas = tree["train"].get("metrics")
     known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
     if metric.get("goal") is None and known:

@@ -43,7 +43,7 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     variants = modules.variants(a.module, a.space or {})
     first = modules.make(a.module, variants[0], a.seed)
     names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss, a.phases))
-    by_folds = a.folds is not None and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
+    by_folds = configs.cuts_folds(a.folds) and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
     data_keys, arrays = _write_data(a.data, None if by_folds else a.validation, a.test, names, folder)
     method, method_keys = _method(a.method)
     given = {
