@@ -337,6 +337,11 @@ class Calls(Case):
         torch.manual_seed(0)
         self.assertRegex(tune(self.folder, named(), trials=1, epochs=1).name, "^study-[0-9a-f]{8}$")
 
+    def test_a_fraction_of_any_type(self):
+        for fraction in (0.25, np.float32(0.25), np.float64(0.25)):
+            study = tune(self.folder, trials=1, epochs=1, validation=fraction, name="fraction")  # the first one's, each time
+            self.assertIn("val_loss", study.best.metrics)
+
     def test_one_fold_is_none(self):
         for folds in (1, {"count": 1}):
             with self.subTest(folds):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import numbers
 import os
 import pathlib
 import re
@@ -111,7 +112,7 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
             continue
         if isinstance(part, (str, os.PathLike)):
             keys[key] = os.path.abspath(part)
-        elif isinstance(part, (int, float)):
+        elif isinstance(part, numbers.Real):  # also NumPy's
             keys[key] = part
         else:
             other = datas.collect(part, names)
