@@ -251,6 +251,15 @@ class Drawn(nn.Module):
         return self.head(x @ self.projection)
 
 
+class ScaledNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x, scale):
+        return self.inner(x * scale)
+
+
 class Squeezed(nn.Module):
     def __init__(self, inner):
         super().__init__()
@@ -341,6 +350,25 @@ class Calls(Case):
         for fraction in (0.25, np.float32(0.25), np.float64(0.25)):
             study = tune(self.folder, trials=1, epochs=1, validation=fraction, name="fraction")  # the first one's, each time
             self.assertIn("val_loss", study.best.metrics)
+
+    def test_the_order_of_names_does_not_count(self):
+        (x, y), other = points(), points(60, seed=2)
+        names = [tune(self.folder, data={"x": x, "y": y}, validation=validation, trials=1, epochs=1).name
+                 for validation in ({"x": other[0], "y": other[1]}, {"y": other[1], "x": other[0]},
+                                    ({"x": other[0]}, other[1]))]
+        self.assertEqual(len(set(names)), 1)
+        with self.assertRaisesRegex(ht.ConfigError, r"validation: found the arrays \['z', 'y'\], wanted .*\['x', 'y'\]"):
+            tune(self.folder, data={"x": x, "y": y}, validation={"z": other[0], "y": other[1]})
+
+    def test_the_inputs_in_another_order(self):
+        found = {}
+        for names in (("x", "scale"), ("scale", "x")):
+            parts = {"x": points(60, seed=2)[0], "scale": torch.ones(60, 1)}
+            validation = ({name: parts[name] for name in names}, points(60, seed=2)[1])
+            data = ({"x": points()[0], "scale": torch.ones(240, 1)}, points()[1])
+            study = tune(self.folder, ScaledNet(), data, {"lr": ht.uniform(0.01, 0.1)}, validation=validation, trials=1, epochs=1)
+            found[study.name] = study.best.value
+        self.assertEqual(len(found), 1)
 
     def test_one_fold_is_none(self):
         for folds in (1, {"count": 1}):

@@ -28,6 +28,10 @@ class Arrays:
     def all(self) -> Dict[str, np.ndarray]:
         return {**self.inputs, **self.targets}
 
+    def in_order_of(self, other: Arrays) -> Arrays:
+        """The same arrays as `other` has them, by name: the order counts in `digest`, and in no other way."""
+        return Arrays({name: self.all[name] for name in other.inputs}, {name: self.all[name] for name in other.targets})
+
     def __len__(self) -> int:
         return len(next(iter(self.inputs.values())))
 

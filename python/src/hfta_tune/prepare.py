@@ -116,8 +116,9 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
             keys[key] = part
         else:
             other = datas.collect(part, names)
-            if arrays is not None and list(other.all) != list(arrays.all):
+            if arrays is not None and set(other.all) != set(arrays.all):
                 raise ConfigError(f"{key}: found the arrays {list(other.all)}, wanted those of the data, {list(arrays.all)}")
+            other = other if arrays is None else other.in_order_of(arrays)
             keys[key] = datas.write(other, folder)
     return keys, arrays
 
