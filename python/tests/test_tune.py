@@ -437,6 +437,13 @@ class Calls(Case):
         with self.assertRaisesRegex(ht.ConfigError, "example: found none"):
             tune(self.folder, data=self.folder / "train.npz")
 
+    def test_a_table_with_a_name_in_capitals(self):
+        x, y = points(40)
+        rows = [",".join(map(str, [*row, label])) for row, label in zip(x.tolist(), y.tolist())]
+        (self.folder / "D.CSV").write_text("\n".join(["a,b,c,d,e,f,kind", *rows]) + "\n")
+        study = tune(self.folder, data=self.folder / "D.CSV", target="kind", example=x[:4], trials=1, epochs=1)
+        self.assertEqual(len(study.trials), 1)
+
     def test_plan(self):
         found = ht.plan(net(), points(), SPACE, loss="cross_entropy", storage=self.folder / "study.db", trials=3)
         self.assertIsInstance(found, dict)

@@ -100,7 +100,7 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
     if isinstance(data, (str, os.PathLike)):
         keys: Dict[str, Any] = {"train": os.path.abspath(data)}
         if names.target is not None:
-            keys["target" if re.search(r"[.][ct]sv([.]gz)?$", str(data)) else "y"] = names.target
+            keys["target" if re.search(r"[.][ct]sv([.]gz)?$", str(data), re.IGNORECASE) else "y"] = names.target
         if names.features is not None:
             keys["features"] = list(names.features)
         arrays = None
