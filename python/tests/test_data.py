@@ -75,6 +75,7 @@ REFUSED = [
     ("no targets", {"a": X, "b": Z}, names("a", "b"), "found no targets among .*target="),
     ("a target that is not there", {"x": X, "y": Y}, names(target="z"), r"target: found 'z', wanted one of \['x', 'y'\]"),
     ("a path for a name", {"a/b": X, "y": Y}, names(), r"found the names \['a/b'\]"),
+    ("a file's name for a name", {"x": X, "t.npy": Y}, names(), r"found the names \['t.npy'\], wanted .* without .npy"),
     ("words", (np.array(["a"] * 6), Y), names(), "x: found .*wanted numbers"),
     ("DataLoader", DataLoader(TENSORS), names(), "found a DataLoader, wanted its dataset"),
     ("IterableDataset", Stream(), names(), "found an IterableDataset, wanted a map-style"),

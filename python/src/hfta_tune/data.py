@@ -78,9 +78,10 @@ def _check(arrays: Arrays, names: Names) -> None:
     if names.with_targets and not arrays.targets:
         raise ConfigError(f"data: found no targets among {list(arrays.inputs)}, wanted them as y of (x, y) or as the array "
                           "that target= names")
-    unfit = [name for name in arrays.all if "/" in name or name.startswith(".")]
+    # The program takes "t.npy" for the file's name, and then it cannot be told from the array "t".
+    unfit = [name for name in arrays.all if "/" in name or name.startswith(".") or name.lower().endswith(".npy")]
     if unfit:
-        raise ConfigError(f"data: found the names {unfit}, wanted names that files can have")
+        raise ConfigError(f"data: found the names {unfit}, wanted names that files can have, without .npy")
     lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.all.items()}
     if len(set(lengths.values())) != 1 or None in lengths.values() or 0 in lengths.values():
         raise ConfigError(f"data: found arrays of these lengths, wanted one length above 0: {lengths}")
