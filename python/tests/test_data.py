@@ -1,5 +1,7 @@
 """Forms of data, as tables of cases: what becomes of each, and what is refused."""
+import os
 import unittest
+import unittest.mock
 
 import numpy as np
 import torch
@@ -148,6 +150,21 @@ class Files(Case):
         self.assertEqual(datas.write(datas.collect((torch.tensor(X), torch.tensor(Y)), names()), self.folder / "in"), name)
         self.assertEqual((self.folder / "in" / name / "x.npy").stat().st_mtime_ns, before.st_mtime_ns)
         self.assertEqual([path.name for path in (self.folder / "in").iterdir()], [name])
+
+    def test_large_files_count_by_size_and_time(self):
+        file = self.folder / "d.bin"
+        file.write_bytes(b"ab")
+        os.utime(file, ns=(10, 10))
+        whole = datas.files_digest([file])
+        with unittest.mock.patch.object(datas, "_READ_WHOLE", 1):
+            large = datas.files_digest([file])
+            file.write_bytes(b"ac")
+            os.utime(file, ns=(10, 10))
+            self.assertEqual(datas.files_digest([file]), large)
+            os.utime(file, ns=(10, 20))
+            self.assertNotEqual(datas.files_digest([file]), large)
+        self.assertNotEqual(datas.files_digest([file]), whole)
+        self.assertEqual(datas.files_digest([]), "")
 
     def test_every_change_counts(self):
         digest = lambda *data: datas.digest(datas.collect(data, names()))  # noqa: E731

@@ -437,6 +437,40 @@ class Calls(Case):
         with self.assertRaisesRegex(ht.ConfigError, "example: found none"):
             tune(self.folder, data=self.folder / "train.npz")
 
+    def test_data_files_that_change_are_another_study(self):
+        x, y = (part.numpy() for part in points())
+
+        def names(write, data, validation):
+            """A study's name before and after a change of the data, and after they are as before."""
+            found = []
+            for change in (0, 1, 0):
+                write(change)
+                target = {"target": "y.npy"} if data == "x.npy" else {}
+                validation = self.folder / validation if isinstance(validation, str) else validation
+                found.append(tune(self.folder, data=self.folder / data, example=torch.from_numpy(x[:4]), validation=validation,
+                                  trials=1, epochs=1, **target).name)
+            return found
+
+        def folder(change):
+            (self.folder / "f").mkdir(exist_ok=True)
+            np.save(self.folder / "f" / "x.npy", x + change)
+            np.save(self.folder / "f" / "y.npy", y)
+
+        def beside(change):
+            np.save(self.folder / "x.npy", x)
+            np.save(self.folder / "y.npy", (y + change) % 3)
+
+        for label, write, paths in [
+            ("training", lambda change: np.savez(self.folder / "a.npz", x=x + change, y=y), ("a.npz", "a.npz")),
+            ("validation", lambda change: np.savez(self.folder / "b.npz", x=x + change, y=y), ("a.npz", "b.npz")),
+            ("a folder", folder, ("f", "f")),
+            ("targets beside", beside, ("x.npy", 0.2)),
+        ]:
+            with self.subTest(label):
+                before, changed, restored = names(write, *paths)
+                self.assertNotEqual(before, changed)
+                self.assertEqual(before, restored)
+
     def test_a_table_with_a_name_in_capitals(self):
         x, y = points(40)
         rows = [",".join(map(str, [*row, label])) for row, label in zip(x.tolist(), y.tolist())]

@@ -74,10 +74,13 @@ def build(space: Optional[Mapping[str, Any]], given: Tree, more: Tree, config: O
     return tree
 
 
-def fingerprint(tree: Tree) -> str:
-    """8 hexadecimal digits of all that may not change while a study goes on."""
+def fingerprint(tree: Tree, files: str = "") -> str:
+    """8 hexadecimal digits of all that may not change while a study goes on.
+
+    files: of the content of files that the tree names by their paths.
+    """
     fixed = {key: value for key, value in tree.items() if key not in _MAY_CHANGE}
-    return hashlib.blake2b(json.dumps(fixed, sort_keys=True).encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(json.dumps(fixed, sort_keys=True).encode() + files.encode(), digest_size=4).hexdigest()
 
 
 def cuts_folds(folds: Any) -> bool:

@@ -1,6 +1,7 @@
 """Brings data of any usual kind into arrays by name, and writes them where a config can name them."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -14,6 +15,7 @@ import torch
 
 from .errors import ConfigError
 
+_READ_WHOLE = 512 * 2**20  # bytes of data files that every call may read: about a second
 _USUAL_TARGETS = ("y", "labels", "label", "target")
 
 
@@ -246,6 +248,29 @@ def digest(arrays: Arrays) -> str:
         content.update(f"{name} {array.dtype.str} {array.shape};".encode())
         content.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return content.hexdigest()
+
+
+def files_digest(paths: Sequence[pathlib.Path]) -> str:
+    """16 hexadecimal digits of what these files, and the files of these folders, hold; none of no paths.
+
+    Of more than _READ_WHOLE bytes at one path, sizes and times of the last change stand for the content.
+    """
+    content = hashlib.blake2b(digest_size=8)
+    for path in paths:
+        files = [file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if file.is_file()]
+        whole = sum(file.stat().st_size for file in files) <= _READ_WHOLE
+        for file in files:
+            about = file.stat()
+            content.update(f"{file.name} {about.st_size} {'' if whole else about.st_mtime_ns};".encode())
+            if whole:
+                _update_with(content, file)
+    return content.hexdigest() if paths else ""
+
+
+def _update_with(content: Any, file: pathlib.Path) -> None:
+    with contextlib.suppress(PermissionError), open(file, "rb") as stream:  # the program says what it cannot read
+        while block := stream.read(2**20):
+            content.update(block)
 
 
 def example_of(arrays: Arrays, count: int) -> Dict[str, torch.Tensor]:

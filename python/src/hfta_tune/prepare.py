@@ -57,7 +57,9 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     tree = configs.build(a.space, given, a.more, a.config)
     if tree["model"]["file"] == _file_of(variants[0]):
         _write_models(a, variants, arrays, tree, folder)
-    tree["study"] = tree.get("study") or f"{_class_word(first)}-{configs.fingerprint(tree)}"
+    if not tree.get("study"):
+        files = datas.files_digest(_data_files(tree["data"], folder))
+        tree["study"] = f"{_class_word(first)}-{configs.fingerprint(tree, files)}"
     path = folder / f"{_word(tree['study'])}.yaml"
     _write_text(path, yaml.dump(tree))
     return Prepared(path, store, tree["study"])
@@ -121,6 +123,15 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
             other = other if arrays is None else other.in_order_of(arrays)
             keys[key] = datas.write(other, folder)
     return keys, arrays
+
+
+def _data_files(keys: Mapping[str, Any], folder: pathlib.Path) -> List[pathlib.Path]:
+    """The files and folders that a config in `folder` names as data, but those that are named after their content."""
+    named = [folder / keys[key] for key in ("train", "validation", "test") if isinstance(keys.get(key), str)]
+    files = [path for path in named if path.parent != folder]
+    targets = keys.get("y")  # of an .npy file: a file beside it
+    beside = [path.parent / targets for path in files] if isinstance(targets, str) else []
+    return [path for path in [*files, *beside] if path.exists()]
 
 
 def _file_of(variant: modules.Values) -> str:
