@@ -9,7 +9,8 @@ from hfta_tune.errors import ConfigError
 
 
 def build(space=None, more=None, over=None, **train):
-    given = {"study": None, "method": train.pop("method", None), "folds": train.pop("folds", None), "run_cap": train.pop("trials", None),
+    given = {"study": None, "method": train.pop("method", None), "folds": train.pop("folds", None),
+             "run_cap": train.pop("trials", None),
              "metric": {"name": train.pop("metric", None), "goal": None}, "model": {},
              "data": {"train": "d", "validation": train.pop("validation", 0.2), "batch_size": train.pop("batch_size", 8)},
              "train": {"epochs": 2, "loss": "mse", "optimizer": "adam", **train}, "array": {}}

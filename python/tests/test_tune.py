@@ -334,7 +334,7 @@ class Calls(Case):
             self.assertIn(words, text)
 
     def test_what_could_not_be_read_back_is_refused(self):
-        for change, words in [({"config": {"storage": str(self.folder / "other.db")}}, "config: found storage: .*other.db.*storage="),
+        for change, words in [({"config": {"storage": str(self.folder / "other.db")}}, "found storage: .*other.db.*storage="),
                               ({"name": "-x"}, "name: found '-x', wanted"), ({"name": "--help"}, "name: found '--help'"),
                               ({"config": {"study": "-y"}}, "name: found '-y'")]:
             with self.subTest(change), self.assertRaisesRegex(ht.ConfigError, words):
@@ -423,7 +423,8 @@ class Calls(Case):
 
     def test_a_function_that_draws_buffers(self):
         validation = points(60, seed=2)
-        study = tune(self.folder, Drawn, space={"lr": ht.uniform(0.01, 0.1), "width": ht.choice([4])}, seed=5, validation=validation)
+        study = tune(self.folder, Drawn, space={"lr": ht.uniform(0.01, 0.1), "width": ht.choice([4])}, seed=5,
+                     validation=validation)
         for find in (lambda: study, lambda: ht.load_study(study.storage, study.name, Drawn, seed=5)):
             with torch.no_grad():
                 value = F.cross_entropy(find().best_module()(validation[0]), validation[1]).item()
