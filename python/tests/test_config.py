@@ -9,7 +9,8 @@ from hfta_tune.errors import ConfigError
 
 
 def build(space=None, more=None, over=None, **train):
-    given = {"study": None, "method": train.pop("method", None), "run_cap": train.pop("trials", None),
+    given = {"study": None, "method": train.pop("method", None), "folds": train.pop("folds", None),
+             "run_cap": train.pop("trials", None),
              "metric": {"name": train.pop("metric", None), "goal": None}, "model": {},
              "data": {"train": "d", "validation": train.pop("validation", 0.2), "batch_size": train.pop("batch_size", 8)},
              "train": {"epochs": 2, "loss": "mse", "optimizer": "adam", **train}, "array": {}}
@@ -130,6 +131,10 @@ class Defaults(unittest.TestCase):
     def test_metric(self):
         for given, wanted in [({}, {"name": "val_loss", "goal": "minimize"}),
                               ({"validation": None}, {"name": "train_loss", "goal": "minimize"}),
+                              ({"validation": None, "folds": 3}, {"name": "val_loss", "goal": "minimize"}),
+                              ({"validation": None, "folds": {"count": 3}}, {"name": "val_loss", "goal": "minimize"}),
+                              ({"validation": None, "folds": 1}, {"name": "train_loss", "goal": "minimize"}),
+                              ({"validation": None, "folds": {"count": 1}}, {"name": "train_loss", "goal": "minimize"}),
                               ({"metric": "val_accuracy"}, {"name": "val_accuracy", "goal": "maximize"}),
                               ({"metric": "val_mae"}, {"name": "val_mae", "goal": "minimize"})]:
             with self.subTest(given):

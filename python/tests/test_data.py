@@ -1,5 +1,7 @@
 """Forms of data, as tables of cases: what becomes of each, and what is refused."""
+import os
 import unittest
+import unittest.mock
 
 import numpy as np
 import torch
@@ -7,7 +9,8 @@ from support import Case
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
 
 from hfta_tune import data as datas
-from hfta_tune.errors import ConfigError
+from hfta_tune import safetensors
+from hfta_tune.errors import ConfigError, HftaError
 
 X = np.arange(12, dtype=np.float32).reshape(6, 2)
 Z = np.arange(6, dtype=np.int64)
@@ -74,6 +77,7 @@ REFUSED = [
     ("no targets", {"a": X, "b": Z}, names("a", "b"), "found no targets among .*target="),
     ("a target that is not there", {"x": X, "y": Y}, names(target="z"), r"target: found 'z', wanted one of \['x', 'y'\]"),
     ("a path for a name", {"a/b": X, "y": Y}, names(), r"found the names \['a/b'\]"),
+    ("a file's name for a name", {"x": X, "t.npy": Y}, names(), r"found the names \['t.npy'\], wanted .* without .npy"),
     ("words", (np.array(["a"] * 6), Y), names(), "x: found .*wanted numbers"),
     ("DataLoader", DataLoader(TENSORS), names(), "found a DataLoader, wanted its dataset"),
     ("IterableDataset", Stream(), names(), "found an IterableDataset, wanted a map-style"),
@@ -108,10 +112,17 @@ class Forms(Case):
         pandas = self.need("pandas")
         frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1] > 4, "c": Z, "y": Y})
         found = datas.collect(frame, names(target="y"))
-        np.testing.assert_array_equal(found.inputs["x"], np.stack([X[:, 0], X[:, 1] > 4, Z], 1).astype(np.float32))
+        np.testing.assert_array_equal(found.inputs["x"], np.stack([X[:, 0], X[:, 1] > 4, Z], 1))
         np.testing.assert_array_equal(found.targets["y"], Y)
         found = datas.collect(frame, names(target="y", features=["c", "a"]))
-        np.testing.assert_array_equal(found.inputs["x"], np.stack([Z, X[:, 0]], 1).astype(np.float32))
+        np.testing.assert_array_equal(found.inputs["x"], np.stack([Z, X[:, 0]], 1))
+        for columns, dtype in [({"a": Z, "b": Z.astype(np.int8)}, np.int64), ({"a": X[:, 0], "b": X[:, 1] > 4}, np.float32),
+                               ({"a": Z + 2**24 + 1, "b": X[:, 0]}, np.float64), ({"a": Z > 1, "b": Z > 2}, np.uint8),
+                               ({"a": pandas.array(Z, dtype="Int64")}, np.int64)]:
+            with self.subTest(dtype):
+                found = datas.collect(pandas.DataFrame({**columns, "y": Y}), names(target="y")).inputs["x"]
+                self.assertEqual(found.dtype, dtype)
+                np.testing.assert_array_equal(found, np.stack(list(columns.values()), 1))
         worse = frame.assign(d=["u"] * 6, e=[None] + [1.0] * 5)
         for arguments, words in [({}, "target: found None, wanted a column"), ({"target": "z"}, "target: found 'z'"),
                                  ({"target": "y"}, "column 'd': found .*encode it"),
@@ -119,6 +130,14 @@ class Forms(Case):
                                  ({"target": "y", "features": ["q"]}, r"features: found \['q'\]")]:
             with self.subTest(words), self.assertRaisesRegex(ConfigError, words):
                 datas.collect(worse, names(**arguments))
+
+
+class Weights(Case):
+    def test_a_type_that_is_not_known(self):
+        header = b'{"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}'
+        (self.folder / "w.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + b"0")
+        with self.assertRaisesRegex(HftaError, "a: found the type F4, wanted one of F64"):
+            safetensors.load_file(self.folder / "w.safetensors")
 
 
 class Files(Case):
@@ -131,6 +150,21 @@ class Files(Case):
         self.assertEqual(datas.write(datas.collect((torch.tensor(X), torch.tensor(Y)), names()), self.folder / "in"), name)
         self.assertEqual((self.folder / "in" / name / "x.npy").stat().st_mtime_ns, before.st_mtime_ns)
         self.assertEqual([path.name for path in (self.folder / "in").iterdir()], [name])
+
+    def test_large_files_count_by_size_and_time(self):
+        file = self.folder / "d.bin"
+        file.write_bytes(b"ab")
+        os.utime(file, ns=(10, 10))
+        whole = datas.files_digest([file])
+        with unittest.mock.patch.object(datas, "_READ_WHOLE", 1):
+            large = datas.files_digest([file])
+            file.write_bytes(b"ac")
+            os.utime(file, ns=(10, 10))
+            self.assertEqual(datas.files_digest([file]), large)
+            os.utime(file, ns=(10, 20))
+            self.assertNotEqual(datas.files_digest([file]), large)
+        self.assertNotEqual(datas.files_digest([file]), whole)
+        self.assertEqual(datas.files_digest([]), "")
 
     def test_every_change_counts(self):
         digest = lambda *data: datas.digest(datas.collect(data, names()))  # noqa: E731

@@ -155,6 +155,20 @@ class Sparse(nn.Module):
         return self.head(x.to_sparse().to_dense())
 
 
+class Scaled(nn.Module):
+    """Scales its outputs, but only when it does not train."""
+
+    def __init__(self, factor):
+        super().__init__()
+        torch.manual_seed(0)
+        self.head = nn.Linear(6, 2)
+        self.factor = factor
+
+    def forward(self, x):
+        z = self.head(x)
+        return z if self.training else z * torch.tensor([self.factor, self.factor])
+
+
 class Digests(unittest.TestCase):
     def test_what_counts(self):
         x = torch.randn(4, 6)
@@ -167,6 +181,24 @@ class Digests(unittest.TestCase):
         self.assertEqual(digest(net(0), False), digest(net(1), False))
         others = [digest(net()), digest(net(1)), digest(deeper), digest(frozen), digest(net(classes=4)), digest(net(), False)]
         self.assertEqual(len(set(others)), len(others))
+
+    def test_constants_of_the_evaluation_graph_count(self):
+        digests = [exporting.digest(exporting.export_programs(Scaled(factor), torch.randn(4, 6))) for factor in (1.0, 50.0, 1.0)]
+        self.assertEqual(digests[0], digests[2])
+        self.assertNotEqual(digests[0], digests[1])
+
+    def test_shapes_and_types_of_inputs_count(self):
+        pooled = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
+        words = nn.Embedding(9, 4)
+        for label, module, examples, batches in [
+            ("shape", pooled, (torch.zeros(4, 1, 8, 8), torch.zeros(4, 1, 16, 16)), (None, None)),
+            ("type", words, (torch.zeros(4, 5, dtype=torch.int64), torch.zeros(4, 5, dtype=torch.int32)), (None, None)),
+            ("batch", pooled, (torch.zeros(4, 1, 8, 8),) * 2, (None, 4)),
+        ]:
+            with self.subTest(label):
+                digests = [exporting.digest(exporting.export_programs(module, example, batch))
+                           for example, batch in zip(examples, batches)]
+                self.assertNotEqual(*digests)
 
 
 class Differences(Case):

@@ -103,6 +103,24 @@ class Models(Case):
         self.assertEqual(list(data.index), [0, 1, 2, 3])
         self.assertEqual(data["params.lr"][study.best.number], study.best.params["lr"])
 
+    def test_types_of_a_dataframe(self):
+        pandas = self.need("pandas")
+        numbers = np.arange(80).reshape(40, 2) % 7
+        embedding = nn.Sequential(nn.Embedding(7, 4), nn.Flatten(), nn.Linear(8, 2))
+        linear = nn.Sequential(nn.Linear(2, 2))
+        for label, module, columns, dtype in [
+            ("integers as indices", embedding, numbers, "float32"), ("indices in float64", embedding, numbers, "float64"),
+            ("integers as numbers", linear, numbers, "float32"), ("float64 as float32", linear, numbers / 7, "float32"),
+            ("flags", linear, numbers > 3, "float32"), ("small steps in float64", linear, numbers * 2.0**-24 + 1, "float64"),
+        ]:
+            with self.subTest(label):
+                frame = pandas.DataFrame({"a": columns[:, 0], "b": columns[:, 1], "y": numbers[:, 0] % 2})
+                study = tune(self.folder, module, frame[:30], {"lr": ht.uniform(0.01, 0.1)}, target="y", dtype=dtype,
+                             validation=frame[30:], trials=1, epochs=1)
+                x = torch.from_numpy(columns[30:])
+                x = x if module is embedding else x.to(getattr(torch, dtype))
+                self.check(study, F.cross_entropy, (x,), torch.from_numpy(numbers[30:, 0] % 2))
+
     def test_hugging_face(self):
         module = bert(self.need("transformers"), layers=2)
         ids = torch.randint(1, 50, (120, 10), generator=torch.Generator().manual_seed(0))
@@ -123,6 +141,47 @@ class Models(Case):
         self.check(study, F.cross_entropy, (torch.from_numpy(images[60:]).double(),),
                    torch.from_numpy(images[60:, 0, 0, 0] % 2).long())
 
+    def test_complex_buffers(self):
+        validation = points(60, seed=2)
+        for dtype in ("float32", "float64"):
+            with self.subTest(dtype):
+                study = tune(self.folder, Turned(), space={"lr": ht.uniform(0.01, 0.1)}, validation=validation, dtype=dtype)
+                module = study.best_module()
+                self.assertEqual(module.turns.dtype, {"float32": torch.complex64, "float64": torch.complex128}[dtype])
+                self.assertGreater(module.turns.imag.abs().min(), 0.1)
+                self.check(study, F.cross_entropy, (validation[0].to(module.head.weight.dtype),), validation[1])
+
+    def test_complex_weights_are_read(self):
+        validation = points(60, seed=2)
+        module = Turned(persistent=True)
+        for dtype in ("float32", "float64"):
+            with self.subTest(dtype):
+                study = tune(self.folder, module, space={"lr": ht.uniform(0.01, 0.1)}, validation=validation, dtype=dtype)
+                torch.testing.assert_close(study.weights()["turns"], module.turns)
+                x = validation[0].to(study.weights()["head.weight"].dtype)
+                self.check(study, F.cross_entropy, (x,), validation[1])
+
+    def test_complex_numbers_are_trained_as_they_are_in_float64(self):
+        validation = points(60, seed=2)
+        studies = [tune(self.folder, Turned(), space={"lr": ht.uniform(0.01, 0.1)}, trials=1, epochs=1, validation=validation,
+                        dtype=dtype) for dtype in ("float32", "float64")]
+        self.assertAlmostEqual(studies[0].best.value, studies[1].best.value, delta=1e-4)
+
+    def test_a_frozen_base_in_bfloat16(self):
+        validation = points(60, seed=2)
+        study = tune(self.folder, OnNarrowBase(), space={"lr": ht.uniform(0.01, 0.1)}, validation=validation)
+        module = study.best_module()
+        self.assertEqual((module.base.weight.dtype, module.head.weight.dtype), (torch.bfloat16, torch.float32))
+        with torch.no_grad():  # the program computes in float32 what this module rounds to bfloat16
+            self.assertAlmostEqual(F.cross_entropy(module(validation[0]), validation[1]).item(), study.best.value, delta=1e-2)
+
+    def test_a_module_in_float64_that_is_trained_in_float32(self):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(6, 6), Mixing(), nn.Linear(6, 3)).double()
+        validation = points(60, seed=2)
+        study = tune(self.folder, module, space={"lr": ht.uniform(0.01, 0.1)}, validation=validation)
+        self.check(study, F.cross_entropy, validation[:1], validation[1])
+
     def test_a_fixed_batch(self):
         validation = points(40, seed=2)
         with self.assertWarnsRegex(UserWarning, "fixed at 4"):
@@ -139,6 +198,66 @@ class FixedBatch(nn.Module):
 
     def forward(self, x):
         return self.head(x) + sum(row.mean() for row in x.detach()) * 0
+
+
+class Turned(nn.Module):
+    """Turns pairs of numbers, as rotary position embeddings do: by complex numbers, which may be in the state dict."""
+
+    def __init__(self, persistent=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.into = nn.Linear(6, 8)
+        self.head = nn.Linear(8, 3)
+        self.register_buffer("turns", torch.polar(torch.ones(4), torch.arange(4) * 0.7 + 0.3), persistent=persistent)
+
+    def forward(self, x):
+        pairs = torch.view_as_complex(self.into(x).reshape(-1, 4, 2))
+        return self.head(torch.view_as_real(pairs * self.turns).flatten(1))
+
+
+class OnNarrowBase(nn.Module):
+    """A head in float32 on a frozen base in bfloat16."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.base = nn.Linear(6, 8).to(torch.bfloat16).requires_grad_(False)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.base(x.to(torch.bfloat16))).float())
+
+
+class Mixing(nn.Module):
+    """A product with a matrix that is not in the state dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("matrix", torch.eye(6) + 0.5, persistent=False)
+
+    def forward(self, x):
+        return x @ self.matrix
+
+
+class Drawn(nn.Module):
+    """A head on a random projection that is not in the state dict."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.register_buffer("projection", torch.randn(6, width), persistent=False)
+        self.head = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.head(x @ self.projection)
+
+
+class ScaledNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x, scale):
+        return self.inner(x * scale)
 
 
 class Squeezed(nn.Module):
@@ -189,6 +308,14 @@ class Calls(Case):
             with self.subTest(label):
                 self.assertNotEqual(tune(self.folder, **{"trials": 1, "epochs": 1, **change}).name, base.name)
 
+    def test_images_of_another_size_are_another_study(self):
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2, 2))
+        for size in (8, 16):
+            images = torch.randn(20, 1, size, size, generator=torch.Generator().manual_seed(0))
+            study = tune(self.folder, module, (images, torch.arange(20) % 2), {"lr": ht.uniform(0.01, 0.1)}, trials=1, epochs=1)
+            self.assertEqual(len(study.trials), 1)
+
     def test_fresh_weights_need_no_seed(self):
         first = tune(self.folder, net(0), init="fresh", name=None)
         self.assertEqual(tune(self.folder, net(1), init="fresh").name, first.name)
@@ -205,6 +332,49 @@ class Calls(Case):
         text = (self.folder / "study.db.inputs" / "mine.yaml").read_text()
         for words in ["shuffle: once", "metrics: [accuracy]", "startup_trials: 2", "width: 2", "select: best"]:
             self.assertIn(words, text)
+
+    def test_what_could_not_be_read_back_is_refused(self):
+        for change, words in [({"config": {"storage": str(self.folder / "other.db")}}, "found storage: .*other.db.*storage="),
+                              ({"name": "-x"}, "name: found '-x', wanted"), ({"name": "--help"}, "name: found '--help'"),
+                              ({"config": {"study": "-y"}}, "name: found '-y'")]:
+            with self.subTest(change), self.assertRaisesRegex(ht.ConfigError, words):
+                tune(self.folder, **change)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_class_with_other_letters(self):
+        named = type("Ä", (type(net()),), {})
+        torch.manual_seed(0)
+        self.assertRegex(tune(self.folder, named(), trials=1, epochs=1).name, "^study-[0-9a-f]{8}$")
+
+    def test_a_fraction_of_any_type(self):
+        for fraction in (0.25, np.float32(0.25), np.float64(0.25)):
+            study = tune(self.folder, trials=1, epochs=1, validation=fraction, name="fraction")  # the first one's, each time
+            self.assertIn("val_loss", study.best.metrics)
+
+    def test_the_order_of_names_does_not_count(self):
+        (x, y), other = points(), points(60, seed=2)
+        names = [tune(self.folder, data={"x": x, "y": y}, validation=validation, trials=1, epochs=1).name
+                 for validation in ({"x": other[0], "y": other[1]}, {"y": other[1], "x": other[0]},
+                                    ({"x": other[0]}, other[1]))]
+        self.assertEqual(len(set(names)), 1)
+        with self.assertRaisesRegex(ht.ConfigError, r"validation: found the arrays \['z', 'y'\], wanted .*\['x', 'y'\]"):
+            tune(self.folder, data={"x": x, "y": y}, validation={"z": other[0], "y": other[1]})
+
+    def test_the_inputs_in_another_order(self):
+        found = {}
+        for names in (("x", "scale"), ("scale", "x")):
+            parts = {"x": points(60, seed=2)[0], "scale": torch.ones(60, 1)}
+            validation = ({name: parts[name] for name in names}, points(60, seed=2)[1])
+            data = ({"x": points()[0], "scale": torch.ones(240, 1)}, points()[1])
+            study = tune(self.folder, ScaledNet(), data, {"lr": ht.uniform(0.01, 0.1)}, validation=validation, trials=1, epochs=1)
+            found[study.name] = study.best.value
+        self.assertEqual(len(found), 1)
+
+    def test_one_fold_is_none(self):
+        for folds in (1, {"count": 1}):
+            with self.subTest(folds):
+                self.assertIn("val_loss", tune(self.folder, trials=1, epochs=1, folds=folds).best.metrics)
+                self.assertEqual(tune(self.folder, trials=1, epochs=1, folds=folds, validation=None).metric, "train_loss")
 
     def test_parameter_groups(self):
         groups = [{"params": "*.bias", "weight_decay": 0, "lr": ht.grid([0.0, 0.01])}, {"params": ["head"], "lr_scale": 0}]
@@ -251,6 +421,15 @@ class Calls(Case):
         with self.assertRaisesRegex(ht.ConfigError, "space: width: found .*whole numbers"):
             tune(self.folder, Wide, space={"width": ht.int_(4, 8)})
 
+    def test_a_function_that_draws_buffers(self):
+        validation = points(60, seed=2)
+        study = tune(self.folder, Drawn, space={"lr": ht.uniform(0.01, 0.1), "width": ht.choice([4])}, seed=5,
+                     validation=validation)
+        for find in (lambda: study, lambda: ht.load_study(study.storage, study.name, Drawn, seed=5)):
+            with torch.no_grad():
+                value = F.cross_entropy(find().best_module()(validation[0]), validation[1]).item()
+            self.assertAlmostEqual(value, study.best.value, delta=1e-5)
+
     def test_files_as_data(self):
         x, y = points()
         np.savez(self.folder / "train.npz", x=x.numpy(), y=y.numpy())
@@ -258,6 +437,47 @@ class Calls(Case):
         self.assertEqual(len(study.trials), 1)
         with self.assertRaisesRegex(ht.ConfigError, "example: found none"):
             tune(self.folder, data=self.folder / "train.npz")
+
+    def test_data_files_that_change_are_another_study(self):
+        x, y = (part.numpy() for part in points())
+
+        def names(write, data, validation):
+            """A study's name before and after a change of the data, and after they are as before."""
+            found = []
+            for change in (0, 1, 0):
+                write(change)
+                target = {"target": "y.npy"} if data == "x.npy" else {}
+                validation = self.folder / validation if isinstance(validation, str) else validation
+                found.append(tune(self.folder, data=self.folder / data, example=torch.from_numpy(x[:4]), validation=validation,
+                                  trials=1, epochs=1, **target).name)
+            return found
+
+        def folder(change):
+            (self.folder / "f").mkdir(exist_ok=True)
+            np.save(self.folder / "f" / "x.npy", x + change)
+            np.save(self.folder / "f" / "y.npy", y)
+
+        def beside(change):
+            np.save(self.folder / "x.npy", x)
+            np.save(self.folder / "y.npy", (y + change) % 3)
+
+        for label, write, paths in [
+            ("training", lambda change: np.savez(self.folder / "a.npz", x=x + change, y=y), ("a.npz", "a.npz")),
+            ("validation", lambda change: np.savez(self.folder / "b.npz", x=x + change, y=y), ("a.npz", "b.npz")),
+            ("a folder", folder, ("f", "f")),
+            ("targets beside", beside, ("x.npy", 0.2)),
+        ]:
+            with self.subTest(label):
+                before, changed, restored = names(write, *paths)
+                self.assertNotEqual(before, changed)
+                self.assertEqual(before, restored)
+
+    def test_a_table_with_a_name_in_capitals(self):
+        x, y = points(40)
+        rows = [",".join(map(str, [*row, label])) for row, label in zip(x.tolist(), y.tolist())]
+        (self.folder / "D.CSV").write_text("\n".join(["a,b,c,d,e,f,kind", *rows]) + "\n")
+        study = tune(self.folder, data=self.folder / "D.CSV", target="kind", example=x[:4], trials=1, epochs=1)
+        self.assertEqual(len(study.trials), 1)
 
     def test_plan(self):
         found = ht.plan(net(), points(), SPACE, loss="cross_entropy", storage=self.folder / "study.db", trials=3)

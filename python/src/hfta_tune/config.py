@@ -74,10 +74,19 @@ def build(space: Optional[Mapping[str, Any]], given: Tree, more: Tree, config: O
     return tree
 
 
-def fingerprint(tree: Tree) -> str:
-    """8 hexadecimal digits of all that may not change while a study goes on."""
+def fingerprint(tree: Tree, files: str = "") -> str:
+    """8 hexadecimal digits of all that may not change while a study goes on.
+
+    files: of the content of files that the tree names by their paths.
+    """
     fixed = {key: value for key, value in tree.items() if key not in _MAY_CHANGE}
-    return hashlib.blake2b(json.dumps(fixed, sort_keys=True).encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(json.dumps(fixed, sort_keys=True).encode() + files.encode(), digest_size=4).hexdigest()
+
+
+def cuts_folds(folds: Any) -> bool:
+    """Whether trials validate on folds of the data. One fold is none."""
+    count = folds.get("count") if isinstance(folds, Mapping) else folds
+    return count is not None and count != 1
 
 
 def json_like(value: Any) -> Any:
@@ -186,7 +195,8 @@ def _metrics(metric: Any) -> List[Tree]:
 
 def _fill_in_metric(metric: Tree, tree: Tree) -> None:
     if metric.get("name") is None:
-        metric["name"] = "val_loss" if tree["data"].get("validation") is not None or tree.get("folds") is not None else "train_loss"
+        validated = tree["data"].get("validation") is not None or cuts_folds(tree.get("folds"))
+        metric["name"] = "val_loss" if validated else "train_loss"
     formulas = tree["train"].get("metrics")
     known = not isinstance(formulas, dict) or str(metric["name"]).removeprefix("val_") not in formulas
     if metric.get("goal") is None and known:

@@ -1,6 +1,7 @@
 """Brings data of any usual kind into arrays by name, and writes them where a config can name them."""
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -14,6 +15,7 @@ import torch
 
 from .errors import ConfigError
 
+_READ_WHOLE = 512 * 2**20  # bytes of data files that every call may read: about a second
 _USUAL_TARGETS = ("y", "labels", "label", "target")
 
 
@@ -27,6 +29,10 @@ class Arrays:
     @property
     def all(self) -> Dict[str, np.ndarray]:
         return {**self.inputs, **self.targets}
+
+    def in_order_of(self, other: Arrays) -> Arrays:
+        """The same arrays as `other` has them, by name: the order counts in `digest`, and in no other way."""
+        return Arrays({name: self.all[name] for name in other.inputs}, {name: self.all[name] for name in other.targets})
 
     def __len__(self) -> int:
         return len(next(iter(self.inputs.values())))
@@ -74,9 +80,10 @@ def _check(arrays: Arrays, names: Names) -> None:
     if names.with_targets and not arrays.targets:
         raise ConfigError(f"data: found no targets among {list(arrays.inputs)}, wanted them as y of (x, y) or as the array "
                           "that target= names")
-    unfit = [name for name in arrays.all if "/" in name or name.startswith(".")]
+    # The program takes "t.npy" for the file's name, and then it cannot be told from the array "t".
+    unfit = [name for name in arrays.all if "/" in name or name.startswith(".") or name.lower().endswith(".npy")]
     if unfit:
-        raise ConfigError(f"data: found the names {unfit}, wanted names that files can have")
+        raise ConfigError(f"data: found the names {unfit}, wanted names that files can have, without .npy")
     lengths = {name: array.shape[0] if array.ndim else None for name, array in arrays.all.items()}
     if len(set(lengths.values())) != 1 or None in lengths.values() or 0 in lengths.values():
         raise ConfigError(f"data: found arrays of these lengths, wanted one length above 0: {lengths}")
@@ -151,8 +158,20 @@ def _from_frame(frame: Any, names: Names) -> Arrays:
                               "example with pandas.get_dummies or .cat.codes")
         if frame[column].isna().any():
             raise ConfigError(f"data: column '{column}': found {int(frame[column].isna().sum())} missing values, wanted none")
-    x = np.stack([frame[column].to_numpy().astype(np.float32) for column in features], axis=1)
-    return Arrays({_input_name(names, 0): x}, {_target_name({_input_name(names, 0): x}, names): frame[names.target].to_numpy()})
+    inputs = {_input_name(names, 0): np.stack(_of_one_type([_column(frame[column]) for column in features]), axis=1)}
+    return Arrays(inputs, {_target_name(inputs, names): _column(frame[names.target])})
+
+
+def _column(series: Any) -> np.ndarray:
+    """A column's numbers. pandas may give those of its own types, such as Int64, as objects."""
+    values = np.asarray(series)
+    return np.array(values.tolist()) if values.dtype.kind == "O" else values
+
+
+def _of_one_type(columns: List[np.ndarray]) -> List[np.ndarray]:
+    """The columns in the smallest type that holds all their numbers. Flags alone become 0 and 1, as layers take no flags."""
+    together = np.result_type(*columns)
+    return [column.astype(np.uint8 if together == np.bool_ else together) for column in columns]
 
 
 def _from_dataset(dataset: Any, names: Names) -> Arrays:
@@ -229,6 +248,29 @@ def digest(arrays: Arrays) -> str:
         content.update(f"{name} {array.dtype.str} {array.shape};".encode())
         content.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return content.hexdigest()
+
+
+def files_digest(paths: Sequence[pathlib.Path]) -> str:
+    """16 hexadecimal digits of what these files, and the files of these folders, hold; none of no paths.
+
+    Of more than _READ_WHOLE bytes at one path, sizes and times of the last change stand for the content.
+    """
+    content = hashlib.blake2b(digest_size=8)
+    for path in paths:
+        files = [file for file in (sorted(path.iterdir()) if path.is_dir() else [path]) if file.is_file()]
+        whole = sum(file.stat().st_size for file in files) <= _READ_WHOLE
+        for file in files:
+            about = file.stat()
+            content.update(f"{file.name} {about.st_size} {'' if whole else about.st_mtime_ns};".encode())
+            if whole:
+                _update_with(content, file)
+    return content.hexdigest() if paths else ""
+
+
+def _update_with(content: Any, file: pathlib.Path) -> None:
+    with contextlib.suppress(PermissionError), open(file, "rb") as stream:  # the program says what it cannot read
+        while block := stream.read(2**20):
+            content.update(block)
 
 
 def example_of(arrays: Arrays, count: int) -> Dict[str, torch.Tensor]:

@@ -10,14 +10,14 @@ import pathlib
 import tempfile
 import warnings
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import torch
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from . import check
+from . import check, modules
 from .errors import ExportError
 
 Example = Union[torch.Tensor, Tuple[Any, ...], Mapping[str, Any]]
@@ -44,7 +44,7 @@ def export(module: nn.Module, example: Example, path: Union[str, "os.PathLike[st
     batch: None leaves the batch size open (`batch_size` is free); if torch.export cannot, the example's size is kept
       and a warning says why. An int fixes it. A torch.export.Dim bounds it.
     evaluation: whether the second graph is written.
-    dtype: what floating parameters, buffers and inputs are cast to first; None leaves them.
+    dtype: what floating parameters, buffers and inputs are cast to first, and complex ones to its precision; None leaves them.
 
     A module in training mode is exported with the mode that each submodule is in: a frozen backbone in eval() stays so.
     A module that is in evaluation mode as a whole is exported after train(). The module itself is not changed: a copy
@@ -93,7 +93,7 @@ def export_programs(module: nn.Module, example: Example, batch: Batch = None, ev
     if not module.training:
         own.train()
     if dtype is not None:
-        own.to(dtype)
+        modules.cast(own, dtype)
     own.zero_grad(set_to_none=True)
     modes = {part: part.training for part in own.modules()}
     args, kwargs = _arguments(example, dtype)
@@ -132,20 +132,38 @@ def digest(programs: Programs, with_weights: bool = True) -> str:
 
     with_weights: whether values of trained parameters count; shapes and the values of the rest always do.
     """
-    content = hashlib.blake2b(digest_size=8)
+    content = hashlib.blake2b(f"batch {programs.batch};".encode(), digest_size=8)
     for program in filter(None, (programs.training, programs.evaluation)):
         content.update(program.graph_module.code.encode())
         content.update(repr(program.graph_signature.user_outputs).encode())
         content.update(repr(program.module_call_graph[0].signature.out_spec).encode())
         content.update(repr(sorted(map(str, program.range_constraints.values()))).encode())
-    trained = {name for name, weight in programs.source.module.named_parameters(remove_duplicate=False) if weight.requires_grad}
-    tensors = {**programs.source.module.state_dict(keep_vars=True), **programs.training.constants}
-    for name, tensor in sorted(tensors.items()):
+        content.update(repr(_input_forms(program)).encode())
+    parameters = programs.source.module.named_parameters(remove_duplicate=False)
+    trained = {("state", name) for name, weight in parameters if weight.requires_grad}
+    for place, tensor in sorted(_tensors(programs).items()):
         form = f"{getattr(tensor, 'dtype', '')} {tuple(getattr(tensor, 'shape', ()))}"
-        content.update(f"{name} {form} {name in trained};".encode())
-        if isinstance(tensor, torch.Tensor) and (with_weights or name not in trained):
+        content.update(f"{' '.join(place)} {form} {place in trained};".encode())
+        if isinstance(tensor, torch.Tensor) and (with_weights or place not in trained):
             content.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return content.hexdigest()
+
+
+def _input_forms(program: ExportedProgram) -> List[Tuple[str, ...]]:
+    """Name, type and shape of each input that is not a weight. The graph's code does not have them."""
+    names = set(program.graph_signature.user_inputs)
+    inputs = [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+    values = [(node.name, node.meta.get("val")) for node in inputs]
+    return [(name, str(value.dtype), str(tuple(value.shape))) if isinstance(value, torch.Tensor) else (name, repr(value))
+            for name, value in values]
+
+
+def _tensors(programs: Programs) -> Dict[Tuple[str, str], Any]:
+    """The state dict and the constants of each graph, by where they belong and name: both graphs use the same names."""
+    evaluation = programs.evaluation.constants if programs.evaluation is not None else {}
+    parts = {"state": programs.source.module.state_dict(keep_vars=True), "training": programs.training.constants,
+             "evaluation": evaluation}
+    return {(part, name): tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
 
 def _name(module: nn.Module) -> str:

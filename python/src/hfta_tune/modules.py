@@ -40,7 +40,7 @@ def variants(source: Source, space: Mapping[str, Any]) -> List[Values]:
     return [dict(zip(values, combination)) for combination in itertools.product(*values.values())]
 
 
-def make(source: Source, values: Values, seed: int = 0) -> nn.Module:
+def make(source: Source, values: Values, seed: int) -> nn.Module:
     """The module for these values. Weights that a function draws follow from `seed`; the state of random numbers stays."""
     if isinstance(source, nn.Module):
         return source
@@ -57,14 +57,56 @@ def without_values(source: Source) -> Source:
     return source if not isinstance(source, nn.Module) else _copy(source, "meta")
 
 
-def copy_for(source: Source, params: Mapping[str, Any]) -> nn.Module:
+def copy_for(source: Source, params: Mapping[str, Any], seed: int) -> nn.Module:
     """A module of its own, on the CPU, of the shape that a trial with these parameters has. Its weights are to be loaded.
 
-    source: as `without_values` gave it.
+    source: as `without_values` gave it. seed: the study's: a function may draw what no state dict has.
     """
     if isinstance(source, nn.Module):
         return _copy(source, "cpu").cpu()
-    return make(source, {name: params[name] for name in arguments_of(source, iter(params))}).cpu()
+    return make(source, {name: params[name] for name in arguments_of(source, iter(params))}, seed).cpu()
+
+
+def cast(module: nn.Module, dtype: torch.dtype) -> None:
+    """Casts real floating tensors to `dtype`, and complex ones to its precision: `nn.Module.to` drops imaginary parts."""
+    for tensor in itertools.chain(module.parameters(), module.buffers()):
+        if tensor.is_floating_point():
+            _retype(tensor, dtype)
+        elif tensor.is_complex():
+            _retype(tensor, _complex_with(dtype))
+
+
+def cast_like(module: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Gives the module's tensors the types that they were trained in, as far as the study's weights tell them.
+
+    Buffers that are not in a state dict go with those weights that had their type. Complex tensors go with the precision of
+    the real ones, since files of weights have complex64 alone.
+    """
+    state = {name: tensor for name, tensor in module.state_dict(keep_vars=True).items()
+             if isinstance(tensor, torch.Tensor) and name in weights}
+    trained = {name: weights[name].dtype for name, tensor in state.items() if tensor.is_floating_point()}
+    if not trained:
+        return
+    widest = torch.float64 if torch.float64 in trained.values() else torch.float32
+    became = {state[name].dtype: dtype for name, dtype in trained.items()}
+    stored = {id(tensor) for tensor in state.values()}
+    for tensor in itertools.chain(module.parameters(), module.buffers()):
+        if tensor.is_complex():
+            _retype(tensor, _complex_with(widest))
+        elif tensor.is_floating_point() and id(tensor) not in stored:
+            _retype(tensor, became.get(tensor.dtype, widest if widest == torch.float64 else tensor.dtype))
+    for name, dtype in trained.items():
+        _retype(state[name], dtype)
+
+
+def _complex_with(dtype: torch.dtype) -> torch.dtype:
+    return torch.complex128 if dtype == torch.float64 else torch.complex64
+
+
+def _retype(tensor: torch.Tensor, dtype: torch.dtype) -> None:
+    """In place, so that tensors of two names stay one."""
+    if tensor.dtype != dtype:
+        tensor.data = tensor.data.to(dtype)
 
 
 def _copy(module: nn.Module, device: str) -> nn.Module:

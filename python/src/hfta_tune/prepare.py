@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import numbers
 import os
 import pathlib
 import re
@@ -37,12 +38,13 @@ class Prepared:
 def prepare(arguments: Mapping[str, Any]) -> Prepared:
     """Writes model, data and config for these arguments of `tune`, all of them, by name."""
     a = types.SimpleNamespace(**arguments)
+    _refuse_what_cannot_be_read_back(a.name, a.config or {})
     store = store_file(a.storage)
     folder = store.with_name(store.name + ".inputs")
     variants = modules.variants(a.module, a.space or {})
     first = modules.make(a.module, variants[0], a.seed)
     names = datas.Names(exporting.input_names(first), a.target, a.features, not _computes_loss(a.loss, a.phases))
-    by_folds = a.folds is not None and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
+    by_folds = configs.cuts_folds(a.folds) and isinstance(a.validation, float) and a.validation == _DEFAULT_VALIDATION
     data_keys, arrays = _write_data(a.data, None if by_folds else a.validation, a.test, names, folder)
     method, method_keys = _method(a.method)
     given = {
@@ -55,10 +57,21 @@ def prepare(arguments: Mapping[str, Any]) -> Prepared:
     tree = configs.build(a.space, given, a.more, a.config)
     if tree["model"]["file"] == _file_of(variants[0]):
         _write_models(a, variants, arrays, tree, folder)
-    tree["study"] = tree.get("study") or f"{_word(type(first).__name__)}-{configs.fingerprint(tree)}"
+    if not tree.get("study"):
+        files = datas.files_digest(_data_files(tree["data"], folder))
+        tree["study"] = f"{_class_word(first)}-{configs.fingerprint(tree, files)}"
     path = folder / f"{_word(tree['study'])}.yaml"
     _write_text(path, yaml.dump(tree))
     return Prepared(path, store, tree["study"])
+
+
+def _refuse_what_cannot_be_read_back(name: Optional[str], config: Mapping[str, Any]) -> None:
+    """The program would run such a study, and all its trainings would be done before it is missed."""
+    if "storage" in config:
+        raise ConfigError(f"config: found storage: {config['storage']!r}, wanted the store as the argument storage=")
+    study = config.get("study", name)
+    if isinstance(study, str) and study.startswith("-"):
+        raise ConfigError(f"name: found {study!r}, wanted one that does not begin with '-', as options of the program do")
 
 
 def _computes_loss(loss: Spec, phases: Optional[Sequence[Any]]) -> bool:
@@ -89,7 +102,7 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
     if isinstance(data, (str, os.PathLike)):
         keys: Dict[str, Any] = {"train": os.path.abspath(data)}
         if names.target is not None:
-            keys["target" if re.search(r"[.][ct]sv([.]gz)?$", str(data)) else "y"] = names.target
+            keys["target" if re.search(r"[.][ct]sv([.]gz)?$", str(data), re.IGNORECASE) else "y"] = names.target
         if names.features is not None:
             keys["features"] = list(names.features)
         arrays = None
@@ -101,14 +114,24 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
             continue
         if isinstance(part, (str, os.PathLike)):
             keys[key] = os.path.abspath(part)
-        elif isinstance(part, (int, float)):
+        elif isinstance(part, numbers.Real):  # also NumPy's
             keys[key] = part
         else:
             other = datas.collect(part, names)
-            if arrays is not None and list(other.all) != list(arrays.all):
+            if arrays is not None and set(other.all) != set(arrays.all):
                 raise ConfigError(f"{key}: found the arrays {list(other.all)}, wanted those of the data, {list(arrays.all)}")
+            other = other if arrays is None else other.in_order_of(arrays)
             keys[key] = datas.write(other, folder)
     return keys, arrays
+
+
+def _data_files(keys: Mapping[str, Any], folder: pathlib.Path) -> List[pathlib.Path]:
+    """The files and folders that a config in `folder` names as data, but those that are named after their content."""
+    named = [folder / keys[key] for key in ("train", "validation", "test") if isinstance(keys.get(key), str)]
+    files = [path for path in named if path.parent != folder]
+    targets = keys.get("y")  # of an .npy file: a file beside it
+    beside = [path.parent / targets for path in files] if isinstance(targets, str) else []
+    return [path for path in [*files, *beside] if path.exists()]
 
 
 def _file_of(variant: modules.Values) -> str:
@@ -144,6 +167,11 @@ def _programs(module: nn.Module, arrays: Optional[datas.Arrays], example: Option
     if programs.fixed_because is not None and isinstance(size, int) and size != programs.batch:
         programs = exporting.export_programs(module, example, batch=size, dtype=dtype)
     return programs
+
+
+def _class_word(module: nn.Module) -> str:
+    """Its class as the beginning of a study's name, which may not be '-': that is what other letters become."""
+    return _word(type(module).__name__).lstrip("-") or "study"
 
 
 def _word(text: str) -> str:

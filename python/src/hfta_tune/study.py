@@ -58,9 +58,10 @@ class Study:
     """
 
     def __init__(self, storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
-                 module: Optional[modules.Source] = None) -> None:
+                 module: Optional[modules.Source] = None, seed: int = 0) -> None:
         self.storage = str(store_file(storage))
         self._module = None if module is None else modules.without_values(module)
+        self._seed = seed
         self._name = name
         self.refresh()
 
@@ -112,10 +113,8 @@ class Study:
             raise HftaError(f"study {self.name}: no module to load weights into: load_study(storage, name, module=...)")
         weights = self.weights(number)
         trial = self.best if number is None else next((trial for trial in self.trials if trial.number == number), None)
-        module = modules.copy_for(self._module, trial.params if trial else {})
-        sample = next((tensor for tensor in weights.values() if tensor.is_floating_point()), None)
-        if sample is not None:
-            module.to(sample.dtype)
+        module = modules.copy_for(self._module, trial.params if trial else {}, self._seed)
+        modules.cast_like(module, weights)
         module.load_state_dict(weights, strict=True)
         return module.eval()
 
@@ -205,13 +204,13 @@ class Study:
 
 
 def load_study(storage: Union[str, "os.PathLike[str]"], name: Optional[str] = None,
-               module: Optional[modules.Source] = None) -> Study:
+               module: Optional[modules.Source] = None, seed: int = 0) -> Study:
     """A study of a store, which may also be running or made by the program alone.
 
-    name: may be left out if the store has one study. module: what `best_module` copies, or makes it with. Throws
-    StorageError and ConfigError.
+    name: may be left out if the store has one study. module: what `best_module` copies, or makes it with. seed: what `tune`
+    was given, for a function that draws buffers which no state dict has. Throws StorageError and ConfigError.
     """
-    return Study(storage, name, module)
+    return Study(storage, name, module, seed)
 
 
 def _configuration(entry: Dict[str, Any]) -> Configuration:

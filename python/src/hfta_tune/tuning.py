@@ -54,7 +54,7 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     validation, test: a fraction of the data, or data of the same kind; None for none. With folds, each validates on one.
     target, features: the array or column of targets, and columns of inputs, where `data` has names.
     example: the module's inputs for the export, if the first samples of the data will not do.
-    config: merged into the config last: every key of docs/config.md can be given there.
+    config: merged into the config last: every key of docs/config.md but `storage` can be given there.
     progress: None prints lines; False prints nothing; a callable gets each event (docs/events.md) as a dict.
     more: schedule, clip_norm, dtype, precision, metrics, freeze, bind, init, adapters, shuffle, order, drop_last, width,
       threads, cache, refill, lend, keep, select: as in a config.
@@ -67,11 +67,11 @@ def tune(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, *
     try:
         run_study([str(prepared.config)], listener(progress))
     except NoCompleteTrial as error:
-        error.study = load_study(prepared.storage, prepared.name, module)
+        error.study = load_study(prepared.storage, prepared.name, module, seed)
         failed = [f"trial {trial.number}: {trial.reason}" for trial in error.study.trials if trial.reason]
         error.args = ("; ".join([f"study {prepared.name}: no trial is COMPLETE", *failed[:5]]),)
         raise
-    return load_study(prepared.storage, prepared.name, module)
+    return load_study(prepared.storage, prepared.name, module, seed)
 
 
 def plan(module: Source, data: Any, space: Optional[Mapping[str, Any]] = None, **arguments: Any) -> Dict[str, Any]:
