@@ -95,7 +95,7 @@ Outcome Driver::Impl::run() {
   rate.add(seams.clock.seconds(), ledger.epochs());
   for (;;) {
     if (catching_up() && laggards.empty()) end_catching_up();
-    if (!catching_up()) see_whether_it_ends();
+    see_whether_it_ends();
     if (!halted()) {
       if (!catching_up()) take_enqueued();
       launch();
@@ -232,7 +232,10 @@ bool Driver::Impl::any_busy() const {
   return false;
 }
 
+// While trials catch up, the store gets nothing new, but time passes. Epochs and the target wait: some trials may end
+// only when all have caught up.
 void Driver::Impl::see_whether_it_ends() {
+  if (catching_up() && !out_of_time()) return;
   if (has_ended || ledger.finished() || !ends_early(config)) return;
   ended_by = end_of(config, {spent(), ledger.epochs(), ledger.best_value()});
   has_ended = !ended_by.empty();
