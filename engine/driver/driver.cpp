@@ -273,8 +273,8 @@ void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   Device& device = devices[ended.worker];
   if (device.change_took > 0) device.change_cost = device.change_took;
   device.changes_took += device.change_took;
-  packer.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
-  if (device.reports) end_round(ended.worker, ended.seconds);
+  const double seconds = packer.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
+  if (device.reports) end_round(ended.worker, seconds);
   save_if_due(ended.worker);
   spill();
 }

@@ -212,6 +212,30 @@ TEST_CASE("a stop in the middle of an epoch is heeded after the step, and no ste
   CHECK(study.world.trial_epochs == 714);
 }
 
+TEST_CASE("the seconds of a round are those of all parts of an epoch that was paused") {
+  class Standing final : public Clock {
+   public:
+    [[nodiscard]] Utc utc() const override { return SystemClock().utc(); }
+    [[nodiscard]] double seconds() const override { return passed; }
+    std::atomic<double> passed{0};
+  };
+  Standing clock;
+  StudyFixture study(random_config(4));
+  study.config.width = 4;
+  study.clock = &clock;
+  study.world.steps = 2;
+  bool is_long = false;
+  study.world.before_epoch = [&](const std::string&) {
+    is_long = !is_long;
+    clock.passed = clock.passed + (is_long ? 70 : 7);  // long epochs are paused to save states
+  };
+  CHECK(study.run().stopped_by == 0);
+  CHECK(study.world.pauses > 0);
+  const std::vector<storage::RoundRecord> rounds = study.open()->rounds("digits");
+  REQUIRE_FALSE(rounds.empty());
+  for (const storage::RoundRecord& round : rounds) CHECK(round.seconds == Approx(77));
+}
+
 TEST_CASE("where memory does not suffice, arrays become narrower, and the study comes to the same") {
   const int memory = GENERATE(1, 3, 8);
   StudyFixture study(digits_config());
