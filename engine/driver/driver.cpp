@@ -126,7 +126,7 @@ void Driver::Impl::end() {
     save(all);
     if (has_ended) test_best();
   }
-  if (has_ended) page.changes.progress = storage::Progress{spent(), ended_by};
+  page.changes.progress = storage::Progress{spent(), ended_by};
   recorder.add(std::exchange(page, {}));
   recorder.flush();
 }

@@ -132,6 +132,25 @@ TEST_CASE("a budget of time counts every run, also one that was stopped") {
   CHECK(total_epochs(study.trials()) == study.world.trial_epochs);
 }
 
+TEST_CASE("a budget of time counts what a run that is stopped spent since its last round") {
+  StudyFixture study(random_config(40));
+  StandingClock clock;
+  study.clock = &clock;
+  study.config.width = 2;
+  study.config.budget.seconds = 100;
+  study.world.steps = 2;
+  study.world.before_epoch = [&](const std::string&) {
+    clock.passed = clock.passed + 30;
+    study.stop = SIGINT;
+  };
+  for (const double spent : {30, 60, 90}) {
+    study.stop = 0;
+    CHECK(study.run().stopped_by == SIGINT);
+    CHECK(record_of(study).progress.seconds == Approx(spent));
+    CHECK(record_of(study).progress.ended_by.empty());
+  }
+}
+
 TEST_CASE("a budget of time that runs out while trials catch up ends the study") {
   StudyConfig config = random_config(20);
   config.method = "tpe";
