@@ -186,11 +186,14 @@ void Driver::Impl::reopen_arrays() {
   }
 }
 
-// Arrays run as the study's earlier ones did, so that resumed trials keep every bit.
+// Arrays run as the study's earlier ones did on that device, so that resumed trials keep every bit; on a new device as
+// the latest one on any.
 void Driver::Impl::recall() {
-  std::map<std::string, std::string> latest;  // by partition
+  std::map<std::string, std::string> latest;                                    // by partition
+  std::map<std::pair<std::string, std::string>, std::string> latest_on_device;  // by partition and device
   for (const storage::ArrayRecord& array : seams.store.arrays(config.study)) {
     latest[array.partition] = array.choices_json;
+    latest_on_device[{array.partition, array.device}] = array.choices_json;
   }
   std::map<std::string, int> example;  // a draw of each
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
@@ -201,7 +204,8 @@ void Driver::Impl::recall() {
     if (!example.contains(partition)) continue;
     for (Trainer* trainer : seams.trainers) {
       trainer->check(ledger.params(example[partition]));  // what is compared has to be known first
-      const std::string line = trainer->recall(partition, choices);
+      const auto own = latest_on_device.find({partition, trainer->device_facts().name});
+      const std::string line = trainer->recall(partition, own != latest_on_device.end() ? own->second : choices);
       if (!line.empty() && told.insert(line).second) page.events.emplace_back(Note{line});
     }
   }
