@@ -241,7 +241,8 @@ bool Driver::Impl::any_busy() const {
 void Driver::Impl::see_whether_it_ends() {
   if (catching_up() && !out_of_time()) return;
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  ended_by = end_of(config, {spent(), ledger.epochs(), ledger.best_value()});
+  const std::optional<double> best = config.target ? ledger.best_value() : std::nullopt;  // it walks all trials
+  ended_by = end_of(config, {spent(), ledger.epochs(), best});
   has_ended = !ended_by.empty();
 }
 
