@@ -161,7 +161,7 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
     if (!told.failure.empty()) strategy_.scheduler->fail(draw);
     return told;
   }
-  trial(draw).epochs.push_back({report.epoch, report.metrics});
+  trial(draw).epochs.push_back({report.epoch, of_objectives(report.metrics, config_.objectives)});
   e.recorded = report.epoch;
   ++epochs_;
   if (!told.failure.empty()) {
