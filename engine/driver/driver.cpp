@@ -140,8 +140,9 @@ void Driver::Impl::go_on() {
   keeper.begin(ledger);
   (void)copy_trials(ledger.take_copies_due(), nullptr);
   recall();
-  left = arrays_left(seams.store, config.study, ledger);
-  if (left.size() > devices.size()) left.resize(devices.size());
+  std::vector<std::string> labels;
+  for (const Trainer* trainer : seams.trainers) labels.push_back(trainer->device_facts().name);
+  left = arrays_left(seams.store, config.study, ledger, labels);
   if (!ledger.learns() || !begin_catching_up()) reopen_arrays();
 }
 
@@ -177,11 +178,11 @@ void Driver::Impl::reopen_arrays() {
   }
   const std::vector<LeftArray> arrays = std::exchange(left, {});
   if (halted()) return;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  for (const LeftArray& array : arrays) {
     try {
-      packer.reopen(i, arrays[i].id, arrays[i].partition, arrays[i].width, arrays[i].trials);
+      packer.reopen(array.device, array.id, array.partition, array.width, array.trials);
     } catch (const Error&) {
-      recover(i, std::current_exception());
+      recover(array.device, std::current_exception());
     }
   }
 }
