@@ -54,8 +54,9 @@ class ArrayScheduler {
   void reopen(std::size_t device, int id, const std::string& partition, int width,
               const std::vector<std::pair<int, int>>& trials);
 
-  /// The device's array has trained that long; `ended`: to the end of the epoch, not only up to a pause.
-  void timed(std::size_t device, double seconds, bool ended);
+  /// The device's array has trained that long; `ended`: to the end of the epoch, not only up to a pause. Returns the
+  /// seconds of the epoch so far.
+  double timed(std::size_t device, double seconds, bool ended);
   /// How a device that is not idle takes part in lending: what its array still has to train until the next decisions
   /// on its trials. `cost`: seconds that a change of its threads took; 0: there was none yet.
   [[nodiscard]] LendingDevice borrower(std::size_t device, double cost);

@@ -121,15 +121,27 @@ HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
   if (entry.state) return entry.state;
   entry.trained = 0;
   entry.changed = false;
-  std::optional<Checkpoint> found = newest(entry, number);
-  if (!found) return nullptr;
-  if (select_best_ && !entry.best_state && entry.value_epoch > 0 && entry.value_epoch <= found->epoch) {
-    std::optional<Checkpoint> best = load_up_to(StateKind::kFinished, number, entry.value_epoch);
-    if (!best || best->epoch != entry.value_epoch) return nullptr;
-    entry.best_state = std::make_shared<const SlotState>(std::move(best->bytes));
+  for (;;) {
+    std::optional<Checkpoint> found = newest(entry, number);
+    if (!found) return nullptr;
+    if (has_best(entry, number, found->epoch)) {
+      entry.trained = found->epoch;
+      return std::make_shared<const SlotState>(std::move(found->bytes));
+    }
+    // From before the epoch of the best weights, the trial comes to them again.
+    const std::optional<StateKind> kind = kind_on_disk(number);
+    if (!kind || !of(*kind).discard(number, found->epoch)) return nullptr;
   }
-  entry.trained = found->epoch;
-  return std::make_shared<const SlotState>(std::move(found->bytes));
+}
+
+// Loads the weights that the trial's value was measured on, if a state after `epoch` epochs needs them; false: they are
+// not on disk.
+bool CheckpointManager::has_best(TrialRecord& entry, int number, int epoch) {
+  if (!select_best_ || entry.best_state || entry.value_epoch == 0 || entry.value_epoch > epoch) return true;
+  std::optional<Checkpoint> best = load_up_to(StateKind::kFinished, number, entry.value_epoch);
+  if (!best || best->epoch != entry.value_epoch) return false;
+  entry.best_state = std::make_shared<const SlotState>(std::move(best->bytes));
+  return true;
 }
 
 std::optional<std::filesystem::path> CheckpointManager::discard(TrialRecord& entry, int number) {

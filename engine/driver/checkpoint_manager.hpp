@@ -92,6 +92,7 @@ class CheckpointManager {
   /// What an unfinished trial goes on from; nullopt if it has nothing on disk.
   [[nodiscard]] std::optional<storage::StateKind> kind_on_disk(int number) const;
   [[nodiscard]] std::optional<storage::Checkpoint> newest(const TrialRecord& entry, int number);
+  [[nodiscard]] bool has_best(TrialRecord& entry, int number, int epoch);
   /// The newest state of at most that many epochs; later states, written by a run that was killed before its
   /// transaction, are removed.
   [[nodiscard]] std::optional<storage::Checkpoint> load_up_to(storage::StateKind kind, int number, int epoch);

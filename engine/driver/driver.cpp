@@ -95,7 +95,7 @@ Outcome Driver::Impl::run() {
   rate.add(seams.clock.seconds(), ledger.epochs());
   for (;;) {
     if (catching_up() && laggards.empty()) end_catching_up();
-    if (!catching_up()) see_whether_it_ends();
+    see_whether_it_ends();
     if (!halted()) {
       if (!catching_up()) take_enqueued();
       launch();
@@ -126,7 +126,7 @@ void Driver::Impl::end() {
     save(all);
     if (has_ended) test_best();
   }
-  if (has_ended) page.changes.progress = storage::Progress{spent(), ended_by};
+  page.changes.progress = storage::Progress{spent(), ended_by};
   recorder.add(std::exchange(page, {}));
   recorder.flush();
 }
@@ -140,8 +140,9 @@ void Driver::Impl::go_on() {
   keeper.begin(ledger);
   (void)copy_trials(ledger.take_copies_due(), nullptr);
   recall();
-  left = arrays_left(seams.store, config.study, ledger);
-  if (left.size() > devices.size()) left.resize(devices.size());
+  std::vector<std::string> labels;
+  for (const Trainer* trainer : seams.trainers) labels.push_back(trainer->device_facts().name);
+  left = arrays_left(seams.store, config.study, ledger, labels);
   if (!ledger.learns() || !begin_catching_up()) reopen_arrays();
 }
 
@@ -177,20 +178,23 @@ void Driver::Impl::reopen_arrays() {
   }
   const std::vector<LeftArray> arrays = std::exchange(left, {});
   if (halted()) return;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  for (const LeftArray& array : arrays) {
     try {
-      packer.reopen(i, arrays[i].id, arrays[i].partition, arrays[i].width, arrays[i].trials);
+      packer.reopen(array.device, array.id, array.partition, array.width, array.trials);
     } catch (const Error&) {
-      recover(i, std::current_exception());
+      recover(array.device, std::current_exception());
     }
   }
 }
 
-// Arrays run as the study's earlier ones did, so that resumed trials keep every bit.
+// Arrays run as the study's earlier ones did on that device, so that resumed trials keep every bit; on a new device as
+// the latest one on any.
 void Driver::Impl::recall() {
-  std::map<std::string, std::string> latest;  // by partition
+  std::map<std::string, std::string> latest;                                    // by partition
+  std::map<std::pair<std::string, std::string>, std::string> latest_on_device;  // by partition and device
   for (const storage::ArrayRecord& array : seams.store.arrays(config.study)) {
     latest[array.partition] = array.choices_json;
+    latest_on_device[{array.partition, array.device}] = array.choices_json;
   }
   std::map<std::string, int> example;  // a draw of each
   for (int draw = 0; draw < ledger.drawn(); ++draw) {
@@ -201,7 +205,8 @@ void Driver::Impl::recall() {
     if (!example.contains(partition)) continue;
     for (Trainer* trainer : seams.trainers) {
       trainer->check(ledger.params(example[partition]));  // what is compared has to be known first
-      const std::string line = trainer->recall(partition, choices);
+      const auto own = latest_on_device.find({partition, trainer->device_facts().name});
+      const std::string line = trainer->recall(partition, own != latest_on_device.end() ? own->second : choices);
       if (!line.empty() && told.insert(line).second) page.events.emplace_back(Note{line});
     }
   }
@@ -232,9 +237,13 @@ bool Driver::Impl::any_busy() const {
   return false;
 }
 
+// While trials catch up, the store gets nothing new, but time passes. Epochs and the target wait: some trials may end
+// only when all have caught up.
 void Driver::Impl::see_whether_it_ends() {
+  if (catching_up() && !out_of_time()) return;
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  ended_by = end_of(config, {spent(), ledger.epochs(), ledger.best_value()});
+  const std::optional<double> best = config.target ? ledger.best_value() : std::nullopt;  // it walks all trials
+  ended_by = end_of(config, {spent(), ledger.epochs(), best});
   has_ended = !ended_by.empty();
 }
 
@@ -270,8 +279,8 @@ void Driver::Impl::take(const DeviceWorkers::Ended& ended) {
   Device& device = devices[ended.worker];
   if (device.change_took > 0) device.change_cost = device.change_took;
   device.changes_took += device.change_took;
-  packer.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
-  if (device.reports) end_round(ended.worker, ended.seconds);
+  const double seconds = packer.timed(ended.worker, ended.seconds - device.change_took, device.reports.has_value());
+  if (device.reports) end_round(ended.worker, seconds);
   save_if_due(ended.worker);
   spill();
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// The arrays that a stopped run had open.
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,13 +14,16 @@ namespace hfta::engine {
 /// A device's newest array, as it was in its last round.
 struct LeftArray {
   int id = 0;
+  std::size_t device = 0;  ///< Of this run's devices, the one that goes on with it.
   std::string partition;
   int width = 0;
   std::vector<std::pair<int, int>> trials;  ///< (slot, draw) of every trial whose latest epoch was in that round.
 };
 
-/// In order of device, as far as the devices' names show it. Empty if the study has no round.
+/// For each of this run's devices, named by `labels`, at most one array, in order of device: an array with trials goes
+/// to the device that it was on. What is then left, arrays with trials and the latest first, goes to free devices, to
+/// its own where that is free; where none is free, it is left out. Empty if the study has no round.
 [[nodiscard]] std::vector<LeftArray> arrays_left(storage::Store& store, const std::string& study,
-                                                 const TrialTable& ledger);
+                                                 const TrialTable& ledger, const std::vector<std::string>& labels);
 
 }  // namespace hfta::engine

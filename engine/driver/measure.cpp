@@ -41,6 +41,16 @@ Measurement measure(const std::map<std::string, double>& metrics, const trials::
   return measured;
 }
 
+std::map<std::string, double> of_objectives(const std::map<std::string, double>& metrics,
+                                            const trials::Objectives& objectives) {
+  std::map<std::string, double> kept;
+  for (const trials::Objective& objective : objectives) {
+    const auto found = metrics.find(objective.metric);
+    if (found != metrics.end()) kept.insert(*found);
+  }
+  return kept;
+}
+
 std::vector<double> curve_of(const trials::Trial& trial, const std::string& metric) {
   std::vector<double> values;
   const int before = trial.epochs.empty() || trial.epochs.front().epoch != 0 ? 0 : -1;

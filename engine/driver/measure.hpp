@@ -20,6 +20,10 @@ struct Measurement {
 [[nodiscard]] Measurement measure(const std::map<std::string, double>& metrics, const trials::Objectives& objectives,
                                   int epoch);
 
+/// Those of the objectives alone: a confusion matrix has thousands of others, and the store has them.
+[[nodiscard]] std::map<std::string, double> of_objectives(const std::map<std::string, double>& metrics,
+                                                          const trials::Objectives& objectives);
+
 /// The metric's values after epochs 1, 2, ... of an ended trial, also of one that another program made; NaN where it is
 /// missing. Steps that are counted from 0 become epochs. Empty where steps were left out: after how many epochs of ours
 /// a value came is not known then.

@@ -77,6 +77,9 @@ void TrialTable::replay() {
       if (was_copied(past.draw, epoch)) forget_value(past.draw);
     }
   }
+  for (trials::Trial& trial : trials_) {
+    for (trials::EpochRecord& record : trial.epochs) record.metrics = of_objectives(record.metrics, config_.objectives);
+  }
   settle_strangers();
 }
 

@@ -15,17 +15,20 @@ constexpr std::size_t kMostDevices = 16;  // that a division is planned over
 }  // namespace
 
 // Tables of times are those of the device's own threads.
-void ArrayScheduler::timed(std::size_t device, double seconds, bool ended) {
+double ArrayScheduler::timed(std::size_t device, double seconds, bool ended) {
   const OpenArray& array = *arrays_[device];
   EpochPart& part = parts_[device];
   part.seconds += seconds;
   part.lent += array.lent() > 0 ? seconds : 0;
-  if (!ended) return;
+  if (!ended) return part.seconds;
   const EpochPart epoch = std::exchange(part, {});
-  if (epoch.lent == 0) return times_.add(device, array.partition(), array.occupied(), epoch.seconds);
-  if (epoch.lent < epoch.seconds) return;  // it says nothing of either
-  const std::optional<double> alone = times_.seconds(device, array.partition(), array.occupied());
-  lent_epochs_.add(device, array.partition(), epoch.seconds, alone.value_or(0));
+  if (epoch.lent == 0) {
+    times_.add(device, array.partition(), array.occupied(), epoch.seconds);
+  } else if (epoch.lent >= epoch.seconds) {  // an epoch of which a part was lent says nothing of either
+    const std::optional<double> alone = times_.seconds(device, array.partition(), array.occupied());
+    lent_epochs_.add(device, array.partition(), epoch.seconds, alone.value_or(0));
+  }
+  return epoch.seconds;
 }
 
 // A change that there was none of yet costs no more than opening the array did, as both compile kernels. Opening may

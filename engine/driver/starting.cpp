@@ -86,8 +86,8 @@ void Driver::Impl::start(std::size_t device, int lent) {
   d.reports.reset();
   d.pause_at = seams.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
   const Pause pause = [this, &d] {
-    const bool over = config.budget.seconds && spent() >= *config.budget.seconds;
-    return over || halted() || aborting || d.changes || recorder.failed() || seams.clock.seconds() >= d.pause_at;
+    return out_of_time() || halted() || aborting || d.changes || recorder.failed() ||
+           seams.clock.seconds() >= d.pause_at;
   };
   const std::string place = "epoch-" + array->device();
   array->lend(lent);

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -45,17 +46,22 @@ void append(storage::Changes& to, storage::Changes& from) {
   if (from.progress) to.progress = std::move(from.progress);
 }
 
+// A trial's finished state comes first: the running one cannot be used without it.
+std::tuple<int, bool, storage::StateKind> place_of(storage::StateKind kind, int number) {
+  return {number, kind != storage::StateKind::kFinished, kind};
+}
+
 // A state that a later one follows, or whose trial has ended since, need not be written.
 void append_states(WriteBatch& to, WriteBatch& from) {
   using storage::StateKind;
-  std::map<std::pair<StateKind, int>, WriteBatch::File> last;
+  std::map<std::tuple<int, bool, StateKind>, WriteBatch::File> last;
   for (std::vector<WriteBatch::File>* states : {&to.states, &from.states}) {
-    for (WriteBatch::File& file : *states) last[{file.kind, file.number}] = std::move(file);
+    for (WriteBatch::File& file : *states) last[place_of(file.kind, file.number)] = std::move(file);
   }
   for (const auto& [kind, number] : to.needless) {
     if (kind != StateKind::kRunning) continue;
-    last.erase({StateKind::kRunning, number});
-    last.erase({StateKind::kFinished, number});
+    last.erase(place_of(StateKind::kRunning, number));
+    last.erase(place_of(StateKind::kFinished, number));
   }
   to.states.clear();
   for (auto& [place, file] : last) to.states.push_back(std::move(file));

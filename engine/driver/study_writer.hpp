@@ -34,7 +34,7 @@ struct WriteBatch {
   /// Trials that continue from a copy, and after which epoch: their earlier running and finished files are removed
   /// before `states` are written.
   std::vector<std::pair<int, int>> outdated;
-  std::vector<File> states;                                  ///< Of trials that continue.
+  std::vector<File> states;  ///< Of trials that continue: of each the finished one, then the running one.
   std::vector<std::pair<storage::StateKind, int>> needless;  ///< Trials without files of a kind from now on.
   /// The trial goes on from a copy after that epoch: what was to be written of it, or removed in favour of it, is void.
   void outdate(int number, int epoch);

@@ -51,6 +51,7 @@ int TrialTable::plan(int k, int rounds, std::optional<int> like) {
 
 std::vector<trials::Params> TrialTable::ask(int k, int rounds, std::optional<int> like) {
   const int first = drawn() / repetitions().count() - enqueued_;
+  if (!draws_learn()) return strategy_.sampler->ask(first, k, {});  // the history need not be made for it
   const search::History& trials = history_.after(rounds);
   search::History configurations;
   if (repetitions().any()) {
@@ -160,7 +161,7 @@ ReportResult TrialTable::report(int draw, const SlotReport& report) {
     if (!told.failure.empty()) strategy_.scheduler->fail(draw);
     return told;
   }
-  trial(draw).epochs.push_back({report.epoch, report.metrics});
+  trial(draw).epochs.push_back({report.epoch, of_objectives(report.metrics, config_.objectives)});
   e.recorded = report.epoch;
   ++epochs_;
   if (!told.failure.empty()) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <memory>
 
+#include "base/error.hpp"
 #include "engine/driver/study.hpp"
 #include "study_fixture.hpp"
 
@@ -128,6 +130,57 @@ TEST_CASE("a budget of time counts every run, also one that was stopped") {
     CHECK(study.trials().at(static_cast<std::size_t>(trial.number)).epochs.size() >= trial.epochs.size());
   }
   CHECK(total_epochs(study.trials()) == study.world.trial_epochs);
+}
+
+TEST_CASE("a budget of time counts what a run that is stopped spent since its last round") {
+  StudyFixture study(random_config(40));
+  StandingClock clock;
+  study.clock = &clock;
+  study.config.width = 2;
+  study.config.budget.seconds = 100;
+  study.world.steps = 2;
+  study.world.before_epoch = [&](const std::string&) {
+    clock.passed = clock.passed + 30;
+    study.stop = SIGINT;
+  };
+  for (const double spent : {30, 60, 90}) {
+    study.stop = 0;
+    CHECK(study.run().stopped_by == SIGINT);
+    CHECK(record_of(study).progress.seconds == Approx(spent));
+    CHECK(record_of(study).progress.ended_by.empty());
+  }
+}
+
+TEST_CASE("a budget of time that runs out while trials catch up ends the study") {
+  StudyConfig config = random_config(20);
+  config.method = "tpe";
+  config.width = 2;
+  StudyFixture whole(config), study(config);
+  (void)whole.run();
+  StandingClock clock;
+  study.clock = &clock;
+  study.config.budget.seconds = 100;
+  study.world.steps = 2;
+  int starts = 0;
+  study.world.before_epoch = [&](const std::string&) {
+    clock.passed = clock.passed + 10;
+    if (++starts > 100) throw Error(ErrorKind::kInternal, "the study does not come to an end");
+  };
+  study.world.after_epochs = [&](int runs) {
+    if (runs == 9) study.stop = SIGINT;
+  };
+  CHECK(study.run().stopped_by == SIGINT);
+  study.stop = 0;
+  std::filesystem::remove_all(study.checkpoints / "running");  // as of a run that was killed before it wrote any
+  const Outcome outcome = study.run();
+  CHECK(outcome.ended_by == "its budget of 0.0277778 hours");
+  CHECK(outcome.rounds == 0);
+  CHECK(starts == 10);
+  CHECK(finished(study));
+  study.config.budget.seconds.reset();  // what was not caught up with then is now
+  starts = -1000;
+  CHECK(study.run().ended_by.empty());
+  CHECK(epochs_of(study.trials()) == epochs_of(whole.trials()));
 }
 
 TEST_CASE("a target ends the study with the trial that reached it") {

@@ -4,9 +4,13 @@
 
 #include <catch2/catch.hpp>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/memory_files.hpp"
+#include "engine/driver/study.hpp"
+#include "engine/driver/study_writer.hpp"
 #include "engine/driver/trial_table.hpp"
 #include "study_fixture.hpp"
 
@@ -75,6 +79,52 @@ TEST_CASE("a trial goes on where its best weights on disk are newer than what th
   CHECK(keeper.restore(entry, 0) != nullptr);
   CHECK(entry.trained == 4);
   CHECK(entry.best_state != nullptr);
+}
+
+TEST_CASE("a trial whose newest state came to disk without its best weights goes on from the state before") {
+  States states(true);
+  TrialRecord& entry = states.ledger.entry(0);
+  entry.recorded = entry.value_epoch = 9;
+  for (const int epoch : {6, 9}) states.running.save(0, epoch, std::vector<std::byte>(10));
+  states.finished.save(0, 5, std::vector<std::byte>(10));
+  CheckpointManager keeper = states.keeper();
+  keeper.begin(states.ledger);
+  CHECK(keeper.restore(entry, 0) != nullptr);
+  CHECK(entry.trained == 6);
+  CHECK(entry.best_state == nullptr);  // it is met again
+}
+
+TEST_CASE("a trial neither of whose states has its best weights begins anew") {
+  States states(true);
+  TrialRecord& entry = states.ledger.entry(0);
+  entry.recorded = 9;
+  entry.value_epoch = 5;
+  for (const int epoch : {6, 9}) states.running.save(0, epoch, std::vector<std::byte>(10));
+  CheckpointManager keeper = states.keeper();
+  keeper.begin(states.ledger);
+  CHECK(keeper.restore(entry, 0) == nullptr);
+  CHECK(entry.trained == 0);
+}
+
+TEST_CASE("a trial's best weights are on disk before the state that needs them") {
+  StudyFixture study(random_config(2));
+  const std::unique_ptr<storage::Store> store = study.open();
+  store->create(new_record(study.config, {"/digits.yaml", {}}, {}, {}));
+  const Faults faults("file-written@3=full");
+  MemoryFiles files(faults);
+  storage::StudyStates states(files, "s.hfta/s");
+  const SystemClock clock;
+  StudyWriter writer({*store, states, study.recorder, clock, faults, study.stop}, study.config.study);
+  WriteBatch page;
+  for (const int number : {0, 1}) {
+    for (const StateKind kind : {StateKind::kFinished, StateKind::kRunning}) {
+      page.states.push_back({kind, number, 9, std::make_shared<const SlotState>(10)});
+    }
+  }
+  writer.add(std::move(page));
+  CHECK_THROWS(writer.flush());
+  CHECK(states.of(StateKind::kFinished).trials() == std::vector<int>{0});
+  CHECK(states.of(StateKind::kRunning).trials() == std::vector<int>{0});
 }
 
 TEST_CASE("the best weights of a trial that still runs stay, and go with it") {

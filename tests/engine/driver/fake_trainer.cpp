@@ -148,7 +148,9 @@ class FakeArray final : public TrainerArray {
   }
 
   [[nodiscard]] ArrayInfo info() const override {
-    return {static_cast<int>(slots_.size()), 0, 1, device_, R"({"linear": "loop"})"};
+    const auto chosen = world_.choices.find(device_);
+    const std::string choices = chosen == world_.choices.end() ? R"({"linear": "loop"})" : chosen->second;
+    return {static_cast<int>(slots_.size()), 0, 1, device_, choices};
   }
 
  private:
@@ -239,6 +241,7 @@ double FakeTrainer::tried_seconds(const trials::Params& /*params*/, int width, c
 
 std::string FakeTrainer::recall(const std::string& partition, const std::string& choices_json) {
   world_.recalled[partition] = choices_json;
+  world_.recalled_on[{device_, partition}] = choices_json;
   return "";
 }
 

@@ -15,6 +15,8 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "engine/driver/left_arrays.hpp"
+#include "engine/driver/trial_table.hpp"
 #include "study_fixture.hpp"
 
 using namespace hfta;
@@ -210,6 +212,30 @@ TEST_CASE("a stop in the middle of an epoch is heeded after the step, and no ste
   CHECK(study.world.pauses > 5);
   CHECK(study.table() == reference_table());
   CHECK(study.world.trial_epochs == 714);
+}
+
+TEST_CASE("the seconds of a round are those of all parts of an epoch that was paused") {
+  class Standing final : public Clock {
+   public:
+    [[nodiscard]] Utc utc() const override { return SystemClock().utc(); }
+    [[nodiscard]] double seconds() const override { return passed; }
+    std::atomic<double> passed{0};
+  };
+  Standing clock;
+  StudyFixture study(random_config(4));
+  study.config.width = 4;
+  study.clock = &clock;
+  study.world.steps = 2;
+  bool is_long = false;
+  study.world.before_epoch = [&](const std::string&) {
+    is_long = !is_long;
+    clock.passed = clock.passed + (is_long ? 70 : 7);  // long epochs are paused to save states
+  };
+  CHECK(study.run().stopped_by == 0);
+  CHECK(study.world.pauses > 0);
+  const std::vector<storage::RoundRecord> rounds = study.open()->rounds("digits");
+  REQUIRE_FALSE(rounds.empty());
+  for (const storage::RoundRecord& round : rounds) CHECK(round.seconds == Approx(77));
 }
 
 TEST_CASE("where memory does not suffice, arrays become narrower, and the study comes to the same") {
@@ -471,4 +497,64 @@ TEST_CASE("without refill a slot stays empty until the whole array is, and the s
   refilled.config.width = 16;
   (void)refilled.run();
   CHECK(5 * study.world.slot_epochs > 6 * refilled.world.slot_epochs);
+}
+
+namespace {
+
+// Runs on these devices until it is stopped.
+void run_on(StudyFixture& study, const std::vector<std::string>& labels) {
+  study.labels = labels;
+  study.stop = 0;
+  const int before = study.world.runs;
+  study.world.after_epochs = [&study, before](int done) {
+    if (done - before >= 6) study.stop = SIGINT;
+  };
+  (void)study.run(static_cast<int>(labels.size()));
+}
+
+}  // namespace
+
+TEST_CASE("each of several devices goes on as it chose itself, and a new one as another") {
+  StudyFixture study(random_config(60));
+  study.config.width = 4;
+  study.config.shape_changing.clear();
+  study.world.partition_by = "";
+  study.world.choices = {{"a", R"({"threads": 1})"}, {"b", R"({"threads": 2})"}};
+  run_on(study, {"a", "b"});
+  REQUIRE(study.open()->arrays("digits").size() == 2);
+  run_on(study, {"b", "a", "c"});
+  const auto& recalled = study.world.recalled_on;
+  CHECK(recalled.at({"a", ""}) == study.world.choices["a"]);
+  CHECK(recalled.at({"b", ""}) == study.world.choices["b"]);
+  CHECK(recalled.contains({"c", ""}));
+}
+
+TEST_CASE("arrays go on on the devices that they had, and on free ones where these are gone") {
+  StudyFixture study(random_config(60));
+  study.config.width = 4;
+  study.config.shape_changing.clear();
+  study.world.partition_by = "";
+  // By device, of which label the array is that it gets; "": none.
+  const auto labels_for = [&](const std::vector<std::string>& devices) {
+    const std::unique_ptr<storage::Store> store = study.open();
+    TrialTable ledger(study.config, {60});
+    ledger.restore(*store);
+    std::map<int, std::string> label_of;
+    for (const storage::ArrayRecord& array : store->arrays("digits")) label_of[array.array] = array.device;
+    std::vector<std::string> labels(devices.size());
+    for (const LeftArray& left : arrays_left(*store, "digits", ledger, devices)) {
+      labels.at(left.device) = label_of.at(left.id);
+    }
+    return labels;
+  };
+  using Labels = std::vector<std::string>;
+  run_on(study, {"a", "b"});
+  CHECK(labels_for({"a", "b"}) == Labels{"a", "b"});
+  CHECK(labels_for({"b", "a"}) == Labels{"b", "a"});
+  CHECK(labels_for({"b"}) == Labels{"b"});
+  CHECK(labels_for({"c", "b"}) == Labels{"a", "b"});
+  CHECK(labels_for({"c", "b", "a"}) == Labels{"", "b", "a"});
+  run_on(study, {"c"});  // goes on with one of the two: the other is not live any more
+  CHECK(labels_for({"c"}) == Labels{"c"});
+  CHECK(labels_for({"d"}) == Labels{"c"});
 }

@@ -89,7 +89,8 @@ Outcome StudyFixture::run(int devices) {
   std::vector<Trainer*> trainers;
   for (int i = 0; i < devices; ++i) {
     // The first device is the slowest: reports come in in another order than the devices'.
-    owned.push_back(std::make_unique<FakeTrainer>(world, fmt::format("fake:{}", i), 50 * (devices - 1 - i)));
+    const std::string label = labels.empty() ? fmt::format("fake:{}", i) : labels.at(static_cast<std::size_t>(i));
+    owned.push_back(std::make_unique<FakeTrainer>(world, label, 50 * (devices - 1 - i)));
     trainers.push_back(owned.back().get());
   }
   const std::unique_ptr<DeviceWorkers> workers = make_threads(trainers.size(), seam);

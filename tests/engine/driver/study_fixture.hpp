@@ -85,9 +85,10 @@ class StudyFixture {
   std::filesystem::path checkpoints;  ///< Its folder.
   std::size_t state_memory = std::size_t{1} << 30;
   bool record_beside = true;
-  Clock* clock = nullptr;  ///< null: the machine's.
-  std::string faults;      ///< See Faults; of the next runs.
-  search::History prior;   ///< Trials of an earlier study, when the study is made.
+  Clock* clock = nullptr;           ///< null: the machine's.
+  std::string faults;               ///< See Faults; of the next runs.
+  std::vector<std::string> labels;  ///< Of the next runs' devices; empty: fake:0, fake:1, ...
+  search::History prior;            ///< Trials of an earlier study, when the study is made.
 };
 
 /// What digits_config() comes to, one slot wide, never stopped.

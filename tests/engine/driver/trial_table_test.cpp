@@ -3,6 +3,7 @@
 #include "engine/driver/trial_table.hpp"
 
 #include <catch2/catch.hpp>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <set>
@@ -68,4 +69,35 @@ TEST_CASE("trials that go on, end or wait on disk hold nothing in memory") {
   CHECK(ledger.held_bytes() == 10);
   CHECK(ledger.holding() == std::map<int, std::size_t>{{2, 10}});
   CHECK(ledger.take_unsaved() == std::set<int>{2});
+}
+
+TEST_CASE("of a trial's metrics only those of the objectives stay in memory") {
+  const StudyConfig config = digits_config();
+  TrialTable ledger = ledger_with(config, 1);
+  std::map<std::string, double> metrics = {{"train_loss", 0.5}, {"val_accuracy", 0.75}};
+  for (int cell = 0; cell < 100; ++cell) metrics["val_confusion_" + std::to_string(cell)] = cell;
+  const ReportResult told = ledger.report(0, {0, 1, metrics});
+  CHECK(told.recorded);
+  CHECK(told.value == 0.75);
+  REQUIRE(ledger.trial(0).epochs.size() == 1);
+  CHECK(ledger.trial(0).epochs.front().metrics == std::map<std::string, double>{{"val_accuracy", 0.75}});
+  StudyFixture study(random_config(2));
+  (void)study.run();
+  TrialTable restored(study.config, {2});
+  restored.restore(*study.open());
+  for (const trials::Trial& trial : restored.trials()) {
+    REQUIRE(trial.epochs.size() == 5);
+    for (const trials::EpochRecord& record : trial.epochs) CHECK(record.metrics.size() == 1);
+  }
+}
+
+TEST_CASE("draws that follow from no results cost the same however many there were, also with a budget") {
+  StudyConfig config = random_config(100'000);
+  config.repetitions = {2, 1, trials::Rank::kMean};
+  for (trials::Parameter& axis : config.repetitions.axes()) config.space.push_back(std::move(axis));
+  config.budget.epochs = 1'000'000;
+  TrialTable ledger(config, {100'000});
+  const std::clock_t start = std::clock();
+  while (ledger.drawn() < 16'000) (void)ledger.plan(1, 0);
+  CHECK(std::clock() - start < 2 * CLOCKS_PER_SEC);
 }
