@@ -72,11 +72,25 @@ std::size_t position_of(const std::string& name, const std::vector<ExportedTenso
   pt2::fail(options.where, fmt::format("the model has no output '{}'{}", name, hint(name, output_names(outputs))));
 }
 
-std::size_t named_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
-  if (const auto* index = std::get_if<std::int64_t>(&options.output)) {
-    if (*index >= 0 && *index < static_cast<std::int64_t>(outputs.size())) return static_cast<std::size_t>(*index);
-    pt2::fail(options.where, fmt::format("found output {}, wanted 0 to {}", *index, outputs.size() - 1));
+// None and numbers have positions, too, but are no outputs.
+std::size_t output_at(std::int64_t position, const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
+  std::vector<std::size_t> found;
+  std::vector<std::string> names, all;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    all.push_back(fmt::format("{} ({})", outputs[i].position, printable(outputs[i].name)));
+    if (position < 0 || outputs[i].position != static_cast<std::size_t>(position)) continue;
+    found.push_back(i);
+    names.push_back(printable(outputs[i].name));
   }
+  if (found.size() == 1) return found[0];
+  pt2::fail(options.where, found.empty()
+                               ? fmt::format("found output {}, wanted one of {}", position, join(all))
+                               : fmt::format("found output {}, which holds several, wanted the name of one: {}",
+                                             position, join(names)));
+}
+
+std::size_t named_output(const std::vector<ExportedTensor>& outputs, const ImportOptions& options) {
+  if (const auto* position = std::get_if<std::int64_t>(&options.output)) return output_at(*position, outputs, options);
   const auto* name = std::get_if<std::string>(&options.output);
   return name == nullptr ? 0 : position_of(*name, outputs, options);
 }

@@ -58,8 +58,13 @@ struct NodeRecord {
 /// `file` begins the messages about it.
 [[nodiscard]] NodeRecord node_from(const Reader& json, const std::string& file);
 
-/// Names of the leaves of an output treespec: "logits", "0", "aux.1"; `fields` names those of named tuples.
-[[nodiscard]] std::vector<std::string> leaf_names(const std::string& spec, const Json& fields,
-                                                  const std::string& place);
+/// A leaf of what a model returns; None and numbers are leaves, too.
+struct Leaf {
+  std::string name;          ///< "logits", "0", "aux.1"
+  std::size_t position = 0;  ///< Among what the model returns, each of which may hold several leaves.
+};
+
+/// The leaves of an output treespec; `fields` names those of named tuples.
+[[nodiscard]] std::vector<Leaf> leaves_of(const std::string& spec, const Json& fields, const std::string& place);
 
 }  // namespace hfta::fusion::pt2

@@ -40,17 +40,17 @@ std::optional<InputSpec> input_from(const Reader& json) {
   return buffer;
 }
 
-// Every leaf of the outputs takes a name from `names`, also one that is no tensor.
+// Every output of the user's is the next of `leaves`, also one that is no tensor.
 class Outputs {
  public:
-  explicit Outputs(std::vector<std::string> names) : names_(std::move(names)) {}
+  explicit Outputs(std::vector<Leaf> leaves) : leaves_(std::move(leaves)) {}
 
   void add(const Reader& json) {
     const Tagged spec = tagged_from(json);
     if (spec.tag == "user_output") {
       add_user(tagged_from(spec.value["arg"]));
     } else if (spec.tag == "buffer_mutation") {
-      all_.push_back({spec.value["arg"]["name"].text(), "", spec.value["buffer_name"].text()});
+      all_.push_back(OutputSpec{spec.value["arg"]["name"].text(), Leaf{"", 0}, spec.value["buffer_name"].text()});
     } else if (spec.tag == "user_input_mutation") {
       json.fail(fmt::format("the model writes into its input '{}': clone it there, and export again",
                             spec.value["user_input_name"].text()));
@@ -62,24 +62,24 @@ class Outputs {
 
  private:
   void add_user(const Tagged& arg) {
-    const std::string name = leaf_ < names_.size() ? names_[leaf_] : std::to_string(leaf_);
-    ++leaf_;
-    if (arg.tag == "as_tensor") all_.push_back({arg.value["name"].text(), name, ""});
+    Leaf leaf = seen_ < leaves_.size() ? leaves_[seen_] : Leaf{std::to_string(seen_), seen_};
+    ++seen_;
+    if (arg.tag == "as_tensor") all_.push_back({arg.value["name"].text(), std::move(leaf), ""});
   }
 
-  std::vector<std::string> names_;
+  std::vector<Leaf> leaves_;
   std::vector<OutputSpec> all_;
-  std::size_t leaf_ = 0;
+  std::size_t seen_ = 0;
 };
 
-std::vector<std::string> output_names(const Reader& graph_module) {
+std::vector<Leaf> output_leaves(const Reader& graph_module) {
   if (!graph_module.has("module_call_graph")) return {};
   const std::vector<Reader> calls = graph_module["module_call_graph"].list();
   if (calls.empty() || !calls[0].has("signature") || !calls[0]["signature"].has("out_spec")) return {};
   const Reader spec = calls[0]["signature"]["out_spec"];
   const char* const kFields = "treespec_namedtuple_fields";
   const Json fields = graph_module.has(kFields) ? graph_module[kFields].json() : Json();
-  return leaf_names(spec.text(), fields, spec.place());
+  return leaves_of(spec.text(), fields, spec.place());
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Signature signature_from(const Reader& program) {
   for (const Reader& spec : graph_module["signature"]["input_specs"].list()) {
     if (std::optional<InputSpec> input = input_from(spec.at(program.place()))) out.inputs.push_back(std::move(*input));
   }
-  Outputs outputs(output_names(graph_module));
+  Outputs outputs(output_leaves(graph_module));
   for (const Reader& spec : graph_module["signature"]["output_specs"].list()) {
     outputs.add(spec.at(program.place()));
   }

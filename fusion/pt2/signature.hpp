@@ -20,7 +20,7 @@ struct InputSpec {
 
 struct OutputSpec {
   std::string value;   ///< The graph's name for it.
-  std::string name;    ///< The user's: "logits"; "0" where outputs have no names.
+  Leaf leaf;           ///< With the user's name: "logits"; "0" where outputs have no names.
   std::string buffer;  ///< Not empty: no output of the model, but the new value of this buffer.
 };
 

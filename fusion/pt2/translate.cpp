@@ -309,7 +309,7 @@ class Translator {
         // A graph for one batch size has written the number where it meant the batch.
         Shape& shape = described.shape;
         if (batch_.fixed > 0 && !shape.empty() && shape[0] == batch_.fixed) shape[0] = kBatch;
-        out_.outputs.push_back({output.name, described.shape, described.dtype});
+        out_.outputs.push_back({output.leaf.name, described.shape, described.dtype, output.leaf.position});
         out_.output_values.push_back(value);
         continue;
       }

@@ -29,9 +29,10 @@ std::vector<std::string> child_names(const Json& node, const Json& fields) {
   return words_in(context);
 }
 
-void add_leaves(const Json& node, const Json& fields, const std::string& path, std::vector<std::string>& names) {
+// `at`: the name and the position of the node itself; the name of all that the model returns is empty.
+void add_leaves(const Json& node, const Json& fields, const Leaf& at, std::vector<Leaf>& leaves) {
   if (!node.is_object() || !node.contains("type") || node["type"].is_null()) {
-    names.push_back(path.empty() ? "0" : path);
+    leaves.push_back(at.name.empty() ? Leaf{"0", 0} : at);
     return;
   }
   if (!node.contains("children_spec") || !node["children_spec"].is_array()) return;
@@ -39,17 +40,17 @@ void add_leaves(const Json& node, const Json& fields, const std::string& path, s
   const std::vector<std::string> words = child_names(node, fields);
   for (std::size_t i = 0; i < children.size(); ++i) {
     const std::string name = words.size() == children.size() ? words[i] : std::to_string(i);
-    add_leaves(children[i], fields, path.empty() ? name : path + "." + name, names);
+    add_leaves(children[i], fields, at.name.empty() ? Leaf{name, i} : Leaf{at.name + "." + name, at.position}, leaves);
   }
 }
 
 }  // namespace
 
-std::vector<std::string> leaf_names(const std::string& spec, const Json& fields, const std::string& place) {
+std::vector<Leaf> leaves_of(const std::string& spec, const Json& fields, const std::string& place) {
   const Json tree = parse_json(std::as_bytes(std::span(spec.data(), spec.size())), place);
-  std::vector<std::string> names;
-  if (tree.is_array() && tree.size() == 2) add_leaves(tree[1], fields, "", names);
-  return names;
+  std::vector<Leaf> leaves;
+  if (tree.is_array() && tree.size() == 2) add_leaves(tree[1], fields, {}, leaves);
+  return leaves;
 }
 
 }  // namespace hfta::fusion::pt2

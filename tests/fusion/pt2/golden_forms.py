@@ -199,6 +199,18 @@ class Quantized(nn.Module):
         return self.head(torch.relu(self.gated(y)).mean(1))
 
 
+class Outputs(nn.Module):
+    """Outputs of all kinds: nothing, a number, two in a tuple, and tensors between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.body(x)
+        return None, y.sin(), (y.cos(), y.tan()), 7, y.exp()
+
+
 def forms():
     """Programs by the names of their archives."""
 
@@ -223,4 +235,5 @@ def forms():
         "half": export(Half().to(torch.bfloat16), torch.randint(0, 256, (4, 6)), shapes=({0: BATCH},)),
         "quantized": export(Quantized(), torch.randn(4, 5, 4), shapes=({0: BATCH},)),
         "complex": export(ComplexNumbers(), torch.randn(4, 6), shapes=({0: BATCH},)),
+        "outputs": export(Outputs(), x, shapes=({0: BATCH},)),
     }

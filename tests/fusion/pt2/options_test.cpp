@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -102,8 +104,10 @@ TEST_CASE("options that mean nothing are errors that name the nearest", "[pt2]")
                 "changes shapes or is computed"},
       ErrorCase{"torch-2.11", binding({"*.p", "drop.p"}),
                 "digits.yaml:24: cannot bind 'drop.p': another pattern binds it already"},
-      ErrorCase{"attention", output(std::int64_t{2}), "digits.yaml:30: found output 2, wanted 0 to 1"},
-      ErrorCase{"attention", output(std::int64_t{-1}), "digits.yaml:30: found output -1, wanted 0 to 1"},
+      ErrorCase{"attention", output(std::int64_t{2}),
+                "digits.yaml:30: found output 2, wanted one of 0 (logits), 1 (pooled.0)"},
+      ErrorCase{"attention", output(std::int64_t{-1}),
+                "digits.yaml:30: found output -1, wanted one of 0 (logits), 1 (pooled.0)"},
       ErrorCase{"attention", output("logit"),
                 "digits.yaml:30: the model has no output 'logit'; did you mean 'logits'?"},
       ErrorCase{"attention", output("x"), "digits.yaml:30: the model has no output 'x'; there are logits, pooled.0"});
@@ -119,6 +123,25 @@ TEST_CASE("an output is chosen by its place or its name", "[pt2]") {
   CHECK(name({}) == "linear_2");
   CHECK(name(output(std::int64_t{1})) == "mean");
   CHECK(name(output("pooled.0")) == "mean");
+}
+
+TEST_CASE("an output's place is that in what the model returns, whatever is no tensor there", "[pt2]") {
+  const ExportedModel model = ExportedModel::read(golden("outputs"));
+  const auto name = [&](const ImportOptions& options) {
+    const Graph graph = model.graph(options);
+    return graph.values.at(static_cast<std::size_t>(graph.outputs[0])).name;
+  };
+  CHECK(name({}) == "sin");
+  CHECK(name(output(std::int64_t{1})) == "sin");
+  CHECK(name(output("2.1")) == "tan");
+  CHECK(name(output(std::int64_t{4})) == "exp");
+  CHECK(name(output("4")) == "exp");
+  CHECK(error_of(model, output(std::int64_t{2})) ==
+        "digits.yaml:30: found output 2, which holds several, wanted the name of one: 2.0, 2.1");
+  for (const std::int64_t none : {0, 3, 5}) {
+    CHECK(error_of(model, output(none)) ==
+          fmt::format("digits.yaml:30: found output {}, wanted one of 1 (1), 2 (2.0), 2 (2.1), 4 (4)", none));
+  }
 }
 
 TEST_CASE("a type takes the place of the model's own, and of that alone", "[pt2]") {
