@@ -91,7 +91,7 @@ struct BatchingRule {
   std::string op;
   std::string family;  ///< Ops of one family share a choice: "conv", "linear", ...
   /// The first that supports a node is taken where nothing was measured. Empty: the op itself runs on [c, N, ...], its
-  /// `dims` moved by one, lower ranks filled up with ones behind the slots.
+  /// `dims` moved by one; where it has none, lower ranks are filled up with ones behind the slots.
   std::vector<Candidate> candidates;
   std::vector<int> dims = {};  ///< Positions of arguments that count dimensions.
   /// For one slot; nullptr: the op itself, called as it is.

@@ -53,6 +53,9 @@ std::vector<BatchingRule> shape_rules() {
   for (const char* op : {"aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"}) {
     rules.push_back({op, "shape", {}, {2}});
   }
+  // LibTorch's own batching of select_scatter (2.11) has wrong gradients.
+  for (const char* op : {"aten::select_scatter", "aten::slice_scatter"}) rules.push_back({op, "shape", {}, {2}});
+  rules.push_back({"aten::diagonal_scatter", "shape", {}, {3, 4}});
   for (const char* op : {"aten::flatten.using_ints", "aten::transpose.int"}) rules.push_back({op, "shape", {}, {1, 2}});
   rules.push_back({"aten::cat", "shape", {{"behind_slots", concatenate, nullptr}}});
   rules.push_back({"aten::permute", "shape", {{"behind_slots", permute, nullptr}}});

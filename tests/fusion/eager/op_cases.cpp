@@ -190,6 +190,14 @@ void add_shapes(std::vector<OpCase>& cases) {
     cases.push_back({"aten::chunk", {x, whole(2), whole(dim)}});
   }
   cases.push_back({"aten::split_with_sizes", {x, ints({1, 2}), whole(2)}});
+  cases.push_back({"aten::select_scatter", {x, slot({3, 4}), whole(1), whole(1)}});
+  cases.push_back({"aten::select_scatter", {x, slot({2, 3}), whole(-1), whole(-2)}});
+  cases.push_back({"aten::select_scatter", {x, weight({2, 3, 4}), whole(0), whole(3)}, "of a weight"});
+  cases.push_back({"aten::select_scatter", {frozen({4, 2, 3}), slot({2}), whole(2), whole(0)}, "into a shared value"});
+  cases.push_back({"aten::slice_scatter", {x, slot({2, 3, 2}), whole(-1), whole(1), whole(3), whole(1)}});
+  cases.push_back({"aten::slice_scatter", {x, frozen({2, 2, 3, 4}), whole(0), none(), whole(2), whole(1)}, "shared"});
+  cases.push_back({"aten::diagonal_scatter", {x, slot({2, 3}), whole(0), whole(-2), whole(-1)}});
+  cases.push_back({"aten::diagonal_scatter", {x, slot({3, 2}), whole(1), whole(1), whole(3)}});
   cases.push_back({"aten::flatten.using_ints", {x, whole(1), whole(-1)}});
   cases.push_back({"aten::flatten.using_ints", {x, whole(0), whole(1)}});
   cases.push_back({"aten::transpose.int", {x, whole(0), whole(-1)}});
