@@ -125,7 +125,13 @@ class TorchPart final : public cpu::Part {
   }
 
  private:
-  static void put(const at::Tensor& gradient, const at::Tensor& to, bool add) {
+  // Elements of `to` that share memory, as an expanded value's do, get the sum of their gradients.
+  static void put(at::Tensor gradient, at::Tensor to, bool add) {
+    for (std::int64_t d = 0; d < to.dim(); ++d) {
+      if (to.stride(d) != 0 || to.size(d) <= 1) continue;
+      to = to.narrow(d, 0, 1);
+      if (gradient.defined()) gradient = gradient.sum(d, /*keepdim=*/true);
+    }
     if (!gradient.defined()) {
       if (!add) to.zero_();
     } else if (add) {

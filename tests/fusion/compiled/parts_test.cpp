@@ -6,6 +6,7 @@
 #include "fusion/op_traits.hpp"
 #include "tests/fusion/array/catch_after_torch.hpp"
 #include "tests/fusion/array/models.hpp"
+#include "tests/fusion/array/setting.hpp"
 
 namespace hfta::fusion::testing {
 namespace {
@@ -103,6 +104,31 @@ TEST_CASE("an index that can only be 0 is no obstacle") {
   const Compilation found = compilation_of(model.graph, model.recipe);
   CHECK(found.why_not.empty());
   CHECK(found.by_torch == Ops{"aten::argmax", "aten::gather"});
+}
+
+TEST_CASE("an expanded value that LibTorch reads gets the sum of its elements' gradients", "[numeric]") {
+  constexpr int kWidth = 2;
+  Between between;
+  const ValueId x = between.last();
+  const auto whole = [](std::int64_t i) { return Arg(i); };
+  const ValueId column = between.call("aten::slice.Tensor", {x, whole(1), whole(0), whole(1), whole(1)});
+  const ValueId wide = between.call("aten::expand_as", {column, x});
+  const ValueId turned = between.call("aten::flip", {wide, Ints{1}});
+  between.call("aten::add.Tensor", {x, turned, whole(1)});
+  const Setting s = random_setting(between.finish(), 4, {3, 4}, {12, 1, 17});
+  const Compilation found = compilation_of(s.model.graph, s.model.recipe);
+  REQUIRE(found.why_not.empty());
+  CHECK(found.by_torch == Ops{"aten::flip"});
+  std::vector<std::vector<double>> losses;
+  for (const int chunk : {1, kCompiled}) {
+    Array array(s.model.graph, s.model.recipe, chunked(chunk), kWidth, 5, at::kCPU);
+    for (int b = 0; b < kWidth; ++b) array.admit(b, trial(s.model, b));
+    for (int step = 0; step < 3; ++step)
+      losses.push_back(step_all(array, {{Samples{s.train.inputs, s.train.target, {}, 0, 12}}}));
+  }
+  for (std::size_t step = 0; step < 3; ++step) {
+    for (std::size_t b = 0; b < kWidth; ++b) CHECK(losses[3 + step][b] == Approx(losses[step][b]).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("sizes that depend on the data are refused, naming the op and its place") {
