@@ -2,6 +2,7 @@
 /// What measuring ways to run a graph found: plain data, which is remembered and recorded. Without torch.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fusion/lowering.hpp"
@@ -22,6 +23,8 @@ struct MeasuredChoices {
   std::vector<Measured> candidates;
   std::string how;        ///< "measured", "remembered", "recalled", "not measured"
   bool complete = false;  ///< No candidate was left out for lack of budget.
+  /// What was tried and could not be run, with the reason: it does not fit, or an op cannot run so. Not stored.
+  std::vector<std::pair<Lowering, std::string>> failed = {};
 
   /// The fastest for `width` slots, by step_seconds. Ties go to the earlier candidate. Deterministic.
   [[nodiscard]] const Measured& best_for(int width) const;

@@ -431,6 +431,7 @@ std::vector<MeasuredWay> FusedTrainer::measure(const trials::Params& params, con
       for (const fusion::Measured& way : timed(lowerings_of(budget.spare)).candidates) add(way);
     }
     for (auto& [name, why] : fusion::ways_refused(asked)) ways.push_back({.lowering = name, .why_not = why});
+    for (const auto& [way, why] : kept.choices.failed) ways.push_back({.lowering = way.to_text(), .why_not = why});
     return ways;
   });
 }

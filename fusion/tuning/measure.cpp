@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "fusion/execution/torch_error.hpp"
 #include "fusion/tuning/widening.hpp"
 #include "fusion/ways.hpp"
 
@@ -169,12 +170,14 @@ class Autotuner {
 
  private:
   // A way that the model cannot go, or that does not fit in memory, is no candidate.
-  [[nodiscard]] std::optional<Measured> timed(const Lowering& lowering) const {
+  [[nodiscard]] std::optional<Measured> timed(const Lowering& lowering) {
     try {
       return probe_.time(lowering);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::kConfig) throw;
-    } catch (const c10::Error&) {
+      choices_.failed.emplace_back(lowering, error.what());
+    } catch (const c10::Error& error) {
+      choices_.failed.emplace_back(lowering, first_line(error));
     }
     return std::nullopt;
   }
