@@ -39,11 +39,11 @@ constexpr OpFamily kFamilies[] = {
     {Forms::kBoth, "cumprod cumsum renorm", {.kind = OpClass::kReduction}},
     {Forms::kFunctional,
      "_log_softmax _logcumsumexp _masked_softmax _safe_softmax _softmax all amax amin aminmax any argmax argmin "
-     "argsort corrcoef count_nonzero cov cummax cummin cumulative_trapezoid diff frobenius_norm histc kthvalue "
-     "linalg_matrix_norm linalg_norm linalg_vector_norm log_softmax logcumsumexp logsumexp max mean median min "
-     "mode msort nanmean nanmedian nanquantile nansum norm norm_except_dim nuclear_norm prod quantile softmax sort "
-     "special_log_softmax special_logsumexp special_softmax std std_mean sum sum_to_size topk trace trapezoid "
-     "trapz var var_mean",
+     "argsort corrcoef count_nonzero cov cummax cummin cumulative_trapezoid diff frobenius_norm gradient histc "
+     "kthvalue linalg_matrix_norm linalg_norm linalg_vector_norm log_softmax logcumsumexp logsumexp max mean median "
+     "min mode msort nanmean nanmedian nanquantile nansum norm norm_except_dim nuclear_norm prod quantile softmax "
+     "sort segment_reduce special_log_softmax special_logsumexp special_softmax std std_mean sum sum_to_size topk "
+     "trace trapezoid trapz var var_mean",
      {.kind = OpClass::kReduction}},
 };
 
