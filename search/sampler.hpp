@@ -66,10 +66,10 @@ struct TpeOptions {
 /// Tree-structured Parzen estimator (Bergstra et al., NIPS 2011), multivariate, with running trials counted as bad
 /// (constant liar), as in Optuna 5 but for Sobol points at first, an eighth of good trials in place of a tenth, and
 /// weights that follow ranks, not ages: of `candidates` draws from a density of the best eighth of the trials, at most
-/// 25, the one with the highest ratio of this density to a density of all other trials. COMPLETE trials rank before PRUNED ones; of PRUNED trials, those that trained longer rank higher. Failed
-/// trials have no value; a ratio of densities of their own keeps draws away from where they are (Watanabe and Hutter,
-/// "c-TPE", IJCAI 2023). If there are finitely many configurations, none is drawn twice as long as another is found.
-/// This sampler learns.
+/// 25, the one with the highest ratio of this density to a density of all other trials. COMPLETE trials rank before
+/// PRUNED ones; of PRUNED trials, those that trained longer rank higher. Failed trials have no value; a ratio of
+/// densities of their own keeps draws away from where they are (Watanabe and Hutter, "c-TPE", IJCAI 2023). If there are
+/// finitely many configurations, none is drawn twice as long as another is found. This sampler learns.
 [[nodiscard]] std::unique_ptr<Sampler> make_tpe(trials::Space space, std::uint64_t seed, trials::Goal goal,
                                                 const TpeOptions& options, Repeats repeats = Repeats::kAvoided);
 

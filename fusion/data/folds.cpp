@@ -54,17 +54,19 @@ std::vector<int> deal_groups(const std::vector<Group>& groups, std::size_t size,
     for (const auto& [label, samples] : group.by_class) totals[label] += samples;
   }
   std::vector<std::map<std::int64_t, double>> parts(static_cast<std::size_t>(count));
+  std::vector<std::size_t> sizes(parts.size());
   for (const Group& group : groups) {
-    std::vector<double> has;  // of what the group brings, by part
+    std::vector<std::pair<double, std::size_t>> has;  // of what the group brings, and samples, by part
     for (std::map<std::int64_t, double>& part : parts) {
       double sum = 0;
       for (const auto& [label, samples] : group.by_class) {
         sum += part[label] * samples / (totals[label] * totals[label]);
       }
-      has.push_back(sum);
+      has.emplace_back(sum, sizes[has.size()]);
     }
     const auto fold = static_cast<std::size_t>(std::min_element(has.begin(), has.end()) - has.begin());
     for (const auto& [label, samples] : group.by_class) parts[fold][label] += samples;
+    sizes[fold] += group.samples.size();
     for (const std::size_t sample : group.samples) fold_of[sample] = static_cast<int>(fold);
   }
   return fold_of;

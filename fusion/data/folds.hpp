@@ -18,8 +18,9 @@ namespace hfta::fusion {
 ///
 /// With `groups` (one per sample, else empty), whole groups are dealt, the largest first, ties in the order of their
 /// first sample in that permutation. Each goes to the part that has the least of what the group brings: the sum over
-/// classes of (samples of the part) x (samples of the group) / (samples of all)^2, ties to the lower part. Without
-/// classes that is the smallest part.
+/// classes of (samples of the part) x (samples of the group) / (samples of all)^2, ties to the part with the
+/// fewest samples, then to the lower one. Without classes that is the smallest part. So no part is empty that need not
+/// be.
 [[nodiscard]] std::vector<int> deal_folds(std::int64_t size, int count, const std::vector<std::int64_t>& classes,
                                           const std::vector<std::int64_t>& groups, std::uint64_t seed);
 

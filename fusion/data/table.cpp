@@ -86,7 +86,7 @@ std::vector<std::size_t> feature_columns(const std::vector<std::string>& header,
     columns.push_back(column);
   }
   for (std::size_t c = 0; features.empty() && c < header.size(); ++c) {
-    if (c != target && header[c] != groups) columns.push_back(c);
+    if (c != target && (groups.empty() || header[c] != groups)) columns.push_back(c);
   }
   if (columns.empty())
     fail_at(place, target < header.size() ? "found no columns beside the target" : "found no columns");

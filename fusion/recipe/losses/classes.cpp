@@ -22,6 +22,8 @@ ValueId nll(const LossSite& site, Reduction reduction) {
                    reduction);
 }
 
+constexpr double kLeastTotal = 1e-37;  // a normal float32, so that it is not taken for 0
+
 // (1 - p)^gamma times the cross entropy, p being the target's probability: Lin et al., "Focal Loss for Dense Object
 // Detection" (ICCV 2017), eq. 5, for softmax instead of sigmoid; alpha is the class weight.
 ValueId focal(const LossSite& site, Reduction reduction) {
@@ -32,8 +34,9 @@ ValueId focal(const LossSite& site, Reduction reduction) {
   const ValueId each = g.map("mul.Tensor", {g.map("pow.Tensor_Scalar", {rest, site.numbers.at(0)}), plain});
   const ValueId weighted = g.map("mul.Tensor", {each, site.position_weight});
   if (reduction == Reduction::kNone) return weighted;
-  return g.call("div.Tensor",
-                {reduced(g, weighted, Reduction::kSum), reduced(g, site.position_weight, Reduction::kSum)}, {});
+  // Where all targets are ignored, 0 / 0 would make weights NaN: the loss is 0 there, and counts as nothing.
+  const ValueId total = g.map("clamp_min", {reduced(g, site.position_weight, Reduction::kSum), kLeastTotal});
+  return g.call("div.Tensor", {reduced(g, weighted, Reduction::kSum), total}, {});
 }
 
 }  // namespace

@@ -17,9 +17,10 @@ Batch batch_of(const DeviceData& data, std::int64_t begin, std::int64_t end) {
 }
 
 // No optimizer state: a step is the gradient, so that no rounding of it is made larger.
-Model plain_sgd() {
+Model plain_sgd(Loss loss = Loss::kCrossEntropy) {
   Model model = mlp(DType::kFloat64, OptimizerKind::kSgd);
   model.recipe.accumulates = true;
+  model.recipe.loss = loss;
   return model;
 }
 
@@ -58,7 +59,8 @@ TEST_CASE("several batches accumulated are a step by all of their samples", "[nu
   using Bounds = std::vector<std::int64_t>;
   const Bounds bounds = GENERATE(Bounds{0, 4, 8, 12}, Bounds{0, 6, 12}, Bounds{0, 5, 9, 11, 12});
   const std::int64_t ignored = GENERATE(0, 1, 6);  // the first labels: of a batch some, or all
-  Setting s = random_setting(plain_sgd(), 4, {3, 4}, {12, 1, 17});
+  const Loss loss = GENERATE(Loss::kCrossEntropy, Loss::kFocal);
+  Setting s = random_setting(plain_sgd(loss), 4, {3, 4}, {12, 1, 17});
   s.train.target.stored().narrow(0, 0, ignored).fill_(kIgnored);
   const at::Tensor whole = answers(s, chunk, {0, 12}, 1);
   const at::Tensor found = answers(s, chunk, bounds, static_cast<std::int64_t>(bounds.size()) - 1);

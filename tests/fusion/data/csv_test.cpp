@@ -131,6 +131,14 @@ TEST_CASE("broken quotes are refused", "[csv]") {
                     "t.csv: line 2: found text behind a closing quote, wanted a comma or the line's end");
 }
 
+// As pandas writes its index.
+TEST_CASE("a column without a name is a feature like others", "[csv]") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("t.csv", ",a,y\n7,1,0\n8,2,1\n");
+  CHECK(read_table(file, {"y", {}}, "t").columns == std::vector<std::string>{"", "a"});
+  CHECK(read_table(file, {"y", {"a"}}, "t").columns == std::vector<std::string>{"a"});
+}
+
 struct TableCase {
   std::string text, target;
   std::vector<std::string> features;

@@ -87,6 +87,19 @@ TEST_CASE("groups stay together, in parts as even as they allow", "[folds]") {
       CHECK(spread(counts) <= largest);
     }
   }
+  // Parts that have none of a group's classes are alike to it but for their sizes: of 3 classes of 3 groups no part is
+  // empty, and of 10 classes of 6 groups no part is larger by more than two groups.
+  for (const int per_class : {3, 6}) {
+    std::vector<std::int64_t> of_class, of_group;
+    for (std::int64_t i = 0; i < 4 * per_class * (per_class == 3 ? 3 : 10); ++i) {
+      of_group.push_back(i / 4);
+      of_class.push_back(i / 4 / per_class);
+    }
+    const std::size_t size = of_group.size();
+    const std::vector<int> even = sizes_of(deal_folds(static_cast<std::int64_t>(size), 5, of_class, of_group, 7), 5);
+    CHECK(spread(even) <= 8);
+    CHECK(*std::min_element(even.begin(), even.end()) > 0);
+  }
   // Largest first, each into the smallest part: 4 | 3 | 2+1, worked by hand.
   const std::vector<std::int64_t> few = {9, 9, 9, 9, 5, 5, 5, 2, 2, 1};
   const std::vector<int> dealt = deal_folds(10, 3, {}, few, 1);
