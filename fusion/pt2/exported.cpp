@@ -60,6 +60,7 @@ void verify_at(const Graph& graph, const std::string& place) {
 
 std::vector<std::string> output_names(const std::vector<ExportedTensor>& outputs) {
   std::vector<std::string> names;
+  names.reserve(outputs.size());
   for (const ExportedTensor& output : outputs) names.push_back(output.name);
   return names;
 }
