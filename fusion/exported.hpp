@@ -25,8 +25,8 @@ struct ExportedTensor {
   std::string name;
   Shape shape;
   DType dtype = DType::kFloat32;
-  std::size_t position =
-      0;  ///< Of an output, among what the model returns: a tuple in it holds several of one position.
+  /// Of an output, among what the model returns: a tuple in it holds several of one position.
+  std::size_t position = 0;
 };
 
 /// A literal of the graph that is to differ between trials.

@@ -10,6 +10,10 @@ bool ends_early(const StudyConfig& config) {
   return config.budget.seconds || config.budget.epochs || config.target.has_value();
 }
 
+bool is_out_of_time(const StudyConfig& config, double seconds) {
+  return config.budget.seconds && seconds >= *config.budget.seconds;
+}
+
 std::string end_of(const StudyConfig& config, const Used& used) {
   if (config.target && used.best && !trials::better(*config.target, *used.best, config.objectives.front().goal)) {
     return fmt::format("its target: {} {} is reached", printable(config.objectives.front().metric),
@@ -18,7 +22,7 @@ std::string end_of(const StudyConfig& config, const Used& used) {
   if (config.budget.epochs && used.epochs >= *config.budget.epochs) {
     return fmt::format("its budget of {} trial-epochs", *config.budget.epochs);
   }
-  if (config.budget.seconds && used.seconds >= *config.budget.seconds) {
+  if (is_out_of_time(config, used.seconds)) {
     return fmt::format("its budget of {:.6g} hours", *config.budget.seconds / 3600);
   }
   return "";

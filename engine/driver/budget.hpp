@@ -19,6 +19,8 @@ struct Used {
 /// Whether the study can end so.
 [[nodiscard]] bool ends_early(const StudyConfig& config);
 
+[[nodiscard]] bool is_out_of_time(const StudyConfig& config, double seconds);
+
 /// Why it ends now, in words that follow "ended by"; "" while it goes on.
 [[nodiscard]] std::string end_of(const StudyConfig& config, const Used& used);
 

@@ -121,17 +121,15 @@ HeldState CheckpointManager::restore(TrialRecord& entry, int number) {
   if (entry.state) return entry.state;
   entry.trained = 0;
   entry.changed = false;
-  for (;;) {
-    std::optional<Checkpoint> found = newest(entry, number);
-    if (!found) return nullptr;
+  while (std::optional<Checkpoint> found = newest(entry, number)) {
     if (has_best(entry, number, found->epoch)) {
       entry.trained = found->epoch;
       return std::make_shared<const SlotState>(std::move(found->bytes));
     }
     // From before the epoch of the best weights, the trial comes to them again.
-    const std::optional<StateKind> kind = kind_on_disk(number);
-    if (!kind || !of(*kind).discard(number, found->epoch)) return nullptr;
+    if (!of(*kind_on_disk(number)).discard(number, found->epoch)) break;
   }
+  return nullptr;
 }
 
 // Loads the weights that the trial's value was measured on, if a state after `epoch` epochs needs them; false: they are

@@ -240,10 +240,9 @@ bool Driver::Impl::any_busy() const {
 // While trials catch up, the store gets nothing new, but time passes. Epochs and the target wait: some trials may end
 // only when all have caught up.
 void Driver::Impl::see_whether_it_ends() {
-  if (catching_up() && !out_of_time()) return;
+  if (catching_up() && !is_out_of_time(config, spent())) return;
   if (has_ended || ledger.finished() || !ends_early(config)) return;
-  const std::optional<double> best = config.target ? ledger.best_value() : std::nullopt;  // it walks all trials
-  ended_by = end_of(config, {spent(), ledger.epochs(), best});
+  ended_by = end_of(config, {spent(), ledger.epochs(), ledger.best_value()});
   has_ended = !ended_by.empty();
 }
 

@@ -67,7 +67,6 @@ struct Driver::Impl {
   [[nodiscard]] bool halted() const { return seams.stop.load() != 0 || has_ended.load(); }
   void see_whether_it_ends();
   [[nodiscard]] double spent() const { return spent_before + seams.clock.seconds() - began; }
-  [[nodiscard]] bool out_of_time() const { return config.budget.seconds && spent() >= *config.budget.seconds; }
   bool trim_to_budget(OpenArray& array, std::size_t device);
   /// It is a repetition of a configuration that another program asked for and that cannot be tried.
   [[nodiscard]] bool is_hopeless(int draw) {

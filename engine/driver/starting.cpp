@@ -86,7 +86,7 @@ void Driver::Impl::start(std::size_t device, int lent) {
   d.reports.reset();
   d.pause_at = seams.clock.seconds() + std::max(kLongEpochSeconds, save_interval());
   const Pause pause = [this, &d] {
-    return out_of_time() || halted() || aborting || d.changes || recorder.failed() ||
+    return is_out_of_time(config, spent()) || halted() || aborting || d.changes || recorder.failed() ||
            seams.clock.seconds() >= d.pause_at;
   };
   const std::string place = "epoch-" + array->device();

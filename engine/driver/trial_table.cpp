@@ -92,6 +92,7 @@ std::vector<const trials::Trial*> TrialTable::best_trials() const {
 }
 
 std::optional<double> TrialTable::best_value() const {
+  if (!config_.target) return std::nullopt;  // what follows walks all trials
   if (repetitions().any()) {
     return trials::best_value(in_order_of_draws(), repetitions(), config_.objectives.front().goal);
   }

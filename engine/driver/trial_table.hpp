@@ -112,7 +112,7 @@ class TrialTable {
   /// trial is COMPLETE.
   [[nodiscard]] std::vector<const trials::Trial*> best_trials() const;
   /// What a target is compared with: the best COMPLETE trial's value, or that of the best configuration all of whose
-  /// repetitions have ended. Unset while there is none.
+  /// repetitions have ended. Unset while there is none, and where there is no target.
   [[nodiscard]] std::optional<double> best_value() const;
 
   [[nodiscard]] TrialRecord& entry(int draw) { return entries_.at(static_cast<std::size_t>(draw)); }
@@ -124,6 +124,7 @@ class TrialTable {
     return identity_of(trials_, draw, entries_.at(static_cast<std::size_t>(draw)).trained);
   }
   [[nodiscard]] int recorded(int draw) const { return entries_.at(static_cast<std::size_t>(draw)).recorded; }
+  /// Of the metrics of their epochs, those of the objectives alone: the store has the others.
   [[nodiscard]] const std::vector<trials::Trial>& trials() const { return trials_; }
   [[nodiscard]] const search::Scheduler& scheduler() const { return *strategy_.scheduler; }
   /// How many trials there will be in all; unset: no limit.

@@ -50,11 +50,11 @@ std::vector<BatchingRule> shape_rules() {
                          "aten::narrow", "aten::unbind.int", "aten::glu", "aten::cumsum", "aten::cumsum_"}) {
     rules.push_back({op, "shape", {}, {1}});
   }
-  for (const char* op : {"aten::split.Tensor", "aten::split_with_sizes", "aten::chunk"}) {
+  // LibTorch's own batching of select_scatter (2.11) has wrong gradients.
+  for (const char* op :
+       {"aten::split.Tensor", "aten::split_with_sizes", "aten::chunk", "aten::select_scatter", "aten::slice_scatter"}) {
     rules.push_back({op, "shape", {}, {2}});
   }
-  // LibTorch's own batching of select_scatter (2.11) has wrong gradients.
-  for (const char* op : {"aten::select_scatter", "aten::slice_scatter"}) rules.push_back({op, "shape", {}, {2}});
   rules.push_back({"aten::diagonal_scatter", "shape", {}, {3, 4}});
   for (const char* op : {"aten::flatten.using_ints", "aten::transpose.int"}) rules.push_back({op, "shape", {}, {1, 2}});
   rules.push_back({"aten::cat", "shape", {{"behind_slots", concatenate, nullptr}}});

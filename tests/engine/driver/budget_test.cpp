@@ -31,6 +31,13 @@ class StandingClock final : public Clock {
   std::atomic<double> passed{0};
 };
 
+/// Of two slots, with 100 seconds by that clock.
+void limit_time(StudyFixture& study, StandingClock& clock) {
+  study.clock = &clock;
+  study.config.width = 2;
+  study.config.budget.seconds = 100;
+}
+
 std::string epochs_of(const std::vector<Trial>& all) {
   std::string text;
   for (const Trial& trial : all) {
@@ -103,9 +110,7 @@ TEST_CASE("a budget of epochs is kept to the epoch, and a larger one goes on") {
 TEST_CASE("a budget of time counts every run, also one that was stopped") {
   StudyFixture study(random_config(40));
   StandingClock clock;
-  study.clock = &clock;
-  study.config.width = 2;
-  study.config.budget.seconds = 100;
+  limit_time(study, clock);
   study.world.after_epochs = [&](int runs) {
     clock.passed = clock.passed + 10;
     if (runs == 4) study.stop = SIGINT;
@@ -135,9 +140,7 @@ TEST_CASE("a budget of time counts every run, also one that was stopped") {
 TEST_CASE("a budget of time counts what a run that is stopped spent since its last round") {
   StudyFixture study(random_config(40));
   StandingClock clock;
-  study.clock = &clock;
-  study.config.width = 2;
-  study.config.budget.seconds = 100;
+  limit_time(study, clock);
   study.world.steps = 2;
   study.world.before_epoch = [&](const std::string&) {
     clock.passed = clock.passed + 30;
@@ -158,8 +161,7 @@ TEST_CASE("a budget of time that runs out while trials catch up ends the study")
   StudyFixture whole(config), study(config);
   (void)whole.run();
   StandingClock clock;
-  study.clock = &clock;
-  study.config.budget.seconds = 100;
+  limit_time(study, clock);
   study.world.steps = 2;
   int starts = 0;
   study.world.before_epoch = [&](const std::string&) {

@@ -16,6 +16,10 @@ std::string trained(const Graph& graph) {
   return names;
 }
 
+std::string name_of_output(const Graph& graph) {
+  return graph.values.at(static_cast<std::size_t>(graph.outputs[0])).name;
+}
+
 struct FreezeCase {
   std::vector<std::string> patterns;
   std::string trained;
@@ -116,10 +120,7 @@ TEST_CASE("options that mean nothing are errors that name the nearest", "[pt2]")
 
 TEST_CASE("an output is chosen by its place or its name", "[pt2]") {
   const ExportedModel model = ExportedModel::read(golden("attention"));
-  const auto name = [&](const ImportOptions& options) {
-    const Graph graph = model.graph(options);
-    return graph.values.at(static_cast<std::size_t>(graph.outputs[0])).name;
-  };
+  const auto name = [&](const ImportOptions& options) { return name_of_output(model.graph(options)); };
   CHECK(name({}) == "linear_2");
   CHECK(name(output(std::int64_t{1})) == "mean");
   CHECK(name(output("pooled.0")) == "mean");
@@ -127,10 +128,7 @@ TEST_CASE("an output is chosen by its place or its name", "[pt2]") {
 
 TEST_CASE("an output's place is that in what the model returns, whatever is no tensor there", "[pt2]") {
   const ExportedModel model = ExportedModel::read(golden("outputs"));
-  const auto name = [&](const ImportOptions& options) {
-    const Graph graph = model.graph(options);
-    return graph.values.at(static_cast<std::size_t>(graph.outputs[0])).name;
-  };
+  const auto name = [&](const ImportOptions& options) { return name_of_output(model.graph(options)); };
   CHECK(name({}) == "sin");
   CHECK(name(output(std::int64_t{1})) == "sin");
   CHECK(name(output("2.1")) == "tan");
