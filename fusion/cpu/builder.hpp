@@ -77,6 +77,9 @@ class Builder {
   [[nodiscard]] bool is_weight(const Tensor& tensor) const;
   /// A further part that a library runs, of these ops; its place in Run::kept.
   [[nodiscard]] std::size_t add_part(std::vector<std::string> ops);
+  /// Says that a library may keep the tensor's address from the forward to the backward, or write there: its value is
+  /// not given away in between, to come back elsewhere or as it was before.
+  void hold(const Tensor& tensor) { buffer_of(tensor).held = true; }
   /// Appends a kernel. `touched`: every tensor that it reads or writes; they live until then. Throws ShapeError if one
   /// reaches beyond its buffer.
   void emit(const std::vector<Tensor>& touched, Kernel kernel);
@@ -171,6 +174,7 @@ class Builder {
     std::int64_t elements = 0;
     DType dtype = DType::kFloat32;
     bool outside = false;
+    bool held = false;    ///< Builder::hold
     bool wanted = false;  ///< Its gradient.
     int gradient = -1;    ///< Buffer of its gradient.
   };

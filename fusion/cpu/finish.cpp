@@ -47,7 +47,7 @@ std::vector<WeightGradient> Builder::weight_gradients() {
 
 std::vector<bool> Builder::pinned(const CompiledGraph& plan) const {
   std::vector<bool> all(buffers_.size());
-  std::transform(buffers_.begin(), buffers_.end(), all.begin(), [](const Buffer& b) { return b.outside; });
+  std::transform(buffers_.begin(), buffers_.end(), all.begin(), [](const Buffer& b) { return b.outside || b.held; });
   for (const auto* tensors : {&plan.inputs, &plan.outputs}) {
     for (const Tensor& t : *tensors) all[static_cast<std::size_t>(t.buffer)] = true;
   }

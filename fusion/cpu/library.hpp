@@ -52,7 +52,8 @@ class Part {
     Tensor tensor;
     bool add = false;
   };
-  /// After forward(), of whose inputs nothing was written since. `kept` is left empty.
+  /// After forward(), of whose inputs nothing was written since: their values lie where they were. `kept` is left
+  /// empty.
   virtual void backward(const Run& run, std::span<const Gradient> outputs, std::span<const Gradient> inputs,
                         std::unique_ptr<Kept>& kept) const = 0;
 };

@@ -38,6 +38,7 @@ bool reached_from(const Part& part, const std::vector<Part::Gradient>& given, st
 // Emits the part's forward and, where a gradient is wanted, its backward.
 void emit_kernels(Builder& b, const std::shared_ptr<const Part>& part, std::size_t place,
                   const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  for (const Tensor& input : inputs) b.hold(input);  // the library may keep it, and may write in its place
   std::vector<Tensor> touched = inputs, with_gradient;
   touched.insert(touched.end(), outputs.begin(), outputs.end());
   b.emit(touched, [=](const Run& run) { part->forward(run, inputs, outputs, run.kept[place]); });

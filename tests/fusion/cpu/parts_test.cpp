@@ -1,7 +1,9 @@
 // Calls without a compiler are given to a library in parts; here the library is a small one of the test's own.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "fusion/cpu/aliases.hpp"
 #include "fusion/cpu/known.hpp"
@@ -13,6 +15,17 @@ namespace {
 using Ints = std::vector<std::int64_t>;
 
 const Arg kNone = std::monostate{};
+
+/// What LibTorch keeps for the backward: where an input lies, and here what is to be there still.
+class Seen final : public Kept {
+ public:
+  explicit Seen(std::span<const double> input) : input_(input), values_(input.begin(), input.end()) {}
+  void check() const { CHECK(std::equal(values_.begin(), values_.end(), input_.begin())); }
+
+ private:
+  std::span<const double> input_;
+  std::vector<double> values_;
+};
 
 /// Runs calls of aten::erf as y = 3 x + 1, of tensors in double.
 class Tripling final : public Part {
@@ -34,11 +47,13 @@ class Tripling final : public Part {
       y[i] = x[i];
       for (std::size_t c = 0; c < calls_; ++c) y[i] = 3 * y[i] + 1;
     }
-    kept = std::make_unique<Kept>();
+    const std::span<const double> seen(x, static_cast<std::size_t>(inputs[0].numel()));
+    kept = std::make_unique<Seen>(seen);
   }
   void backward(const Run& run, std::span<const Gradient> outputs, std::span<const Gradient> inputs,
                 std::unique_ptr<Kept>& kept) const override {
-    CHECK(kept != nullptr);
+    REQUIRE(kept != nullptr);
+    static_cast<const Seen&>(*kept).check();
     kept.reset();
     const auto* dy = run.at<double>(outputs[0].tensor);
     auto* dx = run.at<double>(inputs[0].tensor);
@@ -130,6 +145,18 @@ TEST_CASE("what a part reads is kept until its backward has run") {
   SmallGraph small = with_library();
   ValueId x = small.weight("x", {3, 4});
   for (int i = 0; i < 4; ++i) x = small.call("aten::tanh", {small.call("aten::erf", {x})});
+  check_gradients(small);
+}
+
+TEST_CASE("what a part reads lies where it was when its backward runs, whatever else is computed again") {
+  SmallGraph small = with_library();
+  const ValueId x = small.weight("x", {6, 4});
+  ValueId y = small.call("aten::mm", {x, small.weight("w", {4, 5})});
+  y = small.call("aten::mul.Tensor", {y, y});
+  const ValueId z = small.call("aten::erf", {y});
+  ValueId other = small.call("aten::tanh", {small.call("aten::mul.Tensor", {z, z})});
+  for (int i = 0; i < 3; ++i) other = small.call("aten::mul.Tensor", {other, other});
+  small.call("aten::mm", {other, small.weight("v", {5, 3})});
   check_gradients(small);
 }
 
