@@ -68,6 +68,9 @@ struct Dataset {
 struct Splits {
   Dataset train;
   std::optional<Dataset> validation, test;
+  /// Of the files' numbers, as they were before they were split: other data have another one
+  /// (fusion/data/fingerprint.hpp says how surely).
+  std::string fingerprint = {};
 };
 
 /// Cross-validation: the training data in `count` parts, of which one is the validation set.
@@ -117,6 +120,10 @@ struct DataSource {
 /// A key for loaded data: two sources have the same key if all their fields are equal, and their files are the same and
 /// unchanged (device, inode, size, time of change).
 [[nodiscard]] std::string identity_of(const DataSource& source);
+
+/// What decides which numbers load_data reads of the source's files, before it splits them. Paths in it begin from
+/// `folder`, so that it is the same where the folder has moved with the files.
+[[nodiscard]] std::string reading_of(const DataSource& source, const std::filesystem::path& folder);
 
 /// How a config names the arrays of a data file.
 enum class DataKeys {

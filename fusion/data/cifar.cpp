@@ -26,16 +26,21 @@ struct Files {
   int labels = 0;  // 0: not CIFAR's
 };
 
-bool in_folder_of_100(const fs::path& folder) { return fs::exists(folder / "fine_label_names.txt"); }
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool in_folder_of_100(const fs::path& folder) { return is_there(folder / "fine_label_names.txt"); }
 
 Files files_of_folder(const fs::path& folder) {
   Files files;
   for (int i = 1; i <= kBatches; ++i) {
-    if (fs::exists(folder / batch_name(i))) files.paths.push_back(folder / batch_name(i));
+    if (is_there(folder / batch_name(i))) files.paths.push_back(folder / batch_name(i));
   }
   if (!files.paths.empty()) {
     files.labels = 1;
-  } else if (in_folder_of_100(folder) && fs::exists(folder / "train.bin")) {
+  } else if (in_folder_of_100(folder) && is_there(folder / "train.bin")) {
     files = {{folder / "train.bin"}, 2};
   }
   return files;

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "fusion/data/blocks.hpp"
+#include "fusion/data/fingerprint.hpp"
 #include "fusion/data/folds.hpp"
 #include "fusion/data/readers.hpp"
 #include "fusion/data/split.hpp"
@@ -17,7 +18,13 @@ namespace fs = std::filesystem;
 
 Dataset load_file(const fs::path& path, const DataSource& source, const Uses& uses, const DataFiles& files) {
   const std::string place = (source.where.empty() ? "data: " : source.where + ": data: ") + printable(path.string());
-  if (!fs::exists(path)) fail_at(place, "found no such file");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) fail_at(place, "found no such file");
+  if (error) fail_at(place, "cannot be opened: " + error.message());
+  if (!fs::is_regular_file(status) && !fs::is_directory(status)) {
+    fail_at(place, "found a device or pipe, wanted a file or a folder");
+  }
   if (const DataReader* const reader = reader_of(path)) return reader->read(path, source, uses, files, place);
   std::vector<std::string> kinds;
   for (const DataReader& reader : data_readers()) kinds.emplace_back(reader.kind);
@@ -68,6 +75,16 @@ std::optional<Dataset> load_beside(const Dataset& train, const fs::path& path, c
   return data;
 }
 
+// Tables for validation and test have the columns of the training data, wherever they stand there.
+DataSource beside_training(const DataSource& source, const Uses& uses, const std::string& place) {
+  DataSource beside = source;
+  const DataReader* const reader = source.train.empty() ? nullptr : reader_of(source.train);
+  if (reader == nullptr || reader->features == nullptr || !source.features.empty()) return beside;
+  if (source.validation_file.empty() && source.test_file.empty()) return beside;
+  beside.features = reader->features(source.train, source, uses, place);
+  return beside;
+}
+
 // One number per sample, which says with which others it stays together.
 std::vector<std::int64_t> load_groups(const Dataset& data, const DataSource& source, const DataFiles& files,
                                       const std::string& place) {
@@ -95,14 +112,15 @@ std::vector<std::int64_t> load_groups(const Dataset& data, const DataSource& sou
 // Test data are taken out first, so that they are the same for every fold; the groups' numbers go the same way.
 Splits split_for_fold(Dataset data, const DataSource& source, const DataFiles& files, std::uint64_t seed,
                       const std::string& place) {
-  std::vector<std::int64_t> groups = load_groups(data, source, files, place);
+  const std::vector<std::int64_t> groups = load_groups(data, source, files, place);
+  std::vector<std::int64_t> left = groups;  // of the samples that are not for test
   if (source.test && !groups.empty()) {
     const Dataset beside{{{"groups", {}, Numbers(groups)}}, {}, data.size, 0, false};
-    const Splits chosen = split(beside, std::nullopt, source.test, seed, place);
-    groups = integers_of(chosen.train.inputs.front(), chosen.train.size);
+    const Splits chosen = split(beside, std::nullopt, source.test, seed, place, groups);
+    left = integers_of(chosen.train.inputs.front(), chosen.train.size);
   }
-  Splits splits = split(std::move(data), std::nullopt, source.test, seed, place);
-  Splits fold = split_fold(splits.train, source.folds, groups, seed, place);
+  Splits splits = split(std::move(data), std::nullopt, source.test, seed, place, groups);
+  Splits fold = split_fold(splits.train, source.folds, left, seed, place);
   return {std::move(fold.train), std::move(fold.validation), std::move(splits.test)};
 }
 
@@ -138,17 +156,24 @@ Splits load_data(const DataSource& source, const TargetForm& targets, std::uint6
   }
   if (builtin == !source.train.empty()) fail_at(place, "wanted either name or train");
   Dataset data = builtin ? load_digits(root, uses, files, source.where) : load_file(source.train, source, uses, files);
-  auto validation = load_beside(data, source.validation_file, source, uses, files, place);
-  auto test = load_beside(data, source.test_file, source, uses, files, place);
+  const DataSource beside = beside_training(source, uses, place);
+  auto validation = load_beside(data, source.validation_file, beside, uses, files, place);
+  auto test = load_beside(data, source.test_file, beside, uses, files, place);
   if ((validation && source.validation) || (test && source.test))
     fail_at(place, "wanted a fraction or a file, not both");
   if (source.folds.count > 1 && (validation || source.validation)) {
     fail_at(place, "validation: found it beside folds, each of which validates on a part of the training data");
   }
+  std::vector<const Dataset*> sets = {&data};
+  for (const auto* part : {&validation, &test}) {
+    if (*part) sets.push_back(&**part);
+  }
+  const std::string fingerprint = fingerprint_of(sets);
   Splits splits = source.folds.count > 1 ? split_for_fold(std::move(data), source, files, seed, place)
                                          : split(std::move(data), source.validation, source.test, seed, place);
   if (validation) splits.validation = std::move(validation);
   if (test) splits.test = std::move(test);
+  splits.fingerprint = fingerprint;
   return splits;
 }
 

@@ -4,26 +4,15 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
-#include "base/random.hpp"
-#include "base/shuffle.hpp"
 #include "fusion/data/array_file.hpp"
 #include "fusion/data/blocks.hpp"
 #include "fusion/data/split.hpp"
 
 namespace hfta::fusion {
 namespace {
-
-std::vector<std::size_t> permutation(std::size_t size, std::uint64_t seed) {
-  std::vector<std::size_t> order(size);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  CountedRandom random(seed, Stream::kSplit, 1);
-  shuffle(order, random);
-  return order;
-}
 
 // Samples that stay together.
 struct Group {
@@ -93,7 +82,8 @@ std::vector<std::int64_t> integers_of(const Field& field, std::int64_t size) {
 
 std::vector<int> deal_folds(std::int64_t size, int count, const std::vector<std::int64_t>& classes,
                             const std::vector<std::int64_t>& groups, std::uint64_t seed) {
-  std::vector<std::size_t> order = permutation(static_cast<std::size_t>(size), seed);
+  const std::vector<std::int64_t> dealt = permutation(size, seed, 1);
+  std::vector<std::size_t> order(dealt.begin(), dealt.end());
   if (!groups.empty()) return deal_groups(groups_in(order, classes, groups), order.size(), count);
   if (!classes.empty()) {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return classes[a] < classes[b]; });

@@ -51,7 +51,26 @@ void add_files(Text& text, const std::filesystem::path& path, const std::string&
   }
 }
 
+std::filesystem::path relative_to(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  if (file.empty()) return file;
+  const auto whole = [](const std::filesystem::path& path) {
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    return (error ? path : absolute).lexically_normal();
+  };
+  return whole(file).lexically_proximate(whole(folder));
+}
+
 }  // namespace
+
+std::string reading_of(const DataSource& source, const std::filesystem::path& folder) {
+  Text text;
+  const auto add_all = [&](const auto&... fields) { (text.add(fields), ...); };
+  const auto path = [&](const std::filesystem::path& file) { return relative_to(folder, file).string(); };
+  add_all(source.name, path(source.train), path(source.validation_file), path(source.test_file), source.x, source.y,
+          source.target, source.features, source.folds.groups, source.window, source.stride, source.dtype);
+  return text.text();
+}
 
 std::string identity_of(const DataSource& source) {
   // Names every field: one that is added does not compile until it stands here.

@@ -80,8 +80,10 @@ void check_whole(Stored stored, Use use, std::int64_t i, const std::string& plac
   } else {
     const auto number = static_cast<double>(value);
     if (std::floor(number) == number && std::abs(number) < 9e15) return;
-    fail_at(place, fmt::format("found {}{} at element {}, wanted a whole number{}", label, shortest(number), i,
-                               use == Use::kLabels ? "" : ", which this input of the model takes"));
+    fail_at(place,
+            fmt::format("found {}{} at element {}, wanted a whole number{}", label, shortest(number), i,
+                        use == Use::kLabels ? ", a class; the loss soft_cross_entropy takes probabilities of classes"
+                                            : ", which this input of the model takes"));
   }
 }
 

@@ -39,7 +39,11 @@ Dataset read_archive(const fs::path& path, const DataSource& source, const Uses&
 }  // namespace
 
 const DataReader kNpyFolder = {"a folder of .npy files", DataKeys::kNames,
-                               [](const fs::path& path) { return fs::is_directory(path); }, read_folder};
+                               [](const fs::path& path) {
+                                 std::error_code ignored;
+                                 return fs::is_directory(path, ignored);
+                               },
+                               read_folder};
 const DataReader kNpyPair = {".npy", DataKeys::kPair,
                              [](const fs::path& path) { return lower_extension(path) == ".npy"; }, read_pair};
 const DataReader kNpzArchive = {".npz", DataKeys::kNames,

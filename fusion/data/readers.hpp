@@ -20,6 +20,9 @@ struct DataReader {
   /// Throws Error{kConfig}, beginning with `place`.
   Dataset (*read)(const std::filesystem::path& path, const DataSource& source, const Uses& uses, const DataFiles& files,
                   const std::string& place);
+  /// The columns that it takes for features where the source names none; null: its arrays have names or places.
+  std::vector<std::string> (*features)(const std::filesystem::path& path, const DataSource& source, const Uses& uses,
+                                       const std::string& place) = nullptr;
 };
 
 /// The first that takes a file reads it.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -41,8 +42,16 @@ std::uint64_t element_size(const std::string& dtype) {
       {"F8_E5M2", 1},
       {"F8_E8M0", 1}};
   const auto it = sizes.find(dtype);
-  if (it == sizes.end()) malformed("unknown dtype '" + dtype + "'");
+  if (it == sizes.end()) malformed("unknown dtype '" + excerpt(dtype) + "'");
   return it->second;
+}
+
+std::uint64_t whole_number(const nlohmann::json& number, const std::string& name) {
+  if (!number.is_number_unsigned()) {
+    malformed(fmt::format("'{}': found {} in its shape or data_offsets, wanted whole numbers from 0", excerpt(name),
+                          number.is_number() ? number.dump() : "no number"));
+  }
+  return number.get<std::uint64_t>();
 }
 
 // `data`: bytes behind the header, which takes the file's first `header`.
@@ -53,15 +62,15 @@ TensorPlace parse_tensor(const std::string& name, const nlohmann::json& entry, s
   tensor.dtype = entry.at("dtype").get<std::string>();
   std::uint64_t size = element_size(tensor.dtype);
   for (const nlohmann::json& dim : entry.at("shape")) {
-    const auto extent = dim.get<std::uint64_t>();
-    if (extent > (std::uint64_t{1} << 40)) malformed("'" + name + "' has an absurd shape");
-    if (__builtin_mul_overflow(size, extent, &size)) malformed("'" + name + "' has an absurd shape");
+    const std::uint64_t extent = whole_number(dim, name);
+    if (extent > (std::uint64_t{1} << 40)) malformed("'" + excerpt(name) + "' has an absurd shape");
+    if (__builtin_mul_overflow(size, extent, &size)) malformed("'" + excerpt(name) + "' has an absurd shape");
     tensor.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const auto& offsets = entry.at("data_offsets");
-  const auto begin = offsets.at(0).get<std::uint64_t>(), end = offsets.at(1).get<std::uint64_t>();
+  const std::uint64_t begin = whole_number(offsets.at(0), name), end = whole_number(offsets.at(1), name);
   if (begin > end || end > data || end - begin != size) {
-    malformed(fmt::format("'{}' lies at {}..{} of {} bytes, wanted {} bytes", name, begin, end, data, size));
+    malformed(fmt::format("'{}' lies at {}..{} of {} bytes, wanted {} bytes", excerpt(name), begin, end, data, size));
   }
   tensor.begin = header + begin;
   tensor.end = header + end;
@@ -82,7 +91,7 @@ SafetensorsHeader parse_entries(const nlohmann::json& entries, std::uint64_t hea
   });
   std::uint64_t expected = header;
   for (const TensorPlace& tensor : file.tensors) {
-    if (tensor.begin != expected) malformed("'" + tensor.name + "' overlaps its neighbour or leaves a gap");
+    if (tensor.begin != expected) malformed("'" + excerpt(tensor.name) + "' overlaps its neighbour or leaves a gap");
     expected = tensor.end;
   }
   if (expected != header + data) malformed("bytes behind the last tensor");
@@ -94,7 +103,7 @@ nlohmann::json parse_json(std::string_view text) {
   std::set<std::string> seen;
   const auto callback = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
     if (event == nlohmann::json::parse_event_t::key && depth == 1 && !seen.insert(parsed.get<std::string>()).second) {
-      malformed("'" + parsed.get<std::string>() + "' appears twice");
+      malformed("'" + excerpt(parsed.get<std::string>()) + "' appears twice");
     }
     return true;
   };
@@ -139,7 +148,7 @@ SafetensorsHeader parse_safetensors_header(std::span<const std::byte> header, st
   try {
     return parse_entries(parse_json(text), header.size(), file - header.size());
   } catch (const nlohmann::json::exception& e) {
-    malformed(std::string("header: ") + e.what());
+    malformed("header: " + excerpt(e.what(), 200));
   }
 }
 

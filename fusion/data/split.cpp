@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/random.hpp"
@@ -82,7 +85,37 @@ Splits split_sequence(const Dataset& data, std::int64_t validation, std::int64_t
   return splits;
 }
 
+// Puts the samples of whole groups first, about `wanted` of them, and gives their number.
+std::int64_t put_groups_first(std::vector<std::int64_t>& order, const std::vector<std::int64_t>& groups,
+                              std::int64_t wanted) {
+  const auto group_of = [&](std::int64_t sample) { return groups.at(static_cast<std::size_t>(sample)); };
+  std::map<std::int64_t, std::int64_t> sizes;
+  for (const std::int64_t group : groups) ++sizes[group];
+  std::set<std::int64_t> seen, taken;
+  std::int64_t size = 0;
+  const auto take = [&](std::int64_t group) {
+    taken.insert(group);
+    size += sizes[group];
+  };
+  for (const std::int64_t sample : order) {
+    const std::int64_t group = group_of(sample);
+    if (seen.insert(group).second && std::abs(size + sizes[group] - wanted) < std::abs(size - wanted)) take(group);
+  }
+  if (taken.empty()) take(group_of(order.front()));
+  std::stable_partition(order.begin(), order.end(),
+                        [&](std::int64_t sample) { return taken.contains(group_of(sample)); });
+  return size;
+}
+
 }  // namespace
+
+std::vector<std::int64_t> permutation(std::int64_t size, std::uint64_t seed, std::uint64_t item) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  CountedRandom random(seed, Stream::kSplit, item);
+  shuffle(order, random);
+  return order;
+}
 
 Dataset subset(const Dataset& data, const std::vector<std::int64_t>& indices) {
   Dataset out;
@@ -94,22 +127,22 @@ Dataset subset(const Dataset& data, const std::vector<std::int64_t>& indices) {
 }
 
 Splits split(Dataset data, std::optional<double> validation, std::optional<double> test, std::uint64_t seed,
-             const std::string& place) {
+             const std::string& place, const std::vector<std::int64_t>& groups) {
   const std::int64_t n = data.size;
-  const std::int64_t test_size = part_size(n, test, "test", place);
+  std::int64_t test_size = part_size(n, test, "test", place);
   const std::int64_t validation_size = part_size(n, validation, "validation", place);
+  std::vector<std::int64_t> order;
+  if (test_size > 0 && !groups.empty()) {
+    order = permutation(n, seed, 0);
+    test_size = put_groups_first(order, groups, test_size);
+  }
   if (test_size + validation_size >= n) {
     fail_at(place, fmt::format("found {} samples of which validation and test take {}, wanted some for training", n,
                                test_size + validation_size));
   }
   if (test_size + validation_size == 0) return {std::move(data), {}, {}};
   if (data.overlap > 0) return split_sequence(data, validation_size, test_size, place);
-
-  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  CountedRandom random(seed, Stream::kSplit, 0);
-  shuffle(order, random);
-
+  if (order.empty()) order = permutation(n, seed, 0);
   const auto part = [&](std::int64_t from, std::int64_t size) {
     std::vector<std::int64_t> indices(order.begin() + from, order.begin() + from + size);
     std::sort(indices.begin(), indices.end());

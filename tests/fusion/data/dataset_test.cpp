@@ -171,6 +171,12 @@ TEST_CASE("data that cannot be used are refused", "[dataset]") {
              Catch::Contains("y.npy: found label 0.5 at element 1, wanted a whole number"));
 
   CHECK(error_of(folder_of("/no/such.npz")) == place + "/no/such.npz: found no such file");
+  for (const char* kind : {".npz", ".csv", ".safetensors", ".npy", ""}) {
+    const std::string null = folder / ("null" + std::string(kind)), name = std::string(300, 'a') + kind;
+    std::filesystem::create_symlink("/dev/null", null);
+    CHECK(error_of(folder_of(null)) == place + null + ": found a device or pipe, wanted a file or a folder");
+    CHECK_THAT(error_of(folder_of(name)), Catch::Contains("cannot be opened: File name too long"));
+  }
   CHECK_THAT(
       error_of(folder_of(folder.write("d.parquet", "x"))),
       Catch::Contains(
@@ -189,7 +195,7 @@ TEST_CASE("data that cannot be used are refused", "[dataset]") {
 TEST_CASE("validation and test files must look like the training data", "[dataset]") {
   const TemporaryFolder folder;
   DataSource source = table(folder.write("train.csv", "a,b,y\n1,2,3\n4,5,6\n"));
-  source.validation_file = folder.write("val.csv", "y,a,b\n9,7,8\n");
+  source.validation_file = folder.write("val.csv", "y,b,more,a\n9,8,5,7\n");  // by name
   source.test_file = folder.write("test.csv", "a,b,y\n0,0,0\n");
   const Splits splits = load_data(source, kNumberTargets, 1, kData);
   CHECK(splits.train.size == 2);
@@ -197,8 +203,7 @@ TEST_CASE("validation and test files must look like the training data", "[datase
   CHECK(splits.test->size == 1);
 
   source.validation_file = folder.write("narrow.csv", "a,y\n9,7\n");
-  CHECK_THAT(error_of(source),
-             Catch::Contains("narrow.csv: x: found samples of shape [1], wanted [2] as in the training data"));
+  CHECK_THAT(error_of(source), Catch::Contains("narrow.csv: found no column 'b'"));
   source.validation = 0.5;
   source.validation_file = source.test_file;
   CHECK_THAT(error_of(source), Catch::Contains("wanted a fraction or a file, not both"));

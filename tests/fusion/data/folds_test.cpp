@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <numeric>
@@ -10,6 +11,7 @@
 
 #include "base/random.hpp"
 #include "error_of.hpp"
+#include "fusion/data/split.hpp"
 #include "npy_text.hpp"
 #include "temporary_folder.hpp"
 #include "tests/source_folder.hpp"
@@ -140,29 +142,53 @@ TEST_CASE("samples validate once, all but a few, and train in all other folds", 
 
 TEST_CASE("groups are read beside the data, and are no feature of a table", "[folds]") {
   const TemporaryFolder folder;
+  const auto patient_of = [](int sample) { return sample * 7 % 40 / 4; };
   {
     std::ofstream csv(folder / "t.csv");
     csv << "a,patient,b,y\n";
-    for (int i = 0; i < 40; ++i) csv << i << "," << i / 4 << "," << 2 * i << "," << i % 2 << "\n";
+    for (int i = 0; i < 40; ++i) csv << i << "," << patient_of(i) << "," << 2 * i << "," << i % 2 << "\n";
   }
   DataSource source;
   source.train = folder / "t.csv";
   source.target = "y";
   source.folds = {5, 2, false, "patient"};
+  const auto patients_in = [&](const Dataset& part) {
+    std::set<int> all;
+    const auto rows = values<double>(part.inputs[0], part.size);
+    for (std::int64_t i = 0; i < part.size; ++i) {
+      all.insert(patient_of(static_cast<int>(rows[static_cast<std::size_t>(2 * i)])));
+    }
+    return all;
+  };
   for (const bool tested : {false, true}) {
     source.test = tested ? std::optional(0.25) : std::nullopt;
     const Splits splits = load_data(source, kClassTargets, 1, kData);
     CHECK(splits.train.inputs[0].shape == Shape{2});
-    std::set<int> held;
-    const auto rows = values<double>(splits.validation->inputs[0], splits.validation->size);
-    for (std::int64_t i = 0; i < splits.validation->size; ++i) {
-      held.insert(static_cast<int>(rows[static_cast<std::size_t>(2 * i)]) / 4);
+    std::vector<std::set<int>> parts = {patients_in(splits.train), patients_in(*splits.validation)};
+    if (tested) {
+      parts.push_back(patients_in(*splits.test));
+      CHECK(splits.test->size == 8);  // as near to a quarter of 40 as a group of four comes first
     }
-    const auto others = values<double>(splits.train.inputs[0], splits.train.size);
-    for (std::int64_t i = 0; i < splits.train.size; ++i) {
-      CHECK(held.count(static_cast<int>(others[static_cast<std::size_t>(2 * i)]) / 4) == 0);
-    }
-    if (!tested) CHECK(held.size() == 2);
+    std::size_t patients = 0;
+    for (const std::set<int>& part : parts) patients += part.size();
+    CHECK(patients == 10);
+    if (!tested) CHECK(parts.back().size() == 2);
+  }
+}
+
+TEST_CASE("test data beside groups are whole groups", "[folds]") {
+  const Dataset numbers{{{"x", {}, Numbers(std::vector<float>(100))}}, {}, 100, 0, false};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    std::vector<std::int64_t> groups = random_numbers(100, 12, seed);
+    const auto tested = [&](double fraction) { return split(numbers, {}, fraction, seed, "", groups).test->size; };
+    CHECK(std::abs(tested(0.3) - 30) <= 6);
+    for (std::size_t i = 0; i < 100; ++i) groups[i] = i < 70 ? 1 : 2;
+    CHECK(tested(0.3) == 30);
+    CHECK((tested(0.6) == 30 || tested(0.6) == 70));
+    CHECK((tested(0.01) == 30 || tested(0.01) == 70));
+    groups.assign(100, 5);
+    CHECK_THAT(error_of([&] { static_cast<void>(tested(0.5)); }), Catch::Contains("wanted some for training"));
   }
 }
 

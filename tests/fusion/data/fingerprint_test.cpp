@@ -1,0 +1,100 @@
+// What data are known by when they are read again.
+#include "fusion/data/fingerprint.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "npy_text.hpp"
+#include "temporary_folder.hpp"
+
+namespace hfta::fusion::test {
+namespace {
+
+DataSource pair_in(const std::filesystem::path& folder) {
+  DataSource source;
+  source.train = folder / "x.npy";
+  source.y = "y.npy";
+  return source;
+}
+
+void write(const std::filesystem::path& file, const std::string& type, const std::string& shape,
+           const std::string& numbers) {
+  std::ofstream(file, std::ios::binary) << npy_file(npy_header(type, shape), numbers);
+}
+
+// `memory` of 8 bytes: nothing is loaded.
+std::string found(const std::filesystem::path& folder, std::uint64_t memory = 0) {
+  return load_data(pair_in(folder), kClassTargets, 1, "", {}, memory).fingerprint;
+}
+
+}  // namespace
+
+TEST_CASE("every number of data in memory, their order and their shape make their fingerprint", "[fingerprint]") {
+  const TemporaryFolder folder;
+  std::vector<float> x(3 * 37);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  std::vector<std::int64_t> y(37, 1);
+  const auto with = [&](const std::vector<float>& numbers, const std::string& shape = "(37, 3)") {
+    write(folder / "x.npy", "<f4", shape, bytes_of(numbers));
+    write(folder / "y.npy", "<i8", "(37,)", bytes_of(y));
+    return found(folder / "");
+  };
+  std::set<std::string> all = {with(x)};
+  CHECK(with(x) == *all.begin());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::vector<float> other = x;
+    other[i] += 0.5F;
+    all.insert(with(other));
+  }
+  std::vector<float> swapped = x;
+  std::swap(swapped[0], swapped[1]);
+  all.insert(with(swapped));
+  all.insert(with(x, "(37, 3, 1)"));
+  y[7] = 2;
+  all.insert(with(x));
+  CHECK(all.size() == x.size() + 4);
+}
+
+TEST_CASE("folds, fractions and where the folder lies do not change the fingerprint", "[fingerprint]") {
+  const TemporaryFolder here, there;
+  for (const TemporaryFolder* folder : {&here, &there}) {
+    write(*folder / "x.npy", "<f4", "(40, 1)", std::string(160, 'a'));
+    write(*folder / "y.npy", "<i8", "(40,)", bytes_of(std::vector<std::int64_t>(40, 0)));
+  }
+  DataSource source = pair_in(here / "");
+  source.test = 0.2;
+  source.folds = {4, 2, false, ""};
+  CHECK(load_data(source, kClassTargets, 1, "").fingerprint == found(there / ""));
+  CHECK(reading_of(source, here / "") == reading_of(pair_in(there / ""), there / ""));
+  CHECK(reading_of(source, here / "..") != reading_of(source, here / ""));
+  DataSource other = source;
+  other.y = "x.npy";
+  CHECK(reading_of(other, here / "") != reading_of(source, here / ""));
+}
+
+TEST_CASE("of data in a file the fingerprint takes the first and the last numbers, and pieces between",
+          "[fingerprint]") {
+  const TemporaryFolder folder;
+  const std::size_t bytes = std::size_t{1} << 16, pieces = static_cast<std::size_t>(3 * kPieces / 2);
+  std::string x(bytes * pieces, '\0');
+  write(folder / "y.npy", "|u1", fmt::format("({},)", pieces), std::string(pieces, '\0'));
+  const auto with = [&](std::size_t place, char number = 1) {
+    x[place] = number;
+    write(folder / "x.npy", "|u1", fmt::format("({}, {})", pieces, bytes), x);
+    x[place] = 0;
+    return found(folder / "", 8);
+  };
+  const std::string plain = with(0, 0);
+  std::size_t noticed = 0;
+  for (std::size_t i = 1; i <= 12; ++i) noticed += with(i * bytes + 77) != plain ? 1 : 0;
+  CHECK(noticed >= 7);
+  CHECK(noticed < 12);
+  CHECK(with(x.size() - 1) != plain);
+  CHECK(with(1) != plain);
+}
+
+}  // namespace hfta::fusion::test
