@@ -18,6 +18,7 @@ enum class Loss {
   kCrossEntropy,
   kNll,
   kFocal,
+  kSoftCrossEntropy,
   kMse,
   kL1,
   kHuber,
@@ -38,7 +39,8 @@ enum class Targets {
   kNone,           ///< Nothing: labels, if any, are inputs of the model.
   kClasses,        ///< Classes [N, ...], int64, of an output [N, C, ...].
   kValues,         ///< Numbers of the output's shape.
-  kProbabilities,  ///< The same, from 0 to 1.
+  kDistributions,  ///< Probabilities of classes, of an output [N, C, ...] and of its shape.
+  kProbabilities,  ///< Numbers of the output's shape, from 0 to 1.
   kCounts,         ///< The same, from 0 on.
   kSigns,          ///< The same, -1 or 1.
 };

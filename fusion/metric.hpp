@@ -5,6 +5,7 @@
 /// Names, definitions and defaults are scikit-learn's (1.9); docs/metrics.md has every definition, and what a metric
 /// gives where scikit-learn warns.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,6 +76,11 @@ struct MetricInfo {
 /// class 0 and predicted class 1 "confusion_0_1". As many indices as index_count(spec).
 [[nodiscard]] std::string recorded_name(const MetricSpec& spec, const std::vector<int>& indices = {});
 [[nodiscard]] int index_count(const MetricSpec& spec);
+
+/// How many numbers a metric may give: a confusion matrix of 64 classes.
+inline constexpr std::int64_t kMostMetricValues = 4096;
+/// Throws Error{kConfig} if `values` are more.
+void check_value_count(const MetricSpec& spec, std::int64_t values);
 /// Whether a value of that name is recorded. How many classes there are is not known here: any index is right.
 [[nodiscard]] bool gives(const MetricSpec& spec, std::string_view name);
 

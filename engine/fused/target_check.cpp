@@ -65,6 +65,7 @@ struct Bound {
 
 Bound bound_of(Targets targets) {
   switch (targets) {
+    case Targets::kDistributions:
     case Targets::kProbabilities:
       return {[](double value) { return value >= 0 && value <= 1; }, "0 to 1"};
     case Targets::kCounts:
@@ -125,19 +126,22 @@ void check_targets(const TaskSpec& spec, const Graph& graph, const fusion::Datas
   targets_of(spec) == Targets::kClasses ? check_labels(spec, graph, data, part) : check_values(spec, data, part);
 }
 
-void check_whole_batches(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part) {
+void check_whole_batches(const TaskSpec& spec, const Graph& graph, const fusion::Dataset& data, const char* part,
+                         bool mixes_samples) {
   const Graph& evaluated = graph.evaluation != nullptr ? *graph.evaluation : graph;
   const std::int64_t batch = spec.recipe.batch_size;
-  if (targets_of(spec) != Targets::kNone || data.size % batch == 0) return;
+  if (data.size % batch == 0) return;
   const bool filled = graph.fixed_batch > 0 || !graph.limits.allow(data.size % batch);
+  const bool own = targets_of(spec) == Targets::kNone;
   const bool numbers = std::any_of(evaluated.outputs.begin(), evaluated.outputs.end(), [&](fusion::ValueId id) {
     const Shape& shape = shape_of(evaluated, id);
     return shape.empty() || shape[0] != fusion::kBatch;
   });
-  if (!filled || !numbers) return;
+  if (!filled || !(own ? numbers : mixes_samples)) return;
   fail(spec, fmt::format("data: found {} samples in the {} set, wanted a multiple of {}: the model takes no smaller "
-                         "batch, and gives one loss for a batch as a whole",
-                         data.size, part, batch));
+                         "batch, and {}",
+                         data.size, part, batch,
+                         own ? "gives one loss for a batch as a whole" : "a sample's output depends on the others"));
 }
 
 }  // namespace hfta::engine

@@ -29,11 +29,7 @@ std::vector<std::vector<int>> indices_of(const MetricSpec& spec, std::size_t val
 
 void write_metric(const MetricSpec& spec, const SlotSums& sums, bool defined, std::map<std::string, double>& metrics) {
   const std::vector<double> values = row_of(spec).values(spec, sums);
-  if (values.size() > MetricAccumulator::kMostValues) {
-    throw Error(ErrorKind::kConfig, fmt::format("metrics: {}: found {} numbers, one for each class or pair of classes; "
-                                                "wanted at most {}",
-                                                spec.name, values.size(), MetricAccumulator::kMostValues));
-  }
+  check_value_count(spec, std::ssize(values));
   const std::vector<std::vector<int>> indices = indices_of(spec, values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     metrics[recorded_name(spec, indices[i])] = defined ? values[i] : std::numeric_limits<double>::quiet_NaN();

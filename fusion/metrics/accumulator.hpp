@@ -43,11 +43,8 @@ class MetricAccumulator {
 
   /// Per slot, by recorded_name. Waits for the device. `losses`: each slot's mean loss over the set, which perplexity
   /// reads. Throws Error{kInternal} if they are wanted and missing or no batch was added, Error{kConfig} if a metric
-  /// gives more than kMostValues.
+  /// gives more than kMostMetricValues.
   [[nodiscard]] std::vector<std::map<std::string, double>> result(std::span<const double> losses = {}) const;
-
-  /// A confusion matrix of 64 classes.
-  static constexpr std::size_t kMostValues = 4096;
 
  private:
   std::vector<MetricSpec> specs_;

@@ -53,6 +53,12 @@ ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction) {
                                        : graph.call(reduction == Reduction::kMean ? "mean" : "sum", {each, Arg()}, {});
 }
 
+ValueId weighted_mean(GraphWriter& graph, ValueId weighted, ValueId total) {
+  constexpr double kLeastTotal = 1e-37;  // a normal float32, so that it is not taken for 0
+  const ValueId divisor = graph.map("clamp_min", {total, kLeastTotal});
+  return graph.call("div.Tensor", {reduced(graph, weighted, Reduction::kSum), divisor}, {});
+}
+
 ValueId loss_call(const LossSite& site, const std::string& op, std::vector<Arg> args, Reduction reduction) {
   Shape shape = reduction == Reduction::kNone ? site.graph.shape(site.target) : Shape{};
   return site.graph.call(op, std::move(args), std::move(shape));

@@ -51,8 +51,9 @@ ValueId add_constant(Graph& graph, const std::string& name, const std::vector<do
 
 Shape target_shape(const GraphWriter& graph, ValueId output, Targets targets) {
   Shape shape = graph.shape(output);
+  const bool of_classes = targets == Targets::kClasses || targets == Targets::kDistributions;
+  if (of_classes && shape.size() < 2) refuse(graph.value(output), "[N, classes]");
   if (targets != Targets::kClasses) return shape;
-  if (shape.size() < 2) refuse(graph.value(output), "[N, classes]");
   shape.erase(shape.begin() + 1);
   return shape;
 }
@@ -88,11 +89,24 @@ ValueId write_position_weight(const LossSite& site) {
   return g.map("mul.Tensor", {weight, one});
 }
 
+// What an evaluation would find only after an epoch.
+void check_metrics(const Recipe& recipe, const Shape& output) {
+  const std::optional<OutputKind> kind = info_of(recipe.loss).output;
+  if (!kind || *kind == OutputKind::kValue || output.size() < 2) return;
+  const std::int64_t classes = std::min(output[1], std::int64_t{1} << 30);
+  for (const MetricSpec& spec : recipe.metrics) {
+    const int indices = index_count(spec);
+    if (indices == 1) check_value_count(spec, classes);
+    if (indices == 2 && *kind == OutputKind::kClassScores) check_value_count(spec, classes * classes);
+  }
+}
+
 // Writes a built-in loss into one graph: for training, for evaluation, or for both.
 class LossWriter {
  public:
   LossWriter(Graph& graph, const Recipe& recipe, std::size_t first_hyper)
-      : row_(row_of(recipe.loss)),
+      : recipe_(recipe),
+        row_(row_of(recipe.loss)),
         graph_(graph, recipe.dtype),
         site_{graph_, recipe.loss_options, graph.outputs.at(0), kNoValue, {}},
         first_hyper_(first_hyper) {
@@ -118,6 +132,7 @@ class LossWriter {
 
   void write_evaluation() {
     set_numbers(true);
+    check_metrics(recipe_, graph_.shape(site_.output));
     graph_.graph().outputs = {site_.output, row_.write(site_, Reduction::kNone)};
     if (site_.position_weight != kNoValue) graph_.graph().outputs.push_back(site_.position_weight);
   }
@@ -132,6 +147,7 @@ class LossWriter {
     }
   }
 
+  const Recipe& recipe_;
   const LossRow& row_;
   GraphWriter graph_;
   LossSite site_;
@@ -168,12 +184,9 @@ void add_own(Graph& graph, const Recipe& recipe, std::size_t first) {
   const ValueId weight =
       g.value(given).dtype == recipe.dtype ? given : g.call("to.dtype", {given, recipe.dtype}, g.shape(given));
   const ValueId total = reduced(g, weight, Reduction::kSum);
-  const auto weighted_mean = [&] {
-    const ValueId sum = reduced(g, g.map("mul.Tensor", {loss, weight}), Reduction::kSum);
-    return g.call("div.Tensor", {sum, total}, {});
-  };
   const bool by_element = !shape.empty() && g.shape(weight) == shape;
-  graph.objective = Objective{by_element ? weighted_mean() : mean(), total};
+  graph.objective =
+      Objective{by_element ? weighted_mean(g, g.map("mul.Tensor", {loss, weight}), total) : mean(), total};
 }
 
 void give_only(Graph& graph, std::size_t count) { graph.outputs.resize(std::min(graph.outputs.size(), count)); }

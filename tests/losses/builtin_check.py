@@ -108,6 +108,10 @@ def alike(each: Callable[..., Tensor]) -> Callable[[Tensor, Tensor, float | None
     return elements
 
 
+def by_shares(output: Tensor, y: Tensor, smoothing: float | None) -> Elements:
+    return F.cross_entropy(output, y, label_smoothing=smoothing or 0.0, reduction="none"), None
+
+
 def sigmoid_focal(y: Tensor, t: Tensor, gamma: float) -> Tensor:
     """torchvision.ops.sigmoid_focal_loss with its default alpha."""
     p = y.sigmoid()
@@ -177,6 +181,10 @@ def cases() -> list[Case]:
         Case("nll, weighted", {"name": "nll", "class_weight": weights}, by_classes(weight=weights, each=F.nll_loss),
              classes, lambda: Head(logits(), lambda y: y.log_softmax(1))),
         Case("focal", {"name": "focal"}, focal, with_holes(-100), logits, number="gamma", values=[0.0, 0.5, 2.0]),
+        Case("soft_cross_entropy", {"name": "soft_cross_entropy"}, by_shares, distributions(False),
+             lambda: mlp(5, 8, 3), **smoothed),
+        Case("soft_cross_entropy [N, C, H, W]", {"name": "soft_cross_entropy"}, by_shares,
+             lambda n, s: draws(s + 7)(n, 3, 4, 3).softmax(1), lambda: nn.Conv2d(2, 3, 3, padding=1), images, **smoothed),
         Case("mse", {"name": "mse"}, alike(lambda y, t: (y - t) ** 2), reals(2), two),
         Case("mse of a column", {"name": "mse"}, alike(lambda y, t: (y - t) ** 2), reals(), column),
         Case("l1", {"name": "l1"}, alike(lambda y, t: (y - t).abs()), reals(2), two),

@@ -133,6 +133,13 @@ int index_count(const MetricSpec& spec) {
   return row.indices + (averages && spec.average == Average::kNone ? 1 : 0);
 }
 
+void check_value_count(const MetricSpec& spec, std::int64_t values) {
+  if (values <= kMostMetricValues) return;
+  throw Error(ErrorKind::kConfig, fmt::format("metrics: {}: found {} numbers, one for each class or pair of classes; "
+                                              "wanted at most {}",
+                                              spec.name, values, kMostMetricValues));
+}
+
 std::string recorded_name(const MetricSpec& spec, const std::vector<int>& indices) {
   std::string name = stem_of(spec);
   for (const int index : indices) name += fmt::format("_{}", index);

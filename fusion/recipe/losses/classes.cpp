@@ -22,8 +22,6 @@ ValueId nll(const LossSite& site, Reduction reduction) {
                    reduction);
 }
 
-constexpr double kLeastTotal = 1e-37;  // a normal float32, so that it is not taken for 0
-
 // (1 - p)^gamma times the cross entropy, p being the target's probability: Lin et al., "Focal Loss for Dense Object
 // Detection" (ICCV 2017), eq. 5, for softmax instead of sigmoid; alpha is the class weight.
 ValueId focal(const LossSite& site, Reduction reduction) {
@@ -34,9 +32,22 @@ ValueId focal(const LossSite& site, Reduction reduction) {
   const ValueId each = g.map("mul.Tensor", {g.map("pow.Tensor_Scalar", {rest, site.numbers.at(0)}), plain});
   const ValueId weighted = g.map("mul.Tensor", {each, site.position_weight});
   if (reduction == Reduction::kNone) return weighted;
-  // Where all targets are ignored, 0 / 0 would make weights NaN: the loss is 0 there, and counts as nothing.
-  const ValueId total = g.map("clamp_min", {reduced(g, site.position_weight, Reduction::kSum), kLeastTotal});
-  return g.call("div.Tensor", {reduced(g, weighted, Reduction::kSum), total}, {});
+  return weighted_mean(g, weighted, reduced(g, site.position_weight, Reduction::kSum));
+}
+
+// -sum over classes of t log p, t being the target's probability e of the way towards 1 / C.
+ValueId soft_cross_entropy(const LossSite& site, Reduction reduction) {
+  GraphWriter& g = site.graph;
+  Shape positions = g.shape(site.output);
+  const double even = 1 / static_cast<double>(positions.at(1));
+  positions.erase(positions.begin() + 1);
+  const ValueId away = g.map("add.Scalar", {g.map("neg", {site.target}), even});
+  const ValueId smoothed = g.map("add.Tensor", {site.target, g.map("mul.Scalar", {away, site.numbers.at(0)})});
+  const ValueId log_p = g.map("log_softmax.int", {site.output, std::int64_t{1}, Arg()});
+  const ValueId each =
+      g.call("sum.dim_IntList", {g.map("mul.Tensor", {smoothed, log_p}), std::vector<std::int64_t>{1}, false, Arg()},
+             std::move(positions));
+  return reduced(g, g.map("neg", {each}), reduction);
 }
 
 }  // namespace
@@ -71,7 +82,18 @@ std::vector<LossRow> class_losses() {
                          .most = 100,
                          .sentence = "How much less the samples count that are classified well. 0: cross_entropy."}},
             .options = {"ignore_index", "class_weight", "class_dim"}},
-           focal}};
+           focal},
+          {{.kind = Loss::kSoftCrossEntropy,
+            .name = "soft_cross_entropy",
+            .sentence = "logits and probabilities of classes, of the same shape; torch's cross_entropy of such targets",
+            .targets = Targets::kDistributions,
+            .output = std::nullopt,
+            .numbers = {{.name = "label_smoothing",
+                         .most = 1,
+                         .evaluation = 0,
+                         .sentence = "As in PyTorch. Evaluation goes without."}},
+            .options = {}},
+           soft_cross_entropy}};
 }
 
 }  // namespace hfta::fusion

@@ -24,6 +24,25 @@ Model plain_sgd(Loss loss = Loss::kCrossEntropy) {
   return model;
 }
 
+// Squares of a linear layer's answers, each weighed by its sample's first number where that is above 0.
+Model weighted_squares() {
+  Model model = plain_sgd(Loss::kModel);
+  model.graph = build_graph({layer("linear", {std::int64_t{4}, std::int64_t{1}})}, {kBatch, 4}, DType::kFloat64);
+  Graph& graph = model.graph;
+  const auto call = [&](const std::string& op, std::vector<Arg> args) {
+    const auto id = static_cast<ValueId>(graph.values.size());
+    graph.values.push_back({op, {kBatch, 1}, DType::kFloat64});
+    graph.nodes.push_back({"aten::" + op, std::move(args), {id}, op, "test"});
+    return id;
+  };
+  const ValueId answer = graph.outputs.at(0);
+  const ValueId squares = call("mul.Tensor", {answer, answer});
+  const ValueId first = call("narrow", {graph.inputs.at(0), std::int64_t{1}, std::int64_t{0}, std::int64_t{1}});
+  graph.outputs = {squares, call("relu", {first})};
+  model.recipe.loss_options.weighted = true;
+  return model;
+}
+
 SlotInit unscheduled(const Model& model, int b, std::int64_t batches) {
   SlotInit init = trial(model, b);
   init.hyper.optimizer.lr = 0.1;
@@ -66,6 +85,19 @@ TEST_CASE("several batches accumulated are a step by all of their samples", "[nu
   const at::Tensor found = answers(s, chunk, bounds, static_cast<std::int64_t>(bounds.size()) - 1);
   CHECK(relative_difference(found, whole) < 1e-13);
   CHECK(relative_difference(answers(s, chunk, {0, 6}, 1), whole) > 1e-4);
+}
+
+TEST_CASE("a batch whose samples all weigh nothing adds nothing to a step", "[numeric]") {
+  const int chunk = GENERATE(as<int>(), kCompiled, 1, 3);
+  Setting s = random_setting(weighted_squares(), 4, {4}, {12, 1, 17});
+  const at::Tensor first = s.train.inputs.at(0).stored().select(1, 0);
+  first.abs_();
+  first.narrow(0, 0, 4).neg_();  // the first batch of three
+  const at::Tensor whole = answers(s, chunk, {0, 12}, 1);
+  CHECK(relative_difference(answers(s, chunk, {0, 4, 8, 12}, 3), whole) < 1e-13);
+  CHECK(relative_difference(answers(s, chunk, {4, 12}, 1), whole) < 1e-13);
+  first.fill_(-1);
+  CHECK(at::isfinite(answers(s, chunk, {0, 12}, 1)).all().item<bool>());
 }
 
 TEST_CASE("what is left of the batches at an epoch's end makes a step") {

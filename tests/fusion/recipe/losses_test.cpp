@@ -97,8 +97,10 @@ std::string refusal(Graph model, const Recipe& recipe) {
 
 void check_evaluation(const Graph& graph, Loss loss, const Shape& targets) {
   REQUIRE(graph.outputs.size() == (counts_positions(loss) ? 3U : 2U));
+  Shape each = targets;
+  if (info_of(loss).targets == Targets::kDistributions) each.erase(each.begin() + 1);
   for (std::size_t i = 1; i < graph.outputs.size(); ++i) {
-    CHECK(shape_of(graph, graph.outputs[i]) == targets);
+    CHECK(shape_of(graph, graph.outputs[i]) == each);
     CHECK(dtype_of(graph, graph.outputs[i]) == DType::kFloat32);
   }
   REQUIRE(graph.inputs.size() == 2);
@@ -157,7 +159,7 @@ TEST_CASE("every built-in loss makes a valid graph of outputs of any shape", "[l
   const Shape shape = GENERATE(Shape{kBatch}, Shape{kBatch, 4}, Shape{kBatch, 4, 5}, Shape{kBatch, 4, 6, 4},
                                Shape{-3, 4}, Shape{kBatch, 4, 2, 3, 4});
   const bool own_evaluation = GENERATE(false, true);
-  if (classes && shape.size() < 2) return;  // refused below
+  if ((classes || info.targets == Targets::kDistributions) && shape.size() < 2) return;  // refused below
   for (const LossOptions& options : options_of(info.kind)) {
     CAPTURE(info.name, to_text(shape), own_evaluation, options.class_dim, options.class_weight, options.pos_weight);
     if (options.class_dim < 0 && shape.back() != 4) continue;
@@ -319,11 +321,26 @@ TEST_CASE("a weight of the loss's shape weighs every element of it", "[losses]")
   CHECK(last->op == wanted);
 }
 
+TEST_CASE("a metric of more numbers than a store is given is refused before the training", "[losses]") {
+  const auto found = [](Loss loss, const MetricSpec& metric, std::int64_t classes) {
+    Recipe recipe = recipe_of(loss);
+    recipe.metrics = {metric};
+    return refusal(model_of({kBatch, classes, 7}), recipe);
+  };
+  const MetricSpec matrix{.name = "confusion_matrix"}, each{.name = "f1", .average = Average::kNone}, one{.name = "f1"};
+  CHECK(found(Loss::kCrossEntropy, matrix, 64).empty());
+  CHECK_THAT(found(Loss::kCrossEntropy, matrix, 65), Catch::Contains("confusion_matrix: found 4225 numbers"));
+  CHECK(found(Loss::kBceWithLogits, matrix, 65).empty());
+  CHECK(found(Loss::kCrossEntropy, each, 4096).empty());
+  CHECK_THAT(found(Loss::kBceWithLogits, each, 4097), Catch::Contains("found 4097 numbers"));
+  CHECK(found(Loss::kCrossEntropy, one, 1'000'000).empty());
+}
+
 TEST_CASE("outputs that a loss cannot take are refused", "[losses]") {
   for (const LossInfo& info : losses()) {
     CAPTURE(info.name);
     const std::string found = refusal(model_of({kBatch}), recipe_of(info.kind));
-    if (info.targets == Targets::kClasses) {
+    if (info.targets == Targets::kClasses || info.targets == Targets::kDistributions) {
       CHECK(found == "model: found output 'y' [N], wanted [N, classes]");
     } else {
       CHECK(found.empty());
