@@ -79,6 +79,13 @@ struct ModelFacts {
   std::vector<std::string> notes;   ///< Facts that a user should know about the model, a line each.
 };
 
+/// Data that trials of the study train on.
+struct DataFacts {
+  std::string file;         ///< The name of the training data, without their folder.
+  std::string reading;      ///< A checksum of which numbers are read of which files, wherever the config's folder lies.
+  std::string fingerprint;  ///< Changes with these numbers.
+};
+
 /// The memory that arrays of a partition are predicted to need, in bytes.
 struct MemoryNeed {
   std::int64_t slot = 0;         ///< Per slot: trained weights, buffers and optimizer state; gradients where kept.
@@ -186,6 +193,8 @@ class Trainer {
   [[nodiscard]] virtual std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) = 0;
   /// The model files of all tasks that were checked, planned or opened, in the order of their first use.
   [[nodiscard]] virtual std::vector<ModelFacts> models() const = 0;
+  /// The data of all these tasks, in the order of their first use.
+  [[nodiscard]] virtual std::vector<DataFacts> data() const = 0;
   /// Makes arrays of a partition run as in an earlier run of the study (its ArrayInfo::choices_json), instead of
   /// measuring. Returns "", or one line for the user if that is impossible: another machine, another LibTorch.
   [[nodiscard]] virtual std::string recall(const std::string& partition, const std::string& choices_json) = 0;

@@ -54,9 +54,11 @@ struct EpochOptions {
   /// Graph::limits. The caller must choose training batches within them; in evaluation, batches that break them are
   /// padded.
   BatchLimits limits = {};
+  bool mixes_samples = false;  ///< Runnable::mixes_samples: evaluation depends on the size of its batches.
 };
 
-/// Samples that are evaluated at a time: at least as many as are trained, more where samples are small. `elements`: of
+/// Samples that are evaluated at a time: as many as are trained where the model or its loss may look at a batch as a
+/// whole; else at least as many, more where samples are small. `elements`: of
 /// a sample of the first input. A rule that knows nothing of the array, so that sums are the same at any width.
 [[nodiscard]] std::int64_t evaluation_batch(const Recipe& recipe, const EpochOptions& options, std::int64_t elements);
 

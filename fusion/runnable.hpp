@@ -8,10 +8,17 @@
 
 namespace hfta::fusion {
 
+/// What running a graph has shown.
+struct Runnable {
+  /// Whether evaluation's first output has, for some sample, another value where another sample of the batch is another
+  /// one: softmax over the batch, say, or batch norm without running statistics.
+  bool mixes_samples = false;
+};
+
 /// Runs one training step of one slot and one evaluation, on as few of the first samples of `data` as are meaningful,
 /// and discards the slot: anything that training would refuse for its sizes, arguments or ops is refused here. Throws
 /// Error{kConfig} with the line of the model's source, or Error{kMemory}, Error{kDevice}.
-void check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
-                    const c10::Device& device);
+Runnable check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
+                        const c10::Device& device);
 
 }  // namespace hfta::fusion

@@ -64,6 +64,7 @@ class WatchedTrainer final : public Trainer {
     return trainer_.measure(params, pause);
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return trainer_.models(); }
+  [[nodiscard]] std::vector<DataFacts> data() const override { return trainer_.data(); }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
     return trainer_.recall(partition, choices_json);
   }

@@ -180,15 +180,16 @@ int run_study(const StudyConfig& config, const ConfigOrigin& origin, Speech spee
   if (stop.load() != 0) return 128 + stop.load();
   if (!store) store = storage::open_store(config.storage, storage::OpenMode::kCreate);
   if (!lease) take();
-  const std::vector<ModelFacts> models = fleet.trainers.front()->models();
+  const Trainer& trainer = *fleet.trainers.front();
+  const StudyFiles files = {trainer.models(), trainer.data()};
   // Another process may have begun the study, or raised its cap, before this one had the lease.
   stored = store->find(config.study);
   if (stored) {
-    store->update(continued(*stored, config, origin, models));
+    store->update(continued(*stored, config, origin, files));
   } else {
-    store->create(new_record(config, origin, models, read_prior(config)));
+    store->create(new_record(config, origin, files, read_prior(config)));
   }
-  tell_notes(models);
+  tell_notes(files.models);
   tell_start(config, fleet, !stored);
   EventLines(speech).take(run_started(config, fleet.devices, stored.has_value()));
   return drive(config, *store, *lease, fleet, stop, speech);

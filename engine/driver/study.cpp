@@ -26,14 +26,21 @@ Error not_ours(const storage::StudyRecord& stored) {
                       printable(stored.name))};
 }
 
-using Fingerprints = std::map<std::string, std::string>;  // by ModelFacts::file
+// What of files a study is held to.
+struct Held {
+  std::map<std::string, std::string> models;  // fingerprints by ModelFacts::file
+  std::map<std::string, std::string> data;    // the same by name_of(DataFacts)
+};
+
+std::string name_of(const DataFacts& data) { return data.file + " " + data.reading; }
 
 // The store's JSON of a config: what decides results, and what the config was read from.
-std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Fingerprints& models, json prior) {
+std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Held& held, json prior) {
   json set = json::array();
   for (const Override& o : origin.overrides) set.push_back({o.key_path, o.value});
   json packed = {{"config", json::parse(config.normalized)}, {"file", origin.file.string()}, {"set", std::move(set)}};
-  if (!models.empty()) packed["models"] = models;
+  if (!held.models.empty()) packed["models"] = held.models;
+  if (!held.data.empty()) packed["data"] = held.data;
   if (!prior.empty()) packed["prior"] = std::move(prior);
   if (config.choice && !config.choice->reason.empty()) {
     json keys = json::array();
@@ -43,18 +50,23 @@ std::string pack(const StudyConfig& config, const ConfigOrigin& origin, const Fi
   return packed.dump();
 }
 
-// Those that `known` has not, added; the same file with another content is an error.
-Fingerprints with_models(Fingerprints known, const std::vector<ModelFacts>& models, const StudyConfig& config) {
-  for (const ModelFacts& model : models) {
-    const auto [entry, is_new] = known.emplace(model.file, model.fingerprint);
-    if (is_new || entry->second == model.fingerprint) continue;
-    throw Error(
-        ErrorKind::kConfig,
-        fmt::format("{}: model.file: found another {} (fingerprint {}) than study '{}' was begun with ({}); "
-                    "--fresh starts a new study beside it",
-                    config.file.string(), printable(model.file), model.fingerprint, config.study, entry->second));
+// What `held` has not, added; the same file with another content is an error.
+Held with_files(Held held, const StudyFiles& files, const StudyConfig& config) {
+  const auto hold = [&](auto& known, const std::string& name, const std::string& now, const std::string& what) {
+    const auto [entry, is_new] = known.emplace(name, now);
+    if (is_new || entry->second == now) return;
+    throw Error(ErrorKind::kConfig, fmt::format("{}: {} (fingerprint {}) than study '{}' was begun with ({}); --fresh "
+                                                "starts a new study beside it",
+                                                config.file.string(), what, now, config.study, entry->second));
+  };
+  for (const ModelFacts& model : files.models) {
+    hold(held.models, model.file, model.fingerprint, "model.file: found another " + printable(model.file));
   }
-  return known;
+  for (const DataFacts& data : files.data) {
+    hold(held.data, name_of(data), data.fingerprint,
+         fmt::format("data: found other numbers in {}", printable(data.file)));
+  }
+  return held;
 }
 
 json unpack(const storage::StudyRecord& stored) {
@@ -72,6 +84,18 @@ std::vector<Override> keys_in(const json& pairs) {
   return keys;
 }
 
+// The member `key`, as pack() writes it; empty if there is none.
+std::map<std::string, std::string> fingerprints_in(const storage::StudyRecord& stored, const char* key) {
+  const json packed = unpack(stored);
+  const auto found = packed.find(key);
+  if (found == packed.end()) return {};
+  try {
+    return found->get<std::map<std::string, std::string>>();
+  } catch (const json::exception&) {
+    throw not_ours(stored);
+  }
+}
+
 bool has_test_data(const StudyConfig& config, const trials::Params& params) {
   const fusion::DataSource data = config.task(params).data;
   return data.test.has_value() || !data.test_file.empty();
@@ -79,14 +103,14 @@ bool has_test_data(const StudyConfig& config, const trials::Params& params) {
 
 }  // namespace
 
-storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
-                                const std::vector<ModelFacts>& models, const search::History& prior) {
+storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin, const StudyFiles& files,
+                                const search::History& prior) {
   storage::StudyRecord record;
   record.name = config.study;
   record.objectives = config.objectives;
   record.space = config.space;
   record.config = config.text;
-  record.config_json = pack(config, origin, with_models({}, models, config), history_json(prior));
+  record.config_json = pack(config, origin, with_files({}, files, config), history_json(prior));
   record.run_caps = next_caps({}, config);
   return record;
 }
@@ -104,14 +128,7 @@ ConfigOrigin origin_of(const storage::StudyRecord& stored) {
 }
 
 std::map<std::string, std::string> model_fingerprints(const storage::StudyRecord& stored) {
-  const json packed = unpack(stored);
-  const auto models = packed.find("models");
-  if (models == packed.end()) return {};
-  try {
-    return models->get<Fingerprints>();
-  } catch (const json::exception&) {
-    throw not_ours(stored);
-  }
+  return fingerprints_in(stored, "models");
 }
 
 AutoChoice choice_of(const storage::StudyRecord& stored) {
@@ -137,7 +154,7 @@ search::History prior_of(const storage::StudyRecord& stored) {
 }
 
 storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
-                               const ConfigOrigin& origin, const std::vector<ModelFacts>& models) {
+                               const ConfigOrigin& origin, const StudyFiles& files) {
   const std::vector<std::string> differences =
       config_differences(unpack(stored).at("config").dump(), config.normalized);
   if (!differences.empty()) {
@@ -147,8 +164,9 @@ storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyCo
   }
   storage::StudyRecord record = stored;
   record.config = config.text;
-  record.config_json = pack(config, origin, with_models(model_fingerprints(stored), models, config),
-                            unpack(stored).value("prior", json::array()));
+  const Held held = {fingerprints_in(stored, "models"), fingerprints_in(stored, "data")};
+  record.config_json =
+      pack(config, origin, with_files(held, files, config), unpack(stored).value("prior", json::array()));
   record.run_caps = next_caps(stored.run_caps, config);
   return record;
 }

@@ -21,11 +21,16 @@ struct ConfigOrigin {
       overrides;  ///< --set and similar options, except those that only say where and how wide to run.
 };
 
-/// The record that a new study of this config gets. `models`: the files it trains, whose content it is held to.
-/// `prior`: trials of an earlier study that its draws see.
+/// Files as they were read.
+struct StudyFiles {
+  std::vector<ModelFacts> models;
+  std::vector<DataFacts> data;
+};
+
+/// The record that a new study of this config gets. `files`: those it trains and trains on, whose content it is held
+/// to. `prior`: trials of an earlier study that its draws see.
 [[nodiscard]] storage::StudyRecord new_record(const StudyConfig& config, const ConfigOrigin& origin,
-                                              const std::vector<ModelFacts>& models = {},
-                                              const search::History& prior = {});
+                                              const StudyFiles& files = {}, const search::History& prior = {});
 
 /// Where the config of a stored study came from. Throws Error{kConfig} if the study was not made by us.
 [[nodiscard]] ConfigOrigin origin_of(const storage::StudyRecord& stored);
@@ -39,10 +44,10 @@ struct ConfigOrigin {
 
 /// The record that `stored` becomes when the study is resumed with `config`: raised run_cap, array, log and comments
 /// may differ.
-/// Throws Error{kConfig} listing every other difference, saying that Optuna made the study, or naming one of `models`
+/// Throws Error{kConfig} listing every other difference, saying that Optuna made the study, or naming one of `files`
 /// (those read so far) whose content has changed.
 [[nodiscard]] storage::StudyRecord continued(const storage::StudyRecord& stored, const StudyConfig& config,
-                                             const ConfigOrigin& origin, const std::vector<ModelFacts>& models = {});
+                                             const ConfigOrigin& origin, const StudyFiles& files = {});
 
 /// The trials of an earlier study that draws of this one see, as they were found when it was begun; empty if there are
 /// none. Throws as origin_of.

@@ -33,37 +33,14 @@ std::string ops_text(const fusion::Graph& graph) {
   return ops;
 }
 
-int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
-// More threads than a few per core only wait for one another; thousands take minutes to start.
-void check_threads(const StudyConfig& config) {
-  constexpr int kMostPerCore = 8;
-  const int most = kMostPerCore * cores();
-  if (config.threads && *config.threads > most) {
-    throw Error(
-        ErrorKind::kConfig,
-        fmt::format("array.threads: found {}, wanted auto or at most {}, {} for each of this machine's {} cores",
-                    *config.threads, most, kMostPerCore, cores()));
-  }
-  int named = 0;
-  for (const std::string& device : config.devices) {
-    for (const std::string& part : parts_of(device)) named += cpu_threads(part).value_or(0);
-  }
-  if (named <= most) return;
-  throw Error(ErrorKind::kConfig,
-              fmt::format("array.device: found {} threads, wanted at most {}, {} for each of this machine's {} cores",
-                          named, most, kMostPerCore, cores()));
-}
-
-// What slots own whatever they do: weights, gradients and optimizer state.
-void check_width(const StudyConfig& config, const MemoryNeed& need, int width, std::int64_t memory) {
-  if (!config.width || need.slot <= (memory - need.shared) / std::max(width, 1)) return;
-  throw Error(
-      ErrorKind::kConfig,
-      fmt::format("array.width: found {}, wanted auto or at most {}: a trial's weights, gradients and optimizer "
-                  "state take {} bytes of the device's {}",
-                  width, std::max<std::int64_t>(1, (memory - need.shared) / std::max<std::int64_t>(need.slot, 1)),
-                  need.slot, memory));
+// `types`: what the numbers are read as.
+DataFacts facts_of(const fusion::DataSource& source, const std::string& types, const std::string& fingerprint,
+                   const std::filesystem::path& folder) {
+  Fnv1a reading;
+  reading.add(fusion::reading_of(source, folder) + types);
+  const std::filesystem::path& train = source.train;
+  const std::filesystem::path file = train.has_filename() ? train.filename() : train.parent_path().filename();
+  return {source.name.empty() ? file.string() : source.name, fmt::format("{:016x}", reading.value()), fingerprint};
 }
 
 std::int64_t frozen_count(const fusion::Graph& graph, const std::vector<std::string>& parameters) {
@@ -168,6 +145,8 @@ std::int64_t feature_budget(const TrainerOptions& options) {
 
 }  // namespace
 
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
 // The graph's signature would be long.
 std::string FusedTrainer::graph_key(const PreparedTask& task) {
   const fusion::Recipe& recipe = task.spec.recipe;
@@ -193,13 +172,15 @@ int FusedTrainer::threads() const {
 
 LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs) {
   const fusion::TargetForm targets = targets_of(spec.recipe);
-  std::string key = fmt::format("{}|{}|{} {}", fusion::identity_of(spec.data), name_of(spec.recipe.dtype),
-                                static_cast<int>(targets.kind), targets.ignored);
-  for (const fusion::DType dtype : inputs) key += std::string("|") + name_of(dtype);
+  std::string types =
+      fmt::format("|{}|{} {}", name_of(spec.recipe.dtype), static_cast<int>(targets.kind), targets.ignored);
+  for (const fusion::DType dtype : inputs) types += std::string("|") + name_of(dtype);
+  const std::string key = fusion::identity_of(spec.data) + types;
   const auto known = data_.find(key);
   if (known != data_.end()) return known->second;
   LoadedData data;
   data.host = fusion::load_data(spec.data, targets, options_.config.seed, options_.data_root, inputs);
+  data_facts_.push_back(facts_of(spec.data, types, data.host.fingerprint, options_.config.file.parent_path()));
   return data_.emplace(key, std::move(data)).first->second;
 }
 
@@ -239,82 +220,6 @@ PreparedTask FusedTrainer::prepare(const trials::Params& params) {
   task.spec.hyper.graph.clear();
   for (const fusion::Hyper& hyper : task.graph.hypers) task.spec.hyper.graph.push_back(hyper.value);
   return task;
-}
-
-void FusedTrainer::check(const trials::Params& params) {
-  const PreparedTask task = prepare(params);
-  const fusion::Splits& splits = load(task.spec, task.input_types).host;
-  check_task(task.spec, task.graph, splits);
-  check_threads(options_.config);
-  check_divided(task);
-  const Budgeted budget = budgeted(task);
-  check_budget(task, budget);
-  check_width(options_.config, budget.ways.front().need, wanted_width(), fusion::device_memory(device()));
-  graphs_.try_emplace(options_.config.partition(params), graph_key(task));
-  if (task.spec.model_file) {
-    if (splits.validation || splits.test) check_evaluation(task);
-    check_model(task, splits.train);
-  }
-}
-
-void FusedTrainer::check_divided(const PreparedTask& task) {
-  const Divide divide = options_.config.divide;
-  if (ranks() == 1 || divide == Divide::kAuto || divide == Divide::kSlots) return;
-  const bool staged = divide == Divide::kStages;
-  const std::string why =
-      staged ? why_not_staged(task) : why_not_divided(task, std::vector<int>(static_cast<std::size_t>(ranks()), 1));
-  if (why.empty()) return;
-  throw Error(
-      ErrorKind::kConfig,
-      fmt::format("array.divide: found {}, wanted auto or slots, as the parts of {} cannot {} of this model: {}",
-                  name_of(divide), options_.label, staged ? "be the stages" : "divide the batches", why));
-}
-
-// Compiling stages takes time, and this is asked for every trial.
-const std::string& FusedTrainer::why_not_staged(const PreparedTask& task) {
-  const std::string key = graph_key(task);
-  const auto known = not_staged_.find(key);
-  if (known != not_staged_.end()) return known->second;
-  return not_staged_.emplace(key, fusion::why_not_staged(trained_graph(task), task.spec.recipe, ranks())).first->second;
-}
-
-// Trials that are only trained have nothing to doubt.
-void FusedTrainer::check_evaluation(const PreparedTask& task) const {
-  const ModelFile& model = *task.spec.model_file;
-  const std::string place = model.import.where + ".evaluation: ";
-  if (model.evaluation_by_training) {
-    const std::string drawn = fusion::drawn_in_evaluation(task.graph);
-    if (drawn.empty()) return;
-    throw Error(ErrorKind::kConfig, place + "found training_graph, wanted the file of model.eval(): " + drawn);
-  }
-  const std::string doubt = fusion::doubt_of_evaluation(task.graph);
-  if (doubt.empty()) return;
-  if (task.graph.evaluation != nullptr) {
-    throw Error(ErrorKind::kConfig, fmt::format("{}{}: found a graph that {}; wanted an export of model.eval()", place,
-                                                printable(model.evaluation_name), doubt));
-  }
-  throw Error(ErrorKind::kConfig,
-              fmt::format("{}found nothing, wanted the file of model.eval() (examples/pytorch/export_both.py): the "
-                          "training graph does not say what evaluation computes: {}. If evaluation is this graph with "
-                          "dropout off and random tensors at their mean: evaluation: training_graph",
-                          place, doubt));
-}
-
-void FusedTrainer::check_model(const PreparedTask& task, const fusion::Dataset& data) {
-  if (runnable_.insert(task.graph.signature()).second) {
-    translated(options_.label,
-               [&] { fusion::check_runnable(task.graph, task.spec.recipe, task.spec.hyper, data, device()); });
-  }
-  if (const std::string pairs = told_by_order(task.spec, task.graph); !pairs.empty()) {
-    models_.note(*task.spec.model_file, "arrays go to the inputs in their order: " + pairs);
-  }
-  if (task.graph.fixed_batch == 0) return;
-  const std::int64_t left = data.size % task.graph.fixed_batch;
-  if (left == 0) return;
-  models_.note(*task.spec.model_file,
-               fmt::format("exported at batch size {}: the last {} of {} training samples of an epoch's order are left "
-                           "out",
-                           task.graph.fixed_batch, left, data.size));
 }
 
 // A guess, used until devices have trained: a GPU is taken for that many threads of a CPU.
@@ -460,6 +365,7 @@ KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::stri
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs,
                                                  const Pause& pause) {
   const PreparedTask task = prepare(params);
+  try_out(task);
   const KeepTo kept_to(options_.cpus);
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);

@@ -21,9 +21,13 @@
 #include "fusion/epochs.hpp"
 #include "fusion/frozen_prefix.hpp"
 #include "fusion/gpu.hpp"
+#include "fusion/runnable.hpp"
 #include "fusion/ways.hpp"
 
 namespace hfta::engine {
+
+/// Of this machine, at least one.
+[[nodiscard]] int cores();
 
 /// A trial's task with its graph.
 struct PreparedTask {
@@ -47,6 +51,7 @@ class FusedTrainer : public RankTrainer {
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params& params, const Pause& pause) override;
   [[nodiscard]] std::vector<ModelFacts> models() const override { return models_.all(); }
+  [[nodiscard]] std::vector<DataFacts> data() const override { return data_facts_; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
   [[nodiscard]] std::optional<double> step_seconds(const std::string& partition, int slots) const override;
   [[nodiscard]] std::unique_ptr<TrainerArray> open(const trials::Params& params, int width, double expected_epochs,
@@ -95,7 +100,11 @@ class FusedTrainer : public RankTrainer {
   /// Why these ranks cannot be stages that train it; "" if they can.
   [[nodiscard]] const std::string& why_not_staged(const PreparedTask& task);
   /// That its ops can run; and a note of the samples that a fixed batch leaves out.
-  void check_model(const PreparedTask& task, const fusion::Dataset& data);
+  void check_model(const PreparedTask& task, const fusion::Splits& splits);
+  /// Runs the graph of a model file, unless one like it was run before.
+  void try_out(const PreparedTask& task);
+  /// Runnable::mixes_samples of a graph that was tried out.
+  [[nodiscard]] bool mixes_samples(const PreparedTask& task) const;
   [[nodiscard]] LoadedData& load(const TaskSpec& spec, const std::vector<fusion::DType>& inputs);
   /// The task's data as the model takes them, moved there if they are not there yet.
   [[nodiscard]] const TaskData& on_device(const PreparedTask& task);
@@ -162,15 +171,16 @@ class FusedTrainer : public RankTrainer {
   ModelFiles models_;
   FeatureCache features_;
   std::map<std::string, fusion::FrozenPrefix> frozen_;  ///< By the model's signature and weights.
-  std::set<std::string> runnable_;                      ///< Signatures of graphs that are known to run.
+  std::map<std::string, fusion::Runnable> runnable_;    ///< By the signature of graphs that are known to run.
   std::map<std::string, LoadedData> data_;              ///< By source, dtypes and kind of target.
-  std::map<std::string, KeptChoices> choices_;          ///< By ChoiceKey::graph.
-  std::map<std::string, const KeptChoices*> alike_;     ///< By a graph's ops: in choices_, those of the first such one.
-  std::map<std::string, KeptChoices> recalled_;         ///< By partition.
-  std::set<std::string> whole_batches_;                 ///< Of these, those that have trained on whole batches.
-  std::map<std::string, std::string> graphs_;           ///< Partition -> ChoiceKey::graph, of those checked or opened.
-  std::map<std::string, std::vector<WayNeed>> ways_;    ///< By graph, width and data.
-  std::map<std::string, std::string> not_staged_;       ///< By graph: why_not_staged().
+  std::vector<DataFacts> data_facts_;
+  std::map<std::string, KeptChoices> choices_;        ///< By ChoiceKey::graph.
+  std::map<std::string, const KeptChoices*> alike_;   ///< By a graph's ops: in choices_, those of the first such one.
+  std::map<std::string, KeptChoices> recalled_;       ///< By partition.
+  std::set<std::string> whole_batches_;               ///< Of these, those that have trained on whole batches.
+  std::map<std::string, std::string> graphs_;         ///< Partition -> ChoiceKey::graph, of those checked or opened.
+  std::map<std::string, std::vector<WayNeed>> ways_;  ///< By graph, width and data.
+  std::map<std::string, std::string> not_staged_;     ///< By graph: why_not_staged().
 };
 
 }  // namespace hfta::engine

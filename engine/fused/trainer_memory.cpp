@@ -54,8 +54,8 @@ int FusedTrainer::planned_width(const PreparedTask& task) {
 }
 
 fusion::EpochOptions FusedTrainer::epoch_options(const PreparedTask& task) const {
-  return {task.spec.order,        task.spec.drop_last,      options_.config.seed,
-          task.graph.fixed_batch, task.graph.largest_batch, task.graph.limits};
+  return {task.spec.order,          task.spec.drop_last, options_.config.seed, task.graph.fixed_batch,
+          task.graph.largest_batch, task.graph.limits,   mixes_samples(task)};
 }
 
 fusion::WayQuestion FusedTrainer::question(const PreparedTask& task, int width) {

@@ -40,6 +40,7 @@ class ParallelTrainer final : public Trainer {
     return own_->measure(params, pause);
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return own_->models(); }
+  [[nodiscard]] std::vector<DataFacts> data() const override { return own_->data(); }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override {
     return own_->recall(partition, choices_json);
   }

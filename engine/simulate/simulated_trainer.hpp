@@ -45,6 +45,7 @@ class SimulatedTrainer final : public Trainer {
   [[nodiscard]] PartitionPlan plan(const trials::Params& params) override;
   [[nodiscard]] std::vector<MeasuredWay> measure(const trials::Params&, const Pause&) override { return {}; }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return {}; }
+  [[nodiscard]] std::vector<DataFacts> data() const override { return {}; }
   [[nodiscard]] std::string recall(const std::string& /*partition*/, const std::string& /*choices_json*/) override {
     return "";
   }

@@ -40,8 +40,19 @@ void check_output(const Graph& graph, const at::Tensor& output, std::int64_t n) 
                   graph.values[static_cast<std::size_t>(graph.outputs[0])].name, to_text(output.sizes().vec()), n));
 }
 
-void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
-             const c10::Device& device) {
+// Whether samples of the batch have other answers where the one at `at` is another one, that at `from`.
+bool feel(Array& array, const Samples& samples, const at::Tensor& answers, std::int64_t at, std::int64_t from) {
+  Samples other = samples;
+  other.order = at::arange(samples.size(), at::TensorOptions().dtype(at::kLong).device(samples.array(0).device()));
+  other.order[at] = from;
+  const at::Tensor changed = array.predict(0, other);
+  const auto before = [&](const at::Tensor& t) { return t.narrow(0, 0, at).nan_to_num(); };
+  const auto behind = [&](const at::Tensor& t) { return t.narrow(0, at + 1, t.size(0) - at - 1).nan_to_num(); };
+  return !at::equal(before(answers), before(changed)) || !at::equal(behind(answers), behind(changed));
+}
+
+Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
+                 const c10::Device& device) {
   Recipe exact = recipe;  // the first executor that comes may not compress
   exact.compression.reset();
   Array array(graph, exact, {}, 1, 0, device);
@@ -52,16 +63,22 @@ void try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, c
   for (const Phase& phase : recipe.phases) batch.place = std::lcm(batch.place + 1, phase.every) - 1;  // all have a turn
   std::vector<at::Tensor> losses = array.fresh_losses(0);
   const at::Tensor output = array.predict(0, samples);
-  if (recipe.loss != Loss::kModel) check_output(graph, output, few.size);
+  Runnable found;
+  if (recipe.loss != Loss::kModel) {
+    check_output(graph, output, few.size);
+    const std::int64_t last = few.size - 1;
+    found.mixes_samples = last > 0 && (feel(array, samples, output, last, 0) || feel(array, samples, output, 0, last));
+  }
   array.step(0, batch, {}, losses);
+  return found;
 }
 
 }  // namespace
 
-void check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
-                    const c10::Device& device) {
+Runnable check_runnable(const Graph& graph, const Recipe& recipe, const SlotHyper& hyper, const Dataset& data,
+                        const c10::Device& device) {
   try {
-    try_out(graph, recipe, hyper, data, device);
+    return try_out(graph, recipe, hyper, data, device);
   } catch (const c10::Error& error) {
     if (fault_of(error) != TorchFault::kCall) throw;
     throw Error(ErrorKind::kConfig, fmt::format("model: cannot be trained: {}", first_line(error)));

@@ -326,7 +326,7 @@ TEST_CASE("a model file that is gone, or another than was trained, is not export
   ModelFacts facts;
   facts.file = "m.pt2";
   facts.fingerprint = "another";
-  finished.store->update(continued(*finished.store->find("digits"), finished.study.config, {}, {facts}));
+  finished.store->update(continued(*finished.store->find("digits"), finished.study.config, {}, {{facts}, {}}));
   CHECK_THROWS_WITH(finished.exported(1), Catch::Contains("torch-2.11.pt2: found another model (fingerprint ") &&
                                               Catch::Contains("than study 'digits' trained (another)"));
   finished.study.config = config_of_file("/nowhere/m.pt2");

@@ -78,6 +78,7 @@ class FakeTrainer final : public RankTrainer {
             {"other", 0, 0, false, "", "no fake"}};
   }
   [[nodiscard]] std::vector<ModelFacts> models() const override { return world_.models; }
+  [[nodiscard]] std::vector<DataFacts> data() const override { return {}; }
   [[nodiscard]] std::string recall(const std::string& partition, const std::string& choices_json) override;
   [[nodiscard]] int planned_width(const trials::Params&) override { return world_.width; }
   [[nodiscard]] std::string choose(const trials::Params&, double, const Pause&) override { return "{}"; }

@@ -110,19 +110,34 @@ TEST_CASE("a study is held to the content of its model files") {
     model.fingerprint = fingerprint;
     return model;
   };
-  const storage::StudyRecord record = new_record(config, {}, {facts("a.pt2", "1"), facts("b.pt2", "2")});
+  const storage::StudyRecord record = new_record(config, {}, {{facts("a.pt2", "1"), facts("b.pt2", "2")}, {}});
   using Fingerprints = std::map<std::string, std::string>;
   CHECK(model_fingerprints(record) == Fingerprints{{"a.pt2", "1"}, {"b.pt2", "2"}});
   CHECK(model_fingerprints(new_record(config, {})).empty());
   CHECK(model_fingerprints(continued(record, config, {})).size() == 2);
-  const storage::StudyRecord next = continued(record, config, {}, {facts("b.pt2", "2"), facts("c.pt2", "3")});
+  const storage::StudyRecord next = continued(record, config, {}, {{facts("b.pt2", "2"), facts("c.pt2", "3")}, {}});
   CHECK(model_fingerprints(next) == Fingerprints{{"a.pt2", "1"}, {"b.pt2", "2"}, {"c.pt2", "3"}});
-  CHECK_THROWS_WITH(continued(record, config, {}, {facts("a.pt2", "1"), facts("b.pt2", "9")}),
+  CHECK_THROWS_WITH(continued(record, config, {}, {{facts("a.pt2", "1"), facts("b.pt2", "9")}, {}}),
                     "digits.yaml: model.file: found another b.pt2 (fingerprint 9) than study 'digits' was begun with "
                     "(2); --fresh starts a new study beside it");
   storage::StudyRecord damaged = record;
   damaged.config_json = R"({"config": {}, "file": "", "set": [], "models": 3})";
   CHECK_THROWS_AS(model_fingerprints(damaged), Error);
+}
+
+TEST_CASE("a study is held to the numbers of its data") {
+  const StudyConfig config = digits_config();
+  const StudyFiles begun = {{}, {{"a.csv", "7", "1"}, {"a.csv", "8", "2"}}};
+  const storage::StudyRecord record = new_record(config, {}, begun);
+  CHECK_NOTHROW(continued(record, config, {}, begun));
+  const storage::StudyRecord next = continued(record, config, {}, {{}, {{"b.csv", "7", "5"}}});
+  const std::string wanted =
+      "digits.yaml: data: found other numbers in a.csv (fingerprint 9) than study 'digits' was begun "
+      "with (2); --fresh starts a new study beside it";
+  CHECK_THROWS_WITH(continued(next, config, {}, {{}, {{"a.csv", "7", "1"}, {"a.csv", "8", "9"}}}), wanted);
+  CHECK_THROWS_AS(continued(next, config, {}, {{}, {{"b.csv", "7", "6"}}}), Error);
+  // Begun by a version that did not note it.
+  CHECK_NOTHROW(continued(new_record(config, {}), config, {}, begun));
 }
 
 TEST_CASE("caps are remembered, ascending") {

@@ -4,7 +4,7 @@
 round_trip  what is exported loads into the module, strictly, and gives the value that the study reports
 evaluations what evaluation computes where it is another graph, and which array an input takes
 errors      mistakes, told in one line with the place
-changes     a study goes on with the model file that it was begun with, and with no other
+changes     a study goes on with the model file and the numbers of data that it was begun with, and with no others
 ranks       a model for one batch size is trained by processes that have slots of their own, and are to find that out
 stages      processes that have layers of their own find what one device does, with tied weights and frozen layers, too
 """
@@ -298,8 +298,19 @@ def changes(runs):
     (folder / "text.pt2").unlink()
     assert "no such file" in runs.run(folder, *command, wanted=2).stderr
     shutil.copy(runs.made / "text.pt2", folder / "text.pt2")
+    data = sorted(path for path in folder.iterdir() if path.suffix == ".npz")[0]
+    whole = data.read_bytes()
+    arrays = dict(np.load(data))
+    changed = {name: array.copy() for name, array in arrays.items()}
+    changed["y"][0] = 1 - changed["y"][0]
+    np.savez(data, **changed)
+    for words in (command, ["resume", "text", "--storage", "text.db"]):
+        done = runs.run(folder, *words, wanted=2)
+        assert f"other numbers in {data.name}" in done.stderr and "--fresh" in done.stderr, done.stderr
+    np.savez_compressed(data, **arrays)  # other bytes, the same numbers
     interrupt(runs, folder, command, "round ", signal.SIGTERM)
-    print("changes: another model file, and none, are refused; the same goes on")
+    data.write_bytes(whole)
+    print("changes: another model file, none, and other data are refused; the same go on")
 
 
 PARTS = {part.__name__: part for part in (round_trip, evaluations, errors, changes, ranks, stages)}

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "engine/fused/target_check.hpp"
 #include "fusion/layers.hpp"
 
 namespace hfta::engine {
@@ -323,6 +324,19 @@ TEST_CASE("whatever looks ids up is held to the rows of its table, by order and 
   check("aten::embedding", {table, ids}, {"weight", "indices"});
   check("aten::embedding_bag", {table, ids, ids}, {"weight", "indices", "offsets"});
   check("aten::embedding_renorm_", {table, ids, 1.0, 2.0}, {});
+}
+
+TEST_CASE("what is filled up in evaluation must not depend on what it is filled up with") {
+  const TaskSpec task = spec(fusion::Loss::kCrossEntropy, 2);
+  fusion::Graph graph = net(3, false);
+  const fusion::Dataset whole = labelled({0, 1, 2, 0}).train, odd = labelled({0, 1, 2}).train;
+  CHECK_NOTHROW(check_whole_batches(task, graph, odd, "test", true));
+  graph.fixed_batch = 2;
+  CHECK_NOTHROW(check_whole_batches(task, graph, whole, "test", true));
+  CHECK_NOTHROW(check_whole_batches(task, graph, odd, "test", false));
+  CHECK_THROWS_WITH(check_whole_batches(task, graph, odd, "test", true),
+                    Catch::StartsWith("c.yaml:9: data: found 3 samples in the test set, wanted a multiple of 2") &&
+                        Catch::EndsWith("a sample's output depends on the others"));
 }
 
 }  // namespace hfta::engine
