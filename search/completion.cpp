@@ -30,10 +30,25 @@ std::optional<double> number_of(const ParamValue& value) {
   return std::nullopt;
 }
 
+// As Python compares them: 1, 1.0 and True are equal.
 bool same(const ParamValue& a, const ParamValue& b) {
   if (a.index() == b.index()) return a == b;
-  const auto x = number_of(a), y = number_of(b);
+  const auto number = [](const ParamValue& value) {
+    const bool* flag = std::get_if<bool>(&value);
+    return flag != nullptr ? std::optional<double>(*flag ? 1 : 0) : number_of(value);
+  };
+  const auto x = number(a), y = number(b);
   return x && y && *x == *y;
+}
+
+bool is_listed(const Distribution& d) {
+  return d.kind == DistributionKind::kConstant || d.kind == DistributionKind::kCategorical;
+}
+
+// A text that looks like a number is said to be none.
+std::string asked_text(const Distribution& d, const ParamValue& value) {
+  const std::string text = printable(trials::to_text(value));
+  return std::holds_alternative<std::string>(value) && !is_listed(d) ? "the text '" + text + "'" : text;
 }
 
 std::optional<double> within(const Interval& interval, double x) {
@@ -79,7 +94,7 @@ Params admitted(const Space& space, const Params& fixed, std::string& problem) {
       given.emplace_back(name, std::move(*value));
     } else {
       problem = fmt::format("enqueued with {} = {}, wanted a value that its distribution ({}) can give",
-                            printable(name), printable(trials::to_text(*asked)), trials::name_of(distribution.kind));
+                            printable(name), asked_text(distribution, *asked), trials::name_of(distribution.kind));
     }
   }
   for (const auto& [name, value] : fixed) {
@@ -115,9 +130,11 @@ Params valid_ones(const Params& params, const Params& fixed, const Params& given
 }  // namespace
 
 std::optional<ParamValue> admit(const Distribution& d, const ParamValue& value) {
-  if (d.kind == DistributionKind::kConstant || d.kind == DistributionKind::kCategorical) {
-    const auto found =
-        std::find_if(d.values.begin(), d.values.end(), [&](const auto& own) { return same(own, value); });
+  if (is_listed(d)) {
+    auto found = std::find(d.values.begin(), d.values.end(), value);
+    if (found == d.values.end()) {
+      found = std::find_if(d.values.begin(), d.values.end(), [&](const auto& own) { return same(own, value); });
+    }
     if (found == d.values.end()) return std::nullopt;
     return *found;
   }

@@ -149,9 +149,8 @@ ParamValue param_from_json(const json& value) {
       if (value.is_object() && value.size() == 1 && value.contains(kNonFinite) && value[kNonFinite].is_string()) {
         return from_non_finite(value[kNonFinite].get<std::string>());
       }
-      throw Error(ErrorKind::kStorage,
-                  fmt::format("parameter value: found {}, wanted null, a boolean, a number or text",
-                              printable(value.dump(-1, ' ', true, json::error_handler_t::replace))));
+      // Optuna takes lists and the like for choices, too, with a warning. They are known by their text.
+      return value.dump(-1, ' ', true, json::error_handler_t::replace);
   }
 }
 

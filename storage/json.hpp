@@ -14,7 +14,7 @@ namespace hfta::storage {
 /// Numbers keep their type (1 and 1.0 differ). NaN and infinities become Python's words NaN, Infinity, -Infinity in
 /// the text, as Python's json module writes and reads them.
 [[nodiscard]] nlohmann::json param_to_json(const trials::ParamValue& value);
-/// Throws Error{kStorage} for an array or object.
+/// Lists and maps, which Optuna takes for choices, become their JSON text.
 [[nodiscard]] trials::ParamValue param_from_json(const nlohmann::json& json);
 
 [[nodiscard]] std::string dump(const nlohmann::json& json);

@@ -51,7 +51,11 @@ void print_to(const std::filesystem::path& file, std::string_view text) {
     throw Error(ErrorKind::kConfig, fmt::format("--output: found no folder {}", file.parent_path().string()));
   }
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) return write_through(file, text);
-  const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file) : file;
+  std::error_code error;
+  const fs::path target = fs::is_symlink(file, ignored) ? fs::weakly_canonical(file, error) : file;
+  if (error) {
+    throw Error(ErrorKind::kStorage, fmt::format("{}: cannot write: {}", file.string(), error.message()));
+  }
   SystemFiles().write_atomically(target, std::as_bytes(std::span(text)));
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -27,19 +29,36 @@ constexpr std::size_t kMostTrials = 10'000;
   throw Error(ErrorKind::kConfig, fmt::format("{}: warm_start: {}", config.file.string(), message));
 }
 
-// Its parameters as the space has them; nullopt: it is no configuration of the space.
-std::optional<trials::Params> matching(const trials::Space& space, const trials::Params& params) {
+// A trial's parameters as the space has them, or why they are no configuration of it.
+struct Match {
+  std::optional<trials::Params> params;
+  std::string why_not;
+};
+
+Match matching(const trials::Space& space, const trials::Params& params) {
   trials::Params all;
+  std::string missing;
   for (const trials::Parameter& parameter : space) {
+    const std::string name = printable(parameter.name);
     const trials::ParamValue* value = trials::find_value(params, parameter.name);
-    if (value == nullptr) continue;
+    if (value == nullptr) {
+      if (missing.empty()) missing = "no " + name;
+      continue;
+    }
     auto admitted = search::admit(parameter.distribution, *value);
-    if (!admitted) return std::nullopt;
+    if (!admitted) return {std::nullopt, "a value of " + name + " that this study's cannot have"};
     all.emplace_back(parameter.name, std::move(*admitted));
   }
   trials::Params applying = trials::applying(space, all);
-  if (!trials::is_whole(space, applying)) return std::nullopt;
-  return applying;
+  if (!trials::is_whole(space, applying)) return {std::nullopt, missing};
+  return {std::move(applying), ""};
+}
+
+// "; 12 have no lr"; "" if all are of the space.
+std::string text_of(const std::map<std::string, int>& reasons) {
+  std::string text;
+  for (const auto& [why, count] : reasons) text += fmt::format("; {} {} {}", count, count == 1 ? "has" : "have", why);
+  return text;
 }
 
 // Each value becomes the one that is selected up to it; what is not finite stays.
@@ -97,12 +116,18 @@ search::History read_prior(const StudyConfig& config) {
   std::erase_if(trials, [](const trials::Trial& trial) { return !has_ended(trial); });
   const std::size_t first = trials.size() > kMostTrials ? trials.size() - kMostTrials : 0;
   search::History prior;
+  std::map<std::string, int> reasons;
   for (std::size_t i = first; i < trials.size(); ++i) {
-    auto params = matching(config.searched(), trials::latest_params(trials[i]));
-    if (params) prior.push_back(seen(trials[i], std::move(*params), record->objectives.front().metric, config));
+    auto [params, why_not] = matching(config.searched(), trials::latest_params(trials[i]));
+    if (!params) {
+      ++reasons[why_not];
+      continue;
+    }
+    prior.push_back(seen(trials[i], std::move(*params), record->objectives.front().metric, config));
   }
-  tell(fmt::format("warm start: {} of {} ended trials of study '{}' are of this space", prior.size(), trials.size(),
-                   printable(from.study)));
+  tell(fmt::format("{}warm start: {} of {} ended trials of study '{}' are of this space{}",
+                   prior.empty() ? "warning: " : "", prior.size(), trials.size(), printable(from.study),
+                   text_of(reasons)));
   return prior;
 }
 

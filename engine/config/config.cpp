@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 #include "engine/config/auto_adapters.hpp"
 #include "engine/config/auto_method.hpp"
@@ -18,6 +20,7 @@
 #include "engine/config/study.hpp"
 #include "engine/config/task.hpp"
 #include "engine/config/yaml.hpp"
+#include "search/space.hpp"
 
 namespace hfta::engine {
 namespace {
@@ -87,6 +90,24 @@ void warn_of_unused(const Node& root, const std::string& file, const Uses& uses,
   }
 }
 
+// W&B's bounds of log_uniform are natural logarithms; values are often given instead, those of rates between 0 and 1.
+void warn_of_logarithms(const Node& root, const std::string& file, StudyConfig& config) {
+  using Kind = trials::DistributionKind;
+  for (const Entry& entry : root.find("parameters")->entries) {
+    const auto found = std::find_if(config.space.begin(), config.space.end(),
+                                    [&](const trials::Parameter& one) { return one.name == entry.key; });
+    if (found == config.space.end()) continue;
+    const trials::Distribution& range = found->distribution;
+    const bool logarithms = range.kind == Kind::kLogUniform || range.kind == Kind::kQLogUniform;
+    if (!logarithms || range.min <= 0 || range.max > 1) continue;
+    config.warnings.push_back(fmt::format(
+        "{}:{}: parameters.{}: found {} from {} to {}, which are natural logarithms: its values are {:.4g} to {:.4g}; "
+        "for values from {} to {}: {}_values",
+        file, entry.line, entry.key, name_of(range.kind), shortest(range.min), shortest(range.max), std::exp(range.min),
+        std::exp(range.max), shortest(range.min), shortest(range.max), name_of(range.kind)));
+  }
+}
+
 // A study that was begun before there was a key still is what it was.
 void drop_default_stopping(json& record) {
   json& stopping = record.at("early_stopping");
@@ -124,6 +145,37 @@ void drop_what_decides_nothing(json& record) {
   if (!repeats) record.erase("repeat");
   if (!folds) record.erase("folds");
   if (!repeats && !folds) record.erase("rank");
+}
+
+// A configuration that can be drawn: base_params, or, where those break a constraint, the first draw that does not.
+// Unset if such ones are rare.
+std::optional<trials::Params> allowed_params(const StudyConfig& config) {
+  constexpr std::uint64_t kMostDraws = 1000;
+  const auto allowed = [&](const trials::Params& params) {
+    return search::broken(config.constraints, params) == nullptr;
+  };
+  trials::Params params = trials::applying(config.space, base_params(config.space));
+  for (std::uint64_t draw = 0; !allowed(params); ++draw) {
+    if (draw == kMostDraws) return std::nullopt;
+    trials::Params all;
+    for (std::size_t i = 0; i < config.space.size(); ++i) {
+      CountedRandom random(0, Stream::kSample, draw, i);
+      all.emplace_back(config.space[i].name, search::sample(config.space[i].distribution, random));
+    }
+    params = trials::applying(config.space, all);
+  }
+  return params;
+}
+
+// The task of base_params where that is one; of another configuration where only constraints keep it from being drawn.
+TaskSpec some_task(const TaskText& task, const StudyConfig& config, json& record) {
+  try {
+    return read_task(task, trials::applying(config.space, base_params(config.space)), record);
+  } catch (const Error&) {
+    const std::optional<trials::Params> params = allowed_params(config);
+    if (config.constraints.empty() || !params) throw;
+    return read_task(task, *params, record);
+  }
 }
 
 }  // namespace
@@ -170,10 +222,11 @@ StudyConfig parse_config(const std::string& text, const fs::path& file, const st
     return read_task(*task, params, unused);
   };
   check_space(config, uses.used);
-  check_goals(root, shown, read_task(*task, trials::applying(config.space, base_params(config.space)), record), config);
+  check_goals(root, shown, some_task(*task, config, record), config);
   drop_what_decides_nothing(record);
   config.normalized = record.dump();
   warn_of_unused(root, shown, uses, config);
+  warn_of_logarithms(root, shown, config);
   return config;
 }
 

@@ -3,10 +3,12 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,7 +47,11 @@ class Query {
   }
   [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }
-  [[nodiscard]] int small(int column) const { return sqlite3_column_int(statement_, column); }
+  /// Of a number beyond an int's range, the nearest within it.
+  [[nodiscard]] int small(int column) const {
+    using Limits = std::numeric_limits<int>;
+    return static_cast<int>(std::clamp<std::int64_t>(integer(column), Limits::min(), Limits::max()));
+  }
   [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
   /// Valid until the next row; empty for NULL.
   [[nodiscard]] std::string_view view(int column) const;

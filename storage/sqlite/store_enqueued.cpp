@@ -25,14 +25,18 @@ void set(Params& params, const std::string& name, trials::ParamValue value) {
 // What Optuna's enqueue_trial leaves: {"lr": 0.1, "layers": 3}. Text that is no such thing is nobody's parameter, and
 // whoever looks at it will say so.
 void set_fixed(Params& params, std::string_view text) {
-  const nlohmann::json fixed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json fixed;
+  try {
+    fixed = parse(text, "fixed_params");
+  } catch (const Error&) {
+    fixed = nullptr;
+  }
   if (!fixed.is_object()) return set(params, "fixed_params", std::string(text.substr(0, 100)));
   for (const auto& [name, value] : fixed.items()) {
-    if (value.is_structured()) {
-      set(params, name, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).substr(0, 100));
-    } else {
-      set(params, name, param_from_json(value));
-    }
+    trials::ParamValue asked = param_from_json(value);
+    if (std::string* const words = std::get_if<std::string>(&asked))
+      words->resize(std::min<std::size_t>(words->size(), 100));
+    set(params, name, std::move(asked));
   }
 }
 

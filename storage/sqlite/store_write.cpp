@@ -284,9 +284,16 @@ std::int64_t SqliteStore::Impl::trial_id(KnownStudy& study, int number) {
   const auto index = static_cast<std::size_t>(number);  // of a negative one, beyond any
   if (index >= study.trial_ids.size()) {
     Query query =
-        connection.query("SELECT trial_id FROM trials WHERE study_id = ?1 AND trial_id > ?2 ORDER BY trial_id");
+        connection.query("SELECT trial_id, number FROM trials WHERE study_id = ?1 AND trial_id > ?2 ORDER BY trial_id");
     query.bind(study.id, study.trial_ids.empty() ? std::int64_t{-1} : study.trial_ids.back());
-    while (query.next()) study.trial_ids.push_back(query.integer(0));
+    while (query.next()) {
+      const std::int64_t next = std::ssize(study.trial_ids);
+      if (!query.is_null(1) && query.integer(1) > next) {
+        throw Error(ErrorKind::kStorage, fmt::format("{}: trial {}: it is not there; {}",
+                                                     printable(connection.path().string()), next, kDamaged));
+      }
+      study.trial_ids.push_back(query.integer(0));
+    }
   }
   if (index >= study.trial_ids.size()) throw no_trial(number, study.trial_ids.size());
   return study.trial_ids[index];

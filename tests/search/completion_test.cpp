@@ -28,7 +28,10 @@ TEST_CASE("a value is admitted as the distribution itself gives it") {
       {categorical({word, std::string("sgd")}), word, word},
       {constant(word), std::string("Adam"), {}},
       {categorical({true, false}), true, ParamValue(true)},
-      {constant(std::int64_t{1}), true, {}},
+      {constant(std::int64_t{1}), true, ParamValue(std::int64_t{1})},  // as in Python
+      {categorical({false, true}), std::int64_t{1}, ParamValue(true)},
+      {categorical({true, std::int64_t{1}, 1.0}), 1.0, ParamValue(1.0)},
+      {constant(std::int64_t{2}), true, {}},
       {categorical({std::monostate{}, 0.5}), std::monostate{}, ParamValue(std::monostate{})},
       {bounded(Kind::kUniform, 0, 1), std::int64_t{1}, ParamValue(1.0)},
       {bounded(Kind::kUniform, 0, 1), 1.5, {}},
@@ -70,6 +73,8 @@ TEST_CASE("what is not fixed is drawn, by seed and number alone") {
   CHECK(complete(space, {{"hidden", std::int64_t{64}}}, 2, 5).params != one.params);
   CHECK(complete(space, {{"hidden", std::int64_t{65}}}, 1, 5).problem ==
         "enqueued with hidden = 65, wanted a value that its distribution (categorical) can give");
+  CHECK(complete(space, {{"lr", std::string("0.1")}}, 1, 5).problem ==
+        "enqueued with lr = the text '0.1', wanted a value that its distribution (uniform) can give");
   CHECK(complete(space, {{"hiden", std::int64_t{64}}}, 1, 5).problem ==
         "enqueued with hiden, which is no parameter of the study; did you mean 'hidden'?");
 }

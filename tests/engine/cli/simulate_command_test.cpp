@@ -106,7 +106,15 @@ TEST_CASE("a simulated study begins with the trials of an earlier one that are o
   place.write("cold.yaml", with(next, "seed: 1", "seed: 2"));
   CHECK(simulated_part(run_bare(place, {"simulate", "cold.yaml"}).out) != simulated_part(warm.out));
   place.write("narrow.yaml", with(with(next, "seed: 1", from), "values: [64, 128]", "values: [64]"));
-  CHECK_THAT(run_bare(place, {"simulate", "narrow.yaml"}).err, Catch::Contains(" of 17 ended trials"));
+  CHECK_THAT(run_bare(place, {"simulate", "narrow.yaml"}).err,
+             Catch::Contains(" of 17 ended trials of study 'digits' are of this space; ") &&
+                 Catch::Contains(" a value of hidden that this"));
+  const std::string decays = with(next, R"(lr: "${lr}")", R"(lr: "${lr}", weight_decay: "${more}")");
+  place.write("wide.yaml",
+              with(with(decays, "seed: 1", from), "parameters:", "parameters:\n  more: {min: 0.0, max: 1.0}"));
+  CHECK_THAT(run_bare(place, {"simulate", "wide.yaml"}).err,
+             Catch::Contains(
+                 "warning: warm start: 0 of 17 ended trials of study 'digits' are of this space; 17 have no more"));
   struct Case {
     const char *from, *to, *says;
   };

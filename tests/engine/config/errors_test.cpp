@@ -30,6 +30,32 @@ TEST_CASE("the sample is valid, without warnings") {
   CHECK(parsed(kSample).warnings.empty());
 }
 
+TEST_CASE("what constraints leave out need be no task") {
+  const Change nesterov = {kOptimizer, R"({name: sgd, nesterov: true, momentum: "${drop}", lr: "${lr}"})"};
+  const auto with_constraint = [&](const std::string& constraint) {
+    return message_of(
+        changed({nesterov, {"array: {width: 4}", "array: {width: 4}\nconstraints: [" + constraint + "]"}}));
+  };
+  CHECK(with_constraint("drop > 0.1") == "");
+  CHECK_THAT(with_constraint("drop < 0.1"), Catch::Contains("found true with momentum 0"));
+}
+
+TEST_CASE("values between 0 and 1 where logarithms are wanted are warned of") {
+  const auto warnings = [](const std::string& bounds) {
+    std::string text = kSample;
+    const std::size_t begin = text.find("  lr: {") + 7, end = text.find('}', begin);
+    return parsed(text.replace(begin, end - begin, bounds)).warnings;
+  };
+  REQUIRE(warnings("distribution: log_uniform, min: 0.001, max: 0.1").size() == 1);
+  CHECK(warnings("distribution: log_uniform, min: 0.001, max: 0.1")[0] ==
+        "s.yaml:8: parameters.lr: found log_uniform from 0.001 to 0.1, which are natural logarithms: its values are "
+        "1.001 "
+        "to 1.105; for values from 0.001 to 0.1: log_uniform_values");
+  CHECK(warnings("distribution: log_uniform, min: -9, max: 0").empty());
+  CHECK(warnings("distribution: log_uniform, min: 1, max: 4").empty());
+  CHECK(warnings("distribution: log_uniform_values, min: 0.001, max: 0.1").empty());
+}
+
 TEST_CASE("syntax") {
   check({
       {{{"seed: 1", "seed: [1"}},
@@ -193,7 +219,8 @@ TEST_CASE("types and ranges") {
       {{{"  loss: cross_entropy", "  metrics: [mae]\n  loss: cross_entropy"}},
        "s.yaml:21: train.metrics.0: found 'mae', wanted a metric that goes with cross_entropy..."},
       {{{"  loss: cross_entropy", "  loss: {name: mse, label_smoothing: 0.1}"}},
-       "s.yaml:21: train.loss.label_smoothing: found a key of cross_entropy, wanted a key of mse: name, output"},
+       "s.yaml:21: train.loss.label_smoothing: found a key of cross_entropy, soft_cross_entropy, wanted a key of mse: "
+       "name, output"},
       {{{"{width: 4}", "{width: 0}"}}, "s.yaml:24: array.width: found 0, wanted auto or an integer from 1 to 4096"},
       {{{"{width: 4}", "{width: 1000000000}"}},
        "s.yaml:24: array.width: found 1000000000, wanted auto or an integer from 1 to 4096"},

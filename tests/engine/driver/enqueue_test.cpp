@@ -116,23 +116,24 @@ TEST_CASE("a trial enqueued while the study runs takes the next place, on every 
 }
 
 TEST_CASE("what cannot be tried fails with words, and the study goes on") {
-  StudyFixture study(random_config(5), Kept::kInFile);
+  StudyFixture study(random_config(6), Kept::kInFile);
   begin(study);
   const std::map<std::string, std::string> cases = {
       {R"({"hidden": 65})", "enqueued with hidden = 65, wanted a value that its distribution (categorical) can give"},
       {R"({"learning_rate": 1})", "enqueued with learning_rate, which is no parameter of the study"},
-      {R"({"lr": [1, 2]})", "enqueued with lr = [1,2], wanted a value"},
+      {R"({"lr": [1, 2]})", "enqueued with lr = the text '[1,2]', wanted a value"},
+      {R"({"lr": NaN})", "enqueued with lr = nan, wanted a value"},
       {R"(not JSON)", "enqueued with fixed_params, which is no parameter"}};
   for (const auto& [fixed, words] : cases) enqueue(study, fixed);
   CHECK(study.run().stopped_by == 0);
   const std::vector<Trial> all = study.trials();
-  REQUIRE(all.size() == 5);
+  REQUIRE(all.size() == 6);
   std::size_t i = 0;
   for (const auto& [fixed, words] : cases) {
     CHECK(all[i].state == State::kFail);
     CHECK_THAT(all[i++].reason, Catch::StartsWith(words));
   }
-  CHECK(all[4].state == State::kComplete);
+  CHECK(all[5].state == State::kComplete);
   CHECK(study.run().stopped_by == 0);  // and what is stored of them can be read again
 }
 

@@ -144,5 +144,18 @@ TEST_CASE("store: Optuna's programs may delete a study; its ids come back withou
   check_equal(store.trials("s"), sample_trials());
 }
 
+TEST_CASE("store: where a trial was deleted no other one is taken for it", "[store]") {
+  const TempFolder folder;
+  const auto file = folder / "s.db";
+  SqliteStore store = SqliteStore::open(file, Mode::kCreate);
+  write_sample(store, "s");
+  Connection(file, true, false).execute("PRAGMA foreign_keys=OFF; DELETE FROM trials WHERE number = 1");
+  SqliteStore next = SqliteStore::open(file, Mode::kReadWrite);
+  Changes changes;
+  changes.test_metrics = {{2, {{"test_loss", 1.0}}}};
+  check_refused(file, "trial 1: it is not there; damaged", [&] { next.commit("s", changes); });
+  CHECK(next.trials("s").size() == sample_trials().size() - 1);
+}
+
 }  // namespace
 }  // namespace hfta::storage::testing
