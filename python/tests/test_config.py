@@ -174,6 +174,25 @@ class Escape(unittest.TestCase):
 
 
 class Fingerprints(unittest.TestCase):
+    def test_objects_are_refused_by_the_argument(self):
+        class FloatDistribution:
+            pass
+
+        def mse_loss():
+            pass
+
+        for make, place, found in [
+            (lambda: build(loss=FloatDistribution()), "train.loss", "FloatDistribution"),
+            (lambda: build(loss=mse_loss), "train.loss", "mse_loss"),
+            (lambda: build(optimizer=FloatDistribution), "train.optimizer", "FloatDistribution"),
+            (lambda: build(optimizer={"name": "adam", "lr": object()}), "train.optimizer.lr", "object"),
+            (lambda: build({"lr": FloatDistribution()}), "parameters.lr", "FloatDistribution"),
+            (lambda: build({"lr": ht.choice([1, object()])}), "parameters.lr.values.1", "object"),
+            (lambda: build(over={"log": mse_loss}), "log", "mse_loss"),
+        ]:
+            with self.subTest(place), self.assertRaisesRegex(ConfigError, rf"^{place}.*: found {found}, wanted "):
+                make()
+
     def test_what_may_change_does_not_count(self):
         tree = build({"lr": ht.uniform(0, 1)})
         for change, same in [({"run_cap": 99}, True), ({"array": {"width": 3}}, True), ({"study": "a"}, True),

@@ -123,6 +123,13 @@ class Forms(Case):
                 found = datas.collect(pandas.DataFrame({**columns, "y": Y}), names(target="y")).inputs["x"]
                 self.assertEqual(found.dtype, dtype)
                 np.testing.assert_array_equal(found, np.stack(list(columns.values()), 1))
+        other = frame[["y", "c", "b", "a"]]
+        beside = datas.collect(other, datas.with_features_of(names(target="y"), frame))
+        np.testing.assert_array_equal(beside.inputs["x"], datas.collect(frame, names(target="y")).inputs["x"])
+        with self.assertRaisesRegex(ConfigError, r"features: found \['b'\]"):
+            datas.collect(other[["y", "c", "a"]], datas.with_features_of(names(target="y"), frame))
+        with self.assertRaisesRegex(ConfigError, r"found the columns \['a'\] more than once"):
+            datas.collect(frame[["a", "a", "y"]], names(target="y"))
         worse = frame.assign(d=["u"] * 6, e=[None] + [1.0] * 5)
         for arguments, words in [({}, "target: found None, wanted a column"), ({"target": "z"}, "target: found 'z'"),
                                  ({"target": "y"}, "column 'd': found .*encode it"),

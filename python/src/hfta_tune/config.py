@@ -70,8 +70,24 @@ def build(space: Optional[Mapping[str, Any]], given: Tree, more: Tree, config: O
     _place_unused(tree, parameters, space)
     _name_inline(tree, parameters, space)
     tree["parameters"] = parameters
+    _refuse_objects(tree)
     _fill_in(tree, gridded=any(isinstance(value, Distribution) and value.gridded for value in drawn))
     return tree
+
+
+def _refuse_objects(tree: Tree) -> None:
+    """Objects and functions of PyTorch's or Optuna's, which many would try first."""
+    for place, leaf in _leaves(tree):
+        if leaf is None or isinstance(leaf, (str, bool, int, float)):
+            continue
+        found = getattr(leaf, "__name__", type(leaf).__name__)
+        wanted = "numbers, text, lists and dicts"
+        if place[0] == "parameters":
+            wanted = "a distribution, such as ht.uniform(0, 1) or ht.choice([1, 2])"
+        elif place[0] == "train":
+            wanted = 'a name and numbers, such as "cross_entropy" or {"name": "adamw", "weight_decay": 0.01}; a loss of your ' \
+                     "own is an output of the module"
+        raise ConfigError(f"{'.'.join(map(str, place))}: found {found}, wanted {wanted}")
 
 
 def fingerprint(tree: Tree, files: str = "") -> str:

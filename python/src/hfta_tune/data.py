@@ -7,7 +7,7 @@ import os
 import pathlib
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
@@ -143,9 +143,19 @@ def _is_frame(data: Any) -> bool:
     return type(data).__name__ == "DataFrame" and type(data).__module__.split(".")[0] == "pandas"
 
 
+def with_features_of(names: Names, data: Any) -> Names:
+    """For a DataFrame beside the training data: its columns are theirs, wherever they stand in it."""
+    if not _is_frame(data) or names.features is not None:
+        return names
+    return replace(names, features=[column for column in data.columns if column != names.target])
+
+
 def _from_frame(frame: Any, names: Names) -> Arrays:
     if names.target is None or names.target not in frame.columns:
         raise ConfigError(f"target: found {names.target!r}, wanted a column of the DataFrame: {list(frame.columns)}")
+    twice = sorted({str(column) for column in frame.columns[frame.columns.duplicated()]})
+    if twice:
+        raise ConfigError(f"data: found the columns {twice} more than once, wanted a name for each column")
     features = [column for column in frame.columns if column != names.target]
     if names.features is not None:
         features = list(names.features)

@@ -117,7 +117,7 @@ def _write_data(data: Any, validation: Any, test: Any, names: datas.Names,
         elif isinstance(part, numbers.Real):  # also NumPy's
             keys[key] = part
         else:
-            other = datas.collect(part, names)
+            other = datas.collect(part, datas.with_features_of(names, data))
             if arrays is not None and set(other.all) != set(arrays.all):
                 raise ConfigError(f"{key}: found the arrays {list(other.all)}, wanted those of the data, {list(arrays.all)}")
             other = other if arrays is None else other.in_order_of(arrays)

@@ -5,13 +5,14 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import urllib.parse
 import urllib.request
 from typing import List, Optional, Sequence, Union
 
-from .errors import ProgramNotFound, from_exit
+from .errors import ConfigError, ProgramNotFound, from_exit
 
 
 def find_program() -> str:
@@ -74,5 +75,8 @@ def words_of(lines: Sequence[str]) -> str:
 def store_file(storage: Union[str, "os.PathLike[str]"]) -> pathlib.Path:
     """The path of a store, given as a path or as `sqlite:///path`."""
     text = os.fspath(storage)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text)
+    if scheme and scheme[1] != "sqlite":
+        raise ConfigError(f"storage: found '{scheme[0]}...', wanted a file's path or sqlite:///PATH: a study is in an SQLite file")
     path = pathlib.Path(text[len("sqlite:///"):] if text.startswith("sqlite:///") else text)
     return path.absolute()
