@@ -180,7 +180,7 @@ LoadedData& FusedTrainer::load(const TaskSpec& spec, const std::vector<fusion::D
   if (known != data_.end()) return known->second;
   LoadedData data;
   data.host = fusion::load_data(spec.data, targets, options_.config.seed, options_.data_root, inputs);
-  data_facts_.push_back(facts_of(spec.data, types, data.host.fingerprint, options_.config.file.parent_path()));
+  data_facts_.push_back(facts_of(spec.data, types, data.host.fingerprint, options_.config.folder));
   return data_.emplace(key, std::move(data)).first->second;
 }
 

@@ -302,7 +302,7 @@ def changes(runs):
     whole = data.read_bytes()
     arrays = dict(np.load(data))
     changed = {name: array.copy() for name, array in arrays.items()}
-    changed["y"][0] = 1 - changed["y"][0]
+    changed["y"][0] = (changed["y"][0] + 1) % 3
     np.savez(data, **changed)
     for words in (command, ["resume", "text", "--storage", "text.db"]):
         done = runs.run(folder, *words, wanted=2)
