@@ -55,6 +55,7 @@ class TreeBuilder final : public YAML::EventHandler {
                 const std::string& value) override {
     check_properties(mark, tag, anchor);
     if (value.find('\0') != std::string::npos) fail(mark, "found the character \\0, wanted text");
+    if (!is_closed(mark)) fail(mark, "found a text without its closing quote, wanted \" behind it");
     if (wants_key()) return begin_value(mark, value);
     const char first = character_at(mark);
     add(scalar_node(value, first == '"' || first == '\'' || first == '|' || first == '>', line_of(mark)));
@@ -80,6 +81,16 @@ class TreeBuilder final : public YAML::EventHandler {
   [[nodiscard]] char character_at(const YAML::Mark& mark) const {
     const auto at = static_cast<std::size_t>(mark.pos);
     return mark.pos >= 0 && at < text_.size() ? text_[at] : '\0';
+  }
+
+  // yaml-cpp takes the end of the file for the closing quote of a text in double ones.
+  [[nodiscard]] bool is_closed(const YAML::Mark& mark) const {
+    if (character_at(mark) != '"') return true;
+    for (auto at = static_cast<std::size_t>(mark.pos) + 1; at < text_.size(); ++at) {
+      if (text_[at] == '"') return true;
+      if (text_[at] == '\\') ++at;
+    }
+    return false;
   }
 
   [[nodiscard]] std::string path() const {

@@ -64,11 +64,14 @@ std::filesystem::path relative_to(const std::filesystem::path& folder, const std
 }  // namespace
 
 std::string reading_of(const DataSource& source, const std::filesystem::path& folder) {
+  // Names every field, as identity_of does; what only splits is left out.
+  const auto& [name, train, validation_file, test_file, validation, test, x, y, target, features, window, stride, dtype,
+               folds, where] = source;
   Text text;
   const auto add_all = [&](const auto&... fields) { (text.add(fields), ...); };
   const auto path = [&](const std::filesystem::path& file) { return relative_to(folder, file).string(); };
-  add_all(source.name, path(source.train), path(source.validation_file), path(source.test_file), source.x, source.y,
-          source.target, source.features, source.folds.groups, source.window, source.stride, source.dtype);
+  add_all(name, path(train), path(validation_file), path(test_file), x, y, target, features, folds.groups, window,
+          stride, dtype);
   return text.text();
 }
 
