@@ -40,7 +40,7 @@ void add_numbers(Fnv1a& hash, const Numbers& numbers) {
   const auto width = static_cast<std::int64_t>(numbers.type().width);
   const std::int64_t piece = kPieceBytes / width;
   const std::int64_t all = (numbers.size() + piece - 1) / piece;
-  const std::int64_t taken = numbers.memory() != nullptr ? all : std::min(all, kPieces);
+  const std::int64_t taken = numbers.size() <= kWholeBytes / width ? all : std::min(all, kPieces);
   std::vector<std::byte> bytes;
   for (std::int64_t i = 0; i < taken; ++i) {
     const std::int64_t begin = piece * (taken > 1 ? i * (all - 1) / (taken - 1) : 0);

@@ -9,11 +9,13 @@
 
 namespace hfta::fusion {
 
-/// A checksum of the sets' numbers in their order, as they are stored, and of their fields' shapes and types; as
-/// 16 hexadecimal digits. Of numbers in memory it changes with every one of them. Of those that lie in a file, which
-/// are too many to be loaded, it takes kPieces pieces of 64 KiB, evenly spread, the first and the last among them.
+/// A checksum of the sets' numbers in their order, as they are stored, and of their fields' shapes and types; as 16
+/// hexadecimal digits. It is the same wherever the numbers lie, in memory or in a file. Of an array of up to
+/// kWholeBytes it changes with every number; of a larger one it takes kPieces pieces of 64 KiB, evenly spread, the
+/// first and the last among them.
 [[nodiscard]] std::string fingerprint_of(const std::vector<const Dataset*>& sets);
 
+inline constexpr std::int64_t kWholeBytes = std::int64_t{1} << 30;
 inline constexpr std::int64_t kPieces = 256;
 
 }  // namespace hfta::fusion
