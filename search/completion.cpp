@@ -47,7 +47,7 @@ bool is_listed(const Distribution& d) {
 
 // A text that looks like a number is said to be none.
 std::string asked_text(const Distribution& d, const ParamValue& value) {
-  const std::string text = printable(trials::to_text(value));
+  const std::string text = excerpt(trials::to_text(value));
   return std::holds_alternative<std::string>(value) && !is_listed(d) ? "the text '" + text + "'" : text;
 }
 

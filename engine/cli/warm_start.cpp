@@ -18,6 +18,7 @@
 #include "engine/driver/strategy.hpp"
 #include "engine/report/words.hpp"
 #include "search/completion.hpp"
+#include "search/space.hpp"
 #include "storage/stores/stores.hpp"
 
 namespace hfta::engine {
@@ -35,22 +36,30 @@ struct Match {
   std::string why_not;
 };
 
+// The first parameter that applies beside `given` and is not among them.
+std::string missing_of(const trials::Space& space, const trials::Params& given) {
+  for (const trials::Parameter& parameter : space) {
+    if (trials::find_value(given, parameter.name) != nullptr) continue;
+    trials::Params with = given;
+    with.emplace_back(parameter.name, search::extremes(parameter.distribution).front());
+    if (trials::find_value(trials::applying(space, with), parameter.name) != nullptr) return parameter.name;
+  }
+  return "";
+}
+
 Match matching(const trials::Space& space, const trials::Params& params) {
   trials::Params all;
-  std::string missing;
   for (const trials::Parameter& parameter : space) {
-    const std::string name = printable(parameter.name);
     const trials::ParamValue* value = trials::find_value(params, parameter.name);
-    if (value == nullptr) {
-      if (missing.empty()) missing = "no " + name;
-      continue;
-    }
+    if (value == nullptr) continue;
     auto admitted = search::admit(parameter.distribution, *value);
-    if (!admitted) return {std::nullopt, "a value of " + name + " that this study's cannot have"};
+    if (!admitted) {
+      return {std::nullopt, "a value of " + printable(parameter.name) + " that this study's cannot have"};
+    }
     all.emplace_back(parameter.name, std::move(*admitted));
   }
   trials::Params applying = trials::applying(space, all);
-  if (!trials::is_whole(space, applying)) return {std::nullopt, missing};
+  if (!trials::is_whole(space, applying)) return {std::nullopt, "no " + printable(missing_of(space, all))};
   return {std::move(applying), ""};
 }
 

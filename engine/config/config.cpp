@@ -169,11 +169,14 @@ std::optional<trials::Params> allowed_params(const StudyConfig& config) {
 
 // The task of base_params where that is one; of another configuration where only constraints keep it from being drawn.
 TaskSpec some_task(const TaskText& task, const StudyConfig& config, json& record) {
+  const json before = record;
   try {
     return read_task(task, trials::applying(config.space, base_params(config.space)), record);
   } catch (const Error&) {
+    if (config.constraints.empty()) throw;
     const std::optional<trials::Params> params = allowed_params(config);
-    if (config.constraints.empty() || !params) throw;
+    if (!params) throw;
+    record = before;
     return read_task(task, *params, record);
   }
 }

@@ -64,7 +64,7 @@ Held with_files(Held held, const StudyFiles& files, const StudyConfig& config) {
   }
   for (const DataFacts& data : files.data) {
     hold(held.data, name_of(data), data.fingerprint,
-         fmt::format("data: found other numbers in {}", printable(data.file)));
+         fmt::format("data: found other numbers in {} or the validation or test data", printable(data.file)));
   }
   return held;
 }

@@ -365,8 +365,8 @@ KeptChoices& FusedTrainer::choices_for(const PreparedTask& task, const std::stri
 std::unique_ptr<TrainerArray> FusedTrainer::open(const trials::Params& params, int width, double expected_epochs,
                                                  const Pause& pause) {
   const PreparedTask task = prepare(params);
-  try_out(task);
   const KeepTo kept_to(options_.cpus);
+  try_out(task);
   return translated(options_.label, [&] {
     const KeptChoices& kept = choices_for(task, options_.config.partition(params), expected_epochs, pause);
     return std::make_unique<FusedArray>(*this, task, trained_data(task), kept, decided_width(kept, width), width);

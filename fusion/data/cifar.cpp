@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 const Shape kImage = {3, 32, 32};
-constexpr std::int64_t kPixels = 3 * 32 * 32;
+constexpr std::int64_t kPixels = std::int64_t{3} * 32 * 32;
 
 std::string batch_name(int number) { return fmt::format("data_batch_{}.bin", number); }
 constexpr int kBatches = 5;

@@ -110,9 +110,8 @@ std::vector<std::int64_t> load_groups(const Dataset& data, const DataSource& sou
 }
 
 // Test data are taken out first, so that they are the same for every fold; the groups' numbers go the same way.
-Splits split_for_fold(Dataset data, const DataSource& source, const DataFiles& files, std::uint64_t seed,
-                      const std::string& place) {
-  const std::vector<std::int64_t> groups = load_groups(data, source, files, place);
+Splits split_for_fold(Dataset data, const DataSource& source, const std::vector<std::int64_t>& groups,
+                      std::uint64_t seed, const std::string& place) {
   std::vector<std::int64_t> left = groups;  // of the samples that are not for test
   if (source.test && !groups.empty()) {
     const Dataset beside{{{"groups", {}, Numbers(groups)}}, {}, data.size, 0, false};
@@ -168,9 +167,12 @@ Splits load_data(const DataSource& source, const TargetForm& targets, std::uint6
   for (const auto* part : {&validation, &test}) {
     if (*part) sets.push_back(&**part);
   }
-  const std::string fingerprint = fingerprint_of(sets);
-  Splits splits = source.folds.count > 1 ? split_for_fold(std::move(data), source, files, seed, place)
-                                         : split(std::move(data), source.validation, source.test, seed, place);
+  const bool folds = source.folds.count > 1;
+  const std::vector<std::int64_t> groups =
+      folds ? load_groups(data, source, files, place) : std::vector<std::int64_t>();
+  const std::string fingerprint = fingerprint_of(sets, groups);
+  Splits splits = folds ? split_for_fold(std::move(data), source, groups, seed, place)
+                        : split(std::move(data), source.validation, source.test, seed, place);
   if (validation) splits.validation = std::move(validation);
   if (test) splits.test = std::move(test);
   splits.fingerprint = fingerprint;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -15,26 +16,33 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 16;
 
-// FNV-1a over words of eight bytes, in four lanes that a processor computes side by side. Each step of a lane is
-// one to one, so that no single word can change without the lane's end.
-std::array<std::uint64_t, 5> lanes_of(std::span<const std::byte> bytes) {
-  constexpr std::size_t kLanes = 4, kStride = kLanes * sizeof(std::uint64_t);
-  std::array<std::uint64_t, 5> lanes = {0xcbf29ce484222325, 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9,
-                                        bytes.size()};
-  const auto add = [&](const std::byte* at) {
+// Words of eight bytes in four lanes, which a processor computes side by side, mixed as xxHash's rounds do (Y. Collet,
+// xxHash 0.8, XXH64): a bit of a word reaches the others of its lane, so that signs that flip do not undo each other.
+class Lanes {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    std::size_t begin = 0;
+    for (; begin + kStride <= bytes.size(); begin += kStride) add_stride(bytes.data() + begin);
+    std::array<std::byte, kStride> rest{};
+    std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.end(), rest.begin());
+    add_stride(rest.data());
+  }
+  [[nodiscard]] std::span<const std::uint64_t> values() const { return lanes_; }
+
+ private:
+  static constexpr std::size_t kLanes = 4, kStride = kLanes * sizeof(std::uint64_t);
+  static constexpr std::uint64_t kPrime1 = 0x9e3779b185ebca87, kPrime2 = 0xc2b2ae3d27d4eb4f;
+
+  void add_stride(const std::byte* at) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       std::uint64_t word = 0;
       std::memcpy(&word, at + lane * sizeof word, sizeof word);
-      lanes[lane] = (lanes[lane] ^ word) * 0x100000001b3;
+      lanes_[lane] = std::rotl(lanes_[lane] + word * kPrime2, 31) * kPrime1;
     }
-  };
-  std::size_t begin = 0;
-  for (; begin + kStride <= bytes.size(); begin += kStride) add(bytes.data() + begin);
-  std::array<std::byte, kStride> rest{};
-  std::copy(bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.end(), rest.begin());
-  add(rest.data());
-  return lanes;
-}
+  }
+
+  std::array<std::uint64_t, kLanes> lanes_ = {1, 2, 3, 4};
+};
 
 void add_numbers(Fnv1a& hash, const Numbers& numbers) {
   const auto width = static_cast<std::int64_t>(numbers.type().width);
@@ -46,8 +54,9 @@ void add_numbers(Fnv1a& hash, const Numbers& numbers) {
     const std::int64_t begin = piece * (taken > 1 ? i * (all - 1) / (taken - 1) : 0);
     bytes.resize(static_cast<std::size_t>(std::min(piece, numbers.size() - begin) * width));
     numbers.read(begin, bytes);
-    const std::array<std::uint64_t, 5> lanes = lanes_of(bytes);
-    hash.add(std::as_bytes(std::span(lanes)));
+    Lanes lanes;
+    lanes.add(bytes);
+    hash.add(std::as_bytes(lanes.values()));
   }
 }
 
@@ -60,8 +69,9 @@ void add_field(Fnv1a& hash, const Field& field) {
 
 }  // namespace
 
-std::string fingerprint_of(const std::vector<const Dataset*>& sets) {
+std::string fingerprint_of(const std::vector<const Dataset*>& sets, const std::vector<std::int64_t>& groups) {
   Fnv1a hash;
+  if (!groups.empty()) add_numbers(hash, Numbers(groups));
   for (const Dataset* set : sets) {
     hash.add(fmt::format("{} samples\n", set->size));
     for (const Field& input : set->inputs) add_field(hash, input);

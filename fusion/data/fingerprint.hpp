@@ -13,7 +13,9 @@ namespace hfta::fusion {
 /// hexadecimal digits. It is the same wherever the numbers lie, in memory or in a file. Of an array of up to
 /// kWholeBytes it changes with every number; of a larger one it takes kPieces pieces of 64 KiB, evenly spread, the
 /// first and the last among them.
-[[nodiscard]] std::string fingerprint_of(const std::vector<const Dataset*>& sets);
+/// `groups`: of folds, one number per sample; empty: none.
+[[nodiscard]] std::string fingerprint_of(const std::vector<const Dataset*>& sets,
+                                         const std::vector<std::int64_t>& groups = {});
 
 inline constexpr std::int64_t kWholeBytes = std::int64_t{1} << 30;
 inline constexpr std::int64_t kPieces = 256;

@@ -51,6 +51,7 @@ void add_files(Text& text, const std::filesystem::path& path, const std::string&
   }
 }
 
+// What does not lie in the folder does not move with it.
 std::filesystem::path relative_to(const std::filesystem::path& folder, const std::filesystem::path& file) {
   if (file.empty()) return file;
   const auto whole = [](const std::filesystem::path& path) {
@@ -58,7 +59,8 @@ std::filesystem::path relative_to(const std::filesystem::path& folder, const std
     const std::filesystem::path absolute = std::filesystem::absolute(path, error);
     return (error ? path : absolute).lexically_normal();
   };
-  return whole(file).lexically_proximate(whole(folder));
+  const std::filesystem::path inside = whole(file).lexically_proximate(whole(folder));
+  return !inside.empty() && *inside.begin() != ".." ? inside : whole(file);
 }
 
 }  // namespace

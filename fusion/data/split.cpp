@@ -99,7 +99,9 @@ std::int64_t put_groups_first(std::vector<std::int64_t>& order, const std::vecto
   };
   for (const std::int64_t sample : order) {
     const std::int64_t group = group_of(sample);
-    if (seen.insert(group).second && std::abs(size + sizes[group] - wanted) < std::abs(size - wanted)) take(group);
+    const std::int64_t with = size + sizes[group];
+    const bool leaves_some = with < std::ssize(order);
+    if (seen.insert(group).second && leaves_some && std::abs(with - wanted) < std::abs(size - wanted)) take(group);
   }
   if (taken.empty()) take(group_of(order.front()));
   std::stable_partition(order.begin(), order.end(),
@@ -135,6 +137,7 @@ Splits split(Dataset data, std::optional<double> validation, std::optional<doubl
   if (test_size > 0 && !groups.empty()) {
     order = permutation(n, seed, 0);
     test_size = put_groups_first(order, groups, test_size);
+    if (test_size == n) fail_at(place, "folds.groups: found one group, wanted at least two: test takes whole ones");
   }
   if (test_size + validation_size >= n) {
     fail_at(place, fmt::format("found {} samples of which validation and test take {}, wanted some for training", n,

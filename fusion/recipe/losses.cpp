@@ -54,8 +54,8 @@ ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction) {
 }
 
 ValueId weighted_mean(GraphWriter& graph, ValueId weighted, ValueId total) {
-  constexpr double kLeastTotal = 1e-37;  // a normal float32, so that it is not taken for 0
-  const ValueId divisor = graph.map("clamp_min", {total, kLeastTotal});
+  const ValueId none = graph.call("eq.Scalar", {total, std::int64_t{0}}, {}, DType::kBool);
+  const ValueId divisor = graph.map("add.Tensor", {total, graph.call("to.dtype", {none, graph.dtype()}, {})});
   return graph.call("div.Tensor", {reduced(graph, weighted, Reduction::kSum), divisor}, {});
 }
 

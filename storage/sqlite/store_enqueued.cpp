@@ -32,12 +32,7 @@ void set_fixed(Params& params, std::string_view text) {
     fixed = nullptr;
   }
   if (!fixed.is_object()) return set(params, "fixed_params", std::string(text.substr(0, 100)));
-  for (const auto& [name, value] : fixed.items()) {
-    trials::ParamValue asked = param_from_json(value);
-    if (std::string* const words = std::get_if<std::string>(&asked))
-      words->resize(std::min<std::size_t>(words->size(), 100));
-    set(params, name, std::move(asked));
-  }
+  for (const auto& [name, value] : fixed.items()) set(params, name, param_from_json(value));
 }
 
 }  // namespace

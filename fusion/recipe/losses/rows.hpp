@@ -35,8 +35,8 @@ struct LossRow {
 
 /// `each`, or its mean as a number.
 [[nodiscard]] ValueId reduced(GraphWriter& graph, ValueId each, Reduction reduction);
-/// The sum of `weighted` over the sum `total` of the weights, none of which is below 0. Where all are 0, it is 0, not
-/// the 0 / 0 that would make weights NaN.
+/// The sum of `weighted` over the sum `total` of the weights. Where that is 0, the sum itself: of weights that are all
+/// 0 it is 0, not the 0 / 0 that would make the model's weights NaN.
 [[nodiscard]] ValueId weighted_mean(GraphWriter& graph, ValueId weighted, ValueId total);
 /// As an op's argument.
 [[nodiscard]] inline Arg to_arg(Reduction reduction) { return static_cast<std::int64_t>(reduction); }

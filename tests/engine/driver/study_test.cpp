@@ -132,7 +132,8 @@ TEST_CASE("a study is held to the numbers of its data") {
   CHECK_NOTHROW(continued(record, config, {}, begun));
   const storage::StudyRecord next = continued(record, config, {}, {{}, {{"b.csv", "7", "5"}}});
   const std::string wanted =
-      "digits.yaml: data: found other numbers in a.csv (fingerprint 9) than study 'digits' was begun "
+      "digits.yaml: data: found other numbers in a.csv or the validation or test data (fingerprint 9) than study "
+      "'digits' was begun "
       "with (2); --fresh starts a new study beside it";
   CHECK_THROWS_WITH(continued(next, config, {}, {{}, {{"a.csv", "7", "1"}, {"a.csv", "8", "9"}}}), wanted);
   CHECK_THROWS_AS(continued(next, config, {}, {{}, {{"b.csv", "7", "6"}}}), Error);

@@ -76,6 +76,38 @@ TEST_CASE("folds, fractions and where the folder lies do not change the fingerpr
   CHECK(reading_of(other, here / "") != reading_of(source, here / ""));
 }
 
+TEST_CASE("signs that flip together, and groups, make another fingerprint", "[fingerprint]") {
+  const TemporaryFolder folder;
+  write(folder / "y.npy", "<i8", "(40,)", bytes_of(std::vector<std::int64_t>(40, 1)));
+  const auto with = [&]<typename T>(const std::vector<T>& x, const std::string& type) {
+    write(folder / "x.npy", type, "(40, 8)", bytes_of(x));
+    return found(folder / "");
+  };
+  const auto check = [&]<typename T>(T /*of*/, const std::string& type) {
+    std::vector<T> x(320);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i + 1);
+    std::set<std::string> all = {with(x, type)};
+    for (std::size_t column = 0; column < 8; ++column) {
+      std::vector<T> flipped = x;
+      for (std::size_t row = 0; row < 40; ++row) flipped[8 * row + column] = -flipped[8 * row + column];
+      all.insert(with(flipped, type));
+    }
+    for (T& number : x) number = -number;
+    all.insert(with(x, type));
+    CHECK(all.size() == 10);
+  };
+  check(double{}, "<f8");
+  check(float{}, "<f4");
+  std::ofstream(folder / "t.csv") << "a,g,y\n1,1,0\n2,1,1\n3,2,0\n4,2,1\n";
+  DataSource table;
+  table.train = folder / "t.csv";
+  table.target = "y";
+  table.folds = {2, 0, false, "g"};
+  const std::string before = load_data(table, kClassTargets, 1, "").fingerprint;
+  std::ofstream(folder / "t.csv") << "a,g,y\n1,1,0\n2,2,1\n3,2,0\n4,1,1\n";
+  CHECK(load_data(table, kClassTargets, 1, "").fingerprint != before);
+}
+
 TEST_CASE("data have one fingerprint in memory and in a file", "[fingerprint]") {
   const TemporaryFolder folder;
   const std::int64_t samples = 9000;  // several pieces

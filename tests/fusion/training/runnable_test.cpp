@@ -1,6 +1,7 @@
 // What running a graph once shows of it.
 #include "fusion/runnable.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/fusion/array/catch_after_torch.hpp"
@@ -44,6 +45,24 @@ TEST_CASE("a model whose outputs depend on other samples of the batch is told fr
   CHECK(mixes(with_call("cumsum", {std::int64_t{0}, none})));  // of those before it alone
   CHECK(mixes(with_call("flip", {std::vector<std::int64_t>{0}})));
   CHECK_FALSE(mixes(with_call("softmax.int", {std::int64_t{0}, none}), 1));
+  Model fixed = with_call("softmax.int", {std::int64_t{0}, none});
+  fixed.graph.fixed_batch = 5;
+  CHECK(mixes(fixed));
+  CHECK(mixes(fixed, 3));  // repeated
+}
+
+TEST_CASE("samples that are mixed are seen behind weights that begin as zeros, and among equal samples", "[runnable]") {
+  Model model = with_call("softmax.int", {std::int64_t{0}, Arg()});
+  std::vector<Weight>& weights = model.graph.weights;
+  for (std::size_t i = weights.size() - 2; i < weights.size(); ++i)
+    weights[i].init = {Init::Kind::kZeros};  // the head's
+  CHECK(mixes(model));
+  Dataset data = samples(8);
+  std::vector<double> x(96, 1.0);
+  std::fill(x.begin() + 84, x.end(), 2.0);  // the last sample alone
+  data.inputs[0].data = x;
+  const Model plain = with_call("softmax.int", {std::int64_t{0}, Arg()});
+  CHECK(check_runnable(plain.graph, plain.recipe, trial(plain, 0).hyper, data, at::kCPU).mixes_samples);
 }
 
 TEST_CASE("where samples are mixed, evaluation has the batches of the training", "[runnable]") {
