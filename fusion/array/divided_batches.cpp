@@ -11,6 +11,7 @@
 #include "fusion/passes/randomness.hpp"
 #include "fusion/passes/rows.hpp"
 #include "fusion/passes/schema.hpp"
+#include "fusion/passes/specialize.hpp"
 
 namespace hfta::fusion {
 namespace {
@@ -98,6 +99,15 @@ std::string why_not_divided(const Graph& model, const Recipe& recipe, std::span<
     if (depends_on[static_cast<std::size_t>(output)] != DependsOn::kSample) return blamed(graph, depends_on, output);
   }
   return "";
+}
+
+// A graph of evaluation's own is taken as it is: batch norm that takes statistics in it takes them.
+bool evaluates_samples_apart(const Graph& model) {
+  const Graph complete = with_complete_arguments(model);
+  const Graph evaluated =
+      complete.evaluation != nullptr ? *complete.evaluation : specialized(complete, Purpose::kEvaluation).graph;
+  const Graph graph = with_writes_out_of_place(evaluated);
+  return dependence_in_shares(graph)[static_cast<std::size_t>(graph.outputs.at(0))] == DependsOn::kSample;
 }
 
 }  // namespace hfta::fusion

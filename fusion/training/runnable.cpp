@@ -4,23 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "fusion/data/split.hpp"
+#include "fusion/divided_batches.hpp"
 #include "fusion/epochs.hpp"
 #include "fusion/execution/torch_error.hpp"
 
 namespace hfta::fusion {
 namespace {
 
-// Two samples, so that a dimension of the batch is not taken for one of size 1; more where the graph wants more.
+// Several samples, so that a dimension of the batch is not taken for one of size 1, and an odd number, as two that are
+// mixed may cancel out; more where the graph wants more.
+constexpr std::int64_t kFew = 5;
 std::int64_t samples_wanted(const Graph& graph, const Recipe& recipe, const Dataset& data) {
   if (graph.fixed_batch > 0) return graph.fixed_batch;
   const std::int64_t most = std::min<std::int64_t>(recipe.batch_size, data.size);
-  std::int64_t n = std::min<std::int64_t>(2, most);
+  std::int64_t n = std::min<std::int64_t>(kFew, most);
   while (n < most && !graph.limits.allow(n)) ++n;
   return n;
 }
@@ -61,13 +65,13 @@ bool mixes_samples(Array& array, const Samples& samples) {
   if (n < 2 || answers.numel() == 0) return false;
   const at::Tensor again = array.predict(0, samples);
   const double noise = std::max(apart(answers, again, 0), apart(answers, again, n - 1));
-  for (const std::int64_t changed : {std::int64_t{0}, n - 1}) {
-    for (std::int64_t spare = 0; spare < kSpares; ++spare) {
-      Samples other = samples;
-      other.order = at::arange(n, at::TensorOptions().dtype(at::kLong).device(samples.array(0).device()));
-      other.order[changed] = n + spare;
-      if (apart(answers, array.predict(0, other), changed) > kBeyondNoise * noise) return true;
-    }
+  const std::array<std::int64_t, kSpares> places = {0, n - 1};
+  for (std::int64_t spare = 0; spare < kSpares; ++spare) {
+    const std::int64_t changed = places.at(static_cast<std::size_t>(spare));
+    Samples other = samples;
+    other.order = at::arange(n, at::TensorOptions().dtype(at::kLong).device(samples.array(0).device()));
+    other.order[changed] = n + spare;
+    if (apart(answers, array.predict(0, other), changed) > kBeyondNoise * noise) return true;
   }
   return false;
 }
@@ -77,7 +81,9 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
   Recipe exact = recipe;  // the first executor that comes may not compress
   exact.compression.reset();
   Array array(graph, exact, {}, 1, 0, device);
-  array.admit(0, {0, hyper});
+  SlotHyper once = hyper;
+  once.accumulate = 1;
+  array.admit(0, {0, once});
   const std::int64_t n = samples_wanted(graph, recipe, data);
   const DeviceData few = to_device(first_of(data, n), graph, recipe, device);
   Samples samples{few.inputs, few.target, {}, 0, n};
@@ -85,12 +91,14 @@ Runnable try_out(const Graph& graph, const Recipe& recipe, const SlotHyper& hype
   for (const Phase& phase : recipe.phases) batch.place = std::lcm(batch.place + 1, phase.every) - 1;  // all have a turn
   std::vector<at::Tensor> losses = array.fresh_losses(0);
   const at::Tensor output = array.predict(0, samples);
-  const bool own = recipe.loss == Loss::kModel;
-  if (!own) check_output(graph, output, n);
-  Runnable found{!own && mixes_samples(array, samples)};
-  array.step(0, batch, {}, losses);
+  if (recipe.loss != Loss::kModel) check_output(graph, output, n);
+  const bool doubted = recipe.loss != Loss::kModel && !evaluates_samples_apart(graph);
+  Runnable found{doubted && mixes_samples(array, samples)};
+  constexpr double kRate = 0.01;
+  const std::vector<double> rates(static_cast<std::size_t>(array.rates_per_slot()), kRate);
+  array.step(0, batch, rates, losses);
   // Weights that begin as zeros may hide what is before them.
-  found.mixes_samples = found.mixes_samples || (!own && mixes_samples(array, samples));
+  found.mixes_samples = found.mixes_samples || (doubted && mixes_samples(array, samples));
   return found;
 }
 

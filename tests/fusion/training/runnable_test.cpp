@@ -52,7 +52,7 @@ TEST_CASE("a model whose outputs depend on other samples of the batch is told fr
 }
 
 TEST_CASE("samples that are mixed are seen behind weights that begin as zeros, and among equal samples", "[runnable]") {
-  Model model = with_call("softmax.int", {std::int64_t{0}, Arg()});
+  Model model = with_call("flip", {std::vector<std::int64_t>{0}});
   std::vector<Weight>& weights = model.graph.weights;
   for (std::size_t i = weights.size() - 2; i < weights.size(); ++i)
     weights[i].init = {Init::Kind::kZeros};  // the head's
