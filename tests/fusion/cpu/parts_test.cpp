@@ -150,13 +150,17 @@ TEST_CASE("what a part reads is kept until its backward has run") {
 
 TEST_CASE("what a part reads lies where it was when its backward runs, whatever else is computed again") {
   SmallGraph small = with_library();
-  const ValueId x = small.weight("x", {6, 4});
-  ValueId y = small.call("aten::mm", {x, small.weight("w", {4, 5})});
-  y = small.call("aten::mul.Tensor", {y, y});
-  const ValueId z = small.call("aten::erf", {y});
-  ValueId other = small.call("aten::tanh", {small.call("aten::mul.Tensor", {z, z})});
-  for (int i = 0; i < 3; ++i) other = small.call("aten::mul.Tensor", {other, other});
-  small.call("aten::mm", {other, small.weight("v", {5, 3})});
+  ValueId y = small.weight("x", {6, 40});
+  for (const char* name : {"a", "b", "c"}) {
+    y = small.call("aten::mm", {y, small.weight(name, {40, 40})});
+    y = small.call("aten::tanh", {small.call("aten::mul.Tensor", {y, y})});
+    y = small.call("aten::tanh", {small.call("aten::erf", {small.call("aten::relu", {y})})});
+  }
+  small.call("aten::mm", {y, small.weight("v", {40, 3})});
+  const Graph graph = with_error(small.graph, DType::kFloat64, small.library);
+  const CompiledGraph plan = compile_training(graph, std::vector<int>(graph.nodes.size(), 0), DType::kFloat64, 1,
+                                              {.library = small.library, .recompute = 2});
+  CHECK(plan.recomputed > 0);
   check_gradients(small);
 }
 
